@@ -1,0 +1,44 @@
+# `make` lists the targets below.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN = .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check format bench clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+
+install: .venv/.installed  ## create .venv and install vefl_sim into it
+
+run: .venv/.installed  ## run experiments/quickstart.toml
+	@$(BIN)/python -m vefl_sim experiments/quickstart.toml
+
+test: .venv/.dev  ## run the tests
+	@$(BIN)/python -m pytest -n auto
+
+check: .venv/.dev  ## lint, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/.dev  ## rewrite the sources in the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.dev  ## print how fast things are
+	$(BIN)/python benchmarks/bench_run.py
+
+clean:  ## remove .venv and caches; runs/ stays
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("vefl_sim needs Python 3.11 or newer, this is " + sys.version) if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv .venv
+
+.venv/.installed: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+.venv/.dev: .venv/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,73 @@
+"""Parts for worked examples: cars that follow a script, data and a model of a known size."""
+
+from collections.abc import Callable
+
+import flax.linen as nn
+import numpy as np
+
+from vefl_sim.clock import to_ns
+from vefl_sim.experiment import Experiment
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.mobility.scene import Scene
+from vefl_sim.rng import Streams
+
+Path = Callable[[float], tuple[float, float] | None]  # seconds -> position in metres, None while not there
+
+
+class ScriptedCars:
+    """Cars number 1, 2, … on given paths."""
+
+    paths: tuple[Path, ...] = ()
+
+    def __init__(self, experiment: Experiment, streams: Streams) -> None:
+        self.step_ns = to_ns(experiment.mobility.step_s)
+        self._steps = 0
+
+    def scene(self) -> Scene:
+        time_ns = self._steps * self.step_ns
+        here = [(number, path(time_ns / 1e9)) for number, path in enumerate(self.paths, start=1)]
+        there = [(number, *position) for number, position in here if position is not None]
+        rows = np.array(there, dtype=np.float64).reshape(-1, 3)
+        count = len(rows)
+        return Scene(
+            time_ns, rows[:, 0].astype(np.int64), rows[:, 1], rows[:, 2], np.zeros(count), np.ones(count, np.bool_)
+        )
+
+    def advance(self) -> Scene:
+        self._steps += 1
+        return self.scene()
+
+
+class ThreeCars(ScriptedCars):
+    """The golden example: one parked, one that drives off after a second, one that leaves coverage at 2/3 s."""
+
+    paths = (
+        lambda s: (100.0, 0.0),
+        lambda s: (0.0, 100.0 + 100.0 * max(0.0, s - 1.0)),
+        lambda s: (480.0 + 30.0 * s, 0.0),
+    )
+
+
+def sixty_samples(experiment: Experiment, streams: Streams) -> Dataset:
+    """60 training images of 10×10 in one class: 20 for each of three cars at a minimum of 20."""
+    return Dataset(
+        name="sixty",
+        train_images=np.zeros((60, 10, 10, 1), np.uint8),
+        train_labels=np.zeros(60, np.int32),
+        test_images=np.zeros((10, 10, 10, 1), np.uint8),
+        test_labels=np.zeros(10, np.int32),
+        classes=10,
+    )
+
+
+class _ThousandWeights(nn.Module):
+    classes: int
+
+    @nn.compact
+    def __call__(self, images):  # type: ignore[no-untyped-def]
+        return nn.Dense(self.classes, use_bias=False)(images.reshape(len(images), -1))
+
+
+def thousand_weights(classes: int) -> nn.Module:
+    """A linear model with 10 × 10 × 10 = 1000 parameters."""
+    return _ThousandWeights(classes)

@@ -1,0 +1,36 @@
+"""The cut of docs/design.md, enforced: import arrows, public names, and what `--help` may load."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import vefl_sim
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_imports_go_down_only() -> None:
+    from importlinter.cli import lint_imports
+
+    assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
+
+
+def test_public_names() -> None:
+    assert sorted(vefl_sim.__all__) == [
+        "Backlog", "BadInput", "Experiment", "Mobility", "Observation", "Plan", "RatAllocation", "RatPolicy",
+        "RatProblem", "Run", "RunFailed", "Scene", "Scheduler", "Scheme", "VeflError", "from_tables", "load",
+        "simulate", "why", "with_settings",
+    ]  # fmt: skip
+    for name in vefl_sim.__all__:
+        assert getattr(vefl_sim, name).__doc__, name
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = (
+        "import sys, vefl_sim.cli\n"
+        "try: vefl_sim.cli.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'jax', 'pandas', 'pyarrow', 'numpy', 'scipy', 'pydantic', 'simpy', 'flax'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)

@@ -1,0 +1,150 @@
+from pathlib import Path
+
+import pytest
+
+from vefl_sim.errors import ExperimentError
+from vefl_sim.experiment import Experiment
+from vefl_sim.loading import from_tables, load, to_toml, with_settings
+
+NAMED = {"run": {"name": "x"}}
+
+
+def problems(tables: dict) -> list[str]:
+    with pytest.raises(ExperimentError) as caught:
+        from_tables(tables)
+    return list(caught.value.problems)
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Path:
+    path = tmp_path / "x.toml"
+    path.write_text('[run]\nname = "x"\nrounds = 3\n[radio]\nprbs = 12\n')
+    return path
+
+
+def test_only_the_name_is_required() -> None:
+    experiment = from_tables(NAMED)
+    assert experiment.rounds == 400
+    assert experiment.duration_ns == 2000 * 10**9
+
+
+def test_resolved_toml_reads_back_as_the_same_experiment(tmp_path: Path) -> None:
+    experiment = from_tables({**NAMED, "radio": {"prbs": 3}, "sla": {"base_fee": [1, 2]}})
+    path = tmp_path / "resolved.toml"
+    path.write_text(to_toml(experiment))
+    assert load(path) == experiment.resolved()
+
+
+def test_unknown_key_names_table_key_and_nearest() -> None:
+    assert problems({**NAMED, "radio": {"prb": 3}}) == [
+        "radio.prb is not a known key of [radio]; the nearest is radio.prbs."
+    ]
+
+
+def test_key_of_another_table_is_recognised() -> None:
+    assert problems({**NAMED, "vefl": {"prbs": 3}}) == [
+        "vefl.prbs is not a known key of [vefl]; did you mean radio.prbs?"
+    ]
+
+
+def test_unknown_table() -> None:
+    assert problems({**NAMED, "raido": {}}) == ["[raido] is not a known table; the nearest is [radio]."]
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "complaint"),
+    [
+        ("radio", "prb_bandwidth_hz", -1.0, "it must be greater than 0"),
+        ("radio", "prb_bandwidth_hz", float("nan"), "it must be a finite number"),
+        ("radio", "prb_bandwidth_hz", float("inf"), "it must be a finite number"),
+        ("radio", "prbs", 0, "it must be at least 1"),
+        ("radio", "prbs", 2.5, "it must be a whole number"),
+        ("radio", "prbs", True, "it must be a whole number"),
+        ("radio", "carrier_ghz", "3.5", "it must be a number"),
+        ("radio", "fading", "rician", "it must be 'rayleigh' or 'none'"),
+        ("traffic", "warm_start", 1, "it must be true or false"),
+        ("traffic", "cv_share", 1.5, "it must be at most 1"),
+        ("sla", "base_fee", [2.0, 1.0], "the lower bound 2 is above the upper bound 1"),
+        ("sla", "base_fee", [1.0], "it must be a range [low, high] of two numbers"),
+        ("sla", "base_fee", [1.0, 2.0, 3.0], "it must be a range [low, high] of two numbers"),
+        ("sla", "base_fee", 5.0, "it must be a range [low, high]"),
+        ("sla", "cpu_max_hz", [1.0, float("nan")], "it must be a finite number"),
+        ("scheme", "kind", "fedsgd", 'it must be \'pdpc\', or a part of your own as "module:name"'),
+        ("model", "factory", "cnn", 'it must be a part as "module:name"'),
+        ("run", "name", "a b", "it may hold letters, digits, dots, dashes and underscores"),
+    ],
+)
+def test_bad_value_gets_one_sentence(table: str, key: str, value: object, complaint: str) -> None:
+    [problem] = problems({**NAMED, table: {**NAMED.get(table, {}), key: value}})
+    assert problem.startswith(f"{table}.{key} = ")
+    assert complaint in problem
+    assert problem.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ({"run": {"name": "x", "rounds": 1, "duration_s": 9.0}}, ("run.rounds", "run.duration_s")),
+        ({"run": {"name": "x", "duration_s": 1.0}}, ("run.duration_s", "vefl.round_s")),
+        ({**NAMED, "vefl": {"round_s": 5.0001}}, ("vefl.round_s", "0.5 ms")),
+        ({**NAMED, "mobility": {"step_s": 0.0003}}, ("mobility.step_s", "0.5 ms")),
+        ({**NAMED, "traffic": {"mean_in_coverage": 3.0, "arrivals_per_s": 1.0}}, ("mean_in_coverage", "arrivals_per_s")),
+        ({**NAMED, "roads": {"blocks": 3}}, ("roads.blocks", "radio.coverage_radius_m")),
+        ({**NAMED, "radio": {"prb_bandwidth_hz": 1e6}}, ("radio.prb_bandwidth_hz", "360000")),
+        ({**NAMED, "sla": {"cpu_min_hz": [1e3, 2e9]}}, ("sla.cpu_min_hz", "sla.cpu_max_hz")),
+        ({**NAMED, "vefl": {"min_local_iterations": 90}}, ("min_local_iterations", "max_local_iterations")),
+        ({**NAMED, "data": {"dir": "somewhere"}}, ("data.dir", "no effect")),
+        ({**NAMED, "aggregation": {"sojourn_weight": 0.5}}, ("aggregation.sojourn_weight", "no effect")),
+        ({**NAMED, "rat": {"efficiency_weight": 0.5}}, ("rat.efficiency_weight", "no effect")),
+    ],
+)
+def test_contradiction_names_its_keys(tables: dict, words: tuple[str, ...]) -> None:
+    [problem] = problems(tables)
+    assert all(word in problem for word in words)
+
+
+def test_all_problems_are_reported_at_once() -> None:
+    assert len(problems({"radio": {"prbs": 0, "nonsense": 1}, "vefl": {"budget": -1.0}})) == 4
+
+
+def test_settings_override_the_file(toml: Path) -> None:
+    experiment = load(toml, ["radio.prbs=7", "sla.base_fee=[1, 2]", 'run.name="y"', "mac.start=ready"])
+    assert experiment.radio.prbs == 7
+    assert experiment.sla.base_fee == (1, 2)
+    assert experiment.run.name == "y"
+    assert experiment.mac.start == "ready"
+
+
+@pytest.mark.parametrize("setting", ["radio.nonsense=1", "radio.prbs", "prbs=1", "radio.prbs=", "radio.a.b=1", "radio.prbs=[1"])
+def test_bad_setting_is_an_error(toml: Path, setting: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        load(toml, [setting])
+    [problem] = caught.value.problems
+    assert setting.split("=")[0] in problem
+
+
+def test_missing_file_directory_and_rubbish(tmp_path: Path) -> None:
+    rubbish, broken = tmp_path / "rubbish.toml", tmp_path / "broken.toml"
+    rubbish.write_bytes(bytes(range(128, 256)))
+    broken.write_text("[run\nname=")
+    for path, words in [
+        (tmp_path / "none.toml", "no such file"),
+        (tmp_path, "is a directory"),
+        (rubbish, "not a text file"),
+        (broken, "not valid TOML"),
+    ]:
+        with pytest.raises(ExperimentError, match=words) as caught:
+            load(path)
+        assert str(path) in str(caught.value)
+
+
+def test_with_settings_changes_one_key() -> None:
+    experiment = with_settings(from_tables(NAMED), "radio.prbs=3")
+    assert experiment == from_tables({**NAMED, "radio": {"prbs": 3}})
+
+
+def test_every_key_is_described_in_the_schema() -> None:
+    schema = Experiment.model_json_schema()
+    for table in schema["$defs"].values():
+        for key, field in table["properties"].items():
+            assert field.get("description"), f"{table['title']}.{key}"

@@ -1,0 +1,143 @@
+"""The command line: arguments in, exit code out. 0 done, 1 run failed, 2 bad input, 130 interrupted."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from vefl_sim.errors import BadInput, RunInterrupted, VeflError
+
+# Heavy imports (pydantic, jax, pandas, …) happen inside the commands: --help answers at once.
+
+app = typer.Typer(
+    help="Simulate vehicular edge federated learning. The main form is: python -m vefl_sim EXPERIMENT.toml",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point; a first argument that is no command is an experiment file."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and given[0] not in {"run", "schema", "trace", "--help"}:
+        given.insert(0, "run")
+    try:
+        code = app(args=given, prog_name="python -m vefl_sim", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except BadInput as error:
+        for problem in error.problems:
+            _complain(problem)
+        code = 2
+    except (RunInterrupted, click.Abort, KeyboardInterrupt) as error:
+        _complain(f"interrupted: {error}" if str(error) else "interrupted")
+        code = 130
+    except VeflError as error:
+        _complain(str(error))
+        code = 1
+    except BrokenPipeError:  # `trace … | head`
+        sys.stderr.close()
+        code = 0
+    sys.exit(code)
+
+
+@app.command()
+def run(
+    experiment: Annotated[Path, typer.Argument(help="The experiment's TOML file.", show_default=False)],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a key, in TOML syntax; repeatable."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Parent of the run directory.")] = Path("runs"),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run again even if this run is done.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the resolved TOML and what the run would cost.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run an experiment, or show the summary of the same run if it is done."""
+    from vefl_sim.loading import load
+
+    loaded = load(experiment, settings or ())
+    if dry_run:
+        _dry_run(loaded)
+        return
+    from rich.console import Console
+
+    from vefl_sim.progress import shown
+    from vefl_sim.report import print_summary
+    from vefl_sim.simulation import simulate
+
+    console = Console(quiet=quiet)
+    with shown(console) as progress:
+        finished = simulate(loaded, out=out, fresh=fresh, toml=experiment.read_text(), watcher=progress)
+    print_summary(finished, console)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of experiment files, for editors."""
+    import json
+
+    from vefl_sim.experiment import Experiment
+
+    print(json.dumps(Experiment.model_json_schema(), indent=2, ensure_ascii=False))
+
+
+@app.command()
+def trace(
+    run: Annotated[str, typer.Argument(help="A run directory, or the start of its name in ./runs.")],
+    cv: Annotated[int | None, typer.Option(help="Only this CV.")] = None,
+    round: Annotated[int | None, typer.Option(help="Only this round.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only this kind of event.")] = None,
+    from_s: Annotated[float | None, typer.Option("--from", help="From this simulated second on.")] = None,
+    to_s: Annotated[float | None, typer.Option("--to", help="Before this simulated second.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="All columns, as CSV.")] = False,
+    why: Annotated[
+        bool, typer.Option("--why", help="Tell the story of one update; needs --cv and --round.")
+    ] = False,
+) -> None:
+    """Inspect the events of a run, or ask why an update made it or not."""
+    from vefl_sim.report import event_lines, find_run
+    from vefl_sim.trace import select
+    from vefl_sim.why import why as explain
+
+    found = find_run(run)
+    if why:
+        if cv is None or round is None:
+            raise BadInput("--why needs --cv and --round: which update do you ask about?")
+        print("\n".join(explain(found, cv=cv, round=round)))
+        return
+    events = select(found.events, cv=cv, round=round, kind=_known_kind(kind), between_s=(from_s, to_s))
+    if csv:
+        events.to_csv(sys.stdout, index=False)
+    else:
+        print("\n".join(event_lines(events)))
+
+
+def _dry_run(experiment: object) -> None:
+    from vefl_sim.estimate import estimate
+    from vefl_sim.experiment import Experiment
+    from vefl_sim.loading import to_toml
+
+    assert isinstance(experiment, Experiment)
+    print(to_toml(experiment))
+    for line in estimate(experiment).lines():
+        print(f"# {line}")  # a comment, so that the output is an experiment again
+
+
+def _known_kind(kind: str | None) -> str | None:
+    from vefl_sim.trace import KINDS
+
+    if kind is not None and kind not in KINDS:
+        raise BadInput(f"--kind {kind}: there is no such event; the kinds are {', '.join(KINDS)}.")
+    return kind
+
+
+def _complain(problem: str) -> None:
+    print(f"error: {problem}", file=sys.stderr)

@@ -1,0 +1,48 @@
+"""Simulated time: integer nanoseconds, and the slots (TTIs) that divide it exactly.
+
+Floats drift: 10,000 timeouts of 0.5 ms sum to 4.99999999999995 s. Integers do not.
+"""
+
+from dataclasses import dataclass
+
+NS_PER_S = 1_000_000_000
+NS_PER_MS = 1_000_000
+
+
+def to_ns(seconds: float) -> int:
+    """The nearest whole nanosecond."""
+    return round(seconds * NS_PER_S)
+
+
+def to_s(ns: int) -> float:
+    """Seconds, for formulas and people; never fed back into the clock."""
+    return ns / NS_PER_S
+
+
+@dataclass(frozen=True)
+class SlotGrid:
+    """Slots of κ = 1 ms / 2^n̄, numbered from time 0; slot i is [i·κ, (i+1)·κ)."""
+
+    slot_ns: int
+
+    @classmethod
+    def of_numerology(cls, numerology: int) -> "SlotGrid":
+        """The grid of 3GPP numerology n̄ = 0…4, for which κ is a whole number of nanoseconds."""
+        return cls(NS_PER_MS >> numerology)
+
+    @property
+    def slot_s(self) -> float:
+        """κ in seconds."""
+        return to_s(self.slot_ns)
+
+    def floor(self, time_ns: int) -> int:
+        """The slot that contains this instant; as a duration, the whole slots that fit into it."""
+        return time_ns // self.slot_ns
+
+    def ceil(self, time_ns: int) -> int:
+        """The first slot that starts at this instant or later."""
+        return -(-time_ns // self.slot_ns)
+
+    def start_ns(self, slot: int) -> int:
+        """The instant at which a slot begins."""
+        return slot * self.slot_ns

@@ -1,0 +1,48 @@
+"""What can go wrong, as a tree.
+
+VeflError                     everything this package raises on purpose
+├── BadInput                  the user can fix it: exit code 2, one sentence per problem
+│   ├── ExperimentError       the TOML file, a --set option, or a part named "module:name"
+│   └── RunNotFound           a run directory that is not there or cannot be read
+├── RunFailed                 the run itself went wrong: exit code 1
+│   └── LedgerMismatch        bits, joules or money that do not add up
+└── RunInterrupted            the user stopped it; what was recorded is readable: exit code 130
+"""
+
+from collections.abc import Sequence
+
+
+class VeflError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class BadInput(VeflError):
+    """Input that a user can correct. Holds one sentence per problem."""
+
+    def __init__(self, problems: str | Sequence[str]) -> None:
+        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        # SimPy rebuilds exceptions from their args, so args must be exactly what __init__ takes.
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(self.problems)
+
+
+class ExperimentError(BadInput):
+    """An experiment that cannot be run as written."""
+
+
+class RunNotFound(BadInput):
+    """A run directory that does not exist or holds no tables."""
+
+
+class RunFailed(VeflError):
+    """A run that broke while running."""
+
+
+class LedgerMismatch(RunFailed):
+    """A conservation law was broken: a bug in a kernel, never in the input."""
+
+
+class RunInterrupted(VeflError):
+    """A run that was stopped from outside."""

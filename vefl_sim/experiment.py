@@ -1,0 +1,373 @@
+"""An experiment: one frozen, strictly typed model per TOML table.
+
+Every key has a default but `run.name`; units are in the names; the paper's symbols are in the descriptions.
+A key that would be ignored is refused (`contradictions`), because a parameter that silently does nothing is
+the worst kind of wrong.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from vefl_sim.clock import SlotGrid, to_ns
+
+PartName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+"""`module:name`, a part that the user brings."""
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+def _ordered(bounds: tuple[float, float]) -> tuple[float, float]:
+    if bounds[0] > bounds[1]:
+        raise ValueError(f"the lower bound {bounds[0]:g} is above the upper bound {bounds[1]:g}")
+    return bounds
+
+
+PositiveRange = Annotated[tuple[Positive, Positive], Field(strict=False), AfterValidator(_ordered)]
+NonNegativeRange = Annotated[tuple[NonNegative, NonNegative], Field(strict=False), AfterValidator(_ordered)]
+
+
+class Table(BaseModel):
+    """Common to all tables: frozen, strict, no unknown keys, no NaN or infinity."""
+
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+
+class Run(Table):
+    """What the run is called and how long it lasts."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+    """Names the run directory; letters, digits, dot, dash and underscore."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    """Root of all random streams."""
+    duration_s: Positive | None = None
+    """Simulated time; as many whole rounds as fit. 2000 s if neither this nor `rounds` is given."""
+    rounds: Count | None = None
+    """Number of rounds, instead of `duration_s`."""
+
+
+class Roads(Table):
+    """The street grid around the gNB, which stands in its middle."""
+
+    block_m: Annotated[float, Field(ge=20, le=10_000)] = 128.0
+    """Side of a square block (downtown Raleigh: 420 ft)."""
+    blocks: Annotated[int, Field(ge=1, le=200)] = 8
+    """Blocks along each side of the grid."""
+
+
+class Mobility(Table):
+    """How vehicles move."""
+
+    kind: Literal["idm"] | PartName = "idm"
+    """"idm": the intelligent driver model on the grid; or `module:Class`."""
+    step_s: Annotated[float, Field(gt=0, le=1)] = 0.1
+    """Time between two positions; in between they are interpolated."""
+    max_speed_mps: Annotated[float, Field(gt=0, le=100)] = 20.12
+    """u_max: desired speed of the driver model and the server's worst case for the sojourn bound."""
+    max_accel_mps2: Positive = 1.5
+    """ū₁ of the driver model."""
+    comfort_decel_mps2: Positive = 2.0
+    """ū₂ of the driver model."""
+    headway_s: Positive = 1.2
+    """t_dst, the desired time headway."""
+    min_gap_m: Positive = 2.0
+    """s_saf, the gap at standstill."""
+    length_m: Positive = 5.0
+    """Length of a vehicle."""
+    sojourn: Literal["axis", "radial"] = "axis"
+    """Sojourn bound by the smallest axis distance to the circle (the paper) or by the radial distance."""
+
+
+class Traffic(Table):
+    """How many vehicles there are."""
+
+    mean_in_coverage: Positive | None = None
+    """Target for the mean number of vehicles in coverage; sets the arrival rate. 35 if neither is given."""
+    arrivals_per_s: Positive | None = None
+    """Rate of the Poisson arrivals at the border, instead of `mean_in_coverage`."""
+    warm_start: bool = True
+    """Start with the streets populated."""
+    cv_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of the vehicles that are connected (CVs); the others only take part in the traffic."""
+
+
+class Radio(Table):
+    """The 5G-NR uplink: one cell, one bandwidth part."""
+
+    coverage_radius_m: Annotated[float, Field(gt=0, le=5000)] = 500.0
+    """r of the coverage circle."""
+    carrier_ghz: Annotated[float, Field(ge=0.5, le=100)] = 3.5
+    """Carrier frequency of the path-loss model."""
+    prbs: Annotated[int, Field(ge=1, le=275)] = 10
+    """Z, the number of pRBs."""
+    prb_bandwidth_hz: Positive = 1.8e6
+    """ω; a whole number of 12-subcarrier blocks (the paper bundles 5 × 360 kHz)."""
+    numerology: Annotated[int, Field(ge=0, le=4)] = 1
+    """n̄: the slot is 1 ms / 2^n̄."""
+    antennas: Annotated[int, Field(ge=1, le=256)] = 4
+    """N at the gNB; CVs have one."""
+    max_tx_power_w: Positive = 0.2
+    """P_max of a CV, over all its pRBs."""
+    fading: Literal["rayleigh", "none"] = "rayleigh"
+    """"none" is the mean channel, for worked examples."""
+    shadowing: Literal["correlated", "none"] = "correlated"
+    """Log-normal shadowing (4/6 dB) that changes with the distance driven."""
+    los: Literal["random", "always", "never"] = "random"
+    """Line of sight: by the UMa probability, or fixed."""
+    noise_dbm_per_hz: Annotated[float, Field(ge=-300, le=0)] = -174.0
+    """Thermal noise density."""
+    noise_figure_db: Annotated[float, Field(ge=0, le=50)] = 5.0
+    """Noise figure of the gNB."""
+    gnb_height_m: Annotated[float, Field(ge=10, le=150)] = 25.0
+    """Height of the gNB's antennas."""
+    cv_height_m: Annotated[float, Field(ge=1.5, le=22.5)] = 1.5
+    """Height of a CV's antenna."""
+    flexible_symbol_uplink: bool = True
+    """The flexible symbol carries uplink data: overhead υ = 1/14, else 2/14."""
+
+
+class Mac(Table):
+    """When and in which order CVs may transmit."""
+
+    start: Literal["tau", "ready"] = "tau"
+    """A CV is served from its τ_v on ("tau", the paper) or as soon as its training ends ("ready")."""
+    scheduler: Literal["edf"] | PartName = "edf"
+    """"edf": Algorithm 3, earliest deadline first, ties by backlog; or `module:function`."""
+
+
+class Rat(Table):
+    """The RAT sub-problem: pRBs and power, slot by slot."""
+
+    method: Literal["auto", "equal"] | PartName = "auto"
+    """"equal": pRBs in turn in scheduling order, equal power; "auto": the best there is (now "equal"); or
+    `module:function`."""
+    efficiency_weight: NonNegative = 1.0
+    """C/(κS): energy efficiency against backlog, for the optimizing methods."""
+
+
+class Sla(Table):
+    """Service level agreements; ranges are drawn uniformly, once per CV."""
+
+    energy_budget_j: PositiveRange = (20.0, 30.0)
+    """e_bud, per round."""
+    cycles_per_bit: PositiveRange = (20.0, 30.0)
+    """c_v, CPU cycles per bit of data."""
+    price_per_joule: NonNegativeRange = (5.0, 10.0)
+    """φ_v."""
+    base_fee: NonNegativeRange = (10.0, 20.0)
+    """φ̄_v, for each order taken."""
+    cpu_min_hz: PositiveRange = (1e3, 5e3)
+    """η_min."""
+    cpu_max_hz: PositiveRange = (1.9e9, 2.8e9)
+    """η_max."""
+    cpu_capacitance: Positive = 2e-28
+    """ζ; the CPU spends (ζ/2)·η² joules per cycle."""
+
+
+class Vefl(Table):
+    """The VEFL sub-problem: who trains, how long, how fast."""
+
+    method: Literal["lagrangian"] = "lagrangian"
+    """How the sub-problem is solved."""
+    round_s: Positive = 5.0
+    """t_th, the time between two aggregations."""
+    budget: NonNegative = 1000.0
+    """Ξ, the server's money per round."""
+    min_local_iterations: Count = 1
+    """l_des, wanted of a CV that can do it."""
+    max_local_iterations: Annotated[int, Field(ge=1, le=10_000)] = 80
+    """l_max."""
+    sojourn_weight: Share = 0.5
+    """λ̄ of Θ_v: sojourn bound (1) against data size (0)."""
+    upload_share: Literal["all", "selected"] = "all"
+    """z̃: Z over all CVs in coverage (the paper) or over those that can be selected."""
+
+
+class Server(Table):
+    """The edge server."""
+
+    early_close: bool = False
+    """Aggregate as soon as every ordered update is in or lost, instead of at the round's end."""
+
+
+class SchemeTable(Table):
+    """The learning scheme: plan and aggregation."""
+
+    kind: Literal["pdpc"] | PartName = "pdpc"
+    """"pdpc": partial device participation; or `module:Class`."""
+    selected: Count = 10
+    """|C_k|, the largest number of CVs that get an order."""
+    constrained: Literal[True] = True
+    """Delay, energy and cost constraints hold."""
+
+
+class Aggregation(Table):
+    """How received updates become the next model."""
+
+    sojourn_weight: Share = 1.0
+    """λ of p_v (FDPC)."""
+    p_suc: Literal["realized"] = "realized"
+    """What the rule divides by: a received update has p_suc = 1."""
+    normalize: bool = False
+    """Scale the applied weights to sum to one."""
+
+
+class Data(Table):
+    """What is learnt, and who holds it."""
+
+    kind: Literal["signs"] | PartName = "signs"
+    """"signs": traffic signs drawn by the program; or `module:function`."""
+    dir: str = ""
+    """Where the files of other kinds are."""
+    train_samples: Annotated[int, Field(ge=10, le=1_000_000)] = 12_000
+    """Samples over all CVs ("signs")."""
+    test_samples: Annotated[int, Field(ge=10, le=1_000_000)] = 2_000
+    """Samples of the test set ("signs")."""
+    image_px: Annotated[int, Field(ge=16, le=128)] = 28
+    """Side of an image ("signs")."""
+    dirichlet_alpha: Positive = 0.1
+    """α of the label distribution over CVs; small is skewed."""
+    min_samples: Count = 10
+    """Every CV holds at least this many samples."""
+    bits_per_value: Count = 32
+    """D_v counts this many bits per pixel and channel."""
+
+
+class Model(Table):
+    """The network that is trained."""
+
+    factory: PartName = "vefl_models.cnn:cnn"
+    """`module:factory` of a flax model."""
+    float_bits: Count = 32
+    """FPP; an update has 1 + FPP bits per parameter."""
+
+
+class Learning(Table):
+    """Local training and evaluation."""
+
+    kind: Literal["jax", "none"] = "jax"
+    """"none" runs the network side alone, with the same sample and parameter counts."""
+    learning_rate: Positive = 0.05
+    """δ."""
+    proximal_mu: NonNegative = 0.01
+    """μ of the proximal term."""
+    evaluate_every: Count = 1
+    """Rounds between two evaluations; the last round is always evaluated."""
+
+
+class TraceTable(Table):
+    """What is recorded beyond events, rounds and vehicles."""
+
+    slots: Literal["off", "sampled", "full"] = "off"
+    """One row per slot and scheduled CV: none, every 100th slot, or all."""
+    mobility_every_s: Positive = 1.0
+    """Time between two rows of a vehicle in the `mobility` table."""
+
+
+class Experiment(Table):
+    """A whole experiment."""
+
+    run: Run
+    roads: Roads = Roads()
+    mobility: Mobility = Mobility()
+    traffic: Traffic = Traffic()
+    radio: Radio = Radio()
+    mac: Mac = Mac()
+    rat: Rat = Rat()
+    sla: Sla = Sla()
+    vefl: Vefl = Vefl()
+    server: Server = Server()
+    scheme: SchemeTable = SchemeTable()
+    aggregation: Aggregation = Aggregation()
+    data: Data = Data()
+    model: Model = Model()
+    learning: Learning = Learning()
+    trace: TraceTable = TraceTable()
+
+    @property
+    def slots(self) -> SlotGrid:
+        """The slot grid of the numerology."""
+        return SlotGrid.of_numerology(self.radio.numerology)
+
+    @property
+    def round_ns(self) -> int:
+        """t_th on the clock."""
+        return to_ns(self.vefl.round_s)
+
+    @property
+    def rounds(self) -> int:
+        """Whole rounds of the run."""
+        if self.run.rounds is not None:
+            return self.run.rounds
+        return to_ns(self.run.duration_s or 2000.0) // self.round_ns
+
+    @property
+    def duration_ns(self) -> int:
+        """The end of the last round."""
+        return self.rounds * self.round_ns
+
+    @property
+    def mean_in_coverage(self) -> float:
+        """The traffic target, whether or not it was written down."""
+        return self.traffic.mean_in_coverage or 35.0
+
+    def resolved(self) -> Self:
+        """The same experiment with either-or keys settled, as it is written next to the results."""
+        run, traffic = self.run, self.traffic
+        if run.rounds is None and run.duration_s is None:
+            run = run.model_copy(update={"duration_s": 2000.0})
+        if traffic.mean_in_coverage is None and traffic.arrivals_per_s is None:
+            traffic = traffic.model_copy(update={"mean_in_coverage": 35.0})
+        return self.model_copy(update={"run": run, "traffic": traffic})
+
+
+def contradictions(experiment: Experiment) -> Iterator[str]:
+    """One sentence for each pair of keys that cannot both be meant."""
+    e = experiment
+    slot_ms = e.slots.slot_ns / 1e6
+    if e.run.rounds is not None and e.run.duration_s is not None:
+        yield "run.rounds and run.duration_s both say how long the run is: keep one of them."
+    if e.run.duration_s is not None and e.run.duration_s < e.vefl.round_s:
+        yield (
+            f"run.duration_s = {e.run.duration_s:g} is shorter than one round "
+            f"(vefl.round_s = {e.vefl.round_s:g}): make it at least that long."
+        )
+    for key, value_s in (("vefl.round_s", e.vefl.round_s), ("mobility.step_s", e.mobility.step_s)):
+        if to_ns(value_s) == 0 or to_ns(value_s) % e.slots.slot_ns:
+            yield f"{key} = {value_s:g} is not a whole number of slots of {slot_ms:g} ms: round it."
+    if e.traffic.mean_in_coverage is not None and e.traffic.arrivals_per_s is not None:
+        yield "traffic.mean_in_coverage and traffic.arrivals_per_s both set the traffic: keep one of them."
+    if e.mobility.kind == "idm" and e.roads.block_m * e.roads.blocks < 2 * e.radio.coverage_radius_m:
+        yield (
+            f"The grid of roads.blocks × roads.block_m = {e.roads.block_m * e.roads.blocks:g} m does not cover "
+            f"2 × radio.coverage_radius_m = {2 * e.radio.coverage_radius_m:g} m: add blocks or shrink the radius."
+        )
+    subcarriers_hz = 12 * 15e3 * 2**e.radio.numerology
+    if e.radio.prb_bandwidth_hz % subcarriers_hz:
+        yield (
+            f"radio.prb_bandwidth_hz = {e.radio.prb_bandwidth_hz:g} is not a multiple of the {subcarriers_hz:g} Hz "
+            f"of 12 subcarriers at radio.numerology = {e.radio.numerology}."
+        )
+    if e.sla.cpu_min_hz[1] > e.sla.cpu_max_hz[0]:
+        yield "sla.cpu_min_hz reaches above sla.cpu_max_hz: lower the one or raise the other."
+    if e.vefl.min_local_iterations > e.vefl.max_local_iterations:
+        yield (
+            f"vefl.min_local_iterations = {e.vefl.min_local_iterations} is above "
+            f"vefl.max_local_iterations = {e.vefl.max_local_iterations}."
+        )
+    yield from _ignored_keys(e)
+
+
+def _ignored_keys(e: Experiment) -> Iterator[str]:
+    if e.data.kind == "signs" and e.data.dir:
+        yield 'data.dir has no effect with data.kind = "signs": remove it.'
+    if e.rat.method in ("auto", "equal") and e.rat.efficiency_weight != 1.0:
+        yield f'rat.efficiency_weight has no effect with rat.method = "{e.rat.method}": remove it.'
+    if e.scheme.kind == "pdpc" and e.aggregation.sojourn_weight != 1.0:
+        yield 'aggregation.sojourn_weight has no effect with scheme.kind = "pdpc": remove it.'

@@ -1,0 +1,29 @@
+"""Labelled images, as every source of data hands them over."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A training and a test set. Images stay uint8 in memory; the learner scales them where it uses them."""
+
+    name: str
+    train_images: NDArray[np.uint8]  # [samples, height, width, channels]
+    train_labels: NDArray[np.int32]  # [samples], 0 … classes − 1
+    test_images: NDArray[np.uint8]
+    test_labels: NDArray[np.int32]
+    classes: int
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Height, width and channels of one image."""
+        _, height, width, channels = self.train_images.shape
+        return height, width, channels
+
+    @property
+    def values_per_sample(self) -> int:
+        """Numbers in one image, h·w·c; D_v counts `data.bits_per_value` bits for each."""
+        return int(np.prod(self.image_shape))

@@ -1,0 +1,91 @@
+"""Plane shapes as signed distances: negative inside, zero on the edge, positive outside.
+
+A shape is a function of points. Coordinates are in units of the sign's radius, x to the right and y *down*, as in
+images. Distances are exact near the edge, which is all that antialiasing needs.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from math import hypot
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float32]
+Corner = tuple[float, float]
+
+
+class Points(NamedTuple):
+    """Where the pixels lie: two arrays of one shape."""
+
+    x: Array
+    y: Array
+
+
+Shape = Callable[[Points], Array]
+
+
+def disc(radius: float) -> Shape:
+    """A disc around the origin."""
+    return lambda p: np.sqrt(p.x * p.x + p.y * p.y) - np.float32(radius)
+
+
+def polygon(*corners: Corner) -> Shape:
+    """A convex polygon, corners clockwise as seen: the largest of the distances to its edge lines."""
+    edges = list(zip(corners, corners[1:] + corners[:1], strict=True))
+    return lambda p: reduce(np.maximum, (_beyond(p, start, end) for start, end in edges))
+
+
+def _beyond(p: Points, start: Corner, end: Corner) -> Array:
+    """Distance to the left of the line from `start` to `end`, which is outside."""
+    along_x, along_y = end[0] - start[0], end[1] - start[1]
+    length = hypot(along_x, along_y)
+    normal_x, normal_y = np.float32(along_y / length), np.float32(-along_x / length)
+    return normal_x * p.x + normal_y * p.y - (normal_x * np.float32(start[0]) + normal_y * np.float32(start[1]))
+
+
+def stroke(width: float, *points: Corner) -> Shape:
+    """A pen line of this width through the points, with round ends."""
+    half = np.float32(width / 2)
+    pieces = list(zip(points, points[1:], strict=False))
+    return lambda p: np.sqrt(reduce(np.minimum, (_square_distance(p, *piece) for piece in pieces))) - half
+
+
+def _square_distance(p: Points, start: Corner, end: Corner) -> Array:
+    """Squared distance to the segment from `start` to `end`."""
+    along_x, along_y = np.float32(end[0] - start[0]), np.float32(end[1] - start[1])
+    x, y = p.x - np.float32(start[0]), p.y - np.float32(start[1])
+    share = np.clip((x * along_x + y * along_y) / (along_x**2 + along_y**2), 0, 1)
+    x -= share * along_x
+    y -= share * along_y
+    return x * x + y * y
+
+
+def union(*shapes: Shape) -> Shape:
+    """Everything that is inside one of the shapes."""
+    return lambda p: reduce(np.minimum, (shape(p) for shape in shapes))
+
+
+def moved(shape: Shape, x: float, y: float, size: float = 1.0) -> Shape:
+    """The shape scaled by `size` and then moved by (x, y)."""
+    scale = np.float32(size)
+    return lambda p: scale * shape(Points((p.x - np.float32(x)) / scale, (p.y - np.float32(y)) / scale))
+
+
+def mirrored(shape: Shape) -> Shape:
+    """The shape with left and right exchanged."""
+    return lambda p: shape(Points(-p.x, p.y))
+
+
+def turned(shape: Shape, quarters: int) -> Shape:
+    """The shape turned clockwise by quarter turns."""
+    if quarters % 4 == 0:
+        return shape
+    return turned(lambda p: shape(Points(p.y, -p.x)), quarters - 1)
+
+
+def corners_on_circle(count: int, radius: float, first_deg: float) -> Sequence[Corner]:
+    """Corners of a regular polygon, clockwise, the first one at this angle (0 is right, 90 is down)."""
+    angles = np.deg2rad(first_deg + 360 / count * np.arange(count))
+    return [(float(radius * np.cos(a)), float(radius * np.sin(a))) for a in angles]

@@ -1,0 +1,31 @@
+"""`signs`: traffic signs drawn by the program, so that a run needs no download.
+
+Any number of images of any size, deterministic from the generator given.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.sign_faces import FACES
+from vefl_sim.learning.datasets.sign_photo import CHUNK, photograph
+
+
+def signs(train_samples: int, test_samples: int, image_px: int, rng: np.random.Generator) -> Dataset:
+    """RGB images of the sixteen `FACES`, equally frequent up to one.
+
+    Training and test set have streams of their own: the test set stays the same when `train_samples` changes.
+    """
+    train_rng, test_rng = rng.spawn(2)
+    return Dataset("signs", *_draw(train_samples, image_px, train_rng), *_draw(test_samples, image_px, test_rng), len(FACES))
+
+
+def _draw(samples: int, image_px: int, rng: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    labels = rng.permutation(np.arange(samples) % len(FACES)).astype(np.int32)
+    images = np.empty((samples, image_px, image_px, 3), np.uint8)
+    for label, face in enumerate(FACES):
+        mine = np.flatnonzero(labels == label)
+        for start in range(0, len(mine), CHUNK):
+            chunk = mine[start : start + CHUNK]
+            images[chunk] = photograph(face, len(chunk), image_px, rng)
+    return images, labels

@@ -1,0 +1,174 @@
+"""From a TOML file and --set options to an Experiment, or to one clear sentence per problem."""
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import BaseModel, ValidationError
+
+from vefl_sim.errors import ExperimentError
+from vefl_sim.experiment import Experiment, contradictions
+
+_BARE_WORD = re.compile(r"[A-Za-z_][\w.:/-]*")
+
+
+def load(path: str | Path, settings: Sequence[str] = ()) -> Experiment:
+    """Read an experiment; `settings` are `table.key=value` strings that override it."""
+    tables = _read_toml(Path(path))
+    problems = [problem for setting in settings if (problem := _override(tables, setting))]
+    if problems:
+        raise ExperimentError(problems)
+    return from_tables(tables)
+
+
+def from_tables(tables: Mapping[str, Any]) -> Experiment:
+    """An experiment from nested dictionaries, as tomllib gives them."""
+    try:
+        experiment = Experiment.model_validate(tables)
+    except ValidationError as error:
+        raise ExperimentError(_sentences(error.errors())) from None
+    if problems := list(contradictions(experiment)):
+        raise ExperimentError(problems)
+    return experiment
+
+
+def with_settings(experiment: Experiment, *settings: str) -> Experiment:
+    """A copy with some `table.key=value` changed; the way to vary one parameter in a script."""
+    tables = experiment.model_dump(exclude_none=True, exclude_defaults=True)
+    problems = [problem for setting in settings if (problem := _override(tables, setting))]
+    if problems:
+        raise ExperimentError(problems)
+    return from_tables(tables)
+
+
+def to_toml(experiment: Experiment) -> str:
+    """All keys with their values, defaults included."""
+    return tomli_w.dumps(experiment.resolved().model_dump(exclude_none=True))
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ExperimentError(f"{path}: there is no such file.") from None
+    except IsADirectoryError:
+        raise ExperimentError(f"{path} is a directory: name the experiment's TOML file.") from None
+    except UnicodeDecodeError:
+        raise ExperimentError(f"{path} is not a text file: an experiment is TOML in UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentError(f"{path} is not valid TOML: {error}.") from None
+    except OSError as error:
+        raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _override(tables: dict[str, Any], setting: str) -> str | None:
+    """Apply one --set option in place; return what is wrong with it, if anything."""
+    key, equals, text = setting.partition("=")
+    names = key.strip().split(".")
+    if not equals or len(names) != 2 or not all(names):
+        return f"--set {setting}: write it as table.key=value, for example --set radio.prbs=12."
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        if not _BARE_WORD.fullmatch(text.strip()):
+            return f"--set {setting}: the value is not valid TOML; put text in double quotes."
+        value = text.strip()  # a shell eats the quotes that TOML wants around a word
+    table = tables.setdefault(names[0], {})
+    if not isinstance(table, dict):
+        return f"--set {setting}: {names[0]} is not a table in the file."
+    table[names[1]] = value
+    return None
+
+
+def _sentences(errors: Iterable[Any]) -> list[str]:
+    """One sentence per key; a key that fails two alternatives of a union is one problem."""
+    sentences: dict[tuple[Any, ...], str] = {}
+    for error in errors:
+        where = tuple(error["loc"][:2])
+        sentences[where] = _merged(sentences[where], error) if where in sentences else _sentence(error)
+    return list(sentences.values())
+
+
+def _sentence(error: Any) -> str:
+    where, kind = error["loc"], error["type"]
+    if kind == "missing" and len(where) < 3:
+        return _missing(where)
+    if kind == "extra_forbidden":
+        return _unknown(where)
+    if len(where) == 1:
+        return f"[{where[0]}] must be a table, not {_shown(error['input'])}."
+    return f"{where[0]}.{where[1]} = {_shown(error['input'])}: {_complaint(error)}."
+
+
+def _merged(first: str, error: Any) -> str:
+    if error["type"] == "string_pattern_mismatch":
+        return f'{first[:-1]}, or a part of your own as "module:name".'
+    return first
+
+
+def _missing(where: tuple[Any, ...]) -> str:
+    if where == ("run",):
+        return 'The table [run] is missing: add it with a name, for example name = "first".'
+    return f"{'.'.join(map(str, where))} is missing: add it."
+
+
+def _unknown(where: tuple[Any, ...]) -> str:
+    tables = Experiment.model_fields
+    if len(where) == 1:
+        return f"[{where[0]}] is not a known table; the nearest is [{_nearest(where[0], tables)}]."
+    table, key = where[0], where[1]
+    for other, field in tables.items():
+        if key in _keys(field.annotation):
+            return f"{table}.{key} is not a known key of [{table}]; did you mean {other}.{key}?"
+    nearest = _nearest(key, _keys(tables[table].annotation))
+    return f"{table}.{key} is not a known key of [{table}]; the nearest is {table}.{nearest}."
+
+
+def _keys(table: Any) -> list[str]:
+    return list(table.model_fields) if issubclass(table, BaseModel) else []
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    return difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.0)[0]
+
+
+_COMPLAINTS = {
+    "finite_number": "it must be a finite number",
+    "int_type": "it must be a whole number",
+    "int_from_float": "it must be a whole number",
+    "float_type": "it must be a number",
+    "bool_type": "it must be true or false",
+    "string_type": "it must be text in quotes",
+    "tuple_type": "it must be a range [low, high]",
+    "greater_than": "it must be greater than {gt}",
+    "greater_than_equal": "it must be at least {ge}",
+    "less_than": "it must be less than {lt}",
+    "less_than_equal": "it must be at most {le}",
+    "literal_error": "it must be {expected}",
+    "too_long": "it must be a range [low, high] of two numbers",
+    "missing": "it must be a range [low, high] of two numbers",
+    "string_too_long": "it must have at most {max_length} characters",
+    "value_error": "{error}",
+}
+_NAME_COMPLAINT = "it may hold letters, digits, dots, dashes and underscores, and starts with a letter or digit"
+
+
+def _complaint(error: Any) -> str:
+    if error["type"] == "string_pattern_mismatch":
+        return 'it must be a part as "module:name"' if ":" in error["ctx"]["pattern"] else _NAME_COMPLAINT
+    template = _COMPLAINTS.get(error["type"])
+    return template.format(**error.get("ctx", {})) if template else str(error["msg"]).lower()
+
+
+def _shown(value: Any) -> str:
+    """A value as the user may have typed it, cut short."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except ValueError:
+        text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."

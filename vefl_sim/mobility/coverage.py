@@ -1,0 +1,172 @@
+"""Who is in the coverage circle, when they enter and leave it, and how long they are sure to stay.
+
+The circle of radius r is centred on the gNB at (0, 0); a distance of exactly r is inside. Between two scenes
+vehicles move on straight lines at constant speed.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vefl_sim.mobility.scene import Mobility, Scene
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+_TINY = 1e-30  # m², instead of a zero in a denominator
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A CV enters or leaves the circle."""
+
+    time_ns: int
+    cv: int
+    entered: bool
+
+
+def sojourn_bound_s(
+    x_m: FloatArray,
+    y_m: FloatArray,
+    *,
+    radius_m: float,
+    max_speed_mps: float,
+    method: Literal["axis", "radial"] = "axis",
+) -> FloatArray:
+    """Time t_soj for which a CV at (x, y) stays in coverage at least (paper eq. sojournPeriod); 0 outside.
+
+    "axis": the smallest of the four distances to the circle along the axes, over u_max:
+        min(√(r² − y²) − |x|, √(r² − x²) − |y|) / u_max, a worst case on axis-parallel streets;
+    "radial": (r − √(x² + y²)) / u_max, a worst case anywhere.
+    """
+    x_m, y_m = np.abs(x_m), np.abs(y_m)
+    if method == "radial":
+        distance_m = radius_m - np.hypot(x_m, y_m)
+    else:
+        along_x = np.sqrt(np.maximum(radius_m**2 - y_m**2, 0.0)) - x_m
+        along_y = np.sqrt(np.maximum(radius_m**2 - x_m**2, 0.0)) - y_m
+        distance_m = np.minimum(along_x, along_y)
+    return np.maximum(distance_m, 0.0) / max_speed_mps
+
+
+def in_coverage(scene: Scene, radius_m: float) -> IntArray:
+    """Numbers of the CVs in the circle, ascending."""
+    return scene.vehicle[_covered(scene, radius_m)]
+
+
+def crossings(before: Scene, after: Scene, radius_m: float) -> list[Crossing]:
+    """All entries and exits of CVs after the first scene and up to the second, in order of time, then of CV.
+
+    They agree with `in_coverage` of both scenes: a CV enters and leaves in turn, at the nearest nanosecond that is
+    after the first scene. A visit that is over within the same nanosecond is none. A CV that is new in the second
+    scene and inside enters at its time; one that was inside and is gone leaves at that time.
+    """
+    old, new = _common(before, after)
+    found = _crossed(before, after, old, new, radius_m)
+    if old.size < before.vehicle.size:
+        found += _at_once(before, old, after.time_ns, radius_m, entered=False)
+    if new.size < after.vehicle.size:
+        found += _at_once(after, new, after.time_ns, radius_m, entered=True)
+    return sorted(found, key=lambda crossing: (crossing.time_ns, crossing.cv, not crossing.entered))
+
+
+def at(before: Scene, after: Scene, time_ns: int) -> Scene:
+    """The scene at an instant between two: one of them at its own time, else those in both, interpolated."""
+    if time_ns == before.time_ns:
+        return before
+    if time_ns == after.time_ns:
+        return after
+    if not before.time_ns < time_ns < after.time_ns:
+        raise ValueError(f"{time_ns} ns is not between {before.time_ns} and {after.time_ns} ns")
+    old, new = _common(before, after)
+    share = (time_ns - before.time_ns) / (after.time_ns - before.time_ns)
+
+    def between(start: FloatArray, end: FloatArray) -> FloatArray:
+        return (1 - share) * start[old] + share * end[new]
+
+    return Scene(
+        time_ns=time_ns,
+        vehicle=before.vehicle[old],
+        x_m=between(before.x_m, after.x_m),
+        y_m=between(before.y_m, after.y_m),
+        speed_mps=between(before.speed_mps, after.speed_mps),
+        connected=before.connected[old],
+    )
+
+
+def visitors(mobility: Mobility, radius_m: float, duration_ns: int) -> IntArray:
+    """Numbers of all CVs that are in the circle at some instant from now to `duration_ns`, ascending.
+
+    Advances the mobility; give it one of its own.
+    """
+    scene = mobility.scene()
+    seen = set(in_coverage(scene, radius_m).tolist())
+    while scene.time_ns < duration_ns:
+        before, scene = scene, mobility.advance()
+        for crossing in crossings(before, scene, radius_m):
+            if crossing.entered and crossing.time_ns <= duration_ns:
+                seen.add(crossing.cv)
+    return np.array(sorted(seen), np.int64)
+
+
+def _covered(scene: Scene, radius_m: float) -> BoolArray:
+    return (scene.x_m**2 + scene.y_m**2 <= radius_m**2) & scene.connected
+
+
+def _common(before: Scene, after: Scene) -> tuple[IntArray, IntArray]:
+    """Places in both scenes of the vehicles that are in both."""
+    if np.array_equal(before.vehicle, after.vehicle):
+        everybody = np.arange(before.vehicle.size)
+        return everybody, everybody
+    _, old, new = np.intersect1d(before.vehicle, after.vehicle, assume_unique=True, return_indices=True)
+    return old, new
+
+
+def _at_once(scene: Scene, common: IntArray, time_ns: int, radius_m: float, entered: bool) -> list[Crossing]:
+    """Crossings of the CVs that are in this scene only."""
+    inside = _covered(scene, radius_m)
+    inside[common] = False
+    return [Crossing(time_ns, cv, entered) for cv in scene.vehicle[inside].tolist()]
+
+
+def _crossed(before: Scene, after: Scene, old: IntArray, new: IntArray, radius_m: float) -> list[Crossing]:
+    """Crossings of the vehicles at these places of both scenes.
+
+    With start p, displacement q, a = q·q, b = p·q, c = p·p − r²: the circle is met where a·s² + 2b·s + c = 0, s in
+    [0, 1]. From outside to outside this happens only if the nearest point, s = −b/a, is on the way and inside.
+    """
+    x, y = before.x_m[old], before.y_m[old]
+    q_x, q_y = after.x_m[new] - x, after.y_m[new] - y
+    a, b, c = q_x**2 + q_y**2, x * q_x + y * q_y, x**2 + y**2 - radius_m**2
+    was, is_now = _covered(before, radius_m)[old], _covered(after, radius_m)[new]
+    through = ~(was | is_now) & (b < 0) & (a + b > 0) & (b * b > a * c) & before.connected[old]
+    (meets,) = ((was != is_now) | through).nonzero()
+    if not meets.size:
+        return []
+    enter_s, leave_s = _roots(a[meets], b[meets], c[meets])
+    enter_ns, leave_ns = (_instant(share, before.time_ns, after.time_ns) for share in (enter_s, leave_s))
+    enters = ~was[meets] & (is_now[meets] | (enter_ns < leave_ns))
+    leaves = ~is_now[meets] & (was[meets] | (enter_ns < leave_ns))
+    cv = before.vehicle[old][meets]
+    return _listed(enter_ns[enters], cv[enters], True) + _listed(leave_ns[leaves], cv[leaves], False)
+
+
+def _roots(a: FloatArray, b: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Smaller and larger s with a·s² + 2b·s + c = 0, without cancellation where c is near 0."""
+    root = np.sqrt(np.maximum(b * b - a * c, 0.0))
+    smaller = c / np.maximum(root - b, _TINY)
+    larger = np.where(b < 0, (root - b) / np.maximum(a, _TINY), -c / np.maximum(root + b, _TINY))
+    return smaller, larger
+
+
+def _instant(share: FloatArray, start_ns: int, end_ns: int) -> IntArray:
+    """The nearest whole nanosecond after the start and not after the end."""
+    elapsed_ns = np.rint(np.clip(share, 0.0, 1.0) * (end_ns - start_ns)).astype(np.int64)
+    return start_ns + np.maximum(elapsed_ns, 1)
+
+
+def _listed(time_ns: IntArray, cv: IntArray, entered: bool) -> list[Crossing]:
+    return [Crossing(t, v, entered) for t, v in zip(time_ns.tolist(), cv.tolist(), strict=True)]

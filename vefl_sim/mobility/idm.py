@@ -1,0 +1,99 @@
+"""The intelligent driver model: how a driver reacts to the vehicle ahead (paper eqs. idmAcce, idmDynDist).
+
+    u̇ = ū₁·(1 − (u/u_max)⁴ − (s*/Δd)²),    s* = s_saf + max(0, u·t_dst + u·Δu/(2·√(ū₁·ū₂)))
+
+Δd is the gap from front bumper to the back bumper ahead, Δu = u − (speed of the vehicle ahead). The max(0, ·) is
+SUMO's and not in the paper: without it a follower is pushed away from a leader that is much faster than itself.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+Motion = tuple[FloatArray, FloatArray]
+"""Positions of front bumpers in m, and speeds in m/s."""
+
+Method = Literal["ballistic", "euler"]
+SMALLEST_GAP_M = 1e-3  # a smaller gap brakes no harder; keeps the formula finite bumper to bumper
+
+
+@dataclass(frozen=True)
+class IdmParams:
+    """A driver and the vehicle; in brackets the paper's symbol."""
+
+    max_accel_mps2: float
+    """(ū₁) Acceleration from standstill on a free road."""
+    comfort_decel_mps2: float
+    """(ū₂) Braking that a driver finds comfortable; emergencies brake harder."""
+    headway_s: float
+    """(t_dst) Time headway kept to the vehicle ahead."""
+    min_gap_m: float
+    """(s_saf) Gap kept at standstill."""
+    desired_speed_mps: float
+    """(u_max) Speed on a free road, never exceeded."""
+    length_m: float
+    """From front bumper to back bumper."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not getattr(self, field.name) > 0:
+                raise ValueError(f"{field.name} = {getattr(self, field.name)} must be positive")
+
+
+def acceleration(
+    speed_mps: FloatArray, gap_m: FloatArray, leader_mps: FloatArray, params: IdmParams
+) -> FloatArray:
+    """u̇ in m/s² for any shape that broadcasts; a gap of infinity is a free road."""
+    comfort = 2.0 * (params.max_accel_mps2 * params.comfort_decel_mps2) ** 0.5
+    dynamic = speed_mps * (params.headway_s + (speed_mps - leader_mps) / comfort)
+    wanted_m = params.min_gap_m + np.maximum(0.0, dynamic)
+    free = np.square(np.square(speed_mps / params.desired_speed_mps))
+    return params.max_accel_mps2 * (1.0 - free - np.square(wanted_m / np.maximum(gap_m, SMALLEST_GAP_M)))
+
+
+def next_speed(speed_mps: FloatArray, accel_mps2: FloatArray, params: IdmParams, dt_s: float) -> FloatArray:
+    """Speed after a step: no reversing, and no overshoot of the desired speed."""
+    limit_mps = np.maximum(speed_mps, params.desired_speed_mps)
+    return np.maximum(np.minimum(speed_mps + accel_mps2 * dt_s, limit_mps), 0.0)
+
+
+def ballistic(speed_mps: FloatArray, next_mps: FloatArray, dt_s: float) -> FloatArray:
+    """Metres driven in a step at constant acceleration."""
+    return 0.5 * (speed_mps + next_mps) * dt_s
+
+
+def semi_implicit_euler(_speed_mps: FloatArray, next_mps: FloatArray, dt_s: float) -> FloatArray:
+    """Metres driven in a step wholly at its final speed."""
+    return next_mps * dt_s
+
+
+_ADVANCE: dict[Method, Callable[[FloatArray, FloatArray, float], FloatArray]] = {
+    "ballistic": ballistic,
+    "euler": semi_implicit_euler,
+}
+
+
+def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float, method: Method = "ballistic") -> Motion:
+    """Drive a platoon behind a leader whose motion is given.
+
+    leader: its positions and speeds, each of shape (times,), dt_s apart.
+    start: positions and speeds of the followers, each of shape (followers,), the one behind the leader first.
+    Returns positions and speeds, each of shape (times, followers); the first row is the start. Everybody reacts
+    to the state at the beginning of a step, as in SUMO.
+    """
+    advance = _ADVANCE[method]
+    times, followers = len(leader[0]), len(start[0])
+    # Column 0 is the leader, so that "the vehicle ahead" is the column to the left.
+    position, speed = np.empty((2, times, followers + 1))
+    position[:, 0], speed[:, 0] = leader
+    position[0, 1:], speed[0, 1:] = start
+    for t in range(times - 1):
+        gap = position[t, :-1] - params.length_m - position[t, 1:]
+        accel = acceleration(speed[t, 1:], gap, speed[t, :-1], params)
+        speed[t + 1, 1:] = next_speed(speed[t, 1:], accel, params, dt_s)
+        position[t + 1, 1:] = position[t, 1:] + advance(speed[t, 1:], speed[t + 1, 1:], dt_s)
+    return position[:, 1:], speed[:, 1:]

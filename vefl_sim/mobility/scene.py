@@ -1,0 +1,33 @@
+"""Where everybody is: the one thing mobility tells the rest."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All vehicles at one instant, in ascending order of their number; the gNB is at (0, 0)."""
+
+    time_ns: int
+    vehicle: NDArray[np.int64]
+    x_m: NDArray[np.float64]
+    y_m: NDArray[np.float64]
+    speed_mps: NDArray[np.float64]
+    connected: NDArray[np.bool_]  # True for CVs; the others only take part in the traffic
+
+
+class Mobility(Protocol):
+    """A source of scenes on a fixed step. What is behind it (IDM, SUMO, a recording) nobody else knows."""
+
+    step_ns: int
+
+    def scene(self) -> Scene:
+        """The current scene; that of time 0 before the first step."""
+        ...
+
+    def advance(self) -> Scene:
+        """Move everybody by one step and return the new scene."""
+        ...

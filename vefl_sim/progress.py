@@ -1,0 +1,75 @@
+"""What a person sees while a run goes on: one live line on a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from vefl_sim.clock import to_s
+from vefl_sim.experiment import Experiment
+from vefl_sim.protocol.messages import ClosedRound
+from vefl_sim.results import Run
+from vefl_sim.scenario import Scenario
+
+
+class Progress:
+    """Prints each round as it closes."""
+
+    def __init__(self, console: Console, live: Live | None) -> None:
+        self._console = console
+        self._live = live
+        self._rounds = 0
+        self._began = 0.0
+        self._accuracy: float | None = None
+
+    def preparing(self, experiment: Experiment) -> None:
+        """Data and traffic take a few seconds."""
+        self._rounds = experiment.rounds
+        self._show(f"{experiment.run.name}: preparing traffic, data and model", keep=True)
+
+    def started(self, run: Run, scenario: Scenario) -> None:
+        """Say what was prepared."""
+        self._began = time.perf_counter()
+        self._show(
+            f"{len(scenario.shards)} CVs will be in coverage, {len(scenario.dataset.train_labels)} samples, "
+            f"{scenario.learner.parameters} parameters ({scenario.payload_bits / 1e3:.1f} kbit per update)",
+            keep=True,
+        )
+
+    def round(self, closed: ClosedRound) -> None:
+        """One line: simulated time, speed, round, accuracy, time to go."""
+        if closed.evaluation:
+            self._accuracy = closed.evaluation.accuracy
+        wall_s = time.perf_counter() - self._began
+        delivered = sum(outcome.lost is None for outcome in closed.outcomes)
+        accuracy = "" if self._accuracy is None else f" | accuracy {self._accuracy:.4f}"
+        self._show(
+            f"round {closed.round:>{len(str(self._rounds))}}/{self._rounds} | {to_s(closed.end_ns):7.1f} s simulated"
+            f" | {to_s(closed.end_ns) / wall_s:6.2f} s/s | {delivered:2d} of {len(closed.outcomes):2d} delivered"
+            f"{accuracy} | {_clock(wall_s / closed.round * (self._rounds - closed.round))} to go"
+        )
+
+    def _show(self, line: str, keep: bool = False) -> None:
+        if self._live is not None and not keep:
+            self._live.update(Text(line))
+        else:
+            self._console.print(line, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def shown(console: Console) -> Iterator[Progress]:
+    """A progress display for the time of a run."""
+    if not console.is_terminal:
+        yield Progress(console, None)
+        return
+    with Live(console=console, refresh_per_second=4) as live:
+        yield Progress(console, live)
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

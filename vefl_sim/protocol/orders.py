@@ -1,0 +1,39 @@
+"""From a plan to orders."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from vefl_sim.protocol.messages import TrainOrder
+from vefl_sim.schemes.observation import Observation
+from vefl_sim.schemes.scheme import Plan
+
+
+def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
+    """One order per planned CV, in CV order, with its times on the clock and on the slot grid."""
+    terms, grid = observation.terms, observation.terms.grid
+    start_ns = observation.sighting.time_ns
+    for index in np.argsort(plan.cv):
+        row = int(np.searchsorted(observation.cv, plan.cv[index]))
+        iterations, cpu_hz = int(plan.iterations[index]), float(plan.cpu_hz[index])
+        cycles = iterations * float(observation.cycles[row])
+        train_ns = training_ns(cycles, cpu_hz, int(observation.train_limit_ns[row]))
+        deadline_slot = int(observation.deadline_slot[row])
+        yield TrainOrder(
+            cv=int(plan.cv[index]),
+            round=observation.sighting.round,
+            iterations=iterations,
+            cpu_hz=cpu_hz,
+            train_ns=train_ns,
+            compute_j=cycles * terms.cpu_capacitance / 2 * cpu_hz**2,
+            payload_bits=terms.payload_bits,
+            earliest_slot=max(grid.ceil(start_ns + train_ns), deadline_slot - int(observation.worst_slots[row])),
+            deadline_slot=deadline_slot,
+        )
+
+
+def training_ns(cycles: float, cpu_hz: float, limit_ns: int) -> int:
+    """t_cmp in whole ns. A plan that uses all of T_v must not exceed it by the rounding of l·cD/η."""
+    exact = cycles / cpu_hz * 1e9
+    rounded = max(1, round(exact))
+    return limit_ns if limit_ns < rounded <= limit_ns + 2 + 1e-12 * exact else rounded

@@ -1,0 +1,76 @@
+"""The streets: move everybody, and tell the CVs that enter and leave coverage, at the exact instant."""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from simpy import Environment, Event
+
+from vefl_sim.mobility.coverage import crossings, in_coverage
+from vefl_sim.mobility.scene import Mobility, Scene
+from vefl_sim.protocol.instant import Instant, Order
+from vefl_sim.protocol.vehicle import ConnectedVehicle
+from vefl_sim.radio.channel import Channel
+from vefl_sim.trace import Trace
+
+
+@dataclass
+class Streets:
+    """Owns the mobility, which runs one step ahead of the clock."""
+
+    env: Environment
+    mobility: Mobility
+    channel: Channel
+    radius_m: float
+    trace: Trace
+    record: Callable[[Scene], None]
+    make_vehicle: Callable[[int], ConnectedVehicle]
+    in_coverage: dict[int, ConnectedVehicle] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._before = self._after = self.mobility.scene()
+
+    def moves(self) -> Generator[Event, Any, None]:
+        """Advance step by step; coverage changes fire in between, where the straight line crosses the circle."""
+        yield Instant(self.env, self._before.time_ns, Order.COVERAGE)
+        for cv in in_coverage(self._before, self.radius_m).tolist():
+            self._enter(cv)
+        while True:
+            self._before = self._after
+            self.channel.move(self._before)
+            self.record(self._before)
+            self._after = self.mobility.advance()
+            for crossing in crossings(self._before, self._after, self.radius_m):
+                yield Instant(self.env, crossing.time_ns, Order.COVERAGE)
+                (self._enter if crossing.entered else self._leave)(crossing.cv)
+            yield Instant(self.env, self._after.time_ns, Order.COVERAGE)
+
+    def position_m(self, cv: int) -> tuple[float, float]:
+        """Where a CV is now, on the straight line between two scenes."""
+        ends = [(_row(scene, cv), scene) for scene in (self._before, self._after)]
+        known = [(scene.x_m[row], scene.y_m[row]) for row, scene in ends if row is not None]
+        (x0, y0), (x1, y1) = known[0], known[-1]
+        span_ns = self._after.time_ns - self._before.time_ns
+        part = (self.env.now - self._before.time_ns) / span_ns if span_ns else 0.0
+        return float(x0 + part * (x1 - x0)), float(y0 + part * (y1 - y0))
+
+    def distance_m(self, cv: int) -> float:
+        """Distance of a CV from the gNB now."""
+        return float(np.hypot(*self.position_m(cv)))
+
+    def _enter(self, cv: int) -> None:
+        self.in_coverage[cv] = self.make_vehicle(cv)
+        self.trace.note(
+            self.env.now, "coverage_entered", "streets", cv=cv, distance_m=self.distance_m(cv)
+        )
+
+    def _leave(self, cv: int) -> None:
+        distance_m = self.distance_m(cv)
+        self.trace.note(self.env.now, "coverage_left", "streets", cv=cv, distance_m=distance_m)
+        self.in_coverage.pop(cv).leave()
+
+
+def _row(scene: Scene, cv: int) -> int | None:
+    row = int(np.searchsorted(scene.vehicle, cv))
+    return row if row < len(scene.vehicle) and scene.vehicle[row] == cv else None

@@ -1,0 +1,65 @@
+"""Uplink buffers: what each CV still has to send."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from simpy import Event
+
+from vefl_sim.ledger import Account
+from vefl_sim.protocol.messages import TrainOrder
+
+
+@dataclass
+class Upload:
+    """One update on its way to the gNB."""
+
+    order: TrainOrder
+    account: Account
+    received: Event  # succeeds when the last bit is in
+    cause: int
+    earliest_slot: int
+    slots: int = 0  # in which it was scheduled
+    snr_sum: float = 0.0  # linear, mean over its pRBs, summed over slots
+
+    @property
+    def cv(self) -> int:
+        """Whose it is."""
+        return self.order.cv
+
+    @property
+    def mean_snr_db(self) -> float | None:
+        """Mean received SNR of a pRB over the slots used; None before the first."""
+        return 10 * math.log10(self.snr_sum / self.slots) if self.snr_sum > 0 else None
+
+
+@dataclass
+class Uplink:
+    """All uploads under way; one per CV."""
+
+    _uploads: dict[int, Upload] = field(default_factory=dict)
+
+    def add(self, upload: Upload) -> None:
+        """Queue an update."""
+        self._uploads[upload.cv] = upload
+
+    def remove(self, cv: int) -> None:
+        """Forget the update of a CV: received, or lost."""
+        self._uploads.pop(cv, None)
+
+    def __contains__(self, upload: Upload) -> bool:
+        return self._uploads.get(upload.cv) is upload
+
+    def __iter__(self) -> Iterator[Upload]:
+        return iter(self._uploads.values())
+
+    def next_slot(self, slot: int) -> int | None:
+        """The first slot from `slot` on in which somebody may send; None when nothing is queued."""
+        if not self._uploads:
+            return None
+        return max(slot, min(upload.earliest_slot for upload in self))
+
+    def eligible(self, slot: int) -> list[Upload]:
+        """U(t): uploads that may be scheduled in this slot, in CV order."""
+        ready = (upload for upload in self if upload.earliest_slot <= slot)
+        return sorted(ready, key=lambda upload: upload.cv)

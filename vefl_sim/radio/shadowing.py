@@ -1,0 +1,77 @@
+"""The large-scale channel of every CV: line of sight and shadowing that change with the distance driven.
+
+Both come from Gaussian processes with exponential correlation (TR 38.901, table 7.5-6): a CV has line of
+sight while Φ(g) < P_LOS(d), with g correlated over 50 m, and its shadowing has 4 dB over 37 m with and 6 dB
+over 50 m without line of sight.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from vefl_sim.experiment import Radio
+from vefl_sim.mobility.scene import Scene
+from vefl_sim.radio.uma import MAX_DISTANCE_M, los_probability, pathloss_db
+
+Floats = NDArray[np.float64]
+SHADOWING_DB = {True: 4.0, False: 6.0}
+CORRELATION_M = {True: 37.0, False: 50.0}
+LOS_CORRELATION_M = 50.0
+
+
+@dataclass
+class _Track:
+    """Unit Gaussians of the vehicles of one scene, row by row: sight, shadowing with and without it."""
+
+    vehicle: NDArray[np.int64]
+    x_m: Floats
+    y_m: Floats
+    normal: Floats  # shape (vehicles, 3)
+
+
+class LargeScale:
+    """Path loss with shadowing, constant between two scenes."""
+
+    def __init__(self, radio: Radio, rng: np.random.Generator) -> None:
+        self._radio = radio
+        self._rng = rng
+        self._track = _Track(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty((0, 3)))
+        self._loss_db = np.empty(0)
+        self._los = np.empty(0, np.bool_)
+
+    def move(self, scene: Scene) -> None:
+        """Take the next scene. Draws for all its vehicles, so nothing depends on who asks."""
+        track = self._track
+        fresh = self._rng.standard_normal((len(scene.vehicle), 3))
+        known = np.isin(scene.vehicle, track.vehicle)
+        old = np.searchsorted(track.vehicle, scene.vehicle[known])
+        driven = np.hypot(scene.x_m[known] - track.x_m[old], scene.y_m[known] - track.y_m[old])
+        kept = np.exp(-driven[:, None] / [LOS_CORRELATION_M, CORRELATION_M[True], CORRELATION_M[False]])
+        fresh[known] = kept * track.normal[old] + np.sqrt(1 - kept**2) * fresh[known]
+        self._track = _Track(scene.vehicle, scene.x_m, scene.y_m, fresh)
+        self._update()
+
+    def _update(self) -> None:
+        track, radio = self._track, self._radio
+        d2d = np.minimum(np.hypot(track.x_m, track.y_m), MAX_DISTANCE_M)  # nobody out there is served
+        if radio.los == "random":
+            self._los = ndtr(track.normal[:, 0]) < los_probability(d2d, h_ut_m=radio.cv_height_m)
+        else:
+            self._los = np.full(len(d2d), radio.los == "always")
+        self._loss_db = pathloss_db(
+            d2d, los=self._los, carrier_ghz=radio.carrier_ghz, h_bs_m=radio.gnb_height_m, h_ut_m=radio.cv_height_m
+        )
+        if radio.shadowing == "correlated":
+            self._loss_db += np.where(
+                self._los, SHADOWING_DB[True] * track.normal[:, 1], SHADOWING_DB[False] * track.normal[:, 2]
+            )
+
+    def loss_db(self, cvs: NDArray[np.int64]) -> Floats:
+        """Path loss and shadowing of these CVs, all of which are in the scene."""
+        return self._loss_db[np.searchsorted(self._track.vehicle, cvs)]
+
+    def line_of_sight(self, cvs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether these CVs have line of sight."""
+        return self._los[np.searchsorted(self._track.vehicle, cvs)]

@@ -1,0 +1,150 @@
+"""From what happens to rows of tables."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vefl_sim.experiment import TraceTable
+from vefl_sim.clock import to_ns
+from vefl_sim.mobility.scene import Scene
+from vefl_sim.protocol.mac import Grant
+from vefl_sim.protocol.messages import ClosedRound, Outcome
+from vefl_sim.tables import SCHEMAS, TableWriter
+
+_SAMPLED_SLOTS = 100  # `trace.slots = "sampled"`: one slot in so many
+
+
+class Recorder:
+    """Writes the tables of one run."""
+
+    def __init__(self, directory: Path, trace: TraceTable) -> None:
+        names = [name for name in SCHEMAS if name != "slots" or trace.slots != "off"]
+        self._tables = {name: TableWriter(directory, name) for name in names}
+        self._mobility_every_ns = to_ns(trace.mobility_every_s)
+        self._mobility_due_ns = 0
+        self._slot_every = {"off": 0, "sampled": _SAMPLED_SLOTS, "full": 1}[trace.slots]
+
+    def append(self, table: str, row: dict[str, Any]) -> None:
+        """Add a row to a table."""
+        self._tables[table].append(row)
+
+    def scene(self, scene: Scene) -> None:
+        """Positions, thinned."""
+        if scene.time_ns < self._mobility_due_ns:
+            return
+        self._mobility_due_ns += self._mobility_every_ns
+        for vehicle, x, y, speed, connected in zip(
+            scene.vehicle, scene.x_m, scene.y_m, scene.speed_mps, scene.connected, strict=True
+        ):
+            self.append(
+                "mobility",
+                {
+                    "time_ns": scene.time_ns,
+                    "vehicle": int(vehicle),
+                    "x_m": float(x),
+                    "y_m": float(y),
+                    "speed_mps": float(speed),
+                    "connected": bool(connected),
+                },
+            )
+
+    def slot(self, slot: int, grant: Grant) -> None:
+        """One CV's share of a slot, if slots are recorded."""
+        if self._slot_every and slot % self._slot_every == 0:
+            self.append(
+                "slots",
+                {
+                    "slot": slot,
+                    "cv": grant.upload.cv,
+                    "prbs": grant.prbs,
+                    "power_w": grant.power_w,
+                    "rate_bps": grant.rate_bps,
+                    "bits_left": grant.upload.account.bits_left,
+                },
+            )
+
+    def round(self, closed: ClosedRound) -> None:
+        """A round that is over, and everybody who was in coverage when it began."""
+        self.append("rounds", round_row(closed))
+        for row in vehicle_rows(closed):
+            self.append("vehicles", row)
+
+    def close(self) -> None:
+        """Complete all files."""
+        for table in self._tables.values():
+            table.close()
+
+
+def round_row(closed: ClosedRound) -> dict[str, Any]:
+    """The `rounds` row of a round."""
+    outcomes, plan, sighting = closed.outcomes, closed.plan, closed.observation.sighting
+    fractions = [outcome.delivered_fraction for outcome in outcomes]
+    transmit_j = sum(outcome.account.transmit_j for outcome in outcomes)
+    drained = sum(outcome.account.bits_drained for outcome in outcomes)
+    return {
+        "round": closed.round,
+        "start_ns": sighting.time_ns,
+        "end_ns": closed.end_ns,
+        "in_coverage": len(sighting.cv),
+        "eligible": len(sighting.cv) - len(plan.ineligible),
+        "ordered": len(outcomes),
+        "delivered": sum(outcome.lost is None for outcome in outcomes),
+        "p_suc": float(np.mean(fractions)) if fractions else None,
+        "p_suc_with_ineligible": _mean_with_zeros(fractions, len(plan.ineligible)),
+        "weight_sum": sum(closed.weights),
+        "planned_cost": plan.cost,
+        "cost": sum(outcome.account.paid for outcome in outcomes),
+        "energy_j": sum(outcome.account.energy_j for outcome in outcomes),
+        "bits_per_joule": drained / transmit_j if transmit_j > 0 else None,
+        "accuracy": closed.evaluation.accuracy if closed.evaluation else None,
+        "loss": closed.evaluation.loss if closed.evaluation else None,
+        "plan_status": plan.status,
+        "plan_objective": plan.objective,
+        "plan_gap": plan.gap,
+    }
+
+
+def vehicle_rows(closed: ClosedRound) -> list[dict[str, Any]]:
+    """The `vehicles` rows of a round."""
+    outcomes = {outcome.order.cv: outcome for outcome in closed.outcomes}
+    sighting = closed.observation.sighting
+    rows = []
+    for index, cv in enumerate(sighting.cv.tolist()):
+        row = {
+            "round": closed.round,
+            "cv": cv,
+            "distance_m": float(sighting.distance_m[index]),
+            "sojourn_ns": int(sighting.sojourn_s[index] * 1e9),
+            "samples": int(sighting.samples[index]),
+            "worst_slots": int(closed.observation.worst_slots[index]),
+        }
+        if cv in outcomes:
+            row |= _outcome_columns(outcomes[cv])
+        elif cv in closed.plan.ineligible:
+            row |= {"state": "ineligible", "reason": closed.plan.ineligible[cv]}
+        else:
+            row |= {"state": "passed_over"}
+        rows.append(row)
+    return rows
+
+
+def _outcome_columns(outcome: Outcome) -> dict[str, Any]:
+    order, account = outcome.order, outcome.account
+    return {
+        "state": "delivered" if outcome.lost is None else "lost",
+        "reason": outcome.lost,
+        "iterations": order.iterations,
+        "cpu_hz": order.cpu_hz,
+        "train_ns": order.train_ns,
+        "tx_slots": outcome.tx_slots,
+        "compute_j": account.compute_j,
+        "transmit_j": account.transmit_j,
+        "paid": account.paid,
+        "delivered_fraction": outcome.delivered_fraction,
+    }
+
+
+def _mean_with_zeros(fractions: list[float], zeros: int) -> float | None:
+    count = len(fractions) + zeros
+    return sum(fractions) / count if count else None

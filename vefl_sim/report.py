@@ -1,0 +1,71 @@
+"""Results on screen: the summary of a run, and its events as lines."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from vefl_sim.errors import RunNotFound
+from vefl_sim.results import Run
+
+_LEADING = ("id", "cause", "time_ns", "kind", "actor", "round", "cv")
+
+
+def find_run(name: str, out: Path = Path("runs")) -> Run:
+    """A run by its directory, or the newest in `out` whose name starts like this."""
+    if Path(name).exists():
+        return Run(name)
+    matches = [path for path in out.glob(f"{name}*") if (path / "resolved.toml").is_file()]
+    if not matches:
+        raise RunNotFound(f"{name}: there is no such run directory, and none in {out} starts like this.")
+    return Run(max(matches, key=lambda path: path.stat().st_mtime))
+
+
+def print_summary(run: Run, console: Console) -> None:
+    """A short table and the paths written."""
+    summary, table = run.summary, Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for name, text in _figures(summary):
+        table.add_row(name, text)
+    console.print(table)
+    tables = ", ".join(sorted(file.name for file in (run.path / "tables").glob("*.parquet")))
+    console.print(f"{run.path}: {tables}", highlight=False, soft_wrap=True)
+
+
+def event_lines(events: pd.DataFrame) -> Iterator[str]:
+    """One line per event: time, number and cause, who, what, and the columns that are filled."""
+    for _, event in events.iterrows():
+        filled = (f"{name}={_short(event[name])}" for name in event.index if name not in _LEADING)
+        details = [text for text, name in zip(filled, _others(event), strict=True) if not pd.isna(event[name])]
+        cause = "" if pd.isna(event["cause"]) else f" <- {event['cause']}"
+        where = "" if pd.isna(event["round"]) else f" round {event['round']}"
+        whom = "" if pd.isna(event["cv"]) or event["actor"].startswith("cv ") else f" cv {event['cv']}"
+        yield (
+            f"{event['time_ns'] / 1e9:12.6f} s  #{event['id']}{cause}  {event['actor']}: {event['kind']}"
+            f"{whom}{where}  {' '.join(details)}".rstrip()
+        )
+
+
+def _others(event: pd.Series) -> list[str]:
+    return [name for name in event.index if name not in _LEADING]
+
+
+def _short(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _figures(summary: dict[str, object]) -> Iterator[tuple[str, str]]:
+    lost = {cause: number for cause, number in dict(summary["updates_lost"]).items() if number}  # type: ignore[call-overload]
+    causes = ", ".join(f"{number} {cause}" for cause, number in lost.items()) or "none"
+    yield "rounds", f"{summary['rounds']} in {summary['simulated_s']:.1f} s simulated, {summary['wall_s']:.1f} s wall"
+    yield "updates", f"{summary['updates_delivered']} of {summary['updates_ordered']} delivered; lost: {causes}"
+    if summary["last_accuracy"] is not None:
+        yield (
+            "accuracy",
+            f"{summary['first_accuracy']:.4f} first, {summary['best_accuracy']:.4f} best, "
+            f"{summary['last_accuracy']:.4f} last",
+        )
+    yield "paid", f"{summary['cost']:.1f}"
+    yield "energy", f"{summary['energy_j']:.1f} J"
+    yield "content digest", str(summary["content_digest"])[:16]

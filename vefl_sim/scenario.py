@@ -1,0 +1,245 @@
+"""The only wiring: an experiment becomes parts, and parts become actors."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from simpy import Environment, Process
+
+from vefl_sim.experiment import Experiment
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.learner import Learner
+from vefl_sim.ledger import Ledger
+from vefl_sim.mobility.coverage import sojourn_bound_s, visitors
+from vefl_sim.mobility.scene import Mobility
+from vefl_sim.optimize.edf import Scheduler, edf
+from vefl_sim.optimize.rat import METHODS, RatPolicy
+from vefl_sim.parts import is_part, load_part
+from vefl_sim.protocol.gnb import GNodeB
+from vefl_sim.protocol.mac import MacScheduler
+from vefl_sim.protocol.messages import ClosedRound
+from vefl_sim.protocol.server import EdgeServer
+from vefl_sim.protocol.streets import Streets
+from vefl_sim.protocol.timetable import Timetable
+from vefl_sim.protocol.vehicle import ConnectedVehicle
+from vefl_sim.radio.channel import Channel, UmaChannel
+from vefl_sim.radio.fading import Fading, MeanChannel, RayleighFading
+from vefl_sim.radio.link import Link
+from vefl_sim.radio.shadowing import LargeScale
+from vefl_sim.recorder import Recorder
+from vefl_sim.rng import Streams
+from vefl_sim.schemes.observation import Observation, Sighting, Terms, observe
+from vefl_sim.schemes.scheme import Scheme
+from vefl_sim.sla import draw
+from vefl_sim.stopwatch import Stopwatch
+from vefl_sim.trace import Trace
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Everything a run needs that is not a process; made once, before anything is written."""
+
+    experiment: Experiment
+    streams: Streams
+    shards: Mapping[int, NDArray[np.int64]]  # CV -> its samples; keys are all CVs that will be in coverage
+    dataset: Dataset
+    learner: Learner
+    link: Link
+    scheme: Scheme
+    scheduler: Scheduler
+    policy: RatPolicy
+
+    @property
+    def payload_bits(self) -> int:
+        """S = M·(1 + FPP)."""
+        return self.learner.parameters * (1 + self.experiment.model.float_bits)
+
+    def mobility(self) -> Mobility:
+        """A fresh start of the same traffic."""
+        return make_mobility(self.experiment, self.streams)
+
+
+@dataclass(frozen=True)
+class Actors:
+    """The wired processes of a run."""
+
+    streets: Streets
+    gnb: GNodeB
+    server: EdgeServer
+    ledger: Ledger
+
+    def processes(self, env: Environment) -> Process:
+        """Start everybody, in a fixed order; the server's process is the one that ends."""
+        env.process(self.streets.moves())
+        env.process(self.gnb.ticks())
+        return env.process(self.server.rounds())
+
+
+def make_mobility(experiment: Experiment, streams: Streams) -> Mobility:
+    """The traffic named by `mobility.kind`."""
+    kind = experiment.mobility.kind
+    if is_part(kind):
+        return load_part("mobility.kind", kind)(experiment, streams)  # type: ignore[no-any-return]
+    from vefl_sim.mobility.traffic import IdmTraffic
+
+    return IdmTraffic(experiment, streams)
+
+
+def prepare(experiment: Experiment) -> Scenario:
+    """Make all parts. Bad input shows here, before a run directory exists."""
+    streams = Streams(experiment.run.seed)
+    cvs = visitors(make_mobility(experiment, streams), experiment.radio.coverage_radius_m, experiment.duration_ns)
+    dataset = _dataset(experiment, streams)
+    shards = _shards(experiment, dataset, cvs, streams)
+    return Scenario(
+        experiment=experiment,
+        streams=streams,
+        shards=shards,
+        dataset=dataset,
+        learner=_learner(experiment, dataset, shards, streams),
+        link=Link.of(experiment.radio),
+        scheme=_scheme(experiment),
+        scheduler=_scheduler(experiment),
+        policy=_policy(experiment),
+    )
+
+
+def wire(
+    scenario: Scenario, env: Environment, recorder: Recorder, report: Callable[[ClosedRound], None]
+) -> Actors:
+    """Create the actors; `report` hears of every round that is over."""
+    experiment, grid, ledger = scenario.experiment, scenario.experiment.slots, Ledger()
+    trace = Trace(lambda row: recorder.append("events", row))
+    channel = UmaChannel(scenario.link, _large_scale(scenario), _fading(scenario))
+    mac = MacScheduler(scenario.link, channel, scenario.scheduler, scenario.policy, grid.slot_s)
+    gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", recorder.slot)
+
+    def make_vehicle(cv: int) -> ConnectedVehicle:
+        agreement = draw(cv, experiment.sla, scenario.streams)
+        return ConnectedVehicle(env, cv, agreement, gnb, ledger, trace, lambda: streets.distance_m(cv))
+
+    streets = Streets(
+        env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, recorder.scene, make_vehicle
+    )
+    server = EdgeServer(
+        env=env,
+        timetable=_timetable(experiment),
+        scheme=scenario.scheme,
+        learner=scenario.learner,
+        observe=_observer(scenario, env, streets, channel),
+        in_coverage=streets.in_coverage,
+        trace=trace,
+        stopwatch=Stopwatch(lambda row: recorder.append("timings", row)),
+        report=report,
+    )
+    return Actors(streets, gnb, server, ledger)
+
+
+def _observer(
+    scenario: Scenario, env: Environment, streets: Streets, channel: Channel
+) -> Callable[[int], Observation]:
+    experiment, terms = scenario.experiment, _terms(scenario)
+
+    def look(round: int) -> Observation:
+        cvs = np.array(sorted(streets.in_coverage), dtype=np.int64)
+        x_m, y_m = np.array([streets.position_m(cv) for cv in cvs]).reshape(-1, 2).T
+        sojourn_s = sojourn_bound_s(
+            x_m, y_m, radius_m=experiment.radio.coverage_radius_m,
+            max_speed_mps=experiment.mobility.max_speed_mps, method=experiment.mobility.sojourn,
+        )  # fmt: skip
+        sighting = Sighting(
+            round=round,
+            time_ns=int(env.now),
+            cv=cvs,
+            distance_m=np.hypot(x_m, y_m),
+            sojourn_s=sojourn_s,
+            snr_per_watt=channel.mean_snr_per_watt(cvs),
+            samples=np.array([len(scenario.shards[cv]) for cv in cvs], dtype=np.int64),
+            agreements=[streets.in_coverage[cv].agreement for cv in cvs],
+        )
+        return observe(sighting, terms)
+
+    return look
+
+
+def _terms(scenario: Scenario) -> Terms:
+    experiment, vefl = scenario.experiment, scenario.experiment.vefl
+    return Terms(
+        grid=experiment.slots,
+        link=scenario.link,
+        round_ns=experiment.round_ns,
+        budget=vefl.budget,
+        payload_bits=scenario.payload_bits,
+        bits_per_sample=scenario.dataset.values_per_sample * experiment.data.bits_per_value,
+        cpu_capacitance=experiment.sla.cpu_capacitance,
+        min_iterations=vefl.min_local_iterations,
+        max_iterations=vefl.max_local_iterations,
+        max_selected=experiment.scheme.selected,
+        sojourn_weight=vefl.sojourn_weight,
+        share_among_selected=vefl.upload_share == "selected",
+    )
+
+
+def _timetable(experiment: Experiment) -> Timetable:
+    return Timetable(
+        grid=experiment.slots,
+        round_ns=experiment.round_ns,
+        rounds=experiment.run.rounds,
+        duration_ns=experiment.duration_ns,
+        early_close=experiment.server.early_close,
+        evaluate_every=experiment.learning.evaluate_every,
+    )
+
+
+def _large_scale(scenario: Scenario) -> LargeScale:
+    return LargeScale(scenario.experiment.radio, scenario.streams.generator("shadowing"))
+
+
+def _fading(scenario: Scenario) -> Fading:
+    radio = scenario.experiment.radio
+    if radio.fading == "none":
+        return MeanChannel(radio.prbs, radio.antennas)
+    return RayleighFading(scenario.streams.philox_key("fading"), radio.prbs, radio.antennas)
+
+
+def _scheme(experiment: Experiment) -> Scheme:
+    if is_part(experiment.scheme.kind):
+        return load_part("scheme.kind", experiment.scheme.kind)(experiment)  # type: ignore[no-any-return]
+    from vefl_sim.schemes.pdpc import Pdpc
+
+    return Pdpc(experiment)
+
+
+def _scheduler(experiment: Experiment) -> Scheduler:
+    name = experiment.mac.scheduler
+    return load_part("mac.scheduler", name) if is_part(name) else edf
+
+
+def _policy(experiment: Experiment) -> RatPolicy:
+    name = experiment.rat.method
+    return load_part("rat.method", name) if is_part(name) else METHODS[name]
+
+
+def _dataset(experiment: Experiment, streams: Streams) -> Dataset:
+    data = experiment.data
+    if is_part(data.kind):
+        return load_part("data.kind", data.kind)(experiment, streams)  # type: ignore[no-any-return]
+    from vefl_sim.learning.datasets.signs import signs
+
+    return signs(data.train_samples, data.test_samples, data.image_px, streams.generator("data"))
+
+
+def _shards(
+    experiment: Experiment, dataset: Dataset, cvs: NDArray[np.int64], streams: Streams
+) -> dict[int, NDArray[np.int64]]:
+    from vefl_sim.learning.partition import dirichlet
+
+    if not len(cvs):
+        return {}
+    data = experiment.data
+    parts = dirichlet(
+        dataset.train_labels, len(cvs), alpha=data.dirichlet_alpha, min_samples=data.min_samples,
+        rng=streams.generator("partition"),
+    )  # fmt: skip
+    return dict(zip(cvs.tolist(), parts, strict=True))

@@ -1,0 +1,126 @@
+"""What the server knows at the start of a round, and the worst case it plans with."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vefl_sim.clock import SlotGrid
+from vefl_sim.optimize.vefl import VeflProblem
+from vefl_sim.radio.link import Link
+from vefl_sim.sla import Agreement, column
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_NEVER = 10**9  # slots; an upload over a dead channel
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """The CVs in coverage, in ascending order of their number."""
+
+    round: int
+    time_ns: int
+    cv: Ints
+    distance_m: Floats
+    sojourn_s: Floats  # bound
+    snr_per_watt: Floats  # large scale, one antenna
+    samples: Ints
+    agreements: list[Agreement]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is the same in every round."""
+
+    grid: SlotGrid
+    link: Link
+    round_ns: int  # t_th
+    budget: float  # Ξ
+    payload_bits: int  # S
+    bits_per_sample: int
+    cpu_capacitance: float  # ζ
+    min_iterations: int  # l_des
+    max_iterations: int  # l_max
+    max_selected: int  # N
+    sojourn_weight: float  # λ̄
+    share_among_selected: bool  # z̃
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A sighting with its worst-case upload times."""
+
+    sighting: Sighting
+    terms: Terms
+    worst_slots: Ints  # t̄_tx
+    window_slots: Ints  # ⌊min(t_th, t_soj)/κ⌋
+
+    @property
+    def cv(self) -> Ints:
+        """CVs in coverage."""
+        return self.sighting.cv
+
+    @property
+    def train_limit_ns(self) -> Ints:
+        """T_v = κ·(⌊min(t_th, t_soj)/κ⌋ − t̄_tx), on the slot grid; may be negative."""
+        return (self.window_slots - self.worst_slots) * self.terms.grid.slot_ns
+
+    @property
+    def cycles(self) -> Floats:
+        """c_v·D_v, CPU cycles of one local iteration."""
+        data_bits = self.sighting.samples * self.terms.bits_per_sample
+        return column(self.sighting.agreements, "cycles_per_bit") * data_bits
+
+    @property
+    def deadline_slot(self) -> Ints:
+        """The slot at which the update should be through: end of the sojourn bound or of the round."""
+        return self.terms.grid.floor(self.sighting.time_ns) + self.window_slots
+
+    def problem(self) -> VeflProblem:
+        """The VEFL sub-problem of this round (iterPlusCpuFreqPD)."""
+        terms, agreements = self.terms, self.sighting.agreements
+        return VeflProblem(
+            weight=_weights(self.sighting, terms.sojourn_weight),
+            cycles=self.cycles,
+            time_s=self.train_limit_ns / 1e9,
+            tx_energy_j=terms.grid.slot_s * terms.link.max_power_w * self.worst_slots,
+            energy_budget_j=column(agreements, "energy_budget_j"),
+            price_per_joule=column(agreements, "price_per_joule"),
+            base_fee=column(agreements, "base_fee"),
+            cpu_min_hz=column(agreements, "cpu_min_hz"),
+            cpu_max_hz=column(agreements, "cpu_max_hz"),
+            cpu_capacitance=terms.cpu_capacitance,
+            budget=terms.budget,
+            max_selected=terms.max_selected,
+            min_iterations=terms.min_iterations,
+            max_iterations=terms.max_iterations,
+        )
+
+
+def observe(sighting: Sighting, terms: Terms) -> Observation:
+    """Add the worst case: t̄_tx on the share z̃ of the pRBs (worstCaseTxTTIEstimate)."""
+    cvs = len(sighting.cv)
+    sharing = min(cvs, terms.max_selected) if terms.share_among_selected else cvs
+    prb_share = min(1.0, terms.link.prbs / max(1, sharing))
+    worst = terms.link.worst_case_slots(
+        sighting.snr_per_watt, terms.payload_bits, prb_share, terms.grid.slot_s
+    )
+    stay_ns = np.minimum(np.floor(sighting.sojourn_s * 1e9), terms.round_ns).astype(np.int64)
+    return Observation(
+        sighting=sighting,
+        terms=terms,
+        worst_slots=np.minimum(worst, _NEVER).astype(np.int64),
+        window_slots=stay_ns // terms.grid.slot_ns,
+    )
+
+
+def _weights(sighting: Sighting, sojourn_weight: float) -> Floats:
+    """Θ_v: shares of the data and of the sojourn bounds, mixed by λ̄ (thetaV)."""
+    theta = (1 - sojourn_weight) * _shares(sighting.samples) + sojourn_weight * _shares(sighting.sojourn_s)
+    return _shares(theta)
+
+
+def _shares(amount: NDArray[np.number]) -> Floats:
+    total = float(amount.sum())
+    return amount / total if total > 0 else np.full(len(amount), 1 / max(1, len(amount)))

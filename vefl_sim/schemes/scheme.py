@@ -1,0 +1,39 @@
+"""What a learning scheme is: a plan for the round, and weights for the updates that came back."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vefl_sim.schemes.observation import Observation
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Orders for a round; arrays have one entry per ordered CV."""
+
+    cv: Ints
+    iterations: Ints  # l
+    cpu_hz: Floats  # η
+    cost: float = 0.0  # planned, worst case
+    objective: float = 0.0
+    gap: float = 0.0  # to the bound, relative
+    status: str = "optimal"
+    ineligible: dict[int, str] = field(default_factory=dict)  # CV -> the constraint that binds
+    max_iterations: dict[int, int] = field(default_factory=dict)  # CV -> hi_v, for the curious
+
+
+class Scheme(Protocol):
+    """A scheme is made once per run from the experiment; both methods are pure."""
+
+    def plan(self, observation: Observation) -> Plan:
+        """Decide who trains, how long and how fast."""
+        ...
+
+    def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
+        """Weights of the delivered updates, in the order of `delivered` (CV numbers, ascending)."""
+        ...

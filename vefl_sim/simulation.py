@@ -1,0 +1,134 @@
+"""Runs a scenario: owns the SimPy environment, the run directory and the way a run ends."""
+
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from simpy import Environment, Event
+
+from vefl_sim.clock import to_s
+from vefl_sim.errors import BadInput, RunFailed, RunInterrupted, VeflError
+from vefl_sim.experiment import Experiment
+from vefl_sim.protocol.messages import ClosedRound
+from vefl_sim.recorder import Recorder
+from vefl_sim.results import Run, create_run, finished_run
+from vefl_sim.scenario import Scenario, prepare, wire
+from vefl_sim.summary import Tally
+
+
+class Watcher(Protocol):
+    """Somebody who wants to see how a run goes."""
+
+    def preparing(self, experiment: Experiment) -> None:
+        """Before data and traffic are made."""
+        ...
+
+    def started(self, run: Run, scenario: Scenario) -> None:
+        """The run directory exists."""
+        ...
+
+    def round(self, closed: ClosedRound) -> None:
+        """A round is over."""
+        ...
+
+
+def simulate(
+    experiment: Experiment,
+    *,
+    out: str | Path = "runs",
+    fresh: bool = False,
+    toml: str | None = None,
+    watcher: Watcher | None = None,
+) -> Run:
+    """Run an experiment and return its directory; a finished run of the same configuration is returned as it is.
+
+    `fresh` runs again in another directory; `toml` is kept beside the results as the user wrote it.
+    """
+    out = Path(out)
+    if not fresh and (run := finished_run(experiment, out)):
+        return run
+    if watcher:
+        watcher.preparing(experiment)
+    started = time.perf_counter()
+    scenario = prepare(experiment)
+    run = create_run(experiment, out, toml)
+    if watcher:
+        watcher.started(run, scenario)
+    with _unbroken(run):
+        _simulate(scenario, run, watcher, started)
+    return run
+
+
+def _simulate(scenario: Scenario, run: Run, watcher: Watcher | None, started: float) -> None:
+    env = Environment(initial_time=0)
+    recorder = Recorder(run.path / "tables", scenario.experiment.trace)
+    tally = Tally()
+
+    def report(closed: ClosedRound) -> None:
+        recorder.round(closed)
+        tally.add(closed)
+        if watcher:
+            watcher.round(closed)
+
+    try:
+        actors = wire(scenario, env, recorder, report)
+        stopped = _run(env, actors.processes(env))
+        actors.ledger.check()
+    finally:
+        recorder.close()
+    figures = tally.figures() | {
+        "simulated_s": to_s(int(env.now)),
+        "wall_s": round(time.perf_counter() - started, 3),
+        "content_digest": run.content_digest(),
+    }
+    run.finish({"state": "interrupted" if stopped else "done"} | figures)
+    if stopped:
+        raise RunInterrupted(f"stopped at {to_s(int(env.now)):.1f} simulated seconds")
+    run.mark("DONE", figures["content_digest"])
+
+
+def _run(env: Environment, last: Event) -> bool:
+    """Run until `last` has happened; True if Ctrl-C or SIGTERM came before, at a clean event boundary."""
+    stop = env.event()
+
+    def on_signal(number: int, frame: Any) -> None:
+        if stop.triggered:
+            raise KeyboardInterrupt  # twice: the user means it
+        stop.succeed()
+
+    with _handling(on_signal):
+        env.run(until=last | stop)
+    return not last.triggered
+
+
+@contextmanager
+def _handling(handler: Any) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python delivers signals to the main thread only
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, handler) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, old in zip(numbers, before, strict=True):
+            signal.signal(number, old)
+
+
+@contextmanager
+def _unbroken(run: Run) -> Iterator[None]:
+    """Mark a run that breaks as FAILED, with the traceback, and say so in one sentence."""
+    try:
+        yield
+    except RunInterrupted:
+        raise
+    except Exception as error:
+        run.mark("FAILED", traceback.format_exc())
+        if isinstance(error, VeflError) and not isinstance(error, BadInput):
+            raise
+        raise RunFailed(f"{type(error).__name__}: {error} (traceback in {run.path / 'FAILED'})") from error

@@ -1,0 +1,159 @@
+"""The tables of a run: their columns, and writers that keep memory flat."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_ROWS_PER_GROUP = 20_000
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "events": pa.schema(
+        [
+            ("id", pa.int64()),
+            ("cause", pa.int64()),
+            ("time_ns", pa.int64()),
+            ("kind", pa.string()),
+            ("actor", pa.string()),
+            ("round", pa.int32()),
+            ("cv", pa.int64()),
+            ("reason", pa.string()),
+            ("distance_m", pa.float64()),
+            ("sojourn_ns", pa.int64()),  # the bound at the round's start
+            ("train_limit_ns", pa.int64()),  # T_v
+            ("iterations", pa.int32()),
+            ("max_iterations", pa.int32()),  # hi_v
+            ("cpu_hz", pa.float64()),
+            ("train_ns", pa.int64()),  # t_cmp
+            ("worst_slots", pa.int64()),  # t̄_tx
+            ("slots", pa.int64()),  # used so far
+            ("earliest_ns", pa.int64()),  # start of slot τ_v
+            ("deadline_ns", pa.int64()),
+            ("mean_snr_db", pa.float64()),
+            ("bits", pa.float64()),
+            ("bits_left", pa.float64()),
+            ("energy_j", pa.float64()),
+            ("cost", pa.float64()),
+            ("weight", pa.float64()),
+            ("count", pa.int32()),
+            ("accuracy", pa.float64()),
+            ("loss", pa.float64()),
+        ]
+    ),
+    "rounds": pa.schema(
+        [
+            ("round", pa.int32()),
+            ("start_ns", pa.int64()),
+            ("end_ns", pa.int64()),
+            ("in_coverage", pa.int32()),
+            ("eligible", pa.int32()),
+            ("ordered", pa.int32()),
+            ("delivered", pa.int32()),
+            ("p_suc", pa.float64()),  # mean over ordered CVs
+            ("p_suc_with_ineligible", pa.float64()),  # ineligible CVs count as 0
+            ("weight_sum", pa.float64()),
+            ("planned_cost", pa.float64()),
+            ("cost", pa.float64()),
+            ("energy_j", pa.float64()),
+            ("bits_per_joule", pa.float64()),  # drained bits over transmit energy
+            ("accuracy", pa.float64()),
+            ("loss", pa.float64()),
+            ("plan_status", pa.string()),
+            ("plan_objective", pa.float64()),
+            ("plan_gap", pa.float64()),
+        ]
+    ),
+    "vehicles": pa.schema(
+        [
+            ("round", pa.int32()),
+            ("cv", pa.int64()),
+            ("state", pa.string()),  # delivered, lost, passed_over, ineligible
+            ("reason", pa.string()),  # of a loss, or the binding constraint
+            ("distance_m", pa.float64()),
+            ("sojourn_ns", pa.int64()),
+            ("samples", pa.int64()),
+            ("iterations", pa.int32()),
+            ("cpu_hz", pa.float64()),
+            ("train_ns", pa.int64()),
+            ("worst_slots", pa.int64()),
+            ("tx_slots", pa.int64()),
+            ("compute_j", pa.float64()),
+            ("transmit_j", pa.float64()),
+            ("paid", pa.float64()),
+            ("delivered_fraction", pa.float64()),  # p_suc of ProbSuc
+        ]
+    ),
+    "mobility": pa.schema(
+        [
+            ("time_ns", pa.int64()),
+            ("vehicle", pa.int64()),
+            ("x_m", pa.float64()),
+            ("y_m", pa.float64()),
+            ("speed_mps", pa.float64()),
+            ("connected", pa.bool_()),
+        ]
+    ),
+    "slots": pa.schema(
+        [
+            ("slot", pa.int64()),
+            ("cv", pa.int64()),
+            ("prbs", pa.int32()),
+            ("power_w", pa.float64()),
+            ("rate_bps", pa.float64()),
+            ("bits_left", pa.float64()),  # at the start of the slot
+        ]
+    ),
+    "timings": pa.schema([("round", pa.int32()), ("what", pa.string()), ("wall_s", pa.float64())]),
+}
+
+
+class TableWriter:
+    """Appends rows and writes them in groups; the file gets its name when it is complete."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.path = directory / f"{name}.parquet"
+        self._schema = SCHEMAS[name]
+        self._rows: list[dict[str, Any]] = []
+        self._partial = directory / f"{name}.parquet.partial"
+        self._writer = pq.ParquetWriter(self._partial, self._schema)
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Add one row; missing columns are null."""
+        self._rows.append(row)
+        if len(self._rows) >= _ROWS_PER_GROUP:
+            self._flush()
+
+    def close(self) -> None:
+        """Write the rest and the footer, without which nobody can read the file."""
+        self._flush()
+        self._writer.close()
+        self._partial.rename(self.path)
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
+            self._rows = []
+
+
+def content_digest(paths: list[Path]) -> str:
+    """SHA-256 over names, columns and values, whatever the row groups and compression."""
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        table = pq.read_table(path)
+        digest.update(f"{path.stem} {table.num_rows}\n".encode())
+        for field in table.schema:
+            digest.update(f"{field.name} {field.type}\n".encode())
+            _digest_column(digest, table.column(field.name).combine_chunks())
+    return digest.hexdigest()
+
+
+def _digest_column(digest: Any, column: Any) -> None:
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    digest.update(np.packbits(column.is_valid().to_numpy(zero_copy_only=False)).tobytes())
+    if pa.types.is_string(column.type):
+        digest.update("\x00".join(value or "" for value in column.to_pylist()).encode())
+    else:
+        digest.update(np.ascontiguousarray(column.fill_null(0).to_numpy(zero_copy_only=False)).tobytes())

@@ -1,0 +1,132 @@
+"""Why did this update make it, or not? The causal chain of one CV in one round, in sentences."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from vefl_sim.clock import to_s
+from vefl_sim.errors import BadInput
+from vefl_sim.experiment import Experiment
+from vefl_sim.results import Run
+from vefl_sim.trace import select
+
+
+def why(run: Run, *, cv: int, round: int) -> list[str]:
+    """The story from the order (or from its absence) to the outcome, with the numbers that decided it."""
+    events = run.events
+    started = select(events, round=round, kind="round_started")
+    if started.empty:
+        known = events["round"].dropna()
+        span = f"1 to {known.max()}" if len(known) else "none"
+        raise BadInput(f"There is no round {round} in {run.path}; rounds recorded: {span}.")
+    mine = select(events, cv=cv, round=round)
+    teller = _Teller(run.experiment, started.iloc[0], cv)
+    if mine.empty:
+        return [teller.absent(select(events, cv=cv))]
+    return [sentence for _, event in mine.iterrows() for sentence in teller.tell(event)]
+
+
+class _Teller:
+    """Turns events into sentences."""
+
+    def __init__(self, experiment: Experiment, started: pd.Series, cv: int) -> None:
+        self.slot_ms = experiment.slots.slot_ns / 1e6
+        self.round_s = experiment.vefl.round_s
+        self.start_s = to_s(int(started["time_ns"]))
+        self.started = started
+        self.cv = cv
+
+    def tell(self, event: pd.Series) -> Iterator[str]:
+        """The sentences of one event; kinds that only repeat another are silent."""
+        teller = getattr(self, "_" + event["kind"], None)
+        if teller is not None:
+            yield f"{_time(event)} {teller(event)}"
+
+    def absent(self, events: pd.DataFrame) -> str:
+        """A CV that the round knows nothing about was outside."""
+        if events.empty:
+            return f"CV {self.cv} was never in coverage in this run."
+        before = events[events["time_ns"] <= self.start_s * 1e9]
+        after = events[events["time_ns"] > self.start_s * 1e9]
+        left = before[before["kind"] == "coverage_left"]
+        entered = after[after["kind"] == "coverage_entered"]
+        parts = [f"CV {self.cv} was not in coverage at {self.start_s:.3f} s, when the round started"]
+        if len(left):
+            parts.append(f"it had left at {to_s(int(left.iloc[-1]['time_ns'])):.3f} s")
+        if len(entered):
+            parts.append(f"it came in at {to_s(int(entered.iloc[0]['time_ns'])):.3f} s")
+        return "; ".join(parts) + "."
+
+    def _situation(self, event: pd.Series) -> str:
+        return (
+            f"{event['distance_m']:.1f} m from the gNB, sojourn bound {to_s(int(event['sojourn_ns'])):.3f} s in a round "
+            f"of {self.round_s:g} s, worst-case upload {event['worst_slots']} slots "
+            f"({event['worst_slots'] * self.slot_ms:.1f} ms), so T = {to_s(int(event['train_limit_ns'])):.4f} s to train"
+        )
+
+    def _training_ordered(self, event: pd.Series) -> str:
+        most = "" if pd.isna(event["max_iterations"]) else f" (at most {event['max_iterations']} were feasible)"
+        return (
+            f"The server saw CV {self.cv} {self._situation(event)}. It ordered l = {event['iterations']} iterations{most} "
+            f"at η = {event['cpu_hz'] / 1e9:.4f} GHz, t_cmp = {to_s(int(event['train_ns'])):.4f} s, to be served from "
+            f"{to_s(int(event['earliest_ns'])):.4f} s on and through by {to_s(int(event['deadline_ns'])):.4f} s."
+        )
+
+    def _cv_ineligible(self, event: pd.Series) -> str:
+        reasons = {
+            "time": "no time was left for training after the worst-case upload",
+            "cpu": "its CPU is too slow for a single iteration in that time",
+            "energy": "a single iteration would exceed its energy budget",
+        }
+        reason = reasons.get(event["reason"], event["reason"])
+        return f"The server saw CV {self.cv} {self._situation(event)}. It was not eligible: {reason}."
+
+    def _cv_passed_over(self, event: pd.Series) -> str:
+        most = "" if pd.isna(event["max_iterations"]) else f" and could have done {event['max_iterations']} iterations"
+        return (
+            f"The server saw CV {self.cv} {self._situation(event)}. It was eligible{most}, but the plan "
+            f"({self.started['reason']}, planned cost {self.started['cost']:.1f}) was worth more with others."
+        )
+
+    def _training_finished(self, event: pd.Series) -> str:
+        return f"It finished training {event['distance_m']:.1f} m from the gNB, having used {event['energy_j']:.3f} J."
+
+    def _upload_offered(self, event: pd.Series) -> str:
+        wait_ms = (event["earliest_ns"] - event["time_ns"]) / 1e6
+        waits = f"; its first slot is {wait_ms:.1f} ms away" if wait_ms >= self.slot_ms else ""
+        return f"It offered {event['bits'] / 1e3:.1f} kbit to the gNB{waits}."
+
+    def _upload_started(self, event: pd.Series) -> str:
+        return "The gNB scheduled it for the first time."
+
+    def _upload_received(self, event: pd.Series) -> str:
+        return (
+            f"The last bit arrived: {event['bits'] / 1e3:.1f} kbit in {event['slots']} slots{self._snr(event)}, "
+            f"{event['distance_m']:.1f} m from the gNB. {self._bill(event)}"
+        )
+
+    def _update_lost(self, event: pd.Series) -> str:
+        causes = {
+            "round_ended": "the round ended",
+            "coverage_left": f"it left coverage, {event['distance_m']:.1f} m from the gNB",
+            "training_unfinished": "the round ended before its training did",
+        }
+        total = event["bits"] + event["bits_left"]
+        return (
+            f"The update was lost because {causes[event['reason']]}: {event['bits_left'] / 1e3:.1f} of "
+            f"{total / 1e3:.1f} kbit were left after {event['slots']} slots{self._snr(event)}. {self._bill(event)}"
+        )
+
+    def _update_aggregated(self, event: pd.Series) -> str:
+        return f"The server added it to the model with weight {event['weight']:.4f}."
+
+    def _snr(self, event: pd.Series) -> str:
+        return "" if pd.isna(event["mean_snr_db"]) else f" at a mean SNR of {event['mean_snr_db']:.1f} dB"
+
+    def _bill(self, event: pd.Series) -> str:
+        return f"It used {event['energy_j']:.3f} J in all and was paid {event['cost']:.2f}."
+
+
+def _time(event: Any) -> str:
+    return f"[{to_s(int(event['time_ns'])):.4f} s]"
