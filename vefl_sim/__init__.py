@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vefl_sim.schemes.observation import Observation
     from vefl_sim.schemes.scheme import Plan, Scheme
     from vefl_sim.simulation import simulate
-    from vefl_sim.why import why
+    from vefl_sim.story import why
 
 _HOMES = {
     "Backlog": "optimize.edf",
@@ -40,7 +40,7 @@ _HOMES = {
     "from_tables": "loading",
     "load": "loading",
     "simulate": "simulation",
-    "why": "why",
+    "why": "story",
     "with_settings": "loading",
 }
 

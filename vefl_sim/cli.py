@@ -1,11 +1,11 @@
 """The command line: arguments in, exit code out. 0 done, 1 run failed, 2 bad input, 130 interrupted."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
-import click
 import typer
 
 from vefl_sim.errors import BadInput, RunInterrupted, VeflError
@@ -26,24 +26,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given and given[0] not in {"run", "schema", "trace", "--help"}:
         given.insert(0, "run")
     try:
-        code = app(args=given, prog_name="python -m vefl_sim", standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
+        app(args=given, prog_name="python -m vefl_sim")
     except BadInput as error:
-        for problem in error.problems:
-            _complain(problem)
-        code = 2
-    except (RunInterrupted, click.Abort, KeyboardInterrupt) as error:
-        _complain(f"interrupted: {error}" if str(error) else "interrupted")
-        code = 130
+        _fail(2, *error.problems)
+    except RunInterrupted as error:
+        _fail(130, f"interrupted: {error}")
     except VeflError as error:
-        _complain(str(error))
-        code = 1
-    except BrokenPipeError:  # `trace … | head`
-        sys.stderr.close()
-        code = 0
-    sys.exit(code)
+        _fail(1, str(error))
+    except BrokenPipeError:  # `trace … | head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @app.command()
@@ -74,8 +65,11 @@ def run(
     from vefl_sim.simulation import simulate
 
     console = Console(quiet=quiet)
-    with shown(console) as progress:
-        finished = simulate(loaded, out=out, fresh=fresh, toml=experiment.read_text(), watcher=progress)
+    try:
+        with shown(console) as progress:
+            finished = simulate(loaded, out=out, fresh=fresh, toml=experiment.read_text(), watcher=progress)
+    except KeyboardInterrupt:
+        raise RunInterrupted("nothing was recorded yet, or Ctrl-C came twice") from None
     print_summary(finished, console)
 
 
@@ -105,7 +99,7 @@ def trace(
     """Inspect the events of a run, or ask why an update made it or not."""
     from vefl_sim.report import event_lines, find_run
     from vefl_sim.trace import select
-    from vefl_sim.why import why as explain
+    from vefl_sim.story import why as explain
 
     found = find_run(run)
     if why:
@@ -139,5 +133,7 @@ def _known_kind(kind: str | None) -> str | None:
     return kind
 
 
-def _complain(problem: str) -> None:
-    print(f"error: {problem}", file=sys.stderr)
+def _fail(code: int, *problems: str) -> NoReturn:
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    sys.exit(code)

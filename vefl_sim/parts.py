@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from vefl_sim.errors import ExperimentError
+from vefl_sim.errors import ExperimentError, VeflError
 from vefl_sim.experiment import Experiment
 
 
@@ -32,6 +32,17 @@ def load_part(key: str, name: str) -> Any:
     if not callable(part):
         raise ExperimentError(f'{key} = "{name}": {attribute!r} is not a class or a function.')
     return part
+
+
+def make_part(key: str, name: str, *arguments: Any) -> Any:
+    """Call the part with what its protocol says it gets."""
+    part = load_part(key, name)
+    try:
+        return part(*arguments)
+    except VeflError:
+        raise
+    except Exception as error:
+        raise ExperimentError(f'{key} = "{name}" could not be made: {type(error).__name__}: {error}.') from error
 
 
 def part_digests(experiment: Experiment) -> dict[str, str]:

@@ -9,13 +9,13 @@ from simpy import Environment, Process
 
 from vefl_sim.experiment import Experiment
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.learner import Learner
+from vefl_sim.learning.learner import Learner, NullLearner
 from vefl_sim.ledger import Ledger
 from vefl_sim.mobility.coverage import sojourn_bound_s, visitors
 from vefl_sim.mobility.scene import Mobility
 from vefl_sim.optimize.edf import Scheduler, edf
 from vefl_sim.optimize.rat import METHODS, RatPolicy
-from vefl_sim.parts import is_part, load_part
+from vefl_sim.parts import is_part, load_part, make_part
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.mac import MacScheduler
 from vefl_sim.protocol.messages import ClosedRound
@@ -80,7 +80,7 @@ def make_mobility(experiment: Experiment, streams: Streams) -> Mobility:
     """The traffic named by `mobility.kind`."""
     kind = experiment.mobility.kind
     if is_part(kind):
-        return load_part("mobility.kind", kind)(experiment, streams)  # type: ignore[no-any-return]
+        return make_part("mobility.kind", kind, experiment, streams)  # type: ignore[no-any-return]
     from vefl_sim.mobility.traffic import IdmTraffic
 
     return IdmTraffic(experiment, streams)
@@ -205,7 +205,7 @@ def _fading(scenario: Scenario) -> Fading:
 
 def _scheme(experiment: Experiment) -> Scheme:
     if is_part(experiment.scheme.kind):
-        return load_part("scheme.kind", experiment.scheme.kind)(experiment)  # type: ignore[no-any-return]
+        return make_part("scheme.kind", experiment.scheme.kind, experiment)  # type: ignore[no-any-return]
     from vefl_sim.schemes.pdpc import Pdpc
 
     return Pdpc(experiment)
@@ -224,7 +224,7 @@ def _policy(experiment: Experiment) -> RatPolicy:
 def _dataset(experiment: Experiment, streams: Streams) -> Dataset:
     data = experiment.data
     if is_part(data.kind):
-        return load_part("data.kind", data.kind)(experiment, streams)  # type: ignore[no-any-return]
+        return make_part("data.kind", data.kind, experiment, streams)  # type: ignore[no-any-return]
     from vefl_sim.learning.datasets.signs import signs
 
     return signs(data.train_samples, data.test_samples, data.image_px, streams.generator("data"))
@@ -243,3 +243,21 @@ def _shards(
         rng=streams.generator("partition"),
     )  # fmt: skip
     return dict(zip(cvs.tolist(), parts, strict=True))
+
+
+def _learner(
+    experiment: Experiment, dataset: Dataset, shards: Mapping[int, NDArray[np.int64]], streams: Streams
+) -> Learner:
+    from vefl_sim.learning.jax_learner import JaxLearner, parameter_count
+
+    module = make_part("model.factory", experiment.model.factory, dataset.classes)
+    if experiment.learning.kind == "none":
+        return NullLearner(parameter_count(module, dataset.image_shape))
+    return JaxLearner(
+        dataset,
+        shards,
+        module,
+        learning_rate=experiment.learning.learning_rate,
+        proximal_mu=experiment.learning.proximal_mu,
+        seed=streams.seed_for("init"),
+    )

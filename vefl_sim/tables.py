@@ -156,4 +156,5 @@ def _digest_column(digest: Any, column: Any) -> None:
     if pa.types.is_string(column.type):
         digest.update("\x00".join(value or "" for value in column.to_pylist()).encode())
     else:
-        digest.update(np.ascontiguousarray(column.fill_null(0).to_numpy(zero_copy_only=False)).tobytes())
+        filled = column.fill_null(pa.scalar(0).cast(column.type))
+        digest.update(np.ascontiguousarray(filled.to_numpy(zero_copy_only=False)).tobytes())

@@ -1,0 +1,1 @@
+"""Machine learning: data, who holds it, local training, aggregation and evaluation."""

@@ -1,0 +1,1 @@
+"""Microscopic mobility: streets, drivers, and who is in coverage when."""

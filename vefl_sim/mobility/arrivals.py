@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from vefl_sim.mobility.roads import IntArray
+from vefl_sim.mobility.arrays import IntArray
 
 
 class Arrivals:
@@ -23,7 +23,7 @@ class Arrivals:
             self._next_s += self._interval_s()
 
     def admit(self, open_entries: Iterable[int]) -> list[int]:
-        """Take the first vehicle at each of these entries out of the queue; their entries in order of arrival."""
+        """Take the first vehicle at each of these entries out of the queue; in order of arrival."""
         first = sorted(self.waiting.index(entry) for entry in open_entries)
         return [self.waiting.pop(place) for place in reversed(first)][::-1]
 

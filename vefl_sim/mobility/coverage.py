@@ -8,13 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
 from vefl_sim.mobility.scene import Mobility, Scene
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 _TINY = 1e-30  # m², instead of a zero in a denominator
 
@@ -58,11 +54,11 @@ def in_coverage(scene: Scene, radius_m: float) -> IntArray:
 
 
 def crossings(before: Scene, after: Scene, radius_m: float) -> list[Crossing]:
-    """All entries and exits of CVs after the first scene and up to the second, in order of time, then of CV.
+    """Entries and exits of CVs after the first scene and up to the second, by time and then by CV.
 
-    They agree with `in_coverage` of both scenes: a CV enters and leaves in turn, at the nearest nanosecond that is
-    after the first scene. A visit that is over within the same nanosecond is none. A CV that is new in the second
-    scene and inside enters at its time; one that was inside and is gone leaves at that time.
+    They agree with `in_coverage` of both scenes: a CV enters and leaves in turn, at the nearest nanosecond
+    that is after the first scene. A visit that is over within the same nanosecond is none. A CV that is new
+    in the second scene and inside enters at its time; one that was inside and is gone leaves at that time.
     """
     old, new = _common(before, after)
     found = _crossed(before, after, old, new, radius_m)
@@ -135,8 +131,8 @@ def _at_once(scene: Scene, common: IntArray, time_ns: int, radius_m: float, ente
 def _crossed(before: Scene, after: Scene, old: IntArray, new: IntArray, radius_m: float) -> list[Crossing]:
     """Crossings of the vehicles at these places of both scenes.
 
-    With start p, displacement q, a = q·q, b = p·q, c = p·p − r²: the circle is met where a·s² + 2b·s + c = 0, s in
-    [0, 1]. From outside to outside this happens only if the nearest point, s = −b/a, is on the way and inside.
+    With start p, displacement q, a = q·q, b = p·q, c = p·p − r², the circle is met where a·s² + 2b·s + c = 0
+    for s in [0, 1]. From outside to outside that needs the nearest point, s = −b/a, on the way and inside.
     """
     x, y = before.x_m[old], before.y_m[old]
     q_x, q_y = after.x_m[new] - x, after.y_m[new] - y

@@ -1,20 +1,23 @@
 """How much traffic there is: the arrival rate, and how many vehicles that puts on each edge."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from vefl_sim.experiment import Experiment
-from vefl_sim.mobility.driving import Driving
-from vefl_sim.mobility.idm import IdmParams
+from vefl_sim.errors import ExperimentError
+from vefl_sim.experiment import Experiment, Mobility, Roads
+from vefl_sim.mobility.arrays import FloatArray, IntArray
+from vefl_sim.mobility.driving import Driving, driver
 from vefl_sim.mobility.population import places
-from vefl_sim.mobility.roads import FloatArray, IntArray, StreetGrid
+from vefl_sim.mobility.roads import StreetGrid
 from vefl_sim.mobility.streets import Streets
 from vefl_sim.mobility.wandering import Wandering
 from vefl_sim.rng import Streams
 
 PILOT_STEPS = 400
-PILOT_STEP_M = 2.0  # in one step a free vehicle gets about this far, so that slow traffic is not stepped finely
+PILOT_STEP_M = 2.0  # what a free vehicle drives in one, so that slow traffic is not stepped finely
+CRAWL = 0.05  # share of the desired speed; even in a jam the rate is one that could flow at this
 
 
 @dataclass(frozen=True)
@@ -30,43 +33,66 @@ class Demand:
         return rng.poisson(self.vehicles_per_edge)
 
 
-def demand(experiment: Experiment, routes: Wandering, params: IdmParams) -> Demand:
+def demand(experiment: Experiment) -> Demand:
     """The arrival rate that was asked for, or the one that keeps up `mean_in_coverage`.
 
-    By Little's law the mean number in coverage is (arrival rate) × (expected distance driven there) / (mean speed).
-    The distance is exact (`Wandering`). The mean speed is below the desired speed because vehicles wait for each
-    other; a short pilot run at the wanted density measures it. Near the capacity of the junctions a longer run would
-    find it lower still. The pilot has its own seed, so that the rate is a property of the experiment, not of the run.
+    By Little's law, mean number in coverage = arrival rate × expected distance driven there / mean speed. The
+    distance is exact (`Wandering`). The mean speed is below the desired speed because vehicles wait for each
+    other; a short pilot run at the wanted density measures it. Near the capacity of the junctions a longer
+    run would find it lower still.
     """
-    grid, rate_per_s = routes.grid, experiment.traffic.arrivals_per_s
-    metres_per_edge = routes.expected_visits() * grid.block_m
+    area = _Area(experiment.roads, experiment.mobility, experiment.radio.coverage_radius_m)
+    rate_per_s = experiment.traffic.arrivals_per_s
     if rate_per_s is None:
-        metres = routes.expected_metres(experiment.radio.coverage_radius_m)
-        per_edge = metres_per_edge * (experiment.mean_in_coverage / metres)
-        speed_mps = pilot_speed(per_edge, experiment, routes, params)
-        return Demand(experiment.mean_in_coverage * speed_mps / metres, per_edge)
-    speed_mps = pilot_speed(metres_per_edge * rate_per_s / params.desired_speed_mps, experiment, routes, params)
-    return Demand(rate_per_s, metres_per_edge * rate_per_s / speed_mps)
+        density = experiment.mean_in_coverage / _metres_in_coverage(area)
+        rate_per_s = density * _mean_speed_mps(area, density)
+    else:
+        density = rate_per_s / experiment.mobility.max_speed_mps
+        density = rate_per_s / _mean_speed_mps(area, density)
+    routes = area.routes()
+    return Demand(rate_per_s, density * routes.expected_visits() * routes.grid.block_m)
 
 
-def pilot_speed(per_edge: FloatArray, experiment: Experiment, routes: Wandering, params: IdmParams) -> float:
-    """Mean speed in coverage of a fleet of this density, after the first quarter of a short run without arrivals."""
-    dt_s = min(1.0, max(experiment.mobility.step_s, PILOT_STEP_M / params.desired_speed_mps))
-    streams = Streams(0)
+@dataclass(frozen=True)
+class _Area:
+    """What the mean speed depends on, besides the density."""
+
+    roads: Roads
+    mobility: Mobility
+    radius_m: float
+
+    def routes(self) -> Wandering:
+        return Wandering(StreetGrid.square(self.roads.blocks, self.roads.block_m))
+
+
+def _metres_in_coverage(area: _Area) -> float:
+    metres = area.routes().expected_metres(area.radius_m)
+    if metres == 0:
+        raise ExperimentError(
+            f"No street is within radio.coverage_radius_m = {area.radius_m:g} m: "
+            "enlarge it, or make roads.blocks even, so that streets cross at the gNB."
+        )
+    return metres
+
+
+@lru_cache(maxsize=16)  # a run asks twice: once to look ahead, once for itself
+def _mean_speed_mps(area: _Area, density: float) -> float:
+    """Mean speed in coverage in a short run without arrivals, after its first quarter.
+
+    density: vehicles on an edge, per metre that one vehicle is expected to drive there in all.
+    The run has its own seed, so that the arrival rate is a property of the experiment.
+    """
+    routes, params, streams = area.routes(), driver(area.mobility), Streams(0)
+    dt_s = min(1.0, max(area.mobility.step_s, PILOT_STEP_M / params.desired_speed_mps))
     streets = Streets(Driving(routes.grid, params, dt_s), routes, streams)
     rng = streams.generator("traffic")
-    edge, position_m = places(rng.poisson(per_edge), routes.grid, params, rng)
-    streets.add(edge, position_m, np.full(edge.size, params.desired_speed_mps))
-    streets.settle()
+    count = rng.poisson(density * routes.expected_visits() * routes.grid.block_m)
+    streets.populate(*places(count, routes.grid, params, rng))
     speeds = []
     for step in range(PILOT_STEPS):
         streets.drive(step)
         if step >= PILOT_STEPS // 4:
-            speeds.append(_speeds_within(streets, routes.grid, experiment.radio.coverage_radius_m))
-    seen = np.concatenate(speeds)
-    return float(seen.mean()) if seen.size else params.desired_speed_mps
-
-
-def _speeds_within(streets: Streets, grid: StreetGrid, radius_m: float) -> FloatArray:
-    x_m, y_m = grid.xy(streets.fleet.edge, streets.fleet.position_m)
-    return streets.fleet.speed_mps[x_m**2 + y_m**2 <= radius_m**2]
+            speeds.append(streets.speeds_within(area.radius_m))
+    seen_mps = np.concatenate(speeds)
+    mean_mps = seen_mps.mean() if seen_mps.size else params.desired_speed_mps
+    return max(float(mean_mps), CRAWL * params.desired_speed_mps)

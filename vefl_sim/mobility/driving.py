@@ -1,26 +1,41 @@
 """How a driver in the streets chooses its next speed: IDM, within what is safe whatever the others do.
 
-IDM alone keeps no promises at long time steps or before a junction. Two limits do, both of the form "after this
-step I can still stop behind there":
+IDM alone keeps no promises at long time steps or before a junction. Two limits do, both of the form "after
+this step I can still stop before that":
 
 - the vehicle ahead, should it brake with all it has (EMERGENCY_DECEL_MPS2, as in SUMO);
 - the last stop line up to which the way is clear, at STOP_DECEL_MPS2.
 
-Why nobody ever overlaps: let S(u) be the distance in which a vehicle stops from speed u when it brakes by b·dt in
-each step. As long as x + S(u) ≤ x_ahead + S(u_ahead), front bumper against back bumper, braking fully keeps it so,
-because the one ahead brakes by at most b·dt as well. `safe_speed` keeps it so with u²/2b ≤ S(u) ≤ u²/2b + b·dt²/8.
-In ordinary driving both limits are far away and the motion is IDM's.
+Why nobody ever overlaps: let S(u) be the distance in which a vehicle stops from speed u when it brakes by
+b·dt in each step. While x + S(u) ≤ x_ahead + S(u_ahead), front bumper against back bumper, braking fully
+keeps it so, because the one ahead brakes by at most b·dt as well; and so does any speed up to `safe_speed`,
+which uses u²/2b ≤ S(u) ≤ u²/2b + b·dt²/8. In ordinary driving both limits are far away and the motion is
+IDM's.
 """
 
 import numpy as np
 
+from vefl_sim.experiment import Mobility
+from vefl_sim.mobility.arrays import BoolArray, FloatArray
 from vefl_sim.mobility.fleet import Fleet
 from vefl_sim.mobility.idm import IdmParams, acceleration, next_speed
 from vefl_sim.mobility.lanes import Lanes
-from vefl_sim.mobility.roads import NONE, BoolArray, FloatArray, StreetGrid
+from vefl_sim.mobility.roads import NONE, StreetGrid
 
 EMERGENCY_DECEL_MPS2 = 9.0
 STOP_DECEL_MPS2 = 4.5
+
+
+def driver(mobility: Mobility) -> IdmParams:
+    """The driver of an experiment."""
+    return IdmParams(
+        max_accel_mps2=mobility.max_accel_mps2,
+        comfort_decel_mps2=mobility.comfort_decel_mps2,
+        headway_s=mobility.headway_s,
+        min_gap_m=mobility.min_gap_m,
+        desired_speed_mps=mobility.max_speed_mps,
+        length_m=mobility.length_m,
+    )
 
 
 def safe_speed(

@@ -4,12 +4,12 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from vefl_sim.mobility.roads import BoolArray, FloatArray, IntArray
+from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass
 class Fleet:
-    """One entry per vehicle in every array. Positions are those of front bumpers, from the start of the edge."""
+    """One entry per vehicle in every array. Positions are of front bumpers, from the start of the edge."""
 
     vehicle: IntArray
     connected: BoolArray

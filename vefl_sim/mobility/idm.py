@@ -2,8 +2,8 @@
 
     u̇ = ū₁·(1 − (u/u_max)⁴ − (s*/Δd)²),    s* = s_saf + max(0, u·t_dst + u·Δu/(2·√(ū₁·ū₂)))
 
-Δd is the gap from front bumper to the back bumper ahead, Δu = u − (speed of the vehicle ahead). The max(0, ·) is
-SUMO's and not in the paper: without it a follower is pushed away from a leader that is much faster than itself.
+Δd is the gap from the front bumper to the back bumper ahead, Δu = u − (speed of the vehicle ahead). The
+max(0, ·) is SUMO's, not the paper's: without it a follower is pushed away by a leader that is much faster.
 """
 
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from vefl_sim.mobility.arrays import FloatArray
+
 Motion = tuple[FloatArray, FloatArray]
 """Positions of front bumpers in m, and speeds in m/s."""
 
@@ -52,7 +52,9 @@ def acceleration(
     dynamic = speed_mps * (params.headway_s + (speed_mps - leader_mps) / comfort)
     wanted_m = params.min_gap_m + np.maximum(0.0, dynamic)
     free = np.square(np.square(speed_mps / params.desired_speed_mps))
-    return params.max_accel_mps2 * (1.0 - free - np.square(wanted_m / np.maximum(gap_m, SMALLEST_GAP_M)))
+    crowded = np.square(wanted_m / np.maximum(gap_m, SMALLEST_GAP_M))
+    accel_mps2: FloatArray = params.max_accel_mps2 * (1.0 - free - crowded)
+    return accel_mps2
 
 
 def next_speed(speed_mps: FloatArray, accel_mps2: FloatArray, params: IdmParams, dt_s: float) -> FloatArray:
@@ -77,13 +79,15 @@ _ADVANCE: dict[Method, Callable[[FloatArray, FloatArray, float], FloatArray]] = 
 }
 
 
-def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float, method: Method = "ballistic") -> Motion:
+def follow(
+    leader: Motion, start: Motion, params: IdmParams, dt_s: float, method: Method = "ballistic"
+) -> Motion:
     """Drive a platoon behind a leader whose motion is given.
 
     leader: its positions and speeds, each of shape (times,), dt_s apart.
     start: positions and speeds of the followers, each of shape (followers,), the one behind the leader first.
-    Returns positions and speeds, each of shape (times, followers); the first row is the start. Everybody reacts
-    to the state at the beginning of a step, as in SUMO.
+    Returns positions and speeds, each of shape (times, followers); the first row is the start.
+    Everybody reacts to the state at the beginning of a step, as in SUMO.
     """
     advance = _ADVANCE[method]
     times, followers = len(leader[0]), len(start[0])

@@ -1,38 +1,42 @@
 """Who may cross a junction: reservations, first come, first served.
 
-A vehicle that would otherwise have to brake for its stop line asks for the junction. It is cleared when nobody
-holds a path that meets its own, nobody who asked before waits for one, those ahead in its lane are cleared, and
-there is room for it behind the junction. It holds its path until its tail has left the junction. A reservation is
-nothing but the state of its vehicle: no table that could go stale. Signals will be one more condition in `_eligible`.
+A vehicle that would otherwise have to brake for its stop line asks for the junction. It is cleared when
+nobody holds a path that meets its own, nobody who asked before waits for one, those ahead in its lane are
+cleared, and there is room for it behind the junction. It holds its path until its tail has left the junction.
+What is held follows from the state of the vehicles, so there is no table that could go stale. A signal is one
+more condition in `_eligible`.
 """
 
 import numpy as np
 
+from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
 from vefl_sim.mobility.driving import Driving
 from vefl_sim.mobility.fleet import Fleet
 from vefl_sim.mobility.lanes import Lanes
-from vefl_sim.mobility.roads import NONE, BoolArray, IntArray
+from vefl_sim.mobility.roads import NONE
 
 
 def _paths_meet() -> BoolArray:
-    """(16, 16): whether two paths through a junction merge or cross; a path is 4·(heading in) + (heading out).
+    """(16, 16): whether two paths through a junction merge or cross; path 4·(heading in) + (heading out).
 
-    Counter-clockwise around a junction with traffic on the right, the arm in direction d has its way out at
-    point 2d and its way in at 2d + 1. Paths are chords between these points. Those that start at the same point are
-    in the same lane and follow each other.
+    With traffic on the right, counter-clockwise around a junction, the arm in direction d has its way out at
+    point 2d and its way in at 2d + 1. Paths are chords between these points. Those with the same start are in
+    the same lane and follow each other.
     """
     heading_in, heading_out = np.divmod(np.arange(16), 4)
     start, end = 2 * ((heading_in + 2) % 4) + 1, 2 * heading_out
     span = (end - start) % 8
 
     def within(point: IntArray) -> BoolArray:
-        """Whether each point (column) lies strictly between the ends of each path (row), counter-clockwise."""
-        offset = (point - start[:, None]) % 8
-        return (offset > 0) & (offset < span[:, None])
+        """Whether a point (column) is strictly between start and end of a path (row), counter-clockwise."""
+        offset: IntArray = (point - start[:, None]) % 8
+        between: BoolArray = (offset > 0) & (offset < span[:, None])
+        return between
 
-    crosses = within(start) != within(end)
-    merges = end[:, None] == end
-    return (crosses | merges) & (start[:, None] != start)
+    crosses: BoolArray = within(start) != within(end)
+    merges: BoolArray = end[:, None] == end
+    other_lane: BoolArray = start[:, None] != start
+    return (crosses | merges) & other_lane
 
 
 PATHS_MEET = _paths_meet()
@@ -65,8 +69,8 @@ class Junctions:
     def _eligible(self, asking: IntArray, fleet: Fleet, lanes: Lanes) -> BoolArray:
         """Who could cross if nobody else wanted to: the lane ahead is cleared, and there is room behind."""
         leader = lanes.leader[asking]
-        waits_ahead = (leader != NONE) & (fleet.edge[leader] == fleet.edge[asking]) & ~fleet.cleared[leader]
-        return self._has_room(asking, fleet, lanes) & ~waits_ahead
+        in_lane: BoolArray = (leader != NONE) & (fleet.edge[leader] == fleet.edge[asking])
+        return self._has_room(asking, fleet, lanes) & ~(in_lane & ~fleet.cleared[leader])
 
     def _has_room(self, asking: IntArray, fleet: Fleet, lanes: Lanes) -> BoolArray:
         """Whether a place behind the junction will be free even if everybody ahead stops now.
@@ -76,9 +80,9 @@ class Junctions:
         target = fleet.next_edge[asking]
         last, back_m = lanes.last_on(target)
         roll_m = fleet.speed_mps[last] ** 2 / (2 * self._driving.emergency_decel_mps2)
-        end_m = np.minimum(back_m + roll_m, self._grid.limit_m[target])
         coming = (fleet.next_edge[fleet.cleared] == target[:, None]).sum(axis=1)
-        return end_m - coming * self._place_m >= self._inside_m + 2 * self._driving.params.min_gap_m
+        end_m: FloatArray = np.minimum(back_m + roll_m, self._grid.limit_m[target]) - coming * self._place_m
+        return end_m >= self._inside_m + 2 * self._driving.params.min_gap_m
 
     def _unopposed(self, asking: IntArray, fleet: Fleet) -> BoolArray:
         """Whose path meets neither one that is held nor one that somebody before in this list asks for."""
@@ -87,7 +91,7 @@ class Junctions:
         opposed = _meet(path, np.concatenate((held, path)))
         turn = np.arange(path.size)
         opposed[:, held.size :] &= turn < turn[:, None]
-        return ~opposed.any(axis=1)
+        return np.logical_not(opposed.any(axis=1))
 
     def _held(self, fleet: Fleet) -> IntArray:
         """Paths of those who are cleared, and of those whose tail has not left the junction."""
@@ -104,4 +108,5 @@ class Junctions:
 def _meet(some: IntArray, others: IntArray) -> BoolArray:
     """(some, others): whether two paths are of the same junction and meet there."""
     some = some[:, None]
-    return PATHS_MEET[some & 15, others & 15] & (some >> 4 == others >> 4)
+    meet: BoolArray = PATHS_MEET[some & 15, others & 15] & (some >> 4 == others >> 4)
+    return meet

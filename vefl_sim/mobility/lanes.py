@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from vefl_sim.mobility.arrays import FloatArray, IntArray
 from vefl_sim.mobility.fleet import Fleet
-from vefl_sim.mobility.roads import NONE, FloatArray, IntArray
+from vefl_sim.mobility.roads import NONE
 
 _NOWHERE = np.array([np.iinfo(np.int64).max])  # ends the list of edges, so that no search runs off it
 
@@ -11,8 +12,8 @@ _NOWHERE = np.array([np.iinfo(np.int64).max])  # ends the list of edges, so that
 class Lanes:
     """A snapshot of a fleet by lane.
 
-    A vehicle that has crossed a junction while its tail is still on the lane before is listed on both, beyond the
-    end of the old one, so that whoever comes next there does not run into the tail, wherever either turns.
+    A vehicle that has crossed a junction while its tail is still on the lane before is listed on both, beyond
+    the end of the old one, so that whoever comes next there does not run into the tail, wherever they turn.
     """
 
     def __init__(self, fleet: Fleet, block_m: float, length_m: float) -> None:
@@ -36,9 +37,9 @@ class Lanes:
         self.gap_m[follower] = self._back_m[behind + 1] - fleet.position_m[follower]
 
     def last_on(self, edge: IntArray) -> tuple[IntArray, FloatArray]:
-        """The vehicle that entered each of these edges last (index or NONE) and the position of its back bumper.
+        """The vehicle that entered each of these edges last (index or NONE), and where its back bumper is.
 
-        The position is infinite on an empty edge and on edge NONE.
+        That is at infinity on an empty edge and on edge NONE.
         """
         owner, back_m = np.full(edge.size, NONE), np.full(edge.size, np.inf)
         place = self._edge.searchsorted(edge)

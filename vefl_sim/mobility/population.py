@@ -2,17 +2,18 @@
 
 import numpy as np
 
+from vefl_sim.mobility.arrays import FloatArray, IntArray
 from vefl_sim.mobility.idm import IdmParams
-from vefl_sim.mobility.roads import FloatArray, IntArray, StreetGrid
+from vefl_sim.mobility.roads import StreetGrid
 
 
 def places(
     count: IntArray, grid: StreetGrid, params: IdmParams, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray]:
-    """Edges and positions, sorted, of vehicles at random between the junctions, `count` of them on each edge.
+    """Edges and positions, in order, of vehicles at random between junctions, `count` of them on each edge.
 
-    Uniform given that bumpers keep the distance of equilibrium at the desired speed or, where there are too many for
-    that, an equal share of the edge. Those who would not fit even bumper to bumper with the minimum gap are left out.
+    Uniform given that they keep the distance of equilibrium at the desired speed or, where there are too many
+    for that, an equal share of the edge. Those who do not fit even at the minimum gap are left out.
     """
     first_m = grid.junction_m + params.length_m  # the tail is out of the junction
     usable_m = grid.stop_line_m - first_m

@@ -1,19 +1,18 @@
-"""The street grid: square blocks around the gNB, one lane each way, and a stub outwards at every border junction.
+"""The street grid: square blocks around the gNB, one lane each way, and stubs that lead out at the border.
 
-Everything is per directed edge (one lane of one block), as arrays. All edges are one block long, measured from
-the middle of a junction to the middle of the next. Vehicles are drawn on the centre line of the street, so that
-a turn is continuous in x and y; the two directions are different lanes nevertheless.
+Everything is per directed edge (one lane of one block), as arrays. All edges are one block long, measured
+from the middle of a junction to the middle of the next. Every junction has four arms; on the border one of
+them (at the corners two) is a stub, one block long, over which vehicles arrive and leave. Positions are drawn
+on the centre line of the street, so that a turn is continuous in x and y; the two directions are different
+lanes nevertheless.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
 
 EAST, NORTH, WEST, SOUTH = range(4)
 LEFT, STRAIGHT, RIGHT = range(3)
@@ -37,7 +36,7 @@ class StreetGrid:
     junction: IntArray
     """Number of the junction at the end; NONE on the stubs that lead out."""
     turns: IntArray
-    """(edges, 3): the edge reached by turning LEFT, going STRAIGHT, turning RIGHT; NONE on stubs that lead out."""
+    """(edges, 3): the edge reached by LEFT, STRAIGHT, RIGHT; NONE on the stubs that lead out."""
     entries: IntArray
     """Stubs on which vehicles arrive."""
     leads_out: BoolArray
@@ -55,8 +54,8 @@ class StreetGrid:
         turns[leads_out] = NONE
         return cls(
             block_m=block_m,
-            start_x_m=(column - 1 - blocks / 2) * block_m,
-            start_y_m=(row - 1 - blocks / 2) * block_m,
+            start_x_m=block_m * (column.astype(np.float64) - 1 - blocks / 2),
+            start_y_m=block_m * (row.astype(np.float64) - 1 - blocks / 2),
             heading=heading,
             junction=np.where(leads_out, NONE, to_column * (blocks + 3) + to_row),
             turns=turns,
@@ -71,7 +70,7 @@ class StreetGrid:
 
     @cached_property
     def limit_m(self) -> FloatArray:
-        """How far one may drive on each edge without crossing a junction: its stop line; infinity on a way out."""
+        """How far one may drive on each edge without crossing: to its stop line; infinite on a stub out."""
         return np.where(self.leads_out, np.inf, self.stop_line_m)
 
     @property
@@ -97,9 +96,8 @@ class StreetGrid:
         along = self.start_x_m * step_x + self.start_y_m * step_y
         aside = self.start_x_m * step_y - self.start_y_m * step_x
         half_chord = np.sqrt(np.maximum(radius_m**2 - aside**2, 0.0))
-        first = np.maximum(along, -half_chord)
-        last = np.minimum(along + self.block_m, half_chord)
-        return np.maximum(last - first, 0.0)
+        length: FloatArray = np.minimum(along + self.block_m, half_chord) - np.maximum(along, -half_chord)
+        return np.maximum(length, 0.0)
 
 
 def _is_junction(column: IntArray, row: IntArray, blocks: int) -> BoolArray:

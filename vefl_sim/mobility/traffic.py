@@ -7,7 +7,7 @@ from vefl_sim.errors import ExperimentError
 from vefl_sim.experiment import Experiment
 from vefl_sim.mobility.arrivals import Arrivals
 from vefl_sim.mobility.demand import demand
-from vefl_sim.mobility.driving import Driving
+from vefl_sim.mobility.driving import Driving, driver
 from vefl_sim.mobility.idm import IdmParams
 from vefl_sim.mobility.population import places
 from vefl_sim.mobility.roads import StreetGrid
@@ -22,20 +22,17 @@ class IdmTraffic:
 
     def __init__(self, experiment: Experiment, streams: Streams) -> None:
         grid = StreetGrid.square(experiment.roads.blocks, experiment.roads.block_m)
-        params = idm_params(experiment)
+        params = driver(experiment.mobility)
         _check_room(grid, params)
         self.step_ns = to_ns(experiment.mobility.step_s)
         self._step = 0
-        self._grid, self._params = grid, params
         routes = Wandering(grid)
         driving = Driving(grid, params, to_s(self.step_ns))
-        self._streets = Streets(driving, routes, streams, experiment.traffic.cv_share)
-        wanted = demand(experiment, routes, params)
+        self.streets = Streets(driving, routes, streams, experiment.traffic.cv_share)
+        wanted = demand(experiment)
         rng = streams.generator("traffic")
         if experiment.traffic.warm_start:
-            edge, position_m = places(wanted.draw(rng), grid, params, rng)
-            self._streets.add(edge, position_m, np.full(edge.size, params.desired_speed_mps))
-            self._streets.settle()
+            self.streets.populate(*places(wanted.draw(rng), grid, params, rng))
         self._arrivals = Arrivals(wanted.arrivals_per_s, grid.entries, rng)
         self._scene = self._look()
 
@@ -46,26 +43,28 @@ class IdmTraffic:
     def advance(self) -> Scene:
         """Move everybody by one step, and let in those who arrived meanwhile."""
         self._step += 1
-        self._streets.drive(self._step)
+        self.streets.drive(self._step)
         self._arrivals.come(to_s(self._step * self.step_ns))
         if self._arrivals.waiting:
             self._let_in()
         self._scene = self._look()
         return self._scene
 
+    @property
+    def waiting_outside(self) -> int:
+        """How many vehicles have arrived at entries that are blocked."""
+        return len(self._arrivals.waiting)
+
     def _let_in(self) -> None:
-        """Admit one vehicle per entry where the gap to the last one in would be comfortable."""
+        """Admit the first vehicle at each entry that is not blocked."""
         entries = np.unique(self._arrivals.waiting)
-        gap_m, leader_mps = self._streets.gap_at(entries)
-        cruise_mps = np.minimum(leader_mps, self._params.desired_speed_mps)
-        is_open = gap_m >= self._params.min_gap_m + self._params.headway_s * cruise_mps
-        admitted = np.array(self._arrivals.admit(entries[is_open].tolist()), np.int64)
-        speed_mps = self._streets.start_speed(gap_m, leader_mps)[entries.searchsorted(admitted)]
-        self._streets.add(admitted, np.zeros(admitted.size), speed_mps)
+        admitted = self._arrivals.admit(entries[self.streets.is_open(entries)].tolist())
+        if admitted:
+            self.streets.enter(np.array(admitted))
 
     def _look(self) -> Scene:
-        fleet = self._streets.fleet
-        x_m, y_m = self._grid.xy(fleet.edge, fleet.position_m)
+        fleet = self.streets.fleet
+        x_m, y_m = self.streets.grid.xy(fleet.edge, fleet.position_m)
         return Scene(
             time_ns=self._step * self.step_ns,
             vehicle=fleet.vehicle,
@@ -76,24 +75,11 @@ class IdmTraffic:
         )
 
 
-def idm_params(experiment: Experiment) -> IdmParams:
-    """The driver of the experiment."""
-    m = experiment.mobility
-    return IdmParams(
-        max_accel_mps2=m.max_accel_mps2,
-        comfort_decel_mps2=m.comfort_decel_mps2,
-        headway_s=m.headway_s,
-        min_gap_m=m.min_gap_m,
-        desired_speed_mps=m.max_speed_mps,
-        length_m=m.length_m,
-    )
-
-
 def _check_room(grid: StreetGrid, params: IdmParams) -> None:
     """A vehicle must fit between two junctions, or it could never leave the first."""
     place_m = params.length_m + 2 * params.min_gap_m
     if place_m > grid.block_m - 2 * grid.junction_m:
         raise ExperimentError(
-            f"mobility.length_m + 2 × mobility.min_gap_m = {place_m:g} m does not fit between two junctions of "
-            f"roads.block_m = {grid.block_m:g}: shorten the vehicle or lengthen the blocks."
+            f"mobility.length_m + 2 × mobility.min_gap_m = {place_m:g} m does not fit between two junctions "
+            f"of roads.block_m = {grid.block_m:g}: shorten the vehicle or lengthen the blocks."
         )

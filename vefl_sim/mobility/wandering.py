@@ -1,19 +1,20 @@
 """Routes: at every junction a vehicle turns at random, until its way leads out over the border.
 
-As a Markov chain on edges this has an exact answer to "how far does a vehicle drive, and where", which sets the
-arrival rate and populates the streets at time 0.
+This is a Markov chain on edges, so there is an exact answer to "how far does a vehicle drive, and where"; it
+sets the arrival rate and populates the streets at time 0.
 """
 
 import numpy as np
 from scipy.sparse import coo_array, eye_array
 from scipy.sparse.linalg import spsolve
 
-from vefl_sim.mobility.roads import LEFT, RIGHT, STRAIGHT, FloatArray, IntArray, StreetGrid
+from vefl_sim.mobility.arrays import FloatArray, IntArray
+from vefl_sim.mobility.roads import LEFT, RIGHT, STRAIGHT, StreetGrid
 
 TURN_WEIGHTS = {LEFT: 1.0, STRAIGHT: 2.0, RIGHT: 1.0}
-LEAVING_WEIGHT = 0.056
-"""Weight of a way out over the border against the same turn inside. Vehicles have something to do downtown: they
-mostly stay. Chosen so that the default experiment has about 290 unique CVs in 2000 s at 35 in coverage."""
+LEAVING_WEIGHT = 0.058
+"""Weight of a way out over the border against the same turn inside: vehicles have something to do downtown
+and mostly stay. Chosen so that the default experiment has about 290 unique CVs in 2000 s, 35 in coverage."""
 
 
 class Wandering:
@@ -31,7 +32,8 @@ class Wandering:
     def next_edge(self, edge: IntArray, uniform: FloatArray) -> IntArray:
         """The edge taken after each of these, for a uniform random number each; NONE after a stub out."""
         turn = (uniform[:, None] >= self._threshold[edge]).sum(axis=1)
-        return self.grid.turns[edge, turn]
+        next_edge: IntArray = self.grid.turns[edge, turn]
+        return next_edge
 
     def expected_visits(self) -> FloatArray:
         """How often a vehicle drives along each edge between arrival and departure, on average.

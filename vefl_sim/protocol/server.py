@@ -34,25 +34,26 @@ class EdgeServer:
     trace: Trace
     stopwatch: Stopwatch
     report: Callable[[ClosedRound], None]
+    model: Any = None
 
     def rounds(self) -> Generator[Event, Any, None]:
         """One round after the other until the timetable ends."""
         yield Instant(self.env, 0, Order.ROUND)
-        model = self.learner.initial_model()
+        self.model = self.learner.initial_model()
         for k in count(1):
             if not self.timetable.has(k, self.env.now):
                 return
             self.stopwatch.round = k
             started = self.env.now
-            observation, plan, cause = self._open(k)
-            ordered = self._send(observation, plan, cause)
+            observation, plan, opened = self._open(k)
+            ordered = self._send(observation, plan, opened)
             work = [process for _, process in ordered]
             yield self._end_of_round(started, work)
             for vehicle, process in ordered:
                 if process.is_alive:
                     vehicle.end_round()
             yield AllOf(self.env, work)
-            model = self._close(model, observation, plan, [process.value for process in work])
+            self._close(observation, plan, [process.value for process in work], opened)
             yield Instant(self.env, self._next_slot_ns(), Order.ROUND)
 
     def _open(self, k: int) -> tuple[Observation, Plan, int]:
@@ -84,30 +85,34 @@ class EdgeServer:
         end = Instant(self.env, started + self.timetable.round_ns, Order.ROUND)
         return AllOf(self.env, work) | end if self.timetable.early_close and work else end
 
-    def _close(self, model: Any, observation: Observation, plan: Plan, outcomes: list[Outcome]) -> Any:
-        """Train what was delivered, aggregate, evaluate."""
+    def _close(self, observation: Observation, plan: Plan, outcomes: list[Outcome], opened: int) -> None:
+        """Aggregate, evaluate, report."""
         k = observation.sighting.round
         delivered = [outcome for outcome in outcomes if outcome.lost is None]
-        ended = self._note("round_ended", k, count=len(delivered))
-        cvs = np.array([outcome.order.cv for outcome in delivered], dtype=np.int64)
-        weights = self.scheme.aggregate(observation, plan, cvs).tolist()
-        with self.stopwatch("train"):
-            jobs = [LocalJob(outcome.order.cv, outcome.order.iterations) for outcome in delivered]
-            updates = self.learner.train(model, jobs)
-            model = self.learner.combine(model, updates, weights)
+        ended = self._note("round_ended", k, cause=opened, count=len(delivered))
+        weights = self._aggregate(observation, plan, delivered) if delivered else []
         for outcome, weight in zip(delivered, weights, strict=True):
             self._note("update_aggregated", k, cv=outcome.order.cv, cause=outcome.event, weight=weight)
         event = self._note("model_aggregated", k, cause=ended, count=len(delivered), weight=sum(weights))
-        evaluation = self._evaluate(model, k, event)
+        evaluation = self._evaluate(k, event)
         self.report(ClosedRound(self.env.now, observation, plan, outcomes, weights, evaluation))
-        return model
 
-    def _evaluate(self, model: Any, k: int, cause: int) -> Evaluation | None:
+    def _aggregate(self, observation: Observation, plan: Plan, delivered: list[Outcome]) -> list[float]:
+        """Train what was delivered, in one call and CV order, and step; return the weights."""
+        cvs = np.array([outcome.order.cv for outcome in delivered], dtype=np.int64)
+        weights: list[float] = self.scheme.aggregate(observation, plan, cvs).tolist()
+        with self.stopwatch("train"):
+            jobs = [LocalJob(outcome.order.cv, outcome.order.iterations) for outcome in delivered]
+            updates = self.learner.train(self.model, jobs)
+            self.model = self.learner.combine(self.model, updates, weights)
+        return weights
+
+    def _evaluate(self, k: int, cause: int) -> Evaluation | None:
         last = not self.timetable.has(k + 1, self._next_slot_ns())
         if k % self.timetable.evaluate_every and not last:
             return None
         with self.stopwatch("evaluate"):
-            evaluation = self.learner.evaluate(model)
+            evaluation = self.learner.evaluate(self.model)
         if evaluation is not None:
             self._note(
                 "model_evaluated", k, cause=cause, accuracy=evaluation.accuracy, loss=evaluation.loss

@@ -1,9 +1,7 @@
 """PDPC, partial device participation: the server selects at most |C_k| CVs by the VEFL sub-problem."""
 
-import numpy as np
-
 from vefl_sim.experiment import Experiment
-from vefl_sim.learning.aggregation import normalized, weights
+from vefl_sim.learning.aggregation import pdpc_weights
 from vefl_sim.optimize.vefl import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Floats, Ints, Plan
@@ -38,11 +36,5 @@ class Pdpc:
         )
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
-        """p_v/(q_v·p_suc) with q_v = |C_k|/V; a received update has p_suc = 1."""
-        cvs = len(observation.cv)
-        applied = weights(
-            p=np.full(len(delivered), 1 / cvs),
-            q=np.full(len(delivered), len(plan.cv) / cvs),
-            p_suc=np.ones(len(delivered)),
-        )
-        return normalized(applied) if self._normalize else applied
+        """Every delivered update weighs 1/|C_k|."""
+        return pdpc_weights(len(delivered), len(plan.cv), len(observation.cv), normalize=self._normalize)

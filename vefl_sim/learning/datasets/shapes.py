@@ -1,18 +1,20 @@
 """Plane shapes as signed distances: negative inside, zero on the edge, positive outside.
 
-A shape is a function of points. Coordinates are in units of the sign's radius, x to the right and y *down*, as in
-images. Distances are exact near the edge, which is all that antialiasing needs.
+A shape is a function of points. Coordinates are in units of the sign's radius, x to the right and y *down*,
+as in images. Distances are exact near the edge, which is all that antialiasing needs. Constants are Python
+floats, so that float32 points give float32 distances.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce
-from math import hypot
-from typing import NamedTuple
+from itertools import pairwise
+from math import cos, hypot, radians, sin
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float32]
+Array = NDArray[np.floating[Any]]
 Corner = tuple[float, float]
 
 
@@ -28,34 +30,39 @@ Shape = Callable[[Points], Array]
 
 def disc(radius: float) -> Shape:
     """A disc around the origin."""
-    return lambda p: np.sqrt(p.x * p.x + p.y * p.y) - np.float32(radius)
+    return lambda p: np.sqrt(p.x * p.x + p.y * p.y) - radius
 
 
 def polygon(*corners: Corner) -> Shape:
     """A convex polygon, corners clockwise as seen: the largest of the distances to its edge lines."""
-    edges = list(zip(corners, corners[1:] + corners[:1], strict=True))
-    return lambda p: reduce(np.maximum, (_beyond(p, start, end) for start, end in edges))
+    edges = list(pairwise([*corners, corners[0]]))
+    return lambda p: reduce(np.maximum, (_beyond(p, *edge) for edge in edges))
 
 
 def _beyond(p: Points, start: Corner, end: Corner) -> Array:
     """Distance to the left of the line from `start` to `end`, which is outside."""
     along_x, along_y = end[0] - start[0], end[1] - start[1]
     length = hypot(along_x, along_y)
-    normal_x, normal_y = np.float32(along_y / length), np.float32(-along_x / length)
-    return normal_x * p.x + normal_y * p.y - (normal_x * np.float32(start[0]) + normal_y * np.float32(start[1]))
+    normal_x, normal_y = along_y / length, -along_x / length
+    return normal_x * p.x + normal_y * p.y - (normal_x * start[0] + normal_y * start[1])
+
+
+def regular_polygon(corners: int, radius: float, first_deg: float) -> Shape:
+    """A polygon with its corners on a circle, the first one at this angle (0 is right, 90 is down)."""
+    angles = [radians(first_deg + 360 / corners * i) for i in range(corners)]
+    return polygon(*((radius * cos(angle), radius * sin(angle)) for angle in angles))
 
 
 def stroke(width: float, *points: Corner) -> Shape:
     """A pen line of this width through the points, with round ends."""
-    half = np.float32(width / 2)
-    pieces = list(zip(points, points[1:], strict=False))
-    return lambda p: np.sqrt(reduce(np.minimum, (_square_distance(p, *piece) for piece in pieces))) - half
+    pieces = list(pairwise(points))
+    return lambda p: np.sqrt(reduce(np.minimum, (_distance2(p, *piece) for piece in pieces))) - width / 2
 
 
-def _square_distance(p: Points, start: Corner, end: Corner) -> Array:
+def _distance2(p: Points, start: Corner, end: Corner) -> Array:
     """Squared distance to the segment from `start` to `end`."""
-    along_x, along_y = np.float32(end[0] - start[0]), np.float32(end[1] - start[1])
-    x, y = p.x - np.float32(start[0]), p.y - np.float32(start[1])
+    along_x, along_y = end[0] - start[0], end[1] - start[1]
+    x, y = p.x - start[0], p.y - start[1]
     share = np.clip((x * along_x + y * along_y) / (along_x**2 + along_y**2), 0, 1)
     x -= share * along_x
     y -= share * along_y
@@ -69,8 +76,7 @@ def union(*shapes: Shape) -> Shape:
 
 def moved(shape: Shape, x: float, y: float, size: float = 1.0) -> Shape:
     """The shape scaled by `size` and then moved by (x, y)."""
-    scale = np.float32(size)
-    return lambda p: scale * shape(Points((p.x - np.float32(x)) / scale, (p.y - np.float32(y)) / scale))
+    return lambda p: size * shape(Points((p.x - x) / size, (p.y - y) / size))
 
 
 def mirrored(shape: Shape) -> Shape:
@@ -83,9 +89,3 @@ def turned(shape: Shape, quarters: int) -> Shape:
     if quarters % 4 == 0:
         return shape
     return turned(lambda p: shape(Points(p.y, -p.x)), quarters - 1)
-
-
-def corners_on_circle(count: int, radius: float, first_deg: float) -> Sequence[Corner]:
-    """Corners of a regular polygon, clockwise, the first one at this angle (0 is right, 90 is down)."""
-    angles = np.deg2rad(first_deg + 360 / count * np.arange(count))
-    return [(float(radius * np.cos(a)), float(radius * np.sin(a))) for a in angles]

@@ -1,18 +1,18 @@
 """The traffic signs that are drawn: sixteen faces, most of which share shape and colours with another.
 
-Four warning triangles, three speed limits and three mandatory directions differ only in their pictogram or its
-orientation, and two diamonds only in a stripe, so colour and outline alone do not tell the classes apart.
+Four warning triangles, three speed limits and three mandatory directions differ only in their pictogram or
+its orientation, and two diamonds only in a stripe, so colour and outline do not tell the classes apart.
 """
 
 from dataclasses import dataclass
 
 from vefl_sim.learning.datasets.shapes import (
     Shape,
-    corners_on_circle,
     disc,
     mirrored,
     moved,
     polygon,
+    regular_polygon,
     stroke,
     turned,
     union,
@@ -40,11 +40,11 @@ class Face:
     ink: Colour = BLACK
 
 
-UPWARD = moved(polygon(*corners_on_circle(3, 1.15, -90)), 0, 0.2)
-DOWNWARD = moved(polygon(*corners_on_circle(3, 1.15, 90)), 0, -0.2)
-OCTAGON = polygon(*corners_on_circle(8, 1.05, 22.5))
-DIAMOND = polygon(*corners_on_circle(4, 1.1, 0))
-SQUARE = polygon(*corners_on_circle(4, 1.25, 45))
+UPWARD = moved(regular_polygon(3, 1.15, -90), 0, 0.2)
+DOWNWARD = moved(regular_polygon(3, 1.15, 90), 0, -0.2)
+OCTAGON = regular_polygon(8, 1.05, 22.5)
+DIAMOND = regular_polygon(4, 1.1, 0)
+SQUARE = regular_polygon(4, 1.25, 45)
 DISC = disc(1.0)
 
 

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from vefl_sim.errors import ExperimentError
+from vefl_sim.experiment import Experiment, Mobility, Radio, Roads, Run, Traffic
+from vefl_sim.mobility.demand import demand
+from vefl_sim.mobility.roads import StreetGrid
+from vefl_sim.mobility.wandering import Wandering
+
+
+def demand_of(**tables):
+    experiment = Experiment(run=Run(name="x"), **tables)
+    routes = Wandering(StreetGrid.square(experiment.roads.blocks, experiment.roads.block_m))
+    return demand(experiment), routes
+
+
+def in_coverage(wanted, routes, radius=500.0):
+    return wanted.vehicles_per_edge @ routes.grid.metres_within(radius) / routes.grid.block_m
+
+
+def test_the_edges_hold_the_mean_in_coverage():
+    wanted, routes = demand_of(traffic=Traffic(mean_in_coverage=20.0))
+    assert in_coverage(wanted, routes) == pytest.approx(20.0)
+
+
+def test_the_arrival_rate_is_that_of_littles_law_a_little_below_the_desired_speed():
+    wanted, routes = demand_of(traffic=Traffic(mean_in_coverage=20.0))
+    speed = wanted.arrivals_per_s * routes.expected_metres(500.0) / 20.0
+    assert 0.9 * 20.12 < speed < 20.12
+
+
+def test_vehicles_wait_for_each_other_more_in_dense_traffic():
+    sparse, _ = demand_of(traffic=Traffic(mean_in_coverage=10.0))
+    dense, _ = demand_of(traffic=Traffic(mean_in_coverage=100.0))
+    assert dense.arrivals_per_s < 0.85 * 10 * sparse.arrivals_per_s
+
+
+def test_a_given_rate_is_kept_and_fills_the_streets():
+    wanted, routes = demand_of(traffic=Traffic(arrivals_per_s=0.125))
+    assert wanted.arrivals_per_s == 0.125
+    free = 0.125 * routes.expected_metres(500.0) / 20.12
+    assert free < in_coverage(wanted, routes) < 1.2 * free
+
+
+def test_slow_traffic_is_not_disturbed():
+    wanted, routes = demand_of(mobility=Mobility(max_speed_mps=0.45))
+    assert wanted.arrivals_per_s == pytest.approx(35 * 0.45 / routes.expected_metres(500.0), rel=0.02)
+
+
+def test_draws_are_poisson_around_the_means():
+    wanted, _ = demand_of()
+    rng = np.random.default_rng(1)
+    totals = [wanted.draw(rng).sum() for _ in range(400)]
+    mean = wanted.vehicles_per_edge.sum()
+    assert np.mean(totals) == pytest.approx(mean, rel=0.03)
+    assert np.var(totals) == pytest.approx(mean, rel=0.25)
+
+
+def test_a_circle_without_streets_is_refused():
+    with pytest.raises(ExperimentError, match=r"radio\.coverage_radius_m = 50"):
+        demand_of(roads=Roads(blocks=3), radio=Radio(coverage_radius_m=50.0))

@@ -1,0 +1,122 @@
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vefl_sim.mobility.idm import IdmParams, acceleration, follow, next_speed
+
+REFS = Path(__file__).parents[2].parent / "shared" / "refs"
+DRIVER = IdmParams(
+    max_accel_mps2=1.5,
+    comfort_decel_mps2=2.0,
+    headway_s=1.2,
+    min_gap_m=2.0,
+    desired_speed_mps=20.12,
+    length_m=5.0,
+)
+
+
+def follow_literally(leader, start, p, dt, method):
+    """`follow` as the equations are printed, one vehicle and one step at a time."""
+    ahead = list(zip(*leader, strict=True))
+    platoon = []
+    for x0, u0 in zip(*start, strict=True):
+        track = [(float(x0), float(u0))]
+        for x_ahead, u_ahead in ahead[:-1]:
+            x, u = track[-1]
+            wanted = u * p.headway_s + u * (u - u_ahead) / (
+                2 * math.sqrt(p.max_accel_mps2 * p.comfort_decel_mps2)
+            )
+            ratio = (p.min_gap_m + max(0.0, wanted)) / (x_ahead - p.length_m - x)
+            accel = p.max_accel_mps2 * (1 - (u / p.desired_speed_mps) ** 4) - p.max_accel_mps2 * ratio**2
+            u_next = max(0.0, u + accel * dt)
+            track.append((x + ((u + u_next) / 2 if method == "ballistic" else u_next) * dt, u_next))
+        platoon.append(track)
+        ahead = track
+    both = np.array(platoon)
+    return both[:, :, 0].T, both[:, :, 1].T
+
+
+def stop_and_go(times=400, dt=0.1):
+    speed = 10 + 8 * np.sin(np.arange(times) * dt / 5)
+    return 300 + np.concatenate(([0], np.cumsum((speed[1:] + speed[:-1]) / 2 * dt))), speed
+
+
+def accel(speed, gap, leader):
+    return float(acceleration(np.array([speed]), np.array([gap]), np.array([leader]), DRIVER)[0])
+
+
+@pytest.mark.skipif(not REFS.is_dir(), reason=f"the SUMO reference is not at {REFS}")
+def test_agrees_with_sumo():
+    given = json.loads((REFS / "sumo_idm_platoon.json").read_text())
+    rows = np.loadtxt(REFS / "sumo_idm_platoon.csv", delimiter=",", skiprows=1)
+    vehicles, dt = given["n_veh"], given["step_length"]
+    time, position, speed = (rows[:, column].reshape(-1, vehicles) for column in (0, 2, 3))
+    every = round((time[1, 0] - time[0, 0]) / dt)
+    knots = np.array(given["leader_knots"])
+    lead = np.interp(time[0, 0] + dt * np.arange(every * (len(time) - 1) + 1), knots[:, 0], knots[:, 1])
+    front = given["front0_m"] + np.concatenate(([0], np.cumsum((lead[1:] + lead[:-1]) / 2 * dt)))
+    spacing = given["equilibrium_gap_m"] + given["length"]
+    start = front[0] - spacing * np.arange(1, vehicles), np.full(vehicles - 1, given["v0_init"])
+    params = IdmParams(
+        max_accel_mps2=given["accel"],
+        comfort_decel_mps2=given["decel"],
+        headway_s=given["tau"],
+        min_gap_m=given["minGap"],
+        desired_speed_mps=given["maxSpeed"],
+        length_m=given["length"],
+    )
+    positions, speeds = follow((front, lead), start, params, dt)
+    np.testing.assert_allclose(positions[::every], position[:, 1:], atol=1e-3, rtol=0)
+    np.testing.assert_allclose(speeds[::every], speed[:, 1:], atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("method", ["ballistic", "euler"])
+def test_follow_is_its_literal_twin(method):
+    leader = stop_and_go()
+    start = np.array([280.0, 240.0, 233.5]), np.array([9.0, 15.0, 0.0])
+    fast = follow(leader, start, DRIVER, 0.1, method)
+    slow = follow_literally(leader, start, DRIVER, 0.1, method)
+    np.testing.assert_allclose(fast[0], slow[0], atol=1e-9)
+    np.testing.assert_allclose(fast[1], slow[1], atol=1e-9)
+
+
+def test_the_first_row_is_the_start_and_the_methods_differ():
+    leader, start = stop_and_go(), (np.array([280.0, 240.0]), np.array([9.0, 15.0]))
+    ballistic, euler = follow(leader, start, DRIVER, 0.1), follow(leader, start, DRIVER, 0.1, "euler")
+    assert ballistic[0].shape == ballistic[1].shape == (400, 2)
+    np.testing.assert_array_equal(ballistic[0][0], start[0])
+    np.testing.assert_array_equal(ballistic[1][0], start[1])
+    assert np.abs(ballistic[0] - euler[0]).max() > 0.01
+
+
+def test_free_road():
+    assert accel(0.0, np.inf, 0.0) == 1.5
+    assert accel(20.12, np.inf, 0.0) == pytest.approx(0, abs=1e-12)
+
+
+def test_equilibrium_gap_keeps_the_speed():
+    gap = (2 + 15 * 1.2) / math.sqrt(1 - (15 / 20.12) ** 4)
+    assert gap == pytest.approx(24.058437670306034)  # SUMO's figure for the reference platoon
+    assert accel(15.0, gap, 15.0) == pytest.approx(0, abs=1e-12)
+
+
+def test_a_much_faster_leader_does_not_push():
+    # s* is clipped to s_saf = 2 m; unclipped it would be −28 m, which brakes by 10 m/s².
+    assert accel(5.0, 10.0, 30.0) == pytest.approx(1.5 * (1 - (5 / 20.12) ** 4 - 0.04))
+
+
+def test_the_desired_speed_is_not_overshot_in_a_long_step():
+    slow = IdmParams(1.5, 2.0, 1.2, 2.0, desired_speed_mps=0.45, length_m=5.0)
+    assert next_speed(np.array([0.0]), np.array([1.5]), slow, 1.0)[0] == 0.45
+
+
+def test_nobody_reverses():
+    assert next_speed(np.array([1.0]), np.array([-9.0]), DRIVER, 1.0)[0] == 0.0
+
+
+def test_impossible_drivers_are_refused():
+    with pytest.raises(ValueError, match="headway_s"):
+        IdmParams(1.5, 2.0, 0.0, 2.0, 20.0, 5.0)

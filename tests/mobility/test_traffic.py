@@ -1,0 +1,291 @@
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+from vefl_sim.errors import ExperimentError
+from vefl_sim.experiment import Experiment, Mobility, Radio, Roads, Run, Traffic
+from vefl_sim.mobility.junctions import PATHS_MEET
+from vefl_sim.mobility.roads import NONE
+from vefl_sim.mobility.traffic import IdmTraffic
+from vefl_sim.rng import Streams
+
+LENGTH = 5.0
+
+
+def experiment_with(speed=20.12, step=0.1, **traffic):
+    return Experiment(
+        run=Run(name="x"),
+        mobility=Mobility(max_speed_mps=speed, step_s=step),
+        traffic=Traffic(**traffic),
+    )
+
+
+def traffic_with(seed=1, **keys):
+    return IdmTraffic(experiment_with(**keys), Streams(seed))
+
+
+def scenes(traffic, seconds):
+    """The scene of now and all that follow."""
+    return [traffic.scene()] + [traffic.advance() for _ in range(round(seconds * 1e9 / traffic.step_ns))]
+
+
+def both(before, after):
+    _, old, new = np.intersect1d(before.vehicle, after.vehicle, assume_unique=True, return_indices=True)
+    return old, new
+
+
+def same(one, other):
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("time_ns", "vehicle", "x_m", "y_m", "speed_mps", "connected")
+    )
+
+
+class Watch:
+    """Looks at the lanes and junctions, and remembers by itself where everybody came from."""
+
+    def __init__(self, traffic):
+        self.fleet, self.grid = traffic.streets.fleet, traffic.streets.grid
+        self._on, self._before = {}, {}
+
+    def look(self):
+        """The smallest gap between bumpers in a lane, and the number of pairs on paths that meet in a junction."""
+        lanes, paths = {}, {}
+        for vehicle, edge, next_edge, position in self._now():
+            if self._on.get(vehicle, edge) != edge:
+                self._before[vehicle] = self._on[vehicle]
+            self._on[vehicle] = edge
+            lanes.setdefault(edge, []).append(position)
+            if next_edge != NONE and position > self.grid.stop_line_m + 1e-9:
+                paths.setdefault(self.grid.junction[edge], []).append(self._path(edge, next_edge))
+            before = self._before.get(vehicle)
+            if before is not None and position < LENGTH:
+                lanes.setdefault(before, []).append(position + self.grid.block_m)
+            if before is not None and position < LENGTH + self.grid.junction_m:
+                paths.setdefault(self.grid.junction[before], []).append(self._path(before, edge))
+        return self._smallest_gap(lanes), self._meetings(paths)
+
+    def _now(self):
+        fleet = self.fleet
+        arrays = (fleet.vehicle, fleet.edge, fleet.next_edge, fleet.position_m)
+        return zip(*(array.tolist() for array in arrays), strict=True)
+
+    def _path(self, edge, next_edge):
+        return 4 * self.grid.heading[edge] + self.grid.heading[next_edge]
+
+    @staticmethod
+    def _smallest_gap(lanes):
+        pairs = (pair for lane in lanes.values() for pair in itertools.pairwise(sorted(lane)))
+        return min((ahead - LENGTH - behind for behind, ahead in pairs), default=np.inf)
+
+    @staticmethod
+    def _meetings(paths):
+        pairs = (pair for inside in paths.values() for pair in itertools.combinations(inside, 2))
+        return sum(bool(PATHS_MEET[one, other]) for one, other in pairs)
+
+
+CASES = [
+    # speed, step, vehicles in coverage, seconds
+    (0.45, 1.0, 60, 300),
+    (11.18, 0.5, 60, 100),
+    (20.12, 0.1, 35, 30),
+    (20.12, 0.5, 35, 300),
+    (20.12, 0.05, 35, 15),
+    (26.82, 1.0, 35, 300),
+    (26.82, 1.0, 400, 60),
+]
+
+
+@pytest.mark.parametrize(("speed", "step", "vehicles", "seconds"), CASES)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nobody_overlaps_meets_jumps_speeds_or_brakes_impossibly(speed, step, vehicles, seconds, seed):
+    traffic = traffic_with(seed, speed=speed, step=step, mean_in_coverage=float(vehicles))
+    watch, before = Watch(traffic), traffic.scene()
+    watch.look()
+    for _ in range(round(seconds / step)):
+        after = traffic.advance()
+        gap, meetings = watch.look()
+        assert gap > 0.5
+        assert meetings == 0
+        assert after.speed_mps.max(initial=0) <= speed
+        assert after.speed_mps.min(initial=0) >= 0
+        old, new = both(before, after)
+        driven = np.hypot(after.x_m[new] - before.x_m[old], after.y_m[new] - before.y_m[old])
+        assert (driven <= speed * step + 1e-9).all()
+        # No further than at the mean of both speeds, and exactly so unless it turned a corner.
+        mean = (after.speed_mps[new] + before.speed_mps[old]) / 2
+        assert (driven <= mean * step + 1e-9).all()
+        assert (before.speed_mps[old] - after.speed_mps[new] <= 9.0 * step + 1e-9).all()
+        before = after
+
+
+def test_vehicles_appear_and_vanish_only_at_the_border():
+    seen = scenes(traffic_with(arrivals_per_s=1.0, step=0.5), 200)
+    appeared = vanished = 0
+    for before, after in itertools.pairwise(seen):
+        new = ~np.isin(after.vehicle, before.vehicle)
+        gone = ~np.isin(before.vehicle, after.vehicle)
+        outermost = np.maximum(np.abs(after.x_m[new]), np.abs(after.y_m[new]))
+        assert (outermost == 640).all()
+        assert (np.maximum(np.abs(before.x_m[gone]), np.abs(before.y_m[gone])) > 640 - 20.12 * 0.5).all()
+        appeared, vanished = appeared + new.sum(), vanished + gone.sum()
+    assert appeared > 150
+    assert vanished > 50
+
+
+def test_numbers_ascend_from_one_and_are_never_used_again():
+    seen = scenes(traffic_with(arrivals_per_s=1.0, step=0.5), 100)
+    highest = seen[0].vehicle[-1]
+    assert seen[0].vehicle.tolist() == list(range(1, highest + 1))
+    for before, after in itertools.pairwise(seen):
+        assert (np.diff(after.vehicle) > 0).all()
+        new = after.vehicle[~np.isin(after.vehicle, before.vehicle)]
+        assert new.tolist() == list(range(highest + 1, highest + 1 + new.size))
+        highest += new.size
+
+
+def test_the_same_seed_gives_the_same_traffic_bit_for_bit():
+    one, two, other = (traffic_with(seed) for seed in (7, 7, 8))
+    pairs = list(zip(scenes(one, 60), scenes(two, 60), strict=True))
+    assert all(same(a, b) for a, b in pairs)
+    assert not same(pairs[0][0], other.scene())
+
+
+def test_a_copy_goes_on_like_the_original():
+    """What a checkpoint needs."""
+    traffic = traffic_with()
+    scenes(traffic, 20)
+    copy = pickle.loads(pickle.dumps(traffic))
+    assert all(same(a, b) for a, b in zip(scenes(traffic, 30), scenes(copy, 30), strict=True))
+
+
+def test_a_scene_does_not_change_afterwards():
+    traffic = traffic_with(arrivals_per_s=1.0)
+    scene = traffic.scene()
+    kept = pickle.loads(pickle.dumps(scene))
+    scenes(traffic, 20)
+    assert same(scene, kept)
+
+
+def test_time():
+    traffic = traffic_with(step=0.25)
+    assert traffic.step_ns == 250_000_000
+    assert [scene.time_ns for scene in scenes(traffic, 1)] == [0, 250e6, 500e6, 750e6, 1000e6]
+    assert traffic.scene() is traffic.scene()
+
+
+def test_a_route_does_not_depend_on_the_step():
+    """Vehicle 1 visits the same edges, whether or not it meets others at other times."""
+
+    def route(step):
+        traffic = traffic_with(step=step)
+        fleet, edges = traffic.streets.fleet, []
+        for _ in range(round(60 / step)):
+            edges += fleet.edge[fleet.vehicle == 1].tolist()
+            traffic.advance()
+        return [edge for edge, _ in itertools.groupby(edges)]
+
+    fine, coarse = route(0.1), route(0.5)
+    shared = min(len(fine), len(coarse))
+    assert shared >= 5
+    assert fine[:shared] == coarse[:shared]
+
+
+def vehicles_in_coverage(seconds, **keys):
+    return [s.vehicle[np.hypot(s.x_m, s.y_m) <= 500] for s in scenes(traffic_with(**keys), seconds)]
+
+
+def test_35_in_coverage_and_about_290_unique_vehicles_in_2000_s():
+    runs = [vehicles_in_coverage(2000, seed=seed, step=1.0) for seed in (1, 2)]
+    assert 30 < np.mean([vehicles.size for run in runs for vehicles in run]) < 40
+    assert 260 < np.mean([np.unique(np.concatenate(run)).size for run in runs]) < 320
+
+
+@pytest.mark.parametrize("speed", [0.45, 11.18, 26.82])
+def test_the_mean_in_coverage_holds_at_any_speed(speed):
+    counts = [v.size for seed in (1, 2) for v in vehicles_in_coverage(400, seed=seed, speed=speed, step=1.0)]
+    assert 28 < np.mean(counts) < 42
+
+
+def test_a_populated_start_is_like_what_follows():
+    counts, speeds = [], []
+    for seed in range(8):
+        start, *_, end = scenes(traffic_with(seed, step=0.5), 60)
+        counts.append((start.vehicle.size, end.vehicle.size))
+        speeds.append((start.speed_mps.mean(), end.speed_mps.mean()))
+    first, last = np.mean(counts, axis=0)
+    assert first == pytest.approx(last, rel=0.1)
+    assert np.mean(speeds, axis=0)[0] == pytest.approx(np.mean(speeds, axis=0)[1], rel=0.1)
+
+
+def test_without_a_warm_start_the_streets_fill_from_the_border():
+    first, *later = scenes(traffic_with(warm_start=False, arrivals_per_s=0.5, step=0.5), 30)
+    assert first.vehicle.size == 0
+    assert later[-1].vehicle.size > 5
+
+
+def test_share_of_connected_vehicles():
+    part = traffic_with(cv_share=0.3, mean_in_coverage=200.0).scene()
+    more = traffic_with(cv_share=0.6, mean_in_coverage=200.0).scene()
+    assert part.connected.mean() == pytest.approx(0.3, abs=0.08)
+    assert more.connected.mean() == pytest.approx(0.6, abs=0.08)
+    assert (more.connected >= part.connected).all()  # a larger share connects more of the same vehicles
+    assert traffic_with().scene().connected.all()
+
+
+def test_who_cannot_come_in_waits_outside():
+    """Far more arrive than the 36 entries can take; they come in one by one, with comfortable gaps."""
+    traffic = traffic_with(warm_start=False, arrivals_per_s=100.0, step=0.5)
+    watch = Watch(traffic)
+    for _ in range(24):
+        traffic.advance()
+        assert watch.look()[0] > 0.5
+    assert traffic.scene().vehicle.size > 100
+    assert traffic.waiting_outside > 500
+
+
+def test_dense_traffic_does_not_lock_up():
+    traffic = traffic_with(step=0.5, mean_in_coverage=300.0)
+    halves = np.array_split([scene.speed_mps.mean() for scene in scenes(traffic, 300)], 2)
+    assert halves[1].mean() > 2.0
+    assert halves[1].mean() > 0.7 * halves[0].mean()
+
+
+def test_tailgaters_do_not_collide_either():
+    """Headway and gap far below what IDM itself could keep up at steps of a second."""
+    reckless = Mobility(step_s=1.0, headway_s=0.05, min_gap_m=0.05, max_accel_mps2=4.0)
+    crowd = Traffic(mean_in_coverage=300.0)
+    traffic = IdmTraffic(Experiment(run=Run(name="x"), mobility=reckless, traffic=crowd), Streams(1))
+    watch = Watch(traffic)
+    watch.look()
+    for _ in range(100):
+        traffic.advance()
+        assert watch.look()[0] > 0
+
+
+def test_short_blocks_are_driven_slower_but_safely():
+    experiment = Experiment(
+        run=Run(name="x"),
+        roads=Roads(block_m=20.0, blocks=10),
+        radio=Radio(coverage_radius_m=100.0),
+        mobility=Mobility(step_s=0.5),
+        traffic=Traffic(mean_in_coverage=10.0),
+    )
+    traffic = IdmTraffic(experiment, Streams(1))
+    watch = Watch(traffic)
+    for _ in range(300):
+        traffic.advance()
+        gap, meetings = watch.look()
+        assert gap > 0.5
+        assert meetings == 0
+    assert traffic.scene().speed_mps.mean() > 1.0
+
+
+def test_vehicles_longer_than_a_block_are_refused():
+    experiment = Experiment(
+        run=Run(name="x"), roads=Roads(block_m=20.0, blocks=60), mobility=Mobility(length_m=12.0)
+    )
+    with pytest.raises(ExperimentError, match=r"mobility\.length_m"):
+        IdmTraffic(experiment, Streams(1))

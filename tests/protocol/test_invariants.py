@@ -1,0 +1,90 @@
+"""What must hold in every run, whoever drives where: one cause per loss, one CV per pRB, nothing out of nothing."""
+
+import tempfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.protocol.test_golden import EXPERIMENT
+from tests.scripted import ScriptedCars
+from vefl_sim import Run, from_tables, simulate, with_settings
+from vefl_sim.trace import LOSSES
+
+
+class RandomCars(ScriptedCars):
+    """Cars on straight lines through the cell, drawn from the run's seed; some far faster than the server believes."""
+
+    def __init__(self, experiment, streams) -> None:
+        super().__init__(experiment, streams)
+        rng = streams.generator("random cars")
+        starts = rng.uniform(-520, 520, (6, 2))
+        speeds = rng.uniform(-1, 1, (6, 2)) * rng.choice([0.0, 15.0, 120.0], (6, 1))
+        self.paths = tuple(
+            lambda s, start=start, speed=speed: (start[0] + s * speed[0], start[1] + s * speed[1])
+            for start, speed in zip(starts, speeds, strict=True)
+        )
+
+
+def random_run(seed: int, prbs: int, start: str, early: bool, directory: str) -> Run:
+    experiment = with_settings(
+        from_tables(EXPERIMENT),
+        "mobility.kind=tests.protocol.test_invariants:RandomCars",
+        f"run.seed={seed}",
+        "run.rounds=4",
+        f"radio.prbs={prbs}",
+        f"mac.start={start}",
+        f"server.early_close={str(early).lower()}",
+        "radio.fading=rayleigh",
+        "radio.los=random",
+        "radio.shadowing=correlated",
+        "data.min_samples=1",
+        "sla.cycles_per_bit=[100, 30000]",
+    )
+    return simulate(experiment, out=directory)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(["tau", "ready"]), st.booleans())
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_run_keeps_the_laws(seed: int, prbs: int, start: str, early: bool) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        run = random_run(seed, prbs, start, early, directory)
+        events, vehicles, rounds, slots = run.events, run.vehicles, run.rounds, run.table("slots")
+    _one_outcome_per_order(events)
+    _causes_precede(events)
+    _prbs_are_shared_out_once(slots, prbs)
+    _money_and_energy_add_up(vehicles, rounds, slots)
+    assert (slots["bits_left"] > 0).all()
+    assert vehicles["delivered_fraction"].dropna().between(0, 1).all()
+    assert (rounds["ordered"] + (vehicles["state"].isin(["ineligible", "passed_over"])).groupby(
+        vehicles["round"]).sum().reindex(rounds["round"], fill_value=0).to_numpy() == rounds["in_coverage"]).all()  # fmt: skip
+
+
+def _one_outcome_per_order(events) -> None:
+    keys = ["round", "cv"]
+    ordered = events.query("kind == 'training_ordered'")[keys]
+    ended = events.query("kind == 'upload_received' or kind == 'update_lost'")
+    assert sorted(map(tuple, ordered.to_numpy())) == sorted(map(tuple, ended[keys].to_numpy()))
+    assert set(ended.query("kind == 'update_lost'")["reason"]) <= set(LOSSES)
+    assert ended.query("kind == 'upload_received'")["reason"].isna().all()
+
+
+def _causes_precede(events) -> None:
+    caused = events.dropna(subset=["cause"])
+    assert (caused["cause"] < caused["id"]).all()
+    assert events["time_ns"].is_monotonic_increasing
+
+
+def _prbs_are_shared_out_once(slots, prbs: int) -> None:
+    assert (slots.groupby("slot")["prbs"].sum() <= prbs).all()
+    assert not slots.duplicated(["slot", "cv"]).any()
+    assert (slots["power_w"] <= 0.2 + 1e-12).all()
+
+
+def _money_and_energy_add_up(vehicles, rounds, slots) -> None:
+    ordered = vehicles.dropna(subset=["paid"])
+    charged = 10.0 * (ordered["compute_j"] + ordered["transmit_j"]) + 10.0
+    assert np.allclose(ordered["paid"].astype(float), charged.astype(float))
+    assert rounds["cost"].sum() == pytest.approx(ordered["paid"].sum())
+    assert ordered["transmit_j"].sum() == pytest.approx(slots["power_w"].sum() * 5e-4)

@@ -1,0 +1,58 @@
+import numpy as np
+
+from tests.protocol.test_golden import EXPERIMENT
+from vefl_sim import Observation, Plan, from_tables, simulate, with_settings
+from vefl_sim.protocol.orders import training_ns
+
+
+class Overambitious:
+    """Orders far more than fits into a round, from everybody."""
+
+    def __init__(self, experiment) -> None:
+        pass
+
+    def plan(self, observation: Observation) -> Plan:
+        everybody = len(observation.cv)
+        return Plan(observation.cv, np.full(everybody, 50), np.full(everybody, 1e9))
+
+    def aggregate(self, observation: Observation, plan: Plan, delivered: np.ndarray) -> np.ndarray:
+        return np.full(len(delivered), 1.0)
+
+
+def test_training_that_outlasts_the_round_is_its_own_cause(tmp_path) -> None:
+    experiment = with_settings(from_tables(EXPERIMENT), "scheme.kind=tests.protocol.test_server:Overambitious")
+    run = simulate(experiment, out=tmp_path)
+    assert run.summary["updates_lost"] == {"round_ended": 0, "coverage_left": 1, "training_unfinished": 4}
+    lost = run.events.query("reason == 'training_unfinished'")
+    assert (lost["bits_left"] == 33_000).all()
+    # 50 iterations would take 5 s at 1 GHz and 5 · 1e9 · 1e-28 · 1e18 = 0.5 J; a fifth of it is done after 1 s
+    assert np.allclose(run.vehicles.query("reason == 'training_unfinished'")["compute_j"].astype(float), 0.1)
+
+
+def test_early_close_starts_the_next_round_when_all_are_in(tmp_path) -> None:
+    experiment = with_settings(from_tables(EXPERIMENT), "server.early_close=true", "mac.start=ready")
+    run = simulate(experiment, out=tmp_path)
+    starts = run.rounds["start_ns"].tolist()
+    assert starts == [0, 997_500_000]  # CV 3 is out, CVs 1 and 2 are in
+
+
+def test_ready_serves_a_cv_before_its_tau(tmp_path) -> None:
+    hasty = with_settings(from_tables(EXPERIMENT), "vefl.max_local_iterations=1", "sla.cpu_min_hz=[5e8, 5e8]")
+    tau = simulate(hasty, out=tmp_path)
+    ready = simulate(with_settings(hasty, "mac.start=ready"), out=tmp_path)
+    first = [run.events.query("kind == 'upload_started'")["time_ns"].min() for run in (ready, tau)]
+    assert first == [200_000_000, 991_500_000]  # 1e8 cycles at 0.5 GHz; τ of CVs 1 and 2, CV 3 is out by then
+
+
+def test_rounds_are_evaluated_as_asked(tmp_path) -> None:
+    from tests.protocol.test_lazy import LEARNING
+
+    experiment = with_settings(from_tables(LEARNING), "run.rounds=3", "learning.evaluate_every=2")
+    run = simulate(experiment, out=tmp_path)
+    assert run.rounds["accuracy"].notna().tolist() == [False, True, True]  # the last one always
+
+
+def test_a_plan_that_fills_its_time_is_not_a_nanosecond_too_long() -> None:
+    assert training_ns(1e9, 1e9 / 0.9915, 991_500_000) <= 991_500_000
+    assert training_ns(5e8, 1e9, 991_500_000) == 500_000_000
+    assert training_ns(5e9, 1e9, 991_500_000) == 5_000_000_000  # a plan that does not care is taken at its word

@@ -1,0 +1,55 @@
+"""The stories of the golden run, told from its trace."""
+
+import pytest
+
+from tests.protocol.test_golden import EXPERIMENT
+from vefl_sim import BadInput, Run, from_tables, simulate, why, with_settings
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    experiment = with_settings(from_tables(EXPERIMENT), "run.rounds=3")
+    return simulate(experiment, out=tmp_path_factory.mktemp("why"))
+
+
+def test_a_delivered_update(run: Run) -> None:
+    story = "\n".join(why(run, cv=1, round=1))
+    for fact in (
+        "100.0 m from the gNB", "sojourn bound 20.000 s", "worst-case upload 17 slots (8.5 ms)", "T = 0.9915 s",
+        "l = 10 iterations (at most 10 were feasible)", "η = 1.0086 GHz", "t_cmp = 0.9915 s", "through by 1.0000 s",
+        "0.102 J", "33.0 kbit in 12 slots at a mean SNR of 53.3 dB", "paid 11.03", "weight 0.3333",
+    ):  # fmt: skip
+        assert fact in story
+
+
+def test_an_update_lost_to_the_end_of_the_round(run: Run) -> None:
+    *_, last = why(run, cv=2, round=2)
+    assert "lost because the round ended: 1.4 of 33.0 kbit were left after 12 slots" in last
+
+
+def test_an_update_lost_to_leaving_coverage(run: Run) -> None:
+    story = why(run, cv=3, round=1)
+    assert len(story) == 2
+    assert "[0.6667 s] The update was lost because it left coverage, 500.0 m from the gNB: 33.0 of 33.0 kbit" in story[1]
+
+
+def test_a_cv_that_was_not_there(run: Run) -> None:
+    [sentence] = why(run, cv=3, round=2)
+    assert "not in coverage at 1.000 s" in sentence
+    assert "left at 0.667 s" in sentence
+    assert why(run, cv=99, round=2) == ["CV 99 was never in coverage in this run."]
+
+
+def test_a_round_that_was_not_there(run: Run) -> None:
+    with pytest.raises(BadInput, match="no round 7"):
+        why(run, cv=1, round=7)
+
+
+def test_passed_over_and_ineligible(tmp_path) -> None:
+    picky = with_settings(from_tables(EXPERIMENT), "scheme.selected=1", "sla.energy_budget_j=[0.005, 0.06]")
+    run = simulate(picky, out=tmp_path)
+    states = run.vehicles.query("round == 1").set_index("cv")["state"].to_dict()
+    stories = {state: "\n".join(why(run, cv=cv, round=1)) for cv, state in states.items()}
+    assert "was worth more with others" in stories["passed_over"]
+    tight = simulate(with_settings(picky, "sla.energy_budget_j=[1e-5, 1e-5]"), out=tmp_path)
+    assert "exceed its energy budget" in why(tight, cv=1, round=1)[0]

@@ -1,0 +1,39 @@
+"""JAX's persistent compilation cache: a second run starts without compiling."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import jax
+
+
+def enable() -> None:
+    """Turn the cache on, unless the user has chosen one for JAX already or ours cannot be written."""
+    directory = cache_directory(os.environ) / "jax"
+    if _setting("jax_compilation_cache_dir") is None and _writable(directory):
+        _set("jax_compilation_cache_dir", str(directory))
+        _set("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def cache_directory(environment: Mapping[str, str]) -> Path:
+    """VEFL_SIM_CACHE, else vefl_sim in XDG_CACHE_HOME, else in ~/.cache."""
+    if chosen := environment.get("VEFL_SIM_CACHE"):
+        return Path(chosen)
+    home = environment.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "vefl_sim"
+
+
+def _writable(directory: Path) -> bool:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(directory, os.W_OK)
+
+
+def _setting(name: str) -> object:
+    return getattr(jax.config, name)
+
+
+def _set(name: str, value: object) -> None:
+    jax.config.update(name, value)  # type: ignore[no-untyped-call]

@@ -1,0 +1,44 @@
+"""Accuracy and loss on the test set."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import linen as nn
+from numpy.typing import NDArray
+
+from vefl_sim.learning.learner import Evaluation, Model
+from vefl_sim.learning.local import cross_entropy, logits
+from vefl_sim.learning.samples import Samples, on_device, read_block
+
+BATCH = 128
+
+
+class Evaluator:
+    """A test set, gone through in batches of one size."""
+
+    def __init__(self, module: nn.Module, images: NDArray[np.uint8], labels: NDArray[np.int32]) -> None:
+        self._module, self._size = module, len(labels)
+        self._samples = on_device(images, labels, BATCH)
+
+    def evaluate(self, model: Model) -> Evaluation:
+        """Share of labels that get the largest logit, and mean cross-entropy."""
+        scores = [
+            _score_batch(self._module, model, self._samples, first, self._size - first)
+            for first in range(0, self._size, BATCH)
+        ]
+        correct, loss = np.array(jax.device_get(scores), np.float64).sum(axis=0) / self._size
+        return Evaluation(accuracy=float(correct), loss=float(loss))
+
+
+@partial(jax.jit, static_argnums=0)
+def _score_batch(
+    module: nn.Module, model: Model, samples: Samples, first: jax.Array, left: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Correct answers and summed loss in one batch."""
+    batch = read_block(samples, first, left, BATCH)
+    answers = logits(module, model, batch.images)
+    hits = jnp.argmax(answers, axis=1) == batch.labels
+    losses = cross_entropy(answers, batch.labels)
+    return jnp.dot(batch.weights, hits), jnp.dot(batch.weights, losses)

@@ -1,0 +1,80 @@
+"""The learner that really learns, on JAX and flax."""
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import linen as nn
+from numpy.typing import NDArray
+
+from vefl_sim.learning import compilation_cache
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.evaluation import Evaluator
+from vefl_sim.learning.learner import Evaluation, LocalJob, Model
+from vefl_sim.learning.local import BlockDescent, Descent
+
+
+class JaxLearner:
+    """Trains a flax network on the samples that each CV holds.
+
+    A model is the pytree that the network's `init` returns; its leaves may also be numpy arrays, as they come
+    from a checkpoint.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        shards: Mapping[int, NDArray[np.int64]],
+        module: nn.Module,
+        *,
+        learning_rate: float,
+        proximal_mu: float,
+        seed: int,
+    ) -> None:
+        """`shards`: numbers of the training samples that each CV holds; `seed`: of ω_0, 32 bits."""
+        compilation_cache.enable()
+        self.parameters = parameter_count(module, dataset.image_shape)
+        self._module, self._image_shape, self._seed = module, dataset.image_shape, seed
+        descent = Descent(learning_rate, proximal_mu)
+        self._local = BlockDescent(module, dataset.train_images, dataset.train_labels, shards, descent)
+        self._evaluator = Evaluator(module, dataset.test_images, dataset.test_labels)
+
+    def initial_model(self) -> Model:
+        """ω_0, from the seed."""
+        return _initial(self._module, self._image_shape, np.uint32(self._seed))
+
+    def train(self, model: Model, jobs: Sequence[LocalJob]) -> list[Model]:
+        """Train the CVs of all jobs, one per core at a time; no result depends on another or on the cores."""
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(pool.map(partial(self._local.train, model), jobs))
+
+    def combine(self, model: Model, updates: Sequence[Model], weights: Sequence[float]) -> Model:
+        """model + Σ weight · (update − model), summed in the given order."""
+        combined = model
+        for update, weight in zip(updates, weights, strict=True):
+            combined = _add_update(combined, model, update, weight)
+        return combined
+
+    def evaluate(self, model: Model) -> Evaluation:
+        """Accuracy and loss on the whole test set."""
+        return self._evaluator.evaluate(model)
+
+
+def parameter_count(module: nn.Module, image_shape: tuple[int, int, int]) -> int:
+    """M, without computing anything."""
+    shapes = jax.eval_shape(partial(_initial, module, image_shape), np.uint32(0))
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _initial(module: nn.Module, image_shape: tuple[int, int, int], seed: jax.Array) -> Model:
+    return module.init(jax.random.key(seed), jnp.zeros((1, *image_shape)))
+
+
+@jax.jit
+def _add_update(combined: Model, model: Model, update: Model, weight: jax.Array) -> Model:
+    return jax.tree.map(lambda c, w, u: c + weight * (u - w), combined, model, update)

@@ -1,0 +1,72 @@
+"""What the rest of the simulator asks of machine learning. Importing this file does not import JAX."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Model = Any
+"""Parameters of a network: a pytree of arrays, or None when nothing is learnt."""
+
+
+@dataclass(frozen=True)
+class LocalJob:
+    """Local training that somebody needs the result of."""
+
+    cv: int
+    iterations: int  # l_v
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good a model is on the test set."""
+
+    accuracy: float
+    loss: float  # mean cross-entropy, nats
+
+
+class Learner(Protocol):
+    """Trains, combines and evaluates models. Same arguments, same result, bit for bit."""
+
+    @property
+    def parameters(self) -> int:
+        """M, the number of parameters of a model."""
+        ...
+
+    def initial_model(self) -> Model:
+        """ω_0."""
+        ...
+
+    def train(self, model: Model, jobs: Sequence[LocalJob]) -> list[Model]:
+        """ω_{v,k+1} of each job, in the order of the jobs, all starting from ω_k = `model`."""
+        ...
+
+    def combine(self, model: Model, updates: Sequence[Model], weights: Sequence[float]) -> Model:
+        """model + Σ weight · (update − model), summed in the given order."""
+        ...
+
+    def evaluate(self, model: Model) -> Evaluation | None:
+        """Accuracy and loss on the test set; None if nothing is learnt."""
+        ...
+
+
+@dataclass(frozen=True)
+class NullLearner:
+    """Learns nothing (`learning.kind = "none"`): models are None, but have the size of real ones."""
+
+    parameters: int
+
+    def initial_model(self) -> Model:
+        """None."""
+        return None
+
+    def train(self, model: Model, jobs: Sequence[LocalJob]) -> list[Model]:
+        """One None per job."""
+        return [None] * len(jobs)
+
+    def combine(self, model: Model, updates: Sequence[Model], weights: Sequence[float]) -> Model:
+        """None."""
+        return None
+
+    def evaluate(self, model: Model) -> Evaluation | None:
+        """None."""
+        return None
