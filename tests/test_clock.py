@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 from vefl_sim.clock import NS_PER_S, SlotGrid, to_ns, to_s
 
 
-@pytest.mark.parametrize(("numerology", "slot_ns"), [(0, 1_000_000), (1, 500_000), (2, 250_000), (3, 125_000), (4, 62_500)])
+@pytest.mark.parametrize(
+    ("numerology", "slot_ns"), [(0, 1_000_000), (1, 500_000), (2, 250_000), (3, 125_000), (4, 62_500)]
+)
 def test_slots_of_every_numerology_divide_the_millisecond(numerology: int, slot_ns: int) -> None:
     grid = SlotGrid.of_numerology(numerology)
     assert grid.slot_ns == slot_ns

@@ -69,7 +69,7 @@ def test_unknown_table() -> None:
         ("sla", "base_fee", [1.0, 2.0, 3.0], "it must be a range [low, high] of two numbers"),
         ("sla", "base_fee", 5.0, "it must be a range [low, high]"),
         ("sla", "cpu_max_hz", [1.0, float("nan")], "it must be a finite number"),
-        ("scheme", "kind", "fedsgd", 'it must be \'pdpc\', or a part of your own as "module:name"'),
+        ("scheme", "kind", "fedsgd", "it must be 'pdpc', or a part of your own as \"module:name\""),
         ("model", "factory", "cnn", 'it must be a part as "module:name"'),
         ("run", "name", "a b", "it may hold letters, digits, dots, dashes and underscores"),
     ],
@@ -88,7 +88,10 @@ def test_bad_value_gets_one_sentence(table: str, key: str, value: object, compla
         ({"run": {"name": "x", "duration_s": 1.0}}, ("run.duration_s", "vefl.round_s")),
         ({**NAMED, "vefl": {"round_s": 5.0001}}, ("vefl.round_s", "0.5 ms")),
         ({**NAMED, "mobility": {"step_s": 0.0003}}, ("mobility.step_s", "0.5 ms")),
-        ({**NAMED, "traffic": {"mean_in_coverage": 3.0, "arrivals_per_s": 1.0}}, ("mean_in_coverage", "arrivals_per_s")),
+        (
+            {**NAMED, "traffic": {"mean_in_coverage": 3.0, "arrivals_per_s": 1.0}},
+            ("mean_in_coverage", "arrivals_per_s"),
+        ),
         ({**NAMED, "roads": {"blocks": 3}}, ("roads.blocks", "radio.coverage_radius_m")),
         ({**NAMED, "radio": {"prb_bandwidth_hz": 1e6}}, ("radio.prb_bandwidth_hz", "360000")),
         ({**NAMED, "sla": {"cpu_min_hz": [1e3, 2e9]}}, ("sla.cpu_min_hz", "sla.cpu_max_hz")),
@@ -115,7 +118,9 @@ def test_settings_override_the_file(toml: Path) -> None:
     assert experiment.mac.start == "ready"
 
 
-@pytest.mark.parametrize("setting", ["radio.nonsense=1", "radio.prbs", "prbs=1", "radio.prbs=", "radio.a.b=1", "radio.prbs=[1"])
+@pytest.mark.parametrize(
+    "setting", ["radio.nonsense=1", "radio.prbs", "prbs=1", "radio.prbs=", "radio.a.b=1", "radio.prbs=[1"]
+)
 def test_bad_setting_is_an_error(toml: Path, setting: str) -> None:
     with pytest.raises(ExperimentError) as caught:
         load(toml, [setting])

@@ -30,7 +30,9 @@ def test_an_update_lost_to_the_end_of_the_round(run: Run) -> None:
 def test_an_update_lost_to_leaving_coverage(run: Run) -> None:
     story = why(run, cv=3, round=1)
     assert len(story) == 2
-    assert "[0.6667 s] The update was lost because it left coverage, 500.0 m from the gNB: 33.0 of 33.0 kbit" in story[1]
+    assert (
+        "[0.6667 s] The update was lost because it left coverage, 500.0 m from the gNB: 33.0 of 33.0 kbit" in story[1]
+    )
 
 
 def test_a_cv_that_was_not_there(run: Run) -> None:

@@ -1,8 +1,8 @@
 """Simulate vehicular edge federated learning: a real learner, a per-TTI 5G-NR uplink, and traffic on one clock.
 
-    import vefl_sim
-    run = vefl_sim.simulate(vefl_sim.load("experiments/quickstart.toml"))
-    print(run.rounds[["round", "delivered", "accuracy"]])
+import vefl_sim
+run = vefl_sim.simulate(vefl_sim.load("experiments/quickstart.toml"))
+print(run.rounds[["round", "delivered", "accuracy"]])
 """
 
 from importlib import import_module

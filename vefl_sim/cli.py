@@ -92,14 +92,12 @@ def trace(
     from_s: Annotated[float | None, typer.Option("--from", help="From this simulated second on.")] = None,
     to_s: Annotated[float | None, typer.Option("--to", help="Before this simulated second.")] = None,
     csv: Annotated[bool, typer.Option("--csv", help="All columns, as CSV.")] = False,
-    why: Annotated[
-        bool, typer.Option("--why", help="Tell the story of one update; needs --cv and --round.")
-    ] = False,
+    why: Annotated[bool, typer.Option("--why", help="Tell the story of one update; needs --cv and --round.")] = False,
 ) -> None:
     """Inspect the events of a run, or ask why an update made it or not."""
     from vefl_sim.report import event_lines, find_run
-    from vefl_sim.trace import select
     from vefl_sim.story import why as explain
+    from vefl_sim.trace import select
 
     found = find_run(run)
     if why:

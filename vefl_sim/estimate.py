@@ -5,9 +5,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from simpy import Environment
-
 from vefl_sim.experiment import Experiment
+from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.recorder import Recorder
 from vefl_sim.scenario import Scenario, prepare, wire
@@ -61,7 +60,7 @@ def estimate(experiment: Experiment) -> Estimate:
 
 
 def _run_rounds(scenario: Scenario, rounds: int, directory: Path, ends: list[float], tally: Tally) -> None:
-    env, recorder = Environment(initial_time=0), Recorder(directory, scenario.experiment.trace)
+    env, recorder = NanosecondEnvironment(), Recorder(directory, scenario.experiment.trace)
     enough = env.event()
 
     def report(closed: ClosedRound) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from vefl_sim.experiment import TraceTable
 from vefl_sim.clock import to_ns
+from vefl_sim.experiment import TraceTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.protocol.mac import Grant
 from vefl_sim.protocol.messages import ClosedRound, Outcome

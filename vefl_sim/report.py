@@ -58,7 +58,11 @@ def _short(value: object) -> str:
 def _figures(summary: dict[str, object]) -> Iterator[tuple[str, str]]:
     lost = {cause: number for cause, number in dict(summary["updates_lost"]).items() if number}  # type: ignore[call-overload]
     causes = ", ".join(f"{number} {cause}" for cause, number in lost.items()) or "none"
-    yield "rounds", f"{summary['rounds']} in {summary['simulated_s']:.1f} s simulated, {summary['wall_s']:.1f} s wall"
+    yield (
+        "rounds",
+        f"{summary['rounds']} in {summary['simulated_s']:.1f} s simulated, {summary['wall_s']:.1f} s wall "
+        f"after {summary['prepare_s']:.1f} s of preparation",
+    )
     yield "updates", f"{summary['updates_delivered']} of {summary['updates_ordered']} delivered; lost: {causes}"
     if summary["last_accuracy"] is not None:
         yield (

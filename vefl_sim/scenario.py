@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from simpy import Environment, Process
+from simpy import Process
 
 from vefl_sim.experiment import Experiment
 from vefl_sim.learning.datasets.dataset import Dataset
@@ -16,6 +16,7 @@ from vefl_sim.mobility.scene import Mobility
 from vefl_sim.optimize.edf import Scheduler, edf
 from vefl_sim.optimize.rat import METHODS, RatPolicy
 from vefl_sim.parts import is_part, load_part, make_part
+from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.mac import MacScheduler
 from vefl_sim.protocol.messages import ClosedRound
@@ -69,7 +70,7 @@ class Actors:
     server: EdgeServer
     ledger: Ledger
 
-    def processes(self, env: Environment) -> Process:
+    def processes(self, env: NanosecondEnvironment) -> Process:
         """Start everybody, in a fixed order; the server's process is the one that ends."""
         env.process(self.streets.moves())
         env.process(self.gnb.ticks())
@@ -106,7 +107,7 @@ def prepare(experiment: Experiment) -> Scenario:
 
 
 def wire(
-    scenario: Scenario, env: Environment, recorder: Recorder, report: Callable[[ClosedRound], None]
+    scenario: Scenario, env: NanosecondEnvironment, recorder: Recorder, report: Callable[[ClosedRound], None]
 ) -> Actors:
     """Create the actors; `report` hears of every round that is over."""
     experiment, grid, ledger = scenario.experiment, scenario.experiment.slots, Ledger()
@@ -137,7 +138,7 @@ def wire(
 
 
 def _observer(
-    scenario: Scenario, env: Environment, streets: Streets, channel: Channel
+    scenario: Scenario, env: NanosecondEnvironment, streets: Streets, channel: Channel
 ) -> Callable[[int], Observation]:
     experiment, terms = scenario.experiment, _terms(scenario)
 

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from simpy import Environment, Event
+from simpy import Event
 
 from vefl_sim.clock import to_s
 from vefl_sim.errors import BadInput, RunFailed, RunInterrupted, VeflError
 from vefl_sim.experiment import Experiment
+from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.recorder import Recorder
 from vefl_sim.results import Run, create_run, finished_run
@@ -54,18 +55,20 @@ def simulate(
         return run
     if watcher:
         watcher.preparing(experiment)
-    started = time.perf_counter()
+    began = time.perf_counter()
     scenario = prepare(experiment)
+    prepare_s = time.perf_counter() - began
     run = create_run(experiment, out, toml)
     if watcher:
         watcher.started(run, scenario)
     with _unbroken(run):
-        _simulate(scenario, run, watcher, started)
+        _simulate(scenario, run, watcher, prepare_s)
     return run
 
 
-def _simulate(scenario: Scenario, run: Run, watcher: Watcher | None, started: float) -> None:
-    env = Environment(initial_time=0)
+def _simulate(scenario: Scenario, run: Run, watcher: Watcher | None, prepare_s: float) -> None:
+    began = time.perf_counter()
+    env = NanosecondEnvironment()
     recorder = Recorder(run.path / "tables", scenario.experiment.trace)
     tally = Tally()
 
@@ -83,7 +86,8 @@ def _simulate(scenario: Scenario, run: Run, watcher: Watcher | None, started: fl
         recorder.close()
     figures = tally.figures() | {
         "simulated_s": to_s(int(env.now)),
-        "wall_s": round(time.perf_counter() - started, 3),
+        "prepare_s": round(prepare_s, 3),
+        "wall_s": round(time.perf_counter() - began, 3),
         "content_digest": run.content_digest(),
     }
     run.finish({"state": "interrupted" if stopped else "done"} | figures)
@@ -92,7 +96,7 @@ def _simulate(scenario: Scenario, run: Run, watcher: Watcher | None, started: fl
     run.mark("DONE", figures["content_digest"])
 
 
-def _run(env: Environment, last: Event) -> bool:
+def _run(env: NanosecondEnvironment, last: Event) -> bool:
     """Run until `last` has happened; True if Ctrl-C or SIGTERM came before, at a clean event boundary."""
     stop = env.event()
 

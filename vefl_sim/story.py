@@ -9,7 +9,7 @@ from vefl_sim.clock import to_s
 from vefl_sim.errors import BadInput
 from vefl_sim.experiment import Experiment
 from vefl_sim.results import Run
-from vefl_sim.trace import select
+from vefl_sim.trace import chain, select
 
 
 def why(run: Run, *, cv: int, round: int) -> list[str]:
@@ -24,7 +24,7 @@ def why(run: Run, *, cv: int, round: int) -> list[str]:
     teller = _Teller(run.experiment, started.iloc[0], cv)
     if mine.empty:
         return [teller.absent(select(events, cv=cv))]
-    return [sentence for _, event in mine.iterrows() for sentence in teller.tell(event)]
+    return [sentence for event in chain(events, int(mine.iloc[-1]["id"])) for sentence in teller.tell(event)]
 
 
 class _Teller:
@@ -59,18 +59,20 @@ class _Teller:
         return "; ".join(parts) + "."
 
     def _situation(self, event: pd.Series) -> str:
+        slots, limit_s = event["worst_slots"], to_s(int(event["train_limit_ns"]))
         return (
-            f"{event['distance_m']:.1f} m from the gNB, sojourn bound {to_s(int(event['sojourn_ns'])):.3f} s in a round "
-            f"of {self.round_s:g} s, worst-case upload {event['worst_slots']} slots "
-            f"({event['worst_slots'] * self.slot_ms:.1f} ms), so T = {to_s(int(event['train_limit_ns'])):.4f} s to train"
+            f"{event['distance_m']:.1f} m from the gNB, sojourn bound {to_s(int(event['sojourn_ns'])):.3f} s "
+            f"in a round of {self.round_s:g} s, worst-case upload {slots} slots ({slots * self.slot_ms:.1f} ms), "
+            f"so T = {limit_s:.4f} s to train"
         )
 
     def _training_ordered(self, event: pd.Series) -> str:
         most = "" if pd.isna(event["max_iterations"]) else f" (at most {event['max_iterations']} were feasible)"
         return (
-            f"The server saw CV {self.cv} {self._situation(event)}. It ordered l = {event['iterations']} iterations{most} "
-            f"at η = {event['cpu_hz'] / 1e9:.4f} GHz, t_cmp = {to_s(int(event['train_ns'])):.4f} s, to be served from "
-            f"{to_s(int(event['earliest_ns'])):.4f} s on and through by {to_s(int(event['deadline_ns'])):.4f} s."
+            f"The server saw CV {self.cv} {self._situation(event)}. "
+            f"It ordered l = {event['iterations']} iterations{most} at η = {event['cpu_hz'] / 1e9:.4f} GHz, "
+            f"t_cmp = {to_s(int(event['train_ns'])):.4f} s, to be served from {to_s(int(event['earliest_ns'])):.4f} s "
+            f"on and through by {to_s(int(event['deadline_ns'])):.4f} s."
         )
 
     def _cv_ineligible(self, event: pd.Series) -> str:

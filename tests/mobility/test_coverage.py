@@ -111,9 +111,7 @@ class TestCrossings:
         # On the circle, so inside, and out at once: it leaves one nanosecond later.
         before, after = scene(5, {1: (500, 0)}), scene(5 + STEP_NS, {1: (501, 0)})
         assert crossings(before, after, R) == [Crossing(6, 1, False)]
-        assert crossings(after, scene(5 + 2 * STEP_NS, {1: (500, 0)}), R) == [
-            Crossing(5 + 2 * STEP_NS, 1, True)
-        ]
+        assert crossings(after, scene(5 + 2 * STEP_NS, {1: (500, 0)}), R) == [Crossing(5 + 2 * STEP_NS, 1, True)]
 
 
 # Steps of all sizes around the circle, with places on it.

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,11 +60,11 @@ def test_never_a_collision_whatever_the_leader_does(dt, gap, leader, data):
 
 
 @given(gap=st.floats(2, 500), leader=st.floats(0, 20))
-def test_easy_speed_solves_its_equation_or_is_the_desired_speed(gap, leader):
+def test_easy_speed_is_the_highest_that_keeps_headway_and_room_to_slow_down(gap, leader):
     easy = float(easy_speed(np.array([gap]), np.array([leader]), DRIVER)[0])
-    used = easy * 1.2 + easy**2 / 4 - leader**2 / 4
-    assert easy == 20.0 or abs(used - (gap - 2)) < 1e-6
-    assert used <= gap - 2 + 1e-6
+    headway = gap - 2 - easy * 1.2
+    slack = min(headway, headway + (leader**2 - easy**2) / 4, 20.0 - easy)
+    assert slack == pytest.approx(0, abs=1e-6)
 
 
 def test_figures():

@@ -26,9 +26,7 @@ def follow_literally(leader, start, p, dt, method):
         track = [(float(x0), float(u0))]
         for x_ahead, u_ahead in ahead[:-1]:
             x, u = track[-1]
-            wanted = u * p.headway_s + u * (u - u_ahead) / (
-                2 * math.sqrt(p.max_accel_mps2 * p.comfort_decel_mps2)
-            )
+            wanted = u * p.headway_s + u * (u - u_ahead) / (2 * math.sqrt(p.max_accel_mps2 * p.comfort_decel_mps2))
             ratio = (p.min_gap_m + max(0.0, wanted)) / (x_ahead - p.length_m - x)
             accel = p.max_accel_mps2 * (1 - (u / p.desired_speed_mps) ** 4) - p.max_accel_mps2 * ratio**2
             u_next = max(0.0, u + accel * dt)

@@ -5,7 +5,8 @@ import pytest
 
 from vefl_sim.mobility.driving import Driving
 from vefl_sim.mobility.idm import IdmParams
-from vefl_sim.mobility.junctions import PATHS_MEET
+from vefl_sim.mobility.junctions import PATHS_MEET, Junctions
+from vefl_sim.mobility.lanes import Lanes
 from vefl_sim.mobility.roads import EAST, NONE, NORTH, RIGHT, SOUTH, STRAIGHT, WEST, StreetGrid
 from vefl_sim.mobility.streets import Streets
 from vefl_sim.mobility.wandering import Wandering
@@ -81,6 +82,14 @@ def test_who_asks_first_goes_first_and_the_other_waits_until_the_junction_is_fre
     assert 0 < first[0] < last[0] < first[1] < last[1]
 
 
+@pytest.mark.parametrize("asked", [(5, 3), (3, 5)])
+def test_of_two_who_wait_the_one_who_asked_before_is_cleared(asked):
+    fleet = streets_with((EAST, 120.0), (NORTH, 120.0)).fleet
+    fleet.speed_mps, fleet.asked_step = np.array([3.0, 3.0]), np.array(asked)
+    Junctions(Driving(GRID, DRIVER, DT)).clear(fleet, Lanes(fleet, GRID.block_m, DRIVER.length_m), step=6)
+    assert fleet.cleared.tolist() == [asked[0] == 3, asked[1] == 3]
+
+
 def test_oncoming_vehicles_do_not_wait():
     streets = streets_with((NORTH, 60.0), (SOUTH, 60.0))
     first, last = crossing_steps(streets)
@@ -103,18 +112,17 @@ def test_nobody_enters_the_junction_without_room_behind_it():
     assert fleet.edge[0] == lane_to_the_middle(NORTH)
 
 
-def test_nobody_is_cleared_before_those_ahead_in_the_lane():
-    # The first two cross each other's way; behind the one that waits, a third wants to turn right, which is free.
-    streets = streets_with((EAST, 75.0), (NORTH, 70.0), (NORTH, 60.0))
+@pytest.mark.parametrize(("ahead_is_cleared", "expected"), [(False, False), (True, True)])
+def test_nobody_is_cleared_before_those_ahead_in_the_lane(ahead_is_cleared, expected):
+    """One waits for a crossing vehicle; the next, who would turn right and is not in anybody's way, waits too."""
+    streets = streets_with((WEST, 125.0), (NORTH, 120.0), (NORTH, 105.0))
     fleet = streets.fleet
     fleet.next_edge[2] = GRID.turns[fleet.edge[2], RIGHT]
-    waited = 0
-    for step in range(1, 200):
-        streets.drive(step)
-        if (fleet.edge[1:] == lane_to_the_middle(NORTH)).all():
-            assert fleet.cleared[1] or not fleet.cleared[2]
-            waited += fleet.asked_step[2] != NONE and not fleet.cleared[2]
-    assert waited > 5
+    fleet.speed_mps = np.array([0.0, 0.0, 12.0])
+    fleet.cleared[:] = True, ahead_is_cleared, False
+    Junctions(Driving(GRID, DRIVER, DT)).clear(fleet, Lanes(fleet, GRID.block_m, DRIVER.length_m), step=1)
+    assert fleet.cleared.tolist() == [True, ahead_is_cleared, expected]
+    assert fleet.asked_step[2] == 1
 
 
 @pytest.mark.parametrize("headings", [(NORTH, EAST, SOUTH, WEST), (EAST, NORTH, WEST, SOUTH)])

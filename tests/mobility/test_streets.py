@@ -10,9 +10,7 @@ from vefl_sim.rng import Streams
 
 GRID = StreetGrid.square(4, 400.0)
 DRIVER = IdmParams(1.5, 2.0, 1.2, 2.0, 15.0, 5.0)
-INNER = next(
-    e for e in range(GRID.edges) if not GRID.leads_out[GRID.turns[e]].any() and e not in GRID.entries
-)
+INNER = int(np.flatnonzero(~GRID.leads_out & ~GRID.leads_out[GRID.turns].any(axis=1))[0])
 
 
 def streets_with(position, dt=0.1, edge=INNER):
@@ -23,9 +21,9 @@ def streets_with(position, dt=0.1, edge=INNER):
 
 def test_in_a_lane_the_motion_is_that_of_follow():
     """Away from junctions nothing but IDM is at work: the first vehicle leads, the others follow."""
-    streets = streets_with([20.0, 29.0, 60.0, 61.0 + 7.0], dt=0.1)
+    streets = streets_with([20.0, 50.0, 65.0, 100.0])
     fleet = streets.fleet
-    fleet.speed_mps = np.array([9.0, 5.0, 6.0, 3.0])
+    fleet.speed_mps = np.array([9.0, 8.0, 9.0, 3.0])
     film = [(fleet.position_m, fleet.speed_mps)]
     for step in range(1, 120):
         streets.drive(step)
@@ -42,7 +40,7 @@ def test_a_tail_that_sticks_out_into_the_lane_behind_is_not_run_into():
     streets = streets_with([330.0, 370.0])
     fleet = streets.fleet
     fleet.next_edge[:] = GRID.turns[INNER, [RIGHT, LEFT]]
-    # The first is across, turned left, and stands with 3 of its 5 m still on the lane; the second turns right.
+    # One is across, turned left, and stands with 3 of its 5 m still on the lane; the other turns right.
     fleet.edge[1], fleet.came_from[1], fleet.position_m[1] = fleet.next_edge[1], INNER, 2.0
     fleet.speed_mps[1], fleet.limit_m[1], fleet.cleared[1] = 0.0, 2.0, True
     fleet.next_edge[1] = GRID.turns[fleet.edge[1], STRAIGHT]
@@ -77,6 +75,14 @@ def test_an_entry_is_open_when_the_last_one_in_is_far_enough():
     assert streets.fleet.vehicle.tolist() == [1, 2]
     assert streets.fleet.position_m[1] == 0
     assert streets.fleet.speed_mps[1] == pytest.approx(15.0, abs=0.01)
+
+
+def test_nobody_enters_too_fast_to_stop_before_the_first_junction():
+    short = StreetGrid.square(4, 20.0)
+    streets = Streets(Driving(short, DRIVER, 0.5), Wandering(short), Streams(1))
+    streets.enter(short.entries[:1])
+    # From u with 4.5 m/s²: u²/9 + 4.5·0.5²/8 = 15 m to the stop line.
+    assert streets.fleet.speed_mps[0] == pytest.approx(np.sqrt(9 * (15 - 4.5 * 0.25 / 8)))
 
 
 def test_crossing_takes_the_chosen_turn_and_chooses_the_next():

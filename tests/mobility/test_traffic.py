@@ -51,14 +51,15 @@ class Watch:
         self._on, self._before = {}, {}
 
     def look(self):
-        """The smallest gap between bumpers in a lane, and the number of pairs on paths that meet in a junction."""
+        """The smallest gap between bumpers in a lane, and how many pairs are on paths that meet."""
         lanes, paths = {}, {}
-        for vehicle, edge, next_edge, position in self._now():
+        for vehicle, edge, next_edge, position, cleared in self._now():
             if self._on.get(vehicle, edge) != edge:
                 self._before[vehicle] = self._on[vehicle]
             self._on[vehicle] = edge
             lanes.setdefault(edge, []).append(position)
             if next_edge != NONE and position > self.grid.stop_line_m + 1e-9:
+                assert cleared
                 paths.setdefault(self.grid.junction[edge], []).append(self._path(edge, next_edge))
             before = self._before.get(vehicle)
             if before is not None and position < LENGTH:
@@ -69,7 +70,7 @@ class Watch:
 
     def _now(self):
         fleet = self.fleet
-        arrays = (fleet.vehicle, fleet.edge, fleet.next_edge, fleet.position_m)
+        arrays = (fleet.vehicle, fleet.edge, fleet.next_edge, fleet.position_m, fleet.cleared)
         return zip(*(array.tolist() for array in arrays), strict=True)
 
     def _path(self, edge, next_edge):
@@ -122,7 +123,7 @@ def test_nobody_overlaps_meets_jumps_speeds_or_brakes_impossibly(speed, step, ve
 
 
 def test_vehicles_appear_and_vanish_only_at_the_border():
-    seen = scenes(traffic_with(arrivals_per_s=1.0, step=0.5), 200)
+    seen = scenes(traffic_with(arrivals_per_s=1.0, step=0.5), 120)
     appeared = vanished = 0
     for before, after in itertools.pairwise(seen):
         new = ~np.isin(after.vehicle, before.vehicle)
@@ -131,8 +132,8 @@ def test_vehicles_appear_and_vanish_only_at_the_border():
         assert (outermost == 640).all()
         assert (np.maximum(np.abs(before.x_m[gone]), np.abs(before.y_m[gone])) > 640 - 20.12 * 0.5).all()
         appeared, vanished = appeared + new.sum(), vanished + gone.sum()
-    assert appeared > 150
-    assert vanished > 50
+    assert appeared > 90
+    assert vanished > 20
 
 
 def test_numbers_ascend_from_one_and_are_never_used_again():
@@ -248,7 +249,7 @@ def test_who_cannot_come_in_waits_outside():
 
 def test_dense_traffic_does_not_lock_up():
     traffic = traffic_with(step=0.5, mean_in_coverage=300.0)
-    halves = np.array_split([scene.speed_mps.mean() for scene in scenes(traffic, 300)], 2)
+    halves = np.array_split([scene.speed_mps.mean() for scene in scenes(traffic, 200)], 2)
     assert halves[1].mean() > 2.0
     assert halves[1].mean() > 0.7 * halves[0].mean()
 
@@ -284,8 +285,6 @@ def test_short_blocks_are_driven_slower_but_safely():
 
 
 def test_vehicles_longer_than_a_block_are_refused():
-    experiment = Experiment(
-        run=Run(name="x"), roads=Roads(block_m=20.0, blocks=60), mobility=Mobility(length_m=12.0)
-    )
+    experiment = Experiment(run=Run(name="x"), roads=Roads(block_m=20.0, blocks=60), mobility=Mobility(length_m=12.0))
     with pytest.raises(ExperimentError, match=r"mobility\.length_m"):
         IdmTraffic(experiment, Streams(1))

@@ -1,7 +1,7 @@
 """The VEFL planner against numbers worked out by hand, brute force, and an exact solver."""
 
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -142,4 +142,4 @@ def test_plans_are_near_the_optimum_on_average() -> None:
 @settings(max_examples=30, deadline=None)
 def test_bound_does_not_fall_with_the_budget(seed: int) -> None:
     bounds = [solve(random_problem(seed, cvs=20, l_max=30, budget=budget)).bound for budget in (20, 50, 100, 1000)]
-    assert all(low <= high + 1e-9 for low, high in zip(bounds, bounds[1:], strict=False))
+    assert all(low <= high + 1e-9 for low, high in pairwise(bounds))

@@ -1,11 +1,11 @@
 """How many events a run costs: a speed test that is also a test of behaviour (slots only while bits are queued)."""
 
 import pytest
-from simpy import Environment
 
 from tests.protocol.test_golden import EXPERIMENT
 from tests.scripted import ScriptedCars
 from vefl_sim import from_tables, simulate, with_settings
+from vefl_sim.protocol.environment import NanosecondEnvironment
 
 
 class Elsewhere(ScriptedCars):
@@ -18,16 +18,16 @@ class Elsewhere(ScriptedCars):
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
 
-    class CountingEnvironment(Environment):
+    class CountingEnvironment(NanosecondEnvironment):
         def step(self) -> None:
             counts[-1] += 1
             super().step()
 
-    def begin(**arguments: int) -> CountingEnvironment:
+    def begin() -> CountingEnvironment:
         counts.append(0)
-        return CountingEnvironment(**arguments)
+        return CountingEnvironment()
 
-    monkeypatch.setattr("vefl_sim.simulation.Environment", begin)
+    monkeypatch.setattr("vefl_sim.simulation.NanosecondEnvironment", begin)
     return counts
 
 

@@ -10,7 +10,7 @@ CVS = np.array([3, 17, 40])
 def test_a_gain_belongs_to_its_slot_and_cv_not_to_the_call() -> None:
     one, other = RayleighFading(1, prbs=5, antennas=4), RayleighFading(1, prbs=5, antennas=4)
     forward = {slot: one.gains(slot, CVS) for slot in range(0, 300, 7)}
-    for slot in reversed(sorted(forward)):
+    for slot in sorted(forward, reverse=True):
         assert np.array_equal(other.gains(slot, CVS[1:]), forward[slot][1:])
         other.forget(17)
 

@@ -18,7 +18,9 @@ def test_without_shadowing_the_loss_is_the_formula() -> None:
     radio = Radio(shadowing="none", los="never")
     large_scale = LargeScale(radio, np.random.default_rng(0))
     large_scale.move(scene(np.array([50.0, 200.0])))
-    assert large_scale.loss_db(np.array([0, 1])) == pytest.approx(pathloss_db([50.0, 200.0], los=False, carrier_ghz=3.5))
+    assert large_scale.loss_db(np.array([0, 1])) == pytest.approx(
+        pathloss_db([50.0, 200.0], los=False, carrier_ghz=3.5)
+    )
 
 
 def test_line_of_sight_has_its_probability() -> None:

@@ -1,7 +1,7 @@
 """The learner that really learns, on JAX and flax."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -45,7 +45,7 @@ class JaxLearner:
 
     def initial_model(self) -> Model:
         """ω_0, from the seed."""
-        return _initial(self._module, self._image_shape, np.uint32(self._seed))
+        return initial_model(self._module, self._image_shape, self._seed)
 
     def train(self, model: Model, jobs: Sequence[LocalJob]) -> list[Model]:
         """Train the CVs of all jobs, one per core at a time; no result depends on another or on the cores."""
@@ -66,13 +66,22 @@ class JaxLearner:
 
 def parameter_count(module: nn.Module, image_shape: tuple[int, int, int]) -> int:
     """M, without computing anything."""
-    shapes = jax.eval_shape(partial(_initial, module, image_shape), np.uint32(0))
+    shapes = jax.eval_shape(_initializer(module, image_shape), np.uint32(0))
     return sum(leaf.size for leaf in jax.tree.leaves(shapes))
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _initial(module: nn.Module, image_shape: tuple[int, int, int], seed: jax.Array) -> Model:
-    return module.init(jax.random.key(seed), jnp.zeros((1, *image_shape)))
+def initial_model(module: nn.Module, image_shape: tuple[int, int, int], seed: int) -> Model:
+    """ω_0. Compiled without optimization: it runs once, and optimizing the generator takes XLA 5 seconds."""
+    number = np.uint32(seed)
+    lowered = jax.jit(_initializer(module, image_shape)).lower(number)
+    return lowered.compile(compiler_options={"xla_backend_optimization_level": "0"})(number)
+
+
+def _initializer(module: nn.Module, image_shape: tuple[int, int, int]) -> Callable[[np.uint32], Model]:
+    def initialize(seed: np.uint32) -> Model:
+        return module.init(jax.random.key(seed), jnp.zeros((1, *image_shape)))
+
+    return initialize
 
 
 @jax.jit

@@ -61,10 +61,10 @@ def train_plain(
         proximal = descent.proximal_mu / 2 * sum(jax.tree.leaves(moved))
         return cross_entropy(logits(module, local, x), y).mean() + proximal
 
+    gradient = jax.jit(jax.grad(objective))
     local = model
     for _ in range(iterations):
-        gradient = jax.grad(objective)(local)
-        local = jax.tree.map(lambda w, g: w - descent.learning_rate * g, local, gradient)
+        local = jax.tree.map(lambda w, g: w - descent.learning_rate * g, local, gradient(local))
     return local
 
 

@@ -60,12 +60,11 @@ def crossings(before: Scene, after: Scene, radius_m: float) -> list[Crossing]:
     that is after the first scene. A visit that is over within the same nanosecond is none. A CV that is new
     in the second scene and inside enters at its time; one that was inside and is gone leaves at that time.
     """
-    old, new = _common(before, after)
-    found = _crossed(before, after, old, new, radius_m)
-    if old.size < before.vehicle.size:
-        found += _at_once(before, old, after.time_ns, radius_m, entered=False)
-    if new.size < after.vehicle.size:
-        found += _at_once(after, new, after.time_ns, radius_m, entered=True)
+    start, end = _common(before, after)
+    found = _crossed(start, end, radius_m)
+    if start is not before or end is not after:
+        found += _listed(after.time_ns, _covered_only_in(before, after, radius_m), entered=False)
+        found += _listed(after.time_ns, _covered_only_in(after, before, radius_m), entered=True)
     return sorted(found, key=lambda crossing: (crossing.time_ns, crossing.cv, not crossing.entered))
 
 
@@ -77,19 +76,15 @@ def at(before: Scene, after: Scene, time_ns: int) -> Scene:
         return after
     if not before.time_ns < time_ns < after.time_ns:
         raise ValueError(f"{time_ns} ns is not between {before.time_ns} and {after.time_ns} ns")
-    old, new = _common(before, after)
+    start, end = _common(before, after)
     share = (time_ns - before.time_ns) / (after.time_ns - before.time_ns)
-
-    def between(start: FloatArray, end: FloatArray) -> FloatArray:
-        return (1 - share) * start[old] + share * end[new]
-
     return Scene(
         time_ns=time_ns,
-        vehicle=before.vehicle[old],
-        x_m=between(before.x_m, after.x_m),
-        y_m=between(before.y_m, after.y_m),
-        speed_mps=between(before.speed_mps, after.speed_mps),
-        connected=before.connected[old],
+        vehicle=start.vehicle,
+        x_m=(1 - share) * start.x_m + share * end.x_m,
+        y_m=(1 - share) * start.y_m + share * end.y_m,
+        speed_mps=(1 - share) * start.speed_mps + share * end.speed_mps,
+        connected=start.connected,
     )
 
 
@@ -112,41 +107,49 @@ def _covered(scene: Scene, radius_m: float) -> BoolArray:
     return (scene.x_m**2 + scene.y_m**2 <= radius_m**2) & scene.connected
 
 
-def _common(before: Scene, after: Scene) -> tuple[IntArray, IntArray]:
-    """Places in both scenes of the vehicles that are in both."""
+def _common(before: Scene, after: Scene) -> tuple[Scene, Scene]:
+    """Both scenes with only those vehicles that are in both; the scenes themselves where that is everybody."""
     if np.array_equal(before.vehicle, after.vehicle):
-        everybody = np.arange(before.vehicle.size)
-        return everybody, everybody
+        return before, after
     _, old, new = np.intersect1d(before.vehicle, after.vehicle, assume_unique=True, return_indices=True)
-    return old, new
+    return _part(before, old), _part(after, new)
 
 
-def _at_once(scene: Scene, common: IntArray, time_ns: int, radius_m: float, entered: bool) -> list[Crossing]:
-    """Crossings of the CVs that are in this scene only."""
-    inside = _covered(scene, radius_m)
-    inside[common] = False
-    return [Crossing(time_ns, cv, entered) for cv in scene.vehicle[inside].tolist()]
+def _part(scene: Scene, places: IntArray) -> Scene:
+    return Scene(
+        time_ns=scene.time_ns,
+        vehicle=scene.vehicle[places],
+        x_m=scene.x_m[places],
+        y_m=scene.y_m[places],
+        speed_mps=scene.speed_mps[places],
+        connected=scene.connected[places],
+    )
 
 
-def _crossed(before: Scene, after: Scene, old: IntArray, new: IntArray, radius_m: float) -> list[Crossing]:
-    """Crossings of the vehicles at these places of both scenes.
+def _covered_only_in(scene: Scene, other: Scene, radius_m: float) -> IntArray:
+    """CVs in the circle that the other scene does not know."""
+    return np.setdiff1d(in_coverage(scene, radius_m), other.vehicle, assume_unique=True)
+
+
+def _crossed(before: Scene, after: Scene, radius_m: float) -> list[Crossing]:
+    """Crossings between two scenes of the same vehicles.
 
     With start p, displacement q, a = q·q, b = p·q, c = p·p − r², the circle is met where a·s² + 2b·s + c = 0
     for s in [0, 1]. From outside to outside that needs the nearest point, s = −b/a, on the way and inside.
     """
-    x, y = before.x_m[old], before.y_m[old]
-    q_x, q_y = after.x_m[new] - x, after.y_m[new] - y
+    x, y = before.x_m, before.y_m
+    q_x, q_y = after.x_m - x, after.y_m - y
     a, b, c = q_x**2 + q_y**2, x * q_x + y * q_y, x**2 + y**2 - radius_m**2
-    was, is_now = _covered(before, radius_m)[old], _covered(after, radius_m)[new]
-    through = ~(was | is_now) & (b < 0) & (a + b > 0) & (b * b > a * c) & before.connected[old]
+    was, is_now = _covered(before, radius_m), _covered(after, radius_m)
+    through = (b < 0) & (a + b > 0) & (b * b > a * c) & ~(was | is_now) & before.connected
     (meets,) = ((was != is_now) | through).nonzero()
     if not meets.size:
         return []
-    enter_s, leave_s = _roots(a[meets], b[meets], c[meets])
-    enter_ns, leave_ns = (_instant(share, before.time_ns, after.time_ns) for share in (enter_s, leave_s))
-    enters = ~was[meets] & (is_now[meets] | (enter_ns < leave_ns))
-    leaves = ~is_now[meets] & (was[meets] | (enter_ns < leave_ns))
-    cv = before.vehicle[old][meets]
+    was, is_now, cv = was[meets], is_now[meets], before.vehicle[meets]
+    shares = _roots(a[meets], b[meets], c[meets])
+    enter_ns, leave_ns = (_instant(share, before.time_ns, after.time_ns) for share in shares)
+    enters = ~was & (is_now | (enter_ns < leave_ns))
+    leaves = ~is_now & (was | (enter_ns < leave_ns))
     return _listed(enter_ns[enters], cv[enters], True) + _listed(leave_ns[leaves], cv[leaves], False)
 
 
@@ -164,5 +167,6 @@ def _instant(share: FloatArray, start_ns: int, end_ns: int) -> IntArray:
     return start_ns + np.maximum(elapsed_ns, 1)
 
 
-def _listed(time_ns: IntArray, cv: IntArray, entered: bool) -> list[Crossing]:
-    return [Crossing(t, v, entered) for t, v in zip(time_ns.tolist(), cv.tolist(), strict=True)]
+def _listed(time_ns: IntArray | int, cv: IntArray, entered: bool) -> list[Crossing]:
+    times = np.broadcast_to(time_ns, cv.shape).tolist()
+    return [Crossing(t, number, entered) for t, number in zip(times, cv.tolist(), strict=True)]

@@ -1,7 +1,7 @@
 """How much traffic there is: the arrival rate, and how many vehicles that puts on each edge."""
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -49,8 +49,7 @@ def demand(experiment: Experiment) -> Demand:
     else:
         density = rate_per_s / experiment.mobility.max_speed_mps
         density = rate_per_s / _mean_speed_mps(area, density)
-    routes = area.routes()
-    return Demand(rate_per_s, density * routes.expected_visits() * routes.grid.block_m)
+    return Demand(rate_per_s, density * area.metres_per_edge)
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,18 @@ class _Area:
     mobility: Mobility
     radius_m: float
 
+    @cached_property
     def routes(self) -> Wandering:
         return Wandering(StreetGrid.square(self.roads.blocks, self.roads.block_m))
 
+    @property
+    def metres_per_edge(self) -> FloatArray:
+        """Expected distance that a vehicle drives along each edge in all."""
+        return self.routes.expected_visits * self.roads.block_m
+
 
 def _metres_in_coverage(area: _Area) -> float:
-    metres = area.routes().expected_metres(area.radius_m)
+    metres = area.routes.expected_metres(area.radius_m)
     if metres == 0:
         raise ExperimentError(
             f"No street is within radio.coverage_radius_m = {area.radius_m:g} m: "
@@ -79,14 +84,14 @@ def _metres_in_coverage(area: _Area) -> float:
 def _mean_speed_mps(area: _Area, density: float) -> float:
     """Mean speed in coverage in a short run without arrivals, after its first quarter.
 
-    density: vehicles on an edge, per metre that one vehicle is expected to drive there in all.
+    density: vehicles on an edge, per metre that a vehicle is expected to drive there in all.
     The run has its own seed, so that the arrival rate is a property of the experiment.
     """
-    routes, params, streams = area.routes(), driver(area.mobility), Streams(0)
+    routes, params, streams = area.routes, driver(area.mobility), Streams(0)
     dt_s = min(1.0, max(area.mobility.step_s, PILOT_STEP_M / params.desired_speed_mps))
     streets = Streets(Driving(routes.grid, params, dt_s), routes, streams)
     rng = streams.generator("traffic")
-    count = rng.poisson(density * routes.expected_visits() * routes.grid.block_m)
+    count = rng.poisson(density * area.metres_per_edge)
     streets.populate(*places(count, routes.grid, params, rng))
     speeds = []
     for step in range(PILOT_STEPS):

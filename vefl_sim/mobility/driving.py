@@ -49,9 +49,7 @@ def safe_speed(
     return np.maximum(np.sqrt(np.maximum(reach, 0.0)) - decel_mps2 * dt_s / 2, 0.0)
 
 
-def safe_start_speed(
-    gap_m: FloatArray, leader_mps: FloatArray | float, decel_mps2: float, dt_s: float
-) -> FloatArray:
+def safe_start_speed(gap_m: FloatArray, leader_mps: FloatArray | float, decel_mps2: float, dt_s: float) -> FloatArray:
     """Highest speed now from which one can stop: u²/2b + b·dt²/8 = gap + u_leader²/2b."""
     reach = (2 * decel_mps2) * gap_m + leader_mps * leader_mps - (decel_mps2 * dt_s / 2) ** 2
     return np.sqrt(np.maximum(reach, 0.0))
@@ -60,12 +58,13 @@ def safe_start_speed(
 def easy_speed(gap_m: FloatArray, leader_mps: FloatArray, params: IdmParams) -> FloatArray:
     """Speed at which a vehicle can be put behind another without having to brake hard.
 
-    Solves u·t_dst + u²/2ū₂ = gap − s_saf + u_leader²/2ū₂, at most the desired speed.
+    The highest u up to the desired speed that keeps the headway, u·t_dst ≤ gap − s_saf, and leaves room to
+    slow down comfortably with the leader, u·t_dst + u²/2ū₂ ≤ gap − s_saf + u_leader²/2ū₂.
     """
-    comfort = params.comfort_decel_mps2
-    room = np.maximum(gap_m - params.min_gap_m, 0.0)
-    half = comfort * params.headway_s
-    return np.minimum(np.sqrt(half**2 + leader_mps**2 + 2 * comfort * room) - half, params.desired_speed_mps)
+    room_m = np.maximum(gap_m - params.min_gap_m, 0.0)
+    half = params.comfort_decel_mps2 * params.headway_s
+    slowing = np.sqrt(half**2 + leader_mps**2 + 2 * params.comfort_decel_mps2 * room_m) - half
+    return np.minimum(np.minimum(room_m / params.headway_s, slowing), params.desired_speed_mps)
 
 
 class Driving:

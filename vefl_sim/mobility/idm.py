@@ -44,9 +44,7 @@ class IdmParams:
                 raise ValueError(f"{field.name} = {getattr(self, field.name)} must be positive")
 
 
-def acceleration(
-    speed_mps: FloatArray, gap_m: FloatArray, leader_mps: FloatArray, params: IdmParams
-) -> FloatArray:
+def acceleration(speed_mps: FloatArray, gap_m: FloatArray, leader_mps: FloatArray, params: IdmParams) -> FloatArray:
     """u̇ in m/s² for any shape that broadcasts; a gap of infinity is a free road."""
     comfort = 2.0 * (params.max_accel_mps2 * params.comfort_decel_mps2) ** 0.5
     dynamic = speed_mps * (params.headway_s + (speed_mps - leader_mps) / comfort)
@@ -79,9 +77,7 @@ _ADVANCE: dict[Method, Callable[[FloatArray, FloatArray, float], FloatArray]] = 
 }
 
 
-def follow(
-    leader: Motion, start: Motion, params: IdmParams, dt_s: float, method: Method = "ballistic"
-) -> Motion:
+def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float, method: Method = "ballistic") -> Motion:
     """Drive a platoon behind a leader whose motion is given.
 
     leader: its positions and speeds, each of shape (times,), dt_s apart.

@@ -4,6 +4,8 @@ This is a Markov chain on edges, so there is an exact answer to "how far does a 
 sets the arrival rate and populates the streets at time 0.
 """
 
+from functools import cached_property
+
 import numpy as np
 from scipy.sparse import coo_array, eye_array
 from scipy.sparse.linalg import spsolve
@@ -35,6 +37,7 @@ class Wandering:
         next_edge: IntArray = self.grid.turns[edge, turn]
         return next_edge
 
+    @cached_property
     def expected_visits(self) -> FloatArray:
         """How often a vehicle drives along each edge between arrival and departure, on average.
 
@@ -52,4 +55,4 @@ class Wandering:
 
     def expected_metres(self, radius_m: float) -> float:
         """Expected distance that a vehicle drives within the circle, over all its visits."""
-        return float(self.expected_visits() @ self.grid.metres_within(radius_m))
+        return float(self.expected_visits @ self.grid.metres_within(radius_m))

@@ -55,9 +55,7 @@ def achieved_rate_bps(problem: RatProblem, owner: NDArray[np.int64], power_w: Fl
     """Shannon rate of each CV over the pRBs it owns, capped at the bits it has left."""
     used = np.flatnonzero(owner >= 0)
     snr = power_w[used] * problem.snr_per_watt[owner[used], used]
-    rate = np.bincount(
-        owner[used], weights=problem.bandwidth_hz * np.log2(1 + snr), minlength=len(problem.bits_left)
-    )
+    rate = np.bincount(owner[used], weights=problem.bandwidth_hz * np.log2(1 + snr), minlength=len(problem.bits_left))
     return np.minimum(rate, problem.bits_left / problem.slot_s)
 
 

@@ -67,7 +67,8 @@ class VeflProblem:
     @cached_property
     def most(self) -> Ints:
         """hi_v: the largest feasible l; 0 for a CV that is not eligible."""
-        return np.count_nonzero(self._within_cpu & self._within_energy, axis=1)
+        most: Ints = (self._within_cpu & self._within_energy).sum(axis=1)
+        return most
 
     @cached_property
     def least(self) -> Ints:

@@ -4,14 +4,15 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
-from simpy import Environment, Event
+from simpy import Event
 
 from vefl_sim.clock import SlotGrid
 from vefl_sim.ledger import Account, Ledger
+from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.instant import Instant, Order
 from vefl_sim.protocol.mac import Grant, MacScheduler
 from vefl_sim.protocol.messages import TrainOrder
-from vefl_sim.protocol.uplink import Upload, Uplink
+from vefl_sim.protocol.uplink import Uplink, Upload
 from vefl_sim.trace import Trace
 
 _LAST_BIT = 1e-6  # less than this is rounding, not data
@@ -21,7 +22,7 @@ _LAST_BIT = 1e-6  # less than this is rounding, not data
 class GNodeB:
     """Uplink buffers and the MAC that empties them."""
 
-    env: Environment
+    env: NanosecondEnvironment
     grid: SlotGrid
     mac: MacScheduler
     ledger: Ledger

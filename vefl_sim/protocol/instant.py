@@ -6,7 +6,9 @@ the consequences of one instant are over before the next of the same nanosecond 
 
 from enum import IntEnum
 
-from simpy import Environment, Event
+from simpy import Event
+
+from vefl_sim.protocol.environment import NanosecondEnvironment
 
 
 class Order(IntEnum):
@@ -22,8 +24,8 @@ class Order(IntEnum):
 class Instant(Event):
     """Fires at a given time, like a Timeout, but in its declared order."""
 
-    def __init__(self, env: Environment, time_ns: int, order: Order) -> None:
+    def __init__(self, env: NanosecondEnvironment, time_ns: int, order: Order) -> None:
         super().__init__(env)
         self._ok = True
         self._value = None
-        env.schedule(self, order, time_ns - env.now)  # type: ignore[arg-type]  # any int is a priority
+        env.schedule(self, order, time_ns - env.now)  # type: ignore[arg-type]  # any integer will do

@@ -72,7 +72,5 @@ class MacScheduler:
             power_w = allocation.power_w[mine]
             if len(mine):
                 snr = float((power_w * problem.snr_per_watt[row, mine]).mean())
-                grants.append(
-                    Grant(upload, len(mine), float(power_w.sum()), float(allocation.rate_bps[row]), snr)
-                )
+                grants.append(Grant(upload, len(mine), float(power_w.sum()), float(allocation.rate_bps[row]), snr))
         return grants

@@ -6,10 +6,11 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from simpy import AllOf, Environment, Event, Process
+from simpy import AllOf, Event, Process
 
 from vefl_sim.clock import SlotGrid
 from vefl_sim.learning.learner import Evaluation, Learner, LocalJob
+from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.instant import Instant, Order
 from vefl_sim.protocol.messages import ClosedRound, Outcome, TrainOrder
 from vefl_sim.protocol.orders import orders_of
@@ -25,7 +26,7 @@ from vefl_sim.trace import Trace
 class EdgeServer:
     """Leads the rounds; k is counted here and nowhere else."""
 
-    env: Environment
+    env: NanosecondEnvironment
     timetable: Timetable
     scheme: Scheme
     learner: Learner
@@ -53,7 +54,8 @@ class EdgeServer:
                 if process.is_alive:
                     vehicle.end_round()
             yield AllOf(self.env, work)
-            self._close(observation, plan, [process.value for process in work], opened)
+            outcomes: list[Outcome] = [process.value for process in work]  # type: ignore[misc]  # all have ended
+            self._close(observation, plan, outcomes, opened)
             yield Instant(self.env, self._next_slot_ns(), Order.ROUND)
 
     def _open(self, k: int) -> tuple[Observation, Plan, int]:
@@ -63,9 +65,7 @@ class EdgeServer:
         cause = self._note("round_started", k, count=len(observation.cv), reason=plan.status, cost=plan.cost)
         return observation, plan, cause
 
-    def _send(
-        self, observation: Observation, plan: Plan, cause: int
-    ) -> list[tuple[ConnectedVehicle, Process]]:
+    def _send(self, observation: Observation, plan: Plan, cause: int) -> list[tuple[ConnectedVehicle, Process]]:
         """Order the selected CVs, and say of the others why they are not."""
         k, sent = observation.sighting.round, []
         orders = {order.cv: order for order in orders_of(observation, plan)}
@@ -114,9 +114,7 @@ class EdgeServer:
         with self.stopwatch("evaluate"):
             evaluation = self.learner.evaluate(self.model)
         if evaluation is not None:
-            self._note(
-                "model_evaluated", k, cause=cause, accuracy=evaluation.accuracy, loss=evaluation.loss
-            )
+            self._note("model_evaluated", k, cause=cause, accuracy=evaluation.accuracy, loss=evaluation.loss)
         return evaluation
 
     def _next_slot_ns(self) -> int:

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from simpy import Environment, Event
+from simpy import Event
 
 from vefl_sim.mobility.coverage import crossings, in_coverage
 from vefl_sim.mobility.scene import Mobility, Scene
+from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.instant import Instant, Order
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel
@@ -19,7 +20,7 @@ from vefl_sim.trace import Trace
 class Streets:
     """Owns the mobility, which runs one step ahead of the clock."""
 
-    env: Environment
+    env: NanosecondEnvironment
     mobility: Mobility
     channel: Channel
     radius_m: float
@@ -61,9 +62,7 @@ class Streets:
 
     def _enter(self, cv: int) -> None:
         self.in_coverage[cv] = self.make_vehicle(cv)
-        self.trace.note(
-            self.env.now, "coverage_entered", "streets", cv=cv, distance_m=self.distance_m(cv)
-        )
+        self.trace.note(self.env.now, "coverage_entered", "streets", cv=cv, distance_m=self.distance_m(cv))
 
     def _leave(self, cv: int) -> None:
         distance_m = self.distance_m(cv)

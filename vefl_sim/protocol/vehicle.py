@@ -4,9 +4,10 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
-from simpy import Environment, Event, Interrupt, Process
+from simpy import Event, Interrupt, Process
 
 from vefl_sim.ledger import Account, Ledger
+from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.instant import Instant, Order
 from vefl_sim.protocol.messages import Loss, Outcome, TrainOrder
@@ -19,7 +20,7 @@ from vefl_sim.trace import Trace
 class ConnectedVehicle:
     """A CV in coverage. It works on at most one order at a time."""
 
-    env: Environment
+    env: NanosecondEnvironment
     number: int
     agreement: Agreement
     gnb: GNodeB
@@ -44,9 +45,7 @@ class ConnectedVehicle:
     def participate(self, order: TrainOrder, cause: int) -> Generator[Event, Any, Outcome]:
         """Train for t_cmp, offer the update, wait until it is received; or be interrupted."""
         started_ns = self.env.now
-        account = self.ledger.open(
-            self.number, order.round, self.agreement.price_per_joule, self.agreement.base_fee
-        )
+        account = self.ledger.open(self.number, order.round, self.agreement.price_per_joule, self.agreement.base_fee)
         upload, lost = None, None
         try:
             yield Instant(self.env, started_ns + order.train_ns, Order.TRAINING)

@@ -1,0 +1,1 @@
+"""The 5G-NR uplink: path loss, shadowing, fading, link budget."""

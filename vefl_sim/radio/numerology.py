@@ -6,7 +6,7 @@ SYMBOLS_PER_SLOT = 14
 
 def subcarrier_spacing_hz(numerology: int) -> float:
     """15 kHz · 2^n̄."""
-    return 15e3 * 2**numerology
+    return 15e3 * (1 << numerology)
 
 
 def prb_bandwidth_hz(numerology: int) -> float:

@@ -30,14 +30,15 @@ def pathloss_db(
     far = base + 40 * np.log10(d3d) - 9 * np.log10(breakpoint_m**2 + height**2)
     in_sight = np.where(d2d <= breakpoint_m, near, far)
     hidden = 13.54 + 39.08 * np.log10(d3d) + 20 * np.log10(carrier_ghz) - 0.6 * (h_ut_m - 1.5)
-    return np.where(los, in_sight, np.maximum(in_sight, hidden))
+    loss: NDArray[np.float64] = np.where(los, in_sight, np.maximum(in_sight, hidden))
+    return loss
 
 
 def los_probability(d2d_m: ArrayLike, *, h_ut_m: float = 1.5) -> NDArray[np.float64]:
     """Probability of line of sight at horizontal distances `d2d_m`: 1 up to 18 m, falling beyond."""
     d2d = np.maximum(_checked(d2d_m), 18.0)
-    ground = 18 / d2d + np.exp(-d2d / 63) * (1 - 18 / d2d)
-    tall = max(0.0, (h_ut_m - 13) / 10) ** 1.5
+    ground: NDArray[np.float64] = 18 / d2d + np.exp(-d2d / 63) * (1 - 18 / d2d)
+    tall: float = max(0.0, (h_ut_m - 13) / 10) ** 1.5
     return ground * (1 + tall * 1.25 * (d2d / 100) ** 3 * np.exp(-d2d / 150))
 
 

@@ -1,0 +1,1 @@
+"""Learning schemes: a plan for a round, and weights for its updates."""

@@ -84,7 +84,7 @@ class Observation:
             weight=_weights(self.sighting, terms.sojourn_weight),
             cycles=self.cycles,
             time_s=self.train_limit_ns / 1e9,
-            tx_energy_j=terms.grid.slot_s * terms.link.max_power_w * self.worst_slots,
+            tx_energy_j=terms.grid.slot_s * terms.link.max_power_w * self.worst_slots.astype(np.float64),
             energy_budget_j=column(agreements, "energy_budget_j"),
             price_per_joule=column(agreements, "price_per_joule"),
             base_fee=column(agreements, "base_fee"),
@@ -103,9 +103,7 @@ def observe(sighting: Sighting, terms: Terms) -> Observation:
     cvs = len(sighting.cv)
     sharing = min(cvs, terms.max_selected) if terms.share_among_selected else cvs
     prb_share = min(1.0, terms.link.prbs / max(1, sharing))
-    worst = terms.link.worst_case_slots(
-        sighting.snr_per_watt, terms.payload_bits, prb_share, terms.grid.slot_s
-    )
+    worst = terms.link.worst_case_slots(sighting.snr_per_watt, terms.payload_bits, prb_share, terms.grid.slot_s)
     stay_ns = np.minimum(np.floor(sighting.sojourn_s * 1e9), terms.round_ns).astype(np.int64)
     return Observation(
         sighting=sighting,
@@ -117,10 +115,12 @@ def observe(sighting: Sighting, terms: Terms) -> Observation:
 
 def _weights(sighting: Sighting, sojourn_weight: float) -> Floats:
     """Θ_v: shares of the data and of the sojourn bounds, mixed by λ̄ (thetaV)."""
-    theta = (1 - sojourn_weight) * _shares(sighting.samples) + sojourn_weight * _shares(sighting.sojourn_s)
+    theta = (1 - sojourn_weight) * _shares(sighting.samples.astype(np.float64)) + sojourn_weight * _shares(
+        sighting.sojourn_s
+    )
     return _shares(theta)
 
 
-def _shares(amount: NDArray[np.number]) -> Floats:
+def _shares(amount: Floats) -> Floats:
     total = float(amount.sum())
     return amount / total if total > 0 else np.full(len(amount), 1 / max(1, len(amount)))

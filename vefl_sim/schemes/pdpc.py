@@ -27,11 +27,7 @@ class Pdpc:
             objective=solution.objective,
             gap=solution.gap,
             status=solution.status,
-            ineligible={
-                cv: limit
-                for (cv, hi), limit in zip(most.items(), problem.limits(), strict=True)
-                if hi == 0
-            },
+            ineligible={cv: limit for (cv, hi), limit in zip(most.items(), problem.limits(), strict=True) if hi == 0},
             max_iterations=most,
         )
 

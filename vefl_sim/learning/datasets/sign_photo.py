@@ -86,7 +86,7 @@ class _Camera:
         return Points(x / depth, y / depth)
 
     def _cover(self, distance: Array) -> Array:
-        """Share of each pixel inside a shape, [count, 1, height, width]: 1/2 on its edge, linear across it."""
+        """Share of each pixel inside a shape, [count, 1, height, width]: linear across the edge."""
         return np.clip(0.5 - distance / self.edge, 0, 1)[:, np.newaxis]
 
     def background(self) -> Array:

@@ -24,9 +24,7 @@ def signs(train_samples: int, test_samples: int, image_px: int, rng: np.random.G
     return Dataset("signs", *train, *test, classes=len(FACES))
 
 
-def _draw(
-    samples: int, image_px: int, rng: np.random.Generator
-) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+def _draw(samples: int, image_px: int, rng: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     labels = rng.permutation(np.arange(samples) % len(FACES)).astype(np.int32)
     images = np.empty((samples, image_px, image_px, 3), np.uint8)
     for label, face in enumerate(FACES):

@@ -1,0 +1,76 @@
+"""Write docs/experiment.md from the models of vefl_sim.experiment, so that the reference cannot go stale.
+
+    python docs/reference.py
+"""
+
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic_core import PydanticUndefined
+
+from vefl_sim.experiment import Experiment
+
+HEADER = """# Experiment reference
+Every table and key of an experiment file, with its default. Only `run.name` is required. Written by
+`python docs/reference.py` from the models that check the files; `python -m vefl_sim schema` prints them as JSON schema.
+
+A value `"module:name"` is a part of your own: a class or function in a module that Python can import.
+"""
+
+
+def shown(value: Any) -> str:
+    """A default as it is written in TOML."""
+    if value is None or value is PydanticUndefined:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(shown, value))}]"
+    return f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def allowed(schema: dict[str, Any]) -> str:
+    """The values a key takes, in a few words."""
+    if "enum" in schema:
+        return " \\| ".join(f'`"{value}"`' for value in schema["enum"])
+    if "const" in schema:
+        return f"`{shown(schema['const'])}`"
+    if "anyOf" in schema:
+        return " \\| ".join(text for option in schema["anyOf"] if (text := allowed(option)))
+    if schema.get("type") == "array":
+        return f"range of {allowed(schema['prefixItems'][0])}"
+    if ":" in schema.get("pattern", ""):
+        return '`"module:name"`'
+    return {"number": "number", "integer": "integer", "boolean": "true or false", "string": "text"}.get(
+        schema.get("type", ""), ""
+    ) + limits(schema)
+
+
+def limits(schema: dict[str, Any]) -> str:
+    """Bounds, as in mathematics."""
+    signs = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
+    return "".join(f" {sign} {schema[key]:g}" for key, sign in signs.items() if key in schema)
+
+
+def section(name: str, schema: dict[str, Any], table: Any) -> str:
+    """One table of the TOML."""
+    lines = [f"## [{name}]", schema["description"], "", "| key | values | default | meaning |", "|---|---|---|---|"]
+    for key, field in schema["properties"].items():
+        default = shown(table.model_fields[key].default)
+        meaning = " ".join(field["description"].split()).replace("|", "\\|")
+        lines.append(f"| `{key}` | {allowed(field)} | {f'`{default}`' if default else ''} | {meaning} |")
+    return "\n".join(lines)
+
+
+def reference() -> str:
+    """The whole page."""
+    definitions = Experiment.model_json_schema()["$defs"]
+    sections = []
+    for name, field in Experiment.model_fields.items():
+        table = field.annotation if not get_args(field.annotation) else get_args(field.annotation)[0]
+        sections.append(section(name, definitions[table.__name__], table))  # type: ignore[union-attr]
+    return HEADER + "\n" + "\n\n".join(sections) + "\n"
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("experiment.md").write_text(reference())

@@ -1,0 +1,47 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vefl_sim.learning.compilation_cache import cache_directory
+
+COMPILE = """
+import jax
+from vefl_sim.learning import compilation_cache
+compilation_cache.enable()
+assert jax.jit(lambda x: x + 1)(1) == 2
+"""
+
+
+def compile_with(**environment: str) -> None:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("JAX_")}
+    subprocess.run([sys.executable, "-W", "error", "-c", COMPILE], env=clean | environment, check=True)
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"VEFL_SIM_CACHE": "/mine", "XDG_CACHE_HOME": "/xdg"}, Path("/mine")),
+        ({"XDG_CACHE_HOME": "/xdg"}, Path("/xdg/vefl_sim")),
+        ({"VEFL_SIM_CACHE": "", "XDG_CACHE_HOME": ""}, Path.home() / ".cache/vefl_sim"),
+    ],
+)
+def test_where_the_cache_is(environment: dict[str, str], expected: Path) -> None:
+    assert cache_directory(environment) == expected
+
+
+def test_compiled_code_is_kept(tmp_path: Path) -> None:
+    compile_with(VEFL_SIM_CACHE=str(tmp_path))
+    assert list((tmp_path / "jax").iterdir())
+
+
+def test_a_cache_that_the_user_gave_to_jax_is_left_alone(tmp_path: Path) -> None:
+    compile_with(VEFL_SIM_CACHE=str(tmp_path / "ours"), JAX_COMPILATION_CACHE_DIR=str(tmp_path / "theirs"))
+    assert not (tmp_path / "ours").exists()
+
+
+def test_a_cache_that_cannot_be_written_breaks_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    compile_with(VEFL_SIM_CACHE=str(tmp_path / "file"))

@@ -1,0 +1,80 @@
+import jax
+import numpy as np
+import pytest
+
+from vefl_models.cnn import cnn
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.jax_learner import JaxLearner
+from vefl_sim.learning.learner import Learner, LocalJob, Model
+
+SHARDS = {v: np.arange(25 * v, 25 * (v + 1)) for v in range(8)}
+JOBS = [LocalJob(3, 4), LocalJob(0, 2), LocalJob(6, 5)]
+
+
+def make_learner(dataset: Dataset, seed: int = 11) -> JaxLearner:
+    return JaxLearner(dataset, SHARDS, cnn(dataset.classes), learning_rate=0.1, proximal_mu=0.01, seed=seed)
+
+
+@pytest.fixture(scope="module")
+def learner(small_signs: Dataset) -> JaxLearner:
+    return make_learner(small_signs)
+
+
+@pytest.fixture(scope="module")
+def start(learner: JaxLearner) -> Model:
+    return learner.initial_model()
+
+
+def same(one: Model, other: Model) -> bool:
+    return bool(jax.tree.all(jax.tree.map(np.array_equal, one, other)))
+
+
+def filled(model: Model, value: float) -> Model:
+    return jax.tree.map(lambda leaf: np.full(leaf.shape, value, np.float32), model)
+
+
+def test_it_is_a_learner_with_as_many_parameters_as_its_models(learner: Learner, start: Model) -> None:
+    assert learner.parameters == sum(np.size(leaf) for leaf in jax.tree.leaves(start))
+
+
+def test_the_seed_decides_the_initial_model(small_signs: Dataset, start: Model) -> None:
+    assert same(make_learner(small_signs, seed=11).initial_model(), start)
+    assert not same(make_learner(small_signs, seed=2**32 - 1).initial_model(), start)
+
+
+def test_results_come_in_the_order_of_the_jobs(learner: JaxLearner, start: Model) -> None:
+    together = learner.train(start, JOBS)
+    alone = [learner.train(start, [job])[0] for job in JOBS]
+    assert same(together, alone)
+    assert not same(together[0], together[1])
+
+
+def test_repeated_and_restored_runs_are_bit_identical(small_signs: Dataset, start: Model) -> None:
+    def round_of(model: Model) -> tuple[Model, float]:
+        learner = make_learner(small_signs)
+        result = learner.combine(model, learner.train(model, JOBS), [0.2, 0.3, 0.5])
+        return result, learner.evaluate(result).loss
+
+    first, first_loss = round_of(start)
+    restored, restored_loss = round_of(jax.tree.map(np.asarray, start))
+    assert same(first, restored)
+    assert first_loss == restored_loss
+
+
+def test_combine_adds_weighted_differences(learner: JaxLearner, start: Model) -> None:
+    one, four, nine = (filled(start, value) for value in (1.0, 4.0, 9.0))
+    assert same(learner.combine(one, [four, nine], [0.5, 0.25]), filled(start, 1 + 0.5 * 3 + 0.25 * 8))
+
+
+def test_combine_of_nothing_is_the_model(learner: JaxLearner, start: Model) -> None:
+    assert same(learner.combine(start, [], []), start)
+
+
+def test_training_lowers_the_loss_and_raises_the_accuracy(learner: JaxLearner, start: Model) -> None:
+    model, before = start, learner.evaluate(start)
+    for _ in range(4):
+        updates = learner.train(model, [LocalJob(v, 10) for v in SHARDS])
+        model = learner.combine(model, updates, [1 / len(SHARDS)] * len(SHARDS))
+    after = learner.evaluate(model)
+    assert after.loss < before.loss
+    assert after.accuracy > 2 * before.accuracy
