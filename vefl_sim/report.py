@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pandas as pd
 from rich.console import Console
-from rich.table import Table
 
 from vefl_sim.errors import RunNotFound
 from vefl_sim.results import Run
@@ -25,12 +24,10 @@ def find_run(name: str, out: Path = Path("runs")) -> Run:
 
 def print_summary(run: Run, console: Console) -> None:
     """A short table and the paths written."""
-    summary, table = run.summary, Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for name, text in _figures(summary):
-        table.add_row(name, text)
-    console.print(table)
+    for name, text in _figures(run.summary):
+        console.print(f"{name:16}{text}", highlight=False, soft_wrap=True)
     tables = ", ".join(sorted(file.name for file in (run.path / "tables").glob("*.parquet")))
-    console.print(f"{run.path}: {tables}", highlight=False, soft_wrap=True)
+    console.print(f"{'written':16}{run.path}: {tables}", highlight=False, soft_wrap=True)
 
 
 def event_lines(events: pd.DataFrame) -> Iterator[str]:
@@ -61,7 +58,7 @@ def _figures(summary: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield (
         "rounds",
         f"{summary['rounds']} in {summary['simulated_s']:.1f} s simulated, {summary['wall_s']:.1f} s wall "
-        f"after {summary['prepare_s']:.1f} s of preparation",
+        f"(and {summary['prepare_s']:.1f} s to prepare)",
     )
     yield "updates", f"{summary['updates_delivered']} of {summary['updates_ordered']} delivered; lost: {causes}"
     if summary["last_accuracy"] is not None:
