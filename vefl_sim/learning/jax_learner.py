@@ -50,7 +50,10 @@ class JaxLearner:
     def train(self, model: Model, jobs: Sequence[LocalJob]) -> list[Model]:
         """Train the CVs of all jobs, one per core at a time; no result depends on another or on the cores."""
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return list(pool.map(partial(self._local.train, model), jobs))
+            return list(pool.map(partial(self._train_one, model), jobs))
+
+    def _train_one(self, model: Model, job: LocalJob) -> Model:
+        return jax.block_until_ready(self._local.train(model, job))  # type: ignore[no-untyped-call]
 
     def combine(self, model: Model, updates: Sequence[Model], weights: Sequence[float]) -> Model:
         """model + Σ weight · (update − model), summed in the given order."""
