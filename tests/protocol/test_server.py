@@ -1,7 +1,8 @@
 import numpy as np
+import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import Observation, Plan, from_tables, simulate, with_settings
+from vefl_sim import Observation, Plan, RunFailed, from_tables, simulate, with_settings
 from vefl_sim.protocol.orders import training_ns
 
 
@@ -27,6 +28,27 @@ def test_training_that_outlasts_the_round_is_its_own_cause(tmp_path) -> None:
     assert (lost["bits_left"] == 33_000).all()
     # 50 iterations would take 5 s at 1 GHz and 5 · 1e9 · 1e-28 · 1e18 = 0.5 J; a fifth of it is done after 1 s
     assert np.allclose(run.vehicles.query("reason == 'training_unfinished'")["compute_j"].astype(float), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ("Plan(np.array([77]), np.array([1]), np.array([1e9]))", "not in coverage"),
+        ("Plan(np.array([1, 1]), np.array([1, 1]), np.array([1e9, 1e9]))", "twice"),
+        ("Plan(np.array([1]), np.array([0]), np.array([1e9]))", "less than one iteration"),
+        ("Plan(np.array([1]), np.array([1]), np.array([0.0]))", "not positive"),
+        ("Plan(np.array([1]), np.array([1, 2]), np.array([1e9]))", "for each CV"),
+    ],
+)
+def test_an_impossible_plan_fails_the_run(tmp_path, monkeypatch: pytest.MonkeyPatch, plan: str, words: str) -> None:
+    class Impossible(Overambitious):
+        def plan(self, observation: Observation) -> Plan:
+            return eval(plan)
+
+    monkeypatch.setattr("tests.protocol.test_server.Overambitious", Impossible)
+    experiment = with_settings(from_tables(EXPERIMENT), "scheme.kind=tests.protocol.test_server:Overambitious")
+    with pytest.raises(RunFailed, match=words):
+        simulate(experiment, out=tmp_path)
 
 
 def test_early_close_starts_the_next_round_when_all_are_in(tmp_path) -> None:

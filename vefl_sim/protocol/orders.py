@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from vefl_sim.errors import RunFailed
 from vefl_sim.protocol.messages import TrainOrder
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan
@@ -11,6 +12,7 @@ from vefl_sim.schemes.scheme import Plan
 
 def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
     """One order per planned CV, in CV order, with its times on the clock and on the slot grid."""
+    _check(observation, plan)
     terms, grid = observation.terms, observation.terms.grid
     start_ns = observation.sighting.time_ns
     for index in np.argsort(plan.cv):
@@ -30,6 +32,16 @@ def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
             earliest_slot=max(grid.ceil(start_ns + train_ns), deadline_slot - int(observation.worst_slots[row])),
             deadline_slot=deadline_slot,
         )
+
+
+def _check(observation: Observation, plan: Plan) -> None:
+    """What no scheme may order."""
+    if not np.isin(plan.cv, observation.cv).all() or len(set(plan.cv.tolist())) != len(plan.cv):
+        raise RunFailed("scheme.kind ordered a CV twice, or one that is not in coverage.")
+    if not len(plan.cv) == len(plan.iterations) == len(plan.cpu_hz):
+        raise RunFailed("scheme.kind must give iterations and cpu_hz for each CV that it orders.")
+    if np.any(plan.iterations < 1) or not np.all((plan.cpu_hz > 0) & np.isfinite(plan.cpu_hz)):
+        raise RunFailed("scheme.kind ordered less than one iteration, or a CPU frequency that is not positive.")
 
 
 def training_ns(cycles: float, cpu_hz: float, limit_ns: int) -> int:
