@@ -2,8 +2,8 @@
 
     python benchmarks/bench_rat.py [--quick]
 
-One interleaved run on one thread; prints tables, writes benchmarks/bench_rat.json and docs/pictures/rat_cost.png. Problems
-come from the slots of a run recorded here ("run") and from the generator that the tests use ("random",
+One interleaved run on one thread; prints tables, writes benchmarks/bench_rat.json and docs/pictures/rat_cost.png.
+Problems come from the slots of a run recorded here ("run") and from the generator that the tests use ("random",
 tests/optimize/problems.py).
 """
 
@@ -138,7 +138,9 @@ def mac(cvs: int, seconds: float) -> dict[str, float]:
     """The gNB's own process, all steps included, with `cvs` long uploads; positions every 0.1 s."""
     radio, grid, env = Radio(), SlotGrid.of_numerology(1), NanosecondEnvironment()
     link = Link.of(radio)
-    channel = UmaChannel(link, LargeScale(radio, np.random.default_rng(1)), RayleighFading(7, radio.prbs, radio.antennas))
+    channel = UmaChannel(
+        link, LargeScale(radio, np.random.default_rng(1)), RayleighFading(7, radio.prbs, radio.antennas)
+    )
     angle = np.linspace(0, 6, cvs)
     spots = Scene(0, np.arange(cvs), 150 * np.cos(angle), 150 * np.sin(angle), np.zeros(cvs), np.ones(cvs, np.bool_))
     channel.move(spots)

@@ -1,6 +1,6 @@
 """Draw docs/pictures/radio.png: path loss, probability of line of sight and rate against the distance from the gNB.
 
-    python docs/pictures/radio.py
+python docs/pictures/radio.py
 """
 
 from pathlib import Path

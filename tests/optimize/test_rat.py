@@ -154,9 +154,7 @@ def test_lyapunov_drift_plus_penalty_is_bounded() -> None:
         served = problem.slot_s * allocation.rate_bps
         after = np.maximum(0, problem.bits_left - served)
         drift = (after**2 - problem.bits_left**2).sum() / 2
-        penalty = problem.tradeoff * (
-            problem.efficiency * allocation.power_w.sum() - allocation.rate_bps.sum()
-        )
+        penalty = problem.tradeoff * (problem.efficiency * allocation.power_w.sum() - allocation.rate_bps.sum())
         bound = (served**2).sum() / 2 - (served * problem.bits_left).sum() + penalty
         assert drift + penalty <= bound + 1e-9 * abs(bound)
 

@@ -7,7 +7,7 @@ from numba import njit
 
 from vefl_sim.optimize.assignment import assign
 from vefl_sim.optimize.rat_exact import MAX_PRBS, split, subset_values
-from vefl_sim.optimize.rat_large import large
+from vefl_sim.optimize.rat_large import large, powers
 from vefl_sim.optimize.water import fill
 
 
@@ -42,7 +42,7 @@ def allocate(method, gain, weight, price, power, floor, cap, mean, owner, watts,
     cvs, prbs = gain.shape
     if method >= Method.EQUAL:
         _deal(method, gain, power, cap, mean, owner, watts, rate)
-        return _objective(weight, price, watts, rate), np.nan, Outcome.POLICY
+        return (weight * rate).sum() - price * watts.sum(), np.nan, Outcome.POLICY
     if cvs == 1:
         owner[:] = 0
     elif method == Method.ASSIGNMENT or (method == Method.AUTO and cvs == prbs and floor.min() > 0):
@@ -53,11 +53,10 @@ def allocate(method, gain, weight, price, power, floor, cap, mean, owner, watts,
         objective, bound, deficit = large(gain, weight, price, power, floor, cap, owner, watts, rate)
         missed = deficit > _MET * floor.sum()
         return objective, bound, Outcome.INFEASIBLE_FLOORS if missed else Outcome.GAP
-    deficit = _fill_all(gain, weight, price, power, floor, cap, owner, watts, rate)
+    objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
     if deficit > _MET * floor.sum() and cvs == prbs and method == Method.AUTO and prbs <= MAX_PRBS:
         _exact(gain, weight, price, power, floor, cap, owner)  # somebody may be better off with nothing
-        deficit = _fill_all(gain, weight, price, power, floor, cap, owner, watts, rate)
-    objective = _objective(weight, price, watts, rate)
+        objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
     missed = deficit > _MET * floor.sum()
     return objective, objective, Outcome.INFEASIBLE_FLOORS if missed else Outcome.OPTIMAL
 
@@ -106,16 +105,6 @@ def _penalty(gain, weight, power):
 
 
 @njit(cache=True)
-def _fill_all(gain, weight, price, power, floor, cap, owner, watts, rate):
-    """Powers of everybody on what they own; returns the total deficit."""
-    deficit = 0.0
-    for v in range(len(weight)):
-        rate[v], _ = fill(gain[v], np.flatnonzero(owner == v), weight[v], price, power[v], floor[v], cap[v], watts)
-        deficit += max(0.0, floor[v] - rate[v])
-    return deficit
-
-
-@njit(cache=True)
 def _deal(method, gain, power, cap, mean, owner, watts, rate):
     """The policies people compare with: who owns a pRB, then each CV's power equally over its own."""
     cvs, prbs = gain.shape
@@ -135,8 +124,3 @@ def _deal(method, gain, power, cap, mean, owner, watts, rate):
         watts[prb] = power[v] / owned[v]
         rate[v] += np.log1p(watts[prb] * gain[v, prb])
     rate[:] = np.minimum(rate, cap)
-
-
-@njit(cache=True)
-def _objective(weight, price, watts, rate):
-    return (weight * rate).sum() - price * watts.sum()

@@ -77,4 +77,3 @@ def check_sheet() -> Iterator[Check]:
     yield Check("pRB, numerology 1", "38.211", 360e3, prb_bandwidth_hz(1), 0.0, "Hz")
     noise_dbm = 10 * log10(Link.of(Radio()).noise_w) + 30
     yield Check("noise in 1.8 MHz, figure 5 dB", "−174 dBm/Hz", -174 + 5 + 62.552725, noise_dbm, 1e-5, "dBm")
-
