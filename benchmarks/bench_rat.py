@@ -215,7 +215,7 @@ def main() -> None:
     for cvs in (1, 2, 5, 10):
         results["mac"][f"{cvs} active"] = mac(cvs, 0.3 if QUICK else 2.0)
     show("The MAC in bursts, Z = 10, all steps included", results["mac"])
-    Path(__file__).with_suffix(".json").write_text(json.dumps(results, indent=2) + "\n")
+    Path(__file__).with_suffix(".json").write_text(json.dumps(results, indent=2, default=float) + "\n")
     cost_plot(ROOT / "docs" / "pictures" / "rat_cost.png")
 
 

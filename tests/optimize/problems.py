@@ -20,7 +20,7 @@ def random_problem(cvs: int, prbs: int, seed: int, *, tightness: float = 1.0) ->
         floor_bps=bits_left / SLOT_S / slots_left,
         mean_bps=rng.uniform(0, 1e7, cvs),
         slot_s=SLOT_S,
-        bandwidth_hz=18e6 / prbs * 13 / 14,
+        bandwidth_hz=(1.8e6 if prbs <= 12 else 360e3) * 13 / 14,  # bundles of five, or real pRBs at 30 kHz
         tradeoff=float(rng.choice([0.0, 0.1, 1.0, 10.0])) * SLOT_S * PAYLOAD_BITS,
         efficiency=float(rng.choice([0.0, 1e7, 1e8, 4e8])),
     )

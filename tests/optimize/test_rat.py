@@ -36,10 +36,8 @@ def enumerated(problem: RatProblem) -> tuple[float, float]:
     for owners in product(range(cvs), repeat=prbs):
         owner, watts, rate = np.array(owners), np.zeros(prbs), np.zeros(cvs)
         for v in range(cvs):
-            mine = np.flatnonzero(owner == v)
-            rate[v], _ = fill(
-                scaled.gain[v], mine, scaled.weight[v], scaled.price, scaled.power[v], scaled.floor[v], scaled.cap[v], watts
-            )  # fmt: skip
+            mine, limits = np.flatnonzero(owner == v), (scaled.power[v], scaled.floor[v], scaled.cap[v])
+            rate[v], _ = fill(scaled.gain[v], mine, scaled.weight[v], scaled.price, *limits, watts)
         unit = problem.bandwidth_hz / np.log(2)
         allocation = RatAllocation(owner, watts, rate * unit, 0.0, 0.0, "optimal")
         found = (deficit_bps(problem, allocation), utility(problem, allocation))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.optimize.rat_problems import check_constraints, enumerated, exact, random_scaled, terms
 
+from tests.optimize.rat_problems import check_constraints, enumerated, exact, random_scaled, terms
 from vefl_sim.optimize.rat import Floats, Ints, Scaled
 from vefl_sim.optimize.rat_dual import prices
 from vefl_sim.optimize.rat_large import large

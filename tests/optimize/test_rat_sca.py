@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-from tests.optimize.rat_problems import NATS, check_constraints, exact, random_problem, scaled_rates
 
+from tests.optimize.rat_problems import NATS, check_constraints, exact, random_problem, scaled_rates
 from vefl_sim.optimize.rat import RatProblem
 from vefl_sim.optimize.rat_sca import Relaxation, sca
 

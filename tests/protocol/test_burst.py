@@ -80,8 +80,9 @@ def test_the_compiled_order_is_edf(rows: list[tuple[int, float]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slots_left", "backlogged", "expected"), [(100, 5, 100), (100, 10, 100), (100, 20, 50), (1, 20, 1), (0, 5, 1), (-9, 5, 1)]
-)  # fmt: skip
+    ("slots_left", "backlogged", "expected"),
+    [(100, 5, 100), (100, 10, 100), (100, 20, 50), (1, 20, 1), (0, 5, 1), (-9, 5, 1)],
+)
 def test_slots_a_cv_can_count_on(slots_left: int, backlogged: int, expected: int) -> None:
     assert slots_to_count_on(slots_left, backlogged, 10) == expected
 
@@ -113,4 +114,4 @@ def test_a_policy_that_cheats_fails_the_run(tmp_path, monkeypatch: pytest.Monkey
 def test_problems_of_the_generator_are_like_those_of_a_run() -> None:
     """Keeps the benchmark honest: its random problems are mostly feasible, and floors matter in some."""
     statuses = [solve(random_problem(4, 10, seed, tightness=0.5)).status for seed in range(50)]
-    assert 0.5 < statuses.count("optimal") / 50
+    assert statuses.count("optimal") > 25

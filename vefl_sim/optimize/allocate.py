@@ -6,7 +6,8 @@ import numpy as np
 from numba import njit
 
 from vefl_sim.optimize.assignment import assign
-from vefl_sim.optimize.rat_exact import MAX_PRBS, split, subset_values
+from vefl_sim.optimize.rat import EXACT_PRBS
+from vefl_sim.optimize.rat_exact import split, subset_values
 from vefl_sim.optimize.rat_large import large, powers
 from vefl_sim.optimize.water import fill
 
@@ -32,7 +33,7 @@ class Outcome(IntEnum):
     POLICY = 3
 
 
-_SIZES = np.array([bin(subset).count("1") for subset in range(1 << MAX_PRBS)])
+_SIZES = np.array([bin(subset).count("1") for subset in range(1 << EXACT_PRBS)])
 _MET = 1e-9  # a floor missed by less than this share is met
 
 
@@ -47,14 +48,14 @@ def allocate(method, gain, weight, price, power, floor, cap, mean, owner, watts,
         owner[:] = 0
     elif method == Method.ASSIGNMENT or (method == Method.AUTO and cvs == prbs and floor.min() > 0):
         _assignment(gain, weight, price, power, floor, cap, owner, watts)
-    elif method == Method.EXACT or (method == Method.AUTO and prbs <= MAX_PRBS):
+    elif method == Method.EXACT or (method == Method.AUTO and prbs <= EXACT_PRBS):
         _exact(gain, weight, price, power, floor, cap, owner)
     else:
         objective, bound, deficit = large(gain, weight, price, power, floor, cap, owner, watts, rate)
         missed = deficit > _MET * floor.sum()
         return objective, bound, Outcome.INFEASIBLE_FLOORS if missed else Outcome.GAP
     objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
-    if deficit > _MET * floor.sum() and cvs == prbs and method == Method.AUTO and prbs <= MAX_PRBS:
+    if deficit > _MET * floor.sum() and cvs == prbs and method == Method.AUTO and prbs <= EXACT_PRBS:
         _exact(gain, weight, price, power, floor, cap, owner)  # somebody may be better off with nothing
         objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
     missed = deficit > _MET * floor.sum()

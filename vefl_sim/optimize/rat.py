@@ -5,7 +5,8 @@ Minimise U = C·β·ΣP − Σ r·(C + κQ) (fdRATProbTransform1) over owners an
 """
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from functools import cache
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Status = Literal["optimal", "gap", "infeasible_floors", "policy"]
+
+EXACT_PRBS = 12  # 3^Z steps per CV: beyond this "exact" would take milliseconds
+_PER_NAT = 1 / float(np.log(2))
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class RatProblem:
     @property
     def scaled(self) -> "Scaled":
         """The same problem in the units of the kernels."""
-        nats = self.bandwidth_hz / np.log(2)
+        nats = self.bandwidth_hz * _PER_NAT
         return Scaled(
             gain=self.snr_per_watt,
             weight=self.tradeoff + self.slot_s * self.bits_left,
@@ -101,18 +105,24 @@ def solve(problem: RatProblem, method: str = "auto") -> RatAllocation:
         return sca(problem, perspective=method == "sca-perspective")
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; there are {', '.join((*METHODS, *REFERENCES))}")
-    from vefl_sim.optimize.allocate import Method, Outcome, allocate
-    from vefl_sim.optimize.rat_exact import MAX_PRBS
-
     cvs, prbs = problem.snr_per_watt.shape
-    if method == "exact" and prbs > MAX_PRBS:
-        raise ValueError(f"method 'exact' takes at most {MAX_PRBS} pRBs, not {prbs}")
+    if method == "exact" and prbs > EXACT_PRBS:
+        raise ValueError(f"method 'exact' takes at most {EXACT_PRBS} pRBs, not {prbs}")
+    kernel, codes, statuses = _compiled()
     scaled = problem.scaled
     owner, power_w, rate = np.zeros(prbs, np.int64), np.zeros(prbs), np.zeros(cvs)
-    objective, bound, outcome = allocate(
-        Method[method.upper().replace("-", "_")], scaled.gain, scaled.weight, scaled.price, scaled.power,
-        scaled.floor, scaled.cap, problem.mean_bps, owner, power_w, rate,
+    objective, bound, outcome = kernel(
+        codes[method], scaled.gain, scaled.weight, scaled.price, scaled.power, scaled.floor, scaled.cap,
+        problem.mean_bps, owner, power_w, rate,
     )  # fmt: skip
-    unit = problem.bandwidth_hz / np.log(2)
-    status: Status = Outcome(outcome).name.lower()  # type: ignore[assignment]
-    return RatAllocation(owner, power_w, rate * unit, objective * unit, bound * unit, status)
+    unit = problem.bandwidth_hz * _PER_NAT
+    return RatAllocation(owner, power_w, rate * unit, objective * unit, bound * unit, statuses[outcome])
+
+
+@cache
+def _compiled() -> tuple[Any, dict[str, int], tuple[Status, ...]]:
+    """The kernel with its codes, imported when it is first needed: numba takes its time."""
+    from vefl_sim.optimize.allocate import Method, Outcome, allocate
+
+    codes = {method: int(Method[method.upper().replace("-", "_")]) for method in METHODS}
+    return allocate, codes, tuple(outcome.name.lower() for outcome in Outcome)  # type: ignore[misc]

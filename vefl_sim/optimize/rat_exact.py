@@ -10,8 +10,6 @@ from numba import njit
 
 from vefl_sim.optimize.water import level_of, pays
 
-MAX_PRBS = 12
-
 
 @njit(cache=True)
 def subset_values(gain, weight, price, power, floor, cap, penalty, value):
@@ -50,33 +48,64 @@ def subset_values(gain, weight, price, power, floor, cap, penalty, value):
 def split(value, sizes, least, share):
     """The best way to give all pRBs away: `share[v]` becomes the set of CV v; returns the total value.
 
-    value (V, 2^Z), sizes = popcount. Everybody gets at least `least` (0 or 1) pRBs: with 1, a set of the first v + 1
-    CVs has v + 1 pRBs or more and leaves one for each of the others, which saves most of the work.
+    value (V ≥ 2, 2^Z), sizes = popcount. Everybody gets at least `least` (0 or 1) pRBs: with 1, a set of the first
+    v + 1 CVs has v + 1 pRBs or more and leaves one for each of the others, which saves much of the work.
     """
     cvs, size = value.shape
-    everything = size - 1
-    prbs = sizes[everything]
-    best = value[0].copy()
-    chosen = np.zeros((cvs, size), np.int16)
-    one = np.uint64(1)  # unsigned indices spare numba the test for negative ones
-    for v in range(1, cvs):
-        better, mine = np.full(size, -np.inf), value[v]
-        for subset in range(everything if v == cvs - 1 else 0, size):
-            if sizes[subset] < least * (v + 1) or sizes[subset] > prbs - least * (cvs - 1 - v):
-                continue
-            whole = np.uint64(subset)
-            top, choice = (best[whole] + mine[0], np.uint64(0)) if least == 0 else (-np.inf, whole)
-            part = whole
-            while part:
-                total = mine[part] + best[whole ^ part]
-                if total > top:
-                    top, choice = total, part
-                part = (part - one) & whole
-            better[whole], chosen[v, whole] = top, choice
-        best = better
-    rest = everything
+    best = value.copy()  # best[v, S]: what the CVs 0 … v make of the set S
+    own = value.copy()
+    if least:
+        own[:, 0] = -np.inf
+        best[0, 0] = -np.inf
+    prbs = sizes[size - 1]
+    for v in range(1, cvs - 1):
+        _join(own[v], best[v - 1], sizes, least * (v + 1), prbs - least * (cvs - 1 - v), best[v])
+    rest = size - 1
+    total = -np.inf
     for v in range(cvs - 1, 0, -1):
-        share[v] = chosen[v, rest]
+        share[v], reached = _best_part(own[v], best[v - 1], rest)
+        total = max(total, reached)  # the first one is the total; what follows is a part of it
         rest ^= share[v]
     share[0] = rest
-    return best[everything]
+    return total
+
+
+@njit(cache=True)
+def _join(one, other, sizes, fewest, most, joined):
+    """joined[S] = max over parts of S of one[part] + other[S without part], for sets of `fewest` to `most` pRBs.
+
+    The two lowest pRBs are written out, so that four sets share the walk over the parts of the rest: twice as fast.
+    """
+    joined[:] = -np.inf
+    step = np.uint64(1)  # unsigned indices spare numba the test for negative ones
+    for high in range(len(one) >> 2):
+        if sizes[high] > most or sizes[high] + 2 < fewest:
+            continue
+        whole = part = np.uint64(high)
+        top0 = top1 = top2 = top3 = -np.inf
+        while True:
+            a, b = part << np.uint64(2), (whole ^ part) << np.uint64(2)
+            a0, a1, a2, a3 = one[a], one[a + step], one[a + np.uint64(2)], one[a + np.uint64(3)]
+            b0, b1, b2, b3 = other[b], other[b + step], other[b + np.uint64(2)], other[b + np.uint64(3)]
+            top0 = max(top0, a0 + b0)
+            top1 = max(top1, max(a0 + b1, a1 + b0))
+            top2 = max(top2, max(a0 + b2, a2 + b0))
+            top3 = max(top3, max(max(a0 + b3, a3 + b0), max(a1 + b2, a2 + b1)))
+            if part == 0:
+                break
+            part = (part - step) & whole
+        at = high << 2
+        joined[at], joined[at + 1], joined[at + 2], joined[at + 3] = top0, top1, top2, top3
+
+
+@njit(cache=True)
+def _best_part(one, other, whole):
+    """The part of `whole` that is best given to `one`, the rest to `other`, and what that is worth."""
+    top, choice = one[0] + other[whole], 0
+    part = whole
+    while part:
+        worth = one[part] + other[whole ^ part]
+        if worth > top:
+            top, choice = worth, part
+        part = (part - 1) & whole
+    return choice, top

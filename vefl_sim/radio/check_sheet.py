@@ -1,7 +1,7 @@
 """Our radio beside what others publish for the same 3GPP model: reference, ours, difference.
 
-The references are numbers from the test suites of ns-3 (which counts with c = 3e8 m/s) and of Sionna 1.2.1, and facts of
-TS 38.211. `python -m vefl_sim check radio` prints the sheet.
+The references are numbers from the test suites of ns-3 (which counts with c = 3e8 m/s) and of Sionna 1.2.1, and facts
+of TS 38.211. `python -m vefl_sim check radio` prints the sheet.
 """
 
 from collections.abc import Iterator
