@@ -1,6 +1,6 @@
 """Write docs/experiment.md from the models of vefl_sim.experiment, so that the reference cannot go stale.
 
-    python docs/reference.py
+python docs/reference.py
 """
 
 from pathlib import Path

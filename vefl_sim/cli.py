@@ -23,7 +23,7 @@ app = typer.Typer(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; a first argument that is no command is an experiment file."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and given[0] not in {"run", "schema", "trace", "--help"}:
+    if given and given[0] not in {"run", "schema", "trace", "check", "--help"}:
         given.insert(0, "run")
     try:
         app(args=given, prog_name="python -m vefl_sim")
@@ -110,6 +110,23 @@ def trace(
         events.to_csv(sys.stdout, index=False)
     else:
         print("\n".join(event_lines(events)))
+
+
+@app.command()
+def check(
+    what: Annotated[str, typer.Argument(help="What to check: radio.")],
+) -> None:
+    """Compare our models with published references and print the differences."""
+    from vefl_sim.report import check_lines
+
+    if what != "radio":
+        raise BadInput(f"check {what}: there is no such check; there is: radio.")
+    from vefl_sim.radio.check_sheet import check_sheet
+
+    checks = list(check_sheet())
+    print("\n".join(check_lines(checks)))
+    if not all(line.passed for line in checks):
+        raise typer.Exit(1)
 
 
 def _dry_run(experiment: object) -> None:

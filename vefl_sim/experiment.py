@@ -144,8 +144,14 @@ class Mac(Table):
 class Rat(Table):
     """The RAT sub-problem: pRBs and power, slot by slot."""
 
-    method: Literal["auto", "equal"] | PartName = "auto"
-    """"equal": pRBs in turn in scheduling order, equal power; "auto": the best there is (now "equal"); or
+    method: (
+        Literal[
+            "auto", "exact", "assignment", "large", "equal", "max-snr", "proportional-fair", "sca", "sca-perspective"
+        ]
+        | PartName
+    ) = "auto"
+    """"auto": exact where that is fast (up to 12 pRBs), else "large", with a bound; "equal", "max-snr",
+    "proportional-fair": policies to compare with; "sca", "sca-perspective": the paper's Algorithm 4 by CVXPY, slow; or
     `module:function`."""
     efficiency_weight: NonNegative = 1.0
     """C/(κS): energy efficiency against backlog, for the optimizing methods."""
@@ -354,6 +360,8 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             f"radio.prb_bandwidth_hz = {e.radio.prb_bandwidth_hz:g} is not a multiple of the {subcarriers_hz:g} Hz "
             f"of 12 subcarriers at radio.numerology = {e.radio.numerology}."
         )
+    if e.rat.method == "exact" and e.radio.prbs > 12:
+        yield 'rat.method = "exact" takes at most 12 pRBs (radio.prbs): use "auto" or "large".'
     if e.sla.cpu_min_hz[1] > e.sla.cpu_max_hz[0]:
         yield "sla.cpu_min_hz reaches above sla.cpu_max_hz: lower the one or raise the other."
     if e.vefl.min_local_iterations > e.vefl.max_local_iterations:
@@ -367,7 +375,7 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
 def _ignored_keys(e: Experiment) -> Iterator[str]:
     if e.data.kind == "signs" and e.data.dir:
         yield 'data.dir has no effect with data.kind = "signs": remove it.'
-    if e.rat.method in ("auto", "equal") and e.rat.efficiency_weight != 1.0:
+    if e.rat.method in ("equal", "max-snr", "proportional-fair") and e.rat.efficiency_weight != 1.0:
         yield f'rat.efficiency_weight has no effect with rat.method = "{e.rat.method}": remove it.'
     if e.scheme.kind == "pdpc" and e.aggregation.sojourn_weight != 1.0:
         yield 'aggregation.sojourn_weight has no effect with scheme.kind = "pdpc": remove it.'

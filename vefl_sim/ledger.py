@@ -79,10 +79,11 @@ class Ledger:
         account.compute_j += joules
         self.totals.compute_j += joules
 
-    def transmit(self, account: Account, joules: float) -> None:
-        """The CV's radio used energy."""
-        account.transmit_j += joules
-        self.totals.transmit_j += joules
+    def transmitted(self, account: Account, bits_drained: float, bits_left: float, transmit_j: float) -> None:
+        """Book the running totals of the CV's radio, as the MAC keeps them."""
+        self.totals.bits_drained += bits_drained - account.bits_drained
+        self.totals.transmit_j += transmit_j - account.transmit_j
+        account.bits_drained, account.bits_left, account.transmit_j = bits_drained, bits_left, transmit_j
 
     def settle(self, account: Account) -> None:
         """Pay for an order that has ended, and check its laws."""

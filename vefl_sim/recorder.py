@@ -8,8 +8,10 @@ import numpy as np
 from vefl_sim.clock import to_ns
 from vefl_sim.experiment import TraceTable
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.protocol.mac import Grant
-from vefl_sim.protocol.messages import ClosedRound, Outcome
+from vefl_sim.optimize.allocate import Outcome
+from vefl_sim.protocol.mac import Burst
+from vefl_sim.protocol.messages import ClosedRound
+from vefl_sim.protocol.messages import Outcome as OrderOutcome
 from vefl_sim.tables import SCHEMAS, TableWriter
 
 _SAMPLED_SLOTS = 100  # `trace.slots = "sampled"`: one slot in so many
@@ -49,20 +51,29 @@ class Recorder:
                 },
             )
 
-    def slot(self, slot: int, grant: Grant) -> None:
-        """One CV's share of a slot, if slots are recorded."""
-        if self._slot_every and slot % self._slot_every == 0:
-            self.append(
-                "slots",
-                {
-                    "slot": slot,
-                    "cv": grant.upload.cv,
-                    "prbs": grant.prbs,
-                    "power_w": grant.power_w,
-                    "rate_bps": grant.rate_bps,
-                    "bits_left": grant.upload.account.bits_left,
-                },
-            )
+    def burst(self, burst: Burst) -> None:
+        """Everybody's share of each slot, if slots are recorded."""
+        if not self._slot_every:
+            return
+        log = burst.log
+        for index in range(burst.slots):
+            slot = burst.first_slot + index
+            if slot % self._slot_every:
+                continue
+            for row in np.flatnonzero(log.prbs[index]).tolist():
+                self.append(
+                    "slots",
+                    {
+                        "slot": slot,
+                        "cv": burst.uploads[row].cv,
+                        "prbs": int(log.prbs[index, row]),
+                        "power_w": float(log.power_w[index, row]),
+                        "rate_bps": float(log.rate_bps[index, row]),
+                        "bits_left": float(log.bits_left[index, row]),
+                        "gap": float(log.gap[index]),
+                        "status": Outcome(log.outcome[index]).name.lower(),
+                    },
+                )
 
     def round(self, closed: ClosedRound) -> None:
         """A round that is over, and everybody who was in coverage when it began."""
@@ -129,7 +140,7 @@ def vehicle_rows(closed: ClosedRound) -> list[dict[str, Any]]:
     return rows
 
 
-def _outcome_columns(outcome: Outcome) -> dict[str, Any]:
+def _outcome_columns(outcome: OrderOutcome) -> dict[str, Any]:
     order, account = outcome.order, outcome.account
     return {
         "state": "delivered" if outcome.lost is None else "lost",

@@ -1,12 +1,13 @@
 """Results on screen: the summary of a run, and its events as lines."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
 from rich.console import Console
 
 from vefl_sim.errors import RunNotFound
+from vefl_sim.radio.check_sheet import Check
 from vefl_sim.results import Run
 
 _LEADING = ("id", "cause", "time_ns", "kind", "actor", "round", "cv")
@@ -42,6 +43,16 @@ def event_lines(events: pd.DataFrame) -> Iterator[str]:
             f"{event['time_ns'] / 1e9:12.6f} s  #{event['id']}{cause}  {event['actor']}: {event['kind']}"
             f"{whom}{where}  {' '.join(details)}".rstrip()
         )
+
+
+def check_lines(checks: Sequence[Check]) -> Iterator[str]:
+    """The check sheet as a table, and a verdict."""
+    yield f"{'what':48}{'source':13}{'reference':>14}{'ours':>16}{'difference':>13}"
+    for check in checks:
+        mark = "" if check.passed else "  DIFFERS"
+        figures = f"{check.reference:14.6f}{check.ours:16.6f}{check.difference:13.1e}"
+        yield f"{check.what:48}{check.source:13}{figures} {check.unit}{mark}".rstrip()
+    yield f"{sum(check.passed for check in checks)} of {len(checks)} agree within the precision of their source"
 
 
 def _others(event: pd.Series) -> list[str]:

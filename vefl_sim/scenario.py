@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from vefl_sim.ledger import Ledger
 from vefl_sim.mobility.coverage import sojourn_bound_s, visitors
 from vefl_sim.mobility.scene import Mobility
 from vefl_sim.optimize.edf import Scheduler, edf
-from vefl_sim.optimize.rat import METHODS, RatPolicy
+from vefl_sim.optimize.rat import REFERENCES, RatPolicy, solve
 from vefl_sim.parts import is_part, load_part, make_part
 from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.gnb import GNodeB
@@ -49,7 +50,7 @@ class Scenario:
     link: Link
     scheme: Scheme
     scheduler: Scheduler
-    policy: RatPolicy
+    policy: RatPolicy | str
 
     @property
     def payload_bits(self) -> int:
@@ -113,8 +114,9 @@ def wire(
     experiment, grid, ledger = scenario.experiment, scenario.experiment.slots, Ledger()
     trace = Trace(lambda row: recorder.append("events", row))
     channel = UmaChannel(scenario.link, _large_scale(scenario), _fading(scenario))
-    mac = MacScheduler(scenario.link, channel, scenario.scheduler, scenario.policy, grid.slot_s)
-    gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", recorder.slot)
+    tradeoff = experiment.rat.efficiency_weight * grid.slot_s * scenario.payload_bits
+    mac = MacScheduler(scenario.link, channel, scenario.scheduler, scenario.policy, grid.slot_s, tradeoff)
+    gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", recorder.burst)
 
     def make_vehicle(cv: int) -> ConnectedVehicle:
         agreement = draw(cv, experiment.sla, scenario.streams)
@@ -217,9 +219,11 @@ def _scheduler(experiment: Experiment) -> Scheduler:
     return load_part("mac.scheduler", name) if is_part(name) else edf
 
 
-def _policy(experiment: Experiment) -> RatPolicy:
+def _policy(experiment: Experiment) -> RatPolicy | str:
     name = experiment.rat.method
-    return load_part("rat.method", name) if is_part(name) else METHODS[name]
+    if is_part(name):
+        return load_part("rat.method", name)  # type: ignore[no-any-return]
+    return partial(solve, method=name) if name in REFERENCES else name
 
 
 def _dataset(experiment: Experiment, streams: Streams) -> Dataset:

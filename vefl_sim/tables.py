@@ -104,6 +104,8 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("power_w", pa.float64()),
             ("rate_bps", pa.float64()),
             ("bits_left", pa.float64()),  # at the start of the slot
+            ("gap", pa.float64()),  # (bound − objective) / Σ a·r of the slot
+            ("status", pa.string()),
         ]
     ),
     "timings": pa.schema([("round", pa.int32()), ("what", pa.string()), ("wall_s", pa.float64())]),

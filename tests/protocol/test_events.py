@@ -43,11 +43,11 @@ def test_idle_time_costs_no_slots(counted: list[int], tmp_path) -> None:
     assert counted[0] <= steps + 100 * per_round + overhead
 
 
-def test_a_busy_slot_costs_two_events(counted: list[int], tmp_path) -> None:
-    """The golden run with half the payload saves 12 of its 24 slots, and two events for each."""
+def test_more_slots_are_no_more_events(counted: list[int], tmp_path) -> None:
+    """The golden run with half the payload saves 12 of its 24 slots, but slots come in bursts."""
     golden = from_tables(EXPERIMENT)
     long_run = simulate(golden, out=tmp_path)
     short_run = simulate(with_settings(golden, "model.float_bits=15"), out=tmp_path)
     slots = [run.table("slots")["slot"].nunique() for run in (long_run, short_run)]
     assert slots == [24, 12]
-    assert counted[0] - counted[1] == pytest.approx(2 * 12, abs=6)  # and what the one lost update costs
+    assert abs(counted[0] - counted[1]) <= 4  # what the one lost update costs

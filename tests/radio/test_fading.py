@@ -2,33 +2,35 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vefl_sim.radio.fading import MeanChannel, RayleighFading
+from vefl_sim.radio.fading import BLOCK_SLOTS, MeanChannel, RayleighFading
 
 CVS = np.array([3, 17, 40])
 
 
 def test_a_gain_belongs_to_its_slot_and_cv_not_to_the_call() -> None:
     one, other = RayleighFading(1, prbs=5, antennas=4), RayleighFading(1, prbs=5, antennas=4)
-    forward = {slot: one.gains(slot, CVS) for slot in range(0, 300, 7)}
+    forward = {slot: one.gains(slot, 1, CVS)[0] for slot in range(0, 300, 7)}
     for slot in sorted(forward, reverse=True):
-        assert np.array_equal(other.gains(slot, CVS[1:]), forward[slot][1:])
+        first = slot - slot % BLOCK_SLOTS
+        whole_block = other.gains(first, BLOCK_SLOTS, CVS[1:])
+        assert np.array_equal(whole_block[slot - first], forward[slot][1:])
         other.forget(17)
 
 
 def test_slots_cvs_and_keys_differ() -> None:
     fading = RayleighFading(1, prbs=5, antennas=4)
-    rows = [fading.gains(slot, CVS) for slot in (0, 1, 64, 1000)] + [RayleighFading(2, 5, 4).gains(0, CVS)]
+    rows = [fading.gains(slot, 1, CVS) for slot in (0, 1, 64, 1000)] + [RayleighFading(2, 5, 4).gains(0, 1, CVS)]
     assert len(np.unique(np.stack(rows))) == 5 * 3 * 5
 
 
 @pytest.mark.parametrize("antennas", [1, 4])
 def test_gains_are_gamma_distributed_and_independent(antennas: int) -> None:
     fading = RayleighFading(123, prbs=10, antennas=antennas)
-    gains = np.stack([fading.gains(slot, CVS) for slot in range(1000)])
+    gains = np.concatenate([fading.gains(slot, BLOCK_SLOTS, CVS) for slot in range(0, 1024, BLOCK_SLOTS)])
     assert stats.kstest(gains.ravel(), stats.gamma(antennas).cdf).pvalue > 1e-3
     neighbours = np.corrcoef(gains[:-1].ravel(), gains[1:].ravel())[0, 1]
     assert abs(neighbours) < 0.02
 
 
 def test_mean_channel_is_the_mean_of_rayleigh() -> None:
-    assert np.all(MeanChannel(prbs=5, antennas=4).gains(9, CVS) == 4.0)
+    assert np.all(MeanChannel(prbs=5, antennas=4).gains(9, 3, CVS) == 4.0)

@@ -4,18 +4,17 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from simpy import Event
 
 from vefl_sim.clock import SlotGrid
 from vefl_sim.ledger import Account, Ledger
 from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.instant import Instant, Order
-from vefl_sim.protocol.mac import Grant, MacScheduler
+from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import TrainOrder
 from vefl_sim.protocol.uplink import Uplink, Upload
 from vefl_sim.trace import Trace
-
-_LAST_BIT = 1e-6  # less than this is rounding, not data
 
 
 @dataclass
@@ -28,7 +27,7 @@ class GNodeB:
     ledger: Ledger
     trace: Trace
     wait_for_tau: bool  # mac.start
-    record_slot: Callable[[int, Grant], None]
+    record_burst: Callable[[Burst], None]
     uplink: Uplink = field(default_factory=Uplink)
 
     def __post_init__(self) -> None:
@@ -65,40 +64,62 @@ class GNodeB:
             start = Instant(self.env, self.grid.start_ns(slot), Order.SLOT_START)
             yield start if slot == coming else start | self._next_offer()
             if start.processed and (uploads := self.uplink.eligible(slot)):
-                grants = self._grant(slot, uploads)
-                yield Instant(self.env, self.grid.start_ns(slot + 1), Order.SLOT_END)
-                self._collect(grants)
+                burst = self.mac.transmit(slot, uploads, self._slots_until_news(slot))
+                self._book(burst)
+                yield Instant(self.env, self.grid.start_ns(slot + burst.slots), Order.SLOT_END)
+                self._collect(burst)
+
+    def _slots_until_news(self, slot: int) -> int:
+        """Slots that start before the next event, or before another upload may begin: they can be run at once.
+
+        Nothing but an event can change what the MAC knows. This runs last of all at its instant, so the next
+        event is in the queue; one at this same instant would be a consequence still to come.
+        """
+        next_ns = self.env.peek()
+        if next_ns <= self.env.now:
+            return 1
+        limits = [upload.earliest_slot for upload in self.uplink if upload.earliest_slot > slot]
+        if next_ns != float("inf"):
+            limits.append(self.grid.ceil(int(next_ns)))
+        return max(1, min(limits, default=slot + 1) - slot)
 
     def _next_offer(self) -> Event:
         if self._offered.triggered:
             self._offered = self.env.event()
         return self._offered
 
-    def _grant(self, slot: int, uploads: list[Upload]) -> list[Grant]:
-        grants = self.mac.grants(slot, uploads)
-        for grant in grants:
-            if not grant.upload.slots:
-                self._note_start(grant.upload)
-            grant.upload.slots += 1
-            grant.upload.snr_sum += grant.snr
-            # Booked when it is sent: a CV that leaves within the slot has spent the energy for nothing.
-            self.ledger.transmit(grant.upload.account, grant.power_w * self.grid.slot_s)
-            self.record_slot(slot, grant)
-        return grants
+    def _book(self, burst: Burst) -> None:
+        """Book what is certain: all slots but the last, and the energy of that one.
 
-    def _note_start(self, upload: Upload) -> None:
+        A CV that leaves within the last slot has spent its energy for nothing.
+        """
+        started = []
+        for row, upload in enumerate(burst.uploads):
+            queues = burst.queues
+            self.ledger.transmitted(
+                upload.account,
+                float(queues.bits_drained[row]),
+                float(queues.bits_left[row]),
+                float(queues.transmit_j[row]),
+            )
+            if not upload.slots and queues.slots[row]:
+                first = burst.first_slot + int(np.flatnonzero(burst.log.prbs[:, row])[0])
+                started.append((first, upload.cv, upload))
+            upload.slots, upload.snr_sum = int(queues.slots[row]), float(queues.snr_sum[row])
+        for first, _, upload in sorted(started, key=lambda item: item[:2]):
+            self._note_start(upload, self.grid.start_ns(first))
+        self.record_burst(burst)
+
+    def _note_start(self, upload: Upload, time_ns: int) -> None:
         upload.cause = self.trace.note(
-            self.env.now, "upload_started", "gnb", cause=upload.cause, cv=upload.cv, round=upload.order.round
+            time_ns, "upload_started", "gnb", cause=upload.cause, cv=upload.cv, round=upload.order.round
         )
 
-    def _collect(self, grants: list[Grant]) -> None:
-        for grant in grants:
-            upload = grant.upload
-            if upload not in self.uplink:
-                continue  # withdrawn during the slot
-            left = upload.account.bits_left
-            bits = grant.rate_bps * self.grid.slot_s
-            self.ledger.drain(upload.account, left if bits > left - _LAST_BIT else bits)
-            if not upload.account.bits_left:
-                self.uplink.remove(upload.cv)
-                upload.received.succeed()
+    def _collect(self, burst: Burst) -> None:
+        """The bits of the last slot have arrived, unless their CV has gone meanwhile."""
+        for upload, bits in zip(burst.uploads, burst.last_bits.tolist(), strict=True):
+            if upload in self.uplink:
+                self.ledger.drain(upload.account, bits)
+                if not upload.account.bits_left:
+                    self.uplink.remove(upload.cv)
+                    upload.received.succeed()

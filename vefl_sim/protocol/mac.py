@@ -1,76 +1,159 @@
-"""The MAC scheduler: the uploads of a slot in, grants out."""
+"""The MAC scheduler: the uploads of a slot in, a burst of slots out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.errors import RunFailed
-from vefl_sim.optimize.edf import Backlog, Scheduler
-from vefl_sim.optimize.rat import RatPolicy, RatProblem
+from vefl_sim.optimize.allocate import Method, Outcome
+from vefl_sim.optimize.burst import LAST_BIT, Cell, Log, Queues, new_log, run_slots, slots_to_count_on
+from vefl_sim.optimize.edf import Backlog, Scheduler, edf
+from vefl_sim.optimize.rat import METHODS, RatPolicy, RatProblem
 from vefl_sim.protocol.uplink import Upload
 from vefl_sim.radio.channel import Channel
+from vefl_sim.radio.fading import BLOCK_SLOTS
 from vefl_sim.radio.link import Link
 
-
-@dataclass(frozen=True)
-class Grant:
-    """What one CV does in one slot."""
-
-    upload: Upload
-    prbs: int
-    power_w: float  # over all its pRBs
-    rate_bps: float
-    snr: float  # received, linear, mean over its pRBs
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Burst:
+    """Slots that have been decided. All but the last are over for good when the next event comes."""
+
+    first_slot: int
+    slots: int
+    queues: Queues  # after the burst, without the bits of its last slot
+    last_bits: Floats  # of its last slot
+    log: Log
+    uploads: Sequence[Upload]
+
+
+@dataclass
 class MacScheduler:
-    """Schedules a slot (Algorithm 3) and allocates it (the RAT sub-problem)."""
+    """Schedules slots (Algorithm 3) and allocates them (the RAT sub-problem)."""
 
     link: Link
     channel: Channel
     scheduler: Scheduler
-    policy: RatPolicy
+    policy: RatPolicy | str  # a policy of the user's, or the name of a method of ours
     slot_s: float
+    tradeoff: float  # C
+    longest_burst: int = BLOCK_SLOTS
+    _efficiency: Floats = field(default_factory=lambda: np.zeros(3))  # Σ rate, Σ power, β of the last round
+    _round: int = 0
 
-    def grants(self, slot: int, uploads: Sequence[Upload]) -> list[Grant]:
-        """Grants for the CVs scheduled in this slot."""
+    def transmit(self, slot: int, uploads: Sequence[Upload], slots: int) -> Burst:
+        """Run up to `slots` slots, during which nothing but these uploads changes."""
+        self._enter_round(max(upload.order.round for upload in uploads))
+        compiled = isinstance(self.policy, str) and self.policy in METHODS and self.scheduler is edf
+        slots = min(slots, self.longest_burst, BLOCK_SLOTS - slot % BLOCK_SLOTS) if compiled else 1
+        queues = self._queues(uploads)
         cvs = np.array([upload.cv for upload in uploads])
-        snr_per_watt = self.channel.snr_per_watt(slot, cvs)
-        rows = self._schedule(slot, uploads, cvs, snr_per_watt)
-        problem = RatProblem(
-            snr_per_watt=snr_per_watt[rows],
-            max_power_w=np.full(len(rows), self.link.max_power_w),
-            bits_left=np.array([uploads[row].account.bits_left for row in rows]),
-            slot_s=self.slot_s,
-            bandwidth_hz=self.link.bandwidth_hz,
-        )
-        return self._allocate(problem, [uploads[row] for row in rows])
+        fading = self.channel.fading_gains(slot, slots, cvs)
+        log, last_bits = new_log(slots, len(uploads)), np.zeros(len(uploads))
+        if compiled:
+            done = run_slots(self._cell, slot, fading, queues, self._efficiency, log, last_bits)
+        else:
+            done = 1
+            self._tick(slot, cvs, fading[0], queues, log, last_bits)
+        return Burst(slot, done, queues, last_bits, log, uploads)
 
-    def _schedule(
-        self, slot: int, uploads: Sequence[Upload], cvs: NDArray[np.int64], snr_per_watt: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
-        backlog = Backlog(
-            slot=slot,
-            cv=cvs,
+    def _enter_round(self, round: int) -> None:
+        """β(k, t) starts each round from the last one's value; in the first it is 0, as printed."""
+        if round > self._round:
+            total_rate, total_power, _ = self._efficiency
+            if total_power > 0:
+                self._efficiency[2] = total_rate / total_power
+            self._efficiency[:2] = 0.0
+            self._round = round
+
+    @property
+    def _cell(self) -> Cell:
+        method = Method[str(self.policy).upper().replace("-", "_")]
+        return Cell(int(method), self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff)
+
+    @property
+    def _nats_hz(self) -> float:
+        return self.link.bandwidth_hz / float(np.log(2))
+
+    def _queues(self, uploads: Sequence[Upload]) -> Queues:
+        cvs = np.array([upload.cv for upload in uploads])
+        return Queues(
+            snr_per_watt=self.channel.mean_snr_per_watt(cvs),
+            earliest_slot=np.array([upload.earliest_slot for upload in uploads]),
             deadline_slot=np.array([upload.order.deadline_slot for upload in uploads]),
             bits_left=np.array([upload.account.bits_left for upload in uploads]),
-            snr=self.link.max_power_w * snr_per_watt.mean(axis=1),
+            bits_drained=np.array([upload.account.bits_drained for upload in uploads]),
+            transmit_j=np.array([upload.account.transmit_j for upload in uploads]),
+            slots=np.array([upload.slots for upload in uploads]),
+            snr_sum=np.array([upload.snr_sum for upload in uploads]),
         )
-        rows = np.asarray(self.scheduler(backlog, self.link.prbs))
-        if len(rows) > self.link.prbs or len(set(rows.tolist())) != len(rows):
-            raise RunFailed("mac.scheduler returned a CV twice or more CVs than there are pRBs.")
-        return rows
 
-    def _allocate(self, problem: RatProblem, uploads: Sequence[Upload]) -> list[Grant]:
-        allocation = self.policy(problem)
-        grants = []
-        for row, upload in enumerate(uploads):
+    def _tick(
+        self, slot: int, cvs: NDArray[np.int64], fading: Floats, queues: Queues, log: Log, last_bits: Floats
+    ) -> None:
+        """One slot with a scheduler or a policy in Python: the readable form of `run_slots`."""
+        gain = fading * queues.snr_per_watt[:, None]
+        rows = self._schedule(slot, cvs, gain, queues)
+        problem = self._problem(slot, rows, gain[rows], queues)
+        allocation = self.policy(problem)  # type: ignore[operator]
+        _check(problem, allocation.owner, allocation.power_w, allocation.rate_bps)
+        log.outcome[0] = Outcome[allocation.status.upper()]
+        log.gap[0] = np.nan_to_num((allocation.bound - allocation.objective) / max(abs(allocation.objective), 1e-300))
+        self._efficiency[:2] += allocation.rate_bps.sum(), allocation.power_w.sum()
+        for row, v in enumerate(rows):
             mine = np.flatnonzero(allocation.owner == row)
-            power_w = allocation.power_w[mine]
+            log.prbs[0, v], log.rate_bps[0, v] = len(mine), allocation.rate_bps[row]
+            log.power_w[0, v], log.bits_left[0, v] = allocation.power_w[mine].sum(), queues.bits_left[v]
             if len(mine):
-                snr = float((power_w * problem.snr_per_watt[row, mine]).mean())
-                grants.append(Grant(upload, len(mine), float(power_w.sum()), float(allocation.rate_bps[row]), snr))
-        return grants
+                queues.slots[v] += 1
+                queues.snr_sum[v] += (allocation.power_w[mine] * problem.snr_per_watt[row, mine]).mean()
+                queues.transmit_j[v] += log.power_w[0, v] * self.slot_s
+                bits = allocation.rate_bps[row] * self.slot_s
+                last_bits[v] = queues.bits_left[v] if bits > queues.bits_left[v] - LAST_BIT else bits
+
+    def _schedule(self, slot: int, cvs: NDArray[np.int64], gain: Floats, queues: Queues) -> NDArray[np.int64]:
+        full_power_snr = self.link.max_power_w * gain.mean(axis=1)
+        backlog = Backlog(slot, cvs, queues.deadline_slot, queues.bits_left, full_power_snr)
+        rows = np.asarray(self.scheduler(backlog, self.link.prbs))
+        distinct = set(rows.tolist())
+        if len(distinct) != len(rows) or len(rows) > self.link.prbs or not distinct <= set(range(len(cvs))):
+            raise RunFailed("mac.scheduler must return row numbers of the backlog, each once, at most `limit` of them.")
+        return rows.astype(np.int64)
+
+    def _problem(self, slot: int, rows: NDArray[np.int64], gain: Floats, queues: Queues) -> RatProblem:
+        left = queues.bits_left[rows]
+        backlogged, prbs = len(queues.bits_left), self.link.prbs
+        counted_on = [slots_to_count_on(int(queues.deadline_slot[v]) - slot, backlogged, prbs) for v in rows]
+        waited = np.maximum(1, slot - queues.earliest_slot[rows])
+        total_rate, total_power, last_round = self._efficiency
+        return RatProblem(
+            snr_per_watt=gain,
+            max_power_w=np.full(len(rows), self.link.max_power_w),
+            bits_left=left,
+            floor_bps=left / self.slot_s / np.array(counted_on),
+            mean_bps=queues.bits_drained[rows] / waited / self.slot_s,
+            slot_s=self.slot_s,
+            bandwidth_hz=self.link.bandwidth_hz,
+            tradeoff=self.tradeoff,
+            efficiency=total_rate / total_power if total_power > 0 else last_round,
+        )
+
+
+def _check(problem: RatProblem, owner: NDArray[np.int64], power_w: Floats, rate_bps: Floats) -> None:
+    """What no policy may do: own a pRB twice by shape, exceed P_max, or invent bits."""
+    cvs, prbs = problem.snr_per_watt.shape
+    if owner.shape != (prbs,) or power_w.shape != (prbs,) or rate_bps.shape != (cvs,):
+        raise RunFailed("rat.method must return owner and power_w per pRB and rate_bps per CV.")
+    if owner.min() < -1 or owner.max() >= cvs or not np.all(power_w >= 0) or not np.all(np.isfinite(rate_bps)):
+        raise RunFailed("rat.method returned an unknown owner, a negative power or a rate that is not a number.")
+    spent = np.bincount(owner[owner >= 0], power_w[owner >= 0], cvs)
+    if np.any(spent > problem.max_power_w * (1 + 1e-9)):
+        raise RunFailed("rat.method gave a CV more power than its P_max.")
+    snr = power_w * problem.snr_per_watt[np.maximum(owner, 0), np.arange(prbs)]
+    possible = np.bincount(owner[owner >= 0], (problem.bandwidth_hz * np.log2(1 + snr))[owner >= 0], cvs)
+    if np.any(rate_bps > possible * (1 + 1e-9)):
+        raise RunFailed("rat.method returned a rate that its powers cannot carry.")

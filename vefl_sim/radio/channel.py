@@ -25,8 +25,8 @@ class Channel(Protocol):
         """Without fast fading, one antenna, one pRB; shape (CVs,)."""
         ...
 
-    def snr_per_watt(self, slot: int, cvs: NDArray[np.int64]) -> Floats:
-        """‖h‖²/(ως²) of a slot; shape (CVs, pRBs)."""
+    def fading_gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
+        """What fast fading and combining multiply it by; shape (slots, CVs, pRBs)."""
         ...
 
 
@@ -46,6 +46,6 @@ class UmaChannel:
         """From path loss and shadowing alone."""
         return self.link.snr_per_watt(self.large_scale.loss_db(cvs))
 
-    def snr_per_watt(self, slot: int, cvs: NDArray[np.int64]) -> Floats:
-        """The instantaneous channel of the slot."""
-        return self.mean_snr_per_watt(cvs)[:, None] * self.fading.gains(slot, cvs)
+    def fading_gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
+        """‖h‖² of each slot and pRB, relative to one antenna without fading."""
+        return self.fading.gains(slot, slots, cvs)

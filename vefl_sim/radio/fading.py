@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-_BLOCK = 64  # slots drawn at a time
+BLOCK_SLOTS = 64  # drawn at a time
 
 
 class Fading(Protocol):
     """Power gains ‖h‖² relative to the large-scale channel of one antenna."""
 
-    def gains(self, slot: int, cvs: NDArray[np.int64]) -> Floats:
-        """Shape (CVs, pRBs)."""
+    def gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
+        """Of `slots` slots from `slot` on, within one block of BLOCK_SLOTS; shape (slots, CVs, pRBs)."""
         ...
 
 
@@ -27,9 +27,9 @@ class MeanChannel:
     def __init__(self, prbs: int, antennas: int) -> None:
         self._row = np.full(prbs, float(antennas))
 
-    def gains(self, slot: int, cvs: NDArray[np.int64]) -> Floats:
+    def gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
         """N everywhere."""
-        return np.tile(self._row, (len(cvs), 1))
+        return np.tile(self._row, (slots, len(cvs), 1))
 
 
 class RayleighFading:
@@ -37,13 +37,13 @@ class RayleighFading:
 
     def __init__(self, key: int, prbs: int, antennas: int) -> None:
         self._key = key
-        self._shape = (_BLOCK, prbs, antennas)
+        self._shape = (BLOCK_SLOTS, prbs, antennas)
         self._blocks: dict[int, tuple[int, Floats]] = {}
 
-    def gains(self, slot: int, cvs: NDArray[np.int64]) -> Floats:
-        """The rows of this slot, from blocks drawn once."""
-        block, row = divmod(slot, _BLOCK)
-        return np.stack([self._block(int(cv), block)[row] for cv in cvs])
+    def gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
+        """The rows of these slots, from blocks drawn once."""
+        block, row = divmod(slot, BLOCK_SLOTS)
+        return np.stack([self._block(int(cv), block)[row : row + slots] for cv in cvs], axis=1)
 
     def forget(self, cv: int) -> None:
         """Drop what is kept for a CV that has left; the same numbers come back if it is asked for again."""

@@ -1,0 +1,117 @@
+"""Running many slots in one call is the same as ticking, bit for bit, and as a scheduler written in plain Python."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.optimize.problems import random_problem
+from vefl_sim import Backlog, RatAllocation, RatProblem, Run, from_tables, simulate, with_settings
+from vefl_sim.optimize.burst import _edf, slots_to_count_on
+from vefl_sim.optimize.edf import edf
+from vefl_sim.optimize.rat import solve
+from vefl_sim.protocol.mac import MacScheduler
+
+BUSY = from_tables(
+    {
+        "run": {"name": "busy", "rounds": 2},
+        "mobility": {"max_speed_mps": 26.82},
+        "radio": {"max_tx_power_w": 0.01, "prbs": 4},
+        "vefl": {"round_s": 2.0, "budget": 5000.0, "sojourn_weight": 0.0},
+        "scheme": {"selected": 40},
+        "data": {"train_samples": 2000, "test_samples": 100},
+        "learning": {"kind": "none"},
+        "trace": {"slots": "full"},
+    }
+)
+
+
+def plain_edf(backlog: Backlog, limit: int) -> np.ndarray:
+    """The same order, but not the object that the compiled path knows: so every slot is ticked in Python."""
+    return edf(backlog, limit)
+
+
+def plain_policy(problem: RatProblem) -> RatAllocation:
+    return solve(problem)
+
+
+def run_with(folder, longest_burst: int, monkeypatch: pytest.MonkeyPatch, *settings: str) -> Run:
+    original = MacScheduler.__init__
+
+    def limited(self, *arguments, **more) -> None:
+        original(self, *arguments, **more)
+        self.longest_burst = longest_burst
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MacScheduler, "__init__", limited)
+        return simulate(with_settings(BUSY, *settings), out=folder / str(longest_burst))
+
+
+@pytest.mark.parametrize("method", ["auto", "equal", "proportional-fair"])
+def test_a_burst_is_ticking(tmp_path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    ticked = run_with(tmp_path, 1, monkeypatch, f"rat.method={method}")
+    burst = run_with(tmp_path, 64, monkeypatch, f"rat.method={method}")
+    odd = run_with(tmp_path, 7, monkeypatch, f"rat.method={method}")
+    assert 0 < ticked.summary["updates_delivered"] <= ticked.summary["updates_ordered"]
+    assert ticked.content_digest() == burst.content_digest() == odd.content_digest()
+
+
+def test_python_parts_see_the_same_slots(tmp_path) -> None:
+    """The readable path (`MacScheduler._tick`) against the kernel: the same but for the last digits."""
+    compiled = simulate(BUSY, out=tmp_path).table("slots")
+    python = simulate(
+        with_settings(
+            BUSY,
+            "mac.scheduler=tests.protocol.test_burst:plain_edf",
+            "rat.method=tests.protocol.test_burst:plain_policy",
+        ),
+        out=tmp_path,
+    ).table("slots")
+    assert len(python) == len(compiled)
+    assert (python[["slot", "cv", "prbs"]] == compiled[["slot", "cv", "prbs"]]).to_numpy().mean() > 0.999
+    assert np.allclose(python["rate_bps"].sum(), compiled["rate_bps"].sum(), rtol=1e-6)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(1, 5)), min_size=1, max_size=12))
+def test_the_compiled_order_is_edf(rows: list[tuple[int, float]]) -> None:
+    deadline, left = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+    backlog = Backlog(0, np.arange(len(rows)), deadline, left, np.ones(len(rows)))
+    assert _edf(deadline, left).tolist() == edf(backlog, len(rows)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("slots_left", "backlogged", "expected"),
+    [(100, 5, 100), (100, 10, 100), (100, 20, 50), (1, 20, 1), (0, 5, 1), (-9, 5, 1)],
+)
+def test_slots_a_cv_can_count_on(slots_left: int, backlogged: int, expected: int) -> None:
+    assert slots_to_count_on(slots_left, backlogged, 10) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("power_w=good.power_w * 2", "more power than its P_max"),
+        ("rate_bps=good.rate_bps * 2", "cannot carry"),
+        ("owner=good.owner + 9", "unknown owner"),
+        ("power_w=-good.power_w", "negative power"),
+        ("rate_bps=good.rate_bps * np.nan", "not a number"),
+        ("rate_bps=good.rate_bps[:0]", "rate_bps per CV"),
+    ],
+)
+def test_a_policy_that_cheats_fails_the_run(tmp_path, monkeypatch: pytest.MonkeyPatch, body: str, words: str) -> None:
+    from vefl_sim import RunFailed
+
+    monkeypatch.syspath_prepend(tmp_path)
+    name = "cheat_" + str(abs(hash(body)))
+    (tmp_path / f"{name}.py").write_text(
+        "from dataclasses import replace\nimport numpy as np\nfrom vefl_sim.optimize.rat import solve\n"
+        f"def cheat(problem):\n    good = solve(problem, 'equal')\n    return replace(good, {body})\n"
+    )
+    with pytest.raises(RunFailed, match=words):
+        simulate(with_settings(BUSY, f"rat.method={name}:cheat"), out=tmp_path)
+
+
+def test_problems_of_the_generator_are_like_those_of_a_run() -> None:
+    """Keeps the benchmark honest: its random problems are mostly feasible, and floors matter in some."""
+    statuses = [solve(random_problem(4, 10, seed, tightness=0.5)).status for seed in range(50)]
+    assert statuses.count("optimal") > 25

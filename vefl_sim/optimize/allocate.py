@@ -1,0 +1,127 @@
+"""One slot, allocated by any of our methods: the kernel behind `rat.solve` and behind the MAC's bursts."""
+
+from enum import IntEnum
+
+import numpy as np
+from numba import njit
+
+from vefl_sim.optimize.assignment import assign
+from vefl_sim.optimize.rat import EXACT_PRBS
+from vefl_sim.optimize.rat_exact import split, subset_values
+from vefl_sim.optimize.rat_large import large, powers
+from vefl_sim.optimize.water import fill
+
+
+class Method(IntEnum):
+    """How a slot is allocated."""
+
+    AUTO = 0  # the exact one that fits, else LARGE
+    EXACT = 1
+    ASSIGNMENT = 2
+    LARGE = 3
+    EQUAL = 4
+    MAX_SNR = 5
+    PROPORTIONAL_FAIR = 6
+
+
+class Outcome(IntEnum):
+    """What can be said about an allocation."""
+
+    OPTIMAL = 0
+    GAP = 1
+    INFEASIBLE_FLOORS = 2
+    POLICY = 3
+
+
+_SIZES = np.array([bin(subset).count("1") for subset in range(1 << EXACT_PRBS)])
+_MET = 1e-9  # a floor missed by less than this share is met
+
+
+@njit(cache=True)
+def allocate(method, gain, weight, price, power, floor, cap, mean, owner, watts, rate):
+    """Fill `owner` (Z,), `watts` (Z,), `rate` (V,) in nats; return (objective, bound, outcome)."""
+    cvs, prbs = gain.shape
+    if method >= Method.EQUAL:
+        _deal(method, gain, power, cap, mean, owner, watts, rate)
+        return (weight * rate).sum() - price * watts.sum(), np.nan, Outcome.POLICY
+    if cvs == 1:
+        owner[:] = 0
+    elif method == Method.ASSIGNMENT or (method == Method.AUTO and cvs == prbs and floor.min() > 0):
+        _assignment(gain, weight, price, power, floor, cap, owner, watts)
+    elif method == Method.EXACT or (method == Method.AUTO and prbs <= EXACT_PRBS):
+        _exact(gain, weight, price, power, floor, cap, owner)
+    else:
+        objective, bound, deficit = large(gain, weight, price, power, floor, cap, owner, watts, rate)
+        missed = deficit > _MET * floor.sum()
+        return objective, bound, Outcome.INFEASIBLE_FLOORS if missed else Outcome.GAP
+    objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
+    if deficit > _MET * floor.sum() and cvs == prbs and method == Method.AUTO and prbs <= EXACT_PRBS:
+        _exact(gain, weight, price, power, floor, cap, owner)  # somebody may be better off with nothing
+        objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
+    missed = deficit > _MET * floor.sum()
+    return objective, objective, Outcome.INFEASIBLE_FLOORS if missed else Outcome.OPTIMAL
+
+
+@njit(cache=True)
+def _exact(gain, weight, price, power, floor, cap, owner):
+    """The best split of all pRBs; everybody needs one to meet a floor, so that is tried first."""
+    cvs, prbs = gain.shape
+    value, share = np.empty((cvs, 1 << prbs)), np.empty(cvs, np.int64)
+    penalty = _penalty(gain, weight, power)
+    for v in range(cvs):
+        subset_values(gain[v], weight[v], price, power[v], floor[v], cap[v], penalty, value[v])
+    sizes = _SIZES[: 1 << prbs]
+    best = split(value, sizes, 1, share)
+    if floor.min() <= 0 or best < -penalty * _MET * floor.sum():
+        split(value, sizes, 0, share)
+    for prb in range(prbs):
+        for v in range(cvs):
+            if share[v] >> prb & 1:
+                owner[prb] = v
+
+
+@njit(cache=True)
+def _assignment(gain, weight, price, power, floor, cap, owner, watts):
+    """One pRB each; with more pRBs than CVs, stand-in rows of no value take the rest, which go to row 0."""
+    cvs, prbs = gain.shape
+    value, column = np.zeros((prbs, prbs)), np.empty(prbs, np.int64)
+    penalty = _penalty(gain, weight, power)
+    for v in range(cvs):
+        for prb in range(prbs):
+            r, spent = fill(gain[v], np.array([prb]), weight[v], price, power[v], floor[v], cap[v], watts)
+            value[v, prb] = weight[v] * r - price * spent - penalty * max(0.0, floor[v] - r)
+    assign(value, column)
+    owner[:] = 0
+    for v in range(cvs):
+        owner[column[v]] = v
+
+
+@njit(cache=True)
+def _penalty(gain, weight, power):
+    """Worth of a missed nat: far above anything that can be gained, so that floors come first."""
+    best = 0.0
+    for v in range(len(weight)):
+        best = max(best, weight[v] * np.log1p(gain[v].max() * power[v]))
+    return 1e6 * max(best * gain.shape[1], 1e-300)
+
+
+@njit(cache=True)
+def _deal(method, gain, power, cap, mean, owner, watts, rate):
+    """The policies people compare with: who owns a pRB, then each CV's power equally over its own."""
+    cvs, prbs = gain.shape
+    owned = np.zeros(cvs)
+    for prb in range(prbs):
+        if method == Method.EQUAL:
+            owner[prb] = prb % cvs
+        elif method == Method.MAX_SNR:
+            owner[prb] = np.argmax(gain[:, prb])
+        else:
+            score = np.log1p(power / prbs * gain[:, prb]) / np.maximum(mean, 1e-12)
+            owner[prb] = np.argmax(score)
+        owned[owner[prb]] += 1
+    rate[:] = 0.0
+    for prb in range(prbs):
+        v = owner[prb]
+        watts[prb] = power[v] / owned[v]
+        rate[v] += np.log1p(watts[prb] * gain[v, prb])
+    rate[:] = np.minimum(rate, cap)
