@@ -66,6 +66,7 @@ def test_the_same_run_again_is_shown_not_run(finished: Path) -> None:
     again = vefl_sim("cars.toml", cwd=finished)
     assert again.returncode == 0
     assert "3 of 5 delivered" in again.stdout
+    assert "done already" in again.stdout
     assert "round 1/2" not in again.stdout
     assert sorted((finished / "runs").rglob("*")) == before
 
@@ -96,12 +97,19 @@ def test_fresh_runs_again_beside_it_with_the_same_digest(toml: Path) -> None:
         (["cars.toml", "--set", "data.min_samples=50"], ["data.min_samples"]),
         (["cars.toml", "--out", "cars.toml"], ["cars.toml"]),
         (["trace", "nothing"], ["nothing"]),
+        (["trace", "/no/such/run"], ["/no/such/run"]),
+        (["cars.toml", "--set", "mac.scheduler=broken_part:mine"], ["mac.scheduler", "broken_part", "SyntaxError"]),
+        (["cars.toml", "--set", "mobility.kind=lame_part:Lame"], ["ZeroDivisionError"]),
+        (["cars.toml", "--set", "model.factory=math:sin"], ["cannot be prepared"]),
+        (["cars.toml", "--set", "run.duration_s=0.5"], ["run.duration_s", "vefl.round_s"]),
         (["trace", "."], ["not a run directory"]),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(toml: Path, arguments: list[str], words: list[str]) -> None:
     (toml.parent / "broken.toml").write_text("[run\n")
     (toml.parent / "rubbish.toml").write_bytes(bytes(range(256)))
+    (toml.parent / "broken_part.py").write_text("def mine(:\n")
+    (toml.parent / "lame_part.py").write_text("def Lame(experiment, streams):\n    return 1 / 0\n")
     failed = vefl_sim(*arguments, cwd=toml.parent)
     assert failed.returncode == 2, failed.stderr
     [line] = failed.stderr.strip().splitlines()
@@ -161,11 +169,51 @@ def test_unknown_kind_names_the_kinds(finished: Path) -> None:
 
 
 def test_trace_into_a_closed_pipe(finished: Path) -> None:
-    shell = f"{sys.executable} -m vefl_sim trace three-cars | head -1"
+    shell = f"{sys.executable} -m vefl_sim trace three-cars | true"
     done = subprocess.run(
         shell, shell=True, cwd=finished, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
     )
-    assert done.stderr == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_the_run_that_is_read_is_named_and_a_finished_one_preferred(finished: Path) -> None:
+    [path] = (finished / "runs").iterdir()
+    unfinished = path.with_name(path.name + "-2")
+    unfinished.mkdir()
+    (unfinished / "resolved.toml").write_text((path / "resolved.toml").read_text())
+    done = vefl_sim("trace", "three-cars", cwd=finished)
+    assert done.stderr.strip() == f"# {path.relative_to(finished)} (done)"
+    assert len(done.stdout.splitlines()) == 35
+    (unfinished / "resolved.toml").unlink()
+    unfinished.rmdir()
+
+
+def test_a_damaged_run_is_named_with_the_way_out(toml: Path) -> None:
+    assert vefl_sim(toml, cwd=toml.parent).returncode == 0
+    summary = next((toml.parent / "runs").glob("*/summary.json"))
+    summary.write_text("{")
+    again = vefl_sim(toml, cwd=toml.parent)
+    assert again.returncode == 2
+    assert "--fresh" in again.stderr
+
+
+def test_version() -> None:
+    assert vefl_sim("--version", cwd=ROOT).stdout.strip() == __import__("vefl_sim").__version__
+
+
+def test_a_later_setting_replaces_its_rival(toml: Path) -> None:
+    done = vefl_sim(toml, "--set", "run.duration_s=1.0", "--quiet", cwd=toml.parent)
+    assert done.returncode == 0, done.stderr
+    run = only_run(toml.parent / "runs")
+    assert len(run.rounds) == 1
+    assert json.loads((run.path / "versions.json").read_text())["set"] == ["run.duration_s=1.0"]
+
+
+def test_check_radio_prints_the_sheet() -> None:
+    done = vefl_sim("check", "radio", cwd=ROOT)
+    assert done.returncode == 0
+    assert "37 of 37 agree" in done.stdout
+    assert vefl_sim("check", "nothing", cwd=ROOT).returncode == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -183,7 +231,7 @@ def test_an_interrupted_run_keeps_readable_tables(toml: Path, number: signal.Sig
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "interrupted" in errors
+    assert "interrupted: stopped after" in errors
     assert "Traceback" not in errors
     run = only_run(toml.parent / "runs")
     assert run.state == "unfinished"

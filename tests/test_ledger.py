@@ -18,7 +18,7 @@ def test_bits_joules_and_money_add_up(orders: list[tuple[float, list[float], flo
         for share in shares:
             ledger.drain(account, share * account.bits_left)
         ledger.compute(account, compute_j)
-        ledger.transmit(account, transmit_j)
+        ledger.transmitted(account, account.bits_drained, account.bits_left, transmit_j)
         ledger.check()  # holds at any moment, not only at the end
         ledger.settle(account)
         paid += account.paid
@@ -43,6 +43,16 @@ def test_energy_booked_on_one_side_only_is_caught() -> None:
     account.transmit_j += 0.5
     with pytest.raises(LedgerMismatch, match="transmit_j"):
         ledger.check()
+
+
+@pytest.mark.parametrize("entry", ["drain", "compute"])
+def test_what_is_not_a_number_is_caught(entry: str) -> None:
+    ledger = Ledger()
+    account = ledger.open(1, 1, 1.0, 1.0)
+    ledger.offer(account, 100.0)
+    getattr(ledger, entry)(account, float("nan"))
+    with pytest.raises(LedgerMismatch):
+        ledger.settle(account)
 
 
 def test_negative_energy_is_caught() -> None:

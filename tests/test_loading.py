@@ -98,7 +98,12 @@ def test_bad_value_gets_one_sentence(table: str, key: str, value: object, compla
         ({**NAMED, "vefl": {"min_local_iterations": 90}}, ("min_local_iterations", "max_local_iterations")),
         ({**NAMED, "data": {"dir": "somewhere"}}, ("data.dir", "no effect")),
         ({**NAMED, "aggregation": {"sojourn_weight": 0.5}}, ("aggregation.sojourn_weight", "no effect")),
-        ({**NAMED, "rat": {"efficiency_weight": 0.5}}, ("rat.efficiency_weight", "no effect")),
+        (
+            {**NAMED, "rat": {"method": "equal", "efficiency_weight": 0.5}},
+            ("rat.efficiency_weight", "no effect"),
+        ),
+        ({**NAMED, "rat": {"method": "exact"}, "radio": {"prbs": 13}}, ("rat.method", "radio.prbs")),
+        ({**NAMED, "vefl": {"round_s": 3000.0}}, ("run.duration_s", "vefl.round_s")),
     ],
 )
 def test_contradiction_names_its_keys(tables: dict, words: tuple[str, ...]) -> None:
@@ -126,6 +131,23 @@ def test_bad_setting_is_an_error(toml: Path, setting: str) -> None:
         load(toml, [setting])
     [problem] = caught.value.problems
     assert setting.split("=")[0] in problem
+
+
+def test_a_byte_order_mark_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "windows.toml"
+    path.write_bytes(b'\xef\xbb\xbf[run]\r\nname = "x"\r\n')
+    assert load(path).run.name == "x"
+
+
+def test_one_setting_may_be_a_string(toml: Path) -> None:
+    assert load(toml, "radio.prbs=3").radio.prbs == 3
+
+
+def test_nothing_is_nested_that_deeply(tmp_path: Path) -> None:
+    path = tmp_path / "deep.toml"
+    path.write_text("a = " + "[" * 5000 + "]" * 5000)
+    with pytest.raises(ExperimentError):
+        load(path)
 
 
 def test_missing_file_directory_and_rubbish(tmp_path: Path) -> None:

@@ -70,6 +70,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: `--help` must not wait for jax and pandas."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("vefl_sim")
     if name not in _HOMES:
         raise AttributeError(f"module 'vefl_sim' has no attribute {name!r}")
     return getattr(import_module(f"vefl_sim.{_HOMES[name]}"), name)

@@ -1,6 +1,5 @@
 """The command line: arguments in, exit code out. 0 done, 1 run failed, 2 bad input, 130 interrupted."""
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +12,9 @@ from vefl_sim.errors import BadInput, RunInterrupted, VeflError
 # Heavy imports (pydantic, jax, pandas, …) happen inside the commands: --help answers at once.
 
 app = typer.Typer(
-    help="Simulate vehicular edge federated learning. The main form is: python -m vefl_sim EXPERIMENT.toml",
     add_completion=False,
     no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
 )
 
@@ -23,7 +22,7 @@ app = typer.Typer(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; a first argument that is no command is an experiment file."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and given[0] not in {"run", "schema", "trace", "check", "--help"}:
+    if given and given[0] not in {"run", "schema", "trace", "check", "--help", "--version"}:
         given.insert(0, "run")
     try:
         app(args=given, prog_name="python -m vefl_sim")
@@ -33,8 +32,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(130, f"interrupted: {error}")
     except VeflError as error:
         _fail(1, str(error))
-    except BrokenPipeError:  # `trace … | head` has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    """Simulate vehicular edge federated learning. The main form is: python -m vefl_sim EXPERIMENT.toml."""
+    if version:
+        from importlib.metadata import version as of
+
+        print(of("vefl_sim"))
+        raise typer.Exit
 
 
 @app.command()
@@ -64,12 +73,14 @@ def run(
     from vefl_sim.report import print_summary
     from vefl_sim.simulation import simulate
 
-    console = Console(quiet=quiet)
+    console, text = Console(quiet=quiet), experiment.read_text(encoding="utf-8-sig")
     try:
         with shown(console) as progress:
-            finished = simulate(loaded, out=out, fresh=fresh, toml=experiment.read_text(), watcher=progress)
+            finished = simulate(loaded, out=out, fresh=fresh, toml=text, settings=settings or (), watcher=progress)
     except KeyboardInterrupt:
-        raise RunInterrupted("nothing was recorded yet, or Ctrl-C came twice") from None
+        raise RunInterrupted("at once; tables that were not complete are lost") from None
+    if not progress.ran:
+        console.print("This run is done already, and shown again; --fresh repeats it.")
     print_summary(finished, console)
 
 
@@ -100,16 +111,21 @@ def trace(
     from vefl_sim.trace import select
 
     found = find_run(run)
+    if str(found.path) != run:
+        print(f"# {found.path} ({found.state})", file=sys.stderr)
     if why:
         if cv is None or round is None:
             raise BadInput("--why needs --cv and --round: which update do you ask about?")
         print("\n".join(explain(found, cv=cv, round=round)))
         return
     events = select(found.events, cv=cv, round=round, kind=_known_kind(kind), between_s=(from_s, to_s))
+    if events.empty:
+        print("# no event matches", file=sys.stderr)
     if csv:
         events.to_csv(sys.stdout, index=False)
     else:
-        print("\n".join(event_lines(events)))
+        for line in event_lines(events):
+            print(line)
 
 
 @app.command()
@@ -136,6 +152,7 @@ def _dry_run(experiment: object) -> None:
 
     assert isinstance(experiment, Experiment)
     print(to_toml(experiment))
+    print("# the first rounds are run to estimate the cost …", file=sys.stderr)
     for line in estimate(experiment).lines():
         print(f"# {line}")  # a comment, so that the output is an experiment again
 

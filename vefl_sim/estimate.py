@@ -5,11 +5,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from vefl_sim.errors import RunFailed
 from vefl_sim.experiment import Experiment
 from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.recorder import Recorder
-from vefl_sim.scenario import Scenario, prepare, wire
+from vefl_sim.scenario import Scenario, wire
+from vefl_sim.simulation import prepared
 from vefl_sim.summary import Tally
 
 _ROUNDS = 3  # the first compiles, so the others are timed
@@ -40,7 +42,7 @@ class Estimate:
 def estimate(experiment: Experiment) -> Estimate:
     """Prepare the run, simulate its first rounds in a temporary directory, and extrapolate."""
     began = time.perf_counter()
-    scenario = prepare(experiment)
+    scenario = prepared(experiment)
     prepared_s = time.perf_counter() - began
     ends, tally = [time.perf_counter()], Tally()
     few = min(_ROUNDS, experiment.rounds)
@@ -70,6 +72,10 @@ def _run_rounds(scenario: Scenario, rounds: int, directory: Path, ends: list[flo
         if closed.round == rounds:
             enough.succeed()
 
-    wire(scenario, env, recorder, report).processes(env)
-    env.run(until=enough)
-    recorder.close()
+    try:
+        wire(scenario, env, recorder, report).processes(env)
+        env.run(until=enough)
+    except Exception as error:
+        raise RunFailed(f"The first rounds fail: {type(error).__name__}: {error}") from error
+    finally:
+        recorder.close()

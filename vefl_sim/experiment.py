@@ -1,8 +1,8 @@
 """An experiment: one frozen, strictly typed model per TOML table.
 
 Every key has a default but `run.name`; units are in the names; the paper's symbols are in the descriptions.
-A key that would be ignored is refused (`contradictions`), because a parameter that silently does nothing is
-the worst kind of wrong.
+A key that the chosen method ignores is refused where we know it (`_ignored_keys`): a parameter that silently does
+nothing is the worst kind of wrong.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ class Run(Table):
     """Root of all random streams."""
     duration_s: Positive | None = None
     """Simulated time; as many whole rounds as fit. 2000 s if neither this nor `rounds` is given."""
-    rounds: Count | None = None
+    rounds: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Number of rounds, instead of `duration_s`."""
 
 
@@ -100,6 +100,8 @@ class Traffic(Table):
 class Radio(Table):
     """The 5G-NR uplink: one cell, one bandwidth part."""
 
+    channel: Literal["uma"] | PartName = "uma"
+    """"uma": TR 38.901 urban macro; or `module:Class`, to which path loss, shadowing and fading are then left."""
     coverage_radius_m: Annotated[float, Field(gt=0, le=5000)] = 500.0
     """r of the coverage circle."""
     carrier_ghz: Annotated[float, Field(ge=0.5, le=100)] = 3.5
@@ -126,7 +128,7 @@ class Radio(Table):
     """Noise figure of the gNB."""
     gnb_height_m: Annotated[float, Field(ge=10, le=150)] = 25.0
     """Height of the gNB's antennas."""
-    cv_height_m: Annotated[float, Field(ge=1.5, le=22.5)] = 1.5
+    cv_height_m: Annotated[float, Field(ge=1.5, le=13)] = 1.5
     """Height of a CV's antenna."""
     flexible_symbol_uplink: bool = True
     """The flexible symbol carries uplink data: overhead υ = 1/14, else 2/14."""
@@ -339,9 +341,9 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
     slot_ms = e.slots.slot_ns / 1e6
     if e.run.rounds is not None and e.run.duration_s is not None:
         yield "run.rounds and run.duration_s both say how long the run is: keep one of them."
-    if e.run.duration_s is not None and e.run.duration_s < e.vefl.round_s:
+    if e.rounds < 1:
         yield (
-            f"run.duration_s = {e.run.duration_s:g} is shorter than one round "
+            f"run.duration_s = {e.run.duration_s or 2000.0:g} is shorter than one round "
             f"(vefl.round_s = {e.vefl.round_s:g}): make it at least that long."
         )
     for key, value_s in (("vefl.round_s", e.vefl.round_s), ("mobility.step_s", e.mobility.step_s)):

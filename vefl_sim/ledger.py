@@ -103,11 +103,11 @@ class Ledger:
 
 
 def _same(what: str, one: float, other: float) -> None:
-    if abs(one - other) > _TOLERANCE * max(abs(one), abs(other), 1.0):
+    if not abs(one - other) <= _TOLERANCE * max(abs(one), abs(other), 1.0):  # nan is no agreement
         raise LedgerMismatch(f"the ledger does not add up: {what}: {one!r} against {other!r}")
 
 
 def _not_negative(account: Account) -> None:
     for name, amount in vars(account).items():
-        if amount < 0:
+        if not amount >= 0:
             raise LedgerMismatch(f"the ledger holds a negative {name} for CV {account.cv}: {amount!r}")

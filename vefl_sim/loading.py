@@ -14,11 +14,20 @@ from pydantic import BaseModel, ValidationError
 from vefl_sim.errors import ExperimentError
 from vefl_sim.experiment import Experiment, contradictions
 
+_RIVALS = {
+    "run.rounds": "duration_s",
+    "run.duration_s": "rounds",
+    "traffic.mean_in_coverage": "arrivals_per_s",
+    "traffic.arrivals_per_s": "mean_in_coverage",
+}
+"""Keys of which a table has one or the other."""
 _BARE_WORD = re.compile(r"[A-Za-z_][\w.:/-]*")
 
 
 def load(path: str | Path, settings: Sequence[str] = ()) -> Experiment:
     """Read an experiment; `settings` are `table.key=value` strings that override it."""
+    if isinstance(settings, str):
+        settings = [settings]
     tables = _read_toml(Path(path))
     problems = [problem for setting in settings if (problem := _override(tables, setting))]
     if problems:
@@ -53,7 +62,7 @@ def to_toml(experiment: Experiment) -> str:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ExperimentError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
@@ -62,6 +71,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ExperimentError(f"{path} is not a text file: an experiment is TOML in UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise ExperimentError(f"{path} is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise ExperimentError(f"{path} is nested too deeply to be an experiment.") from None
     except OSError as error:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
 
@@ -81,6 +92,8 @@ def _override(tables: dict[str, Any], setting: str) -> str | None:
     table = tables.setdefault(names[0], {})
     if not isinstance(table, dict):
         return f"--set {setting}: {names[0]} is not a table in the file."
+    if rival := _RIVALS.get(key.strip()):
+        table.pop(rival, None)  # the later word wins
     table[names[1]] = value
     return None
 

@@ -21,17 +21,20 @@ class Progress:
     def __init__(self, console: Console, live: Live | None) -> None:
         self._console = console
         self._live = live
-        self._rounds = 0
+        self._rounds, self._duration_s, self._fixed = 0, 0.0, True
         self._began = 0.0
         self._accuracy: float | None = None
+        self.ran = False
 
     def preparing(self, experiment: Experiment) -> None:
         """Data and traffic take a few seconds."""
-        self._rounds = experiment.rounds
+        self._rounds, self._duration_s = experiment.rounds, to_s(experiment.duration_ns)
+        self._fixed = not experiment.server.early_close or experiment.run.rounds is not None
         self._show(f"{experiment.run.name}: preparing traffic, data and model", keep=True)
 
     def started(self, run: Run, scenario: Scenario) -> None:
         """Say what was prepared."""
+        self.ran = True
         self._began = time.perf_counter()
         self._show(
             f"{len(scenario.shards)} CVs will be in coverage, {len(scenario.dataset.train_labels)} samples, "
@@ -46,17 +49,19 @@ class Progress:
         wall_s = time.perf_counter() - self._began
         delivered = sum(outcome.lost is None for outcome in closed.outcomes)
         accuracy = "" if self._accuracy is None else f" | accuracy {self._accuracy:.4f}"
+        rounds = f"{closed.round:>{len(str(self._rounds))}}/{self._rounds}" if self._fixed else f"{closed.round:>4}"
+        done = closed.round / self._rounds if self._fixed else to_s(closed.end_ns) / self._duration_s
         self._show(
-            f"round {closed.round:>{len(str(self._rounds))}}/{self._rounds} | {to_s(closed.end_ns):7.1f} s simulated"
+            f"round {rounds} | {to_s(closed.end_ns):7.1f} s simulated"
             f" | {to_s(closed.end_ns) / wall_s:6.2f} s/s | {delivered:2d} of {len(closed.outcomes):2d} delivered"
-            f"{accuracy} | {_clock(wall_s / closed.round * (self._rounds - closed.round))} to go"
+            f"{accuracy} | {_clock(wall_s / done * (1 - done))} to go"
         )
 
     def _show(self, line: str, keep: bool = False) -> None:
         if self._live is not None and not keep:
             self._live.update(Text(line))
         else:
-            self._console.print(line, highlight=False, soft_wrap=True)
+            self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """From what happens to rows of tables."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from vefl_sim.optimize.allocate import Outcome
 from vefl_sim.protocol.mac import Burst
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.protocol.messages import Outcome as OrderOutcome
+from vefl_sim.schemes.observation import sojourn_ns
 from vefl_sim.tables import SCHEMAS, TableWriter
 
 _SAMPLED_SLOTS = 100  # `trace.slots = "sampled"`: one slot in so many
@@ -83,8 +85,9 @@ class Recorder:
 
     def close(self) -> None:
         """Complete all files."""
-        for table in self._tables.values():
-            table.close()
+        with ExitStack() as stack:  # one that cannot be written must not cost the others
+            for table in self._tables.values():
+                stack.callback(table.close)
 
 
 def round_row(closed: ClosedRound) -> dict[str, Any]:
@@ -126,7 +129,7 @@ def vehicle_rows(closed: ClosedRound) -> list[dict[str, Any]]:
             "round": closed.round,
             "cv": cv,
             "distance_m": float(sighting.distance_m[index]),
-            "sojourn_ns": int(sighting.sojourn_s[index] * 1e9),
+            "sojourn_ns": sojourn_ns(float(sighting.sojourn_s[index])),
             "samples": int(sighting.samples[index]),
             "worst_slots": int(closed.observation.worst_slots[index]),
         }

@@ -14,21 +14,22 @@ _LEADING = ("id", "cause", "time_ns", "kind", "actor", "round", "cv")
 
 
 def find_run(name: str, out: Path = Path("runs")) -> Run:
-    """A run by its directory, or the newest in `out` whose name starts like this."""
+    """A run by its directory, or the newest in `out` whose name starts like this, finished ones first."""
     if Path(name).exists():
         return Run(name)
-    matches = [path for path in out.glob(f"{name}*") if (path / "resolved.toml").is_file()]
+    folders = out.iterdir() if out.is_dir() else ()
+    matches = [path for path in folders if path.name.startswith(name) and (path / "resolved.toml").is_file()]
     if not matches:
         raise RunNotFound(f"{name}: there is no such run directory, and none in {out} starts like this.")
-    return Run(max(matches, key=lambda path: path.stat().st_mtime))
+    return Run(max(matches, key=lambda path: ((path / "DONE").exists(), path.stat().st_mtime)))
 
 
 def print_summary(run: Run, console: Console) -> None:
     """A short table and the paths written."""
     for name, text in _figures(run.summary):
-        console.print(f"{name:16}{text}", highlight=False, soft_wrap=True)
+        console.print(f"{name:16}{text}", highlight=False, markup=False, soft_wrap=True)
     tables = ", ".join(sorted(file.name for file in (run.path / "tables").glob("*.parquet")))
-    console.print(f"{'written':16}{run.path}: {tables}", highlight=False, soft_wrap=True)
+    console.print(f"{'in':16}{run.path}: {tables}", highlight=False, markup=False, soft_wrap=True)
 
 
 def event_lines(events: pd.DataFrame) -> Iterator[str]:
@@ -78,6 +79,10 @@ def _figures(summary: dict[str, object]) -> Iterator[tuple[str, str]]:
             f"{summary['first_accuracy']:.4f} first, {summary['best_accuracy']:.4f} best, "
             f"{summary['last_accuracy']:.4f} last",
         )
+    if summary["diverged"]:
+        yield "warning", "the loss is not a number: training has diverged, try a smaller learning.learning_rate"
+    if not summary["updates_ordered"]:
+        yield "warning", "nobody got an order: see plan_status in the rounds table, and reason in the vehicles table"
     yield "paid", f"{summary['cost']:.1f}"
     yield "energy", f"{summary['energy_j']:.1f} J"
     yield "content digest", str(summary["content_digest"])[:16]

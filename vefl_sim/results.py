@@ -9,7 +9,8 @@ runs/<name>-<configuration digest>/
 import hashlib
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -47,11 +48,19 @@ class Run:
         """The experiment, with every default."""
         return load(self.path / "resolved.toml")
 
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}, {self.state})"
+
     @property
     def summary(self) -> dict[str, Any]:
         """Figures of the whole run; empty if it is not over."""
         file = self.path / "summary.json"
-        return dict(json.loads(file.read_text())) if file.exists() else {}
+        if not file.exists() and self.state != "done":
+            return {}
+        try:
+            return dict(json.loads(file.read_text()))
+        except (OSError, ValueError):
+            raise RunNotFound(f"{file} is missing or damaged: --fresh runs the experiment again.") from None
 
     def table(self, name: str) -> pd.DataFrame:
         """One table by name: events, rounds, vehicles, mobility, timings, slots."""
@@ -95,10 +104,19 @@ class Run:
 
 
 def config_digest(experiment: Experiment) -> str:
-    """Digest of the resolved TOML, the package version and the source of the user's own parts."""
+    """Digest of the resolved TOML, of this package and of the source of the user's own parts."""
     parts = json.dumps(part_digests(experiment), sort_keys=True)
-    text = "\n".join((to_toml(experiment), version("vefl_sim"), parts))
+    text = "\n".join((to_toml(experiment), version("vefl_sim"), package_digest(), parts))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def package_digest() -> str:
+    """Of our own sources: whoever edits an installed copy must not be shown the results of the old one."""
+    home, digest = Path(__file__).parent, hashlib.sha256()
+    for file in sorted(home.rglob("*.py")):
+        digest.update(str(file.relative_to(home)).encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def finished_run(experiment: Experiment, out: Path) -> Run | None:
@@ -109,7 +127,7 @@ def finished_run(experiment: Experiment, out: Path) -> Run | None:
     return None
 
 
-def create_run(experiment: Experiment, out: Path, toml: str | None = None) -> Run:
+def create_run(experiment: Experiment, out: Path, toml: str | None = None, settings: Sequence[str] = ()) -> Run:
     """A new directory for a run; a number is added when the name is taken."""
     base = out / f"{experiment.run.name}-{config_digest(experiment)[:8]}"
     path, number = base, 1
@@ -124,7 +142,7 @@ def create_run(experiment: Experiment, out: Path, toml: str | None = None) -> Ru
                 path = base.with_name(f"{base.name}-{number}")
         (path / "tables").mkdir()
         write_text(path / "experiment.toml", toml or to_toml(experiment))
-        write_text(path / "versions.json", json.dumps(_versions(experiment), indent=2) + "\n")
+        write_text(path / "versions.json", json.dumps(_versions(experiment) | {"set": list(settings)}, indent=2) + "\n")
         write_text(path / "resolved.toml", to_toml(experiment))
     except OSError as error:
         raise BadInput(f"{error.filename or out} cannot be written ({error.strerror}): choose another --out.") from None
@@ -147,6 +165,7 @@ def _versions(experiment: Experiment) -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),
+        "vefl_sim source": package_digest(),
         "packages": {name: version(name) for name in _VERSIONED},
         "parts": part_digests(experiment),
         "configuration": config_digest(experiment),

@@ -113,7 +113,7 @@ def wire(
     """Create the actors; `report` hears of every round that is over."""
     experiment, grid, ledger = scenario.experiment, scenario.experiment.slots, Ledger()
     trace = Trace(lambda row: recorder.append("events", row))
-    channel = UmaChannel(scenario.link, _large_scale(scenario), _fading(scenario))
+    channel = _channel(scenario)
     tradeoff = experiment.rat.efficiency_weight * grid.slot_s * scenario.payload_bits
     mac = MacScheduler(scenario.link, channel, scenario.scheduler, scenario.policy, grid.slot_s, tradeoff)
     gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", recorder.burst)
@@ -193,6 +193,13 @@ def _timetable(experiment: Experiment) -> Timetable:
         early_close=experiment.server.early_close,
         evaluate_every=experiment.learning.evaluate_every,
     )
+
+
+def _channel(scenario: Scenario) -> Channel:
+    name = scenario.experiment.radio.channel
+    if is_part(name):
+        return make_part("radio.channel", name, scenario.experiment, scenario.streams)  # type: ignore[no-any-return]
+    return UmaChannel(scenario.link, _large_scale(scenario), _fading(scenario))
 
 
 def _large_scale(scenario: Scenario) -> LargeScale:

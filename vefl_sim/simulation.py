@@ -4,7 +4,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,8 +12,9 @@ from typing import Any, Protocol
 from simpy import Event
 
 from vefl_sim.clock import to_s
-from vefl_sim.errors import BadInput, RunFailed, RunInterrupted, VeflError
+from vefl_sim.errors import BadInput, ExperimentError, RunFailed, RunInterrupted, VeflError
 from vefl_sim.experiment import Experiment
+from vefl_sim.parts import part_names
 from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.recorder import Recorder
@@ -44,11 +45,13 @@ def simulate(
     out: str | Path = "runs",
     fresh: bool = False,
     toml: str | None = None,
+    settings: Sequence[str] = (),
     watcher: Watcher | None = None,
 ) -> Run:
     """Run an experiment and return its directory; a finished run of the same configuration is returned as it is.
 
-    `fresh` runs again in another directory; `toml` is kept beside the results as the user wrote it.
+    `fresh` runs again in another directory; `toml` and `settings` are kept beside the results as the user wrote them;
+    `watcher` hears of every round.
     """
     out = Path(out)
     if not fresh and (run := finished_run(experiment, out)):
@@ -56,14 +59,26 @@ def simulate(
     if watcher:
         watcher.preparing(experiment)
     began = time.perf_counter()
-    scenario = prepare(experiment)
+    scenario = prepared(experiment)
     prepare_s = time.perf_counter() - began
-    run = create_run(experiment, out, toml)
+    run = create_run(experiment, out, toml, settings)
     if watcher:
         watcher.started(run, scenario)
     with _unbroken(run):
         _simulate(scenario, run, watcher, prepare_s)
     return run
+
+
+def prepared(experiment: Experiment) -> Scenario:
+    """`prepare`, with whatever a part of the user's raises turned into one sentence."""
+    try:
+        return prepare(experiment)
+    except VeflError:
+        raise
+    except Exception as error:
+        if not part_names(experiment):
+            raise  # then it is ours, and a traceback is what we need
+        raise ExperimentError(f"The experiment cannot be prepared: {type(error).__name__}: {error}") from error
 
 
 def _simulate(scenario: Scenario, run: Run, watcher: Watcher | None, prepare_s: float) -> None:
@@ -85,14 +100,17 @@ def _simulate(scenario: Scenario, run: Run, watcher: Watcher | None, prepare_s: 
     finally:
         recorder.close()
     figures = tally.figures() | {
-        "simulated_s": to_s(int(env.now)),
+        "simulated_s": to_s(env.now),
         "prepare_s": round(prepare_s, 3),
         "wall_s": round(time.perf_counter() - began, 3),
         "content_digest": run.content_digest(),
     }
     run.finish({"state": "interrupted" if stopped else "done"} | figures)
     if stopped:
-        raise RunInterrupted(f"stopped at {to_s(int(env.now)):.1f} simulated seconds")
+        raise RunInterrupted(
+            f"stopped after {figures['rounds']} rounds, {to_s(env.now):.1f} simulated seconds, which are kept in "
+            f"{run.path}. The same command starts again from the beginning, in another directory."
+        )
     run.mark("DONE", figures["content_digest"])
 
 
@@ -135,4 +153,5 @@ def _unbroken(run: Run) -> Iterator[None]:
         run.mark("FAILED", traceback.format_exc())
         if isinstance(error, VeflError) and not isinstance(error, BadInput):
             raise
-        raise RunFailed(f"{type(error).__name__}: {error} (traceback in {run.path / 'FAILED'})") from error
+        told = error.__cause__ or error  # SimPy rebuilds exceptions, and not all can be
+        raise RunFailed(f"{type(told).__name__}: {told} (traceback in {run.path / 'FAILED'})") from error

@@ -61,9 +61,9 @@ class _Teller:
     def _situation(self, event: pd.Series) -> str:
         slots, limit_s = event["worst_slots"], to_s(int(event["train_limit_ns"]))
         return (
-            f"{event['distance_m']:.1f} m from the gNB, sojourn bound {to_s(int(event['sojourn_ns'])):.3f} s "
-            f"in a round of {self.round_s:g} s, worst-case upload {slots} slots ({slots * self.slot_ms:.1f} ms), "
-            f"so T = {limit_s:.4f} s to train"
+            f"{event['distance_m']:.1f} m from the gNB (mean SNR {event['mean_snr_db']:.1f} dB with all power on one "
+            f"pRB), sojourn bound {to_s(int(event['sojourn_ns'])):.3f} s in a round of {self.round_s:g} s, "
+            f"worst-case upload {slots} slots ({slots * self.slot_ms:.1f} ms), so T = {limit_s:.4f} s to train"
         )
 
     def _training_ordered(self, event: pd.Series) -> str:
@@ -85,10 +85,12 @@ class _Teller:
         return f"The server saw CV {self.cv} {self._situation(event)}. It was not eligible: {reason}."
 
     def _cv_passed_over(self, event: pd.Series) -> str:
-        most = "" if pd.isna(event["max_iterations"]) else f" and could have done {event['max_iterations']} iterations"
+        seen = f"The server saw CV {self.cv} {self._situation(event)}."
+        if pd.isna(event["max_iterations"]):
+            return f"{seen} The scheme did not order it."
         return (
-            f"The server saw CV {self.cv} {self._situation(event)}. It was eligible{most}, but the plan "
-            f"({self.started['reason']}, planned cost {self.started['cost']:.1f}) was worth more with others."
+            f"{seen} It was eligible and could have done {event['max_iterations']} iterations, but the plan was worth "
+            f"more with others ({self.started['count']} CVs in coverage, planned cost {self.started['cost']:.1f})."
         )
 
     def _training_finished(self, event: pd.Series) -> str:

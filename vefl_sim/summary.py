@@ -1,5 +1,6 @@
 """The figures of a whole run, added up round by round."""
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ class Tally:
     cost: float = 0.0
     energy_j: float = 0.0
     accuracies: list[float] = field(default_factory=list)
+    diverged: bool = False
 
     def add(self, closed: ClosedRound) -> None:
         """Count a round."""
@@ -28,6 +30,7 @@ class Tally:
         self.energy_j += sum(outcome.account.energy_j for outcome in closed.outcomes)
         if closed.evaluation:
             self.accuracies.append(closed.evaluation.accuracy)
+            self.diverged = not math.isfinite(closed.evaluation.loss)
 
     def figures(self) -> dict[str, Any]:
         """As they stand in summary.json."""
@@ -41,4 +44,5 @@ class Tally:
             "first_accuracy": self.accuracies[0] if self.accuracies else None,
             "last_accuracy": self.accuracies[-1] if self.accuracies else None,
             "best_accuracy": max(self.accuracies, default=None),
+            "diverged": self.diverged,
         }

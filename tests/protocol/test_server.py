@@ -35,8 +35,10 @@ def test_training_that_outlasts_the_round_is_its_own_cause(tmp_path) -> None:
     [
         ("Plan(np.array([77]), np.array([1]), np.array([1e9]))", "not in coverage"),
         ("Plan(np.array([1, 1]), np.array([1, 1]), np.array([1e9, 1e9]))", "twice"),
-        ("Plan(np.array([1]), np.array([0]), np.array([1e9]))", "less than one iteration"),
-        ("Plan(np.array([1]), np.array([1]), np.array([0.0]))", "not positive"),
+        ("Plan(np.array([1]), np.array([0]), np.array([1e9]))", "not 1, 2, 3"),
+        ("Plan(np.array([1]), np.array([1.5]), np.array([1e9]))", "not 1, 2, 3"),
+        ("Plan(np.array([1]), np.array([1]), np.array([0.0]))", "cpu_max_hz"),
+        ("Plan(np.array([1]), np.array([1]), np.array([1e12]))", "cpu_max_hz"),
         ("Plan(np.array([1]), np.array([1, 2]), np.array([1e9]))", "for each CV"),
     ],
 )

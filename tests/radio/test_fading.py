@@ -14,7 +14,6 @@ def test_a_gain_belongs_to_its_slot_and_cv_not_to_the_call() -> None:
         first = slot - slot % BLOCK_SLOTS
         whole_block = other.gains(first, BLOCK_SLOTS, CVS[1:])
         assert np.array_equal(whole_block[slot - first], forward[slot][1:])
-        other.forget(17)
 
 
 def test_slots_cvs_and_keys_differ() -> None:

@@ -1,4 +1,4 @@
-"""JAX's persistent compilation cache: a second run starts without compiling."""
+"""How JAX compiles: into a cache that the next run finds, and for the same result on any number of cores."""
 
 import os
 from collections.abc import Mapping
@@ -8,7 +8,12 @@ import jax
 
 
 def enable() -> None:
-    """Turn the cache on, unless the user has chosen one for JAX already or ours cannot be written."""
+    """Turn the cache on, unless the user has chosen one for JAX already or ours cannot be written.
+
+    XLA splits sums by the size of its thread pool, which it takes from NPROC, else from the machine: the last digits,
+    and soon the accuracies, would depend on the number of cores. One thread each; whole CVs are trained in parallel.
+    """
+    os.environ.setdefault("NPROC", "1")
     directory = cache_directory(os.environ) / "jax"
     if _setting("jax_compilation_cache_dir") is None and _writable(directory):
         _set("jax_compilation_cache_dir", str(directory))

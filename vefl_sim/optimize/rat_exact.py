@@ -60,11 +60,10 @@ def split(value, sizes, least, share):
     prbs = sizes[size - 1]
     for v in range(1, cvs - 1):
         _join(own[v], best[v - 1], sizes, least * (v + 1), prbs - least * (cvs - 1 - v), best[v])
-    rest = size - 1
-    total = -np.inf
-    for v in range(cvs - 1, 0, -1):
-        share[v], reached = _best_part(own[v], best[v - 1], rest)
-        total = max(total, reached)  # the first one is the total; what follows is a part of it
+    share[cvs - 1], total = _best_part(own[cvs - 1], best[cvs - 2], size - 1)
+    rest = (size - 1) ^ share[cvs - 1]
+    for v in range(cvs - 2, 0, -1):
+        share[v], _ = _best_part(own[v], best[v - 1], rest)
         rest ^= share[v]
     share[0] = rest
     return total

@@ -10,7 +10,7 @@ from vefl_sim.errors import RunFailed
 from vefl_sim.optimize.allocate import Method, Outcome
 from vefl_sim.optimize.burst import LAST_BIT, Cell, Log, Queues, new_log, run_slots, slots_to_count_on
 from vefl_sim.optimize.edf import Backlog, Scheduler, edf
-from vefl_sim.optimize.rat import METHODS, RatPolicy, RatProblem
+from vefl_sim.optimize.rat import METHODS, RatPolicy, RatProblem, solve
 from vefl_sim.protocol.uplink import Upload
 from vefl_sim.radio.channel import Channel
 from vefl_sim.radio.fading import BLOCK_SLOTS
@@ -98,11 +98,14 @@ class MacScheduler:
         """One slot with a scheduler or a policy in Python: the readable form of `run_slots`."""
         gain = fading * queues.snr_per_watt[:, None]
         rows = self._schedule(slot, cvs, gain, queues)
+        if not len(rows):
+            return  # a scheduler may leave a slot idle
         problem = self._problem(slot, rows, gain[rows], queues)
-        allocation = self.policy(problem)  # type: ignore[operator]
+        allocation = solve(problem, self.policy) if isinstance(self.policy, str) else self.policy(problem)
         _check(problem, allocation.owner, allocation.power_w, allocation.rate_bps)
         log.outcome[0] = Outcome[allocation.status.upper()]
-        log.gap[0] = np.nan_to_num((allocation.bound - allocation.objective) / max(abs(allocation.objective), 1e-300))
+        worth = ((self.tradeoff + self.slot_s * problem.bits_left) * allocation.rate_bps).sum()
+        log.gap[0] = np.nan_to_num(max(0.0, allocation.bound - allocation.objective) / max(worth, 1e-300))
         self._efficiency[:2] += allocation.rate_bps.sum(), allocation.power_w.sum()
         for row, v in enumerate(rows):
             mine = np.flatnonzero(allocation.owner == row)
@@ -119,7 +122,7 @@ class MacScheduler:
         full_power_snr = self.link.max_power_w * gain.mean(axis=1)
         backlog = Backlog(slot, cvs, queues.deadline_slot, queues.bits_left, full_power_snr)
         rows = np.asarray(self.scheduler(backlog, self.link.prbs))
-        distinct = set(rows.tolist())
+        distinct = set(rows.tolist()) if rows.dtype.kind in "iu" or not rows.size else {None}
         if len(distinct) != len(rows) or len(rows) > self.link.prbs or not distinct <= set(range(len(cvs))):
             raise RunFailed("mac.scheduler must return row numbers of the backlog, each once, at most `limit` of them.")
         return rows.astype(np.int64)

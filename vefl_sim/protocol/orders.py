@@ -1,6 +1,7 @@
 """From a plan to orders."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -8,11 +9,12 @@ from vefl_sim.errors import RunFailed
 from vefl_sim.protocol.messages import TrainOrder
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan
+from vefl_sim.sla import column
 
 
 def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
     """One order per planned CV, in CV order, with its times on the clock and on the slot grid."""
-    _check(observation, plan)
+    plan = _checked(observation, plan)
     terms, grid = observation.terms, observation.terms.grid
     start_ns = observation.sighting.time_ns
     for index in np.argsort(plan.cv):
@@ -34,14 +36,19 @@ def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
         )
 
 
-def _check(observation: Observation, plan: Plan) -> None:
-    """What no scheme may order."""
+def _checked(observation: Observation, plan: Plan) -> Plan:
+    """The plan as arrays; what no scheme may order is an error."""
+    plan = replace(plan, cv=np.asarray(plan.cv), iterations=np.asarray(plan.iterations), cpu_hz=np.asarray(plan.cpu_hz))
     if not np.isin(plan.cv, observation.cv).all() or len(set(plan.cv.tolist())) != len(plan.cv):
         raise RunFailed("scheme.kind ordered a CV twice, or one that is not in coverage.")
     if not len(plan.cv) == len(plan.iterations) == len(plan.cpu_hz):
         raise RunFailed("scheme.kind must give iterations and cpu_hz for each CV that it orders.")
-    if np.any(plan.iterations < 1) or not np.all((plan.cpu_hz > 0) & np.isfinite(plan.cpu_hz)):
-        raise RunFailed("scheme.kind ordered less than one iteration, or a CPU frequency that is not positive.")
+    if np.any(plan.iterations < 1) or np.any(plan.iterations != np.floor(plan.iterations)):
+        raise RunFailed("scheme.kind ordered a number of iterations that is not 1, 2, 3, …")
+    limit_hz = column(observation.sighting.agreements, "cpu_max_hz")[np.searchsorted(observation.cv, plan.cv)]
+    if not np.all((plan.cpu_hz > 0) & (plan.cpu_hz <= limit_hz * (1 + 1e-9))):
+        raise RunFailed("scheme.kind ordered a CPU frequency that is not above 0 and up to the CV's cpu_max_hz.")
+    return plan
 
 
 def training_ns(cycles: float, cpu_hz: float, limit_ns: int) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from simpy import AllOf, Event, Process
 
 from vefl_sim.clock import SlotGrid
+from vefl_sim.errors import RunFailed
 from vefl_sim.learning.learner import Evaluation, Learner, LocalJob
 from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.instant import Instant, Order
@@ -16,7 +17,7 @@ from vefl_sim.protocol.messages import ClosedRound, Outcome, TrainOrder
 from vefl_sim.protocol.orders import orders_of
 from vefl_sim.protocol.timetable import Timetable
 from vefl_sim.protocol.vehicle import ConnectedVehicle
-from vefl_sim.schemes.observation import Observation
+from vefl_sim.schemes.observation import Observation, sojourn_ns
 from vefl_sim.schemes.scheme import Plan, Scheme
 from vefl_sim.stopwatch import Stopwatch
 from vefl_sim.trace import Trace
@@ -100,7 +101,9 @@ class EdgeServer:
     def _aggregate(self, observation: Observation, plan: Plan, delivered: list[Outcome]) -> list[float]:
         """Train what was delivered, in one call and CV order, and step; return the weights."""
         cvs = np.array([outcome.order.cv for outcome in delivered], dtype=np.int64)
-        weights: list[float] = self.scheme.aggregate(observation, plan, cvs).tolist()
+        weights = [float(weight) for weight in self.scheme.aggregate(observation, plan, cvs)]
+        if len(weights) != len(delivered) or not np.all(np.isfinite(weights)):
+            raise RunFailed("scheme.kind must give one finite weight for each delivered update.")
         with self.stopwatch("train"):
             jobs = [LocalJob(outcome.order.cv, outcome.order.iterations) for outcome in delivered]
             updates = self.learner.train(self.model, jobs)
@@ -130,7 +133,8 @@ def _seen(observation: Observation, row: int) -> dict[str, Any]:
     sighting = observation.sighting
     return {
         "distance_m": float(sighting.distance_m[row]),
-        "sojourn_ns": int(sighting.sojourn_s[row] * 1e9),
+        "sojourn_ns": sojourn_ns(float(sighting.sojourn_s[row])),
+        "mean_snr_db": observation.mean_snr_db(row),
         "worst_slots": int(observation.worst_slots[row]),
         "train_limit_ns": int(observation.train_limit_ns[row]),
     }

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 BLOCK_SLOTS = 64  # drawn at a time
+_KEPT_CVS = 500
 
 
 class Fading(Protocol):
@@ -45,13 +46,11 @@ class RayleighFading:
         block, row = divmod(slot, BLOCK_SLOTS)
         return np.stack([self._block(int(cv), block)[row : row + slots] for cv in cvs], axis=1)
 
-    def forget(self, cv: int) -> None:
-        """Drop what is kept for a CV that has left; the same numbers come back if it is asked for again."""
-        self._blocks.pop(cv, None)
-
     def _block(self, cv: int, block: int) -> Floats:
         kept = self._blocks.get(cv)
         if kept is None or kept[0] != block:
+            if len(self._blocks) > _KEPT_CVS:
+                self._blocks.clear()  # most have left; what is still needed is drawn again, the same
             kept = (block, self._draw(cv, block))
             self._blocks[cv] = kept
         return kept[1]

@@ -11,7 +11,7 @@ from vefl_sim.experiment import Radio
 from vefl_sim.radio.numerology import overhead
 
 Floats = NDArray[np.float64]
-_NODES = 64  # Gauss-Legendre nodes of the expectation over the worst pRB; 1e-6 relative at N = 1…64
+_NODES = 64  # Gauss-Legendre nodes of the expectation over the worst pRB: 2e-5 relative at N = 4, 2e-4 at N = 1
 
 
 @dataclass(frozen=True)

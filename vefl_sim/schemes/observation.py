@@ -1,5 +1,6 @@
 """What the server knows at the start of a round, and the worst case it plans with."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +78,12 @@ class Observation:
         """The slot at which the update should be through: end of the sojourn bound or of the round."""
         return self.terms.grid.floor(self.sighting.time_ns) + self.window_slots
 
+    def mean_snr_db(self, row: int) -> float:
+        """Without fading, all antennas combined, all power on one pRB, at the start of the round."""
+        link = self.terms.link
+        snr = link.max_power_w * link.antennas * float(self.sighting.snr_per_watt[row])
+        return 10 * math.log10(max(snr, 1e-30))
+
     def problem(self) -> VeflProblem:
         """The VEFL sub-problem of this round (iterPlusCpuFreqPD)."""
         terms, agreements = self.terms, self.sighting.agreements
@@ -96,6 +103,11 @@ class Observation:
             min_iterations=terms.min_iterations,
             max_iterations=terms.max_iterations,
         )
+
+
+def sojourn_ns(sojourn_s: float) -> int:
+    """The bound on the clock; a CV that hardly moves stays for ever, which is some centuries here."""
+    return int(min(sojourn_s * 1e9, 9e18))
 
 
 def observe(sighting: Sighting, terms: Terms) -> Observation:
