@@ -66,6 +66,8 @@ def enumerated(scaled: Scaled) -> tuple[float, float]:
 def exact(scaled: Scaled) -> tuple[float, float]:
     """(deficit, objective) of the optimum, by the programme over subsets."""
     cvs, prbs = scaled.gain.shape
+    if cvs == 1:
+        return worth(scaled, np.zeros(prbs, np.int64))
     value, share = np.empty((cvs, 1 << prbs)), np.zeros(cvs, np.int64)
     penalty = 1e7 * (scaled.weight.max() + scaled.price)
     for v in range(cvs):

@@ -1,10 +1,10 @@
 """How JAX compiles: into a cache that the next run finds, and for the same result on any number of cores."""
 
 import os
-from collections.abc import Mapping
-from pathlib import Path
 
 import jax
+
+from vefl_sim.cache import cache_directory, writable
 
 
 def enable() -> None:
@@ -15,25 +15,9 @@ def enable() -> None:
     """
     os.environ.setdefault("NPROC", "1")
     directory = cache_directory(os.environ) / "jax"
-    if _setting("jax_compilation_cache_dir") is None and _writable(directory):
+    if _setting("jax_compilation_cache_dir") is None and writable(directory):
         _set("jax_compilation_cache_dir", str(directory))
         _set("jax_persistent_cache_min_compile_time_secs", 0.0)
-
-
-def cache_directory(environment: Mapping[str, str]) -> Path:
-    """VEFL_SIM_CACHE, else vefl_sim in XDG_CACHE_HOME, else in ~/.cache."""
-    if chosen := environment.get("VEFL_SIM_CACHE"):
-        return Path(chosen)
-    home = environment.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "vefl_sim"
-
-
-def _writable(directory: Path) -> bool:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
-    return os.access(directory, os.W_OK)
 
 
 def _setting(name: str) -> object:

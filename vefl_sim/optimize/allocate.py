@@ -3,9 +3,9 @@
 from enum import IntEnum
 
 import numpy as np
-from numba import njit
 
 from vefl_sim.optimize.assignment import assign
+from vefl_sim.optimize.kernel import kernel
 from vefl_sim.optimize.rat import EXACT_PRBS
 from vefl_sim.optimize.rat_exact import split, subset_values
 from vefl_sim.optimize.rat_large import large, powers
@@ -37,7 +37,7 @@ _SIZES = np.array([bin(subset).count("1") for subset in range(1 << EXACT_PRBS)])
 _MET = 1e-9  # a floor missed by less than this share is met
 
 
-@njit(cache=True)
+@kernel
 def allocate(method, gain, weight, price, power, floor, cap, mean, owner, watts, rate):
     """Fill `owner` (Z,), `watts` (Z,), `rate` (V,) in nats; return (objective, bound, outcome)."""
     cvs, prbs = gain.shape
@@ -62,7 +62,7 @@ def allocate(method, gain, weight, price, power, floor, cap, mean, owner, watts,
     return objective, objective, Outcome.INFEASIBLE_FLOORS if missed else Outcome.OPTIMAL
 
 
-@njit(cache=True)
+@kernel
 def _exact(gain, weight, price, power, floor, cap, owner):
     """The best split of all pRBs; everybody needs one to meet a floor, so that is tried first."""
     cvs, prbs = gain.shape
@@ -80,7 +80,7 @@ def _exact(gain, weight, price, power, floor, cap, owner):
                 owner[prb] = v
 
 
-@njit(cache=True)
+@kernel
 def _assignment(gain, weight, price, power, floor, cap, owner, watts):
     """One pRB each; with more pRBs than CVs, stand-in rows of no value take the rest, which go to row 0."""
     cvs, prbs = gain.shape
@@ -96,7 +96,7 @@ def _assignment(gain, weight, price, power, floor, cap, owner, watts):
         owner[column[v]] = v
 
 
-@njit(cache=True)
+@kernel
 def _penalty(gain, weight, power):
     """Worth of a missed nat: far above anything that can be gained, so that floors come first."""
     best = 0.0
@@ -105,7 +105,7 @@ def _penalty(gain, weight, power):
     return 1e6 * max(best * gain.shape[1], 1e-300)
 
 
-@njit(cache=True)
+@kernel
 def _deal(method, gain, power, cap, mean, owner, watts, rate):
     """The policies people compare with: who owns a pRB, then each CV's power equally over its own."""
     cvs, prbs = gain.shape

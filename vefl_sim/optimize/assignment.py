@@ -1,10 +1,11 @@
 """One pRB for each CV: the assignment problem, by shortest augmenting paths (Jonker and Volgenant)."""
 
 import numpy as np
-from numba import njit
+
+from vefl_sim.optimize.kernel import kernel
 
 
-@njit(cache=True)
+@kernel
 def assign(value, column_of):
     """Give each row of a square matrix a column of its own so that the total value is largest; returns it.
 

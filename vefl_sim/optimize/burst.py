@@ -6,10 +6,10 @@ The MAC runs one slot and sixty-four with this same kernel, so a burst equals ti
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from vefl_sim.optimize.allocate import allocate
+from vefl_sim.optimize.kernel import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -60,7 +60,7 @@ def new_log(slots: int, cvs: int) -> Log:
     )  # fmt: skip
 
 
-@njit(cache=True)
+@kernel
 def run_slots(cell, first_slot, fading, queues, efficiency, log, last_bits):
     """Run up to len(fading) slots; returns how many were run.
 
@@ -121,7 +121,7 @@ def run_slots(cell, first_slot, fading, queues, efficiency, log, last_bits):
     return count
 
 
-@njit(cache=True)
+@kernel
 def slots_to_count_on(slots_left, backlogged, prbs):
     """In how many of its remaining slots a CV will be scheduled (UlReqTxBits, PAPER-NOTES rows 4 to 7).
 
@@ -132,7 +132,7 @@ def slots_to_count_on(slots_left, backlogged, prbs):
     return max(1, slots_left)
 
 
-@njit(cache=True)
+@kernel
 def _edf(deadline_slot, bits_left):
     """Algorithm 3 as `edf.edf` has it: deadline, then backlog, then number; insertion sort, few CVs."""
     order = np.arange(len(bits_left))

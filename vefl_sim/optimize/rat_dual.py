@@ -10,7 +10,8 @@ bounds every allocation that meets the floors, whatever the prices.
 """
 
 import numpy as np
-from numba import njit
+
+from vefl_sim.optimize.kernel import kernel
 
 STEPS, FEWER_STEPS, MANY = 80, 50, 10_000  # fewer where V·Z is more than MANY
 PATIENCE, PROGRESS = 25, 1e-4  # this many steps without a bound better by this part: the prices are good enough
@@ -20,7 +21,7 @@ ASTRAY = 0.02  # a bound worse than the best one by this much: back to that, wit
 FIRST_STEP, MAX_STEP = 0.1, 0.6  # of ln w and ln L
 
 
-@njit(cache=True, fastmath=True)
+@kernel
 def worths(log_gain, inverse_gain, weight, level, worth, best):
     """Fill h (V, Z) and its maximum over the CVs, best (Z,); returns Σ_z best."""
     cvs, prbs = worth.shape
@@ -36,7 +37,7 @@ def worths(log_gain, inverse_gain, weight, level, worth, best):
     return best.sum()
 
 
-@njit(cache=True)
+@kernel
 def demands(worth, best, softness, log_gain, inverse_gain, level, near, share, rate, spent):
     """Fill rate and power (V,) if the CVs near the best one share each pRB: smooth prices need a smooth demand.
 
@@ -62,7 +63,7 @@ def demands(worth, best, softness, log_gain, inverse_gain, level, near, share, r
         spent[v] += part * (level[v] - inverse_gain[v, z])
 
 
-@njit(cache=True)
+@kernel
 def slope_of_weight(above_floor, above_cap, weight, nominal):
     """∂D/∂w: the rate against the floor if w > a, against the cap if w < a; zero at w = a if it lies between."""
     if weight > nominal or (weight == nominal and above_floor < 0):
@@ -72,7 +73,7 @@ def slope_of_weight(above_floor, above_cap, weight, nominal):
     return 0.0
 
 
-@njit(cache=True)
+@kernel
 def stride(slope, before, step):
     """The next step length (Rprop): longer while the slope keeps its sign, half when it turns."""
     if slope * before < 0:
@@ -80,7 +81,7 @@ def stride(slope, before, step):
     return min(MAX_STEP, 1.3 * step) if slope * before > 0 else step
 
 
-@njit(cache=True)
+@kernel
 def move(v, rate, slack, weight, price, floor, cap, w, level, slopes, steps):
     """One step of w and L of CV v down their slopes; p = w/L never falls below λ."""
     pinned = price > 0 and slack >= 0 and level[v] >= w[v] / price * (1 - 1e-12)
@@ -98,7 +99,7 @@ def move(v, rate, slack, weight, price, floor, cap, w, level, slopes, steps):
         level[v] = min(level[v], w[v] / price)
 
 
-@njit(cache=True)
+@kernel
 def start(gain, weight, price, power, cap, log_gain, inverse_gain, level, ceiling):
     """Fill ln g, 1/g, first levels (P_max spread over Z/V middling pRBs) and caps.
 
@@ -117,7 +118,7 @@ def start(gain, weight, price, power, cap, log_gain, inverse_gain, level, ceilin
             level[v] = min(level[v], weight[v] / price)
 
 
-@njit(cache=True)
+@kernel
 def constraints_worth(weight, price, power, floor, cap, w, level):
     """The part of D that does not depend on the pRBs: what relaxing P_max, floors and caps is charged."""
     total = 0.0
@@ -126,7 +127,7 @@ def constraints_worth(weight, price, power, floor, cap, w, level):
     return total
 
 
-@njit(cache=True)
+@kernel
 def prices(gain, weight, price, power, floor, cap, best_weight, best_level):
     """Fill w and L (V,) of the least D found; returns D.
 

@@ -6,12 +6,12 @@ is. So every subset costs O(1), and the programme splits the pRBs among the CVs 
 """
 
 import numpy as np
-from numba import njit
 
+from vefl_sim.optimize.kernel import kernel
 from vefl_sim.optimize.water import level_of, pays
 
 
-@njit(cache=True)
+@kernel
 def subset_values(gain, weight, price, power, floor, cap, penalty, value):
     """Fill `value[S]` = a·r − λ·P − penalty·(floor − r)⁺ for every set S of pRBs of one CV (bit z of S: pRB z)."""
     prbs = len(gain)
@@ -44,7 +44,7 @@ def subset_values(gain, weight, price, power, floor, cap, penalty, value):
                 value[mask[subset]] = value[mask[parent]]
 
 
-@njit(cache=True)
+@kernel
 def split(value, sizes, least, share):
     """The best way to give all pRBs away: `share[v]` becomes the set of CV v; returns the total value.
 
@@ -69,7 +69,7 @@ def split(value, sizes, least, share):
     return total
 
 
-@njit(cache=True)
+@kernel
 def _join(one, other, sizes, fewest, most, joined):
     """joined[S] = max over parts of S of one[part] + other[S without part], for sets of `fewest` to `most` pRBs.
 
@@ -97,7 +97,7 @@ def _join(one, other, sizes, fewest, most, joined):
         joined[at], joined[at + 1], joined[at + 2], joined[at + 3] = top0, top1, top2, top3
 
 
-@njit(cache=True)
+@kernel
 def _best_part(one, other, whole):
     """The part of `whole` that is best given to `one`, the rest to `other`, and what that is worth."""
     top, choice = one[0] + other[whole], 0

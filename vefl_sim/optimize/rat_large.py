@@ -1,9 +1,9 @@
 """The RAT sub-problem for any number of pRBs: owners from prices, improved by trading, with an upper bound."""
 
 import numpy as np
-from numba import njit
 
 from vefl_sim.optimize.assignment import assign
+from vefl_sim.optimize.kernel import kernel
 from vefl_sim.optimize.rat_dual import prices
 from vefl_sim.optimize.rat_local import better, greedy, hand_out, improve, outcome
 from vefl_sim.optimize.water import fill
@@ -12,7 +12,7 @@ NEAR = (0.05, 0.2, 0.8, np.inf)  # of the mean worth of a pRB: what an exchange 
 EFFORT = 40  # evaluations of one CV per pRB that the local search may spend
 
 
-@njit(cache=True)
+@kernel
 def losses(gain, weight, level, loss):
     """Fill loss (V, Z) = max_u h_uz − h_vz at the prices (w, L): what CV v as owner costs the Lagrangian."""
     cvs, prbs = gain.shape
@@ -25,7 +25,7 @@ def losses(gain, weight, level, loss):
         loss[:, prb] += best
 
 
-@njit(cache=True)
+@kernel
 def cheapest(gain, loss, weight, owner):
     """Every pRB to the CV that loses nothing; one that nobody wants at these prices, to the largest w·g."""
     for prb in range(len(owner)):
@@ -34,7 +34,7 @@ def cheapest(gain, loss, weight, owner):
             owner[prb] = np.argmax(weight * gain[:, prb])
 
 
-@njit(cache=True)
+@kernel
 def powers(gain, weight, price, power, floor, cap, owner, watts, rate):
     """Fill watts (Z,) and rate (V,) by water-filling each CV; returns (objective, deficit)."""
     objective, deficit = 0.0, 0.0
@@ -46,7 +46,7 @@ def powers(gain, weight, price, power, floor, cap, owner, watts, rate):
     return objective, deficit
 
 
-@njit(cache=True)
+@kernel
 def trade(inverse, log_gain, terms, scale, loss, bound, owner, held, count):
     """Improve `owner`, likely exchanges first; returns (deficit, value)."""
     prbs = len(owner)
@@ -58,7 +58,7 @@ def trade(inverse, log_gain, terms, scale, loss, bound, owner, held, count):
     return deficit, value
 
 
-@njit(cache=True)
+@kernel
 def one_each(inverse, log_gain, terms, scale, owner):
     """Give every CV the one pRB by which the total deficit is least (then the value largest); the rest keep `owner`.
 
@@ -75,7 +75,7 @@ def one_each(inverse, log_gain, terms, scale, owner):
         owner[column[v]] = v
 
 
-@njit(cache=True)
+@kernel
 def large(gain, weight, price, power, floor, cap, owner, watts, rate):
     """Fill owner (Z,), watts (Z,) and rate (V,); returns (objective, bound, deficit).
 

@@ -5,13 +5,14 @@ pass over that list. Two outcomes are compared lexicographically: less total def
 """
 
 import numpy as np
-from numba import njit
+
+from vefl_sim.optimize.kernel import kernel
 
 NO_GAIN = -600.0  # ln g of a pRB that carries nothing
 EPS = 1e-12  # relative: a smaller improvement is rounding
 
 
-@njit(cache=True)
+@kernel
 def outcome(inverse, log_gain, held, count, terms, drop, add):
     """(deficit, a·r − λP) of one CV with the pRBs `held[:count]`, without `drop` and with `add` (−1: none).
 
@@ -57,7 +58,7 @@ def outcome(inverse, log_gain, held, count, terms, drop, add):
     return max(0.0, floor - rate), weight * rate - price * spent
 
 
-@njit(cache=True)
+@kernel
 def better(deficit, value, scale):
     """Whether a change of (deficit, value) is an improvement; scale = (typical floor, typical value)."""
     if abs(deficit) > EPS * scale[0]:
@@ -65,7 +66,7 @@ def better(deficit, value, scale):
     return value > EPS * scale[1]
 
 
-@njit(cache=True)
+@kernel
 def give(v, prb, log_gain, held, count, owner):
     """Insert a pRB into the list of CV v."""
     at = count[v]
@@ -77,7 +78,7 @@ def give(v, prb, log_gain, held, count, owner):
     owner[prb] = v
 
 
-@njit(cache=True)
+@kernel
 def take(v, prb, held, count):
     """Remove a pRB from the list of CV v."""
     at = 0
@@ -89,7 +90,7 @@ def take(v, prb, held, count):
         at += 1
 
 
-@njit(cache=True)
+@kernel
 def hand_out(owner, log_gain, held, count):
     """Fill the lists from `owner`."""
     count[:] = 0
@@ -97,7 +98,7 @@ def hand_out(owner, log_gain, held, count):
         give(owner[prb], prb, log_gain, held, count, owner)
 
 
-@njit(cache=True)
+@kernel
 def state_of(inverse, log_gain, held, count, terms, now):
     """Fill now (V, 2) = (deficit, value) of each CV; returns their sums."""
     for v in range(len(now)):
@@ -105,7 +106,7 @@ def state_of(inverse, log_gain, held, count, terms, now):
     return now[:, 0].sum(), now[:, 1].sum()
 
 
-@njit(cache=True)
+@kernel
 def greedy(inverse, log_gain, terms, scale, owner, held, count):
     """Each pRB in turn to the CV that gains most by it: first deficit, then value. Returns their sums."""
     cvs, prbs = log_gain.shape
@@ -125,7 +126,7 @@ def greedy(inverse, log_gain, terms, scale, owner, held, count):
     return now[:, 0].sum(), now[:, 1].sum()
 
 
-@njit(cache=True)
+@kernel
 def move_one(prb, allowed, inverse, log_gain, terms, scale, owner, held, count, now):
     """Move a pRB to the CV where it improves the whole most, if there is one; returns (moved, evaluations)."""
     u = owner[prb]
@@ -148,7 +149,7 @@ def move_one(prb, allowed, inverse, log_gain, terms, scale, owner, held, count, 
     return top >= 0, tried
 
 
-@njit(cache=True)
+@kernel
 def swap_two(one, two, inverse, log_gain, terms, scale, owner, held, count, now):
     """Exchange two pRBs of different CVs if that improves the whole; returns whether it did."""
     u, v = owner[one], owner[two]
@@ -165,7 +166,7 @@ def swap_two(one, two, inverse, log_gain, terms, scale, owner, held, count, now)
     return True
 
 
-@njit(cache=True)
+@kernel
 def improve(inverse, log_gain, terms, scale, loss, bound, near, effort, owner, held, count):
     """Moves and swaps until none improves or `effort` evaluations are spent; returns (deficit, value, effort left).
 

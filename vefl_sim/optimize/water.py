@@ -9,10 +9,11 @@ L_p spends all power, L_cap stops at the bits left, L_r meets the rate floor, a/
 """
 
 import numpy as np
-from numba import njit
+
+from vefl_sim.optimize.kernel import kernel
 
 
-@njit(cache=True)
+@kernel
 def level_of(count, inverse_sum, log_sum, dear, power, floor, cap):
     """(L, rate) when exactly `count` pRBs are in use: P = count·L − Σ 1/g, rate = count·ln L + Σ ln g."""
     level_power = (power + inverse_sum) / count
@@ -28,7 +29,7 @@ def level_of(count, inverse_sum, log_sum, dear, power, floor, cap):
     return level, rate
 
 
-@njit(cache=True)
+@kernel
 def pays(gain, level, first, dear, power, floor, cap):
     """Whether a pRB gets power, given the level of the better ones: it does if that lies above its 1/g."""
     if first:
@@ -36,7 +37,7 @@ def pays(gain, level, first, dear, power, floor, cap):
     return level * gain > 1
 
 
-@njit(cache=True)
+@kernel
 def fill(gain, mine, weight, price, power, floor, cap, watts):
     """Powers of one CV on its pRBs `mine` (numbers, in any order) into `watts`; returns (rate, power spent)."""
     dear = weight / price if price > 0 else np.inf

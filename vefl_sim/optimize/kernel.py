@@ -1,0 +1,36 @@
+"""`kernel`, the decorator of all compiled functions here.
+
+Numba's own cache looks at the file of a function only, not at the files of those it calls, and would go on using an old
+version of them. So the cache has a folder for each state of all kernels together.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from vefl_sim.cache import cache_directory, writable
+
+
+def _state() -> str:
+    sources = (file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))
+    return hashlib.sha256(b"\0".join(sources)).hexdigest()[:12]
+
+
+_DIRECTORY = cache_directory(os.environ) / "numba" / _state()
+_CACHED = writable(_DIRECTORY)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function when it is first called, or take it from the cache."""
+    config: Any = numba.config  # its attributes come from the environment
+    before = config.CACHE_DIR
+    if _CACHED:
+        config.CACHE_DIR = str(_DIRECTORY)
+    try:
+        return numba.njit(cache=_CACHED)(function)
+    finally:
+        config.CACHE_DIR = before  # the user's own kernels keep their place
