@@ -157,6 +157,8 @@ class Rat(Table):
     `module:function`."""
     efficiency_weight: NonNegative = 1.0
     """C/(κS): energy efficiency against backlog, for the optimizing methods."""
+    circuit_power_w: NonNegative = 0.0
+    """Counted with the transmit power of every scheduled CV in the energy efficiency β; 0 in the paper."""
 
 
 class Sla(Table):
@@ -377,7 +379,9 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
 def _ignored_keys(e: Experiment) -> Iterator[str]:
     if e.data.kind == "signs" and e.data.dir:
         yield 'data.dir has no effect with data.kind = "signs": remove it.'
-    if e.rat.method in ("equal", "max-snr", "proportional-fair") and e.rat.efficiency_weight != 1.0:
-        yield f'rat.efficiency_weight has no effect with rat.method = "{e.rat.method}": remove it.'
+    if e.rat.method in ("equal", "max-snr", "proportional-fair"):
+        for key, default in (("efficiency_weight", 1.0), ("circuit_power_w", 0.0)):
+            if getattr(e.rat, key) != default:
+                yield f'rat.{key} has no effect with rat.method = "{e.rat.method}": remove it.'
     if e.scheme.kind == "pdpc" and e.aggregation.sojourn_weight != 1.0:
         yield 'aggregation.sojourn_weight has no effect with scheme.kind = "pdpc": remove it.'

@@ -72,7 +72,7 @@ class Recorder:
                         "power_w": float(log.power_w[index, row]),
                         "rate_bps": float(log.rate_bps[index, row]),
                         "bits_left": float(log.bits_left[index, row]),
-                        "gap": float(log.gap[index]),
+                        "gap": None if np.isnan(log.gap[index]) else float(log.gap[index]),
                         "status": Outcome(log.outcome[index]).name.lower(),
                     },
                 )

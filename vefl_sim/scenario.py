@@ -115,7 +115,15 @@ def wire(
     trace = Trace(lambda row: recorder.append("events", row))
     channel = _channel(scenario)
     tradeoff = experiment.rat.efficiency_weight * grid.slot_s * scenario.payload_bits
-    mac = MacScheduler(scenario.link, channel, scenario.scheduler, scenario.policy, grid.slot_s, tradeoff)
+    mac = MacScheduler(
+        scenario.link,
+        channel,
+        scenario.scheduler,
+        scenario.policy,
+        grid.slot_s,
+        tradeoff,
+        experiment.rat.circuit_power_w,
+    )
     gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", recorder.burst)
 
     def make_vehicle(cv: int) -> ConnectedVehicle:

@@ -102,6 +102,31 @@ def test_one_prb_each_is_the_exact_answer_when_there_are_as_many(seed: int, cvs:
         assert one_each.objective == pytest.approx(exact.objective, rel=1e-9)
 
 
+def test_one_prb_each_claims_no_more_than_it_can() -> None:
+    problem = random_problem(3, 10, 5, tightness=0.1)
+    one_each = solve(problem, "assignment")
+    assert one_each.status == "policy"
+    assert np.isnan(one_each.bound)
+    assert one_each.objective <= solve(problem, "exact").objective
+
+
+def test_as_many_cvs_as_prbs_beyond_the_exact_ones_have_the_least_deficit_we_know() -> None:
+    for seed in range(10):
+        problem = random_problem(14, 14, seed, tightness=300.0)
+        auto, large = solve(problem, "auto"), solve(problem, "large")
+        assert auto.status == "infeasible_floors"
+        assert deficit_bps(problem, auto) <= deficit_bps(problem, large) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_dear_power_and_tiny_floors_are_still_met(seed: int) -> None:
+    """β far above anything real, and one floor ten thousand times smaller than the others."""
+    base = random_problem(3, 5, seed, tightness=0.2)
+    problem = replace(base, efficiency=4e11, tradeoff=5e4, floor_bps=base.floor_bps * np.array([1.0, 1e-4, 1.0]))
+    least, _ = enumerated(problem)
+    assert deficit_bps(problem, solve(problem, "exact")) == pytest.approx(least, rel=1e-6)
+
+
 def test_better_than_the_policies_it_is_compared_with() -> None:
     for seed in range(40):
         problem = random_problem(4, 8, seed, tightness=0.2)
@@ -145,16 +170,26 @@ def test_efficiency_saves_power_down_to_the_floor() -> None:
 
 
 def test_lyapunov_drift_plus_penalty_is_bounded() -> None:
-    """Lemma 1: Δ_C ≤ ϖ − Σ κ·r·Q + C·(β·ΣP − Σ r), with ϖ = ½ Σ (κ·r)²."""
+    """Lemma 1: Δ_C ≤ ϖ − Σ κ·r·Q + C·(β·ΣP − Σ r), with ϖ from the capacity of the slot, not from what was sent.
+
+    And what we choose has the smallest right-hand side of all that meets the floors, as drift-plus-penalty asks.
+    """
     for seed in range(100):
-        problem = random_problem(3, 6, seed)
+        problem = random_problem(3, 6, seed, tightness=0.3)
         allocation = solve(problem)
+        capacity = problem.bandwidth_hz * np.log2(1 + 0.2 * problem.snr_per_watt).sum(axis=1)
         served = problem.slot_s * allocation.rate_bps
         after = np.maximum(0, problem.bits_left - served)
         drift = (after**2 - problem.bits_left**2).sum() / 2
         penalty = problem.tradeoff * (problem.efficiency * allocation.power_w.sum() - allocation.rate_bps.sum())
-        bound = (served**2).sum() / 2 - (served * problem.bits_left).sum() + penalty
+        varpi = ((problem.slot_s * capacity) ** 2).sum() / 2
+        bound = varpi - (served * problem.bits_left).sum() + penalty
         assert drift + penalty <= bound + 1e-9 * abs(bound)
+        assert bound == pytest.approx(varpi - allocation.objective, rel=1e-9, abs=1.0)
+        for method in ("equal", "max-snr", "proportional-fair"):
+            other = solve(problem, method)
+            if allocation.status == "optimal" and deficit_bps(problem, other) == 0:
+                assert bound <= varpi - utility(problem, other) + 1e-9 * abs(bound)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +201,8 @@ def test_lyapunov_drift_plus_penalty_is_bounded() -> None:
         ({"snr_per_watt": np.full((2, 4), np.nan)}, "snr_per_watt must be finite"),
         ({"bits_left": np.ones(3)}, "bits_left must have one entry per CV"),
         ({"efficiency": np.inf}, "efficiency must be finite"),
+        ({"slot_s": 0.0}, "must be positive"),
+        ({"bandwidth_hz": 0.0}, "must be positive"),
     ],
 )
 def test_bad_problems_are_refused(change: dict, words: str) -> None:

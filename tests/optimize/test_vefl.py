@@ -1,4 +1,4 @@
-"""The VEFL planner against numbers worked out by hand, brute force, and an exact solver."""
+"""The VEFL planner against numbers worked out by hand and against brute force."""
 
 from dataclasses import replace
 from itertools import pairwise, product

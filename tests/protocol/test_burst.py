@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.optimize.problems import random_problem
-from vefl_sim import Backlog, RatAllocation, RatProblem, Run, from_tables, simulate, with_settings
+from tests.protocol.test_golden import EXPERIMENT as GOLDEN
+from tests.scripted import ScriptedCars
+from vefl_sim import Backlog, Experiment, RatAllocation, RatProblem, Run, from_tables, simulate, with_settings
 from vefl_sim.optimize.burst import _edf, slots_to_count_on
 from vefl_sim.optimize.edf import edf
 from vefl_sim.optimize.rat import solve
@@ -35,7 +37,9 @@ def plain_policy(problem: RatProblem) -> RatAllocation:
     return solve(problem)
 
 
-def run_with(folder, longest_burst: int, monkeypatch: pytest.MonkeyPatch, *settings: str) -> Run:
+def run_with(
+    folder, longest_burst: int, monkeypatch: pytest.MonkeyPatch, *settings: str, experiment: Experiment = BUSY
+) -> Run:
     original = MacScheduler.__init__
 
     def limited(self, *arguments, **more) -> None:
@@ -44,7 +48,7 @@ def run_with(folder, longest_burst: int, monkeypatch: pytest.MonkeyPatch, *setti
 
     with monkeypatch.context() as patch:
         patch.setattr(MacScheduler, "__init__", limited)
-        return simulate(with_settings(BUSY, *settings), out=folder / str(longest_burst))
+        return simulate(with_settings(experiment, *settings), out=folder / str(longest_burst))
 
 
 @pytest.mark.parametrize("method", ["auto", "equal", "proportional-fair"])
@@ -54,6 +58,23 @@ def test_a_burst_is_ticking(tmp_path, monkeypatch: pytest.MonkeyPatch, method: s
     odd = run_with(tmp_path, 7, monkeypatch, f"rat.method={method}")
     assert 0 < ticked.summary["updates_delivered"] <= ticked.summary["updates_ordered"]
     assert ticked.content_digest() == burst.content_digest() == odd.content_digest()
+
+
+class Leaver(ScriptedCars):
+    """One parked, one that is out after 0.99502 s: 7 of the 16 slots of its upload, in the middle of the seventh."""
+
+    paths = (lambda s: (100.0, 0.0), lambda s: (480.0 + 20.1 * s, 0.0))
+
+
+def test_leaving_in_the_middle_of_a_burst(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = with_settings(from_tables(GOLDEN), "mobility.kind=tests.protocol.test_burst:Leaver", "run.rounds=1")
+    runs = [run_with(tmp_path, longest, monkeypatch, experiment=experiment) for longest in (1, 3, 64)]
+    assert len({run.content_digest() for run in runs}) == 1
+    [lost] = runs[0].vehicles.query("state == 'lost'").to_dict("records")
+    assert (lost["reason"], lost["tx_slots"]) == ("coverage_left", 7)
+    assert lost["transmit_j"] == pytest.approx(7 * 0.5e-3 * 0.2)  # the seventh for nothing
+    slots = runs[0].table("slots").query("cv == 2")
+    assert lost["delivered_fraction"] * 33_000 == pytest.approx(slots["rate_bps"].iloc[:6].sum() * 0.5e-3)
 
 
 def test_python_parts_see_the_same_slots(tmp_path) -> None:
@@ -94,6 +115,8 @@ def test_slots_a_cv_can_count_on(slots_left: int, backlogged: int, expected: int
         ("rate_bps=good.rate_bps * 2", "cannot carry"),
         ("owner=good.owner + 9", "unknown owner"),
         ("power_w=-good.power_w", "negative power"),
+        ("owner=good.owner * 0 - 1", "nobody owns"),
+        ("rate_bps=-good.rate_bps", "negative or not a number"),
         ("rate_bps=good.rate_bps * np.nan", "not a number"),
         ("rate_bps=good.rate_bps[:0]", "rate_bps per CV"),
     ],

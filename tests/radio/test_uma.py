@@ -54,6 +54,11 @@ def test_hidden_is_never_better_than_in_sight() -> None:
     assert np.all(pathloss_db(d2d_m, los=False, carrier_ghz=3.5) >= pathloss_db(d2d_m, los=True, carrier_ghz=3.5))
 
 
+def test_line_of_sight_is_certain_up_to_18_m_whatever_the_height() -> None:
+    assert np.all(los_probability([0.0, 10.0, 18.0], h_ut_m=23.0) == 1.0)
+    assert np.all(los_probability(np.linspace(0, 5000, 500), h_ut_m=1.5) <= 1.0)
+
+
 def test_nearer_than_ten_metres_counts_as_ten() -> None:
     assert pathloss_db(0.0, los=True, carrier_ghz=3.5) == pathloss_db(10.0, los=True, carrier_ghz=3.5)
 

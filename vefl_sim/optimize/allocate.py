@@ -55,9 +55,14 @@ def allocate(method, gain, weight, price, power, floor, cap, mean, owner, watts,
         missed = deficit > _MET * floor.sum()
         return objective, bound, Outcome.INFEASIBLE_FLOORS if missed else Outcome.GAP
     objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
-    if deficit > _MET * floor.sum() and cvs == prbs and method == Method.AUTO and prbs <= EXACT_PRBS:
-        _exact(gain, weight, price, power, floor, cap, owner)  # somebody may be better off with nothing
+    if deficit > _MET * floor.sum() and cvs == prbs > 1 and method == Method.AUTO:  # better with nothing for somebody?
+        if prbs > EXACT_PRBS:
+            objective, bound, deficit = large(gain, weight, price, power, floor, cap, owner, watts, rate)
+            return objective, bound, Outcome.INFEASIBLE_FLOORS
+        _exact(gain, weight, price, power, floor, cap, owner)
         objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
+    if method == Method.ASSIGNMENT and cvs > 1 and (cvs < prbs or floor.min() <= 0):
+        return objective, np.nan, Outcome.POLICY  # one pRB each is then a choice, not a consequence
     missed = deficit > _MET * floor.sum()
     return objective, objective, Outcome.INFEASIBLE_FLOORS if missed else Outcome.OPTIMAL
 
@@ -67,7 +72,7 @@ def _exact(gain, weight, price, power, floor, cap, owner):
     """The best split of all pRBs; everybody needs one to meet a floor, so that is tried first."""
     cvs, prbs = gain.shape
     value, share = np.empty((cvs, 1 << prbs)), np.empty(cvs, np.int64)
-    penalty = _penalty(gain, weight, power)
+    penalty = _penalty(gain, weight, price, power, floor)
     for v in range(cvs):
         subset_values(gain[v], weight[v], price, power[v], floor[v], cap[v], penalty, value[v])
     sizes = _SIZES[: 1 << prbs]
@@ -85,7 +90,7 @@ def _assignment(gain, weight, price, power, floor, cap, owner, watts):
     """One pRB each; with more pRBs than CVs, stand-in rows of no value take the rest, which go to row 0."""
     cvs, prbs = gain.shape
     value, column = np.zeros((prbs, prbs)), np.empty(prbs, np.int64)
-    penalty = _penalty(gain, weight, power)
+    penalty = _penalty(gain, weight, price, power, floor)
     for v in range(cvs):
         for prb in range(prbs):
             r, spent = fill(gain[v], np.array([prb]), weight[v], price, power[v], floor[v], cap[v], watts)
@@ -97,12 +102,19 @@ def _assignment(gain, weight, price, power, floor, cap, owner, watts):
 
 
 @kernel
-def _penalty(gain, weight, power):
-    """Worth of a missed nat: far above anything that can be gained, so that floors come first."""
-    best = 0.0
+def _penalty(gain, weight, price, power, floor):
+    """Worth of a missed nat: far more than anything that can be gained or spent, so that floors come first.
+
+    Measured by the smallest floor, so that this one counts, too, as far as double precision carries.
+    """
+    stake = price * power.sum()
     for v in range(len(weight)):
-        best = max(best, weight[v] * np.log1p(gain[v].max() * power[v]))
-    return 1e6 * max(best * gain.shape[1], 1e-300)
+        stake += gain.shape[1] * weight[v] * np.log1p(gain[v].max() * power[v])
+    smallest = np.inf
+    for v in range(len(floor)):
+        if floor[v] > 0:
+            smallest = min(smallest, floor[v])
+    return max(stake, 1e-300) * min(1e4 / smallest, 1e11 / max(floor.sum(), 1e-300))
 
 
 @kernel

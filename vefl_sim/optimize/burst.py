@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.optimize.allocate import allocate
+from vefl_sim.optimize.allocate import Outcome, allocate
 from vefl_sim.optimize.kernel import kernel
 
 Floats = NDArray[np.float64]
@@ -25,6 +25,7 @@ class Cell(NamedTuple):
     nats_hz: float  # W′ = ω(1−υ)/ln 2
     max_power_w: float
     tradeoff: float  # C
+    circuit_w: float  # counted with the power of every CV that is scheduled, in β only
 
 
 class Queues(NamedTuple):
@@ -47,7 +48,7 @@ class Log(NamedTuple):
     power_w: Floats
     rate_bps: Floats
     bits_left: Floats  # at the start of the slot
-    gap: Floats  # (bound − objective) / Σ a·r; one column
+    gap: Floats  # (bound − objective) / Σ a·r, nan where there is no bound; one column
     outcome: Ints  # allocate.Outcome; one column
 
 
@@ -89,7 +90,9 @@ def run_slots(cell, first_slot, fading, queues, efficiency, log, last_bits):
             cell.method, gain, weight, price, power, floor, cap, mean, owner, watts, rate
         )
         log.outcome[index] = outcome
-        log.gap[index] = max(0.0, bound - objective) / max((weight * rate).sum(), 1e-300)
+        certified = outcome == Outcome.OPTIMAL or outcome == Outcome.GAP
+        worth = max((weight * rate).sum(), 1e-300)
+        log.gap[index] = max(0.0, bound - objective) / worth if certified else np.nan
         last_bits[:] = 0.0
         emptied = False
         for row in range(scheduled):
@@ -104,7 +107,7 @@ def run_slots(cell, first_slot, fading, queues, efficiency, log, last_bits):
             log.prbs[index, v], log.power_w[index, v], log.rate_bps[index, v] = owned, spent, bits_per_s
             log.bits_left[index, v] = queues.bits_left[v]
             efficiency[0] += bits_per_s
-            efficiency[1] += spent
+            efficiency[1] += spent + cell.circuit_w
             if owned == 0:
                 continue
             queues.slots[v] += 1

@@ -40,6 +40,8 @@ class RatProblem:
                 raise ValueError(f"{name} must have one entry per CV")
         if not cvs or not prbs or cvs > prbs:
             raise ValueError(f"between 1 and {prbs} CVs can share {prbs} pRBs, not {cvs}")
+        if not (self.slot_s > 0 and self.bandwidth_hz > 0):
+            raise ValueError("slot_s and bandwidth_hz must be positive")
         for name, value in vars(self).items():
             if not np.all((np.asarray(value) >= 0) & np.isfinite(value)):
                 raise ValueError(f"{name} must be finite and not negative")
@@ -79,7 +81,7 @@ class RatAllocation:
     rate_bps: Floats  # of each CV, at most Q/κ; shape (V,)
     objective: float  # −U
     bound: float  # no allocation that meets the floors has a larger objective; nan where none is computed
-    status: Status
+    status: Status  # "infeasible_floors": this allocation misses a floor; a proof that all must, if it is exact
 
 
 class RatPolicy(Protocol):

@@ -41,6 +41,7 @@ class MacScheduler:
     policy: RatPolicy | str  # a policy of the user's, or the name of a method of ours
     slot_s: float
     tradeoff: float  # C
+    circuit_w: float = 0.0
     longest_burst: int = BLOCK_SLOTS
     _efficiency: Floats = field(default_factory=lambda: np.zeros(3))  # Σ rate, Σ power, β of the last round
     _round: int = 0
@@ -73,7 +74,7 @@ class MacScheduler:
     @property
     def _cell(self) -> Cell:
         method = Method[str(self.policy).upper().replace("-", "_")]
-        return Cell(int(method), self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff)
+        return Cell(int(method), self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w)
 
     @property
     def _nats_hz(self) -> float:
@@ -105,8 +106,9 @@ class MacScheduler:
         _check(problem, allocation.owner, allocation.power_w, allocation.rate_bps)
         log.outcome[0] = Outcome[allocation.status.upper()]
         worth = ((self.tradeoff + self.slot_s * problem.bits_left) * allocation.rate_bps).sum()
-        log.gap[0] = np.nan_to_num(max(0.0, allocation.bound - allocation.objective) / max(worth, 1e-300))
-        self._efficiency[:2] += allocation.rate_bps.sum(), allocation.power_w.sum()
+        certified = allocation.status in ("optimal", "gap")
+        log.gap[0] = (allocation.bound - allocation.objective) / max(worth, 1e-300) if certified else np.nan
+        self._efficiency[:2] += allocation.rate_bps.sum(), allocation.power_w.sum() + len(rows) * self.circuit_w
         for row, v in enumerate(rows):
             mine = np.flatnonzero(allocation.owner == row)
             log.prbs[0, v], log.rate_bps[0, v] = len(mine), allocation.rate_bps[row]
@@ -151,12 +153,14 @@ def _check(problem: RatProblem, owner: NDArray[np.int64], power_w: Floats, rate_
     cvs, prbs = problem.snr_per_watt.shape
     if owner.shape != (prbs,) or power_w.shape != (prbs,) or rate_bps.shape != (cvs,):
         raise RunFailed("rat.method must return owner and power_w per pRB and rate_bps per CV.")
-    if owner.min() < -1 or owner.max() >= cvs or not np.all(power_w >= 0) or not np.all(np.isfinite(rate_bps)):
-        raise RunFailed("rat.method returned an unknown owner, a negative power or a rate that is not a number.")
+    if owner.min() < -1 or owner.max() >= cvs or not np.all(power_w >= 0) or np.any(power_w[owner < 0]):
+        raise RunFailed("rat.method returned an unknown owner, a negative power, or power where nobody owns the pRB.")
+    if not np.all((rate_bps >= 0) & np.isfinite(rate_bps)):
+        raise RunFailed("rat.method returned a rate that is negative or not a number.")
     spent = np.bincount(owner[owner >= 0], power_w[owner >= 0], cvs)
     if np.any(spent > problem.max_power_w * (1 + 1e-9)):
         raise RunFailed("rat.method gave a CV more power than its P_max.")
     snr = power_w * problem.snr_per_watt[np.maximum(owner, 0), np.arange(prbs)]
-    possible = np.bincount(owner[owner >= 0], (problem.bandwidth_hz * np.log2(1 + snr))[owner >= 0], cvs)
-    if np.any(rate_bps > possible * (1 + 1e-9)):
+    possible = np.bincount(owner[owner >= 0], (problem.bandwidth_hz * np.log1p(snr) / np.log(2))[owner >= 0], cvs)
+    if np.any(rate_bps > possible * (1 + 1e-9) + LAST_BIT / problem.slot_s):
         raise RunFailed("rat.method returned a rate that its powers cannot carry.")

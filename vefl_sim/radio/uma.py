@@ -36,10 +36,11 @@ def pathloss_db(
 
 def los_probability(d2d_m: ArrayLike, *, h_ut_m: float = 1.5) -> NDArray[np.float64]:
     """Probability of line of sight at horizontal distances `d2d_m`: 1 up to 18 m, falling beyond."""
+    near = _checked(d2d_m) <= 18.0
     d2d = np.maximum(_checked(d2d_m), 18.0)
     ground: NDArray[np.float64] = 18 / d2d + np.exp(-d2d / 63) * (1 - 18 / d2d)
     tall: float = max(0.0, (h_ut_m - 13) / 10) ** 1.5
-    return ground * (1 + tall * 1.25 * (d2d / 100) ** 3 * np.exp(-d2d / 150))
+    return np.where(near, 1.0, ground * (1 + tall * 1.25 * (d2d / 100) ** 3 * np.exp(-d2d / 150)))
 
 
 def _checked(d2d_m: ArrayLike) -> NDArray[np.float64]:
