@@ -24,6 +24,12 @@ class Method(IntEnum):
     PROPORTIONAL_FAIR = 6
 
 
+def needs_large(method: Method, prbs: int) -> bool | None:
+    """The `many` of `allocate`: True, or None."""
+    exact_will_do = method in (Method.EXACT, Method.ASSIGNMENT) or (method == Method.AUTO and prbs <= EXACT_PRBS)
+    return None if exact_will_do or method >= Method.EQUAL else True
+
+
 class Outcome(IntEnum):
     """What can be said about an allocation."""
 
@@ -38,8 +44,11 @@ _MET = 1e-9  # a floor missed by less than this share is met
 
 
 @kernel
-def allocate(method, gain, weight, price, power, floor, cap, mean, owner, watts, rate):
-    """Fill `owner` (Z,), `watts` (Z,), `rate` (V,) in nats; return (objective, bound, outcome)."""
+def allocate(many, method, gain, weight, price, power, floor, cap, mean, owner, watts, rate):
+    """Fill `owner` (Z,), `watts` (Z,), `rate` (V,) in nats; return (objective, bound, outcome).
+
+    `many` is None where LARGE cannot be needed: numba then leaves it out, which halves the time to compile.
+    """
     cvs, prbs = gain.shape
     if method >= Method.EQUAL:
         _deal(method, gain, power, cap, mean, owner, watts, rate)
@@ -50,17 +59,18 @@ def allocate(method, gain, weight, price, power, floor, cap, mean, owner, watts,
         _assignment(gain, weight, price, power, floor, cap, owner, watts)
     elif method == Method.EXACT or (method == Method.AUTO and prbs <= EXACT_PRBS):
         _exact(gain, weight, price, power, floor, cap, owner)
-    else:
+    elif many is not None:
         objective, bound, deficit = large(gain, weight, price, power, floor, cap, owner, watts, rate)
         missed = deficit > _MET * floor.sum()
         return objective, bound, Outcome.INFEASIBLE_FLOORS if missed else Outcome.GAP
     objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
     if deficit > _MET * floor.sum() and cvs == prbs > 1 and method == Method.AUTO:  # better with nothing for somebody?
-        if prbs > EXACT_PRBS:
+        if prbs <= EXACT_PRBS:
+            _exact(gain, weight, price, power, floor, cap, owner)
+            objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
+        elif many is not None:
             objective, bound, deficit = large(gain, weight, price, power, floor, cap, owner, watts, rate)
             return objective, bound, Outcome.INFEASIBLE_FLOORS
-        _exact(gain, weight, price, power, floor, cap, owner)
-        objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
     if method == Method.ASSIGNMENT and cvs > 1 and (cvs < prbs or floor.min() <= 0):
         return objective, np.nan, Outcome.POLICY  # one pRB each is then a choice, not a consequence
     missed = deficit > _MET * floor.sum()

@@ -62,11 +62,12 @@ def new_log(slots: int, cvs: int) -> Log:
 
 
 @kernel
-def run_slots(cell, first_slot, fading, queues, efficiency, log, last_bits):
+def run_slots(many, cell, first_slot, fading, queues, efficiency, log, last_bits):
     """Run up to len(fading) slots; returns how many were run.
 
     `queues` are advanced past all of these slots but for the bits of the last one, which arrive when it ends:
-    those are left in `last_bits`. `efficiency` = [Σ rate, Σ power, β to start with] of this round (barBetaDink).
+    those are left in `last_bits`. `efficiency` = [Σ rate, Σ power, β to start with] of this round (barBetaDink);
+    `many` as for `allocate`.
     """
     count, cvs, prbs = fading.shape
     scheduled = min(cvs, prbs)
@@ -87,7 +88,7 @@ def run_slots(cell, first_slot, fading, queues, efficiency, log, last_bits):
             mean[row] = queues.bits_drained[v] / max(1, slot - queues.earliest_slot[v])
         price = cell.tradeoff * beta / cell.nats_hz
         objective, bound, outcome = allocate(
-            cell.method, gain, weight, price, power, floor, cap, mean, owner, watts, rate
+            many, cell.method, gain, weight, price, power, floor, cap, mean, owner, watts, rate
         )
         log.outcome[index] = outcome
         certified = outcome == Outcome.OPTIMAL or outcome == Outcome.GAP

@@ -110,21 +110,21 @@ def solve(problem: RatProblem, method: str = "auto") -> RatAllocation:
     cvs, prbs = problem.snr_per_watt.shape
     if method == "exact" and prbs > EXACT_PRBS:
         raise ValueError(f"method 'exact' takes at most {EXACT_PRBS} pRBs, not {prbs}")
-    kernel, codes, statuses = _compiled()
+    kernel, needs_large, codes, statuses = _compiled()
     scaled = problem.scaled
     owner, power_w, rate = np.zeros(prbs, np.int64), np.zeros(prbs), np.zeros(cvs)
     objective, bound, outcome = kernel(
-        codes[method], scaled.gain, scaled.weight, scaled.price, scaled.power, scaled.floor, scaled.cap,
-        problem.mean_bps, owner, power_w, rate,
+        needs_large(codes[method], prbs), codes[method], scaled.gain, scaled.weight, scaled.price, scaled.power,
+        scaled.floor, scaled.cap, problem.mean_bps, owner, power_w, rate,
     )  # fmt: skip
     unit = problem.bandwidth_hz * _PER_NAT
     return RatAllocation(owner, power_w, rate * unit, objective * unit, bound * unit, statuses[outcome])
 
 
 @cache
-def _compiled() -> tuple[Any, dict[str, int], tuple[Status, ...]]:
+def _compiled() -> tuple[Any, Any, dict[str, int], tuple[Status, ...]]:
     """The kernel with its codes, imported when it is first needed: numba takes its time."""
-    from vefl_sim.optimize.allocate import Method, Outcome, allocate
+    from vefl_sim.optimize.allocate import Method, Outcome, allocate, needs_large
 
     codes = {method: int(Method[method.upper().replace("-", "_")]) for method in METHODS}
-    return allocate, codes, tuple(outcome.name.lower() for outcome in Outcome)  # type: ignore[misc]
+    return allocate, needs_large, codes, tuple(outcome.name.lower() for outcome in Outcome)  # type: ignore[misc]

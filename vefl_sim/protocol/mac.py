@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.errors import RunFailed
-from vefl_sim.optimize.allocate import Method, Outcome
+from vefl_sim.optimize.allocate import Method, Outcome, needs_large
 from vefl_sim.optimize.burst import LAST_BIT, Cell, Log, Queues, new_log, run_slots, slots_to_count_on
 from vefl_sim.optimize.edf import Backlog, Scheduler, edf
 from vefl_sim.optimize.rat import METHODS, RatPolicy, RatProblem, solve
@@ -56,7 +56,8 @@ class MacScheduler:
         fading = self.channel.fading_gains(slot, slots, cvs)
         log, last_bits = new_log(slots, len(uploads)), np.zeros(len(uploads))
         if compiled:
-            done = run_slots(self._cell, slot, fading, queues, self._efficiency, log, last_bits)
+            many = needs_large(Method(self._cell.method), self.link.prbs)
+            done = run_slots(many, self._cell, slot, fading, queues, self._efficiency, log, last_bits)
         else:
             done = 1
             self._tick(slot, cvs, fading[0], queues, log, last_bits)
