@@ -115,6 +115,7 @@ def test_as_many_cvs_as_prbs_beyond_the_exact_ones_have_the_least_deficit_we_kno
         problem = random_problem(14, 14, seed, tightness=300.0)
         auto, large = solve(problem, "auto"), solve(problem, "large")
         assert auto.status == "infeasible_floors"
+        assert np.isnan(auto.bound)
         assert deficit_bps(problem, auto) <= deficit_bps(problem, large) * (1 + 1e-9)
 
 

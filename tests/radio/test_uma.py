@@ -59,6 +59,12 @@ def test_line_of_sight_is_certain_up_to_18_m_whatever_the_height() -> None:
     assert np.all(los_probability(np.linspace(0, 5000, 500), h_ut_m=1.5) <= 1.0)
 
 
+@pytest.mark.parametrize("outside", [{"carrier_ghz": 0.1}, {"carrier_ghz": np.nan}, {"h_ut_m": 1.0}, {"h_bs_m": 0.5}])
+def test_what_the_model_is_not_for_is_an_error(outside: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="UMa is for"):
+        pathloss_db(100.0, **({"los": True, "carrier_ghz": 3.5} | outside))
+
+
 def test_nearer_than_ten_metres_counts_as_ten() -> None:
     assert pathloss_db(0.0, los=True, carrier_ghz=3.5) == pathloss_db(10.0, los=True, carrier_ghz=3.5)
 

@@ -62,19 +62,22 @@ def allocate(many, method, gain, weight, price, power, floor, cap, mean, owner, 
     elif many is not None:
         objective, bound, deficit = large(gain, weight, price, power, floor, cap, owner, watts, rate)
         missed = deficit > _MET * floor.sum()
-        return objective, bound, Outcome.INFEASIBLE_FLOORS if missed else Outcome.GAP
+        if missed:
+            return objective, np.nan, Outcome.INFEASIBLE_FLOORS  # the bound speaks of those that meet the floors
+        return objective, bound, Outcome.GAP
     objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
     if deficit > _MET * floor.sum() and cvs == prbs > 1 and method == Method.AUTO:  # better with nothing for somebody?
         if prbs <= EXACT_PRBS:
             _exact(gain, weight, price, power, floor, cap, owner)
             objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
         elif many is not None:
-            objective, bound, deficit = large(gain, weight, price, power, floor, cap, owner, watts, rate)
-            return objective, bound, Outcome.INFEASIBLE_FLOORS
+            objective, _, deficit = large(gain, weight, price, power, floor, cap, owner, watts, rate)
+            return objective, np.nan, Outcome.INFEASIBLE_FLOORS
     if method == Method.ASSIGNMENT and cvs > 1 and (cvs < prbs or floor.min() <= 0):
         return objective, np.nan, Outcome.POLICY  # one pRB each is then a choice, not a consequence
-    missed = deficit > _MET * floor.sum()
-    return objective, objective, Outcome.INFEASIBLE_FLOORS if missed else Outcome.OPTIMAL
+    if deficit > _MET * floor.sum():
+        return objective, np.nan, Outcome.INFEASIBLE_FLOORS
+    return objective, objective, Outcome.OPTIMAL
 
 
 @kernel

@@ -10,7 +10,7 @@ from vefl_sim.errors import RunFailed
 from vefl_sim.optimize.allocate import Method, Outcome, needs_large
 from vefl_sim.optimize.burst import LAST_BIT, Cell, Log, Queues, new_log, run_slots, slots_to_count_on
 from vefl_sim.optimize.edf import Backlog, Scheduler, edf
-from vefl_sim.optimize.rat import METHODS, RatPolicy, RatProblem, solve
+from vefl_sim.optimize.rat import METHODS, RatAllocation, RatPolicy, RatProblem, solve
 from vefl_sim.protocol.uplink import Upload
 from vefl_sim.radio.channel import Channel
 from vefl_sim.radio.fading import BLOCK_SLOTS
@@ -104,6 +104,8 @@ class MacScheduler:
             return  # a scheduler may leave a slot idle
         problem = self._problem(slot, rows, gain[rows], queues)
         allocation = solve(problem, self.policy) if isinstance(self.policy, str) else self.policy(problem)
+        if not isinstance(allocation, RatAllocation) or allocation.status.upper() not in Outcome.__members__:
+            raise RunFailed('rat.method must return a RatAllocation; the status of a policy is "policy".')
         _check(problem, allocation.owner, allocation.power_w, allocation.rate_bps)
         log.outcome[0] = Outcome[allocation.status.upper()]
         worth = ((self.tradeoff + self.slot_s * problem.bits_left) * allocation.rate_bps).sum()

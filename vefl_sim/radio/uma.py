@@ -18,6 +18,8 @@ def pathloss_db(
     NLOS: the larger of LOS and 13.54 + 39.08·lg d₃ + 20·lg f − 0.6·(h_UT − 1.5).
     Distances under 10 m count as 10 m; above 5 km the model is not defined.
     """
+    if not (0.5 <= carrier_ghz <= 100 and 1.5 <= h_ut_m <= 22.5 and 10 <= h_bs_m <= 150):
+        raise ValueError("UMa is for 0.5 to 100 GHz, terminals at 1.5 to 22.5 m and base stations at 10 to 150 m")
     d2d = _checked(d2d_m)
     height = h_bs_m - h_ut_m
     d3d = np.hypot(d2d, height)
@@ -36,6 +38,8 @@ def pathloss_db(
 
 def los_probability(d2d_m: ArrayLike, *, h_ut_m: float = 1.5) -> NDArray[np.float64]:
     """Probability of line of sight at horizontal distances `d2d_m`: 1 up to 18 m, falling beyond."""
+    if not 1.5 <= h_ut_m <= 23:
+        raise ValueError("UMa is for terminals at 1.5 to 23 m")
     near = _checked(d2d_m) <= 18.0
     d2d = np.maximum(_checked(d2d_m), 18.0)
     ground: NDArray[np.float64] = 18 / d2d + np.exp(-d2d / 63) * (1 - 18 / d2d)
