@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.optimize.problems import random_problem
-from vefl_sim.optimize.allocate import Method
+from vefl_sim.optimize.allocate import Method, _exact
 from vefl_sim.optimize.rat import METHODS, RatAllocation, RatProblem, solve
+from vefl_sim.optimize.rat_large import powers
 from vefl_sim.optimize.water import fill
 
 EVERY_METHOD = [method for method in METHODS if method != "assignment"]
@@ -96,10 +97,14 @@ def test_floors_are_met_whenever_the_policies_meet_them(seed: int, cvs: int, prb
 @settings(max_examples=60)
 def test_one_prb_each_is_the_exact_answer_when_there_are_as_many(seed: int, cvs: int) -> None:
     problem = random_problem(cvs, cvs, seed, tightness=0.1)
-    one_each, exact = solve(problem, "assignment"), solve(problem, "exact")
+    one_each, scaled = solve(problem, "assignment"), problem.scaled
+    owner, watts, rate = np.zeros(cvs, np.int64), np.zeros(cvs), np.zeros(cvs)
+    limits = (scaled.gain, scaled.weight, scaled.price, scaled.power, scaled.floor, scaled.cap, owner)
+    _exact(*limits)  # by subsets, not by assignment as `solve` does it here
+    objective, _ = powers(*limits, watts, rate)
     if one_each.status == "optimal":
         assert sorted(one_each.owner) == list(range(cvs))
-        assert one_each.objective == pytest.approx(exact.objective, rel=1e-9)
+        assert one_each.objective == pytest.approx(objective * problem.bandwidth_hz / np.log(2), rel=1e-9)
 
 
 def test_one_prb_each_claims_no_more_than_it_can() -> None:
@@ -148,10 +153,10 @@ def test_water_level_is_the_best_of_a_fine_grid(seed: int, prbs: int) -> None:
     watts = np.zeros(prbs)
     rate, spent = fill(gain, np.arange(prbs), a, scaled.price, 0.2, floor, cap, watts)
     steps = [tuple(0.2 / 60 * np.array(step)) for step in product(range(61), repeat=prbs) if sum(step) <= 60]
-    for powers in steps:
-        r = np.log1p(gain * powers).sum()
+    for tried in steps:
+        r = np.log1p(gain * tried).sum()
         if floor <= r <= cap:
-            assert a * r - scaled.price * sum(powers) <= a * rate - scaled.price * spent + 1e-9 * a * max(rate, 1)
+            assert a * r - scaled.price * sum(tried) <= a * rate - scaled.price * spent + 1e-9 * a * max(rate, 1)
             assert rate >= floor * (1 - 1e-9)
 
 

@@ -55,7 +55,7 @@ def allocate(many, method, gain, weight, price, power, floor, cap, mean, owner, 
         return (weight * rate).sum() - price * watts.sum(), np.nan, Outcome.POLICY
     if cvs == 1:
         owner[:] = 0
-    elif method == Method.ASSIGNMENT or (method == Method.AUTO and cvs == prbs and floor.min() > 0):
+    elif method == Method.ASSIGNMENT or (method <= Method.EXACT and cvs == prbs and floor.min() > 0):
         _assignment(gain, weight, price, power, floor, cap, owner, watts)
     elif method == Method.EXACT or (method == Method.AUTO and prbs <= EXACT_PRBS):
         _exact(gain, weight, price, power, floor, cap, owner)
@@ -66,7 +66,7 @@ def allocate(many, method, gain, weight, price, power, floor, cap, mean, owner, 
             return objective, np.nan, Outcome.INFEASIBLE_FLOORS  # the bound speaks of those that meet the floors
         return objective, bound, Outcome.GAP
     objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
-    if deficit > _MET * floor.sum() and cvs == prbs > 1 and method == Method.AUTO:  # better with nothing for somebody?
+    if deficit > _MET * floor.sum() and cvs == prbs > 1 and method <= Method.EXACT:  # better with nothing for somebody?
         if prbs <= EXACT_PRBS:
             _exact(gain, weight, price, power, floor, cap, owner)
             objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
