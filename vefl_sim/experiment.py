@@ -57,8 +57,12 @@ class Roads(Table):
 
     block_m: Annotated[float, Field(ge=20, le=10_000)] = 128.0
     """Side of a square block (downtown Raleigh: 420 ft)."""
-    blocks: Annotated[int, Field(ge=1, le=200)] = 8
+    blocks: Annotated[int, Field(ge=1, le=100)] = 8
     """Blocks along each side of the grid."""
+    signals: Literal["fixed", "none"] = "fixed"
+    """"fixed": traffic lights with a fixed cycle at every junction; "none": first come, first served."""
+    green_s: Annotated[float, Field(ge=1, le=600)] = 20.0
+    """Green of a signal, each way; amber follows, for as long as it takes to stop from u_max, at least 3 s."""
 
 
 class Mobility(Table):
@@ -80,6 +84,8 @@ class Mobility(Table):
     """s_saf, the gap at standstill."""
     length_m: Positive = 5.0
     """Length of a vehicle."""
+    driver_spread: Annotated[float, Field(ge=0, le=0.9)] = 0.0
+    """How different drivers are: ū₁, ū₂, t_dst, s_saf are off by up to this share either way, desired speeds below."""
     sojourn: Literal["axis", "radial"] = "axis"
     """Sojourn bound by the smallest axis distance to the circle (the paper) or by the radial distance."""
 
@@ -95,6 +101,10 @@ class Traffic(Table):
     """Start with the streets populated."""
     cv_share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Share of the vehicles that are connected (CVs); the others only take part in the traffic."""
+    through_share: Share = 0.0
+    """Share of the vehicles that pass to another place on the border by a shortest way; the others wander."""
+    leaving_weight: Annotated[float, Field(gt=0, le=1)] = 0.22
+    """How readily who wanders leaves at the border: the weight of a way out against the same turn inside."""
 
 
 class Radio(Table):

@@ -5,12 +5,12 @@ from vefl_sim.errors import ExperimentError
 from vefl_sim.experiment import Experiment, Mobility, Radio, Roads, Run, Traffic
 from vefl_sim.mobility.demand import demand
 from vefl_sim.mobility.roads import StreetGrid
-from vefl_sim.mobility.wandering import Wandering
+from vefl_sim.mobility.routes import Routes
 
 
 def demand_of(**tables):
     experiment = Experiment(run=Run(name="x"), **tables)
-    routes = Wandering(StreetGrid.square(experiment.roads.blocks, experiment.roads.block_m))
+    routes = Routes(StreetGrid.square(experiment.roads.blocks, experiment.roads.block_m), experiment.traffic)
     return demand(experiment), routes
 
 
@@ -23,27 +23,28 @@ def test_the_edges_hold_the_mean_in_coverage():
     assert in_coverage(wanted, routes) == pytest.approx(20.0)
 
 
-def test_the_arrival_rate_is_that_of_littles_law_a_little_below_the_desired_speed():
-    wanted, routes = demand_of(traffic=Traffic(mean_in_coverage=20.0))
+@pytest.mark.parametrize(("signals", "low", "high"), [("none", 0.9, 1.0), ("fixed", 0.3, 0.5)])
+def test_the_arrival_rate_is_that_of_littles_law_below_the_desired_speed(signals, low, high):
+    wanted, routes = demand_of(traffic=Traffic(mean_in_coverage=20.0), roads=Roads(signals=signals))
     speed = wanted.arrivals_per_s * routes.expected_metres(500.0) / 20.0
-    assert 0.9 * 20.12 < speed < 20.12
+    assert low * 20.12 < speed < high * 20.12
 
 
 def test_vehicles_wait_for_each_other_more_in_dense_traffic():
-    sparse, _ = demand_of(traffic=Traffic(mean_in_coverage=10.0))
-    dense, _ = demand_of(traffic=Traffic(mean_in_coverage=100.0))
+    sparse, _ = demand_of(traffic=Traffic(mean_in_coverage=10.0), roads=Roads(signals="none"))
+    dense, _ = demand_of(traffic=Traffic(mean_in_coverage=100.0), roads=Roads(signals="none"))
     assert dense.arrivals_per_s < 0.85 * 10 * sparse.arrivals_per_s
 
 
 def test_a_given_rate_is_kept_and_fills_the_streets():
-    wanted, routes = demand_of(traffic=Traffic(arrivals_per_s=0.125))
+    wanted, routes = demand_of(traffic=Traffic(arrivals_per_s=0.125), roads=Roads(signals="none"))
     assert wanted.arrivals_per_s == 0.125
     free = 0.125 * routes.expected_metres(500.0) / 20.12
     assert free < in_coverage(wanted, routes) < 1.2 * free
 
 
 def test_slow_traffic_is_not_disturbed():
-    wanted, routes = demand_of(mobility=Mobility(max_speed_mps=0.45))
+    wanted, routes = demand_of(mobility=Mobility(max_speed_mps=0.45), roads=Roads(signals="none"))
     assert wanted.arrivals_per_s == pytest.approx(35 * 0.45 / routes.expected_metres(500.0), rel=0.02)
 
 

@@ -3,18 +3,12 @@ import itertools
 import numpy as np
 import pytest
 
-from vefl_sim.mobility.driving import Driving
-from vefl_sim.mobility.idm import IdmParams
-from vefl_sim.mobility.junctions import PATHS_MEET, Junctions
-from vefl_sim.mobility.lanes import Lanes
+from tests.mobility.makers import empty_streets
+from vefl_sim.mobility.junctions import PATHS_MEET, clear
 from vefl_sim.mobility.roads import EAST, NONE, NORTH, RIGHT, SOUTH, STRAIGHT, WEST, StreetGrid
-from vefl_sim.mobility.streets import Streets
-from vefl_sim.mobility.wandering import Wandering
-from vefl_sim.rng import Streams
 
 GRID = StreetGrid.square(4, 128.0)
-DRIVER = IdmParams(1.5, 2.0, 1.2, 2.0, 15.0, 5.0)
-DT = 0.1
+LENGTH = 5.0
 
 
 def path(into, out):
@@ -33,7 +27,7 @@ def lane_to_the_middle(heading):
 
 def streets_with(*vehicles):
     """Streets with vehicles (heading, position) that approach the middle and go straight on."""
-    streets = Streets(Driving(GRID, DRIVER, DT), Wandering(GRID), Streams(1))
+    streets = empty_streets(leaving_weight=1e-9)
     edge = np.array([lane_to_the_middle(heading) for heading, _ in vehicles])
     streets.populate(edge, np.array([position for _, position in vehicles]))
     fleet = streets.fleet
@@ -44,15 +38,19 @@ def streets_with(*vehicles):
     return streets
 
 
+def clear_in(streets, step):
+    clear(streets.fleet, streets._lanes(), streets._ways, streets.signals, streets._rules, (step, 0))
+
+
 def crossing_steps(streets, steps=400):
     """First and last step in which a part of each vehicle is between the stop lines."""
     start = streets.fleet.edge.copy()
     first, last = np.full(start.size, -1), np.full(start.size, -1)
     for step in range(1, steps):
-        streets.drive(step)
+        streets.drive()
         fleet = streets.fleet
         before = (fleet.edge == start) & (fleet.position_m > GRID.stop_line_m)
-        behind = (fleet.came_from == start) & (fleet.position_m - DRIVER.length_m < GRID.junction_m)
+        behind = (fleet.came_from == start) & (fleet.position_m - LENGTH < GRID.junction_m)
         first[(first < 0) & (before | behind)] = step
         last[before | behind] = step
     return first, last
@@ -84,9 +82,10 @@ def test_who_asks_first_goes_first_and_the_other_waits_until_the_junction_is_fre
 
 @pytest.mark.parametrize("asked", [(5, 3), (3, 5)])
 def test_of_two_who_wait_the_one_who_asked_before_is_cleared(asked):
-    fleet = streets_with((EAST, 120.0), (NORTH, 120.0)).fleet
-    fleet.speed_mps, fleet.asked_step = np.array([3.0, 3.0]), np.array(asked)
-    Junctions(Driving(GRID, DRIVER, DT)).clear(fleet, Lanes(fleet, GRID.block_m, DRIVER.length_m), step=6)
+    streets = streets_with((EAST, 120.0), (NORTH, 120.0))
+    fleet = streets.fleet
+    fleet.speed_mps[:], fleet.asked_step[:] = 3.0, asked
+    clear_in(streets, 6)
     assert fleet.cleared.tolist() == [asked[0] == 3, asked[1] == 3]
 
 
@@ -105,8 +104,8 @@ def test_nobody_enters_the_junction_without_room_behind_it():
     fleet.edge[1], fleet.position_m[1], fleet.speed_mps[1] = fleet.next_edge[0], 16.0, 0.0
     fleet.limit_m[1], fleet.cleared[1] = 16.0, True
     fleet.next_edge[1] = GRID.turns[fleet.edge[1], STRAIGHT]
-    for step in range(1, 300):
-        streets.drive(step)
+    for _ in range(1, 300):
+        streets.drive()
     assert fleet.speed_mps[0] < 0.01
     assert GRID.stop_line_m - 1.5 < fleet.position_m[0] <= GRID.stop_line_m
     assert fleet.edge[0] == lane_to_the_middle(NORTH)
@@ -118,9 +117,9 @@ def test_nobody_is_cleared_before_those_ahead_in_the_lane(ahead_is_cleared, expe
     streets = streets_with((WEST, 125.0), (NORTH, 120.0), (NORTH, 105.0))
     fleet = streets.fleet
     fleet.next_edge[2] = GRID.turns[fleet.edge[2], RIGHT]
-    fleet.speed_mps = np.array([0.0, 0.0, 12.0])
+    fleet.speed_mps[:] = 0.0, 0.0, 12.0
     fleet.cleared[:] = True, ahead_is_cleared, False
-    Junctions(Driving(GRID, DRIVER, DT)).clear(fleet, Lanes(fleet, GRID.block_m, DRIVER.length_m), step=1)
+    clear_in(streets, 1)
     assert fleet.cleared.tolist() == [True, ahead_is_cleared, expected]
     assert fleet.asked_step[2] == 1
 

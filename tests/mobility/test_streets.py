@@ -1,12 +1,9 @@
 import numpy as np
 import pytest
 
-from vefl_sim.mobility.driving import Driving
+from tests.mobility.makers import empty_streets
 from vefl_sim.mobility.idm import IdmParams, follow
 from vefl_sim.mobility.roads import LEFT, NONE, RIGHT, STRAIGHT, StreetGrid
-from vefl_sim.mobility.streets import Streets
-from vefl_sim.mobility.wandering import Wandering
-from vefl_sim.rng import Streams
 
 GRID = StreetGrid.square(4, 400.0)
 DRIVER = IdmParams(1.5, 2.0, 1.2, 2.0, 15.0, 5.0)
@@ -14,7 +11,7 @@ INNER = int(np.flatnonzero(~GRID.leads_out & ~GRID.leads_out[GRID.turns].any(axi
 
 
 def streets_with(position, dt=0.1, edge=INNER):
-    streets = Streets(Driving(GRID, DRIVER, dt), Wandering(GRID), Streams(1))
+    streets = empty_streets(400.0, dt=dt)
     streets.populate(np.full(len(position), edge), np.array(position))
     return streets
 
@@ -23,11 +20,11 @@ def test_in_a_lane_the_motion_is_that_of_follow():
     """Away from junctions nothing but IDM is at work: the first vehicle leads, the others follow."""
     streets = streets_with([20.0, 50.0, 65.0, 100.0])
     fleet = streets.fleet
-    fleet.speed_mps = np.array([9.0, 8.0, 9.0, 3.0])
-    film = [(fleet.position_m, fleet.speed_mps)]
-    for step in range(1, 120):
-        streets.drive(step)
-        film.append((fleet.position_m, fleet.speed_mps))
+    fleet.speed_mps[:] = 9.0, 8.0, 9.0, 3.0
+    film = [(fleet.position_m.copy(), fleet.speed_mps.copy())]
+    for _ in range(1, 120):
+        streets.drive()
+        film.append((fleet.position_m.copy(), fleet.speed_mps.copy()))
     position, speed = np.array(film).transpose(1, 0, 2)
     assert position.max() < 330
     start = position[0, 2::-1], speed[0, 2::-1]
@@ -45,8 +42,8 @@ def test_a_tail_that_sticks_out_into_the_lane_behind_is_not_run_into():
     fleet.speed_mps[1], fleet.limit_m[1], fleet.cleared[1] = 0.0, 2.0, True
     fleet.next_edge[1] = GRID.turns[fleet.edge[1], STRAIGHT]
     fleet.cleared[0], fleet.limit_m[0] = True, 700.0
-    for step in range(1, 300):
-        streets.drive(step)
+    for _ in range(1, 300):
+        streets.drive()
     assert fleet.edge[0] == INNER
     assert 400 - 3 - 3 < fleet.position_m[0] <= 400 - 3
 
@@ -78,9 +75,8 @@ def test_an_entry_is_open_when_the_last_one_in_is_far_enough():
 
 
 def test_nobody_enters_too_fast_to_stop_before_the_first_junction():
-    short = StreetGrid.square(4, 20.0)
-    streets = Streets(Driving(short, DRIVER, 0.5), Wandering(short), Streams(1))
-    streets.enter(short.entries[:1])
+    streets = empty_streets(20.0, dt=0.5)
+    streets.enter(streets.grid.entries[:1])
     # From u with 4.5 m/s²: u²/9 + 4.5·0.5²/8 = 15 m to the stop line.
     assert streets.fleet.speed_mps[0] == pytest.approx(np.sqrt(9 * (15 - 4.5 * 0.25 / 8)))
 
@@ -89,8 +85,8 @@ def test_crossing_takes_the_chosen_turn_and_chooses_the_next():
     streets = streets_with([390.0])
     fleet = streets.fleet
     target = fleet.next_edge[0]
-    for step in range(1, 60):
-        streets.drive(step)
+    for _ in range(1, 60):
+        streets.drive()
     assert fleet.edge[0] == target
     assert fleet.came_from[0] == INNER
     assert fleet.next_edge[0] in GRID.turns[target]
@@ -102,8 +98,8 @@ def test_crossing_takes_the_chosen_turn_and_chooses_the_next():
 def test_over_a_stub_that_leads_out_vehicles_leave():
     streets = streets_with([300.0, 350.0], edge=int(np.flatnonzero(GRID.leads_out)[0]))
     numbers = []
-    for step in range(1, 100):
-        streets.drive(step)
+    for _ in range(1, 100):
+        streets.drive()
         numbers.append(streets.fleet.vehicle.tolist())
     assert [1, 2] in numbers
     assert [1] in numbers

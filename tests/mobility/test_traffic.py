@@ -14,10 +14,11 @@ from vefl_sim.rng import Streams
 LENGTH = 5.0
 
 
-def experiment_with(speed=20.12, step=0.1, **traffic):
+def experiment_with(speed=20.12, step=0.1, spread=0.0, signals="fixed", **traffic):
     return Experiment(
         run=Run(name="x"),
-        mobility=Mobility(max_speed_mps=speed, step_s=step),
+        roads=Roads(signals=signals),
+        mobility=Mobility(max_speed_mps=speed, step_s=step, driver_spread=spread),
         traffic=Traffic(**traffic),
     )
 
@@ -44,19 +45,18 @@ def same(one, other):
 
 
 class Watch:
-    """Looks at the lanes and junctions, and remembers by itself where everybody came from."""
+    """Looks at lanes, junctions and lights, and remembers by itself where everybody was."""
 
     def __init__(self, traffic):
-        self.fleet, self.grid = traffic.streets.fleet, traffic.streets.grid
-        self._on, self._before = {}, {}
+        self.streets, self.grid = traffic.streets, traffic.streets.grid
+        self._was, self._before = {}, {}
+        self.over_red = self.stopped_at_red = 0
 
     def look(self):
         """The smallest gap between bumpers in a lane, and how many pairs are on paths that meet."""
         lanes, paths = {}, {}
         for vehicle, edge, next_edge, position, cleared in self._now():
-            if self._on.get(vehicle, edge) != edge:
-                self._before[vehicle] = self._on[vehicle]
-            self._on[vehicle] = edge
+            self._remember(vehicle, edge, position)
             lanes.setdefault(edge, []).append(position)
             if next_edge != NONE and position > self.grid.stop_line_m + 1e-9:
                 assert cleared
@@ -68,8 +68,30 @@ class Watch:
                 paths.setdefault(self.grid.junction[before], []).append(self._path(before, edge))
         return self._smallest_gap(lanes), self._meetings(paths)
 
+    def _remember(self, vehicle, edge, position):
+        old_edge, old_position = self._was.get(vehicle, (edge, position))
+        if old_edge != edge:
+            self._before[vehicle] = old_edge
+            position_there = position + self.grid.block_m
+        else:
+            position_there = position
+        crossed = old_position <= self.grid.stop_line_m + 1e-9 < position_there - 1e-9
+        if crossed and not self.grid.leads_out[old_edge]:
+            self.over_red += self._is_red(old_edge)
+        self.stopped_at_red += position == old_position and old_edge == edge and self._is_red(edge)
+        self._was[vehicle] = edge, position
+
+    def _is_red(self, edge):
+        """By the plan: even headings have green and amber first, odd ones afterwards."""
+        if self.grid.leads_out[edge] or not self.streets.signals.green_ns:
+            return False
+        signals = self.streets.signals
+        phase_ns = signals.green_ns + signals.amber_ns
+        turn = (self.streets.time_ns + signals.offset_ns[self.grid.junction[edge]]) // phase_ns % 2
+        return bool(turn != self.grid.heading[edge] % 2)
+
     def _now(self):
-        fleet = self.fleet
+        fleet = self.streets.fleet
         arrays = (fleet.vehicle, fleet.edge, fleet.next_edge, fleet.position_m, fleet.cleared)
         return zip(*(array.tolist() for array in arrays), strict=True)
 
@@ -88,28 +110,32 @@ class Watch:
 
 
 CASES = [
-    # speed, step, vehicles in coverage, seconds
-    (0.45, 1.0, 60, 300),
-    (11.18, 0.5, 60, 100),
-    (20.12, 0.1, 35, 30),
-    (20.12, 0.5, 35, 300),
-    (20.12, 0.05, 35, 15),
-    (26.82, 1.0, 35, 300),
-    (26.82, 1.0, 400, 60),
+    # speed, step, vehicles in coverage, seconds, other keys
+    (20.12, 0.1, 35, 2000, {}),
+    (0.45, 1.0, 60, 600, {}),
+    (11.18, 0.5, 60, 300, {"through_share": 0.5}),
+    (20.12, 0.5, 35, 600, {"signals": "none"}),
+    (20.12, 0.05, 35, 30, {"spread": 0.4}),
+    (26.82, 1.0, 35, 2000, {"spread": 0.2}),
+    (26.82, 1.0, 400, 120, {}),
+    (26.82, 1.0, 400, 120, {"signals": "none", "spread": 0.5}),
 ]
 
 
-@pytest.mark.parametrize(("speed", "step", "vehicles", "seconds"), CASES)
+@pytest.mark.parametrize(("speed", "step", "vehicles", "seconds", "keys"), CASES)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_nobody_overlaps_meets_jumps_speeds_or_brakes_impossibly(speed, step, vehicles, seconds, seed):
-    traffic = traffic_with(seed, speed=speed, step=step, mean_in_coverage=float(vehicles))
+def test_nobody_overlaps_meets_jumps_speeds_runs_a_red_light_or_brakes_impossibly(
+    speed, step, vehicles, seconds, keys, seed
+):
+    traffic = traffic_with(seed, speed=speed, step=step, mean_in_coverage=float(vehicles), **keys)
     watch, before = Watch(traffic), traffic.scene()
     watch.look()
     for _ in range(round(seconds / step)):
         after = traffic.advance()
         gap, meetings = watch.look()
-        assert gap > 0.5
+        assert gap > 0.3
         assert meetings == 0
+        assert watch.over_red == 0
         assert after.speed_mps.max(initial=0) <= speed
         assert after.speed_mps.min(initial=0) >= 0
         old, new = both(before, after)
@@ -120,6 +146,7 @@ def test_nobody_overlaps_meets_jumps_speeds_or_brakes_impossibly(speed, step, ve
         assert (driven <= mean * step + 1e-9).all()
         assert (before.speed_mps[old] - after.speed_mps[new] <= 9.0 * step + 1e-9).all()
         before = after
+    assert watch.stopped_at_red or traffic.streets.signals.green_ns == 0 or speed < 1
 
 
 def test_vehicles_appear_and_vanish_only_at_the_border():
@@ -181,9 +208,10 @@ def test_a_route_does_not_depend_on_the_step():
     """Vehicle 1 visits the same edges, whether or not it meets others at other times."""
 
     def route(step):
-        traffic = traffic_with(step=step)
-        fleet, edges = traffic.streets.fleet, []
-        for _ in range(round(60 / step)):
+        traffic = traffic_with(step=step, warm_start=False, arrivals_per_s=0.5)
+        edges = []
+        for _ in range(round(120 / step)):
+            fleet = traffic.streets.fleet
             edges += fleet.edge[fleet.vehicle == 1].tolist()
             traffic.advance()
         return [edge for edge, _ in itertools.groupby(edges)]

@@ -6,17 +6,17 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Experiment, Mobility, Roads
+from vefl_sim.experiment import Experiment, Mobility, Roads, Run, Traffic
 from vefl_sim.mobility.arrays import FloatArray, IntArray
-from vefl_sim.mobility.driving import Driving, driver
+from vefl_sim.mobility.drivers import typical_driver
 from vefl_sim.mobility.population import places
 from vefl_sim.mobility.roads import StreetGrid
+from vefl_sim.mobility.routes import Routes
 from vefl_sim.mobility.streets import Streets
-from vefl_sim.mobility.wandering import Wandering
 from vefl_sim.rng import Streams
 
-PILOT_STEPS = 400
-PILOT_STEP_M = 2.0  # what a free vehicle drives in one, so that slow traffic is not stepped finely
+PILOT_STEP_M = 2.0  # what a free vehicle drives in a step, so that slow traffic is not stepped finely
+PILOT_STEPS = 2000
 CRAWL = 0.05  # share of the desired speed; even in a jam the rate is one that could flow at this
 
 
@@ -37,15 +37,16 @@ def demand(experiment: Experiment) -> Demand:
     """The arrival rate that was asked for, or the one that keeps up `mean_in_coverage`.
 
     By Little's law, mean number in coverage = arrival rate × expected distance driven there / mean speed. The
-    distance is exact (`Wandering`). The mean speed is below the desired speed because vehicles wait for each
-    other; a short pilot run at the wanted density measures it. Near the capacity of the junctions a longer
-    run would find it lower still.
+    distance is exact (`Routes`). The mean speed is below the desired speed because vehicles wait for each
+    other and at signals; a pilot run at the wanted density measures it.
     """
-    area = _Area(experiment.roads, experiment.mobility, experiment.radio.coverage_radius_m)
+    area = _Area(experiment.roads, experiment.mobility, experiment.traffic, experiment.radio.coverage_radius_m)
     rate_per_s = experiment.traffic.arrivals_per_s
     if rate_per_s is None:
         density = experiment.mean_in_coverage / _metres_in_coverage(area)
         rate_per_s = density * _mean_speed_mps(area, density)
+    elif not experiment.traffic.warm_start:
+        density = 0.0  # nobody needs to know
     else:
         density = rate_per_s / experiment.mobility.max_speed_mps
         density = rate_per_s / _mean_speed_mps(area, density)
@@ -58,11 +59,16 @@ class _Area:
 
     roads: Roads
     mobility: Mobility
+    traffic: Traffic
     radius_m: float
 
     @cached_property
-    def routes(self) -> Wandering:
-        return Wandering(StreetGrid.square(self.roads.blocks, self.roads.block_m))
+    def routes(self) -> Routes:
+        return Routes(StreetGrid.square(self.roads.blocks, self.roads.block_m), self.traffic)
+
+    @property
+    def experiment(self) -> Experiment:
+        return Experiment(run=Run(name="pilot"), roads=self.roads, mobility=self.mobility, traffic=self.traffic)
 
     @property
     def metres_per_edge(self) -> FloatArray:
@@ -82,22 +88,25 @@ def _metres_in_coverage(area: _Area) -> float:
 
 @lru_cache(maxsize=16)  # a run asks twice: once to look ahead, once for itself
 def _mean_speed_mps(area: _Area, density: float) -> float:
-    """Mean speed in coverage in a short run without arrivals, after its first quarter.
+    """Mean speed in coverage in a run of its own.
 
     density: vehicles on an edge, per metre that a vehicle is expected to drive there in all.
-    The run has its own seed, so that the arrival rate is a property of the experiment.
+    For everybody who leaves somebody comes in, so that the density stays. The run has its own seed, so that the
+    arrival rate is a property of the experiment.
     """
-    routes, params, streams = area.routes, driver(area.mobility), Streams(0)
+    routes, params, streams = area.routes, typical_driver(area.mobility), Streams(0)
     dt_s = min(1.0, max(area.mobility.step_s, PILOT_STEP_M / params.desired_speed_mps))
-    streets = Streets(Driving(routes.grid, params, dt_s), routes, streams)
+    streets = Streets(area.experiment, routes, dt_s, streams)
     rng = streams.generator("traffic")
     count = rng.poisson(density * area.metres_per_edge)
     streets.populate(*places(count, routes.grid, params, rng))
+    vehicles = streets.fleet.size
+    streets.settle(rng)
     speeds = []
-    for step in range(PILOT_STEPS):
-        streets.drive(step)
-        if step >= PILOT_STEPS // 4:
-            speeds.append(streets.speeds_within(area.radius_m))
+    for _ in range(PILOT_STEPS):
+        streets.drive()
+        streets.refill(vehicles, rng)
+        speeds.append(streets.speeds_within(area.radius_m))
     seen_mps = np.concatenate(speeds)
     mean_mps = seen_mps.mean() if seen_mps.size else params.desired_speed_mps
     return max(float(mean_mps), CRAWL * params.desired_speed_mps)

@@ -7,102 +7,158 @@ this step I can still stop before that":
 - the last stop line up to which the way is clear, at STOP_DECEL_MPS2.
 
 Why nobody ever overlaps: let S(u) be the distance in which a vehicle stops from speed u when it brakes by
-b·dt in each step. While x + S(u) ≤ x_ahead + S(u_ahead), front bumper against back bumper, braking fully
-keeps it so, because the one ahead brakes by at most b·dt as well; and so does any speed up to `safe_speed`,
-which uses u²/2b ≤ S(u) ≤ u²/2b + b·dt²/8. In ordinary driving both limits are far away and the motion is
-IDM's.
+b·dt in each step (`stopping_distance`). While x + S(u) ≤ x_ahead + S(u_ahead), front bumper against back bumper,
+braking fully keeps it so, because the one ahead brakes by at most b·dt as well; and so does any speed up to
+`safe_speed`, which uses u²/2b ≤ S(u) ≤ u²/2b + b·dt²/8. In ordinary driving both limits are far away and the
+motion is IDM's.
 """
+
+from math import floor, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
-from vefl_sim.experiment import Mobility
-from vefl_sim.mobility.arrays import BoolArray, FloatArray
-from vefl_sim.mobility.fleet import Fleet
-from vefl_sim.mobility.idm import IdmParams, acceleration, next_speed
-from vefl_sim.mobility.lanes import Lanes
-from vefl_sim.mobility.roads import NONE, StreetGrid
+from vefl_sim.kernel import kernel
+from vefl_sim.mobility.idm import SMALLEST_GAP_M, IdmParams
+from vefl_sim.mobility.roads import StreetGrid
 
 EMERGENCY_DECEL_MPS2 = 9.0
 STOP_DECEL_MPS2 = 4.5
 
 
-def driver(mobility: Mobility) -> IdmParams:
-    """The driver of an experiment."""
-    return IdmParams(
-        max_accel_mps2=mobility.max_accel_mps2,
-        comfort_decel_mps2=mobility.comfort_decel_mps2,
-        headway_s=mobility.headway_s,
-        min_gap_m=mobility.min_gap_m,
-        desired_speed_mps=mobility.max_speed_mps,
-        length_m=mobility.length_m,
-    )
+class Rules(NamedTuple):
+    """What is the same for all drivers."""
+
+    dt_s: float
+    length_m: float
+    inside_m: float
+    """Position on an edge up to which the tail is still in the junction behind."""
+    place_m: float
+    """What a vehicle takes up in a queue."""
+    room_m: float
+    """Position at which a place must be free behind a junction that somebody enters."""
+    stop_decel_mps2: float
+    emergency_decel_mps2: float
+
+    @classmethod
+    def of(cls, grid: StreetGrid, typical: IdmParams, spread: float, dt_s: float) -> "Rules":
+        """The rules of a grid for drivers like these."""
+        gap_m = typical.min_gap_m * (1 + spread)
+        inside_m = grid.junction_m + typical.length_m
+        stop_mps2 = max(STOP_DECEL_MPS2, typical.comfort_decel_mps2 * (1 + spread))
+        return cls(
+            dt_s=dt_s,
+            length_m=typical.length_m,
+            inside_m=inside_m,
+            place_m=typical.length_m + gap_m,
+            room_m=inside_m + 2 * gap_m,  # twice, as IDM closes the last centimetres of it only asymptotically
+            stop_decel_mps2=stop_mps2,
+            emergency_decel_mps2=max(EMERGENCY_DECEL_MPS2, stop_mps2),
+        )
 
 
-def safe_speed(
-    gap_m: FloatArray, speed_mps: FloatArray, leader_mps: FloatArray | float, decel_mps2: float, dt_s: float
-) -> FloatArray:
+@kernel
+def idm_accel(driver, i, speed_mps, gap_m, leader_mps):
+    """The acceleration of `idm.acceleration` for driver i; a gap of infinity is a free road."""
+    comfort = 2.0 * sqrt(driver.max_accel_mps2[i] * driver.comfort_decel_mps2[i])
+    dynamic = speed_mps * (driver.headway_s[i] + (speed_mps - leader_mps) / comfort)
+    wanted_m = driver.min_gap_m[i] + max(0.0, dynamic)
+    free = (speed_mps / driver.desired_speed_mps[i]) ** 4
+    return driver.max_accel_mps2[i] * (1.0 - free - (wanted_m / max(gap_m, SMALLEST_GAP_M)) ** 2)
+
+
+@kernel
+def safe_speed(gap_m, speed_mps, leader_mps, decel_mps2, dt_s):
     """Highest speed after this step from which one can stop within the gap and the leader's braking distance.
 
     Solves (u + u')·dt/2 + u'²/2b + b·dt²/8 = gap + u_leader²/2b for u'; 0 where even that is too fast.
     """
-    reach = (2 * decel_mps2) * gap_m + leader_mps * leader_mps - (decel_mps2 * dt_s) * speed_mps
-    return np.maximum(np.sqrt(np.maximum(reach, 0.0)) - decel_mps2 * dt_s / 2, 0.0)
+    reach = 2 * decel_mps2 * gap_m + leader_mps * leader_mps - decel_mps2 * dt_s * speed_mps
+    return max(sqrt(max(reach, 0.0)) - decel_mps2 * dt_s / 2, 0.0)
 
 
-def safe_start_speed(gap_m: FloatArray, leader_mps: FloatArray | float, decel_mps2: float, dt_s: float) -> FloatArray:
+@kernel
+def safe_start_speed(gap_m, leader_mps, decel_mps2, dt_s):
     """Highest speed now from which one can stop: u²/2b + b·dt²/8 = gap + u_leader²/2b."""
-    reach = (2 * decel_mps2) * gap_m + leader_mps * leader_mps - (decel_mps2 * dt_s / 2) ** 2
-    return np.sqrt(np.maximum(reach, 0.0))
+    reach = 2 * decel_mps2 * gap_m + leader_mps * leader_mps - (decel_mps2 * dt_s / 2) ** 2
+    return sqrt(max(reach, 0.0))
 
 
-def easy_speed(gap_m: FloatArray, leader_mps: FloatArray, params: IdmParams) -> FloatArray:
-    """Speed at which a vehicle can be put behind another without having to brake hard.
+@kernel
+def stopping_distance(speed_mps, decel_mps2, dt_s):
+    """S(u): n whole steps of braking by b·dt, and one in which the rest of the speed goes."""
+    loss_mps = decel_mps2 * dt_s
+    steps = floor(speed_mps / loss_mps)
+    return dt_s * (steps * speed_mps - loss_mps * steps**2 / 2 + (speed_mps - steps * loss_mps) / 2)
+
+
+@kernel
+def easy_speed(driver, i, gap_m, leader_mps):
+    """Speed at which driver i can be put behind another without having to brake hard.
 
     The highest u up to the desired speed that keeps the headway, u·t_dst ≤ gap − s_saf, and leaves room to
     slow down comfortably with the leader, u·t_dst + u²/2ū₂ ≤ gap − s_saf + u_leader²/2ū₂.
     """
-    room_m = np.maximum(gap_m - params.min_gap_m, 0.0)
-    half = params.comfort_decel_mps2 * params.headway_s
-    slowing = np.sqrt(half**2 + leader_mps**2 + 2 * params.comfort_decel_mps2 * room_m) - half
-    return np.minimum(np.minimum(room_m / params.headway_s, slowing), params.desired_speed_mps)
+    room_m = max(gap_m - driver.min_gap_m[i], 0.0)
+    half = driver.comfort_decel_mps2[i] * driver.headway_s[i]
+    slowing = sqrt(half**2 + leader_mps**2 + 2 * driver.comfort_decel_mps2[i] * room_m) - half
+    return min(room_m / driver.headway_s[i], slowing, driver.desired_speed_mps[i])
 
 
-class Driving:
-    """The driver model on a grid, with its step."""
+@kernel
+def start_speed(driver, i, gap_m, leader_mps, rules):
+    """Speed at which driver i may be put on a street behind another: comfortable, and safe."""
+    safe = safe_start_speed(gap_m, leader_mps, rules.emergency_decel_mps2, rules.dt_s)
+    return min(easy_speed(driver, i, gap_m, leader_mps), safe)
 
-    def __init__(self, grid: StreetGrid, params: IdmParams, dt_s: float) -> None:
-        self.grid, self.params, self.dt_s = grid, params, dt_s
-        self.stop_decel_mps2 = max(STOP_DECEL_MPS2, params.comfort_decel_mps2)
-        self.emergency_decel_mps2 = max(EMERGENCY_DECEL_MPS2, self.stop_decel_mps2)
 
-    def next_speeds(self, fleet: Fleet, lanes: Lanes) -> FloatArray:
-        """Speed of everybody at the end of this step."""
-        speed, decel, dt_s = fleet.speed_mps, self.emergency_decel_mps2, self.dt_s
-        gap_m, leader_mps = self.ahead(fleet, lanes)
-        accel = np.minimum(*acceleration(speed, gap_m, leader_mps, self.params))
-        wanted = next_speed(speed, accel, self.params, dt_s)
-        safe = np.minimum(*safe_speed(gap_m, speed, leader_mps, decel, dt_s))
-        limited = np.minimum(np.minimum(wanted, safe), self.stopping_speed(fleet))
-        return np.maximum(limited, speed - decel * dt_s)
+@kernel
+def stopping_speed(fleet, i, rules):
+    """Highest speed after this step from which vehicle i can stop where its clear way ends."""
+    way_m = fleet.limit_m[i] - fleet.position_m[i]
+    return safe_speed(way_m, fleet.speed_mps[i], 0.0, rules.stop_decel_mps2, rules.dt_s)
 
-    def ahead(self, fleet: Fleet, lanes: Lanes) -> tuple[FloatArray, FloatArray]:
-        """Gaps and speeds of shape (2, vehicles): ahead in the lane, and last on the edge to turn into.
 
-        The second counts only for those who are cleared to go there. Without anybody the gap is infinite.
-        """
-        gap_m, leader_mps = np.empty((2, 2, len(fleet)))
-        last, back_m = lanes.last_on(np.where(fleet.cleared, fleet.next_edge, NONE))
-        gap_m[0], leader_mps[0] = lanes.gap_m, fleet.speed_mps[lanes.leader]
-        gap_m[1], leader_mps[1] = back_m + (self.grid.block_m - fleet.position_m), fleet.speed_mps[last]
-        return gap_m, leader_mps
+@kernel
+def ahead_in_lane(fleet, lanes, i):
+    """Gap to the vehicle ahead in the lane and its speed."""
+    leader = lanes.leader[i]
+    return lanes.gap_m[i], (fleet.speed_mps[leader] if leader >= 0 else 0.0)
 
-    def stopping_speed(self, fleet: Fleet) -> FloatArray:
-        """Highest speed after this step from which one can stop where the clear way ends."""
-        way_m = fleet.limit_m - fleet.position_m
-        return safe_speed(way_m, fleet.speed_mps, 0.0, self.stop_decel_mps2, self.dt_s)
 
-    def must_ask(self, fleet: Fleet) -> BoolArray:
-        """Who would have to hold back in this step for the stop line ahead."""
-        fastest = fleet.speed_mps + self.params.max_accel_mps2 * self.dt_s
-        held_back = self.stopping_speed(fleet) < np.minimum(fastest, self.params.desired_speed_mps)
-        return held_back & ~fleet.cleared
+@kernel
+def ahead_after_turn(fleet, lanes, ways, i):
+    """Gap to the last vehicle on the edge to turn into and its speed, for those who are cleared to go there."""
+    if not fleet.cleared[i]:
+        return np.inf, 0.0
+    target = fleet.next_edge[i]
+    last = lanes.last[target]
+    gap_m = lanes.back_m[target] + (ways.block_m - fleet.position_m[i])
+    return gap_m, (fleet.speed_mps[last] if last >= 0 else 0.0)
+
+
+@kernel
+def next_speed(fleet, lanes, ways, rules, i):
+    """Speed of vehicle i at the end of this step."""
+    driver, speed, dt_s, decel = fleet.driver, fleet.speed_mps[i], rules.dt_s, rules.emergency_decel_mps2
+    near_m, near_mps = ahead_in_lane(fleet, lanes, i)
+    turn_m, turn_mps = ahead_after_turn(fleet, lanes, ways, i)
+    accel = min(idm_accel(driver, i, speed, near_m, near_mps), idm_accel(driver, i, speed, turn_m, turn_mps))
+    wanted = min(speed + accel * dt_s, max(speed, driver.desired_speed_mps[i]))
+    safe = min(safe_speed(near_m, speed, near_mps, decel, dt_s), safe_speed(turn_m, speed, turn_mps, decel, dt_s))
+    return max(min(wanted, safe, stopping_speed(fleet, i, rules)), speed - decel * dt_s, 0.0)
+
+
+@kernel
+def ease(fleet, lanes, ways, rules):
+    """Lower speeds to what the vehicles ahead allow at theirs; whether any had to be lowered."""
+    allowed, lowered = np.empty(fleet.edge.size), False
+    for i in range(allowed.size):
+        near_m, near_mps = ahead_in_lane(fleet, lanes, i)
+        turn_m, turn_mps = ahead_after_turn(fleet, lanes, ways, i)
+        near = start_speed(fleet.driver, i, near_m, near_mps, rules)
+        allowed[i] = min(fleet.speed_mps[i], near, start_speed(fleet.driver, i, turn_m, turn_mps, rules))
+    for i in range(allowed.size):
+        lowered |= allowed[i] < fleet.speed_mps[i] - 1e-9
+        fleet.speed_mps[i] = allowed[i]
+    return lowered

@@ -1,18 +1,22 @@
 """All vehicles on the streets, as arrays in ascending order of their number."""
 
-from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
+from vefl_sim.mobility.drivers import Drivers
 
 
-@dataclass
-class Fleet:
-    """One entry per vehicle in every array. Positions are of front bumpers, from the start of the edge."""
+class Fleet(NamedTuple):
+    """One entry per vehicle in every array. Positions are of front bumpers, from the start of the edge.
+
+    A named tuple, because compiled code takes that as one argument; it changes the entries in place.
+    """
 
     vehicle: IntArray
     connected: BoolArray
+    driver: Drivers
     edge: IntArray
     position_m: FloatArray
     speed_mps: FloatArray
@@ -20,6 +24,8 @@ class Fleet:
     """Where it will turn; NONE on a stub that leads out."""
     came_from: IntArray
     """The edge before; NONE for a vehicle that has not crossed a junction yet."""
+    goal: IntArray
+    """The stub over which it means to leave; NONE for a vehicle that wanders."""
     limit_m: FloatArray
     """Position up to which its way is clear: a stop line, or infinity where it leads out."""
     cleared: BoolArray
@@ -27,22 +33,30 @@ class Fleet:
     asked_step: IntArray
     """Step in which it first asked for the junction ahead; NONE before."""
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
+        """How many vehicles there are."""
         return self.vehicle.size
 
     @classmethod
     def empty(cls) -> "Fleet":
         """Nobody."""
         whole, real, flag = np.empty(0, np.int64), np.empty(0), np.empty(0, np.bool_)
-        return cls(whole, flag, whole, real, real, whole, whole, real, flag, whole)
+        return cls(whole, flag, Drivers.none(), whole, real, real, whole, whole, whole, real, flag, whole)
 
-    def keep(self, staying: BoolArray) -> None:
-        """Drop everybody else."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name)[staying])
+    def keep(self, staying: BoolArray) -> "Fleet":
+        """A fleet of only these."""
+        columns = {name: column[staying] for name, column in self._columns().items()}
+        return Fleet(driver=self.driver.keep(staying), **columns)
 
-    def join(self, newcomers: "Fleet") -> None:
-        """Append vehicles with higher numbers."""
-        for field in fields(self):
-            both = (getattr(self, field.name), getattr(newcomers, field.name))
-            setattr(self, field.name, np.concatenate(both))
+    def join(self, newcomers: "Fleet") -> "Fleet":
+        """A fleet with vehicles of higher numbers appended."""
+        theirs = newcomers._columns()
+        columns = {name: np.concatenate((column, theirs[name])) for name, column in self._columns().items()}
+        return Fleet(driver=self.driver.join(newcomers.driver), **columns)
+
+    def _columns(self) -> dict[str, Any]:
+        """All arrays but those of the drivers."""
+        columns = self._asdict()
+        del columns["driver"]
+        return columns

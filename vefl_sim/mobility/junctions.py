@@ -1,19 +1,18 @@
-"""Who may cross a junction: reservations, first come, first served.
+"""Who may cross a junction: reservations, first come, first served among those who have green.
 
-A vehicle that would otherwise have to brake for its stop line asks for the junction. It is cleared when
-nobody holds a path that meets its own, nobody who asked before waits for one, those ahead in its lane are
-cleared, and there is room for it behind the junction. It holds its path until its tail has left the junction.
-What is held follows from the state of the vehicles, so there is no table that could go stale. A signal is one
-more condition in `_eligible`.
+A vehicle that would otherwise have to brake for its stop line asks for the junction. It is cleared when its light
+is green, nobody holds a path that meets its own, nobody who asked before waits for one, those ahead in its lane are
+cleared, and there is room for it behind the junction. It holds its path until its tail has left the junction, or
+until amber comes while it can still stop. What is held follows from the state of the vehicles, so there is no table
+that could go stale.
 """
 
 import numpy as np
 
-from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
-from vefl_sim.mobility.driving import Driving
-from vefl_sim.mobility.fleet import Fleet
-from vefl_sim.mobility.lanes import Lanes
-from vefl_sim.mobility.roads import NONE
+from vefl_sim.kernel import kernel
+from vefl_sim.mobility.arrays import BoolArray, IntArray
+from vefl_sim.mobility.driving import stopping_distance, stopping_speed
+from vefl_sim.mobility.signals import GREEN, light
 
 
 def _paths_meet() -> BoolArray:
@@ -40,73 +39,118 @@ def _paths_meet() -> BoolArray:
 
 
 PATHS_MEET = _paths_meet()
+_OPPONENTS = PATHS_MEET @ (1 << np.arange(16))  # by path: the set of those it meets, as bits
 
 
-class Junctions:
-    """Clears vehicles to cross, step by step."""
-
-    def __init__(self, driving: Driving) -> None:
-        grid, params = driving.grid, driving.params
-        self._driving, self._grid = driving, grid
-        self._inside_m = grid.junction_m + params.length_m
-        self._place_m = params.length_m + params.min_gap_m
-        self._way_in = 16 * grid.junction + 4 * grid.heading
-
-    def clear(self, fleet: Fleet, lanes: Lanes, step: int) -> int:
-        """Note who asks for the junction ahead, clear those who may go, and return how many these are."""
-        (asking,) = self._driving.must_ask(fleet).nonzero()
-        if not asking.size:
-            return 0
-        asked = fleet.asked_step[asking]
-        fleet.asked_step[asking] = asked = np.where(asked == NONE, step, asked)
-        asking = asking[asked.argsort(kind="stable")]
-        asking = asking[self._eligible(asking, fleet, lanes)]
-        going = asking[self._unopposed(asking, fleet)]
-        fleet.cleared[going] = True
-        fleet.limit_m[going] = self._grid.block_m + self._grid.limit_m[fleet.next_edge[going]]
-        return going.size
-
-    def _eligible(self, asking: IntArray, fleet: Fleet, lanes: Lanes) -> BoolArray:
-        """Who could cross if nobody else wanted to: the lane ahead is cleared, and there is room behind."""
-        leader = lanes.leader[asking]
-        in_lane: BoolArray = (leader != NONE) & (fleet.edge[leader] == fleet.edge[asking])
-        return self._has_room(asking, fleet, lanes) & ~(in_lane & ~fleet.cleared[leader])
-
-    def _has_room(self, asking: IntArray, fleet: Fleet, lanes: Lanes) -> BoolArray:
-        """Whether a place behind the junction will be free even if everybody ahead stops now.
-
-        The gap counts twice: IDM closes the last centimetres of it only asymptotically.
-        """
-        target = fleet.next_edge[asking]
-        last, back_m = lanes.last_on(target)
-        roll_m = fleet.speed_mps[last] ** 2 / (2 * self._driving.emergency_decel_mps2)
-        coming = (fleet.next_edge[fleet.cleared] == target[:, None]).sum(axis=1)
-        end_m: FloatArray = np.minimum(back_m + roll_m, self._grid.limit_m[target]) - coming * self._place_m
-        return end_m >= self._inside_m + 2 * self._driving.params.min_gap_m
-
-    def _unopposed(self, asking: IntArray, fleet: Fleet) -> BoolArray:
-        """Whose path meets neither one that is held nor one that somebody before in this list asks for."""
-        path = self._path(fleet.edge[asking], fleet.next_edge[asking])
-        held = self._held(fleet)
-        opposed = _meet(path, np.concatenate((held, path)))
-        turn = np.arange(path.size)
-        opposed[:, held.size :] &= turn < turn[:, None]
-        return np.logical_not(opposed.any(axis=1))
-
-    def _held(self, fleet: Fleet) -> IntArray:
-        """Paths of those who are cleared, and of those whose tail has not left the junction."""
-        (cleared,) = fleet.cleared.nonzero()
-        (leaving,) = ((fleet.position_m < self._inside_m) & (fleet.came_from != NONE)).nonzero()
-        edge = np.concatenate((fleet.edge[cleared], fleet.came_from[leaving]))
-        return self._path(edge, np.concatenate((fleet.next_edge[cleared], fleet.edge[leaving])))
-
-    def _path(self, edge: IntArray, next_edge: IntArray) -> IntArray:
-        """16·(junction) + (index into PATHS_MEET)."""
-        return self._way_in[edge] + self._grid.heading[next_edge]
+@kernel
+def path(ways, edge, next_edge):
+    """Index into PATHS_MEET."""
+    return 4 * ways.heading[edge] + ways.heading[next_edge]
 
 
-def _meet(some: IntArray, others: IntArray) -> BoolArray:
-    """(some, others): whether two paths are of the same junction and meet there."""
-    some = some[:, None]
-    meet: BoolArray = PATHS_MEET[some & 15, others & 15] & (some >> 4 == others >> 4)
-    return meet
+@kernel
+def light_ahead(fleet, ways, signals, time_ns, i):
+    """What vehicle i sees at the end of its edge."""
+    edge = fleet.edge[i]
+    return light(signals, ways.junction[edge], ways.heading[edge], time_ns)
+
+
+@kernel
+def give_back(fleet, ways, signals, rules, time_ns):
+    """Take the junction from those who have no green any more and can stop."""
+    for i in range(fleet.edge.size):
+        if not fleet.cleared[i] or light_ahead(fleet, ways, signals, time_ns, i) == GREEN:
+            continue
+        braking_m = stopping_distance(fleet.speed_mps[i], rules.stop_decel_mps2, rules.dt_s)
+        if fleet.position_m[i] + braking_m <= ways.stop_line_m:
+            fleet.cleared[i] = False
+            fleet.limit_m[i] = ways.limit_m[fleet.edge[i]]
+
+
+@kernel
+def held_paths(fleet, ways, rules):
+    """By junction: the paths, as bits, of those who are cleared or whose tail has not left it."""
+    held = np.zeros(ways.junctions, np.int64)
+    for i in range(fleet.edge.size):
+        edge, before = fleet.edge[i], fleet.came_from[i]
+        if fleet.cleared[i]:
+            held[ways.junction[edge]] |= 1 << path(ways, edge, fleet.next_edge[i])
+        if before >= 0 and fleet.position_m[i] < rules.inside_m:
+            held[ways.junction[before]] |= 1 << path(ways, before, edge)
+    return held
+
+
+@kernel
+def must_ask(fleet, rules, i):
+    """Whether vehicle i would have to hold back in this step for the stop line ahead."""
+    if fleet.cleared[i]:
+        return False
+    fastest = fleet.speed_mps[i] + fleet.driver.max_accel_mps2[i] * rules.dt_s
+    return stopping_speed(fleet, i, rules) < min(fastest, fleet.driver.desired_speed_mps[i])
+
+
+@kernel
+def in_turn(fleet, rules, step):
+    """Those who ask for a junction, in the order in which they first did; who asks now for the first time is noted."""
+    asking, count = np.empty(fleet.edge.size, np.int64), 0
+    for i in range(fleet.edge.size):
+        if not must_ask(fleet, rules, i):
+            continue
+        if fleet.asked_step[i] < 0:
+            fleet.asked_step[i] = step
+        place = count
+        while place > 0 and fleet.asked_step[asking[place - 1]] > fleet.asked_step[i]:
+            asking[place] = asking[place - 1]
+            place -= 1
+        asking[place] = i
+        count += 1
+    return asking[:count]
+
+
+@kernel
+def has_room(fleet, lanes, ways, rules, coming, target):
+    """Whether a place behind the junction will be free even if everybody ahead stops now."""
+    last, end_m = lanes.last[target], ways.limit_m[target]
+    if last >= 0:
+        roll_m = fleet.speed_mps[last] ** 2 / (2 * rules.emergency_decel_mps2)
+        end_m = min(end_m, lanes.back_m[target] + roll_m)
+    return end_m - coming[target] * rules.place_m >= rules.room_m
+
+
+@kernel
+def waits_behind(fleet, lanes, i):
+    """Whether the next one ahead before the same stop line is not cleared."""
+    leader = lanes.leader[i]
+    return leader >= 0 and fleet.edge[leader] == fleet.edge[i] and not fleet.cleared[leader]
+
+
+@kernel
+def clear(fleet, lanes, ways, signals, rules, now):
+    """Note who asks for the junction ahead, clear those who may go, and return how many these are.
+
+    now: the number of the step and its time in ns.
+    """
+    step, time_ns = now
+    asking = in_turn(fleet, rules, step)
+    wanted = held_paths(fleet, ways, rules)  # and, as we go, of those who asked before
+    coming = np.zeros(ways.heading.size, np.int64)
+    for i in range(fleet.edge.size):
+        if fleet.cleared[i]:
+            coming[fleet.next_edge[i]] += 1
+    cleared = 0
+    for i in asking:
+        target, way = fleet.next_edge[i], path(ways, fleet.edge[i], fleet.next_edge[i])
+        junction = ways.junction[fleet.edge[i]]
+        if (
+            light_ahead(fleet, ways, signals, time_ns, i) != GREEN
+            or waits_behind(fleet, lanes, i)
+            or not has_room(fleet, lanes, ways, rules, coming, target)
+        ):
+            continue
+        if wanted[junction] & _OPPONENTS[way] == 0:
+            fleet.cleared[i] = True
+            fleet.limit_m[i] = ways.block_m + ways.limit_m[target]
+            coming[target] += 1
+            cleared += 1
+        wanted[junction] |= 1 << way
+    return cleared

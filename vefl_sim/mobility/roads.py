@@ -9,6 +9,7 @@ lanes nevertheless.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,18 @@ TURN = np.array([1, 0, -1])  # added to the heading: counter-clockwise is left
 NONE = -1
 
 JUNCTION_M = 7.0  # from a stop line to the middle of its junction: two lanes of 3.5 m
+
+
+class Ways(NamedTuple):
+    """What the compiled code sees of a grid; arrays by edge."""
+
+    block_m: float
+    stop_line_m: float
+    junction_m: float
+    limit_m: FloatArray
+    heading: IntArray
+    junction: IntArray
+    junctions: int
 
 
 @dataclass(frozen=True)
@@ -82,6 +95,14 @@ class StreetGrid:
     def stop_line_m(self) -> float:
         """Position on an edge behind which a vehicle waits for its turn to cross."""
         return self.block_m - self.junction_m
+
+    @cached_property
+    def ways(self) -> Ways:
+        """The grid for compiled code."""
+        junctions = int(self.junction.max()) + 1
+        return Ways(
+            self.block_m, self.stop_line_m, self.junction_m, self.limit_m, self.heading, self.junction, junctions
+        )
 
     def xy(self, edge: IntArray, position_m: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coordinates of positions on edges."""

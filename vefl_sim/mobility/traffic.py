@@ -7,13 +7,13 @@ from vefl_sim.errors import ExperimentError
 from vefl_sim.experiment import Experiment
 from vefl_sim.mobility.arrivals import Arrivals
 from vefl_sim.mobility.demand import demand
-from vefl_sim.mobility.driving import Driving, driver
+from vefl_sim.mobility.drivers import typical_driver
 from vefl_sim.mobility.idm import IdmParams
 from vefl_sim.mobility.population import places
 from vefl_sim.mobility.roads import StreetGrid
+from vefl_sim.mobility.routes import Routes
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.streets import Streets
-from vefl_sim.mobility.wandering import Wandering
 from vefl_sim.rng import Streams
 
 
@@ -22,17 +22,15 @@ class IdmTraffic:
 
     def __init__(self, experiment: Experiment, streams: Streams) -> None:
         grid = StreetGrid.square(experiment.roads.blocks, experiment.roads.block_m)
-        params = driver(experiment.mobility)
-        _check_room(grid, params)
+        params = typical_driver(experiment.mobility)
+        _check_room(grid, params, experiment.mobility.driver_spread)
         self.step_ns = to_ns(experiment.mobility.step_s)
-        self._step = 0
-        routes = Wandering(grid)
-        driving = Driving(grid, params, to_s(self.step_ns))
-        self.streets = Streets(driving, routes, streams, experiment.traffic.cv_share)
+        self.streets = Streets(experiment, Routes(grid, experiment.traffic), to_s(self.step_ns), streams)
         wanted = demand(experiment)
         rng = streams.generator("traffic")
         if experiment.traffic.warm_start:
             self.streets.populate(*places(wanted.draw(rng), grid, params, rng))
+            self.streets.settle(rng)
         self._arrivals = Arrivals(wanted.arrivals_per_s, grid.entries, rng)
         self._scene = self._look()
 
@@ -42,9 +40,8 @@ class IdmTraffic:
 
     def advance(self) -> Scene:
         """Move everybody by one step, and let in those who arrived meanwhile."""
-        self._step += 1
-        self.streets.drive(self._step)
-        self._arrivals.come(to_s(self._step * self.step_ns))
+        self.streets.drive()
+        self._arrivals.come(to_s(self.streets.time_ns))
         if self._arrivals.waiting:
             self._let_in()
         self._scene = self._look()
@@ -66,18 +63,18 @@ class IdmTraffic:
         fleet = self.streets.fleet
         x_m, y_m = self.streets.grid.xy(fleet.edge, fleet.position_m)
         return Scene(
-            time_ns=self._step * self.step_ns,
+            time_ns=self.streets.time_ns,
             vehicle=fleet.vehicle,
             x_m=x_m,
             y_m=y_m,
-            speed_mps=fleet.speed_mps,
+            speed_mps=fleet.speed_mps.copy(),  # the fleet's own changes in place
             connected=fleet.connected,
         )
 
 
-def _check_room(grid: StreetGrid, params: IdmParams) -> None:
+def _check_room(grid: StreetGrid, params: IdmParams, spread: float) -> None:
     """A vehicle must fit between two junctions, or it could never leave the first."""
-    place_m = params.length_m + 2 * params.min_gap_m
+    place_m = params.length_m + 2 * params.min_gap_m * (1 + spread)
     if place_m > grid.block_m - 2 * grid.junction_m:
         raise ExperimentError(
             f"mobility.length_m + 2 × mobility.min_gap_m = {place_m:g} m does not fit between two junctions "

@@ -14,15 +14,15 @@ from vefl_sim.mobility.arrays import FloatArray, IntArray
 from vefl_sim.mobility.roads import LEFT, RIGHT, STRAIGHT, StreetGrid
 
 TURN_WEIGHTS = {LEFT: 1.0, STRAIGHT: 2.0, RIGHT: 1.0}
-LEAVING_WEIGHT = 0.058
-"""Weight of a way out over the border against the same turn inside: vehicles have something to do downtown
-and mostly stay. Chosen so that the default experiment has about 290 unique CVs in 2000 s, 35 in coverage."""
 
 
 class Wandering:
-    """Turning probabilities on a grid, and what follows from them."""
+    """Turning probabilities on a grid, and what follows from them.
 
-    def __init__(self, grid: StreetGrid, leaving_weight: float = LEAVING_WEIGHT) -> None:
+    leaving_weight: of a way out over the border against the same turn inside; vehicles have something to do downtown.
+    """
+
+    def __init__(self, grid: StreetGrid, leaving_weight: float) -> None:
         self.grid = grid
         weights = np.array([TURN_WEIGHTS[turn] for turn in range(3)])
         out = grid.leads_out[grid.turns]
@@ -52,7 +52,3 @@ class Wandering:
         entering[grid.entries] = 1 / grid.entries.size
         visits: FloatArray = spsolve((eye_array(grid.edges) - moves).tocsc(), entering)
         return visits
-
-    def expected_metres(self, radius_m: float) -> float:
-        """Expected distance that a vehicle drives within the circle, over all its visits."""
-        return float(self.expected_visits @ self.grid.metres_within(radius_m))

@@ -4,8 +4,8 @@ from enum import IntEnum
 
 import numpy as np
 
+from vefl_sim.kernel import kernel
 from vefl_sim.optimize.assignment import assign
-from vefl_sim.optimize.kernel import kernel
 from vefl_sim.optimize.rat import EXACT_PRBS
 from vefl_sim.optimize.rat_exact import split, subset_values
 from vefl_sim.optimize.rat_large import large, powers

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vefl_sim.optimize.kernel import kernel
+from vefl_sim.kernel import kernel
 
 
 @kernel

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vefl_sim.kernel import kernel
 from vefl_sim.optimize.allocate import Outcome, allocate
-from vefl_sim.optimize.kernel import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -11,7 +11,7 @@ bounds every allocation that meets the floors, whatever the prices.
 
 import numpy as np
 
-from vefl_sim.optimize.kernel import kernel
+from vefl_sim.kernel import kernel
 
 STEPS, FEWER_STEPS, MANY = 80, 50, 10_000  # fewer where V·Z is more than MANY
 PATIENCE, PROGRESS = 25, 1e-4  # this many steps without a bound better by this part: the prices are good enough

@@ -7,7 +7,7 @@ is. So every subset costs O(1), and the programme splits the pRBs among the CVs 
 
 import numpy as np
 
-from vefl_sim.optimize.kernel import kernel
+from vefl_sim.kernel import kernel
 from vefl_sim.optimize.water import level_of, pays
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from vefl_sim.kernel import kernel
 from vefl_sim.optimize.assignment import assign
-from vefl_sim.optimize.kernel import kernel
 from vefl_sim.optimize.rat_dual import prices
 from vefl_sim.optimize.rat_local import better, greedy, hand_out, improve, outcome
 from vefl_sim.optimize.water import fill

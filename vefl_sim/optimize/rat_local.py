@@ -6,7 +6,7 @@ pass over that list. Two outcomes are compared lexicographically: less total def
 
 import numpy as np
 
-from vefl_sim.optimize.kernel import kernel
+from vefl_sim.kernel import kernel
 
 NO_GAIN = -600.0  # ln g of a pRB that carries nothing
 EPS = 1e-12  # relative: a smaller improvement is rounding

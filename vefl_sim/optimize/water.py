@@ -10,7 +10,7 @@ L_p spends all power, L_cap stops at the bits left, L_r meets the rate floor, a/
 
 import numpy as np
 
-from vefl_sim.optimize.kernel import kernel
+from vefl_sim.kernel import kernel
 
 
 @kernel

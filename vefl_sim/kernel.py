@@ -16,8 +16,8 @@ from vefl_sim.cache import cache_directory, writable
 
 
 def _state() -> str:
-    sources = (file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))
-    return hashlib.sha256(b"\0".join(sources)).hexdigest()[:12]
+    sources = (file.read_bytes() for file in sorted(Path(__file__).parent.rglob("*.py")))
+    return hashlib.sha256(b"\0".join(text for text in sources if b"@kernel" in text)).hexdigest()[:12]
 
 
 _DIRECTORY = cache_directory(os.environ) / "numba" / _state()
