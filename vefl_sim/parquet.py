@@ -52,9 +52,9 @@ class ParquetFile:
             raise BadInput(f"{self.path} is damaged after row {read} ({_first_line(error)}): write it again.") from None
 
     def _check(self, kinds: Mapping[str, Kind]) -> None:
-        if missing := [name for name in kinds if name not in self.names]:
+        if missing := [name for name in kinds if self.names.count(name) != 1]:
             raise BadInput(
-                f"{self.path} has no column {', '.join(missing)}: it needs {', '.join(kinds)}, "
+                f"{self.path} has no column {', '.join(missing)}: it needs {', '.join(kinds)}, each once, "
                 f"and has {', '.join(self.names) or 'none'}."
             )
         for name, kind in kinds.items():
@@ -67,7 +67,7 @@ class ParquetFile:
         if kind == "text":
             return np.array([*column.to_pylist(), None], object)[:-1]  # never an array of characters
         if kind == "number":
-            return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+            return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
         if column.null_count:
             row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
             raise BadInput(f"{self.path}, row {row}: column {name} has no value: fill it in, or drop the row.")

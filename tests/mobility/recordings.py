@@ -1,12 +1,13 @@
 """Small recordings, written as anybody might write them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 
-from vefl_sim import Experiment, Scene, from_tables
+from vefl_sim import BadInput, Experiment, Scene, from_tables
 from vefl_sim.mobility.playback import Playback
 from vefl_sim.rng import Streams
 from vefl_sim.tables import TableWriter
@@ -79,3 +80,11 @@ def at_s(found: list[Scene], time_s: float) -> dict[int, tuple[float, float, flo
     [scene] = [scene for scene in found if scene.time_ns == round(time_s * 1e9)]
     values = zip(scene.x_m.tolist(), scene.y_m.tolist(), scene.speed_mps.tolist(), strict=True)
     return dict(zip(scene.vehicle.tolist(), values, strict=True))
+
+
+def complaint(call: Callable[[], object]) -> str:
+    """The one sentence that a user gets."""
+    with pytest.raises(BadInput) as caught:
+        call()
+    [sentence] = caught.value.problems
+    return sentence

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
-from tests.mobility.recordings import DATA, TWO_CARS, at_s, fcd_parquet, fcd_text, fcd_xml, own_table, scenes
-from tests.mobility.test_playback import complaint
+from tests.mobility.recordings import DATA, TWO_CARS, at_s, complaint, fcd_parquet, fcd_text, fcd_xml, own_table, scenes
 from vefl_sim.errors import BadInput
 from vefl_sim.mobility import fcd
 from vefl_sim.mobility.recording import frames
@@ -232,7 +232,7 @@ class TestBadParquet:
         path = own_table(tmp_path)
         pd.read_parquet(path).drop(columns=name).to_parquet(path)
         assert complaint(lambda: scenes(path)).startswith(
-            f"{path} has no column {name}: it needs time_ns, vehicle, x_m, y_m, speed_mps, connected, and has "
+            f"{path} has no column {name}: it needs time_ns, vehicle, x_m, y_m, speed_mps, connected, each once,"
         )
 
     @pytest.mark.parametrize("name", ["timestep_time", "vehicle_id", "vehicle_x", "vehicle_y", "vehicle_speed"])
@@ -255,6 +255,17 @@ class TestBadParquet:
         pd.read_parquet(path).assign(**{name: value}).to_parquet(path)
         sentence = complaint(lambda: scenes(path)).replace("large_string", "string")  # pandas has two kinds of text
         assert sentence == f"{path}: column {name} {told}"
+
+    def test_a_column_twice(self, tmp_path: Path) -> None:
+        path = own_table(tmp_path)
+        table = pq.read_table(path)
+        pq.write_table(table.append_column("x_m", table["y_m"]), path)
+        assert complaint(lambda: scenes(path)).startswith(f"{path} has no column x_m: it needs time_ns, ")
+
+    def test_whole_numbers_will_do(self, tmp_path: Path) -> None:
+        path = own_table(tmp_path)
+        pd.read_parquet(path).astype({"x_m": int, "y_m": "int32"}).to_parquet(path)
+        assert at_s(scenes(path), 3.0) == {1: (34.0, 4.0, 12.0), 3: (-7.0, 8.0, 5.0)}
 
     def test_a_value_that_is_missing(self, tmp_path: Path) -> None:
         path = own_table(tmp_path)

@@ -1,5 +1,4 @@
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.mobility.recordings import DATA, TWO_CARS, at_s, experiment, fcd_parquet, fcd_xml, own_table, scenes
-from vefl_sim import BadInput, from_tables, simulate, with_settings
+from tests.mobility.recordings import (
+    DATA,
+    TWO_CARS,
+    at_s,
+    complaint,
+    experiment,
+    fcd_parquet,
+    fcd_xml,
+    own_table,
+    scenes,
+)
+from vefl_sim import from_tables, simulate, with_settings
 from vefl_sim.mobility.playback import Playback
 from vefl_sim.mobility.traffic import IdmTraffic
 from vefl_sim.results import config_digest
@@ -24,13 +33,6 @@ IDM = {
     "learning": {"kind": "none"},
     "trace": {"mobility_every_s": 0.1},
 }
-
-
-def complaint(call: Callable[[], object]) -> str:
-    with pytest.raises(BadInput) as caught:
-        call()
-    [sentence] = caught.value.problems
-    return sentence
 
 
 class TestScenes:
