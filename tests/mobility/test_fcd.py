@@ -69,8 +69,21 @@ def test_persons_and_containers_are_no_vehicles(tmp_path: Path) -> None:
     assert at_s(scenes(xml), 3.0) == {1: (34.0, 4.0, 12.0), 3: (-7.0, 8.0, 5.0)}
 
 
-@pytest.mark.parametrize("tag", ["vehicle", "person", "container"])
-def test_persons_share_the_columns_of_the_parquet(tag: str, tmp_path: Path) -> None:
+def test_a_walker_behind_a_vehicle_in_the_parquet(tmp_path: Path) -> None:
+    rows = [(0.0, "v", 9.0, 9.0, 2.0), (0.0, "p", 5.0, 5.0, 1.0), (3.0, "p", 5.0, 5.0, 1.0), (3.0, "v", 9.0, 9.0, 2.0)]
+    columns = {"vehicle_lane": ["a_0", None, None, "a_0"], "vehicle_edge": [None, "a", "a", None]}
+    for scene in scenes(fcd_parquet(tmp_path, rows, **columns)):
+        assert (scene.vehicle.tolist(), scene.x_m.tolist()) == ([1], [9.0])
+
+
+def test_a_mesoscopic_parquet_is_refused(tmp_path: Path) -> None:
+    rows = [(0.0, None, None, None, None), *TWO_CARS[2:]]
+    path = fcd_parquet(tmp_path, rows, vehicle_lane=[None] * 6, vehicle_edge=[None] + ["a"] * 5)
+    assert complaint(lambda: scenes(path)).startswith(f"{path}, row 2: the vehicle is in no lane, as in a mesoscopic")
+
+
+@pytest.mark.parametrize("tag", ["person", "container"])
+def test_columns_named_after_a_walker(tag: str, tmp_path: Path) -> None:
     rows = [(0.0, "p", 5.0, 5.0, 1.0), (0.0, "v", 9.0, 9.0, 2.0), (3.0, "v", 9.0, 9.0, 2.0), (3.0, "p", 5.0, 5.0, 1.0)]
     columns = {f"{tag}_lane": [None, "a_0", "a_0", None], f"{tag}_edge": ["a", None, None, "a"]}
     for scene in scenes(fcd_parquet(tmp_path, rows, tag, **columns)):
@@ -102,6 +115,10 @@ class TestStreaming:
         count, told = before_the_end(path)
         assert count == 4999
         assert "not all of it" in told
+
+    def test_frames_come_before_the_line_that_is_wrong(self, tmp_path: Path) -> None:
+        for bad in ('x="west"', "x=-7.0"):
+            assert before_the_end(written(tmp_path, fcd_text().replace('x="-7.0"', bad)))[0] == 3
 
     def test_the_first_frame_costs_one_chunk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         read, reads = fcd._Document.read, []

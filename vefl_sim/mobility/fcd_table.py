@@ -10,7 +10,7 @@ import numpy as np
 
 from vefl_sim.mobility.arrays import BoolArray
 from vefl_sim.mobility.fcd import time_ns
-from vefl_sim.mobility.frame import Frame, Source, frame
+from vefl_sim.mobility.frame import Frame, Source, first, frame
 from vefl_sim.mobility.instants import instants
 from vefl_sim.mobility.register import Register
 from vefl_sim.mobility.scene import Scene
@@ -22,9 +22,12 @@ _NUMBERS = ("x", "y", "speed")
 
 def fcd_table_frames(table: ParquetFile, register: Register) -> Iterator[Frame]:
     """One frame per timestep."""
-    source, tag = Source(table.path, "row"), _tag(table)
+    source, tag, seen = Source(table.path, "row"), _tag(table), False
     for columns in instants(_batches(table, tag), _TIME):
-        yield _frame(source, {name.removeprefix(f"{tag}_"): values for name, values in columns.items()}, register)
+        columns = {name.removeprefix(f"{tag}_"): values for name, values in columns.items()}
+        if tag == "vehicle" and not seen:
+            seen = _check_lanes(source, columns)
+        yield _frame(source, columns, register)
 
 
 def _tag(table: ParquetFile) -> str:
@@ -56,10 +59,28 @@ def _frame(source: Source, columns: Columns, register: Register) -> Frame:
     return frame(source, scene, begins, place)
 
 
+def _check_lanes(source: Source, columns: Columns) -> bool:
+    """Whether the first in the file is here: a vehicle, since the columns are named so, and hence in a lane."""
+    here = first(~_nobody(columns))
+    if here is not None and _off_lane(columns)[here]:
+        raise source.problem(
+            int(columns["row"][here]),
+            "the vehicle is in no lane, as in a mesoscopic simulation, so persons look like vehicles: write XML.",
+        )
+    return here is not None
+
+
 def _vehicles(columns: Columns) -> BoolArray:
     """Rows of vehicles: not the row of an empty timestep, and nobody on an edge but in no lane."""
-    nobody = _null(columns, "id") & np.isnan(columns["x"]) & np.isnan(columns["y"])
-    return ~nobody & ~(_null(columns, "lane") & ~_null(columns, "edge"))
+    return ~_nobody(columns) & ~_off_lane(columns)
+
+
+def _nobody(columns: Columns) -> BoolArray:
+    return _null(columns, "id") & np.isnan(columns["x"]) & np.isnan(columns["y"])
+
+
+def _off_lane(columns: Columns) -> BoolArray:
+    return _null(columns, "lane") & ~_null(columns, "edge")
 
 
 def _null(columns: Columns, name: str) -> BoolArray:
