@@ -37,6 +37,8 @@ def allowed(schema: dict[str, Any]) -> str:
         return f"`{shown(schema['const'])}`"
     if "anyOf" in schema:
         return " \\| ".join(text for option in schema["anyOf"] if (text := allowed(option)))
+    if schema.get("format") == "point":
+        return "point [x, y]"
     if schema.get("type") == "array":
         return f"range of {allowed(schema['prefixItems'][0])}"
     if ":" in schema.get("pattern", ""):

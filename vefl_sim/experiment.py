@@ -5,7 +5,7 @@ A key that the chosen method ignores is refused where we know it (`_ignored_keys
 nothing is the worst kind of wrong.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -29,6 +29,7 @@ def _ordered(bounds: tuple[float, float]) -> tuple[float, float]:
 
 PositiveRange = Annotated[tuple[Positive, Positive], Field(strict=False), AfterValidator(_ordered)]
 NonNegativeRange = Annotated[tuple[NonNegative, NonNegative], Field(strict=False), AfterValidator(_ordered)]
+Point = Annotated[tuple[float, float], Field(strict=False, json_schema_extra={"format": "point"})]
 
 
 class Table(BaseModel):
@@ -68,8 +69,15 @@ class Roads(Table):
 class Mobility(Table):
     """How vehicles move."""
 
-    kind: Literal["idm"] | PartName = "idm"
-    """"idm": the intelligent driver model on the grid; or `module:Class`."""
+    kind: Literal["idm", "playback"] | PartName = "idm"
+    """"idm": the intelligent driver model on the grid; "playback": a recording; or `module:Class`."""
+    file: str = ""
+    """The recording ("playback"): a run directory or its mobility.parquet, or SUMO's floating car data as .xml, .xml.gz
+    or .parquet, in metres and not in degrees."""
+    origin_m: Point = (0.0, 0.0)
+    """Where the gNB stands in the coordinates of the recording ("playback")."""
+    start_s: float | None = None
+    """Time in the recording at which the run begins ("playback"); if not given, the recording's first."""
     step_s: Annotated[float, Field(gt=0, le=1)] = 0.1
     """Time between two positions; in between they are interpolated."""
     max_speed_mps: Annotated[float, Field(gt=0, le=100)] = 20.12
@@ -342,7 +350,7 @@ class Experiment(Table):
         run, traffic = self.run, self.traffic
         if run.rounds is None and run.duration_s is None:
             run = run.model_copy(update={"duration_s": 2000.0})
-        if traffic.mean_in_coverage is None and traffic.arrivals_per_s is None:
+        if self.mobility.kind != "playback" and traffic.mean_in_coverage is None and traffic.arrivals_per_s is None:
             traffic = traffic.model_copy(update={"mean_in_coverage": 35.0})
         return self.model_copy(update={"run": run, "traffic": traffic})
 
@@ -368,6 +376,8 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             f"The grid of roads.blocks × roads.block_m = {e.roads.block_m * e.roads.blocks:g} m does not cover "
             f"2 × radio.coverage_radius_m = {2 * e.radio.coverage_radius_m:g} m: add blocks or shrink the radius."
         )
+    if e.mobility.kind == "playback" and not e.mobility.file:
+        yield 'mobility.kind = "playback" needs mobility.file: name a run directory or a recording.'
     subcarriers_hz = 12 * 15e3 * 2**e.radio.numerology
     if e.radio.prb_bandwidth_hz % subcarriers_hz:
         yield (
@@ -386,7 +396,25 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
     yield from _ignored_keys(e)
 
 
+_PLAYBACK = {"mobility": ("file", "origin_m", "start_s")}
+_DRIVING = {
+    "roads": ("block_m", "blocks", "signals", "green_s"),
+    "traffic": ("mean_in_coverage", "arrivals_per_s", "warm_start", "through_share", "leaving_weight"),
+    "mobility": ("max_accel_mps2", "comfort_decel_mps2", "headway_s", "min_gap_m", "length_m", "driver_spread"),
+}
+"""Keys of a recording, and those of traffic that is made."""
+
+
 def _ignored_keys(e: Experiment) -> Iterator[str]:
+    if e.mobility.kind in ("idm", "playback"):
+        for key in _changed(e, _DRIVING if e.mobility.kind == "playback" else _PLAYBACK):
+            yield f'{key} has no effect with mobility.kind = "{e.mobility.kind}": remove it.'
+    if e.mobility.kind == "idm" and e.roads.signals == "none":
+        for key in _changed(e, {"roads": ("green_s",)}):
+            yield f'{key} has no effect with roads.signals = "none": remove it.'
+    if e.mobility.kind == "idm" and e.traffic.through_share == 1:
+        for key in _changed(e, {"traffic": ("leaving_weight",)}):
+            yield f"{key} has no effect with traffic.through_share = 1: remove it."
     if e.data.kind == "signs" and e.data.dir:
         yield 'data.dir has no effect with data.kind = "signs": remove it.'
     if e.rat.method in ("equal", "max-snr", "proportional-fair"):
@@ -395,3 +423,10 @@ def _ignored_keys(e: Experiment) -> Iterator[str]:
                 yield f'rat.{key} has no effect with rat.method = "{e.rat.method}": remove it.'
     if e.scheme.kind == "pdpc" and e.aggregation.sojourn_weight != 1.0:
         yield 'aggregation.sojourn_weight has no effect with scheme.kind = "pdpc": remove it.'
+
+
+def _changed(e: Experiment, keys: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Those of the keys that differ from their defaults."""
+    for name, inside in keys.items():
+        table = getattr(e, name)
+        yield from (f"{name}.{key}" for key in inside if getattr(table, key) != type(table).model_fields[key].default)

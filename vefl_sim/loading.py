@@ -157,14 +157,14 @@ _COMPLAINTS = {
     "float_type": "it must be a number",
     "bool_type": "it must be true or false",
     "string_type": "it must be text in quotes",
-    "tuple_type": "it must be a range [low, high]",
+    "tuple_type": "it must be {pair}",
     "greater_than": "it must be greater than {gt}",
     "greater_than_equal": "it must be at least {ge}",
     "less_than": "it must be less than {lt}",
     "less_than_equal": "it must be at most {le}",
     "literal_error": "it must be {expected}",
-    "too_long": "it must be a range [low, high] of two numbers",
-    "missing": "it must be a range [low, high] of two numbers",
+    "too_long": "it must be {pair} of two numbers",
+    "missing": "it must be {pair} of two numbers",
     "string_too_long": "it must have at most {max_length} characters",
     "value_error": "{error}",
 }
@@ -175,7 +175,8 @@ def _complaint(error: Any) -> str:
     if error["type"] == "string_pattern_mismatch":
         return 'it must be a part as "module:name"' if ":" in error["ctx"]["pattern"] else _NAME_COMPLAINT
     template = _COMPLAINTS.get(error["type"])
-    return template.format(**error.get("ctx", {})) if template else str(error["msg"]).lower()
+    pair = "a point [x, y]" if error["loc"][1] == "origin_m" else "a range [low, high]"
+    return template.format(**error.get("ctx", {}), pair=pair) if template else str(error["msg"]).lower()
 
 
 def _shown(value: Any) -> str:

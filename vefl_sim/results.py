@@ -20,6 +20,7 @@ import pandas as pd
 from vefl_sim.errors import BadInput, RunNotFound
 from vefl_sim.experiment import Experiment
 from vefl_sim.loading import load, to_toml
+from vefl_sim.mobility import recording
 from vefl_sim.parts import part_digests
 from vefl_sim.tables import SCHEMAS, content_digest
 
@@ -104,9 +105,12 @@ class Run:
 
 
 def config_digest(experiment: Experiment) -> str:
-    """Digest of the resolved TOML, of this package and of the source of the user's own parts."""
+    """Digest of the resolved TOML, of this package, of the source of the user's own parts and of a recording."""
     parts = json.dumps(part_digests(experiment), sort_keys=True)
-    text = "\n".join((to_toml(experiment), version("vefl_sim"), package_digest(), parts))
+    texts = [to_toml(experiment), version("vefl_sim"), package_digest(), parts]
+    if experiment.mobility.file:
+        texts.append(recording.digest(experiment.mobility.file))
+    text = "\n".join(texts)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -83,6 +83,10 @@ def make_mobility(experiment: Experiment, streams: Streams) -> Mobility:
     kind = experiment.mobility.kind
     if is_part(kind):
         return make_part("mobility.kind", kind, experiment, streams)  # type: ignore[no-any-return]
+    if kind == "playback":
+        from vefl_sim.mobility.playback import Playback
+
+        return Playback(experiment, streams)
     from vefl_sim.mobility.traffic import IdmTraffic
 
     return IdmTraffic(experiment, streams)

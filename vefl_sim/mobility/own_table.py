@@ -1,0 +1,44 @@
+"""The `mobility` table of a run of ours as a recording."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from vefl_sim.mobility.frame import Frame, Source, frame
+from vefl_sim.mobility.instants import instants
+from vefl_sim.mobility.scene import Scene
+from vefl_sim.parquet import Columns, Kind, ParquetFile
+
+_COLUMNS: dict[str, Kind] = {
+    "time_ns": "integer",
+    "vehicle": "integer",
+    "x_m": "number",
+    "y_m": "number",
+    "speed_mps": "number",
+    "connected": "boolean",
+}
+
+
+def is_own(table: ParquetFile) -> bool:
+    """Whether it is of our making, complete or not."""
+    return "time_ns" in table.names
+
+
+def own_frames(table: ParquetFile) -> Iterator[Frame]:
+    """One frame per time; a run begins at 0, though an empty street leaves no row there."""
+    source = Source(table.path, "row")
+    for number, columns in enumerate(instants(table.batches(_COLUMNS), "time_ns")):
+        if number == 0 and columns["time_ns"][0] > 0:
+            yield _nobody(columns)
+        yield frame(source, _scene(columns), int(columns["row"][0]), columns["row"])
+
+
+def _scene(columns: Columns) -> Scene:
+    x_m, y_m, speed_mps = columns["x_m"], columns["y_m"], columns["speed_mps"]
+    return Scene(int(columns["time_ns"][0]), columns["vehicle"], x_m, y_m, speed_mps, columns["connected"])
+
+
+def _nobody(like: Columns) -> Frame:
+    scene = _scene(like)
+    empty = {name: values[:0] for name, values in vars(scene).items() if name != "time_ns"}
+    return Frame(Scene(time_ns=0, **empty), 1, np.zeros(0, np.int64))

@@ -1,0 +1,33 @@
+"""The vehicles of a SUMO recording: their numbers, and who of them is connected."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vefl_sim.mobility.arrays import BoolArray, IntArray
+from vefl_sim.rng import Streams
+
+
+class Register:
+    """Gives out the numbers 1, 2, … in the order in which vehicles first appear.
+
+    Whether vehicle i is connected is the first draw of its own stream ("traffic", i), as in our own traffic.
+    """
+
+    def __init__(self, streams: Streams, cv_share: float) -> None:
+        self._streams, self._cv_share = streams, cv_share
+        self._numbers: dict[str, int] = {}
+        self._connected: list[bool] = []
+
+    def numbers(self, names: Sequence[str]) -> IntArray:
+        """The numbers of these vehicles; the unknown ones get the next."""
+        return np.array([self._numbers.get(name) or self._enter(name) for name in names], np.int64)
+
+    def connected(self, numbers: IntArray) -> BoolArray:
+        """Which of them are CVs."""
+        return np.array([self._connected[number - 1] for number in numbers.tolist()], np.bool_)
+
+    def _enter(self, name: str) -> int:
+        number = self._numbers[name] = len(self._numbers) + 1
+        self._connected.append(bool(self._streams.generator("traffic", number).random() < self._cv_share))
+        return number
