@@ -130,17 +130,22 @@ def trace(
 
 @app.command()
 def check(
-    what: Annotated[str, typer.Argument(help="What to check: radio.")],
+    what: Annotated[str, typer.Argument(help="What to check: radio or mobility.")],
 ) -> None:
     """Compare our models with published references and print the differences."""
-    from vefl_sim.report import check_lines
+    from vefl_sim.report import check_lines, traffic_lines
 
-    if what != "radio":
-        raise BadInput(f"check {what}: there is no such check; there is: radio.")
-    from vefl_sim.radio.check_sheet import check_sheet
-
-    checks = list(check_sheet())
+    if what == "radio":
+        from vefl_sim.radio.check_sheet import check_sheet as sheet
+    elif what == "mobility":
+        from vefl_sim.mobility.check_sheet import check_sheet as sheet
+    else:
+        raise BadInput(f"check {what}: there is no such check; there are: radio, mobility.")
+    checks = list(sheet())
     print("\n".join(check_lines(checks)))
+    if what == "mobility":
+        for line in traffic_lines():
+            print(line, flush=True)
     if not all(line.passed for line in checks):
         raise typer.Exit(1)
 

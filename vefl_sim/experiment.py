@@ -111,7 +111,7 @@ class Traffic(Table):
     """Share of the vehicles that are connected (CVs); the others only take part in the traffic."""
     through_share: Share = 0.0
     """Share of the vehicles that pass to another place on the border by a shortest way; the others wander."""
-    leaving_weight: Annotated[float, Field(gt=0, le=1)] = 0.22
+    leaving_weight: Annotated[float, Field(gt=0, le=1)] = 0.23
     """How readily who wanders leaves at the border: the weight of a way out against the same turn inside."""
 
 

@@ -1,4 +1,5 @@
-from vefl_sim.radio.check_sheet import Check, check_sheet
+from vefl_sim.check import Check
+from vefl_sim.radio.check_sheet import check_sheet
 
 
 def test_every_line_of_the_sheet_agrees() -> None:

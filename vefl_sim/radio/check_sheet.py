@@ -5,37 +5,14 @@ of TS 38.211. `python -m vefl_sim check radio` prints the sheet.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import log10
 
+from vefl_sim.check import Check
 from vefl_sim.clock import SlotGrid
 from vefl_sim.experiment import Radio
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.numerology import prb_bandwidth_hz, subcarrier_spacing_hz
 from vefl_sim.radio.uma import los_probability, pathloss_db
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of the sheet."""
-
-    what: str
-    source: str
-    reference: float
-    ours: float
-    tolerance: float
-    unit: str
-
-    @property
-    def difference(self) -> float:
-        """Ours minus the reference."""
-        return self.ours - self.reference
-
-    @property
-    def passed(self) -> bool:
-        """Whether we agree as closely as the source's own precision allows."""
-        return abs(self.difference) <= self.tolerance
-
 
 # (line of sight, horizontal distance in m, height of the CV in m, carrier in GHz, path loss in dB)
 _NS3_PATHLOSS = (
