@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -214,6 +215,14 @@ def test_check_radio_prints_the_sheet() -> None:
     assert done.returncode == 0
     assert "37 of 37 agree" in done.stdout
     assert vefl_sim("check", "nothing", cwd=ROOT).returncode == 2
+
+
+def test_check_mobility_prints_the_sheet_and_surveys_the_traffic() -> None:
+    done = vefl_sim("check", "mobility", "--duration", "20", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert "21 of 21 agree" in done.stdout
+    assert "default traffic, 20 s" in done.stdout
+    assert len(re.findall(r"^ *[\d.]+ m/s .*%$", done.stdout, re.MULTILINE)) == 4
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -131,6 +131,9 @@ def trace(
 @app.command()
 def check(
     what: Annotated[str, typer.Argument(help="What to check: radio or mobility.")],
+    duration_s: Annotated[
+        float, typer.Option("--duration", min=1.0, help="mobility: simulated seconds for which traffic is watched.")
+    ] = 2000.0,
 ) -> None:
     """Compare our models with published references and print the differences."""
     from vefl_sim.report import check_lines, traffic_lines
@@ -144,7 +147,7 @@ def check(
     checks = list(sheet())
     print("\n".join(check_lines(checks)))
     if what == "mobility":
-        for line in traffic_lines():
+        for line in traffic_lines(duration_s=duration_s):
             print(line, flush=True)
     if not all(line.passed for line in checks):
         raise typer.Exit(1)
