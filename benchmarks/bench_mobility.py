@@ -57,7 +57,7 @@ def against_the_twin() -> dict[str, float]:
     for _ in range(50 if QUICK else 300):
         traffic.advance()
         fleet = streets.fleet._replace(**{name: getattr(streets.fleet, name).copy() for name in CHANGING})
-        rest = streets._ways, streets.signals, streets._rules, streets._now
+        rest = streets._ways, streets.signals, streets.rules, streets._now
         plain = PlainStep(vehicles_of(fleet), *rest)
         times[0].append(wall_s(plain.run))
         times[1].append(wall_s(lambda fleet=fleet, rest=rest: step(fleet, *rest)))

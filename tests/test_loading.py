@@ -69,7 +69,12 @@ def test_unknown_table() -> None:
         ("sla", "base_fee", [1.0, 2.0, 3.0], "it must be a range [low, high] of two numbers"),
         ("sla", "base_fee", 5.0, "it must be a range [low, high]"),
         ("sla", "cpu_max_hz", [1.0, float("nan")], "it must be a finite number"),
-        ("scheme", "kind", "fedsgd", "it must be 'pdpc', or a part of your own as \"module:name\""),
+        (
+            "scheme",
+            "kind",
+            "fedsgd",
+            "it must be 'pdpc', 'fdpc', 'fedprox', 'fedavg' or 'random', or a part of your own as \"module:name\"",
+        ),
         ("model", "factory", "cnn", 'it must be a part as "module:name"'),
         ("run", "name", "a b", "it may hold letters, digits, dots, dashes and underscores"),
     ],
@@ -175,3 +180,10 @@ def test_every_key_is_described_in_the_schema() -> None:
     for table in schema["$defs"].values():
         for key, field in table["properties"].items():
             assert field.get("description"), f"{table['title']}.{key}"
+
+
+def test_two_settings_that_exclude_each_other_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text('[run]\nname = "x"\n')
+    with pytest.raises(ExperimentError, match=r"--set run\.duration_s and --set run\.rounds exclude each other"):
+        load(file, ["run.rounds=3", "run.duration_s=10.0"])

@@ -26,14 +26,14 @@ TERMS = Terms(
 SIGHTING = Sighting(
     round=3, time_ns=10**10, cv=np.array([1, 4, 9]), distance_m=np.array([100.0, 200.0, 300.0]),
     sojourn_s=np.array([10.0, 6.0, 4.0]), snr_per_watt=np.full(3, 1e4), samples=np.array([10, 30, 40]),
-    agreements=[AGREEMENT] * 3,
+    agreements=[AGREEMENT] * 3, success=np.ones(3),
 )  # fmt: skip
 
 
 def outcome(cv: int, drained: float, lost: str | None) -> Outcome:
-    order = TrainOrder(cv, 3, 5, 1e9, 10, 0.5, 330, 0, 10)
+    order = TrainOrder(cv, 3, 5, 1e9, 10, 0.5, 330, 0, 10, worst_j=0.7)
     account = Account(cv, 3, 10.0, 10.0, 330.0, drained, 330.0 - drained, 0.5, 0.25, 17.5)
-    return Outcome(order, account, lost, tx_slots=4, event=1)  # type: ignore[arg-type]
+    return Outcome(order, account, lost, tx_slots=4, end_ns=12 * 10**9, event=1)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -3,11 +3,14 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from vefl_sim.errors import BadInput, RunInterrupted, VeflError
+
+if TYPE_CHECKING:
+    from vefl_sim.loading import Variant
 
 # Heavy imports (pydantic, jax, pandas, …) happen inside the commands: --help answers at once.
 
@@ -61,8 +64,13 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run an experiment, or show the summary of the same run if it is done."""
-    from vefl_sim.loading import load
+    from vefl_sim.loading import load, load_variants
 
+    if variants := load_variants(experiment, settings or ()):
+        if dry_run:
+            raise BadInput("--dry-run shows one experiment, and this file compares several: leave it out.")
+        _compare(variants, out, fresh, quiet)
+        return
     loaded = load(experiment, settings or ())
     if dry_run:
         _dry_run(loaded)
@@ -151,6 +159,25 @@ def check(
             print(line, flush=True)
     if not all(line.passed for line in checks):
         raise typer.Exit(1)
+
+
+def _compare(variants: "Sequence[Variant]", out: Path, fresh: bool, quiet: bool) -> None:
+    from rich.console import Console
+
+    from vefl_sim.comparison import compare
+    from vefl_sim.comparison_figure import draw
+    from vefl_sim.progress import shown
+    from vefl_sim.report import comparison_lines
+
+    console = Console(quiet=quiet)
+    try:
+        comparison = compare(variants, out, fresh, lambda _: shown(console))
+    except KeyboardInterrupt:
+        raise RunInterrupted("runs that are done stay; the same command goes on with the others") from None
+    comparison.write()
+    for line in comparison_lines(comparison):
+        console.print(line, highlight=False, soft_wrap=True)
+    console.print(f"in {draw(comparison).parent}: comparison.csv, rounds.csv, comparison.png")
 
 
 def _dry_run(experiment: object) -> None:

@@ -5,7 +5,8 @@ VeflError                     everything this package raises on purpose
 │   ├── ExperimentError       the TOML file, a --set option, or a part named "module:name"
 │   └── RunNotFound           a run directory that is not there or cannot be read
 ├── RunFailed                 the run itself went wrong: exit code 1
-│   └── LedgerMismatch        bits, joules or money that do not add up
+│   ├── LedgerMismatch        bits, joules or money that do not add up
+│   └── AuditFailed           a plan or a slot that breaks one of C1–C12
 └── RunInterrupted            the user stopped it; what was recorded is readable: exit code 130
 """
 
@@ -42,6 +43,10 @@ class RunFailed(VeflError):
 
 class LedgerMismatch(RunFailed):
     """A conservation law was broken: a bug in a kernel, never in the input."""
+
+
+class AuditFailed(RunFailed):
+    """A constraint was broken: a bug in an optimizer or in the MAC, never in the input."""
 
 
 class RunInterrupted(VeflError):

@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from vefl_sim.audit import Audit
 from vefl_sim.errors import RunFailed
 from vefl_sim.experiment import Experiment
 from vefl_sim.protocol.environment import NanosecondEnvironment
@@ -73,7 +74,7 @@ def _run_rounds(scenario: Scenario, rounds: int, directory: Path, ends: list[flo
             enough.succeed()
 
     try:
-        wire(scenario, env, recorder, report).processes(env)
+        wire(scenario, env, recorder, Audit(scenario.link), report).processes(env)
         env.run(until=enough)
     except Exception as error:
         raise RunFailed(f"The first rounds fail: {type(error).__name__}: {error}") from error

@@ -5,6 +5,7 @@ A key that the chosen method ignores is refused where we know it (`_ignored_keys
 nothing is the worst kind of wrong.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Literal, Self
 
@@ -58,7 +59,7 @@ class Roads(Table):
 
     block_m: Annotated[float, Field(ge=20, le=10_000)] = 128.0
     """Side of a square block (downtown Raleigh: 420 ft)."""
-    blocks: Annotated[int, Field(ge=1, le=100)] = 8
+    blocks: Annotated[int, Field(ge=1, le=50)] = 8
     """Blocks along each side of the grid."""
     signals: Literal["fixed", "none"] = "fixed"
     """"fixed": traffic lights with a fixed cycle at every junction; "none": first come, first served."""
@@ -80,17 +81,17 @@ class Mobility(Table):
     """Time in the recording at which the run begins ("playback"); if not given, the recording's first."""
     step_s: Annotated[float, Field(gt=0, le=1)] = 0.1
     """Time between two positions; in between they are interpolated."""
-    max_speed_mps: Annotated[float, Field(gt=0, le=100)] = 20.12
+    max_speed_mps: Annotated[float, Field(ge=0.01, le=100)] = 20.12
     """u_max: desired speed of the driver model and the server's worst case for the sojourn bound."""
-    max_accel_mps2: Positive = 1.5
+    max_accel_mps2: Annotated[float, Field(ge=0.1, le=20)] = 1.5
     """ū₁ of the driver model."""
-    comfort_decel_mps2: Positive = 2.0
+    comfort_decel_mps2: Annotated[float, Field(ge=0.1, le=20)] = 2.0
     """ū₂ of the driver model."""
-    headway_s: Positive = 1.2
+    headway_s: Annotated[float, Field(ge=0.01, le=60)] = 1.2
     """t_dst, the desired time headway."""
-    min_gap_m: Positive = 2.0
+    min_gap_m: Annotated[float, Field(ge=0.01, le=100)] = 2.0
     """s_saf, the gap at standstill."""
-    length_m: Positive = 5.0
+    length_m: Annotated[float, Field(ge=0.5, le=50)] = 5.0
     """Length of a vehicle."""
     driver_spread: Annotated[float, Field(ge=0, le=0.9)] = 0.0
     """How different drivers are: ū₁, ū₂, t_dst, s_saf are off by up to this share either way, desired speeds below."""
@@ -111,7 +112,7 @@ class Traffic(Table):
     """Share of the vehicles that are connected (CVs); the others only take part in the traffic."""
     through_share: Share = 0.0
     """Share of the vehicles that pass to another place on the border by a shortest way; the others wander."""
-    leaving_weight: Annotated[float, Field(gt=0, le=1)] = 0.23
+    leaving_weight: Annotated[float, Field(gt=0, le=1)] = 0.25
     """How readily who wanders leaves at the border: the weight of a way out against the same turn inside."""
 
 
@@ -227,12 +228,12 @@ class Server(Table):
 class SchemeTable(Table):
     """The learning scheme: plan and aggregation."""
 
-    kind: Literal["pdpc"] | PartName = "pdpc"
-    """"pdpc": partial device participation; or `module:Class`."""
+    kind: Literal["pdpc", "fdpc", "fedprox", "fedavg", "random"] | PartName = "pdpc"
+    """"pdpc" selects CVs, "fdpc" takes all who can; baselines "fedprox", "fedavg", "random"; or `module:Class`."""
     selected: Count = 10
     """|C_k|, the largest number of CVs that get an order."""
-    constrained: Literal[True] = True
-    """Delay, energy and cost constraints hold."""
+    constrained: bool = True
+    """Delay, energy and cost constraints hold; false: l_max iterations each, and everything is delivered."""
 
 
 class Aggregation(Table):
@@ -240,8 +241,8 @@ class Aggregation(Table):
 
     sojourn_weight: Share = 1.0
     """λ of p_v (FDPC)."""
-    p_suc: Literal["realized"] = "realized"
-    """What the rule divides by: a received update has p_suc = 1."""
+    p_suc: Literal["realized", "history"] = "realized"
+    """What the rule divides by: 1 for a received update, or the CV's success rate so far."""
     normalize: bool = False
     """Scale the applied weights to sum to one."""
 
@@ -374,7 +375,8 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
     if e.mobility.kind == "idm" and e.roads.block_m * e.roads.blocks < 2 * e.radio.coverage_radius_m:
         yield (
             f"The grid of roads.blocks × roads.block_m = {e.roads.block_m * e.roads.blocks:g} m does not cover "
-            f"2 × radio.coverage_radius_m = {2 * e.radio.coverage_radius_m:g} m: add blocks or shrink the radius."
+            f"2 × radio.coverage_radius_m = {2 * e.radio.coverage_radius_m:g} m: set roads.blocks to at least "
+            f"{math.ceil(2 * e.radio.coverage_radius_m / e.roads.block_m)}, or shrink the radius."
         )
     if e.mobility.kind == "playback" and not e.mobility.file:
         yield 'mobility.kind = "playback" needs mobility.file: name a run directory or a recording.'
@@ -393,6 +395,8 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             f"vefl.min_local_iterations = {e.vefl.min_local_iterations} is above "
             f"vefl.max_local_iterations = {e.vefl.max_local_iterations}."
         )
+    if e.server.early_close and not e.scheme.constrained:
+        yield "server.early_close would end every round at once with scheme.constrained = false: remove one of them."
     yield from _ignored_keys(e)
 
 
@@ -403,6 +407,15 @@ _DRIVING = {
     "mobility": ("max_accel_mps2", "comfort_decel_mps2", "headway_s", "min_gap_m", "length_m", "driver_spread"),
 }
 """Keys of a recording, and those of traffic that is made."""
+_BY_DATA = {"aggregation": ("sojourn_weight", "p_suc", "normalize"), "vefl": ("method", "sojourn_weight")}
+_UNUSED_BY: dict[str, dict[str, tuple[str, ...]]] = {
+    "pdpc": {"aggregation": ("sojourn_weight",)},
+    "fdpc": {"vefl": ("sojourn_weight",)},
+    "fedprox": _BY_DATA,
+    "fedavg": _BY_DATA | {"learning": ("proximal_mu",)},
+    "random": {"aggregation": ("sojourn_weight",), "vefl": ("method", "sojourn_weight")},
+}
+"""Keys that a scheme does not look at."""
 
 
 def _ignored_keys(e: Experiment) -> Iterator[str]:
@@ -421,8 +434,8 @@ def _ignored_keys(e: Experiment) -> Iterator[str]:
         for key, default in (("efficiency_weight", 1.0), ("circuit_power_w", 0.0)):
             if getattr(e.rat, key) != default:
                 yield f'rat.{key} has no effect with rat.method = "{e.rat.method}": remove it.'
-    if e.scheme.kind == "pdpc" and e.aggregation.sojourn_weight != 1.0:
-        yield 'aggregation.sojourn_weight has no effect with scheme.kind = "pdpc": remove it.'
+    for key in _changed(e, _UNUSED_BY.get(e.scheme.kind, {})):
+        yield f'{key} has no effect with scheme.kind = "{e.scheme.kind}": remove it.'
 
 
 def _changed(e: Experiment, keys: Mapping[str, Iterable[str]]) -> Iterator[str]:

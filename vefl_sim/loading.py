@@ -5,6 +5,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,60 @@ def load(path: str | Path, settings: Sequence[str] = ()) -> Experiment:
     if isinstance(settings, str):
         settings = [settings]
     tables = _read_toml(Path(path))
-    problems = [problem for setting in settings if (problem := _override(tables, setting))]
+    if "compare" in tables:
+        raise ExperimentError(f"{path} compares several experiments: load it with vefl_sim.load_variants.")
+    problems = [problem for setting in settings if (problem := _override(tables, setting))] + [*_rivals(settings)]
     if problems:
         raise ExperimentError(problems)
     return from_tables(tables)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One of several versions of an experiment that are compared."""
+
+    comparison: str  # the name of the whole
+    label: str
+    experiment: Experiment
+
+
+def load_variants(path: str | Path, settings: Sequence[str] = ()) -> list[Variant]:
+    """The variants under [[compare]], each with a label and the tables in which it differs; none in most files."""
+    if isinstance(settings, str):
+        settings = [settings]
+    tables = _read_toml(Path(path))
+    given = tables.pop("compare", [])
+    _check_variants(given)
+    problems = [problem for setting in settings if (problem := _override(tables, setting))] + [*_rivals(settings)]
+    if problems:
+        raise ExperimentError(problems)
+    return [_variant(tables, dict(variant)) for variant in given]
+
+
+def _check_variants(given: Any) -> None:
+    if not isinstance(given, list) or not all(isinstance(variant, dict) for variant in given):
+        raise ExperimentError("compare must be written as tables: [[compare]], each with a label.")
+    labels = [variant.get("label") for variant in given]
+    if any(not isinstance(label, str) or not label for label in labels) or len(set(labels)) != len(labels):
+        raise ExperimentError('Each [[compare]] needs a label of its own, for example label = "PDPC".')
+
+
+def _variant(tables: Mapping[str, Any], variant: dict[str, Any]) -> Variant:
+    label = variant.pop("label")
+    merged = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
+    for name, table in variant.items():
+        base = merged.setdefault(name, {})
+        if not isinstance(table, dict) or not isinstance(base, dict):
+            raise ExperimentError(f"compare, {label!r}: {name} must be a table, for example {name} = {{ … }}.")
+        base.update(table)
+    run = merged.get("run")
+    name = str(run.get("name", "")) if isinstance(run, dict) else ""
+    if isinstance(run, dict) and name:
+        run["name"] = f"{name}-{re.sub(r'[^a-z0-9]+', '-', label.lower()).strip('-')}"
+    try:
+        return Variant(name, label, from_tables(merged))
+    except ExperimentError as error:
+        raise ExperimentError([f"compare, {label!r}: {problem}" for problem in error.problems]) from None
 
 
 def from_tables(tables: Mapping[str, Any]) -> Experiment:
@@ -49,7 +100,7 @@ def from_tables(tables: Mapping[str, Any]) -> Experiment:
 def with_settings(experiment: Experiment, *settings: str) -> Experiment:
     """A copy with some `table.key=value` changed; the way to vary one parameter in a script."""
     tables = experiment.model_dump(exclude_none=True, exclude_defaults=True)
-    problems = [problem for setting in settings if (problem := _override(tables, setting))]
+    problems = [problem for setting in settings if (problem := _override(tables, setting))] + [*_rivals(settings)]
     if problems:
         raise ExperimentError(problems)
     return from_tables(tables)
@@ -75,6 +126,15 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ExperimentError(f"{path} is nested too deeply to be an experiment.") from None
     except OSError as error:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _rivals(settings: Sequence[str]) -> Iterable[str]:
+    """Pairs of --set options that exclude each other."""
+    keys = [setting.partition("=")[0].strip() for setting in settings]
+    for key in keys:
+        rival = f"{key.partition('.')[0]}.{_RIVALS.get(key)}"
+        if key in _RIVALS and rival in keys and key < rival:
+            yield f"--set {key} and --set {rival} exclude each other: keep one of them."
 
 
 def _override(tables: dict[str, Any], setting: str) -> str | None:

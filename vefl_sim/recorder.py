@@ -13,6 +13,7 @@ from vefl_sim.optimize.allocate import Outcome
 from vefl_sim.protocol.mac import Burst
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.protocol.messages import Outcome as OrderOutcome
+from vefl_sim.protocol.overruns import overruns
 from vefl_sim.schemes.observation import sojourn_ns
 from vefl_sim.tables import SCHEMAS, TableWriter
 
@@ -115,7 +116,9 @@ def round_row(closed: ClosedRound) -> dict[str, Any]:
         "loss": closed.evaluation.loss if closed.evaluation else None,
         "plan_status": plan.status,
         "plan_objective": plan.objective,
+        "plan_bound": plan.bound,
         "plan_gap": plan.gap,
+        "overruns": 0 if plan.assured else sum(1 for _ in overruns(closed)),
     }
 
 
@@ -131,10 +134,11 @@ def vehicle_rows(closed: ClosedRound) -> list[dict[str, Any]]:
             "distance_m": float(sighting.distance_m[index]),
             "sojourn_ns": sojourn_ns(float(sighting.sojourn_s[index])),
             "samples": int(sighting.samples[index]),
+            "limit_ns": int(closed.observation.window_slots[index]) * closed.observation.terms.grid.slot_ns,
             "worst_slots": int(closed.observation.worst_slots[index]),
         }
         if cv in outcomes:
-            row |= _outcome_columns(outcomes[cv])
+            row |= _outcome_columns(outcomes[cv], sighting.time_ns)
         elif cv in closed.plan.ineligible:
             row |= {"state": "ineligible", "reason": closed.plan.ineligible[cv]}
         else:
@@ -143,7 +147,7 @@ def vehicle_rows(closed: ClosedRound) -> list[dict[str, Any]]:
     return rows
 
 
-def _outcome_columns(outcome: OrderOutcome) -> dict[str, Any]:
+def _outcome_columns(outcome: OrderOutcome, start_ns: int) -> dict[str, Any]:
     order, account = outcome.order, outcome.account
     return {
         "state": "delivered" if outcome.lost is None else "lost",
@@ -151,10 +155,13 @@ def _outcome_columns(outcome: OrderOutcome) -> dict[str, Any]:
         "iterations": order.iterations,
         "cpu_hz": order.cpu_hz,
         "train_ns": order.train_ns,
+        "delay_ns": outcome.end_ns - start_ns,
         "tx_slots": outcome.tx_slots,
         "compute_j": account.compute_j,
         "transmit_j": account.transmit_j,
+        "worst_j": order.worst_j,
         "paid": account.paid,
+        "worst_cost": outcome.worst_cost,
         "delivered_fraction": outcome.delivered_fraction,
     }
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from rich.console import Console
@@ -10,6 +11,9 @@ from rich.console import Console
 from vefl_sim.check import Check
 from vefl_sim.errors import RunNotFound
 from vefl_sim.results import Run
+
+if TYPE_CHECKING:
+    from vefl_sim.comparison import Comparison
 
 _LEADING = ("id", "cause", "time_ns", "kind", "actor", "round", "cv")
 
@@ -57,6 +61,19 @@ def check_lines(checks: Sequence[Check]) -> Iterator[str]:
     yield f"{sum(check.passed for check in checks)} of {len(checks)} agree within the precision of their source"
 
 
+def comparison_lines(comparison: "Comparison") -> Iterator[str]:
+    """The table of a comparison; all figures but p_suc and accuracy are means per round."""
+    width = max(len(compared.label) for compared in comparison.runs) + 2
+    yield ""
+    head = f"{'ordered':>9}{'delivered':>11}{'p_suc':>9}{'paid':>9}{'joules':>9}{'accuracy':>10}{'best':>8}"
+    yield f"{'per round':{width}}{head}"
+    for label, row in comparison.table().iterrows():
+        accuracy = "" if pd.isna(row["accuracy"]) else f"{row['accuracy']:10.4f}{row['best_accuracy']:8.4f}"
+        p_suc = "–" if pd.isna(row["p_suc"]) else f"{row['p_suc']:.4f}"
+        counts = f"{row['ordered']:9.1f}{row['delivered']:11.1f}{p_suc:>9}"
+        yield f"{label!s:{width}}{counts}{row['cost']:9.1f}{row['energy_j']:9.1f}{accuracy}"
+
+
 def traffic_lines(seeds: Sequence[int] = (1, 2, 3), duration_s: float = 2000.0) -> Iterator[str]:
     """What the default traffic looks like at the paper's speeds, a line each as it becomes known."""
     from vefl_sim.mobility.check_sheet import SPEEDS_MPS, default_traffic
@@ -100,6 +117,15 @@ def _figures(summary: dict[str, object]) -> Iterator[tuple[str, str]]:
         yield "warning", "the loss is not a number: training has diverged, try a smaller learning.learning_rate"
     if not summary["updates_ordered"]:
         yield "warning", "nobody got an order: see plan_status in the rounds table, and reason in the vehicles table"
+    yield "audit", _audited(summary)
     yield "paid", f"{summary['cost']:.1f}"
     yield "energy", f"{summary['energy_j']:.1f} J"
     yield "content digest", str(summary["content_digest"])[:16]
+
+
+def _audited(summary: dict[str, Any]) -> str:
+    """What was checked, and what came out worse than planned."""
+    worse = ", ".join(f"{number} × {name}" for name, number in summary["overruns"].items() if number) or "none"
+    broken = ", ".join(f"{number} × {law}" for law, number in summary["plan_breaches"].items())
+    told = f"{summary['plans_audited']} plans and {summary['slots_audited']} slots hold; overruns: {worse}"
+    return f"{told}; plans of your scheme break {broken}" if broken else told

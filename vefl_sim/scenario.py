@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from simpy import Process
 
+from vefl_sim.audit import Audit
+from vefl_sim.errors import ExperimentError
 from vefl_sim.experiment import Experiment
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner, NullLearner
@@ -19,7 +21,7 @@ from vefl_sim.optimize.rat import REFERENCES, RatPolicy, solve
 from vefl_sim.parts import is_part, load_part, make_part
 from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.gnb import GNodeB
-from vefl_sim.protocol.mac import MacScheduler
+from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.protocol.server import EdgeServer
 from vefl_sim.protocol.streets import Streets
@@ -31,11 +33,24 @@ from vefl_sim.radio.link import Link
 from vefl_sim.radio.shadowing import LargeScale
 from vefl_sim.recorder import Recorder
 from vefl_sim.rng import Streams
+from vefl_sim.schemes.fdpc import Fdpc
+from vefl_sim.schemes.fedprox import FedAvg, FedProx
 from vefl_sim.schemes.observation import Observation, Sighting, Terms, observe
+from vefl_sim.schemes.pdpc import Pdpc
+from vefl_sim.schemes.random_selection import RandomSelection
+from vefl_sim.schemes.record import Record
 from vefl_sim.schemes.scheme import Scheme
 from vefl_sim.sla import draw
 from vefl_sim.stopwatch import Stopwatch
 from vefl_sim.trace import Trace
+
+SCHEMES: dict[str, Callable[[Experiment], Scheme]] = {
+    "pdpc": Pdpc,
+    "fdpc": Fdpc,
+    "fedprox": FedProx,
+    "fedavg": FedAvg,
+    "random": RandomSelection,
+}
 
 
 @dataclass(frozen=True)
@@ -96,25 +111,40 @@ def prepare(experiment: Experiment) -> Scenario:
     """Make all parts. Bad input shows here, before a run directory exists."""
     streams = Streams(experiment.run.seed)
     cvs = visitors(make_mobility(experiment, streams), experiment.radio.coverage_radius_m, experiment.duration_ns)
+    if experiment.mobility.kind == "playback" and not cvs.size:
+        raise ExperimentError(
+            f"No CV of the recording comes within radio.coverage_radius_m = {experiment.radio.coverage_radius_m:g} of "
+            f"mobility.origin_m = {list(experiment.mobility.origin_m)}: say where the gNB stands in its coordinates."
+        )
     dataset = _dataset(experiment, streams)
     shards = _shards(experiment, dataset, cvs, streams)
+    scheme = _scheme(experiment)
     return Scenario(
         experiment=experiment,
         streams=streams,
         shards=shards,
         dataset=dataset,
-        learner=_learner(experiment, dataset, shards, streams),
+        learner=_learner(experiment, dataset, shards, scheme, streams),
         link=Link.of(experiment.radio),
-        scheme=_scheme(experiment),
+        scheme=scheme,
         scheduler=_scheduler(experiment),
         policy=_policy(experiment),
     )
 
 
 def wire(
-    scenario: Scenario, env: NanosecondEnvironment, recorder: Recorder, report: Callable[[ClosedRound], None]
+    scenario: Scenario,
+    env: NanosecondEnvironment,
+    recorder: Recorder,
+    audit: Audit,
+    report: Callable[[ClosedRound], None],
 ) -> Actors:
-    """Create the actors; `report` hears of every round that is over."""
+    """Create the actors; `audit` sees every slot, `report` hears of every round that is over."""
+
+    def burst(burst: Burst) -> None:
+        audit.burst(burst)
+        recorder.burst(burst)
+
     experiment, grid, ledger = scenario.experiment, scenario.experiment.slots, Ledger()
     trace = Trace(lambda row: recorder.append("events", row))
     channel = _channel(scenario)
@@ -128,7 +158,7 @@ def wire(
         tradeoff,
         experiment.rat.circuit_power_w,
     )
-    gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", recorder.burst)
+    gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", burst)
 
     def make_vehicle(cv: int) -> ConnectedVehicle:
         agreement = draw(cv, experiment.sla, scenario.streams)
@@ -137,12 +167,14 @@ def wire(
     streets = Streets(
         env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, recorder.scene, make_vehicle
     )
+    record = Record()
     server = EdgeServer(
         env=env,
         timetable=_timetable(experiment),
         scheme=scenario.scheme,
         learner=scenario.learner,
-        observe=_observer(scenario, env, streets, channel),
+        record=record,
+        observe=_observer(scenario, env, streets, channel, record),
         in_coverage=streets.in_coverage,
         trace=trace,
         stopwatch=Stopwatch(lambda row: recorder.append("timings", row)),
@@ -152,7 +184,7 @@ def wire(
 
 
 def _observer(
-    scenario: Scenario, env: NanosecondEnvironment, streets: Streets, channel: Channel
+    scenario: Scenario, env: NanosecondEnvironment, streets: Streets, channel: Channel, record: Record
 ) -> Callable[[int], Observation]:
     experiment, terms = scenario.experiment, _terms(scenario)
 
@@ -172,6 +204,7 @@ def _observer(
             snr_per_watt=channel.mean_snr_per_watt(cvs),
             samples=np.array([len(scenario.shards[cv]) for cv in cvs], dtype=np.int64),
             agreements=[streets.in_coverage[cv].agreement for cv in cvs],
+            success=record.success(cvs.tolist()),
         )
         return observe(sighting, terms)
 
@@ -228,9 +261,7 @@ def _fading(scenario: Scenario) -> Fading:
 def _scheme(experiment: Experiment) -> Scheme:
     if is_part(experiment.scheme.kind):
         return make_part("scheme.kind", experiment.scheme.kind, experiment)  # type: ignore[no-any-return]
-    from vefl_sim.schemes.pdpc import Pdpc
-
-    return Pdpc(experiment)
+    return SCHEMES[experiment.scheme.kind](experiment)
 
 
 def _scheduler(experiment: Experiment) -> Scheduler:
@@ -270,7 +301,7 @@ def _shards(
 
 
 def _learner(
-    experiment: Experiment, dataset: Dataset, shards: Mapping[int, NDArray[np.int64]], streams: Streams
+    experiment: Experiment, dataset: Dataset, shards: Mapping[int, NDArray[np.int64]], scheme: Scheme, streams: Streams
 ) -> Learner:
     from vefl_sim.learning.jax_learner import JaxLearner, parameter_count
 
@@ -282,6 +313,6 @@ def _learner(
         shards,
         module,
         learning_rate=experiment.learning.learning_rate,
-        proximal_mu=experiment.learning.proximal_mu,
+        proximal_mu=getattr(scheme, "proximal_mu", experiment.learning.proximal_mu),  # a part may not say
         seed=streams.seed_for("init"),
     )

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 
 from simpy import Event
 
+from vefl_sim.audit import Audit
 from vefl_sim.clock import to_s
 from vefl_sim.errors import BadInput, ExperimentError, RunFailed, RunInterrupted, VeflError
 from vefl_sim.experiment import Experiment
-from vefl_sim.parts import part_names
+from vefl_sim.parts import is_part, part_names
 from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.recorder import Recorder
@@ -85,26 +86,31 @@ def _simulate(scenario: Scenario, run: Run, watcher: Watcher | None, prepare_s: 
     began = time.perf_counter()
     env = NanosecondEnvironment()
     recorder = Recorder(run.path / "tables", scenario.experiment.trace)
-    tally = Tally()
+    tally, audit = Tally(), Audit(scenario.link, binding=not is_part(scenario.experiment.scheme.kind))
 
     def report(closed: ClosedRound) -> None:
         recorder.round(closed)
+        audit.round(closed)
         tally.add(closed)
         if watcher:
             watcher.round(closed)
 
     try:
-        actors = wire(scenario, env, recorder, report)
+        actors = wire(scenario, env, recorder, audit, report)
         stopped = _run(env, actors.processes(env))
         actors.ledger.check()
     finally:
         recorder.close()
-    figures = tally.figures() | {
-        "simulated_s": to_s(env.now),
-        "prepare_s": round(prepare_s, 3),
-        "wall_s": round(time.perf_counter() - began, 3),
-        "content_digest": run.content_digest(),
-    }
+    figures = (
+        tally.figures()
+        | audit.figures()
+        | {
+            "simulated_s": to_s(env.now),
+            "prepare_s": round(prepare_s, 3),
+            "wall_s": round(time.perf_counter() - began, 3),
+            "content_digest": run.content_digest(),
+        }
+    )
     run.finish({"state": "interrupted" if stopped else "done"} | figures)
     if stopped:
         raise RunInterrupted(

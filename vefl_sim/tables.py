@@ -63,7 +63,9 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("loss", pa.float64()),
             ("plan_status", pa.string()),
             ("plan_objective", pa.float64()),
+            ("plan_bound", pa.float64()),
             ("plan_gap", pa.float64()),
+            ("overruns", pa.int32()),  # of worst cases, over all ordered CVs
         ]
     ),
     "vehicles": pa.schema(
@@ -78,11 +80,15 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("iterations", pa.int32()),
             ("cpu_hz", pa.float64()),
             ("train_ns", pa.int64()),
+            ("limit_ns", pa.int64()),  # min(t_th, t_soj), in whole slots
+            ("delay_ns", pa.int64()),  # until it was received or lost
             ("worst_slots", pa.int64()),
             ("tx_slots", pa.int64()),
             ("compute_j", pa.float64()),
             ("transmit_j", pa.float64()),
+            ("worst_j", pa.float64()),  # compute and transmit, as planned
             ("paid", pa.float64()),
+            ("worst_cost", pa.float64()),
             ("delivered_fraction", pa.float64()),  # p_suc of ProbSuc
         ]
     ),

@@ -37,34 +37,38 @@ def streets(axes: Axes) -> None:
     axes.plot(
         [grid.start_x_m, grid.start_x_m + grid.block_m * step_x],
         [grid.start_y_m, grid.start_y_m + grid.block_m * step_y],
-        color="#e3e8ec", lw=3, zorder=0, solid_capstyle="round",
+        color="#e3e8ec", lw=9, zorder=0, solid_capstyle="butt",
     )  # fmt: skip
     radius_m = experiment.radio.coverage_radius_m
-    axes.add_patch(Circle((0, 0), radius_m, fill=False, color=DARK, lw=1.2, ls="--"))
+    axes.add_patch(Circle((0, 0), radius_m, fill=False, color=DARK, lw=1.2, ls="--", label="coverage"))
     inner = np.flatnonzero(~grid.leads_out)
     seen = [light(traffic.streets.signals, grid.junction[e], grid.heading[e], scene.time_ns) for e in inner]
-    side = 11.0  # m to the right of the centre line, so that both directions can be told apart
+    side = 8.0  # m to the right of the centre line, so that both directions can be told apart
     x_m, y_m = grid.xy(inner, np.full(inner.size, grid.stop_line_m - 9))
-    axes.scatter(x_m + side * step_y[inner], y_m - side * step_x[inner], s=6, c=[LIGHTS[c] for c in seen], lw=0)
+    axes.scatter(x_m + side * step_y[inner], y_m - side * step_x[inner], s=9, c=[LIGHTS[c] for c in seen], lw=0)
     heading = grid.heading[fleet.edge]
     x_m, y_m = scene.x_m + side * STEP_Y[heading], scene.y_m - side * STEP_X[heading]
     inside = np.hypot(scene.x_m, scene.y_m) <= radius_m
     for which, colour in ((inside, DARK), (~inside, LIGHT)):
         axes.quiver(
             x_m[which], y_m[which], STEP_X[heading][which], STEP_Y[heading][which], color=colour, pivot="tip",
-            scale=30, width=0.008, headwidth=3, headlength=3, headaxislength=3,
+            scale=60, width=0.007, headwidth=2.6, headlength=2.6, headaxislength=2.6,
+            label="vehicle in coverage" if colour == DARK else "vehicle outside",
         )  # fmt: skip
-    axes.plot(0, 0, marker="^", color=RED, ms=9)
+    for colour, name in zip(LIGHTS, ("green", "amber", "red"), strict=True):
+        axes.scatter([], [], s=14, color=colour, label=name)
+    axes.plot(0, 0, marker="^", color=RED, ms=7)
     axes.annotate("gNB", (0, 0), (14, 16), color=RED, fontsize=9)
     axes.set(title=f"{inside.sum()} of {fleet.size} vehicles in coverage, 30 s after the start", aspect="equal")
     axes.set(xlabel="x, m", ylabel="y, m", xlim=(-660, 660), ylim=(-660, 660))
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=6, frameon=False, fontsize=8, handlelength=1.2)
 
 
 def sojourn(axes: Axes) -> None:
     """P(t_soj > t) at four speeds, the paper's two statements, and a uniform disc."""
     for speed_mps, colour in zip(SPEEDS_MPS, SHADES, strict=True):
         bound_s = default_traffic(speed_mps, seed=1).sojourn_s
-        axes.step(bound_s, 1 - np.arange(bound_s.size) / bound_s.size, color=colour, label=f"{speed_mps:g} m/s")
+        axes.step(bound_s, 1 - np.arange(bound_s.size) / bound_s.size, color=colour, label=f"u_max = {speed_mps:g} m/s")
     rng = np.random.default_rng(1)
     radius_m, angle = 500 * np.sqrt(rng.random(100_000)), 2 * np.pi * rng.random(100_000)
     disc_s = sojourn_bound_s(radius_m * np.cos(angle), radius_m * np.sin(angle), radius_m=500.0, max_speed_mps=26.82)

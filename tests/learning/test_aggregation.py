@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.learning.aggregation import normalized, pdpc_weights, weights
+from vefl_sim.learning.aggregation import data_weights, fdpc_weights, mixed_shares, normalized, pdpc_weights, weights
 
 
 def test_weights_are_importance_over_both_probabilities() -> None:
@@ -14,16 +14,16 @@ def test_full_participation_is_the_case_of_certain_orders() -> None:
 
 
 def test_pdpc_divides_by_the_number_ordered() -> None:
-    assert pdpc_weights(3, ordered=4, in_coverage=35) == pytest.approx([0.25] * 3)
+    assert pdpc_weights(np.ones(3), ordered=4, in_coverage=35) == pytest.approx([0.25] * 3)
 
 
 def test_pdpc_normalized_divides_by_the_number_delivered() -> None:
-    assert pdpc_weights(3, ordered=4, in_coverage=35, normalize=True) == pytest.approx([1 / 3] * 3)
+    assert pdpc_weights(np.ones(3), ordered=4, in_coverage=35, normalize=True) == pytest.approx([1 / 3] * 3)
 
 
 @pytest.mark.parametrize("normalize", [False, True])
 def test_nothing_delivered_weighs_nothing(normalize: bool) -> None:
-    assert len(pdpc_weights(0, ordered=4, in_coverage=35, normalize=normalize)) == 0
+    assert len(pdpc_weights(np.ones(0), ordered=4, in_coverage=35, normalize=normalize)) == 0
 
 
 def test_normalized_weights_keep_their_ratios() -> None:
@@ -38,3 +38,53 @@ def test_the_rule_is_unbiased_with_true_probabilities_and_uniform_selection() ->
     selected = rng.permuted(np.tile(np.arange(cvs) < ordered, (repeats, 1)), axis=1)
     received = selected & (rng.random((repeats, cvs)) < p_suc)
     assert (received @ (applied * update)).mean() == pytest.approx(update.mean(), abs=0.02)
+
+
+def test_fdpc_weights_by_hand() -> None:
+    # Four CVs of importance 1, 2, 0, 1 (the third cannot take part); the first and the last delivered.
+    importance, delivered = np.array([1.0, 2.0, 0.0, 1.0]), np.array([0, 3])
+    assert fdpc_weights(importance, delivered, np.array([1.0, 0.5])) == pytest.approx([0.25, 0.5])
+    assert fdpc_weights(importance, delivered, np.ones(2), normalize=True) == pytest.approx([0.5, 0.5])
+
+
+def test_data_weights_by_hand() -> None:
+    assert data_weights(np.array([30, 10])) == pytest.approx([0.75, 0.25])
+
+
+def test_mixed_shares_by_hand() -> None:
+    samples, sojourn = np.array([1.0, 3.0]), np.array([6.0, 2.0])
+    assert mixed_shares(samples, sojourn, 0.0) == pytest.approx([0.25, 0.75])
+    assert mixed_shares(samples, sojourn, 1.0) == pytest.approx([0.75, 0.25])
+    assert mixed_shares(samples, sojourn, 0.5) == pytest.approx([0.5, 0.5])
+    assert mixed_shares(np.zeros(2), np.zeros(2), 0.5) == pytest.approx([0.5, 0.5])
+
+
+def mean_step(weigh, chosen, p_suc, rounds=20_000) -> np.ndarray:
+    """Mean weight of each CV over rounds in which `chosen` draws who is ordered, and p_suc who delivers."""
+    rng, total = np.random.default_rng(1), np.zeros(len(p_suc))
+    for _ in range(rounds):
+        ordered = chosen(rng)
+        delivered = ordered[rng.random(len(ordered)) < p_suc[ordered]]
+        total[delivered] += weigh(ordered, delivered)
+    return total / rounds
+
+
+def test_fdpc_is_unbiased_with_the_true_p_suc() -> None:
+    """E[ω_{k+1}] = Σ p_v·ω_v: on average every CV counts by its p_v, whoever is lost."""
+    importance, p_suc = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.9, 0.5, 0.7, 1.0])
+    seen = mean_step(lambda _, d: fdpc_weights(importance, d, p_suc[d]), lambda rng: np.arange(4), p_suc)
+    assert seen == pytest.approx(importance / 10, abs=0.01)
+
+
+def test_pdpc_is_unbiased_with_the_true_p_suc_and_uniform_selection() -> None:
+    p_suc = np.array([0.9, 0.5, 0.7, 1.0, 0.6])
+    seen = mean_step(
+        lambda ordered, d: pdpc_weights(p_suc[d], len(ordered), 5), lambda rng: rng.permutation(5)[:2], p_suc
+    )
+    assert seen == pytest.approx(np.full(5, 0.2), abs=0.01)
+
+
+def test_realized_p_suc_is_biased_towards_good_channels() -> None:
+    p_suc = np.array([0.9, 0.5])
+    seen = mean_step(lambda ordered, d: pdpc_weights(np.ones(len(d)), 2, 2), lambda rng: np.arange(2), p_suc)
+    assert seen == pytest.approx(p_suc / 2, abs=0.01)

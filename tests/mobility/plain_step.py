@@ -33,7 +33,7 @@ class PlainStep:
             new["speed_mps"] = speed
 
     def light(self, v):
-        """green, amber or red, by walking through the cycle second by second of the plan."""
+        """green, amber or red, by walking through the plan of the cycle."""
         green, amber = self.signals.green_ns, self.signals.amber_ns
         if not green:
             return "green"
@@ -42,7 +42,6 @@ class PlainStep:
         plan = [(green, "green"), (amber, "amber"), (green + amber, "red")]
         if across:
             plan = [(green + amber, "red"), (green, "green"), (amber, "amber")]
-        # The one across is a phase ahead in the code; over a whole cycle that is the same as a phase behind.
         for duration, colour in plan:
             if here < duration:
                 return colour

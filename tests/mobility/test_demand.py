@@ -60,3 +60,21 @@ def test_draws_are_poisson_around_the_means():
 def test_a_circle_without_streets_is_refused():
     with pytest.raises(ExperimentError, match=r"radio\.coverage_radius_m = 50"):
         demand_of(roads=Roads(blocks=3), radio=Radio(coverage_radius_m=50.0))
+
+
+@pytest.mark.parametrize(
+    ("traffic", "told"),
+    [
+        ({"mean_in_coverage": 1e9}, r"traffic\.mean_in_coverage = 1e\+09: the streets in coverage hold \d+ vehicles"),
+        ({"arrivals_per_s": 1e6}, r"traffic\.arrivals_per_s = 1e\+06: .* no more than 30 vehicles per second"),
+        ({"arrivals_per_s": 1e6, "warm_start": False}, r"no more than 30 vehicles per second can come in over 36"),
+    ],
+)
+def test_more_than_the_streets_can_hold_is_refused(traffic, told):
+    with pytest.raises(ExperimentError, match=told):
+        demand_of(traffic=Traffic(**traffic))
+
+
+def test_a_grid_with_too_many_vehicles_is_refused():
+    with pytest.raises(ExperimentError, match=r"on the whole grid of roads\.blocks = 50"):
+        demand_of(traffic=Traffic(mean_in_coverage=2000.0), roads=Roads(blocks=50))

@@ -118,3 +118,18 @@ def test_nobody_reverses():
 def test_impossible_drivers_are_refused():
     with pytest.raises(ValueError, match="headway_s"):
         IdmParams(1.5, 2.0, 0.0, 2.0, 20.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"method": "heun"}, "method = 'heun' must be one of ballistic, euler"),
+        ({"dt_s": 0.0}, "dt_s = 0.0 must be positive"),
+        ({"leader": (np.arange(5.0), np.ones(4))}, "leader must be positions and speeds of the same length"),
+        ({"start": (np.array([-30.0, -10.0]), np.ones(2))}, "each further back than the last"),
+    ],
+)
+def test_follow_refuses_what_makes_no_sense(change, told):
+    given = {"leader": (np.arange(5.0), np.ones(5)), "start": (np.array([-10.0, -30.0]), np.ones(2)), "dt_s": 0.1}
+    with pytest.raises(ValueError, match=told):
+        follow(**({"params": DRIVER} | given | change))

@@ -39,7 +39,7 @@ def streets_with(*vehicles):
 
 
 def clear_in(streets, step):
-    clear(streets.fleet, streets._lanes(), streets._ways, streets.signals, streets._rules, (step, 0))
+    clear(streets.fleet, streets._lanes(), streets._ways, streets.signals, streets.rules, (step, 0))
 
 
 def crossing_steps(streets, steps=400):

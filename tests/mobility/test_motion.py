@@ -33,7 +33,7 @@ def test_a_step_is_that_of_its_plain_twin(seed, speed, dt, vehicles, signals, sp
         if number % 6:
             continue
         fleet = streets.fleet._replace(**{name: getattr(streets.fleet, name).copy() for name in COLUMNS})
-        given = fleet, streets._ways, streets.signals, streets._rules, streets._now
+        given = fleet, streets._ways, streets.signals, streets.rules, streets._now
         plain = vehicles_of(fleet)
         PlainStep(plain, *given[1:]).run()
         start = fleet.position_m.copy()

@@ -145,7 +145,14 @@ class TestBadRecordings:
     def test_no_such_file(self, tmp_path: Path) -> None:
         for call in (scenes, lambda file: config_digest(experiment(file))):
             told = complaint(lambda call=call: call(tmp_path / "x.xml"))
-            assert told == f'mobility.file = "{tmp_path}/x.xml": there is no such file or run directory.'
+            assert told == (
+                f'mobility.file = "{tmp_path}/x.xml": there is no such file or run directory; '
+                "paths start where you start the run."
+            )
+
+    def test_nobody_comes_near_the_gnb(self) -> None:
+        told = complaint(lambda: prepare(experiment(DATA / "grid_fcd.parquet", 5.0, mobility={"origin_m": [1e6, 0.0]})))
+        assert told.startswith("No CV of the recording comes within radio.coverage_radius_m = 500 of mobility.origin_m")
 
     def test_a_directory_that_is_no_run(self, tmp_path: Path) -> None:
         told = complaint(lambda: scenes(tmp_path))
@@ -179,11 +186,12 @@ class TestBadRecordings:
             ((3.0, 1, 34.0, 4.0, 12.0), "the vehicle is there twice at 3 s, first in {first}: keep one of the two."),
             ((3.0, 4, float("nan"), 4.0, 12.0), "x = nan is not a finite number: correct it, or drop the vehicle."),
             ((3.0, 4, 0.0, float("inf"), 12.0), "y = inf is not a finite number: correct it, or drop the vehicle."),
+            ((3.0, 4, 0.0, 0.0, -3.0), "speed = -3 m/s is negative: speeds have no direction."),
             ((3.0, 4, 0.0, 0.0, float("nan")), "speed = nan is not a finite number: correct it, or drop the vehicle."),
             (
                 (3.0, 2, 50.0, 50.25, 12.0),
                 "the vehicle is 50.2 m from where it was 2 s before, farther than mobility.max_speed_mps = 20.12 "
-                "allows: record without teleports, or raise that.",
+                "allows: record without teleports.",
             ),
             (
                 (3.0, 4, 0.0, 0.0, 20.1301),

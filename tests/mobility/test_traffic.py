@@ -8,6 +8,7 @@ from vefl_sim.errors import ExperimentError
 from vefl_sim.experiment import Experiment, Mobility, Radio, Roads, Run, Traffic
 from vefl_sim.mobility.junctions import PATHS_MEET
 from vefl_sim.mobility.roads import NONE
+from vefl_sim.mobility.signals import light
 from vefl_sim.mobility.traffic import IdmTraffic
 from vefl_sim.rng import Streams
 
@@ -240,7 +241,7 @@ def test_the_mean_in_coverage_holds_at_any_speed(speed):
 
 def test_a_populated_start_is_like_what_follows():
     counts, speeds = [], []
-    for seed in range(8):
+    for seed in range(24):
         start, *_, end = scenes(traffic_with(seed, step=0.5), 60)
         counts.append((start.vehicle.size, end.vehicle.size))
         speeds.append((start.speed_mps.mean(), end.speed_mps.mean()))
@@ -265,14 +266,14 @@ def test_share_of_connected_vehicles():
 
 
 def test_who_cannot_come_in_waits_outside():
-    """Far more arrive than the 36 entries can take; they come in one by one, with comfortable gaps."""
-    traffic = traffic_with(warm_start=False, arrivals_per_s=100.0, step=0.5)
+    """More arrive than the 36 entries can take; they come in one by one, with comfortable gaps."""
+    traffic = traffic_with(warm_start=False, arrivals_per_s=29.0, step=0.5)
     watch = Watch(traffic)
-    for _ in range(24):
+    for _ in range(120):
         traffic.advance()
         assert watch.look()[0] > 0.5
-    assert traffic.scene().vehicle.size > 100
-    assert traffic.waiting_outside > 500
+    assert traffic.scene().vehicle.size > 300
+    assert traffic.waiting_outside > 300
 
 
 def test_dense_traffic_does_not_lock_up():
@@ -313,6 +314,57 @@ def test_short_blocks_are_driven_slower_but_safely():
 
 
 def test_vehicles_longer_than_a_block_are_refused():
-    experiment = Experiment(run=Run(name="x"), roads=Roads(block_m=20.0, blocks=60), mobility=Mobility(length_m=12.0))
+    experiment = Experiment(run=Run(name="x"), roads=Roads(block_m=20.0, blocks=50), mobility=Mobility(length_m=12.0))
     with pytest.raises(ExperimentError, match=r"mobility\.length_m"):
         IdmTraffic(experiment, Streams(1))
+
+
+def test_after_settling_everything_begins_anew_without_a_break():
+    """Vehicles are numbered from 1, lights go on where they were, and newcomers draw from streams of their own."""
+    streets = IdmTraffic(experiment_with(warm_start=False, arrivals_per_s=0.001), Streams(5)).streets
+    streets.enter(streets.grid.entries[:20])
+    lights = []
+    begin = streets._begin
+    streets._begin = lambda: (lights.append(all_lights(streets)), begin(), lights.append(all_lights(streets)))
+    streets.settle(np.random.default_rng(1))
+    assert lights[0] == lights[1]
+    assert set(lights[0]) == {0, 1, 2}
+    assert streets.time_ns == 0
+    assert streets.fleet.vehicle.tolist() == list(range(1, streets.fleet.size + 1))
+    assert streets.fleet.asked_step.max() <= 0
+    newcomer = streets.fleet.size + 1
+    streets.enter(streets.grid.entries[20:21])
+    first_draws = Streams(5).generator("traffic", newcomer).random(8)  # connected, five of the driver, goal, turn
+    assert streets.fleet.next_edge[-1] == streets._routes.next_edge(
+        streets.grid.entries[20:21], np.array([NONE]), first_draws[7:8]
+    )
+    assert streets._random[newcomer].random() == Streams(5).generator("traffic", newcomer).random(9)[8]
+
+
+def all_lights(streets):
+    grid = streets.grid
+    inner = np.flatnonzero(~grid.leads_out)
+    return [light(streets.signals, grid.junction[e], grid.heading[e], streets.time_ns) for e in inner]
+
+
+@pytest.mark.parametrize(("step", "gap"), [(1.0, 0.1), (1.0, 0.5), (0.5, 0.1), (0.1, 2.0)])
+def test_who_is_cleared_gets_wholly_out_of_the_junction(step, gap):
+    """Also where the gap that long steps leave is larger than the one that drivers want."""
+    traffic = Traffic(warm_start=False, arrivals_per_s=0.001)
+    mobility = Mobility(step_s=step, min_gap_m=gap)
+    streets = IdmTraffic(
+        Experiment(run=Run(name="x"), roads=Roads(signals="none"), mobility=mobility, traffic=traffic), Streams(1)
+    ).streets
+    grid = streets.grid
+    behind = next(e for e in range(grid.edges) if not grid.leads_out[e] and not grid.leads_out[grid.turns[e]].any())
+    ahead = int(grid.turns[behind, 1])
+    streets.populate(np.array([behind, ahead]), np.array([60.0, streets.rules.room_m + LENGTH]))
+    fleet = streets.fleet
+    fleet.next_edge[0], fleet.speed_mps[1] = ahead, 0.0
+    fleet.limit_m[1], fleet.cleared[1] = fleet.position_m[1], True  # stands right where the room ends
+    fleet.cleared[0], fleet.limit_m[0] = True, grid.block_m + grid.stop_line_m
+    fleet.speed_mps[0] = 1.0
+    for _ in range(round(120 / step)):
+        streets.drive()
+    assert fleet.edge[0] == ahead
+    assert fleet.position_m[0] - LENGTH >= grid.junction_m - 1e-6

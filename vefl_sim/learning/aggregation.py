@@ -24,14 +24,44 @@ def normalized(applied: Weights) -> Weights:
     return applied / applied.sum() if len(applied) else applied
 
 
-def pdpc_weights(delivered: int, ordered: int, in_coverage: int, *, normalize: bool = False) -> Weights:
-    """Weights of `delivered` updates under PDPC with realized p_suc.
+def pdpc_weights(p_suc: Weights, ordered: int, in_coverage: int, *, normalize: bool = False) -> Weights:
+    """Weights of delivered updates under PDPC, given the p_suc of each.
 
     With V CVs in coverage p_v = 1/V, the paper's condition for its claim of unbiasedness; q_v = ordered/V, as
-    if the selection were uniform; a received update has p_suc = 1 (ProbSuc). So each weighs 1/ordered, and an
-    update that was lost is simply missing from the sum; normalized, each weighs 1/delivered.
+    if the selection were uniform. With realized p_suc = 1 (ProbSuc) each weighs 1/ordered, and an update that was
+    lost is simply missing from the sum; normalized, each weighs 1/delivered.
     """
-    p = np.full(delivered, 1 / in_coverage)
-    q = np.full(delivered, ordered / in_coverage)
-    applied = weights(p, q, p_suc=np.ones(delivered))
+    p = np.full(len(p_suc), 1 / in_coverage)
+    q = np.full(len(p_suc), ordered / in_coverage)
+    applied = weights(p, q, p_suc)
     return normalized(applied) if normalize else applied
+
+
+def fdpc_weights(
+    importance: Weights, delivered: NDArray[np.int64], p_suc: Weights, *, normalize: bool = False
+) -> Weights:
+    """Weights under FDPC (aggregationRule): p_v over p_suc.
+
+    importance: p̄_v of all CVs in coverage (p_V_Mobility), 0 for those who could not take part; delivered: rows of the
+    updates that came; p_suc: of these.
+    """
+    p = importance[delivered] / importance.sum()
+    applied = weights(p, np.ones(len(p)), p_suc)
+    return normalized(applied) if normalize else applied
+
+
+def data_weights(samples: NDArray[np.int64]) -> Weights:
+    """Weights of FedAvg and FedProx: D_v over the data of all who delivered."""
+    shares: Weights = samples / samples.sum()
+    return shares
+
+
+def mixed_shares(samples: Weights, sojourn_s: Weights, sojourn_weight: float) -> Weights:
+    """Shares of the data and of the sojourn bounds, mixed: p_v with λ (p_V_Mobility), Θ_v with λ̄ (thetaV)."""
+    return shares((1 - sojourn_weight) * shares(samples) + sojourn_weight * shares(sojourn_s))
+
+
+def shares(amount: Weights) -> Weights:
+    """Parts of the whole; equal parts of nothing."""
+    total = float(amount.sum())
+    return amount / total if total > 0 else np.full(len(amount), 1 / max(1, len(amount)))

@@ -17,6 +17,8 @@ from vefl_sim.rng import Streams
 
 PILOT_STEP_M = 2.0  # what a free vehicle drives in a step, so that slow traffic is not stepped finely
 PILOT_STEPS = 2000
+PILOT_VEHICLES = 1000  # with more, fewer steps see as much
+MOST_VEHICLES = 20_000
 CRAWL = 0.05  # share of the desired speed; even in a jam the rate is one that could flow at this
 
 
@@ -44,11 +46,16 @@ def demand(experiment: Experiment) -> Demand:
     rate_per_s = experiment.traffic.arrivals_per_s
     if rate_per_s is None:
         density = experiment.mean_in_coverage / _metres_in_coverage(area)
+        _check_room(area, experiment.mean_in_coverage)
+        _check_total(area, density)
         rate_per_s = density * _mean_speed_mps(area, density)
     elif not experiment.traffic.warm_start:
         density = 0.0  # nobody needs to know
+        _check_inflow(area, rate_per_s)
     else:
+        _check_inflow(area, rate_per_s)
         density = rate_per_s / experiment.mobility.max_speed_mps
+        _check_total(area, density)
         density = rate_per_s / _mean_speed_mps(area, density)
     return Demand(rate_per_s, density * area.metres_per_edge)
 
@@ -74,6 +81,37 @@ class _Area:
     def metres_per_edge(self) -> FloatArray:
         """Expected distance that a vehicle drives along each edge in all."""
         return self.routes.expected_visits * self.roads.block_m
+
+
+def _check_inflow(area: _Area, rate_per_s: float) -> None:
+    """Everybody keeps the headway, so that only so many can come in."""
+    entries = area.routes.grid.entries.size
+    most_per_s = entries / area.mobility.headway_s
+    if rate_per_s > most_per_s:
+        raise ExperimentError(
+            f"traffic.arrivals_per_s = {rate_per_s:g}: with mobility.headway_s = {area.mobility.headway_s:g} no more "
+            f"than {most_per_s:.3g} vehicles per second can come in over {entries} streets: lower it."
+        )
+
+
+def _check_room(area: _Area, vehicles: float) -> None:
+    """Bumper to bumper is the most that the streets in coverage can hold."""
+    place_m = area.mobility.length_m + area.mobility.min_gap_m
+    most = int(area.routes.grid.metres_within(area.radius_m).sum() / place_m)
+    if vehicles > most:
+        raise ExperimentError(
+            f"traffic.mean_in_coverage = {vehicles:g}: the streets in coverage hold {most} vehicles, bumper to bumper: "
+            "ask for fewer."
+        )
+
+
+def _check_total(area: _Area, density: float) -> None:
+    total = float((density * area.metres_per_edge).sum())
+    if total > MOST_VEHICLES:
+        raise ExperimentError(
+            f"This traffic has {total:.0f} vehicles on the whole grid of roads.blocks = {area.roads.blocks}, of which "
+            f"{MOST_VEHICLES} are allowed: ask for fewer, or make the grid no larger than the coverage needs."
+        )
 
 
 def _metres_in_coverage(area: _Area) -> float:
@@ -103,7 +141,7 @@ def _mean_speed_mps(area: _Area, density: float) -> float:
     vehicles = streets.fleet.size
     streets.settle(rng)
     speeds = []
-    for _ in range(PILOT_STEPS):
+    for _ in range(min(PILOT_STEPS, PILOT_STEPS * PILOT_VEHICLES // max(vehicles, 1))):
         streets.drive()
         streets.refill(vehicles, rng)
         speeds.append(streets.speeds_within(area.radius_m))

@@ -4,7 +4,9 @@ IDM alone keeps no promises at long time steps or before a junction. Two limits 
 this step I can still stop before that":
 
 - the vehicle ahead, should it brake with all it has (EMERGENCY_DECEL_MPS2, as in SUMO);
-- the last stop line up to which the way is clear, at STOP_DECEL_MPS2.
+- the last stop line up to which the way is clear, at STOP_DECEL_MPS2;
+
+or at the strongest comfortable braking of any driver, where that is more.
 
 Why nobody ever overlaps: let S(u) be the distance in which a vehicle stops from speed u when it brakes by
 b·dt in each step (`stopping_distance`). While x + S(u) ≤ x_ahead + S(u_ahead), front bumper against back bumper,
@@ -43,9 +45,10 @@ class Rules(NamedTuple):
     @classmethod
     def of(cls, grid: StreetGrid, typical: IdmParams, spread: float, dt_s: float) -> "Rules":
         """The rules of a grid for drivers like these."""
-        gap_m = typical.min_gap_m * (1 + spread)
         inside_m = grid.junction_m + typical.length_m
         stop_mps2 = max(STOP_DECEL_MPS2, typical.comfort_decel_mps2 * (1 + spread))
+        emergency_mps2 = max(EMERGENCY_DECEL_MPS2, stop_mps2)
+        gap_m = closest_m(typical, spread, emergency_mps2, dt_s)
         return cls(
             dt_s=dt_s,
             length_m=typical.length_m,
@@ -53,8 +56,13 @@ class Rules(NamedTuple):
             place_m=typical.length_m + gap_m,
             room_m=inside_m + 2 * gap_m,  # twice, as IDM closes the last centimetres of it only asymptotically
             stop_decel_mps2=stop_mps2,
-            emergency_decel_mps2=max(EMERGENCY_DECEL_MPS2, stop_mps2),
+            emergency_decel_mps2=emergency_mps2,
         )
+
+
+def closest_m(typical: IdmParams, spread: float, emergency_mps2: float, dt_s: float) -> float:
+    """Gap at which everybody comes to rest behind another: s_saf, or where `safe_speed` is 0 at long steps."""
+    return max(typical.min_gap_m * (1 + spread), emergency_mps2 * dt_s**2 / 8)
 
 
 @kernel

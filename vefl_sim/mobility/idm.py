@@ -85,6 +85,7 @@ def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float, method
     Returns positions and speeds, each of shape (times, followers); the first row is the start.
     Everybody reacts to the state at the beginning of a step, as in SUMO.
     """
+    _check(leader, start, dt_s, method)
     advance = _ADVANCE[method]
     times, followers = len(leader[0]), len(start[0])
     # Column 0 is the leader, so that "the vehicle ahead" is the column to the left.
@@ -97,3 +98,15 @@ def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float, method
         speed[t + 1, 1:] = next_speed(speed[t, 1:], accel, params, dt_s)
         position[t + 1, 1:] = position[t, 1:] + advance(speed[t, 1:], speed[t + 1, 1:], dt_s)
     return position[:, 1:], speed[:, 1:]
+
+
+def _check(leader: Motion, start: Motion, dt_s: float, method: str) -> None:
+    if method not in _ADVANCE:
+        raise ValueError(f"method = {method!r} must be one of {', '.join(_ADVANCE)}")
+    if not dt_s > 0:
+        raise ValueError(f"dt_s = {dt_s} must be positive")
+    for name, (position_m, speed_mps) in (("leader", leader), ("start", start)):
+        if np.ndim(position_m) != 1 or np.shape(position_m) != np.shape(speed_mps):
+            raise ValueError(f"{name} must be positions and speeds of the same length")
+    if np.any(np.diff([leader[0][0], *start[0]]) >= 0):
+        raise ValueError("start must begin with the follower right behind the leader, each further back than the last")

@@ -1,10 +1,10 @@
 """Who may cross a junction: reservations, first come, first served among those who have green.
 
 A vehicle that would otherwise have to brake for its stop line asks for the junction. It is cleared when its light
-is green, nobody holds a path that meets its own, nobody who asked before waits for one, those ahead in its lane are
-cleared, and there is room for it behind the junction. It holds its path until its tail has left the junction, or
-until amber comes while it can still stop. What is held follows from the state of the vehicles, so there is no table
-that could go stale.
+is green, those ahead in its lane are cleared, there is room for it behind the junction, nobody holds a path that meets
+its own, and nobody who asked before and could go as well waits for one. It holds its path until its tail has left the
+junction, or until amber comes while it can still stop. What is held follows from the state of the vehicles, so there
+is no table that could go stale.
 """
 
 import numpy as np

@@ -24,6 +24,9 @@ def plausible(frames: Iterator[Frame], source: Source, max_speed_mps: float) -> 
     before: Frame | None = None
     gone: dict[int, LastSeen] = {}
     for frame in frames:
+        if (row := first(frame.scene.speed_mps < 0)) is not None:
+            told = f"speed = {frame.scene.speed_mps[row]:.10g} m/s is negative: speeds have no direction."
+            raise source.problem(int(frame.place[row]), told)
         if (row := first(frame.scene.speed_mps > max_speed_mps + _SPEED_TOLERANCE_MPS)) is not None:
             raise _too_fast(frame, row, source, max_speed_mps, _fastest_mps(frame, frames))
         if before:
@@ -64,7 +67,7 @@ def _check_jumps(seen: FloatArray, frame: Frame, source: Source, max_speed_mps: 
         raise source.problem(
             int(frame.place[row]),
             f"the vehicle is {distance_m[row]:.1f} m from where it was {elapsed_s[row]:.10g} s before, farther than "
-            f"mobility.max_speed_mps = {max_speed_mps:g} allows: record without teleports, or raise that.",
+            f"mobility.max_speed_mps = {max_speed_mps:g} allows: record without teleports.",
         )
 
 

@@ -1,6 +1,6 @@
 """Traffic lights with fixed cycles: green for the streets one way, amber, then the same for those across.
 
-At amber whoever can stop does, at STOP_DECEL_MPS2 or less; the others go on. Amber lasts long enough that none of
+At amber whoever can stop as hard as for any stop line does; the others go on. Amber lasts long enough that none of
 them is still before the stop line at red: who cannot stop from speed u at deceleration b, however it is slowed on
 its way, is over the line within u/b. No time is needed to clear the junction, because paths through it are reserved.
 """

@@ -24,8 +24,8 @@ class Streets:
     """A fleet on a grid.
 
     In each step junctions clear vehicles to cross, everybody chooses a speed from the state at the beginning
-    of the step, and all move at once. Vehicle i draws its decisions from a stream of its own, so that its
-    route depends neither on the step nor on whom it meets.
+    of the step, and all move at once. Every vehicle draws its decisions from a stream of its own, in the order in
+    which it needs them.
     """
 
     def __init__(self, experiment: Experiment, routes: Routes, dt_s: float, streams: Streams) -> None:
@@ -33,8 +33,8 @@ class Streets:
         self.grid, self._ways, self._routes, self._streams = grid, grid.ways, routes, streams
         self._typical, self._spread = typical_driver(mobility), mobility.driver_spread
         self._cv_share = experiment.traffic.cv_share
-        self._rules = Rules.of(grid, self._typical, self._spread, dt_s)
-        stop_s = mobility.max_speed_mps / self._rules.stop_decel_mps2 + 2 * dt_s
+        self.rules = Rules.of(grid, self._typical, self._spread, dt_s)
+        stop_s = mobility.max_speed_mps / self.rules.stop_decel_mps2 + 2 * dt_s
         self.signals = make_signals(experiment.roads, self._ways.junctions, stop_s, streams.generator("signals"))
         self._step, self._step_ns = 0, to_ns(dt_s)
         self.fleet = Fleet.empty()
@@ -46,10 +46,10 @@ class Streets:
         self._add(edge, position_m)
         fleet, lanes = self.fleet, self._lanes()
         fleet.speed_mps[:] = fleet.driver.desired_speed_mps
-        while clear(fleet, lanes, self._ways, self.signals, self._rules, self._now):
+        while clear(fleet, lanes, self._ways, self.signals, self.rules, self._now):
             pass
         fleet.speed_mps[:] = np.minimum(fleet.speed_mps, self._approach(fleet.limit_m - fleet.position_m))
-        while ease(fleet, lanes, self._ways, self._rules):
+        while ease(fleet, lanes, self._ways, self.rules):
             pass
 
     def settle(self, rng: np.random.Generator) -> None:
@@ -58,7 +58,7 @@ class Streets:
         For everybody who leaves somebody comes in. Who is here at the end is numbered from 1.
         """
         vehicles, cycle_s = self.fleet.size, to_s(self.signals.cycle_ns)
-        for _ in range(min(round(max(SETTLED_S, 2 * cycle_s) / self._rules.dt_s), MOST_STEPS)):
+        for _ in range(min(round(max(SETTLED_S, 2 * cycle_s) / self.rules.dt_s), MOST_STEPS)):
             self.drive()
             self.refill(vehicles, rng)
         self._begin()
@@ -79,7 +79,7 @@ class Streets:
 
     def drive(self) -> None:
         """Move everybody by one step."""
-        over = step(self.fleet, self._ways, self.signals, self._rules, self._now)
+        over = step(self.fleet, self._ways, self.signals, self.rules, self._now)
         self._step += 1
         if over:
             self._cross((self.fleet.position_m >= self.grid.block_m).nonzero()[0])
@@ -106,7 +106,7 @@ class Streets:
         driver, speed_mps = self.fleet.driver, self.fleet.speed_mps
         first = speed_mps.size - entry.size
         for i in range(entry.size):
-            speed_mps[first + i] = start_speed(driver, first + i, gap_m[i], leader_mps[i], self._rules)
+            speed_mps[first + i] = start_speed(driver, first + i, gap_m[i], leader_mps[i], self.rules)
         speed_mps[first:] = np.minimum(speed_mps[first:], self._approach(self.grid.limit_m[entry]))
 
     def speeds_within(self, radius_m: float) -> FloatArray:
@@ -145,11 +145,14 @@ class Streets:
 
     def _approach(self, way_m: FloatArray) -> FloatArray:
         """Speeds at which vehicles may be put at these distances from their stop lines."""
-        rules = self._rules
+        rules = self.rules
         return np.array([safe_start_speed(way, 0.0, rules.stop_decel_mps2, rules.dt_s) for way in way_m.tolist()])
 
     def _cross(self, over: IntArray) -> None:
-        """Put those who drove over the end of their edge on the next, or take them out if there is none."""
+        """Put those who drove over the end of their edge on the next, or take them out if there is none.
+
+        Nobody drives over two ends in one step: the clear way ends at the stop line of the next edge at the latest.
+        """
         fleet, next_edge = self.fleet, self.fleet.next_edge[over]
         crossing = over[next_edge != NONE]
         edge = fleet.next_edge[crossing]
@@ -173,7 +176,7 @@ class Streets:
         self.fleet = self.fleet.keep(staying)
 
     def _lanes(self) -> Lanes:
-        return line_up(self.fleet, self._ways, self._rules.length_m)  # type: ignore[no-any-return]
+        return line_up(self.fleet, self._ways, self.rules.length_m)  # type: ignore[no-any-return]
 
     def _draw(self, vehicle: IntArray) -> FloatArray:
         """The next uniform random number of each of these vehicles."""

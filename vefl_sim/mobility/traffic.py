@@ -8,7 +8,7 @@ from vefl_sim.experiment import Experiment
 from vefl_sim.mobility.arrivals import Arrivals
 from vefl_sim.mobility.demand import demand
 from vefl_sim.mobility.drivers import typical_driver
-from vefl_sim.mobility.idm import IdmParams
+from vefl_sim.mobility.driving import Rules
 from vefl_sim.mobility.population import places
 from vefl_sim.mobility.roads import StreetGrid
 from vefl_sim.mobility.routes import Routes
@@ -18,20 +18,20 @@ from vefl_sim.rng import Streams
 
 
 class IdmTraffic:
-    """Vehicles that arrive at the border, wander through the grid and leave again."""
+    """Vehicles that arrive at the border, drive about the grid and leave again."""
 
     def __init__(self, experiment: Experiment, streams: Streams) -> None:
         grid = StreetGrid.square(experiment.roads.blocks, experiment.roads.block_m)
         params = typical_driver(experiment.mobility)
-        _check_room(grid, params, experiment.mobility.driver_spread)
         self.step_ns = to_ns(experiment.mobility.step_s)
         self.streets = Streets(experiment, Routes(grid, experiment.traffic), to_s(self.step_ns), streams)
+        _check_room(grid, self.streets.rules)
         wanted = demand(experiment)
         rng = streams.generator("traffic")
         if experiment.traffic.warm_start:
             self.streets.populate(*places(wanted.draw(rng), grid, params, rng))
             self.streets.settle(rng)
-        self._arrivals = Arrivals(wanted.arrivals_per_s, grid.entries, rng)
+        self._arrivals = Arrivals(wanted.arrivals_per_s, grid.entries, streams.generator("arrivals"))
         self._scene = self._look()
 
     def scene(self) -> Scene:
@@ -72,11 +72,12 @@ class IdmTraffic:
         )
 
 
-def _check_room(grid: StreetGrid, params: IdmParams, spread: float) -> None:
+def _check_room(grid: StreetGrid, rules: Rules) -> None:
     """A vehicle must fit between two junctions, or it could never leave the first."""
-    place_m = params.length_m + 2 * params.min_gap_m * (1 + spread)
+    place_m = rules.room_m - grid.junction_m
     if place_m > grid.block_m - 2 * grid.junction_m:
         raise ExperimentError(
-            f"mobility.length_m + 2 × mobility.min_gap_m = {place_m:g} m does not fit between two junctions "
-            f"of roads.block_m = {grid.block_m:g}: shorten the vehicle or lengthen the blocks."
+            f"A vehicle of mobility.length_m with twice its gap (mobility.min_gap_m, mobility.driver_spread) takes "
+            f"{place_m:g} m, which does not fit between two junctions of roads.block_m = {grid.block_m:g}: make it "
+            "smaller or the blocks longer."
         )

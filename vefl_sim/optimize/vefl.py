@@ -39,6 +39,7 @@ class VeflProblem:
     max_selected: int  # N
     min_iterations: int  # l_des
     max_iterations: int  # l_max
+    everybody: bool = False
 
     @cached_property
     def iterations(self) -> Ints:
@@ -105,6 +106,7 @@ class VeflPlan:
     objective: float  # Σ Θ·l
     bound: float
     status: Status
+    dropped: bool = False
 
     @property
     def gap(self) -> float:

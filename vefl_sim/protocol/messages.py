@@ -24,6 +24,8 @@ class TrainOrder:
     payload_bits: int  # S
     earliest_slot: int  # τ_v: from here on the gNB serves it
     deadline_slot: int  # end of the sojourn bound or of the round, as a slot
+    worst_j: float  # e_cmp + e_tx, worst case
+    assured: bool = False  # delivered whatever happens
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Outcome:
     account: Account
     lost: Loss | None  # None: delivered
     tx_slots: int
+    end_ns: int  # when it was received or lost
     event: int  # event that ended it
 
     @property
@@ -42,6 +45,11 @@ class Outcome:
         if self.lost is None:
             return 1.0
         return self.account.bits_drained / self.order.payload_bits
+
+    @property
+    def worst_cost(self) -> float:
+        """ξ̂, what the plan counted with."""
+        return self.account.price_per_joule * self.order.worst_j + self.account.base_fee
 
 
 @dataclass(frozen=True)

@@ -23,16 +23,19 @@ def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
         cycles = iterations * float(observation.cycles[row])
         train_ns = training_ns(cycles, cpu_hz, int(observation.train_limit_ns[row]))
         deadline_slot = int(observation.deadline_slot[row])
+        compute_j = cycles * terms.cpu_capacitance / 2 * cpu_hz**2
         yield TrainOrder(
             cv=int(plan.cv[index]),
             round=observation.sighting.round,
             iterations=iterations,
             cpu_hz=cpu_hz,
             train_ns=train_ns,
-            compute_j=cycles * terms.cpu_capacitance / 2 * cpu_hz**2,
+            compute_j=compute_j,
             payload_bits=terms.payload_bits,
             earliest_slot=max(grid.ceil(start_ns + train_ns), deadline_slot - int(observation.worst_slots[row])),
             deadline_slot=deadline_slot,
+            worst_j=compute_j + terms.link.max_power_w * terms.grid.slot_s * int(observation.worst_slots[row]),
+            assured=plan.assured,
         )
 
 

@@ -18,6 +18,7 @@ from vefl_sim.protocol.orders import orders_of
 from vefl_sim.protocol.timetable import Timetable
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.schemes.observation import Observation, sojourn_ns
+from vefl_sim.schemes.record import Record
 from vefl_sim.schemes.scheme import Plan, Scheme
 from vefl_sim.stopwatch import Stopwatch
 from vefl_sim.trace import Trace
@@ -32,6 +33,7 @@ class EdgeServer:
     scheme: Scheme
     learner: Learner
     observe: Callable[[int], Observation]
+    record: Record
     in_coverage: dict[int, ConnectedVehicle]
     trace: Trace
     stopwatch: Stopwatch
@@ -90,6 +92,7 @@ class EdgeServer:
         """Aggregate, evaluate, report."""
         k = observation.sighting.round
         delivered = [outcome for outcome in outcomes if outcome.lost is None]
+        self.record.add(plan.cv.tolist(), (outcome.order.cv for outcome in delivered))
         ended = self._note("round_ended", k, cause=opened, count=len(delivered))
         weights = self._aggregate(observation, plan, delivered) if delivered else []
         for outcome, weight in zip(delivered, weights, strict=True):

@@ -31,8 +31,19 @@ class ConnectedVehicle:
 
     def accept(self, order: TrainOrder, cause: int) -> Process:
         """Start working on an order; the process ends with its Outcome."""
+        if order.assured:
+            return self.env.process(self.deliver(order, cause))  # nobody can interrupt this
         self.work = self.env.process(self.participate(order, cause))
         return self.work
+
+    def deliver(self, order: TrainOrder, cause: int) -> Generator[Event, Any, Outcome]:
+        """Without constraints: the update is there at once, for the energy of its training."""
+        yield Instant(self.env, self.env.now, Order.ROUND)
+        account = self.ledger.open(self.number, order.round, self.agreement.price_per_joule, self.agreement.base_fee)
+        self.ledger.compute(account, order.compute_j)
+        self.ledger.offer(account, order.payload_bits)
+        self.ledger.drain(account, order.payload_bits)
+        return self._conclude(order, account, None, None, cause)
 
     def leave(self) -> None:
         """Coverage ends: whatever is under way is lost."""
@@ -73,11 +84,11 @@ class ConnectedVehicle:
             slots=upload.slots if upload else 0,
             mean_snr_db=upload.mean_snr_db if upload else None,
             bits=account.bits_drained,
-            bits_left=account.bits_left if upload else float(order.payload_bits),
+            bits_left=account.bits_left if account.bits_offered else float(order.payload_bits),
             energy_j=account.energy_j,
             cost=account.paid,
         )
-        return Outcome(order, account, lost, upload.slots if upload else 0, event)
+        return Outcome(order, account, lost, upload.slots if upload else 0, self.env.now, event)
 
     def _interrupt(self, cause: str) -> None:
         if self.work is not None and self.work.is_alive:

@@ -1,1 +1,1 @@
-"""Learning schemes: a plan for a round, and weights for its updates."""
+"""Learning schemes: a plan for a round, a local objective, and weights for the updates."""

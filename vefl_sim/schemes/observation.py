@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.clock import SlotGrid
+from vefl_sim.learning.aggregation import mixed_shares
 from vefl_sim.optimize.vefl import VeflProblem
 from vefl_sim.radio.link import Link
 from vefl_sim.sla import Agreement, column
@@ -28,6 +30,7 @@ class Sighting:
     snr_per_watt: Floats  # large scale, one antenna
     samples: Ints
     agreements: list[Agreement]
+    success: Floats  # p̂_suc: the server's record of each CV
 
 
 @dataclass(frozen=True)
@@ -84,11 +87,23 @@ class Observation:
         snr = link.max_power_w * link.antennas * float(self.sighting.snr_per_watt[row])
         return 10 * math.log10(max(snr, 1e-30))
 
-    def problem(self) -> VeflProblem:
-        """The VEFL sub-problem of this round (iterPlusCpuFreqPD)."""
+    def importance(self, sojourn_weight: float) -> Floats:
+        """Shares of the data (0) and of the sojourn bounds (1), mixed: Θ_v of PDPC, p_v of FDPC."""
+        samples = self.sighting.samples.astype(np.float64)
+        return mixed_shares(samples, self.sighting.sojourn_s, sojourn_weight)
+
+    def p_suc_of(self, cvs: Ints, kind: Literal["realized", "history"]) -> Floats:
+        """What the aggregation divides by: 1 for an update that was received, or the CV's record so far."""
+        return self.sighting.success[np.searchsorted(self.cv, cvs)] if kind == "history" else np.ones(len(cvs))
+
+    def problem(self, sojourn_weight: float | None = None, *, everybody: bool = False) -> VeflProblem:
+        """The VEFL sub-problem of this round: PDPC's (iterPlusCpuFreqPD), or with `everybody` FDPC's.
+
+        sojourn_weight: of the weights; `vefl.sojourn_weight` if it is not given.
+        """
         terms, agreements = self.terms, self.sighting.agreements
         return VeflProblem(
-            weight=_weights(self.sighting, terms.sojourn_weight),
+            weight=self.importance(terms.sojourn_weight if sojourn_weight is None else sojourn_weight),
             cycles=self.cycles,
             time_s=self.train_limit_ns / 1e9,
             tx_energy_j=terms.grid.slot_s * terms.link.max_power_w * self.worst_slots.astype(np.float64),
@@ -102,6 +117,7 @@ class Observation:
             max_selected=terms.max_selected,
             min_iterations=terms.min_iterations,
             max_iterations=terms.max_iterations,
+            everybody=everybody,
         )
 
 
@@ -123,16 +139,3 @@ def observe(sighting: Sighting, terms: Terms) -> Observation:
         worst_slots=np.minimum(worst, _NEVER).astype(np.int64),
         window_slots=stay_ns // terms.grid.slot_ns,
     )
-
-
-def _weights(sighting: Sighting, sojourn_weight: float) -> Floats:
-    """Θ_v: shares of the data and of the sojourn bounds, mixed by λ̄ (thetaV)."""
-    theta = (1 - sojourn_weight) * _shares(sighting.samples.astype(np.float64)) + sojourn_weight * _shares(
-        sighting.sojourn_s
-    )
-    return _shares(theta)
-
-
-def _shares(amount: Floats) -> Floats:
-    total = float(amount.sum())
-    return amount / total if total > 0 else np.full(len(amount), 1 / max(1, len(amount)))

@@ -25,10 +25,16 @@ class Plan:
     status: str = "optimal"
     ineligible: dict[int, str] = field(default_factory=dict)  # CV -> the constraint that binds
     max_iterations: dict[int, int] = field(default_factory=dict)  # CV -> hi_v, for the curious
+    bound: float | None = None  # no plan could reach more
+    limited: bool = True  # C1 holds: at most |C_k| CVs
+    assured: bool = False  # without constraints: everything is delivered, whatever the channel
 
 
 class Scheme(Protocol):
     """A scheme is made once per run from the experiment; both methods are pure."""
+
+    proximal_mu: float
+    """μ of the local objective F_v(ω) + (μ/2)·‖ω − ω_k‖²; 0 leaves the data loss alone."""
 
     def plan(self, observation: Observation) -> Plan:
         """Decide who trains, how long and how fast."""

@@ -1,0 +1,145 @@
+"""Every scheme on rounds small enough to work out by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.schemes.rounds import TYPICAL, experiment, seen
+from vefl_sim.scenario import SCHEMES
+from vefl_sim.schemes.equal_share import equal_share
+from vefl_sim.schemes.fdpc import Fdpc
+from vefl_sim.schemes.fedprox import FedAvg, FedProx
+from vefl_sim.schemes.pdpc import Pdpc
+from vefl_sim.schemes.random_selection import RandomSelection
+
+# 40, 20, 10 and 30 samples of 1 Mbit at 25 cycles per bit: cD = 1, 0.5, 0.25, 0.75 Gcycles per iteration.
+ROUND = {"samples": [40, 20, 10, 30], "sojourn_s": [10.0, 4.0, 2.0, 24.0]}
+
+
+def scheme(kind, **tables):
+    return SCHEMES[kind](experiment(scheme={"kind": kind} | tables.pop("scheme", {}), **tables))
+
+
+class TestPdpc:
+    def test_selects_the_heaviest_and_uses_all_their_time(self):
+        # Θ = mean of data shares (.4, .2, .1, .3) and sojourn shares (.25, .1, .05, .6): CVs 16 and 1 lead.
+        plan = scheme("pdpc").plan(seen(**ROUND))
+        assert plan.cv.tolist() == [1, 16]
+        # T = 5 s less one slot: l = ⌊4.9995·2/1⌋ = 9 and ⌊4.9995·2/0.75⌋ = 13.
+        assert plan.iterations.tolist() == [9, 13]
+        assert (plan.status, plan.bound, plan.gap) == ("optimal", pytest.approx(plan.objective), 0)
+
+    def test_every_delivered_update_weighs_the_same(self):
+        pdpc, round = scheme("pdpc"), seen(**ROUND)
+        assert pdpc.aggregate(round, pdpc.plan(round), np.array([16])).tolist() == [0.5]
+
+    def test_history_divides_by_the_record(self):
+        pdpc = scheme("pdpc", aggregation={"p_suc": "history"})
+        round = seen(**ROUND, success=[0.5, 1.0, 1.0, 0.8])
+        assert pdpc.aggregate(round, pdpc.plan(round), np.array([1, 16])) == pytest.approx([1.0, 0.625])
+
+    def test_unconstrained_takes_the_heaviest_for_l_max(self):
+        plan = scheme("pdpc", scheme={"constrained": False}).plan(seen(**ROUND))
+        assert (plan.cv.tolist(), plan.iterations.tolist(), plan.assured) == ([1, 16], [20, 20], True)
+
+
+class TestFdpc:
+    def test_everybody_who_can_is_in(self):
+        round = seen([40, 20, 10, 30], [10.0, 4.0, 0.0004, 24.0])  # the third is gone before it could send
+        plan = scheme("fdpc").plan(round)
+        assert plan.cv.tolist() == [1, 4, 16]
+        assert plan.ineligible == {9: "time"}
+        assert plan.iterations.tolist() == [9, 15, 13]
+
+    def test_weights_are_shares_of_sojourn_and_data_renormalized(self):
+        round = seen([40, 20, 10, 30], [10.0, 4.0, 0.0004, 26.0])
+        for sojourn_weight, expected in ((1.0, [10 / 40, 26 / 40]), (0.0, [40 / 90, 30 / 90])):
+            fdpc = scheme("fdpc", aggregation={"sojourn_weight": sojourn_weight})
+            weights = fdpc.aggregate(round, fdpc.plan(round), np.array([1, 16]))
+            assert weights == pytest.approx(expected, rel=1e-4)
+        fdpc = scheme("fdpc", aggregation={"normalize": True})
+        assert fdpc.aggregate(round, fdpc.plan(round), np.array([1, 16])) == pytest.approx([10 / 36, 26 / 36])
+
+    def test_a_budget_for_some_drops_to_a_selection_and_says_so(self):
+        plan = scheme("fdpc").plan(seen(**ROUND, budget=45.0))
+        assert 0 < len(plan.cv) < 4
+        assert plan.status.endswith("dropped to a selection")
+        assert plan.cost <= 45.0
+
+    def test_unconstrained_takes_all(self):
+        plan = scheme("fdpc", scheme={"constrained": False}).plan(seen(**ROUND))
+        assert (plan.cv.tolist(), set(plan.iterations.tolist()), plan.assured) == ([1, 4, 9, 16], {20}, True)
+
+
+class TestEqualShare:
+    """l = min of what time, energy and money allow at full speed."""
+
+    def iterations(self, **terms):
+        round = seen(**ROUND, **terms)
+        return dict(zip((plan := equal_share(round, np.arange(4), shares=4)).cv.tolist(), plan.iterations, strict=True))
+
+    def test_time(self):
+        # ⌊T·η/cD⌋ with T = 4.9995, 3.9995, 1.9995, 4.9995 s at 2 GHz.
+        assert self.iterations(budget=1e6) == {1: 9, 4: 15, 9: 15, 16: 13}
+
+    def test_energy(self):
+        # E₁ = 1e-28·cD·4e18 = 0.4, 0.2, 0.1, 0.3 J; a budget of 1 J less the upload buys 2, 4, 9, 3.
+        poor = [replace(TYPICAL, energy_budget_j=1.0)] * 4
+        plan = equal_share(seen(**ROUND, agreements=poor, budget=1e6), np.arange(4), shares=4)
+        assert plan.iterations.tolist() == [2, 4, 9, 3]
+
+    def test_money(self):
+        # A share of 60/4 = 15 leaves (15 − 10)/10 = 0.5 J.
+        assert self.iterations(budget=60.0) == {1: 1, 4: 2, 9: 4, 16: 1}
+
+    def test_l_max(self):
+        assert set(self.iterations(budget=1e6, max_iterations=3).values()) == {3}
+
+    def test_whom_it_buys_nothing_is_left_out_with_the_reason(self):
+        plan = equal_share(seen(**ROUND, budget=53.0), np.arange(4), shares=4)  # 0.325 J: too little for the first
+        assert (plan.cv.tolist(), plan.ineligible) == ([4, 9, 16], {1: "budget"})
+        assert plan.cost <= 53.0
+        assert equal_share(seen(**ROUND, budget=1.0), np.arange(4), shares=4).status == "nobody_eligible"
+        assert equal_share(seen([], []), np.arange(0), shares=0).status == "nobody_in_coverage"
+
+
+class TestFedProx:
+    def test_weights_are_shares_of_the_delivered_data(self):
+        prox, round = scheme("fedprox"), seen(**ROUND)
+        plan = prox.plan(round)
+        assert plan.cv.tolist() == [1, 4, 9, 16]
+        assert prox.aggregate(round, plan, np.array([1, 9])) == pytest.approx([0.8, 0.2])
+
+    def test_fedavg_has_no_proximal_term(self):
+        learning = {"learning": {"proximal_mu": 0.3}}
+        assert FedProx(experiment(**learning)).proximal_mu == 0.3
+        assert FedAvg(experiment(**learning)).proximal_mu == 0
+        assert Pdpc(experiment(**learning)).proximal_mu == Fdpc(experiment(**learning)).proximal_mu == 0.3
+
+
+class TestRandomSelection:
+    def test_everybody_is_drawn_equally_often(self):
+        chosen = scheme("random")
+        drawn = []
+        for number in range(600):
+            round = seen(**ROUND)
+            round = replace(round, sighting=replace(round.sighting, round=number))
+            drawn += chosen.plan(round).cv.tolist()
+        assert np.unique(drawn, return_counts=True)[1] == pytest.approx(300, rel=0.15)
+
+    def test_the_same_round_and_seed_draw_the_same(self):
+        plans = [RandomSelection(experiment(run={"name": "x", "seed": seed})).plan(seen(**ROUND)) for seed in (1, 1)]
+        assert plans[0].cv.tolist() == plans[1].cv.tolist()
+        others = [RandomSelection(experiment(run={"name": "x", "seed": s})).plan(seen(**ROUND)).cv for s in range(9)]
+        assert len({tuple(cv.tolist()) for cv in others}) > 1
+
+    def test_money_is_shared_among_the_drawn(self):
+        assert scheme("random").plan(seen(**ROUND, budget=30.0)).iterations.min() >= 1  # 15 each, not 7.5
+
+
+@pytest.mark.parametrize("kind", SCHEMES)
+@pytest.mark.parametrize("constrained", [True, False])
+def test_empty_coverage_is_a_plan_like_any_other(kind, constrained):
+    plan = scheme(kind, scheme={"constrained": constrained}).plan(seen([], []))
+    assert (len(plan.cv), plan.status) == (0, "nobody_in_coverage")

@@ -1,0 +1,197 @@
+"""The audit catches a planted error of every kind, and lets a lawful run pass."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.schemes.rounds import TERMS, experiment, seen
+from vefl_sim import simulate
+from vefl_sim.audit import Audit, broken_laws
+from vefl_sim.errors import AuditFailed, LedgerMismatch
+from vefl_sim.ledger import Account, Ledger
+from vefl_sim.optimize.burst import Queues, new_log
+from vefl_sim.protocol.mac import Burst
+from vefl_sim.protocol.messages import ClosedRound, Outcome
+from vefl_sim.protocol.orders import orders_of
+from vefl_sim.protocol.overruns import overruns
+from vefl_sim.schemes.pdpc import Pdpc
+from vefl_sim.schemes.scheme import Plan
+
+ROUND = {"samples": [40, 20, 10, 30], "sojourn_s": [10.0, 4.0, 2.0, 24.0]}
+
+
+def closed_round(plan=None, **terms) -> ClosedRound:
+    """A round in which everybody delivered exactly as planned."""
+    observation = seen(**ROUND, **terms)
+    plan = plan or Pdpc(experiment()).plan(observation)
+    outcomes = []
+    for order in orders_of(observation, plan):
+        account = Account(order.cv, 3, 10.0, 10.0, 330.0, 330.0, 0.0, order.worst_j, 0.0)
+        account.paid = account.charge
+        outcomes.append(Outcome(order, account, None, 1, TERMS.grid.start_ns(order.deadline_slot), 1))
+    return ClosedRound(15 * 10**9, observation, plan, outcomes, [0.5] * len(outcomes), None)
+
+
+def laws(closed: ClosedRound) -> list[str]:
+    return [law for law, _ in broken_laws(closed)]
+
+
+def ordered(cv: list[int], iterations: list[int], cpu_hz: float = 2e9, **keys) -> Plan:
+    return Plan(np.array(cv), np.array(iterations), np.full(len(cv), cpu_hz), **keys)
+
+
+def test_a_lawful_round_passes() -> None:
+    closed = closed_round()
+    assert len(closed.outcomes) == 2
+    assert laws(closed) == list(overruns(closed)) == []
+
+
+@pytest.mark.parametrize(
+    ("law", "plan", "terms"),
+    [
+        ("C1", ordered([1, 4, 9], [1, 1, 1]), {}),
+        ("C2", ordered([16], [14]), {}),  # 14 · 0.75/2 = 5.25 s in a round of 5 s, though it stays for 24 s
+        ("C3", ordered([9], [17]), {}),  # 17 · 0.25/2 = 2.125 s, and it may be gone after 2 s
+        ("C4", ordered([1], [2]), {"cpu_capacitance": 1e-26}),  # 2 · 0.5e-26 · 1e9 · 4e18 = 40 J of 20 J
+        ("C5", ordered([1, 16], [1, 1]), {"budget": 20.0}),  # two fees of 10, and some energy
+        ("C6", ordered([1], [2], max_iterations={1: 9}), {"min_iterations": 3}),
+    ],
+)
+def test_a_plan_that_breaks_one_law(law: str, plan: Plan, terms: dict) -> None:
+    closed = closed_round(plan, **terms)
+    assert laws(closed) == [law]
+    with pytest.raises(AuditFailed, match=f"round 3 breaks {law}: "):
+        Audit(TERMS.link).round(closed)
+
+
+def test_a_cv_that_cannot_do_the_wanted_iterations_may_do_fewer() -> None:
+    assert laws(closed_round(ordered([1], [2], max_iterations={1: 2}), min_iterations=3)) == []
+
+
+def test_a_scheme_of_the_users_is_counted_not_stopped() -> None:
+    audit = Audit(TERMS.link, binding=False)
+    audit.round(closed_round(ordered([1, 4, 9], [1, 1, 1])))
+    assert audit.figures()["plan_breaches"] == {"C1": 1}
+
+
+def test_a_plan_without_constraints_is_not_judged() -> None:
+    audit = Audit(TERMS.link)
+    audit.round(closed_round(ordered([16], [20], assured=True)))
+    assert audit.figures()["plans_audited"] == 0
+
+
+def test_overruns_are_counted_by_kind() -> None:
+    closed = closed_round()
+    first, second = closed.outcomes
+    late = replace(first, tx_slots=2, end_ns=first.end_ns + 1)
+    dear = replace(second, account=replace(second.account, compute_j=21.0, paid=990.0))
+    assert sorted(overruns(replace(closed, outcomes=[late, dear]))) == [
+        "deadline", "round_cost", "upload_slots", "vehicle_cost", "vehicle_energy",
+    ]  # fmt: skip
+    audit = Audit(TERMS.link)
+    audit.round(replace(closed, outcomes=[late, dear]))
+    assert audit.figures()["overruns"]["deadline"] == 1
+
+
+def burst(prbs, power_w, rate_bps=None, bits_left=None) -> Burst:
+    """Two slots of two CVs; the first slot is lawful."""
+    log = new_log(2, 2)
+    log.prbs[:] = [[5, 5], prbs]
+    log.power_w[:] = [[0.1, 0.1], power_w]
+    log.rate_bps[:] = [[1e6, 1e6], rate_bps or [1e6, 1e6]]
+    log.bits_left[:] = [[500.0, 500.0], bits_left or [400.0, 0.0]]
+    empty = np.zeros(2)
+    return Burst(70, 2, Queues(*[empty] * 8), empty, log, [])
+
+
+@pytest.mark.parametrize(
+    ("law", "slot"),
+    [
+        ("C7", {"prbs": [6, 5], "power_w": [0.1, 0.1]}),
+        ("C10", {"prbs": [-1, 5], "power_w": [0.0, 0.1]}),
+        ("C11", {"prbs": [0, 10], "power_w": [0.1, 0.1]}),
+        ("C11", {"prbs": [5, 5], "power_w": [-0.1, 0.1]}),
+        ("C12", {"prbs": [5, 5], "power_w": [0.2001, 0.1]}),
+        ("C12", {"prbs": [5, 5], "power_w": [float("nan"), 0.1]}),
+        ("a rate", {"prbs": [5, 5], "power_w": [0.1, 0.1], "rate_bps": [-1.0, 0.0]}),
+        ("a rate", {"prbs": [5, 5], "power_w": [0.1, 0.1], "rate_bps": [float("inf"), 0.0]}),
+        ("a queue", {"prbs": [5, 5], "power_w": [0.1, 0.1], "bits_left": [-1.0, 0.0]}),
+    ],
+)
+def test_a_slot_that_breaks_a_law(law: str, slot: dict) -> None:
+    with pytest.raises(AuditFailed, match=f"slot 71 breaks {law}"):
+        Audit(TERMS.link).burst(burst(**slot))
+
+
+def test_more_cvs_than_prbs_in_a_slot() -> None:
+    link, log = TERMS.link, new_log(1, 11)
+    log.prbs[:] = 1
+    log.prbs[0, 0] = 0
+    Audit(link).burst(Burst(0, 1, Queues(*[np.zeros(11)] * 8), np.zeros(11), log, []))  # ten of ten is lawful
+    log.prbs[:] = 1
+    with pytest.raises(AuditFailed, match="slot 0 breaks C"):
+        Audit(link).burst(Burst(0, 1, Queues(*[np.zeros(11)] * 8), np.zeros(11), log, []))
+
+
+@pytest.mark.parametrize("field", ["bits_offered", "bits_drained", "compute_j", "transmit_j", "paid"])
+def test_a_ledger_that_does_not_add_up(field: str) -> None:
+    ledger = Ledger()
+    account = ledger.open(1, 1, 10.0, 10.0)
+    ledger.offer(account, 100.0)
+    ledger.drain(account, 100.0)
+    ledger.compute(account, 1.0)
+    ledger.settle(account)
+    ledger.check()
+    setattr(ledger.totals, field, getattr(ledger.totals, field) + 1.0)
+    with pytest.raises(LedgerMismatch, match=field):
+        ledger.check()
+
+
+class Greedy:
+    """A scheme of a user's that orders everybody there is."""
+
+    proximal_mu = 0.0
+
+    def __init__(self, experiment) -> None:
+        pass
+
+    def plan(self, observation):
+        count = len(observation.cv)
+        return Plan(observation.cv, np.full(count, 5), np.full(count, 1e9))
+
+    def aggregate(self, observation, plan, delivered):
+        return np.full(len(delivered), 1 / len(plan.cv))
+
+
+SMALL = {
+    "run": {"name": "audited", "rounds": 2},
+    "traffic": {"mean_in_coverage": 15.0},
+    "data": {"train_samples": 1000, "test_samples": 10, "image_px": 16},
+    "learning": {"kind": "none"},
+}
+
+
+def test_a_run_says_what_was_audited(tmp_path) -> None:
+    summary = simulate(experiment(**SMALL), out=tmp_path).summary
+    assert summary["plans_audited"] == 2
+    assert summary["slots_audited"] > 50
+    assert summary["plan_breaches"] == {}
+
+
+def test_breaches_of_a_users_scheme_are_in_the_summary(tmp_path) -> None:
+    keys = SMALL | {"scheme": {"kind": f"{__name__}:Greedy", "selected": 3}}
+    assert simulate(experiment(**keys), out=tmp_path).summary["plan_breaches"]["C1"] == 2
+
+
+@pytest.mark.parametrize("kind", ["pdpc", "fdpc", "fedprox", "fedavg", "random"])
+def test_without_constraints_everything_is_delivered(kind: str, tmp_path) -> None:
+    keys = SMALL | {"scheme": {"kind": kind, "constrained": False, "selected": 4}}
+    run = simulate(experiment(**keys), out=tmp_path)
+    ordered = run.vehicles[run.vehicles["state"] == "delivered"]
+    assert len(ordered) == run.summary["updates_delivered"] == run.summary["updates_ordered"]
+    assert set(run.rounds["ordered"]) == {4} if kind in ("pdpc", "random") else (run.rounds["ordered"] > 8).all()
+    assert set(ordered["iterations"]) == {80}
+    assert (ordered["transmit_j"] == 0).all()
+    assert (ordered["paid"] > 0).all()
+    assert set(run.events["kind"]) >= {"training_ordered", "upload_received", "update_aggregated"}

@@ -1,0 +1,30 @@
+"""What came out worse than the worst case that was planned with."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from vefl_sim.protocol.messages import ClosedRound
+
+OVERRUNS = ("upload_slots", "vehicle_energy", "vehicle_cost", "deadline", "round_cost")
+_TOLERANCE = 1e-9  # relative: sums in another order
+
+
+def overruns(closed: ClosedRound) -> Iterator[str]:
+    """The names of the limits that a round overran, each as often as it did.
+
+    More slots to upload than t̄_tx, more energy than e_bud, a higher charge than planned, received or lost after the
+    end of the sojourn bound, and more money than Ξ in all.
+    """
+    for outcome in closed.outcomes:
+        row = int(np.searchsorted(closed.observation.cv, outcome.order.cv))
+        if outcome.tx_slots > closed.observation.worst_slots[row]:
+            yield "upload_slots"
+        if outcome.account.energy_j > closed.observation.sighting.agreements[row].energy_budget_j * (1 + _TOLERANCE):
+            yield "vehicle_energy"
+        if outcome.account.paid > outcome.worst_cost * (1 + _TOLERANCE):
+            yield "vehicle_cost"
+        if outcome.end_ns > closed.observation.terms.grid.start_ns(outcome.order.deadline_slot):
+            yield "deadline"
+    if sum(outcome.account.paid for outcome in closed.outcomes) > closed.observation.terms.budget * (1 + _TOLERANCE):
+        yield "round_cost"

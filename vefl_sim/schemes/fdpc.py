@@ -1,0 +1,39 @@
+"""FDPC, full device participation: everybody who can trains, and counts by sojourn bound and data size."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from vefl_sim.experiment import Experiment
+from vefl_sim.learning.aggregation import fdpc_weights
+from vefl_sim.optimize.vefl import solve
+from vefl_sim.schemes.observation import Observation
+from vefl_sim.schemes.plans import assured, planned
+from vefl_sim.schemes.scheme import Floats, Ints, Plan
+
+
+class Fdpc:
+    """The VEFL sub-problem without selection, weighted by p_v of (p_V_Mobility); aggregate by (aggregationRule).
+
+    CVs that cannot train even one iteration are left out, and p_v is renormalized over the others.
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.proximal_mu = experiment.learning.proximal_mu
+        self._method, self._constrained = experiment.vefl.method, experiment.scheme.constrained
+        self._aggregation = experiment.aggregation
+
+    def plan(self, observation: Observation) -> Plan:
+        """Solve the VEFL sub-problem for everybody."""
+        if not self._constrained:
+            return assured(observation, np.arange(len(observation.cv)))
+        problem = observation.problem(self._aggregation.sojourn_weight, everybody=True)
+        return replace(planned(observation, problem, solve(problem, self._method)), limited=False)
+
+    def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
+        """p_v over p_suc."""
+        able = ~np.isin(observation.cv, list(plan.ineligible))
+        importance = np.where(able, observation.importance(self._aggregation.sojourn_weight), 0.0)
+        rows = np.searchsorted(observation.cv, delivered)
+        p_suc = observation.p_suc_of(delivered, self._aggregation.p_suc)
+        return fdpc_weights(importance, rows, p_suc, normalize=self._aggregation.normalize)

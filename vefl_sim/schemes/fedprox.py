@@ -1,0 +1,43 @@
+"""FedProx and FedAvg: everybody who can afford it trains, and counts by data size.
+
+Li et al., Federated Optimization in Heterogeneous Networks (2020); McMahan et al., Communication-Efficient Learning of
+Deep Networks from Decentralized Data (2017), which is the case μ = 0.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from vefl_sim.experiment import Experiment
+from vefl_sim.learning.aggregation import data_weights
+from vefl_sim.schemes.equal_share import equal_share
+from vefl_sim.schemes.observation import Observation
+from vefl_sim.schemes.plans import assured
+from vefl_sim.schemes.scheme import Floats, Ints, Plan
+
+
+class FedProx:
+    """Equal shares of the budget, full speed; weights D_v over the delivered."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.proximal_mu = experiment.learning.proximal_mu
+        self._constrained = experiment.scheme.constrained
+
+    def plan(self, observation: Observation) -> Plan:
+        """Everybody, with a share Ξ/V each."""
+        everybody = np.arange(len(observation.cv))
+        if not self._constrained:
+            return assured(observation, everybody)
+        return replace(equal_share(observation, everybody, shares=len(everybody)), limited=False)
+
+    def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
+        """Shares of the data of those who delivered."""
+        return data_weights(observation.sighting.samples[np.searchsorted(observation.cv, delivered)])
+
+
+class FedAvg(FedProx):
+    """FedProx without the proximal term."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        super().__init__(experiment)
+        self.proximal_mu = 0.0

@@ -1,0 +1,37 @@
+"""Plans in the making: from an answer of the optimizer, or without constraints."""
+
+import numpy as np
+
+from vefl_sim.optimize.vefl import VeflPlan, VeflProblem
+from vefl_sim.schemes.observation import Observation
+from vefl_sim.schemes.scheme import Ints, Plan
+from vefl_sim.sla import column
+
+
+def planned(observation: Observation, problem: VeflProblem, solution: VeflPlan) -> Plan:
+    """The orders of a solved VEFL sub-problem, and why some CVs could not get one."""
+    most = dict(zip(observation.cv.tolist(), problem.most.tolist(), strict=True))
+    return Plan(
+        cv=observation.cv[solution.selected],
+        iterations=solution.iterations,
+        cpu_hz=solution.cpu_hz,
+        cost=solution.cost,
+        objective=solution.objective,
+        bound=solution.bound,
+        gap=solution.gap,
+        status=f"{solution.status}, dropped to a selection" if solution.dropped else solution.status,
+        ineligible={cv: limit for (cv, hi), limit in zip(most.items(), problem.limits(), strict=True) if hi == 0},
+        max_iterations=most,
+    )
+
+
+def assured(observation: Observation, rows: Ints) -> Plan:
+    """These CVs train l_max iterations as fast as they can and deliver, whatever it costs and however long it takes."""
+    limit_hz = column(observation.sighting.agreements, "cpu_max_hz")[rows]
+    return Plan(
+        cv=observation.cv[rows],
+        iterations=np.full(len(rows), observation.terms.max_iterations),
+        cpu_hz=limit_hz,
+        status="unconstrained" if len(rows) else "nobody_in_coverage",
+        assured=True,
+    )
