@@ -63,7 +63,7 @@ def test_a_sliver_over_the_budget_is_over(excess: float) -> None:
     """Two items at (1 + excess)/2 each do not fit together, though HiGHS may think so."""
     cost = np.array([[0.2, 0.5 * (1 + excess)], [0.2, 0.5 * (1 + excess)], [0.3, 0.45]])
     knapsack = Knapsack(np.array([[1.0, 10.0], [1.0, 10.0], [0.5, 8.0]]), cost, budget=1.0, most_items=3)
-    choice = exact(search(knapsack))
+    choice = exact(knapsack, search(knapsack))
     assert choice.cost <= 1.0
     assert choice.value == pytest.approx(18.0)
     assert choice.proved

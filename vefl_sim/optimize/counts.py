@@ -38,7 +38,7 @@ class Reduced:
 
 @dataclass(frozen=True)
 class Case:
-    """The knapsack with exactly n items, and the best choice found for it with its bound."""
+    """The knapsack, mostly with exactly n items, and the best choice found for it with its bound."""
 
     knapsack: Knapsack
     choice: Choice
@@ -57,18 +57,27 @@ def search(knapsack: Knapsack, *, fees: bool = True) -> Search:
     """Relax, exchange, and where that leaves a gap and items have fees, the same for each number of items."""
     whole = lagrangian(knapsack)
     assert whole is not None, "taking nothing is a choice"
+    if not whole.taken.any():
+        return Search(replace(whole, bound=0.0))  # no option fits the budget
     whole = exchange(knapsack, whole)
-    if whole.proved or not whole.taken.any():
-        return Search(whole)
+    return by_count(knapsack, whole) if fees and not whole.proved else Search(whole)
+
+
+def by_count(knapsack: Knapsack, whole: Choice) -> Search:
+    """Improve on a choice and its bound, one number of items after the other."""
     less = reduced(knapsack, whole)
-    if not fees:
-        return Search(whole, less, (Case(less.knapsack, less.restricted(whole)),))
     found = cases(less.knapsack, less.restricted(whole))
     best = max((case.choice for case in found), key=lambda choice: choice.value, default=whole)
     bound = max((case.choice.bound for case in found), default=whole.value)
     if best.value > whole.value:
         whole = replace(less.expanded(best), price=whole.price, bound=whole.bound)
     return Search(replace(whole, bound=min(max(bound, whole.value), whole.bound)), less, tuple(found))
+
+
+def undivided(knapsack: Knapsack, whole: Choice) -> Search:
+    """The same search with a single case, whatever the number of items."""
+    less = reduced(knapsack, whole)
+    return Search(whole, less, (Case(less.knapsack, less.restricted(whole)),))
 
 
 def reduced(knapsack: Knapsack, choice: Choice) -> Reduced:
@@ -92,17 +101,19 @@ def cases(knapsack: Knapsack, choice: Choice) -> list[Case]:
     bounds = choice.price * knapsack.budget + np.cumsum(profit[: knapsack.most_items])  # L_n(λ)
     unmixed = np.count_nonzero(bounds >= choice.bound - SLIVER * choice.bound) == 1  # then λ is the best for it, too
     found: list[Case] = []
+    floor = choice.value
     for index in np.argsort(-bounds, kind="stable"):
-        if bounds[index] <= choice.value:
+        if bounds[index] <= floor:
             break
         of_count = replace(knapsack, most_items=int(index) + 1, exactly=True)
-        best = choice if unmixed and not found else _best_of(of_count, choice)
+        best = choice if unmixed and not found else _best_of(of_count, floor)
         if best is not None:
             found.append(Case(of_count, best))
+            floor = max(floor, best.value)
     return found
 
 
-def _best_of(of_count: Knapsack, choice: Choice) -> Choice | None:
-    """The best found for one number of items; None if none can be worth more than the choice."""
-    relaxed = lagrangian(of_count, guess=choice.price)
-    return None if relaxed is None or relaxed.bound <= choice.value else exchange(of_count, relaxed)
+def _best_of(of_count: Knapsack, floor: float) -> Choice | None:
+    """The best found for one number of items; None if none can be worth more than the floor."""
+    relaxed = lagrangian(of_count, floor)
+    return None if relaxed is None else exchange(of_count, relaxed)

@@ -6,7 +6,7 @@ import numpy as np
 
 from vefl_sim.optimize.knapsack import Choice, Flags, Floats, Ints, Knapsack, chosen, losses
 
-CORE = 160  # decisions looked at, those that cost the bound least
+CORE = 240  # decisions looked at, those that cost the bound least
 
 
 @dataclass(frozen=True)

@@ -46,31 +46,31 @@ class Losses:
     outside: Floats  # shape (items,): the item is not taken
 
 
-def lagrangian(knapsack: Knapsack, guess: float = 0.0) -> Choice | None:
-    """Price the budget at λ so that demand just fits: a choice within the budget and the least bound; None if
-    no choice is within the budget, which can only be if their number is given.
+def lagrangian(knapsack: Knapsack, floor: float = -np.inf) -> Choice | None:
+    """Price the budget at λ so that demand just fits: a choice within the budget and the least bound.
 
     For every λ ≥ 0, L(λ) = λΞ + Σ of the N largest max(0, max_o [value − λ·cost]) bounds the optimum (without the
     max(0, ·) if exactly N are taken). Two choices, one over and one within the budget, give the next λ as the slope
     between them (secant), until no choice lies above that line: then L is at its minimum. If λ ≈ 0 already fits, it is
-    optimal. A `guess` at λ saves steps.
+    optimal. None if nothing within the budget is worth more than `floor`.
     """
-    over = demand = least = _demand(knapsack, _tie_breaking_price(knapsack))
+    over = least = _demand(knapsack, _tie_breaking_price(knapsack))
     if over.cost <= knapsack.budget:
         return over
-    within = _start(knapsack)
-    if within.cost > knapsack.budget:
+    start = within = _start(knapsack)
+    if start.cost > knapsack.budget:
         return None
-    if guess > 0:
-        demand = _demand(knapsack, guess)
-    while True:
-        over, within = (demand, within) if demand.cost > knapsack.budget else (over, demand)
+    while least.bound > floor:
         price = (over.value - within.value) / (over.cost - within.cost)
-        least = demand if demand.bound < least.bound else least
         demand = _demand(knapsack, price)
+        least = demand if demand.bound < least.bound else least
         if demand.value - price * demand.cost <= within.value - price * within.cost + 1e-12 * abs(over.value):
-            least = demand if demand.bound < least.bound else least
-            return replace(within, bound=least.bound, price=least.price)
+            best = (
+                within if within.value >= start.value else start
+            )  # taking nothing may lie on the line, one item below
+            return replace(best, bound=least.bound, price=least.price)
+        over, within = (demand, within) if demand.cost > knapsack.budget else (over, demand)
+    return None
 
 
 def losses(knapsack: Knapsack, price: float) -> Losses:

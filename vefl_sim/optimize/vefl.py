@@ -147,12 +147,13 @@ def _selecting(problem: VeflProblem) -> VeflProblem:
 
 
 def _choose(problem: VeflProblem, method: str) -> Choice:
-    found = search(_knapsack(problem), fees=not problem.everybody)
+    knapsack = _knapsack(problem)
+    found = search(knapsack, fees=not problem.everybody)
     if method != "exact":
         return found.choice
     from vefl_sim.optimize.vefl_exact import exact
 
-    return exact(found)
+    return exact(knapsack, found)
 
 
 def _knapsack(problem: VeflProblem) -> Knapsack:

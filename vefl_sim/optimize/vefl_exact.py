@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import csr_array
 
-from vefl_sim.optimize.counts import SLIVER, Case, Search
+from vefl_sim.optimize.counts import SLIVER, Case, Search, undivided
 from vefl_sim.optimize.knapsack import Choice, Flags, Floats, Ints, Knapsack, chosen, losses
 
 ROUNDING = 1e-12  # of the budget: HiGHS is held to this, which it does not do by itself
@@ -39,13 +39,16 @@ class Remainder:
         return (self.cost >= least[self.item]).astype(np.float64)
 
 
-def exact(found: Search) -> Choice:
+def exact(knapsack: Knapsack, found: Search) -> Choice:
     """The optimum: for each number of items that could be better, the MILP of what is left.
 
     If HiGHS gives up on one, its bound stays, and with it a gap.
     """
-    if found.reduced is None:
+    if found.choice.proved:
         return found.choice
+    if found.reduced is None:
+        found = undivided(knapsack, found.choice)
+    assert found.reduced is not None
     best, bound = found.choice, found.choice.value
     for case in found.cases:
         if case.choice.bound > best.value:
