@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from vefl_sim.optimize.exchange import exchange
-from vefl_sim.optimize.knapsack import Choice, Ints, Knapsack, chosen, lagrangian, losses
+from vefl_sim.optimize.knapsack import Choice, Ints, Knapsack, Losses, chosen, lagrangian, losses
 
 SLIVER = 1e-9  # of the bound: added to a gap, so that rounding drops nothing that is worth as much
 
@@ -28,7 +28,7 @@ class Reduced:
         """The same choice among all rows."""
         taken, option = np.zeros(len(self.whole.value), np.bool_), np.zeros(len(self.whole.value), np.int64)
         taken[self.rows], option[self.rows] = choice.taken, choice.option + self.first
-        return replace(chosen(self.whole, taken, option), bound=choice.bound, price=choice.price)
+        return chosen(self.whole, taken, option).bounded(choice.bound, choice.price)
 
     def restricted(self, choice: Choice) -> Choice:
         """The same choice among the rows that are left, which include all that are taken."""
@@ -58,36 +58,40 @@ def search(knapsack: Knapsack, *, fees: bool = True) -> Search:
     whole = lagrangian(knapsack)
     assert whole is not None, "taking nothing is a choice"
     if not whole.taken.any():
-        return Search(replace(whole, bound=0.0))  # no option fits the budget
-    whole = exchange(knapsack, whole)
-    return by_count(knapsack, whole) if fees and not whole.proved else Search(whole)
+        return Search(whole.bounded(0.0, 0.0))  # no option fits the budget
+    if whole.proved:
+        return Search(whole)
+    loss = losses(knapsack, whole.price)
+    whole = exchange(knapsack, whole, loss)
+    return by_count(knapsack, whole, loss) if fees and not whole.proved else Search(whole)
 
 
-def by_count(knapsack: Knapsack, whole: Choice) -> Search:
+def by_count(knapsack: Knapsack, whole: Choice, loss: Losses) -> Search:
     """Improve on a choice and its bound, one number of items after the other."""
-    less = reduced(knapsack, whole)
+    less = reduced(knapsack, whole, loss)
     found = cases(less.knapsack, less.restricted(whole))
     best = max((case.choice for case in found), key=lambda choice: choice.value, default=whole)
     bound = max((case.choice.bound for case in found), default=whole.value)
     if best.value > whole.value:
-        whole = replace(less.expanded(best), price=whole.price, bound=whole.bound)
-    return Search(replace(whole, bound=min(max(bound, whole.value), whole.bound)), less, tuple(found))
+        whole = less.expanded(best).bounded(whole.bound, whole.price)
+    return Search(whole.bounded(min(max(bound, whole.value), whole.bound), whole.price), less, tuple(found))
 
 
 def undivided(knapsack: Knapsack, whole: Choice) -> Search:
     """The same search with a single case, whatever the number of items."""
-    less = reduced(knapsack, whole)
+    less = reduced(knapsack, whole, losses(knapsack, whole.price))
     return Search(whole, less, (Case(less.knapsack, less.restricted(whole)),))
 
 
-def reduced(knapsack: Knapsack, choice: Choice) -> Reduced:
+def reduced(knapsack: Knapsack, choice: Choice, loss: Losses) -> Reduced:
     """Drop every option whose forced bound, L − loss, does not exceed the value found."""
-    keep = losses(knapsack, choice.price).inside <= gap(choice)
+    keep = loss.inside <= gap(choice)
     keep &= knapsack.cost <= knapsack.budget
     rows, columns = np.flatnonzero(keep.any(axis=1)), np.flatnonzero(keep.any(axis=0))
     window = slice(columns[0], columns[-1] + 1)
     cost = np.where(keep, knapsack.cost, np.inf)[rows, window]
-    return Reduced(knapsack, rows, int(columns[0]), replace(knapsack, value=knapsack.value[rows, window], cost=cost))
+    less = Knapsack(knapsack.value[rows, window], cost, knapsack.budget, knapsack.most_items)
+    return Reduced(knapsack, rows, int(columns[0]), less)
 
 
 def gap(choice: Choice) -> float:
@@ -105,7 +109,7 @@ def cases(knapsack: Knapsack, choice: Choice) -> list[Case]:
     for index in np.argsort(-bounds, kind="stable"):
         if bounds[index] <= floor:
             break
-        of_count = replace(knapsack, most_items=int(index) + 1, exactly=True)
+        of_count = Knapsack(knapsack.value, knapsack.cost, knapsack.budget, int(index) + 1, exactly=True)
         best = choice if unmixed and not found else _best_of(of_count, floor)
         if best is not None:
             found.append(Case(of_count, best))
@@ -116,4 +120,6 @@ def cases(knapsack: Knapsack, choice: Choice) -> list[Case]:
 def _best_of(of_count: Knapsack, floor: float) -> Choice | None:
     """The best found for one number of items; None if none can be worth more than the floor."""
     relaxed = lagrangian(of_count, floor)
-    return None if relaxed is None else exchange(of_count, relaxed)
+    if relaxed is None or relaxed.proved:
+        return relaxed
+    return exchange(of_count, relaxed, losses(of_count, relaxed.price))

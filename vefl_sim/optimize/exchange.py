@@ -1,10 +1,10 @@
 """Spending what the Lagrangian leaves of a budget: change two decisions at a time while that pays."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from vefl_sim.optimize.knapsack import Choice, Flags, Floats, Ints, Knapsack, chosen, losses
+from vefl_sim.optimize.knapsack import Choice, Flags, Floats, Ints, Knapsack, Losses, chosen
 
 CORE = 240  # decisions looked at, those that cost the bound least
 
@@ -37,23 +37,25 @@ class Moves:
         return (int(up[first]), int(down[second])) if gain[first, second] > 0 else None
 
 
-def exchange(knapsack: Knapsack, choice: Choice) -> Choice:
+def exchange(knapsack: Knapsack, choice: Choice, loss: Losses) -> Choice:
     """The best pair of moves (add, drop, swap, one item up and another down) until none gains.
 
     A decision whose loss exceeds bound − value cannot be part of anything better and is not looked at.
     """
-    loss = losses(knapsack, choice.price)
-    every = np.column_stack([loss.inside, loss.outside])
-    while not choice.proved:
-        better = _improved(knapsack, choice, every)
-        if better is None or better.value <= choice.value * (1 + 1e-12):
+    if choice.proved:
+        return choice
+    every = np.column_stack([loss.inside, loss.outside]).ravel()
+    core = _core(every, choice)
+    while (better := _improved(knapsack, choice, core)) is not None:
+        choice = better.bounded(choice.bound, choice.price)
+        if choice.proved:
             break
-        choice = replace(better, bound=choice.bound, price=choice.price)
+        core = core[every[core] < choice.bound - choice.value]
     return choice
 
 
-def _improved(knapsack: Knapsack, choice: Choice, loss: Floats) -> Choice | None:
-    moves = _moves(knapsack, choice, _core(loss, choice.bound - choice.value))
+def _improved(knapsack: Knapsack, choice: Choice, core: Ints) -> Choice | None:
+    moves = _moves(knapsack, choice, core)
     pair = moves.best_pair(knapsack.budget - choice.cost, knapsack.most_items - int(choice.taken.sum()))
     if pair is None:
         return None
@@ -61,7 +63,8 @@ def _improved(knapsack: Knapsack, choice: Choice, loss: Floats) -> Choice | None
     for move in pair:
         if move > 0:
             _apply(moves, move, taken, option, knapsack.value.shape[1])
-    return chosen(knapsack, taken, option)
+    better = chosen(knapsack, taken, option)
+    return better if better.value > choice.value * (1 + 1e-12) else None
 
 
 def _apply(moves: Moves, move: int, taken: Flags, option: Ints, options: int) -> None:
@@ -71,24 +74,23 @@ def _apply(moves: Moves, move: int, taken: Flags, option: Ints, options: int) ->
         option[item] = column
 
 
-def _core(loss: Floats, most: float) -> Ints:
-    """Flat positions of the decisions that lose less than `most`, at most CORE of them."""
-    flat = loss.ravel()
-    core = np.flatnonzero(flat < most)
-    return core if len(core) <= CORE else core[np.argpartition(flat[core], CORE)[:CORE]]
+def _core(loss: Floats, choice: Choice) -> Ints:
+    """Positions of the decisions that lose less than bound − value, at most CORE of them."""
+    core = np.flatnonzero(loss < choice.bound - choice.value)
+    return core if len(core) <= CORE else core[np.argpartition(loss[core], CORE)[:CORE]]
 
 
 def _moves(knapsack: Knapsack, choice: Choice, core: Ints) -> Moves:
-    items, options = knapsack.value.shape
+    value, cost, options = knapsack.value, knapsack.cost, knapsack.value.shape[1]
     item, column = np.divmod(core, options + 1)
-    rows = np.arange(items)
-    worth = np.where(choice.taken, knapsack.value[rows, choice.option], 0.0)
-    paid = np.where(choice.taken, knapsack.cost[rows, choice.option], 0.0)
     inside, at = column < options, np.minimum(column, options - 1)
+    taken, present = choice.taken[item], choice.option[item]
+    gained = np.where(inside, value[item, at], 0.0) - np.where(taken, value[item, present], 0.0)
+    added = np.where(inside, cost[item, at], 0.0) - np.where(taken, cost[item, present], 0.0)
     return Moves(
-        item=np.append(-1, item),
-        column=np.append(-1, column),
-        value=np.append(0.0, np.where(inside, knapsack.value[item, at], 0.0) - worth[item]),
-        cost=np.append(0.0, np.where(inside, knapsack.cost[item, at], 0.0) - paid[item]),
-        count=np.append(0, inside.astype(np.int64) - choice.taken[item]),
+        item=np.concatenate(([-1], item)),
+        column=np.concatenate(([-1], column)),
+        value=np.concatenate(([0.0], gained)),
+        cost=np.concatenate(([0.0], added)),
+        count=np.concatenate(([0], inside.astype(np.int64) - taken)),
     )

@@ -1,6 +1,6 @@
 """A knapsack with several options per item and a limit on the number of items, by Lagrangian relaxation."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,10 @@ class Choice:
     cost: float
     bound: float = np.inf
     price: float = 0.0
+
+    def bounded(self, bound: float, price: float) -> "Choice":
+        """The same choice under another bound."""
+        return Choice(self.taken, self.option, self.value, self.cost, bound, price)
 
     @property
     def proved(self) -> bool:
@@ -68,7 +72,7 @@ def lagrangian(knapsack: Knapsack, floor: float = -np.inf) -> Choice | None:
             best = (
                 within if within.value >= start.value else start
             )  # taking nothing may lie on the line, one item below
-            return replace(best, bound=least.bound, price=least.price)
+            return best.bounded(least.bound, least.price)
         over, within = (demand, within) if demand.cost > knapsack.budget else (over, demand)
     return None
 
