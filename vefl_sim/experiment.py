@@ -201,8 +201,9 @@ class Sla(Table):
 class Vefl(Table):
     """The VEFL sub-problem: who trains, how long, how fast."""
 
-    method: Literal["lagrangian"] = "lagrangian"
-    """How the sub-problem is solved."""
+    method: Literal["lagrangian", "exact", "sca", "sca-printed"] = "lagrangian"
+    """"lagrangian": with a bound on the gap; "exact": that gap closed by a MILP; "sca": the paper's Algorithm 2,
+    repaired, by CVXPY; "sca-printed": the same as printed."""
     round_s: Positive = 5.0
     """t_th, the time between two aggregations."""
     budget: NonNegative = 1000.0

@@ -6,51 +6,100 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Knapsack:
-    """Take at most `most_items` rows, one option (column) each, with total cost within the budget."""
+    """Take at most (or `exactly`) `most_items` rows, one option (column) each, with total cost within the budget."""
 
     value: Floats  # shape (items, options)
     cost: Floats  # infinite where an option is not allowed
     budget: float
     most_items: int
+    exactly: bool = False
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is taken; `bound` is an upper bound on what any choice could be worth."""
+    """What is taken; `bound` is an upper bound on what any choice could be worth, found at the price λ."""
 
-    taken: NDArray[np.bool_]  # shape (items,)
-    option: NDArray[np.int64]  # column, meaningful where taken
+    taken: Flags  # shape (items,)
+    option: Ints  # column, meaningful where taken
     value: float
     cost: float
-    bound: float
+    bound: float = np.inf
+    price: float = 0.0
+
+    def bounded(self, bound: float, price: float) -> "Choice":
+        """The same choice under another bound."""
+        return Choice(self.taken, self.option, self.value, self.cost, bound, price)
+
+    @property
+    def proved(self) -> bool:
+        """Nothing can be worth more, but for rounding."""
+        return self.value >= self.bound * (1 - 1e-12)
 
 
-def lagrangian(knapsack: Knapsack) -> Choice:
-    """Price the budget at λ so that demand just fits, then spend what is left greedily.
+@dataclass(frozen=True)
+class Losses:
+    """How far the bound L(λ) falls when one decision is forced: what is worth more than L − loss cannot have it."""
 
-    For every λ ≥ 0, L(λ) = λΞ + Σ of the N largest max(0, max_o [value − λ·cost]) bounds the optimum. Two
-    choices, one over and one within the budget, give the next λ as the slope between them (secant), until
-    no choice lies above that line: then L is at its minimum. If λ ≈ 0 already fits, it is optimal.
+    inside: Floats  # shape (items, options): this option is taken; infinite where it is not allowed
+    outside: Floats  # shape (items,): the item is not taken
+
+
+def lagrangian(knapsack: Knapsack, floor: float = -np.inf) -> Choice | None:
+    """Price the budget at λ so that demand just fits: a choice within the budget and the least bound.
+
+    For every λ ≥ 0, L(λ) = λΞ + Σ of the N largest max(0, max_o [value − λ·cost]) bounds the optimum (without the
+    max(0, ·) if exactly N are taken). Two choices, one over and one within the budget, give the next λ as the slope
+    between them (secant), until no choice lies above that line: then L is at its minimum. If λ ≈ 0 already fits, it is
+    optimal. None if nothing within the budget is worth more than `floor`.
     """
-    over = _demand(knapsack, _tie_breaking_price(knapsack))
+    over = least = _demand(knapsack, _tie_breaking_price(knapsack))
     if over.cost <= knapsack.budget:
-        return _improved(knapsack, over)
-    within, bound = _nothing(knapsack), over.bound
-    while True:
+        return over
+    start = within = _start(knapsack)
+    if start.cost > knapsack.budget:
+        return None
+    while least.bound > floor:
         price = (over.value - within.value) / (over.cost - within.cost)
         demand = _demand(knapsack, price)
-        bound = min(bound, demand.bound)
-        line = within.value - price * within.cost
-        if demand.value - price * demand.cost <= line + 1e-12 * abs(over.value):
-            return _improved(knapsack, _with_bound(within, bound))
-        if demand.cost > knapsack.budget:
-            over = demand
-        else:
-            within = demand
+        least = demand if demand.bound < least.bound else least
+        if demand.value - price * demand.cost <= within.value - price * within.cost + 1e-12 * abs(over.value):
+            best = (
+                within if within.value >= start.value else start
+            )  # taking nothing may lie on the line, one item below
+            return best.bounded(least.bound, least.price)
+        over, within = (demand, within) if demand.cost > knapsack.budget else (over, demand)
+    return None
+
+
+def losses(knapsack: Knapsack, price: float) -> Losses:
+    """What each decision costs at this price: L(λ) less the same sum with the decision forced."""
+    profit = _profit(knapsack, price)
+    best = profit.max(axis=1) if knapsack.exactly else np.maximum(profit.max(axis=1), 0)
+    order = np.argsort(-best, kind="stable")
+    beyond = np.full(knapsack.most_items + 1, -np.inf if knapsack.exactly else 0.0)
+    ranked = np.append(best[order], beyond)
+    last_in, first_out = ranked[knapsack.most_items - 1], ranked[knapsack.most_items]
+    leads = np.zeros(len(best), np.bool_)
+    leads[order[: knapsack.most_items]] = True
+    return Losses(np.where(leads, best, last_in)[:, None] - profit, np.where(leads, best - first_out, 0.0))
+
+
+def chosen(knapsack: Knapsack, taken: Flags, option: Ints) -> Choice:
+    """The choice of these options, with its value and cost."""
+    return _summed(knapsack, taken, option, np.inf, 0.0)
+
+
+def _summed(knapsack: Knapsack, taken: Flags, option: Ints, bound: float, price: float) -> Choice:
+    rows = taken.nonzero()[0]
+    columns = option[rows]
+    value, cost = knapsack.value[rows, columns], knapsack.cost[rows, columns]
+    return Choice(taken, option, float(value.sum()), float(cost.sum()), bound, price)
 
 
 def _tie_breaking_price(knapsack: Knapsack) -> float:
@@ -58,72 +107,33 @@ def _tie_breaking_price(knapsack: Knapsack) -> float:
     return float(1e-13 * np.max(knapsack.value) / max(knapsack.budget, 1e-9))
 
 
+def _profit(knapsack: Knapsack, price: float) -> Floats:
+    if price > 0:
+        return knapsack.value - price * knapsack.cost
+    return np.where(np.isfinite(knapsack.cost), knapsack.value, -np.inf)
+
+
 def _demand(knapsack: Knapsack, price: float) -> Choice:
     """The best choice when each unit of cost is charged `price` and the budget is ignored."""
-    profit = knapsack.value - price * knapsack.cost if price > 0 else knapsack.value
-    profit = np.where(np.isfinite(knapsack.cost), profit, -np.inf)
+    profit = _profit(knapsack, price)
     option = profit.argmax(axis=1)
     best = profit[np.arange(len(option)), option]
+    ranked = (-best).argsort(kind="stable")[: knapsack.most_items]
+    if not knapsack.exactly:
+        ranked = ranked[best[ranked] > 0]
     taken = np.zeros(len(option), np.bool_)
-    ranked = np.argsort(-best, kind="stable")[: knapsack.most_items]
-    taken[ranked] = best[ranked] > 0
-    bound = price * knapsack.budget + float(best[taken].sum())
-    return _with_bound(_choice(knapsack, taken, option), bound)
+    taken[ranked] = True
+    return _summed(knapsack, taken, option, price * knapsack.budget + float(best[ranked].sum()), price)
 
 
-def _improved(knapsack: Knapsack, choice: Choice) -> Choice:
-    """Spend what is left: the most valuable change of one item (upgrade, addition or swap) until none helps."""
-    while choice.value < choice.bound * (1 - 1e-12):
-        better = _best_change(knapsack, choice)
-        if better is None:
-            break
-        choice = _with_bound(better, choice.bound)
-    return choice
-
-
-def _best_change(knapsack: Knapsack, choice: Choice) -> Choice | None:
-    """Give up one taken item (or, below the limit, nothing) for one option of any item not then taken."""
-    paid, earned = _current(knapsack, choice)
-    give_up: list[int | None] = list(np.flatnonzero(choice.taken))
-    if choice.taken.sum() < knapsack.most_items:
-        give_up.append(None)
-    best_gain, best = 1e-12 * max(choice.value, 1e-300), None
-    for item in give_up:
-        slack = knapsack.budget - choice.cost + (0.0 if item is None else paid[item])
-        lost = 0.0 if item is None else earned[item]
-        free = ~choice.taken
-        if item is not None:
-            free[item] = True
-        gain = np.where((knapsack.cost <= slack) & free[:, None], knapsack.value - lost, -np.inf)
-        at = int(gain.argmax())
-        if gain.flat[at] > best_gain:
-            best_gain, best = float(gain.flat[at]), (item, *divmod(at, gain.shape[1]))
-    return None if best is None else _changed(knapsack, choice, *best)
-
-
-def _changed(knapsack: Knapsack, choice: Choice, out: int | None, item: int, option: int) -> Choice:
-    taken, options = choice.taken.copy(), choice.option.copy()
-    if out is not None:
-        taken[out] = False
-    taken[item], options[item] = True, option
-    return _choice(knapsack, taken, options)
-
-
-def _current(knapsack: Knapsack, choice: Choice) -> tuple[Floats, Floats]:
-    rows = np.arange(len(choice.option))
-    return knapsack.cost[rows, choice.option], knapsack.value[rows, choice.option]
-
-
-def _choice(knapsack: Knapsack, taken: NDArray[np.bool_], option: NDArray[np.int64]) -> Choice:
-    rows = np.flatnonzero(taken)
-    value, cost = knapsack.value[rows, option[rows]], knapsack.cost[rows, option[rows]]
-    return Choice(taken, option, float(value.sum()), float(cost.sum()), np.inf)
-
-
-def _nothing(knapsack: Knapsack) -> Choice:
-    items = len(knapsack.value)
-    return _choice(knapsack, np.zeros(items, np.bool_), np.zeros(items, np.int64))
-
-
-def _with_bound(choice: Choice, bound: float) -> Choice:
-    return Choice(choice.taken, choice.option, choice.value, choice.cost, bound)
+def _start(knapsack: Knapsack) -> Choice:
+    """The cheapest choice if the number is given, else the best that one item alone is worth within the budget."""
+    taken = np.zeros(len(knapsack.cost), np.bool_)
+    if knapsack.exactly:
+        option = knapsack.cost.argmin(axis=1)
+        taken[np.argsort(knapsack.cost.min(axis=1), kind="stable")[: knapsack.most_items]] = True
+        return chosen(knapsack, taken, option)
+    value = np.where(knapsack.cost <= knapsack.budget, knapsack.value, 0.0)
+    option, item = value.argmax(axis=1), int(value.max(axis=1).argmax())
+    taken[item] = value[item].max() > 0
+    return chosen(knapsack, taken, option)

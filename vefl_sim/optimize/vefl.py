@@ -2,23 +2,30 @@
 
 For a given number of iterations l the cheapest frequency that is fast enough is η(l) = max(η_min, l·cD/T), so
 the energy e(l) = l·(ζ/2)·cD·η(l)² + e_tx and the cost φ·e(l) + φ̄ are tables over l. What remains is: at most N
-CVs, one l each, total cost within Ξ, maximise Σ Θ_v·l_v — a multiple-choice knapsack.
+CVs, one l each, total cost within Ξ, maximise Σ Θ_v·l_v — a multiple-choice knapsack. If everybody is in (FDPC),
+each CV has its lo_v and the knapsack is about the iterations beyond: its values are Θ·(l − lo), its costs
+cost(l) − cost(lo), its budget is Ξ − Σ cost(lo), and its relaxation is that of the problem without a selection.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.optimize.knapsack import Choice, Knapsack, lagrangian
+from vefl_sim.optimize.counts import search
+from vefl_sim.optimize.knapsack import Choice, Knapsack
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Status = Literal["optimal", "gap", "nobody_in_coverage", "nobody_eligible", "budget_buys_nobody"]
+Status = Literal["optimal", "gap", "nobody_in_coverage", "nobody_eligible", "budget_buys_nobody", "nobody_found"]
+"""Whether the plan is proved optimal or within a gap, or why it is empty; `nobody_found` is a method that failed."""
 Limit = Literal["time", "cpu", "energy", "iterations"]
 """What keeps a CV from one more iteration: no time left, CPU too slow, energy budget, l_max."""
+METHODS = ("lagrangian", "exact")
+REFERENCES = ("sca", "sca-printed")
+"""The paper's, by CVXPY."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,7 @@ class VeflProblem:
     max_selected: int  # N
     min_iterations: int  # l_des
     max_iterations: int  # l_max
+    everybody: bool = False  # FDPC: all eligible CVs are in, N does not count
 
     @cached_property
     def iterations(self) -> Ints:
@@ -76,6 +84,11 @@ class VeflProblem:
         return np.minimum(self.min_iterations, self.most)
 
     @property
+    def entry_cost(self) -> Floats:
+        """cost(lo_v); 0 for a CV that is not eligible."""
+        return np.where(self.least > 0, self.cost[np.arange(len(self.least)), np.maximum(self.least, 1) - 1], 0.0)
+
+    @property
     def _within_cpu(self) -> NDArray[np.bool_]:
         return self.cpu_hz <= self.cpu_max_hz[:, None] * (1 + 1e-12)  # l = T·η_max/cD exactly is allowed
 
@@ -105,6 +118,7 @@ class VeflPlan:
     objective: float  # Σ Θ·l
     bound: float
     status: Status
+    dropped: bool = False  # everybody was to be in, but not even lo_v each was affordable: planned with a selection
 
     @property
     def gap(self) -> float:
@@ -113,41 +127,77 @@ class VeflPlan:
 
 
 def solve(problem: VeflProblem, method: str = "lagrangian") -> VeflPlan:
-    """Plan one round."""
-    if method != "lagrangian":
-        raise ValueError(f"unknown method {method!r}")
+    """Plan one round. The bound is the Lagrangian's whatever the method, so `gap` is a proof for all of them."""
+    if method not in (*METHODS, *REFERENCES):
+        raise ValueError(f"unknown method {method!r}; there are {', '.join((*METHODS, *REFERENCES))}")
     if not len(problem.cycles):
         return _nobody("nobody_in_coverage")
     if not problem.most.any():
         return _nobody("nobody_eligible")
-    choice = lagrangian(_knapsack(problem))
-    if not choice.taken.any():
+    if problem.everybody and problem.entry_cost.sum() > problem.budget:
+        return replace(solve(_selecting(problem), method), dropped=True)
+    choice = _choose(problem, method)
+    if not problem.everybody and not choice.taken.any():
         return _nobody("budget_buys_nobody")
-    return _plan(problem, choice)
+    return _plan(problem, _iterations(problem, choice, method), choice.bound)
+
+
+def _selecting(problem: VeflProblem) -> VeflProblem:
+    return replace(problem, everybody=False, max_selected=len(problem.cycles))
+
+
+def _choose(problem: VeflProblem, method: str) -> Choice:
+    knapsack = _knapsack(problem)
+    found = search(knapsack, fees=not problem.everybody)
+    if method != "exact":
+        return found.choice
+    from vefl_sim.optimize.vefl_exact import exact
+
+    return exact(knapsack, found)
 
 
 def _knapsack(problem: VeflProblem) -> Knapsack:
+    """Value and cost of every l; if everybody is in, beyond those of lo_v."""
     allowed = (problem.iterations >= problem.least[:, None]) & (problem.iterations <= problem.most[:, None])
-    return Knapsack(
-        value=np.multiply.outer(problem.weight, problem.iterations),
-        cost=np.where(allowed, problem.cost, np.inf),
-        budget=problem.budget,
-        most_items=problem.max_selected,
-    )
+    cost = np.where(allowed, problem.cost, np.inf)
+    if not problem.everybody:
+        value = np.multiply.outer(problem.weight, problem.iterations)
+        return Knapsack(value, cost, problem.budget, problem.max_selected)
+    entry = problem.entry_cost
+    value = problem.weight[:, None] * (problem.iterations - problem.least[:, None])
+    return Knapsack(value, cost - entry[:, None], problem.budget - float(entry.sum()), len(entry))
 
 
-def _plan(problem: VeflProblem, choice: Choice) -> VeflPlan:
-    selected = np.flatnonzero(choice.taken)
-    column = choice.option[selected]
-    optimal = choice.value >= choice.bound * (1 - 1e-12)
+def _iterations(problem: VeflProblem, choice: Choice, method: str) -> Ints:
+    """l of every CV, 0 for those that are not in."""
+    if method == "sca":
+        from vefl_sim.optimize.vefl_sca import sca
+
+        return sca(problem)
+    if method == "sca-printed":
+        from vefl_sim.optimize.vefl_printed import printed
+
+        return printed(problem)
+    otherwise = problem.least if problem.everybody else 0
+    return np.where(choice.taken, problem.iterations[choice.option], otherwise)
+
+
+def _plan(problem: VeflProblem, iterations: Ints, bound: float) -> VeflPlan:
+    """The plan with these l and the least frequencies; `bound` as the knapsack has it."""
+    selected = np.flatnonzero(iterations)
+    column = iterations[selected] - 1
+    if problem.everybody:
+        bound += float(problem.weight @ problem.least)
+    objective = float(problem.weight @ iterations)
+    optimal = objective >= bound * (1 - 1e-12)
     return VeflPlan(
         selected=selected,
-        iterations=problem.iterations[column],
+        iterations=iterations[selected],
         cpu_hz=np.minimum(problem.cpu_hz[selected, column], problem.cpu_max_hz[selected]),
         cost=float(problem.cost[selected, column].sum()),
-        objective=choice.value,
-        bound=choice.value if optimal else choice.bound,
-        status="optimal" if optimal else "gap",
+        objective=objective,
+        bound=objective if optimal else bound,
+        status="optimal" if optimal else "gap" if len(selected) else "nobody_found",
     )
 
 

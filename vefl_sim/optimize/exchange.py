@@ -1,0 +1,96 @@
+"""Spending what the Lagrangian leaves of a budget: change two decisions at a time while that pays."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vefl_sim.optimize.knapsack import Choice, Flags, Floats, Ints, Knapsack, Losses, chosen
+
+CORE = 240  # decisions looked at, those that cost the bound least
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Decisions that could replace an item's present one; a column beyond the options means: leave it out.
+
+    Row 0 changes nothing, so that pairs include single moves.
+    """
+
+    item: Ints
+    column: Ints
+    value: Floats  # gained
+    cost: Floats  # added
+    count: Ints  # items added: −1, 0 or 1
+
+    def best_pair(self, slack: float, room: int) -> tuple[int, int] | None:
+        """A move up and one that pays for it, of different items: the pair that gains most within the money and places
+        left; None if none gains.
+        """
+        up, down = np.flatnonzero(self.value > 0), np.flatnonzero(self.value <= 0)
+        if not len(up):
+            return None
+        allowed = np.add.outer(self.cost[up], self.cost[down]) <= slack
+        allowed &= np.add.outer(self.count[up], self.count[down]) <= room
+        allowed &= np.not_equal.outer(self.item[up], self.item[down])
+        gain = np.where(allowed, np.add.outer(self.value[up], self.value[down]), 0.0)
+        first, second = divmod(int(gain.argmax()), len(down))
+        return (int(up[first]), int(down[second])) if gain[first, second] > 0 else None
+
+
+def exchange(knapsack: Knapsack, choice: Choice, loss: Losses) -> Choice:
+    """The best pair of moves (add, drop, swap, one item up and another down) until none gains.
+
+    A decision whose loss exceeds bound − value cannot be part of anything better and is not looked at.
+    """
+    if choice.proved:
+        return choice
+    every = np.column_stack([loss.inside, loss.outside]).ravel()
+    core = _core(every, choice)
+    while (better := _improved(knapsack, choice, core)) is not None:
+        choice = better.bounded(choice.bound, choice.price)
+        if choice.proved:
+            break
+        core = core[every[core] < choice.bound - choice.value]
+    return choice
+
+
+def _improved(knapsack: Knapsack, choice: Choice, core: Ints) -> Choice | None:
+    moves = _moves(knapsack, choice, core)
+    pair = moves.best_pair(knapsack.budget - choice.cost, knapsack.most_items - int(choice.taken.sum()))
+    if pair is None:
+        return None
+    taken, option = choice.taken.copy(), choice.option.copy()
+    for move in pair:
+        if move > 0:
+            _apply(moves, move, taken, option, knapsack.value.shape[1])
+    better = chosen(knapsack, taken, option)
+    return better if better.value > choice.value * (1 + 1e-12) else None
+
+
+def _apply(moves: Moves, move: int, taken: Flags, option: Ints, options: int) -> None:
+    item, column = moves.item[move], moves.column[move]
+    taken[item] = column < options
+    if column < options:
+        option[item] = column
+
+
+def _core(loss: Floats, choice: Choice) -> Ints:
+    """Positions of the decisions that lose less than bound − value, at most CORE of them."""
+    core = np.flatnonzero(loss < choice.bound - choice.value)
+    return core if len(core) <= CORE else core[np.argpartition(loss[core], CORE)[:CORE]]
+
+
+def _moves(knapsack: Knapsack, choice: Choice, core: Ints) -> Moves:
+    value, cost, options = knapsack.value, knapsack.cost, knapsack.value.shape[1]
+    item, column = np.divmod(core, options + 1)
+    inside, at = column < options, np.minimum(column, options - 1)
+    taken, present = choice.taken[item], choice.option[item]
+    gained = np.where(inside, value[item, at], 0.0) - np.where(taken, value[item, present], 0.0)
+    added = np.where(inside, cost[item, at], 0.0) - np.where(taken, cost[item, present], 0.0)
+    return Moves(
+        item=np.concatenate(([-1], item)),
+        column=np.concatenate(([-1], column)),
+        value=np.concatenate(([0.0], gained)),
+        cost=np.concatenate(([0.0], added)),
+        count=np.concatenate(([0], inside.astype(np.int64) - taken)),
+    )
