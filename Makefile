@@ -28,6 +28,7 @@ format: .venv/.dev  ## rewrite the sources in the project's style
 bench: .venv/.dev  ## print how fast things are
 	$(BIN)/python benchmarks/bench_run.py
 	$(BIN)/python benchmarks/bench_rat.py
+	$(BIN)/python benchmarks/bench_vefl.py
 
 clean:  ## remove .venv and caches; runs/ stays
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -16,7 +16,7 @@ from tests.optimize.vefl_problems import (
     without_cvs,
     worked_example,
 )
-from vefl_sim.optimize.vefl import METHODS, REFERENCES, solve
+from vefl_sim.optimize.vefl import METHODS, REFERENCES, VeflProblem, solve
 
 
 def test_limits_of_the_worked_example() -> None:
@@ -112,7 +112,7 @@ def test_gaps_of_realistic_rounds_are_small(everybody: bool) -> None:
     assert np.mean([plan.gap for plan in plans]) <= 0.005
 
 
-def _half_the_money(seed: int, everybody: bool):
+def _half_the_money(seed: int, everybody: bool) -> VeflProblem:
     problem = replace(realistic_problem(seed, 35, budget=1e9), everybody=everybody)
     return replace(problem, budget=solve(problem).cost / 2)
 
@@ -130,8 +130,13 @@ def test_everybody_is_in_or_the_plan_says_so(method: str) -> None:
     entry = float(problem.entry_cost.sum())
     assert solve(replace(problem, budget=entry + 1e-6), method).iterations.tolist() == [1, 1]
     dropped = solve(replace(problem, budget=entry - 1e-6), method)
-    selecting = replace(problem, everybody=False, max_selected=3, budget=entry - 1e-6)
-    assert dropped == replace(solve(selecting, method), dropped=True) or (
-        dropped.dropped and dropped.objective == solve(selecting, method).objective
+    selecting = solve(replace(problem, budget=entry - 1e-6, everybody=False, max_selected=3), method)
+    assert dropped.dropped
+    assert not selecting.dropped
+    assert dropped.selected.tolist() == selecting.selected.tolist() == [0]
+    assert dropped.iterations.tolist() == selecting.iterations.tolist()
+    assert (dropped.objective, dropped.bound, dropped.status) == (
+        selecting.objective,
+        selecting.bound,
+        selecting.status,
     )
-    assert len(dropped.selected) == 1

@@ -7,7 +7,8 @@ import pytest
 
 from tests.optimize.vefl_problems import check_constraints, random_problem, realistic_problem, worked_example
 from vefl_sim.optimize.vefl import REFERENCES, solve
-from vefl_sim.optimize.vefl_sca import Programme, shrunk
+from vefl_sim.optimize.vefl_rounding import shrunk
+from vefl_sim.optimize.vefl_sca import Programme
 
 pytest.importorskip("cvxpy")
 

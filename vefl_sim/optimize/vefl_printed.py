@@ -16,7 +16,8 @@ iterations that it can do in time at the frequency found, and the plan is shrunk
 import numpy as np
 
 from vefl_sim.optimize.vefl import Floats, Ints, VeflProblem
-from vefl_sim.optimize.vefl_sca import GHZ, Linear, Point, Programme, iterate, joules, places, start, whole_iterations
+from vefl_sim.optimize.vefl_rounding import places, whole_iterations
+from vefl_sim.optimize.vefl_sca import GHZ, Linear, Point, Programme, iterate, joules, start
 
 
 def linearised(problem: VeflProblem, at: Point) -> Linear | None:

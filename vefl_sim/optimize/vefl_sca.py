@@ -20,13 +20,14 @@ Repairs, without which it reaches next to nothing (vefl_printed.py has the print
 import importlib
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from vefl_sim.errors import RunFailed
 from vefl_sim.optimize.vefl import Floats, Ints, VeflProblem
+from vefl_sim.optimize.vefl_rounding import places, whole_iterations
 
 GHZ = 1e9
 ITERATIONS = 20  # I
@@ -151,11 +152,6 @@ def start(problem: VeflProblem) -> Point:
     return Point(np.full(len(cvs), share), np.multiply(share, l, dtype=np.float64), cpu_hz / GHZ)
 
 
-def places(problem: VeflProblem) -> int:
-    """N; all CVs if everybody is in."""
-    return len(problem.cycles) if problem.everybody else min(problem.max_selected, len(problem.cycles))
-
-
 def joules(problem: VeflProblem, cpu_ghz: Floats) -> Floats:
     """Energy of one iteration, (ζ/2)·cD·η²."""
     return problem.cpu_capacitance / 2 * problem.cycles * (cpu_ghz * GHZ) ** 2
@@ -209,46 +205,3 @@ def sca(problem: VeflProblem) -> Ints:
         return None if found is None else found.iterations
 
     return whole_iterations(problem, of_eligible)
-
-
-def whole_iterations(problem: VeflProblem, method: Callable[[VeflProblem], Floats | None]) -> Ints:
-    """Run a method that finds l̃ on the eligible CVs, round, and shrink to the budget; 0 for everybody else.
-
-    If it finds nothing, nobody is in, or everybody with lo_v where that is asked for.
-    """
-    rows = np.flatnonzero(problem.most)
-    arrays = {name: value[rows] for name, value in vars(problem).items() if _per_cv(name, value)}
-    eligible = replace(problem, **arrays)
-    found = method(eligible)
-    l = np.zeros(len(problem.most), np.int64)
-    l[rows] = shrunk(eligible, rounded(eligible, np.zeros(len(rows)) if found is None else found))
-    return l
-
-
-def _per_cv(name: str, value: Any) -> bool:
-    return name in VeflProblem.__dataclass_fields__ and isinstance(value, np.ndarray)
-
-
-def rounded(problem: VeflProblem, iterations: Floats) -> Ints:
-    """The N largest Θ·l̃, to whole numbers from lo_v to hi_v; below a half, a CV is not in unless everybody is."""
-    l = np.clip(np.round(iterations), problem.least, problem.most).astype(np.int64)
-    if not problem.everybody:
-        l[iterations < 0.5] = 0
-        l[np.argsort(-problem.weight * iterations, kind="stable")[places(problem) :]] = 0
-    return l
-
-
-def shrunk(problem: VeflProblem, l: Ints) -> Ints:
-    """Take away the iteration or the whole CV that is worth least per money saved, until the cost is within Ξ.
-
-    A CV is taken away only if a selection is allowed.
-    """
-    cost = np.column_stack([np.zeros(len(l)), problem.cost])
-    rows, l = np.arange(len(l)), l.copy()
-    while cost[rows, l].sum() > problem.budget and np.any(l > (problem.least if problem.everybody else 0)):
-        less = np.stack([np.where(l > problem.least, l - 1, l), l if problem.everybody else np.zeros_like(l)])
-        saved, lost = cost[rows, l] - cost[rows, less], problem.weight * (l - less)
-        price = np.where(l > less, lost / np.maximum(saved, 1e-300), np.inf)
-        way, cv = divmod(int(price.argmin()), len(l))
-        l[cv] = less[way, cv]
-    return l
