@@ -59,6 +59,9 @@ def _successes(axes: "Axes", run: Run, line: dict[str, Any]) -> None:
 
 
 def _accuracies(axes: "Axes", run: Run, line: dict[str, Any]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     seen = run.rounds.dropna(subset=["accuracy"])
     axes.plot(seen["round"], seen["accuracy"], **line)
     axes.set(title="Test accuracy", xlabel="round", ylim=(0, 1))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
