@@ -18,7 +18,8 @@ def test_imports_go_down_only() -> None:
 def test_public_names() -> None:
     assert sorted(vefl_sim.__all__) == [
         "Backlog", "BadInput", "Experiment", "Mobility", "Observation", "Plan", "RatAllocation", "RatPolicy",
-        "RatProblem", "Run", "RunFailed", "Scene", "Scheduler", "Scheme", "VeflError", "from_tables", "load",
+        "RatProblem", "Run", "RunFailed", "Scene", "Scheduler", "Scheme", "VeflError", "compare", "from_tables", "load",
+        "load_variants",
         "simulate", "why", "with_settings",
     ]  # fmt: skip
     for name in vefl_sim.__all__:

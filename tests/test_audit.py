@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.schemes.rounds import TERMS, experiment, seen
+from tests.schemes.rounds import TERMS, TYPICAL, experiment, seen
 from vefl_sim import simulate
 from vefl_sim.audit import Audit, broken_laws
 from vefl_sim.errors import AuditFailed, LedgerMismatch
@@ -21,9 +21,9 @@ from vefl_sim.schemes.scheme import Plan
 ROUND = {"samples": [40, 20, 10, 30], "sojourn_s": [10.0, 4.0, 2.0, 24.0]}
 
 
-def closed_round(plan=None, **terms) -> ClosedRound:
+def closed_round(plan=None, agreements=None, **terms) -> ClosedRound:
     """A round in which everybody delivered exactly as planned."""
-    observation = seen(**ROUND, **terms)
+    observation = seen(**ROUND, agreements=agreements, **terms)
     plan = plan or Pdpc(experiment()).plan(observation)
     outcomes = []
     for order in orders_of(observation, plan):
@@ -55,28 +55,39 @@ def test_a_lawful_round_passes() -> None:
         ("C3", ordered([9], [17]), {}),  # 17 · 0.25/2 = 2.125 s, and it may be gone after 2 s
         ("C4", ordered([1], [2]), {"cpu_capacitance": 1e-26}),  # 2 · 0.5e-26 · 1e9 · 4e18 = 40 J of 20 J
         ("C5", ordered([1, 16], [1, 1]), {"budget": 20.0}),  # two fees of 10, and some energy
-        ("C6", ordered([1], [2], max_iterations={1: 9}), {"min_iterations": 3}),
+        ("C5", ordered([1], [1], cost=1.0), {}),  # says that it costs 1, but the fee alone is 10
+        ("C6", ordered([1], [2]), {"min_iterations": 3}),  # it could do 9
+        ("C6", ordered([1], [6]), {"max_iterations": 5}),
     ],
 )
 def test_a_plan_that_breaks_one_law(law: str, plan: Plan, terms: dict) -> None:
     closed = closed_round(plan, **terms)
     assert laws(closed) == [law]
     with pytest.raises(AuditFailed, match=f"round 3 breaks {law}: "):
-        Audit(TERMS.link).round(closed)
+        Audit(TERMS.link, 5e-4).round(closed)
+
+
+def test_a_cpu_slower_than_it_can_run() -> None:
+    fast = [replace(TYPICAL, cpu_min_hz=1.5e9)] * 4
+    assert laws(closed_round(ordered([1], [1], cpu_hz=1e9), agreements=fast)) == ["C6"]
 
 
 def test_a_cv_that_cannot_do_the_wanted_iterations_may_do_fewer() -> None:
-    assert laws(closed_round(ordered([1], [2], max_iterations={1: 2}), min_iterations=3)) == []
+    assert laws(closed_round(ordered([9], [15]), min_iterations=16)) == []  # hi = 15 in its 2 s
+
+
+def test_a_baseline_may_do_what_its_money_buys() -> None:
+    assert laws(closed_round(ordered([1], [2], status="equal_share"), min_iterations=3)) == []
 
 
 def test_a_scheme_of_the_users_is_counted_not_stopped() -> None:
-    audit = Audit(TERMS.link, binding=False)
+    audit = Audit(TERMS.link, 5e-4, binding=False)
     audit.round(closed_round(ordered([1, 4, 9], [1, 1, 1])))
     assert audit.figures()["plan_breaches"] == {"C1": 1}
 
 
 def test_a_plan_without_constraints_is_not_judged() -> None:
-    audit = Audit(TERMS.link)
+    audit = Audit(TERMS.link, 5e-4)
     audit.round(closed_round(ordered([16], [20], assured=True)))
     assert audit.figures()["plans_audited"] == 0
 
@@ -89,7 +100,7 @@ def test_overruns_are_counted_by_kind() -> None:
     assert sorted(overruns(replace(closed, outcomes=[late, dear]))) == [
         "deadline", "round_cost", "upload_slots", "vehicle_cost", "vehicle_energy",
     ]  # fmt: skip
-    audit = Audit(TERMS.link)
+    audit = Audit(TERMS.link, 5e-4)
     audit.round(replace(closed, outcomes=[late, dear]))
     assert audit.figures()["overruns"]["deadline"] == 1
 
@@ -121,17 +132,17 @@ def burst(prbs, power_w, rate_bps=None, bits_left=None) -> Burst:
 )
 def test_a_slot_that_breaks_a_law(law: str, slot: dict) -> None:
     with pytest.raises(AuditFailed, match=f"slot 71 breaks {law}"):
-        Audit(TERMS.link).burst(burst(**slot))
+        Audit(TERMS.link, 5e-4).burst(burst(**slot))
 
 
 def test_more_cvs_than_prbs_in_a_slot() -> None:
     link, log = TERMS.link, new_log(1, 11)
     log.prbs[:] = 1
     log.prbs[0, 0] = 0
-    Audit(link).burst(Burst(0, 1, Queues(*[np.zeros(11)] * 8), np.zeros(11), log, []))  # ten of ten is lawful
+    Audit(link, 5e-4).burst(Burst(0, 1, Queues(*[np.zeros(11)] * 8), np.zeros(11), log, []))  # ten of ten is lawful
     log.prbs[:] = 1
-    with pytest.raises(AuditFailed, match="slot 0 breaks C"):
-        Audit(link).burst(Burst(0, 1, Queues(*[np.zeros(11)] * 8), np.zeros(11), log, []))
+    with pytest.raises(AuditFailed, match="slot 0 breaks C7"):  # as many pRBs as CVs, so one pRB has two owners
+        Audit(link, 5e-4).burst(Burst(0, 1, Queues(*[np.zeros(11)] * 8), np.zeros(11), log, []))
 
 
 @pytest.mark.parametrize("field", ["bits_offered", "bits_drained", "compute_j", "transmit_j", "paid"])
@@ -146,6 +157,21 @@ def test_a_ledger_that_does_not_add_up(field: str) -> None:
     setattr(ledger.totals, field, getattr(ledger.totals, field) + 1.0)
     with pytest.raises(LedgerMismatch, match=field):
         ledger.check()
+
+
+def test_energy_and_bits_of_the_slots_must_be_those_of_the_ledger() -> None:
+    audit, ledger = Audit(TERMS.link, 5e-4), Ledger()
+    audit.burst(burst([5, 5], [0.1, 0.1]))  # 4 × 0.1 W and 4 × 1 Mbit/s for half a millisecond
+    account = ledger.open(1, 1, 10.0, 10.0)
+    ledger.offer(account, 3000.0)
+    ledger.transmitted(account, 2000.0, 1000.0, 2e-4)
+    audit.close(ledger)
+    ledger.transmitted(account, 2000.0, 1000.0, 2.1e-4)
+    with pytest.raises(AuditFailed, match="the slots used"):
+        audit.close(ledger)
+    ledger.transmitted(account, 2001.0, 999.0, 2e-4)
+    with pytest.raises(AuditFailed, match="but the slots carried"):
+        audit.close(ledger)
 
 
 class Greedy:
@@ -184,7 +210,64 @@ def test_breaches_of_a_users_scheme_are_in_the_summary(tmp_path) -> None:
     assert simulate(experiment(**keys), out=tmp_path).summary["plan_breaches"]["C1"] == 2
 
 
-@pytest.mark.parametrize("kind", ["pdpc", "fdpc", "fedprox", "fedavg", "random"])
+KINDS = ["pdpc", "fdpc", "fedprox", "fedavg", "random"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_scheme_keeps_its_laws_and_its_books(kind: str, tmp_path) -> None:
+    keys = SMALL | {"scheme": {"kind": kind, "selected": 4}, "radio": {"max_tx_power_w": 0.02}}
+    run = simulate(experiment(**keys), out=tmp_path)
+    rounds, vehicles = run.rounds, run.vehicles.dropna(subset=["paid"])
+    assert run.summary["plans_audited"] == 2
+    assert (rounds["ordered"] <= 4).all() == (kind in ("pdpc", "random"))
+    assert rounds["planned_cost"].to_numpy(float) == pytest.approx(vehicles.groupby("round")["worst_cost"].sum())
+    assert rounds["cost"].to_numpy(float) == pytest.approx(vehicles.groupby("round")["paid"].sum())
+    upload_j = 0.02 * 5e-4 * vehicles["worst_slots"]
+    delivered = vehicles[vehicles["state"] == "delivered"]
+    assert delivered["worst_j"].to_numpy(float) == pytest.approx(delivered["compute_j"] + upload_j[delivered.index])
+    assert (delivered["delay_ns"] >= delivered["train_ns"]).all()
+    unable = run.vehicles.query("state == 'ineligible'").groupby("round").size().reindex(rounds["round"], fill_value=0)
+    assert (rounds["in_coverage"] - rounds["eligible"]).tolist() == unable.tolist()
+
+
+def test_a_broken_law_fails_the_run_loudly(tmp_path, monkeypatch) -> None:
+    lawful = Pdpc.plan
+
+    def greedy(self, observation):
+        plan = lawful(self, observation)
+        return replace(plan, iterations=plan.iterations * 3)
+
+    monkeypatch.setattr(Pdpc, "plan", greedy)
+    with pytest.raises(AuditFailed, match="round 1 breaks C"):
+        simulate(experiment(**SMALL), out=tmp_path)
+    assert "AuditFailed" in next(tmp_path.glob("audited-*/FAILED")).read_text()
+
+
+def test_the_record_of_a_cv_is_what_history_divides_by(tmp_path) -> None:
+    keys = SMALL | {
+        "run": {"name": "history", "rounds": 8},
+        "scheme": {"kind": "fdpc"},
+        "aggregation": {"p_suc": "history"},
+        "radio": {"max_tx_power_w": 0.003},
+    }
+    run = simulate(experiment(**keys), out=tmp_path)
+    assert run.summary["updates_lost"]["round_ended"] > 0
+    weight = run.events.query("kind == 'update_aggregated'").set_index(["round", "cv"])["weight"]
+    ordered, delivered, unusual = {}, {}, 0
+    for number, everybody in run.vehicles.groupby("round"):
+        able = everybody[everybody["state"] != "ineligible"]
+        for _, row in able[able["state"] == "delivered"].iterrows():
+            rate = (1 + delivered.get(row["cv"], 0)) / (1 + ordered.get(row["cv"], 0))
+            unusual += rate < 1
+            expected = row["sojourn_ns"] / able["sojourn_ns"].sum() / rate
+            assert weight[number, row["cv"]] == pytest.approx(expected, rel=1e-6)
+        for _, row in able[able["state"].isin(["delivered", "lost"])].iterrows():
+            ordered[row["cv"]] = ordered.get(row["cv"], 0) + 1
+            delivered[row["cv"]] = delivered.get(row["cv"], 0) + (row["state"] == "delivered")
+    assert unusual
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_without_constraints_everything_is_delivered(kind: str, tmp_path) -> None:
     keys = SMALL | {"scheme": {"kind": kind, "constrained": False, "selected": 4}}
     run = simulate(experiment(**keys), out=tmp_path)

@@ -63,8 +63,8 @@ def test_one_experiment_cannot_be_loaded_from_several(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variants", "told"),
     [
-        ('[[compare]]\nscheme = { kind = "fdpc" }', "needs a label of its own"),
-        ('[[compare]]\nlabel = "a"\n[[compare]]\nlabel = "a"', "needs a label of its own"),
+        ('[[compare]]\nscheme = { kind = "fdpc" }', "needs a label, for example"),
+        ('[[compare]]\nlabel = "a"\n[[compare]]\nlabel = "a"', "have the label 'a'"),
         ('[compare]\nlabel = "a"', r"\[\[compare\]\], each with a label"),
         ('[[compare]]\nlabel = "a"\nscheme = 3', r"compare, 'a': scheme must be a table"),
         ('[[compare]]\nlabel = "a"\nradio = { prbs = 0 }', r"compare, 'a': radio\.prbs = 0: it must be at least 1"),

@@ -9,9 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vefl_sim.comparison import compare
     from vefl_sim.errors import BadInput, RunFailed, VeflError
     from vefl_sim.experiment import Experiment
-    from vefl_sim.loading import from_tables, load, with_settings
+    from vefl_sim.loading import from_tables, load, load_variants, with_settings
     from vefl_sim.mobility.scene import Mobility, Scene
     from vefl_sim.optimize.edf import Backlog, Scheduler
     from vefl_sim.optimize.rat import RatAllocation, RatPolicy, RatProblem
@@ -37,8 +38,10 @@ _HOMES = {
     "Scheduler": "optimize.edf",
     "Scheme": "schemes.scheme",
     "VeflError": "errors",
+    "compare": "comparison",
     "from_tables": "loading",
     "load": "loading",
+    "load_variants": "loading",
     "simulate": "simulation",
     "why": "story",
     "with_settings": "loading",
@@ -60,8 +63,10 @@ __all__ = [
     "Scheduler",
     "Scheme",
     "VeflError",
+    "compare",
     "from_tables",
     "load",
+    "load_variants",
     "simulate",
     "why",
     "with_settings",

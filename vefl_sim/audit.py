@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 
 from vefl_sim.errors import AuditFailed
+from vefl_sim.ledger import Ledger
+from vefl_sim.optimize.vefl import VeflProblem
 from vefl_sim.protocol.mac import Burst
-from vefl_sim.protocol.messages import ClosedRound, Outcome
+from vefl_sim.protocol.messages import ClosedRound, TrainOrder
 from vefl_sim.protocol.overruns import OVERRUNS, overruns
 from vefl_sim.radio.link import Link
+from vefl_sim.schemes.observation import Observation, sojourn_ns
 
 _TOLERANCE = 1e-9  # relative: sums in another order
 
@@ -25,15 +28,20 @@ class Audit:
     """Checks rounds and slots as they come, and remembers how many."""
 
     link: Link
+    slot_s: float  # κ
     binding: bool = True  # False: the scheme is the user's own, so breaches of C1–C6 are only counted
     plans: int = 0
     slots: int = 0
+    transmit_j: float = 0.0  # κ·Σ power of all slots
+    bits: float = 0.0  # κ·Σ rate of all slots
+    assured_bits: float = 0.0  # delivered without the network
     breaches: Counter[str] = field(default_factory=Counter)
     overruns: Counter[str] = field(default_factory=Counter)
 
     def round(self, closed: ClosedRound) -> None:
         """Check the plan of a round that is over, and count what came out worse than planned."""
         if closed.plan.assured:
+            self.assured_bits += sum(outcome.account.bits_drained for outcome in closed.outcomes)
             return
         self.plans += 1
         for law, sentence in broken_laws(closed):
@@ -45,6 +53,8 @@ class Audit:
     def burst(self, burst: Burst) -> None:
         """Check slots that have been decided."""
         self.slots += burst.slots
+        self.transmit_j += self.slot_s * float(burst.log.power_w[: burst.slots].sum())
+        self.bits += self.slot_s * float(burst.log.rate_bps[: burst.slots].sum())
         prbs, power_w = burst.log.prbs[: burst.slots], burst.log.power_w[: burst.slots]
         rate_bps = burst.log.rate_bps[: burst.slots]
         limit_w = self.link.max_power_w * (1 + _TOLERANCE)
@@ -61,6 +71,15 @@ class Audit:
             if broken.any():
                 raise AuditFailed(f"slot {burst.first_slot + int(np.argmax(broken))} breaks {law}.")
 
+    def close(self, ledger: Ledger) -> None:
+        """At the end: the ledgers add up, and agree with what the slots used and carried."""
+        ledger.check()
+        booked = ledger.totals
+        if abs(booked.transmit_j - self.transmit_j) > 1e-6 * max(self.transmit_j, 1e-9):
+            raise AuditFailed(f"the slots used {self.transmit_j!r} J, but {booked.transmit_j!r} J were booked.")
+        if booked.bits_drained - self.assured_bits > self.bits * (1 + 1e-6) + 1e-3:
+            raise AuditFailed(f"{booked.bits_drained!r} bits arrived, but the slots carried {self.bits!r} at most.")
+
     def figures(self) -> dict[str, Any]:
         """As they stand in summary.json."""
         return {
@@ -72,28 +91,40 @@ class Audit:
 
 
 def broken_laws(closed: ClosedRound) -> Iterator[tuple[str, str]]:
-    """C1–C6 of a plan, from its orders alone: nothing here trusts the optimizer."""
-    terms, cost = closed.observation.terms, 0.0
+    """C1–C6 of a plan, computed from its orders and what was observed; nothing here trusts the optimizer."""
+    terms = closed.observation.terms
+    cost = sum(outcome.worst_cost for outcome in closed.outcomes)
     if closed.plan.limited and len(closed.outcomes) > terms.max_selected:
         yield "C1", f"{len(closed.outcomes)} CVs were ordered, |C_k| = {terms.max_selected}."
+    problem = closed.observation.problem()
     for outcome in closed.outcomes:
         row = int(np.searchsorted(closed.observation.cv, outcome.order.cv))
-        cost += outcome.worst_cost
-        yield from _broken_by(closed, outcome, row)
+        yield from _too_much(closed.observation, outcome.order, row)
+        yield from _out_of_range(closed, problem, outcome.order, row)
     if cost > terms.budget * (1 + _TOLERANCE):
         yield "C5", f"the orders cost up to {cost:.6g}, the budget is {terms.budget:.6g}."
+    if closed.plan.cost is not None and abs(closed.plan.cost - cost) > 1e-6 * max(cost, 1.0):
+        yield "C5", f"the plan says that its orders cost {closed.plan.cost:.6g}, but they cost up to {cost:.6g}."
 
 
-def _broken_by(closed: ClosedRound, outcome: Outcome, row: int) -> Iterator[tuple[str, str]]:
-    order, observation = outcome.order, closed.observation
+def _too_much(observation: Observation, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
+    """C2–C4: time and energy."""
     sighting, terms = observation.sighting, observation.terms
     worst_ns = order.train_ns + int(observation.worst_slots[row]) * terms.grid.slot_ns
-    for law, limit_ns in (("C2", terms.round_ns), ("C3", int(min(sighting.sojourn_s[row] * 1e9, 9e18)))):
+    for law, limit_ns in (("C2", terms.round_ns), ("C3", sojourn_ns(float(sighting.sojourn_s[row])))):
         if worst_ns > limit_ns:
             yield law, f"CV {order.cv} needs up to {worst_ns / 1e9:.6f} s of {limit_ns / 1e9:.6f} s."
     budget_j = sighting.agreements[row].energy_budget_j
     if order.worst_j > budget_j * (1 + _TOLERANCE):
         yield "C4", f"CV {order.cv} needs up to {order.worst_j:.6g} J of {budget_j:.6g} J."
-    wanted = min(terms.min_iterations, closed.plan.max_iterations.get(order.cv, terms.min_iterations))
-    if order.iterations < wanted:
+
+
+def _out_of_range(closed: ClosedRound, problem: VeflProblem, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
+    """C6: l_des where it is possible, l_max, and the CPU's range. A baseline does what its share of the money buys."""
+    least = 1 if closed.plan.status == "equal_share" else int(problem.least[row])
+    if not least <= order.iterations <= problem.max_iterations:
+        wanted = f"{least} to {problem.max_iterations}"
         yield "C6", f"CV {order.cv} was ordered {order.iterations} iterations, wanted were {wanted}."
+    low_hz, high_hz = float(problem.cpu_min_hz[row]), float(problem.cpu_max_hz[row])
+    if not low_hz * (1 - _TOLERANCE) <= order.cpu_hz <= high_hz * (1 + _TOLERANCE):
+        yield "C6", f"CV {order.cv} was ordered {order.cpu_hz:.6g} Hz, it runs at {low_hz:.6g} to {high_hz:.6g} Hz."

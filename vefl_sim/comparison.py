@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
+from vefl_sim.errors import RunFailed
 from vefl_sim.loading import Variant
 from vefl_sim.results import Run, config_digest
 from vefl_sim.simulation import Watcher, simulate
@@ -52,11 +53,11 @@ def compare(
     """Run all variants, or take the runs that are done already; `watching` gives somebody who watches each."""
     runs = []
     for variant in variants:
-        if watching is None:
-            run = simulate(variant.experiment, out=out, fresh=fresh)
-        else:
-            with watching(variant) as watcher:
+        try:
+            with watching(variant) if watching else nullcontext() as watcher:
                 run = simulate(variant.experiment, out=out, fresh=fresh, watcher=watcher)
+        except RunFailed as error:
+            raise RunFailed(f"compare, {variant.label!r}: {error}") from error
         runs.append(Compared(variant.label, run))
     digest = hashlib.sha256("".join(config_digest(variant.experiment) for variant in variants).encode()).hexdigest()
     return Comparison(Path(out) / f"{variants[0].comparison}-{digest[:8]}", tuple(runs))

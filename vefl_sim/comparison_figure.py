@@ -47,7 +47,7 @@ def draw(comparison: Comparison) -> Path:
 
 def _costs(axes: "Axes", run: Run, line: dict[str, Any]) -> None:
     cost = np.sort(run.rounds["cost"].to_numpy(float))
-    axes.step(cost, np.arange(1, len(cost) + 1) / len(cost), where="post", **line)
+    axes.step(np.append(cost[:1], cost), np.arange(len(cost) + 1) / len(cost), where="post", **line)
     axes.set(title="Cost of a round", xlabel="paid", ylabel="share of rounds up to", ylim=(0, 1.02))
 
 

@@ -74,7 +74,7 @@ def _run_rounds(scenario: Scenario, rounds: int, directory: Path, ends: list[flo
             enough.succeed()
 
     try:
-        wire(scenario, env, recorder, Audit(scenario.link), report).processes(env)
+        wire(scenario, env, recorder, Audit(scenario.link, scenario.experiment.slots.slot_s), report).processes(env)
         env.run(until=enough)
     except Exception as error:
         raise RunFailed(f"The first rounds fail: {type(error).__name__}: {error}") from error

@@ -1,7 +1,7 @@
 """An experiment: one frozen, strictly typed model per TOML table.
 
 Every key has a default but `run.name`; units are in the names; the paper's symbols are in the descriptions.
-A key that the chosen method ignores is refused where we know it (`_ignored_keys`): a parameter that silently does
+A key that the chosen method ignores is refused where we know it (`ignored_keys`): a parameter that silently does
 nothing is the worst kind of wrong.
 """
 
@@ -216,7 +216,7 @@ class Vefl(Table):
     sojourn_weight: Share = 0.5
     """λ̄ of Θ_v: sojourn bound (1) against data size (0)."""
     upload_share: Literal["all", "selected"] = "all"
-    """z̃: Z over all CVs in coverage (the paper) or over those that can be selected."""
+    """z̃: Z over all CVs in coverage (the paper) or over those that can be selected ("pdpc", "random")."""
 
 
 class Server(Table):
@@ -232,7 +232,7 @@ class SchemeTable(Table):
     kind: Literal["pdpc", "fdpc", "fedprox", "fedavg", "random"] | PartName = "pdpc"
     """"pdpc" selects CVs, "fdpc" takes all who can; baselines "fedprox", "fedavg", "random"; or `module:Class`."""
     selected: Count = 10
-    """|C_k|, the largest number of CVs that get an order."""
+    """|C_k|, the largest number of CVs that get an order ("pdpc", "random")."""
     constrained: bool = True
     """Delay, energy and cost constraints hold; false: l_max iterations each, and everything is delivered."""
 
@@ -396,9 +396,6 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             f"vefl.min_local_iterations = {e.vefl.min_local_iterations} is above "
             f"vefl.max_local_iterations = {e.vefl.max_local_iterations}."
         )
-    if e.server.early_close and not e.scheme.constrained:
-        yield "server.early_close would end every round at once with scheme.constrained = false: remove one of them."
-    yield from _ignored_keys(e)
 
 
 _PLAYBACK = {"mobility": ("file", "origin_m", "start_s")}
@@ -408,35 +405,48 @@ _DRIVING = {
     "mobility": ("max_accel_mps2", "comfort_decel_mps2", "headway_s", "min_gap_m", "length_m", "driver_spread"),
 }
 """Keys of a recording, and those of traffic that is made."""
-_BY_DATA = {"aggregation": ("sojourn_weight", "p_suc", "normalize"), "vefl": ("method", "sojourn_weight")}
+_BY_DATA = {
+    "aggregation": ("sojourn_weight", "p_suc", "normalize"),
+    "vefl": ("method", "sojourn_weight", "min_local_iterations", "upload_share"),
+}
 _UNUSED_BY: dict[str, dict[str, tuple[str, ...]]] = {
     "pdpc": {"aggregation": ("sojourn_weight",)},
-    "fdpc": {"vefl": ("sojourn_weight",)},
+    "fdpc": {"vefl": ("sojourn_weight", "upload_share")},
     "fedprox": _BY_DATA,
     "fedavg": _BY_DATA | {"learning": ("proximal_mu",)},
-    "random": {"aggregation": ("sojourn_weight",), "vefl": ("method", "sojourn_weight")},
+    "random": {"aggregation": ("sojourn_weight",), "vefl": ("method", "sojourn_weight", "min_local_iterations")},
 }
 """Keys that a scheme does not look at."""
 
 
-def _ignored_keys(e: Experiment) -> Iterator[str]:
+def ignored_keys(e: Experiment) -> Iterator[tuple[str, str]]:
+    """Keys that differ from their defaults though nobody looks at them, with a sentence each."""
+    for cause, keys in _unused(e):
+        for key in _changed(e, keys):
+            yield key, f"{key} has no effect with {cause}: remove it."
+
+
+def _unused(e: Experiment) -> Iterator[tuple[str, Mapping[str, Iterable[str]]]]:
+    """(what makes keys useless, the keys by table)."""
     if e.mobility.kind in ("idm", "playback"):
-        for key in _changed(e, _DRIVING if e.mobility.kind == "playback" else _PLAYBACK):
-            yield f'{key} has no effect with mobility.kind = "{e.mobility.kind}": remove it.'
+        yield f'mobility.kind = "{e.mobility.kind}"', _DRIVING if e.mobility.kind == "playback" else _PLAYBACK
     if e.mobility.kind == "idm" and e.roads.signals == "none":
-        for key in _changed(e, {"roads": ("green_s",)}):
-            yield f'{key} has no effect with roads.signals = "none": remove it.'
+        yield 'roads.signals = "none"', {"roads": ("green_s",)}
     if e.mobility.kind == "idm" and e.traffic.through_share == 1:
-        for key in _changed(e, {"traffic": ("leaving_weight",)}):
-            yield f"{key} has no effect with traffic.through_share = 1: remove it."
-    if e.data.kind == "signs" and e.data.dir:
-        yield 'data.dir has no effect with data.kind = "signs": remove it.'
+        yield "traffic.through_share = 1", {"traffic": ("leaving_weight",)}
+    if e.data.kind == "signs":
+        yield 'data.kind = "signs"', {"data": ("dir",)}
     if e.rat.method in ("equal", "max-snr", "proportional-fair"):
-        for key, default in (("efficiency_weight", 1.0), ("circuit_power_w", 0.0)):
-            if getattr(e.rat, key) != default:
-                yield f'rat.{key} has no effect with rat.method = "{e.rat.method}": remove it.'
-    for key in _changed(e, _UNUSED_BY.get(e.scheme.kind, {})):
-        yield f'{key} has no effect with scheme.kind = "{e.scheme.kind}": remove it.'
+        yield f'rat.method = "{e.rat.method}"', {"rat": ("efficiency_weight", "circuit_power_w")}
+    if e.scheme.kind in _UNUSED_BY:
+        yield f'scheme.kind = "{e.scheme.kind}"', _UNUSED_BY[e.scheme.kind]
+        if not e.scheme.constrained:
+            yield (
+                "scheme.constrained = false",
+                {"vefl": ("method", "budget", "min_local_iterations", "upload_share"), "server": ("early_close",)},
+            )
+    else:
+        yield "a scheme of your own, which says so in its plans (assured)", {"scheme": ("constrained",)}
 
 
 def _changed(e: Experiment, keys: Mapping[str, Iterable[str]]) -> Iterator[str]:

@@ -13,7 +13,7 @@ import tomli_w
 from pydantic import BaseModel, ValidationError
 
 from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Experiment, contradictions
+from vefl_sim.experiment import Experiment, contradictions, ignored_keys
 
 _RIVALS = {
     "run.rounds": "duration_s",
@@ -31,7 +31,7 @@ def load(path: str | Path, settings: Sequence[str] = ()) -> Experiment:
         settings = [settings]
     tables = _read_toml(Path(path))
     if "compare" in tables:
-        raise ExperimentError(f"{path} compares several experiments: load it with vefl_sim.load_variants.")
+        raise ExperimentError(f"{path} compares several experiments: load them with vefl_sim.load_variants.")
     problems = [problem for setting in settings if (problem := _override(tables, setting))] + [*_rivals(settings)]
     if problems:
         raise ExperimentError(problems)
@@ -54,6 +54,7 @@ def load_variants(path: str | Path, settings: Sequence[str] = ()) -> list[Varian
     tables = _read_toml(Path(path))
     given = tables.pop("compare", [])
     _check_variants(given)
+    _check_settings(given, settings)
     problems = [problem for setting in settings if (problem := _override(tables, setting))] + [*_rivals(settings)]
     if problems:
         raise ExperimentError(problems)
@@ -64,8 +65,20 @@ def _check_variants(given: Any) -> None:
     if not isinstance(given, list) or not all(isinstance(variant, dict) for variant in given):
         raise ExperimentError("compare must be written as tables: [[compare]], each with a label.")
     labels = [variant.get("label") for variant in given]
-    if any(not isinstance(label, str) or not label for label in labels) or len(set(labels)) != len(labels):
-        raise ExperimentError('Each [[compare]] needs a label of its own, for example label = "PDPC".')
+    if not all(isinstance(label, str) and label for label in labels):
+        raise ExperimentError('Each [[compare]] needs a label, for example label = "PDPC".')
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ExperimentError(f"Two [[compare]] have the label {label!r}: each needs one of its own.")
+
+
+def _check_settings(given: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
+    """A --set that every variant overrides would do nothing."""
+    for setting in settings:
+        key = setting.partition("=")[0].strip()
+        table, _, name = key.partition(".")
+        if given and all(name in variant.get(table, {}) for variant in given):
+            raise ExperimentError(f"--set {key} has no effect: every [[compare]] in the file says it itself.")
 
 
 def _variant(tables: Mapping[str, Any], variant: dict[str, Any]) -> Variant:
@@ -81,20 +94,30 @@ def _variant(tables: Mapping[str, Any], variant: dict[str, Any]) -> Variant:
     if isinstance(run, dict) and name:
         run["name"] = f"{name}-{re.sub(r'[^a-z0-9]+', '-', label.lower()).strip('-')}"
     try:
-        return Variant(name, label, from_tables(merged))
+        experiment = _validated(merged)
     except ExperimentError as error:
         raise ExperimentError([f"compare, {label!r}: {problem}" for problem in error.problems]) from None
+    own = {f"{table}.{key}" for table, keys in variant.items() for key in keys}  # what all share may suit only some
+    problems = [*contradictions(experiment), *(told for key, told in ignored_keys(experiment) if key in own)]
+    if problems:
+        raise ExperimentError([f"compare, {label!r}: {problem}" for problem in problems])
+    return Variant(name, label, experiment)
 
 
 def from_tables(tables: Mapping[str, Any]) -> Experiment:
     """An experiment from nested dictionaries, as tomllib gives them."""
-    try:
-        experiment = Experiment.model_validate(tables)
-    except ValidationError as error:
-        raise ExperimentError(_sentences(error.errors())) from None
-    if problems := list(contradictions(experiment)):
+    experiment = _validated(tables)
+    problems = [*contradictions(experiment), *(sentence for _, sentence in ignored_keys(experiment))]
+    if problems:
         raise ExperimentError(problems)
     return experiment
+
+
+def _validated(tables: Mapping[str, Any]) -> Experiment:
+    try:
+        return Experiment.model_validate(tables)
+    except ValidationError as error:
+        raise ExperimentError(_sentences(error.errors())) from None
 
 
 def with_settings(experiment: Experiment, *settings: str) -> Experiment:

@@ -37,7 +37,7 @@ class Progress:
         self.ran = True
         self._began = time.perf_counter()
         self._show(
-            f"{len(scenario.shards)} CVs will be in coverage, {len(scenario.dataset.train_labels)} samples, "
+            f"{len(scenario.shards)} different CVs will be in coverage, {len(scenario.dataset.train_labels)} samples, "
             f"{scenario.learner.parameters} parameters ({scenario.payload_bits / 1e3:.1f} kbit per update)",
             keep=True,
         )

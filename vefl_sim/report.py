@@ -62,12 +62,14 @@ def check_lines(checks: Sequence[Check]) -> Iterator[str]:
 
 
 def comparison_lines(comparison: "Comparison") -> Iterator[str]:
-    """The table of a comparison; all figures but p_suc and accuracy are means per round."""
-    width = max(len(compared.label) for compared in comparison.runs) + 2
+    """The table of a comparison: means per round; p_suc is the mean over ordered CVs, accuracy that of the end."""
+    table = comparison.table()
+    width = max(len("per round"), *(len(compared.label) for compared in comparison.runs)) + 2
     yield ""
-    head = f"{'ordered':>9}{'delivered':>11}{'p_suc':>9}{'paid':>9}{'joules':>9}{'accuracy':>10}{'best':>8}"
+    head = f"{'ordered':>9}{'delivered':>11}{'p_suc':>9}{'paid':>9}{'joules':>9}"
+    head += "" if table["accuracy"].isna().all() else f"{'accuracy':>10}{'best':>8}"
     yield f"{'per round':{width}}{head}"
-    for label, row in comparison.table().iterrows():
+    for label, row in table.iterrows():
         accuracy = "" if pd.isna(row["accuracy"]) else f"{row['accuracy']:10.4f}{row['best_accuracy']:8.4f}"
         p_suc = "–" if pd.isna(row["p_suc"]) else f"{row['p_suc']:.4f}"
         counts = f"{row['ordered']:9.1f}{row['delivered']:11.1f}{p_suc:>9}"
@@ -127,5 +129,7 @@ def _audited(summary: dict[str, Any]) -> str:
     """What was checked, and what came out worse than planned."""
     worse = ", ".join(f"{number} × {name}" for name, number in summary["overruns"].items() if number) or "none"
     broken = ", ".join(f"{number} × {law}" for law, number in summary["plan_breaches"].items())
+    if not summary["plans_audited"]:
+        return "nothing to audit without constraints"
     told = f"{summary['plans_audited']} plans and {summary['slots_audited']} slots hold; overruns: {worse}"
     return f"{told}; plans of your scheme break {broken}" if broken else told

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -260,8 +261,19 @@ def _fading(scenario: Scenario) -> Fading:
 
 def _scheme(experiment: Experiment) -> Scheme:
     if is_part(experiment.scheme.kind):
-        return make_part("scheme.kind", experiment.scheme.kind, experiment)  # type: ignore[no-any-return]
+        return _checked_scheme(make_part("scheme.kind", experiment.scheme.kind, experiment))
     return SCHEMES[experiment.scheme.kind](experiment)
+
+
+def _checked_scheme(scheme: Any) -> Scheme:
+    """A scheme of the user's; what it lacks shows before anything has run."""
+    for method in ("plan", "aggregate"):
+        if not callable(getattr(scheme, method, None)):
+            raise ExperimentError(f"scheme.kind: {type(scheme).__name__} has no method {method}(): add it.")
+    mu = getattr(scheme, "proximal_mu", 0.0)
+    if not isinstance(mu, (int, float)) or not 0 <= mu < float("inf"):
+        raise ExperimentError(f"scheme.kind: {type(scheme).__name__}.proximal_mu = {mu!r} must be a number from 0 on.")
+    return scheme  # type: ignore[no-any-return]
 
 
 def _scheduler(experiment: Experiment) -> Scheduler:

@@ -86,7 +86,7 @@ def _simulate(scenario: Scenario, run: Run, watcher: Watcher | None, prepare_s: 
     began = time.perf_counter()
     env = NanosecondEnvironment()
     recorder = Recorder(run.path / "tables", scenario.experiment.trace)
-    tally, audit = Tally(), Audit(scenario.link, binding=not is_part(scenario.experiment.scheme.kind))
+    tally, audit = Tally(), _audit(scenario)
 
     def report(closed: ClosedRound) -> None:
         recorder.round(closed)
@@ -98,7 +98,7 @@ def _simulate(scenario: Scenario, run: Run, watcher: Watcher | None, prepare_s: 
     try:
         actors = wire(scenario, env, recorder, audit, report)
         stopped = _run(env, actors.processes(env))
-        actors.ledger.check()
+        audit.close(actors.ledger)
     finally:
         recorder.close()
     figures = (
@@ -118,6 +118,11 @@ def _simulate(scenario: Scenario, run: Run, watcher: Watcher | None, prepare_s: 
             f"{run.path}. The same command starts again from the beginning, in another directory."
         )
     run.mark("DONE", figures["content_digest"])
+
+
+def _audit(scenario: Scenario) -> Audit:
+    experiment = scenario.experiment
+    return Audit(scenario.link, experiment.slots.slot_s, binding=not is_part(experiment.scheme.kind))
 
 
 def _run(env: NanosecondEnvironment, last: Event) -> bool:

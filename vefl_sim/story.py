@@ -33,6 +33,7 @@ class _Teller:
     def __init__(self, experiment: Experiment, started: pd.Series, cv: int) -> None:
         self.slot_ms = experiment.slots.slot_ns / 1e6
         self.round_s = experiment.vefl.round_s
+        self.constrained = experiment.scheme.constrained
         self.start_s = to_s(int(started["time_ns"]))
         self.started = started
         self.cv = cv
@@ -67,6 +68,11 @@ class _Teller:
         )
 
     def _training_ordered(self, event: pd.Series) -> str:
+        if not self.constrained:
+            return (
+                f"The server saw CV {self.cv} {event['distance_m']:.1f} m from the gNB. Without constraints it ordered "
+                f"l = {event['iterations']} iterations at η = {event['cpu_hz'] / 1e9:.4f} GHz, whatever that takes."
+            )
         most = "" if pd.isna(event["max_iterations"]) else f" (at most {event['max_iterations']} were feasible)"
         return (
             f"The server saw CV {self.cv} {self._situation(event)}. "
@@ -80,6 +86,7 @@ class _Teller:
             "time": "no time was left for training after the worst-case upload",
             "cpu": "its CPU is too slow for a single iteration in that time",
             "energy": "a single iteration would exceed its energy budget",
+            "budget": "its share of the round's money does not buy a single iteration",
         }
         reason = reasons.get(event["reason"], event["reason"])
         return f"The server saw CV {self.cv} {self._situation(event)}. It was not eligible: {reason}."
@@ -88,9 +95,12 @@ class _Teller:
         seen = f"The server saw CV {self.cv} {self._situation(event)}."
         if pd.isna(event["max_iterations"]):
             return f"{seen} The scheme did not order it."
+        able = f"{seen} It was eligible and could have done {event['max_iterations']} iterations, but"
+        if self.started["reason"] not in ("optimal", "gap"):
+            return f"{able} was not among those whom the scheme took ({self.started['reason']})."
         return (
-            f"{seen} It was eligible and could have done {event['max_iterations']} iterations, but the plan was worth "
-            f"more with others ({self.started['count']} CVs in coverage, planned cost {self.started['cost']:.1f})."
+            f"{able} the plan was worth more with others ({self.started['count']} CVs in coverage, planned cost "
+            f"{self.started['cost']:.1f})."
         )
 
     def _training_finished(self, event: pd.Series) -> str:
@@ -105,6 +115,8 @@ class _Teller:
         return "The gNB scheduled it for the first time."
 
     def _upload_received(self, event: pd.Series) -> str:
+        if not self.constrained:
+            return f"The update counts as delivered, without the network. {self._bill(event)}"
         return (
             f"The last bit arrived: {event['bits'] / 1e3:.1f} kbit in {event['slots']} slots{self._snr(event)}, "
             f"{event['distance_m']:.1f} m from the gNB. {self._bill(event)}"

@@ -62,6 +62,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("accuracy", pa.float64()),
             ("loss", pa.float64()),
             ("plan_status", pa.string()),
+            ("plan_dropped", pa.bool_()),  # FDPC: the budget made it a selection
             ("plan_objective", pa.float64()),
             ("plan_bound", pa.float64()),
             ("plan_gap", pa.float64()),

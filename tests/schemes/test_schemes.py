@@ -61,10 +61,19 @@ class TestFdpc:
         fdpc = scheme("fdpc", aggregation={"normalize": True})
         assert fdpc.aggregate(round, fdpc.plan(round), np.array([1, 16])) == pytest.approx([10 / 36, 26 / 36])
 
+    def test_the_plan_goes_by_the_weights_of_the_aggregation(self):
+        """Money for a few iterations goes to who stays (λ = 1), or to who has data (λ = 0)."""
+        round = {"samples": [40, 60], "sojourn_s": [24.0, 6.0], "budget": 32.0}
+        stays, owns = (
+            scheme("fdpc", aggregation={"sojourn_weight": w}).plan(seen(**round)).iterations for w in (1.0, 0.0)
+        )
+        assert stays[0] > owns[0]
+        assert stays[1] < owns[1]
+
     def test_a_budget_for_some_drops_to_a_selection_and_says_so(self):
         plan = scheme("fdpc").plan(seen(**ROUND, budget=35.0))
         assert 0 < len(plan.cv) < 4
-        assert plan.status.endswith("dropped to a selection")
+        assert plan.dropped
         assert plan.cost <= 35.0
 
     def test_unconstrained_takes_all(self):
@@ -93,6 +102,17 @@ class TestEqualShare:
         # A share of 60/4 = 15 leaves (15 − 10)/10 = 0.5 J.
         assert self.iterations(budget=60.0) == {1: 1, 4: 2, 9: 4, 16: 1}
 
+    @pytest.mark.parametrize("budget", [40.0, 40.0001])
+    def test_free_energy_for_the_fee_alone(self, budget):
+        free = [replace(TYPICAL, price_per_joule=0.0)] * 4
+        plan = equal_share(seen(**ROUND, agreements=free, budget=budget), np.arange(4), shares=4)
+        assert plan.iterations.tolist() == [9, 15, 15, 13]
+
+    def test_fees_that_add_up_to_the_budget_but_for_rounding(self):
+        cheap = [replace(TYPICAL, price_per_joule=0.0, base_fee=0.1)] * 3
+        plan = equal_share(seen([1, 1, 1], [9, 9, 9], agreements=cheap, budget=0.3), np.arange(3), shares=3)
+        assert len(plan.cv) == 3
+
     def test_l_max(self):
         assert set(self.iterations(budget=1e6, max_iterations=3).values()) == {3}
 
@@ -100,7 +120,10 @@ class TestEqualShare:
         plan = equal_share(seen(**ROUND, budget=53.0), np.arange(4), shares=4)  # 0.325 J: too little for the first
         assert (plan.cv.tolist(), plan.ineligible) == ([4, 9, 16], {1: "budget"})
         assert plan.cost <= 53.0
-        assert equal_share(seen(**ROUND, budget=1.0), np.arange(4), shares=4).status == "nobody_eligible"
+        assert equal_share(seen(**ROUND, budget=1.0), np.arange(4), shares=4).status == "budget_buys_nobody"
+        gone = seen([40, 20], [0.0004, 0.0004], budget=1.0)
+        plan = equal_share(gone, np.arange(2), shares=2)
+        assert (plan.status, plan.ineligible) == ("nobody_eligible", {1: "time", 4: "time"})
         assert equal_share(seen([], []), np.arange(0), shares=0).status == "nobody_in_coverage"
 
 
@@ -133,6 +156,11 @@ class TestRandomSelection:
         assert plans[0].cv.tolist() == plans[1].cv.tolist()
         others = [RandomSelection(experiment(run={"name": "x", "seed": s})).plan(seen(**ROUND)).cv for s in range(9)]
         assert len({tuple(cv.tolist()) for cv in others}) > 1
+
+    def test_only_those_who_can_are_drawn_and_the_others_are_told_why(self):
+        round = seen([40, 20, 10, 30], [10.0, 0.0004, 0.0004, 24.0])
+        plan = scheme("random").plan(round)
+        assert (plan.cv.tolist(), plan.ineligible) == ([1, 16], {4: "time", 9: "time"})
 
     def test_money_is_shared_among_the_drawn(self):
         assert scheme("random").plan(seen(**ROUND, budget=30.0)).iterations.min() >= 1  # 15 each, not 7.5

@@ -134,12 +134,17 @@ def solve(problem: VeflProblem, method: str = "lagrangian") -> VeflPlan:
         return _nobody("nobody_in_coverage")
     if not problem.most.any():
         return _nobody("nobody_eligible")
-    if problem.everybody and problem.entry_cost.sum() > problem.budget:
+    if problem.everybody and problem.entry_cost.sum() > _spendable(problem):
         return replace(solve(_selecting(problem), method), dropped=True)
     choice = _choose(problem, method)
     if not problem.everybody and not choice.taken.any():
         return _nobody("budget_buys_nobody")
     return _plan(problem, _iterations(problem, choice, method), choice.bound)
+
+
+def _spendable(problem: VeflProblem) -> float:
+    """Ξ, and a sliver for the rounding of sums: a plan that costs exactly Ξ is allowed."""
+    return problem.budget * (1 + 1e-12)
 
 
 def _selecting(problem: VeflProblem) -> VeflProblem:
@@ -162,10 +167,10 @@ def _knapsack(problem: VeflProblem) -> Knapsack:
     cost = np.where(allowed, problem.cost, np.inf)
     if not problem.everybody:
         value = np.multiply.outer(problem.weight, problem.iterations)
-        return Knapsack(value, cost, problem.budget, problem.max_selected)
+        return Knapsack(value, cost, _spendable(problem), problem.max_selected)
     entry = problem.entry_cost
     value = problem.weight[:, None] * (problem.iterations - problem.least[:, None])
-    return Knapsack(value, cost - entry[:, None], problem.budget - float(entry.sum()), len(entry))
+    return Knapsack(value, cost - entry[:, None], _spendable(problem) - float(entry.sum()), len(entry))
 
 
 def _iterations(problem: VeflProblem, choice: Choice, method: str) -> Ints:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vefl_sim.errors import RunFailed
 from vefl_sim.protocol.messages import TrainOrder
@@ -14,7 +16,6 @@ from vefl_sim.sla import column
 
 def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
     """One order per planned CV, in CV order, with its times on the clock and on the slot grid."""
-    plan = _checked(observation, plan)
     terms, grid = observation.terms, observation.terms.grid
     start_ns = observation.sighting.time_ns
     for index in np.argsort(plan.cv):
@@ -39,19 +40,42 @@ def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
         )
 
 
-def _checked(observation: Observation, plan: Plan) -> Plan:
-    """The plan as arrays; what no scheme may order is an error."""
-    plan = replace(plan, cv=np.asarray(plan.cv), iterations=np.asarray(plan.iterations), cpu_hz=np.asarray(plan.cpu_hz))
-    if not np.isin(plan.cv, observation.cv).all() or len(set(plan.cv.tolist())) != len(plan.cv):
-        raise RunFailed("scheme.kind ordered a CV twice, or one that is not in coverage.")
-    if not len(plan.cv) == len(plan.iterations) == len(plan.cpu_hz):
+def checked(observation: Observation, given: Any) -> Plan:
+    """The plan of a scheme as arrays; what no scheme may order is an error."""
+    if not isinstance(given, Plan):
+        raise RunFailed(f"scheme.kind must return a vefl_sim.Plan from plan(), not {type(given).__name__}.")
+    plan = replace(
+        given,
+        cv=np.asarray(given.cv, np.int64),
+        iterations=np.asarray(given.iterations),
+        cpu_hz=np.asarray(given.cpu_hz, np.float64),
+    )
+    if not plan.cv.shape == plan.iterations.shape == plan.cpu_hz.shape:
         raise RunFailed("scheme.kind must give iterations and cpu_hz for each CV that it orders.")
-    if np.any(plan.iterations < 1) or np.any(plan.iterations != np.floor(plan.iterations)):
-        raise RunFailed("scheme.kind ordered a number of iterations that is not 1, 2, 3, …")
-    limit_hz = column(observation.sighting.agreements, "cpu_max_hz")[np.searchsorted(observation.cv, plan.cv)]
-    if not np.all((plan.cpu_hz > 0) & (plan.cpu_hz <= limit_hz * (1 + 1e-9))):
-        raise RunFailed("scheme.kind ordered a CPU frequency that is not above 0 and up to the CV's cpu_max_hz.")
+    for wrong, sentence in _wrongs(observation, plan):
+        if wrong.any():
+            raise RunFailed(f"scheme.kind, round {observation.sighting.round}: CV {plan.cv[wrong.argmax()]} {sentence}")
     return plan
+
+
+def _wrongs(observation: Observation, plan: Plan) -> Iterator[tuple[NDArray[np.bool_], str]]:
+    """Flags over the ordered CVs, and what is wrong with those."""
+    yield ~np.isin(plan.cv, observation.cv), "was ordered, but is not in coverage."
+    first = np.unique(plan.cv, return_index=True)[1]
+    yield ~np.isin(np.arange(len(plan.cv)), first), "was ordered twice."
+    whole = (plan.iterations >= 1) & (plan.iterations == np.floor(plan.iterations))
+    yield ~whole, "was ordered a number of iterations that is not 1, 2, 3, …"
+    limit_hz = column(observation.sighting.agreements, "cpu_max_hz")[np.searchsorted(observation.cv, plan.cv)]
+    fast_enough = (plan.cpu_hz > 0) & (plan.cpu_hz <= limit_hz * (1 + 1e-9))
+    yield ~fast_enough, "was ordered a CPU frequency that is not above 0 and up to its cpu_max_hz."
+
+
+def checked_weights(given: Any, delivered: int) -> list[float]:
+    """The weights of a scheme, one for each delivered update."""
+    weights = np.asarray(given)
+    if weights.shape != (delivered,) or weights.dtype.kind not in "fiu" or not np.all(np.isfinite(weights)):
+        raise RunFailed("scheme.kind must give one finite weight for each delivered update.")
+    return [float(weight) for weight in weights]
 
 
 def training_ns(cycles: float, cpu_hz: float, limit_ns: int) -> int:

@@ -13,8 +13,8 @@ _TOLERANCE = 1e-9  # relative: sums in another order
 def overruns(closed: ClosedRound) -> Iterator[str]:
     """The names of the limits that a round overran, each as often as it did.
 
-    More slots to upload than t̄_tx, more energy than e_bud, a higher charge than planned, received or lost after the
-    end of the sojourn bound, and more money than Ξ in all.
+    More slots to upload than t̄_tx, more energy than e_bud, a higher charge than planned, not received by the end of the
+    sojourn bound or of the round, and more money than Ξ in all.
     """
     for outcome in closed.outcomes:
         row = int(np.searchsorted(closed.observation.cv, outcome.order.cv))
@@ -24,7 +24,8 @@ def overruns(closed: ClosedRound) -> Iterator[str]:
             yield "vehicle_energy"
         if outcome.account.paid > outcome.worst_cost * (1 + _TOLERANCE):
             yield "vehicle_cost"
-        if outcome.end_ns > closed.observation.terms.grid.start_ns(outcome.order.deadline_slot):
+        late = outcome.end_ns > closed.observation.terms.grid.start_ns(outcome.order.deadline_slot)
+        if late or outcome.lost == "round_ended":
             yield "deadline"
     if sum(outcome.account.paid for outcome in closed.outcomes) > closed.observation.terms.budget * (1 + _TOLERANCE):
         yield "round_cost"

@@ -9,12 +9,11 @@ import numpy as np
 from simpy import AllOf, Event, Process
 
 from vefl_sim.clock import SlotGrid
-from vefl_sim.errors import RunFailed
 from vefl_sim.learning.learner import Evaluation, Learner, LocalJob
 from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.instant import Instant, Order
 from vefl_sim.protocol.messages import ClosedRound, Outcome, TrainOrder
-from vefl_sim.protocol.orders import orders_of
+from vefl_sim.protocol.orders import checked, checked_weights, orders_of
 from vefl_sim.protocol.timetable import Timetable
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.schemes.observation import Observation, sojourn_ns
@@ -52,7 +51,7 @@ class EdgeServer:
             observation, plan, opened = self._open(k)
             ordered = self._send(observation, plan, opened)
             work = [process for _, process in ordered]
-            yield self._end_of_round(started, work)
+            yield self._end_of_round(started, [] if plan.assured else work)
             for vehicle, process in ordered:
                 if process.is_alive:
                     vehicle.end_round()
@@ -64,8 +63,9 @@ class EdgeServer:
     def _open(self, k: int) -> tuple[Observation, Plan, int]:
         with self.stopwatch("plan"):
             observation = self.observe(k)
-            plan = self.scheme.plan(observation)
-        cause = self._note("round_started", k, count=len(observation.cv), reason=plan.status, cost=plan.cost)
+            plan = checked(observation, self.scheme.plan(observation))
+        reason = f"{plan.status}, dropped to a selection" if plan.dropped else plan.status
+        cause = self._note("round_started", k, count=len(observation.cv), reason=reason, cost=plan.cost)
         return observation, plan, cause
 
     def _send(self, observation: Observation, plan: Plan, cause: int) -> list[tuple[ConnectedVehicle, Process]]:
@@ -104,9 +104,7 @@ class EdgeServer:
     def _aggregate(self, observation: Observation, plan: Plan, delivered: list[Outcome]) -> list[float]:
         """Train what was delivered, in one call and CV order, and step; return the weights."""
         cvs = np.array([outcome.order.cv for outcome in delivered], dtype=np.int64)
-        weights = [float(weight) for weight in self.scheme.aggregate(observation, plan, cvs)]
-        if len(weights) != len(delivered) or not np.all(np.isfinite(weights)):
-            raise RunFailed("scheme.kind must give one finite weight for each delivered update.")
+        weights = checked_weights(self.scheme.aggregate(observation, plan, cvs), len(delivered))
         with self.stopwatch("train"):
             jobs = [LocalJob(outcome.order.cv, outcome.order.iterations) for outcome in delivered]
             updates = self.learner.train(self.model, jobs)

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from vefl_sim.optimize.vefl import VeflProblem
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.scheme import Ints, Plan
+from vefl_sim.schemes.scheme import Floats, Ints, Plan
 
 
 def equal_share(observation: Observation, rows: Ints, shares: int) -> Plan:
@@ -12,35 +13,48 @@ def equal_share(observation: Observation, rows: Ints, shares: int) -> Plan:
     η = η_max, E₁ = (ζ/2)·cD·η_max² per iteration,
     l = min(⌊T·η_max/cD⌋, ⌊(e_bud − e_tx)/E₁⌋, ⌊((share − φ̄)/φ − e_tx)/E₁⌋, l_max).
     """
-    problem = observation.problem()
+    problem, rows = observation.problem(), np.asarray(rows)
     energy_j = problem.cpu_capacitance / 2 * problem.cycles * problem.cpu_max_hz**2
-    with np.errstate(divide="ignore"):  # energy may be free
-        affordable_j = (problem.budget / max(shares, 1) - problem.base_fee) / problem.price_per_joule
-    affordable_j = np.where(problem.base_fee <= problem.budget / max(shares, 1), affordable_j, -np.inf)
-    limits = {
-        "time": problem.time_s * problem.cpu_max_hz / problem.cycles,
-        "energy": (problem.energy_budget_j - problem.tx_energy_j) / energy_j,
-        "budget": (affordable_j - problem.tx_energy_j) / energy_j,
-    }
-    most = np.minimum(np.floor(np.min(list(limits.values()), axis=0) * (1 + 1e-12)), problem.max_iterations)
+    limits = _limits(problem, energy_j, problem.budget / max(shares, 1))
+    most = np.minimum(np.floor(np.min(list(limits.values()), axis=0)), problem.max_iterations)
     iterations = np.maximum(most, 0).astype(np.int64)
-    binding = np.array(list(limits))[np.argmin(list(limits.values()), axis=0)]
-    rows = np.asarray(rows)
     able, unable = rows[iterations[rows] >= 1], rows[iterations[rows] < 1]
     used_j = iterations[able] * energy_j[able] + problem.tx_energy_j[able]
+    ineligible = {int(observation.cv[row]): _first_below_one(limits, row) for row in unable.tolist()}
     return Plan(
         cv=observation.cv[able],
         iterations=iterations[able],
         cpu_hz=problem.cpu_max_hz[able],
         cost=float((used_j * problem.price_per_joule[able] + problem.base_fee[able]).sum()),
         objective=float((problem.weight[able] * iterations[able]).sum()),
-        status=_status(observation, able),
-        ineligible=dict(zip(observation.cv[unable].tolist(), binding[unable].tolist(), strict=True)),
+        status=_status(observation, able, ineligible),
+        ineligible=ineligible,
         max_iterations=dict(zip(observation.cv.tolist(), iterations.tolist(), strict=True)),
     )
 
 
-def _status(observation: Observation, able: Ints) -> str:
+def _limits(problem: VeflProblem, energy_j: Floats, share: float) -> dict[str, Floats]:
+    """How many iterations time, energy and money allow, each alone; not rounded."""
+    spare = share * (1 + 1e-12) - problem.base_fee
+    priced = problem.price_per_joule > 0
+    affordable_j = np.where(priced, spare / np.where(priced, problem.price_per_joule, 1.0), np.inf)
+    affordable_j = np.where(spare >= 0, affordable_j, -np.inf)
+    limits = {
+        "time": problem.time_s * problem.cpu_max_hz / problem.cycles,
+        "energy": (problem.energy_budget_j - problem.tx_energy_j) / energy_j,
+        "budget": (affordable_j - problem.tx_energy_j) / energy_j,
+    }
+    return {name: limit * (1 + 1e-12) for name, limit in limits.items()}  # a limit met exactly is met
+
+
+def _first_below_one(limits: dict[str, Floats], row: int) -> str:
+    """What would have to change first; money only where time and energy would do."""
+    return next(name for name, limit in limits.items() if limit[row] < 1)
+
+
+def _status(observation: Observation, able: Ints, ineligible: dict[int, str]) -> str:
     if not len(observation.cv):
         return "nobody_in_coverage"
-    return "equal_share" if len(able) else "nobody_eligible"
+    if len(able):
+        return "equal_share"
+    return "budget_buys_nobody" if "budget" in ineligible.values() else "nobody_eligible"

@@ -19,7 +19,8 @@ def planned(observation: Observation, problem: VeflProblem, solution: VeflPlan) 
         objective=solution.objective,
         bound=solution.bound,
         gap=solution.gap,
-        status=f"{solution.status}, dropped to a selection" if solution.dropped else solution.status,
+        status=solution.status,
+        dropped=solution.dropped,
         ineligible={cv: limit for (cv, hi), limit in zip(most.items(), problem.limits(), strict=True) if hi == 0},
         max_iterations=most,
     )

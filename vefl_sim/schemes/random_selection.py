@@ -1,5 +1,7 @@
 """Random selection: |C_k| CVs drawn uniformly, the choice that the unbiasedness of PDPC's aggregation assumes."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from vefl_sim.experiment import Experiment
@@ -20,11 +22,21 @@ class RandomSelection:
         self._streams = Streams(experiment.run.seed)
 
     def plan(self, observation: Observation) -> Plan:
-        """Draw, then ask those who can do at least one iteration. The draw depends on the round and V only."""
+        """Draw among those who can do an iteration, then ask those whom a share of the money buys one."""
+        if not self._constrained:
+            return assured(observation, self._draw(observation, np.arange(len(observation.cv))))
+        problem = observation.problem()
+        drawn = self._draw(observation, np.flatnonzero(problem.most))
+        plan = equal_share(observation, drawn, shares=len(drawn))
+        unable = dict(zip(observation.cv.tolist(), problem.limits(), strict=True))
+        unable = {cv: limit for (cv, limit), most in zip(unable.items(), problem.most, strict=True) if not most}
+        return replace(plan, ineligible=unable | plan.ineligible)
+
+    def _draw(self, observation: Observation, rows: Ints) -> Ints:
+        """Uniform; depends on the round and on how many there are, on nothing else."""
         rng = self._streams.generator("selection", observation.sighting.round)
-        count = min(len(observation.cv), observation.terms.max_selected)
-        drawn = np.sort(rng.choice(len(observation.cv), count, replace=False)) if count else np.empty(0, np.int64)
-        return equal_share(observation, drawn, shares=count) if self._constrained else assured(observation, drawn)
+        count = min(len(rows), observation.terms.max_selected)
+        return np.sort(rng.choice(rows, count, replace=False)) if count else np.empty(0, np.int64)
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Every delivered update weighs 1/(number ordered), over its p_suc."""

@@ -19,13 +19,14 @@ class Plan:
     cv: Ints
     iterations: Ints  # l
     cpu_hz: Floats  # η
-    cost: float = 0.0  # planned, worst case
-    objective: float = 0.0
-    gap: float = 0.0  # to the bound, relative
-    status: str = "optimal"
+    cost: float | None = None  # planned, worst case
+    objective: float | None = None
+    gap: float | None = None  # to the bound, relative
+    status: str = "planned"
     ineligible: dict[int, str] = field(default_factory=dict)  # CV -> the constraint that binds
-    max_iterations: dict[int, int] = field(default_factory=dict)  # CV -> hi_v, for the curious
+    max_iterations: dict[int, int] = field(default_factory=dict)  # CV -> hi_v, for the trace
     bound: float | None = None  # no plan could reach more
+    dropped: bool = False  # everybody was wanted, but the budget made it a selection
     limited: bool = True  # C1 holds: at most |C_k| CVs
     assured: bool = False  # without constraints: everything is delivered, whatever the channel
 
