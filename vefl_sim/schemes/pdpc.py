@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vefl_sim.experiment import Experiment
+from vefl_sim.experiment import Aggregation, Experiment
 from vefl_sim.learning.aggregation import pdpc_weights
 from vefl_sim.optimize.vefl import solve
 from vefl_sim.schemes.observation import Observation
@@ -31,9 +31,10 @@ class Pdpc:
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Every delivered update weighs 1/|C_k|, over its p_suc."""
-        return pdpc_weights(
-            observation.p_suc_of(delivered, self._aggregation.p_suc),
-            len(plan.cv),
-            len(observation.cv),
-            normalize=self._aggregation.normalize,
-        )
+        return equal_weights(observation, plan, delivered, self._aggregation)
+
+
+def equal_weights(observation: Observation, plan: Plan, delivered: Ints, aggregation: Aggregation) -> Floats:
+    """(aggregationRulePartialNORep) with p_v = 1/V and q_v = (number ordered)/V."""
+    p_suc = observation.p_suc_of(delivered, aggregation.p_suc)
+    return pdpc_weights(p_suc, len(plan.cv), len(observation.cv), normalize=aggregation.normalize)

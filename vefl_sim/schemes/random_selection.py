@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from vefl_sim.experiment import Experiment
-from vefl_sim.learning.aggregation import pdpc_weights
 from vefl_sim.rng import Streams
 from vefl_sim.schemes.equal_share import equal_share
 from vefl_sim.schemes.observation import Observation
+from vefl_sim.schemes.pdpc import equal_weights
 from vefl_sim.schemes.plans import assured
 from vefl_sim.schemes.scheme import Floats, Ints, Plan
 
@@ -40,9 +40,4 @@ class RandomSelection:
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Every delivered update weighs 1/(number ordered), over its p_suc."""
-        return pdpc_weights(
-            observation.p_suc_of(delivered, self._aggregation.p_suc),
-            len(plan.cv),
-            len(observation.cv),
-            normalize=self._aggregation.normalize,
-        )
+        return equal_weights(observation, plan, delivered, self._aggregation)
