@@ -106,9 +106,10 @@ def main() -> None:
             run = vefl_sim.simulate(experiment(kind, given.rounds, given.settings), out=folder)
             profiler.disable()
             table[kind] = found = figures(run)
+        gap = "no bound" if np.isnan(found["gap"]) else f"mean gap {found['gap']:.2%}"
         print(
             f"{kind}: {found['in_coverage']:.1f} CVs in coverage, {found['ordered']:.1f} ordered, "
-            f"{found['ineligible']:.1f} ineligible; mean cost {found['cost']:.0f}, mean gap {found['gap']:.2%}, "
+            f"{found['ineligible']:.1f} ineligible; mean cost {found['cost']:.0f}, {gap}, "
             f"{found['overruns']:.0f} overruns; {found['real_time']:.0f} × real time"
         )
         print(f"  cost < 700 in {found['cost_below_700']:.1%} of rounds (paper {below_700:.1%})")
