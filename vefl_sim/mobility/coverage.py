@@ -112,18 +112,7 @@ def _common(before: Scene, after: Scene) -> tuple[Scene, Scene]:
     if np.array_equal(before.vehicle, after.vehicle):
         return before, after
     _, old, new = np.intersect1d(before.vehicle, after.vehicle, assume_unique=True, return_indices=True)
-    return _part(before, old), _part(after, new)
-
-
-def _part(scene: Scene, places: IntArray) -> Scene:
-    return Scene(
-        time_ns=scene.time_ns,
-        vehicle=scene.vehicle[places],
-        x_m=scene.x_m[places],
-        y_m=scene.y_m[places],
-        speed_mps=scene.speed_mps[places],
-        connected=scene.connected[places],
-    )
+    return before.rows(old), after.rows(new)
 
 
 def _covered_only_in(scene: Scene, other: Scene, radius_m: float) -> IntArray:

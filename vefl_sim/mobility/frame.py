@@ -39,7 +39,7 @@ def frame(source: Source, scene: Scene, begins: int, place: IntArray) -> Frame:
             told = f"{name} = {values[row]:g} is not a finite number: correct it, or drop the vehicle."
             raise source.problem(int(place[row]), told)
     order = np.argsort(scene.vehicle, kind="stable")
-    scene, place = _ordered(scene, order), place[order]
+    scene, place = scene.rows(order), place[order]
     if (row := first(scene.vehicle[1:] == scene.vehicle[:-1])) is not None:
         told = f"the vehicle is there twice at {seconds(scene.time_ns)} s, first in {source.unit} {place[row]}"
         raise source.problem(int(place[row + 1]), f"{told}: keep one of the two.")
@@ -54,14 +54,3 @@ def first(which: BoolArray) -> int | None:
 def seconds(time_ns: int) -> str:
     """A time for people."""
     return f"{time_ns / 1e9:.10g}"
-
-
-def _ordered(scene: Scene, order: IntArray) -> Scene:
-    return Scene(
-        time_ns=scene.time_ns,
-        vehicle=scene.vehicle[order],
-        x_m=scene.x_m[order],
-        y_m=scene.y_m[order],
-        speed_mps=scene.speed_mps[order],
-        connected=scene.connected[order],
-    )

@@ -6,28 +6,19 @@ P_max, U in units of W′·mean a, and ln(1 + cx) is written ln c + ln(1/c + x).
 is P itself: P̃ ≤ I·P_max says all that its constraints say about the other variables.
 """
 
-import importlib
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from vefl_sim.errors import RunFailed
+from vefl_sim.optimize.modelling import cvxpy
 from vefl_sim.optimize.rat import Floats, Ints, RatAllocation, RatProblem, Scaled
 from vefl_sim.optimize.rat_large import powers
 
 PRECISION = 1e-3  # ε_prec: largest change of an I at which the iteration has converged
 FIRST_PENALTY = 0.0  # ϑ₀; ϑ = ϑ₀ + j in iteration j
 LEAST_SNR = 1e-6  # of P_max on one pRB: below, 1/c is too large for a solver and the rate is nothing
-
-
-def cvxpy() -> Any:
-    """The library, imported only here: it is an extra and slow to load."""
-    try:
-        return importlib.import_module("cvxpy")
-    except ImportError as error:
-        raise RunFailed("the method sca needs cvxpy: pip install cvxpy") from error
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,13 @@ Repairs, without which it reaches next to nothing (vefl_printed.py has the print
 - At the end: round, set η(l), shrink to the budget.
 """
 
-import importlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from vefl_sim.errors import RunFailed
+from vefl_sim.optimize.modelling import cvxpy
 from vefl_sim.optimize.vefl import Floats, Ints, VeflProblem
 from vefl_sim.optimize.vefl_rounding import places, whole_iterations
 
@@ -33,14 +31,6 @@ GHZ = 1e9
 ITERATIONS = 20  # I
 PRECISION = 1e-3  # ε_prec: relative change at which the iteration has converged
 FIRST_PENALTY = 0.0  # ϑ₀; ϑ = ϑ₀ + i in iteration i
-
-
-def cvxpy() -> Any:
-    """The library, imported only here: it is slow to load."""
-    try:
-        return importlib.import_module("cvxpy")
-    except ImportError as error:
-        raise RunFailed("the method sca needs cvxpy: pip install cvxpy") from error
 
 
 @dataclass(frozen=True)
