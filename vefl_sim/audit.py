@@ -52,20 +52,19 @@ class Audit:
 
     def burst(self, burst: Burst) -> None:
         """Check slots that have been decided."""
-        self.slots += burst.slots
-        self.transmit_j += self.slot_s * float(burst.log.power_w[: burst.slots].sum())
-        self.bits += self.slot_s * float(burst.log.rate_bps[: burst.slots].sum())
-        prbs, power_w = burst.log.prbs[: burst.slots], burst.log.power_w[: burst.slots]
-        rate_bps = burst.log.rate_bps[: burst.slots]
+        log, slots = burst.log, burst.slots
+        prbs, power_w, rate_bps = log.prbs[:slots], log.power_w[:slots], log.rate_bps[:slots]
+        self.slots += slots
+        self.transmit_j += self.slot_s * float(power_w.sum())
+        self.bits += self.slot_s * float(rate_bps.sum())
         limit_w = self.link.max_power_w * (1 + _TOLERANCE)
         laws = {
-            "C7: a pRB belongs to two CVs, or to nobody known": prbs.sum(axis=1) > self.link.prbs,
-            "C9: more CVs are scheduled than there are pRBs": (prbs > 0).sum(axis=1) > self.link.prbs,
+            "C7 or C9: more pRBs are given out than there are": prbs.sum(axis=1) > self.link.prbs,
             "C10: a negative number of pRBs": (prbs < 0).any(axis=1),
             "C11: power without a pRB, or below zero": ((power_w < 0) | ((power_w > 0) & (prbs == 0))).any(axis=1),
             "C12: more power than P_max": ~(power_w <= limit_w).all(axis=1),
             "a rate that is negative or not a number": ~((rate_bps >= 0) & np.isfinite(rate_bps)).all(axis=1),
-            "a queue below zero": ~(burst.log.bits_left[: burst.slots] >= 0).all(axis=1),
+            "a queue below zero": ~(log.bits_left[:slots] >= 0).all(axis=1),
         }
         for law, broken in laws.items():
             if broken.any():

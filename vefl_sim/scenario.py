@@ -142,7 +142,7 @@ def wire(
 ) -> Actors:
     """Create the actors; `audit` sees every slot, `report` hears of every round that is over."""
 
-    def burst(burst: Burst) -> None:
+    def watch(burst: Burst) -> None:
         audit.burst(burst)
         recorder.burst(burst)
 
@@ -159,7 +159,7 @@ def wire(
         tradeoff,
         experiment.rat.circuit_power_w,
     )
-    gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", burst)
+    gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", watch)
 
     def make_vehicle(cv: int) -> ConnectedVehicle:
         agreement = draw(cv, experiment.sla, scenario.streams)

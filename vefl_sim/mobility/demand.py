@@ -48,15 +48,13 @@ def demand(experiment: Experiment) -> Demand:
         density = experiment.mean_in_coverage / _metres_in_coverage(area)
         _check_room(area, experiment.mean_in_coverage)
         _check_total(area, density)
-        rate_per_s = density * _mean_speed_mps(area, density)
-    elif not experiment.traffic.warm_start:
-        density = 0.0  # nobody needs to know
-        _check_inflow(area, rate_per_s)
-    else:
-        _check_inflow(area, rate_per_s)
-        density = rate_per_s / experiment.mobility.max_speed_mps
-        _check_total(area, density)
-        density = rate_per_s / _mean_speed_mps(area, density)
+        return Demand(density * _mean_speed_mps(area, density), density * area.metres_per_edge)
+    _check_inflow(area, rate_per_s)
+    if not experiment.traffic.warm_start:
+        return Demand(rate_per_s, np.zeros(area.routes.grid.edges))  # nobody needs to know
+    density = rate_per_s / experiment.mobility.max_speed_mps
+    _check_total(area, density)
+    density = rate_per_s / _mean_speed_mps(area, density)
     return Demand(rate_per_s, density * area.metres_per_edge)
 
 

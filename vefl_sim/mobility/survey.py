@@ -41,7 +41,7 @@ def survey(mobility: Mobility, experiment: Experiment, duration_s: float) -> Sur
         counts.append(cvs.size)
         speeds.append(scene.speed_mps)
         if step * mobility.step_ns % to_ns(EVERY_S) == 0:
-            bounds.append(_sojourn_s(scene, experiment))
+            bounds.append(_sojourn_s(scene.rows(np.searchsorted(scene.vehicle, cvs)), experiment))
         before, scene = scene, mobility.advance()
         unique.update(crossing.cv for crossing in crossings(before, scene, radius_m) if crossing.entered)
     speed_mps = np.concatenate(speeds)
@@ -50,12 +50,10 @@ def survey(mobility: Mobility, experiment: Experiment, duration_s: float) -> Sur
 
 
 def _sojourn_s(scene: Scene, experiment: Experiment) -> FloatArray:
-    radius_m, mobility = experiment.radio.coverage_radius_m, experiment.mobility
-    covered = np.isin(scene.vehicle, in_coverage(scene, radius_m), assume_unique=True)
     return sojourn_bound_s(
-        scene.x_m[covered],
-        scene.y_m[covered],
-        radius_m=radius_m,
-        max_speed_mps=mobility.max_speed_mps,
-        method=mobility.sojourn,
+        scene.x_m,
+        scene.y_m,
+        radius_m=experiment.radio.coverage_radius_m,
+        max_speed_mps=experiment.mobility.max_speed_mps,
+        method=experiment.mobility.sojourn,
     )

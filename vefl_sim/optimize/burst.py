@@ -127,7 +127,7 @@ def run_slots(many, cell, first_slot, fading, queues, efficiency, log, last_bits
 
 @kernel
 def slots_to_count_on(slots_left, backlogged, prbs):
-    """In how many of its remaining slots a CV will be scheduled (UlReqTxBits, PAPER-NOTES rows 4 to 7).
+    """In how many of its remaining slots a CV will be scheduled (UlReqTxBits).
 
     ⌊min(1, Z/|U|)·slots left⌋, at least 1: past its own deadline a CV still in coverage wants all it can get.
     """

@@ -69,9 +69,8 @@ def lagrangian(knapsack: Knapsack, floor: float = -np.inf) -> Choice | None:
         demand = _demand(knapsack, price)
         least = demand if demand.bound < least.bound else least
         if demand.value - price * demand.cost <= within.value - price * within.cost + 1e-12 * abs(over.value):
-            best = (
-                within if within.value >= start.value else start
-            )  # taking nothing may lie on the line, one item below
+            # Taking nothing may lie on the line, and be worth less than one item.
+            best = within if within.value >= start.value else start
             return best.bounded(least.bound, least.price)
         over, within = (demand, within) if demand.cost > knapsack.budget else (over, demand)
     return None

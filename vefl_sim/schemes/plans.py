@@ -21,9 +21,15 @@ def planned(observation: Observation, problem: VeflProblem, solution: VeflPlan) 
         gap=solution.gap,
         status=solution.status,
         dropped=solution.dropped,
-        ineligible={cv: limit for (cv, hi), limit in zip(most.items(), problem.limits(), strict=True) if hi == 0},
+        ineligible=unable(observation, problem),
         max_iterations=most,
     )
+
+
+def unable(observation: Observation, problem: VeflProblem) -> dict[int, str]:
+    """The CVs that cannot do a single iteration, and what keeps them from it."""
+    limits = zip(observation.cv.tolist(), problem.most.tolist(), problem.limits(), strict=True)
+    return {cv: limit for cv, most, limit in limits if most == 0}
 
 
 def assured(observation: Observation, rows: Ints) -> Plan:

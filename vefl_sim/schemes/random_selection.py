@@ -9,7 +9,7 @@ from vefl_sim.rng import Streams
 from vefl_sim.schemes.equal_share import equal_share
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.pdpc import equal_weights
-from vefl_sim.schemes.plans import assured
+from vefl_sim.schemes.plans import assured, unable
 from vefl_sim.schemes.scheme import Floats, Ints, Plan
 
 
@@ -28,9 +28,7 @@ class RandomSelection:
         problem = observation.problem()
         drawn = self._draw(observation, np.flatnonzero(problem.most))
         plan = equal_share(observation, drawn, shares=len(drawn))
-        unable = dict(zip(observation.cv.tolist(), problem.limits(), strict=True))
-        unable = {cv: limit for (cv, limit), most in zip(unable.items(), problem.most, strict=True) if not most}
-        return replace(plan, ineligible=unable | plan.ineligible)
+        return replace(plan, ineligible=unable(observation, problem) | plan.ineligible)
 
     def _draw(self, observation: Observation, rows: Ints) -> Ints:
         """Uniform; depends on the round and on how many there are, on nothing else."""
