@@ -244,7 +244,7 @@ def test_an_interrupted_run_keeps_readable_tables(toml: Path, number: signal.Sig
     assert "Traceback" not in errors
     run = only_run(toml.parent / "runs")
     assert run.state == "unfinished"
-    assert run.summary["state"] == "interrupted"
+    assert run.summary["rounds"] == len(run.rounds)
     assert run.rounds["round"].tolist() == list(range(1, len(run.rounds) + 1))
     assert len(run.events) > 10
 

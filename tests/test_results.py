@@ -8,7 +8,8 @@ import pytest
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import BadInput, Run, from_tables, simulate, with_settings
 from vefl_sim.errors import RunNotFound
-from vefl_sim.results import config_digest, create_run, finished_run
+from vefl_sim.provenance import config_digest
+from vefl_sim.results import create_run, existing_run
 from vefl_sim.tables import TableWriter, content_digest
 
 GOLDEN = from_tables(EXPERIMENT)
@@ -46,13 +47,15 @@ def test_a_taken_name_gets_a_number_and_nothing_is_overwritten(tmp_path: Path) -
     assert second.path.name == first.path.name + "-2"
 
 
-def test_only_a_done_run_is_reused(tmp_path: Path) -> None:
-    assert finished_run(GOLDEN, tmp_path) is None
+def test_a_done_run_is_shown_again_and_any_other_continued(tmp_path: Path) -> None:
+    assert existing_run(GOLDEN, tmp_path) is None
     first, second = create_run(GOLDEN, tmp_path), create_run(GOLDEN, tmp_path)
     first.mark("FAILED", "broken")
-    assert finished_run(GOLDEN, tmp_path) is None
+    found = existing_run(GOLDEN, tmp_path)
+    assert found is not None
+    assert found.state in ("failed", "unfinished")
     second.mark("DONE", "x")
-    found = finished_run(GOLDEN, tmp_path)
+    found = existing_run(GOLDEN, tmp_path)
     assert found is not None
     assert found.path == second.path
 
@@ -63,7 +66,7 @@ def test_content_digest_sees_values_not_row_groups(tmp_path: Path) -> None:
     for group_size, change in ((50, 0.0), (7, 0.0), (50, 1e-12)):
         folder = tmp_path / f"{group_size}{change}"
         folder.mkdir()
-        writer = TableWriter(folder, "timings")
+        writer = TableWriter(folder / "timings.parquet", "timings")
         for row in rows:
             writer.append(row | {"wall_s": row["wall_s"] + change * row["round"]})
         writer.close()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vefl_sim.results import Run
     from vefl_sim.schemes.observation import Observation
     from vefl_sim.schemes.scheme import Plan, Scheme
-    from vefl_sim.simulation import simulate
+    from vefl_sim.simulation import resume, simulate
     from vefl_sim.story import why
 
 _HOMES = {
@@ -42,6 +42,7 @@ _HOMES = {
     "from_tables": "loading",
     "load": "loading",
     "load_variants": "loading",
+    "resume": "simulation",
     "simulate": "simulation",
     "why": "story",
     "with_settings": "loading",
@@ -67,6 +68,7 @@ __all__ = [
     "from_tables",
     "load",
     "load_variants",
+    "resume",
     "simulate",
     "why",
     "with_settings",

@@ -19,8 +19,10 @@ from vefl_sim.protocol.messages import ClosedRound, TrainOrder
 from vefl_sim.protocol.overruns import OVERRUNS, overruns
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.observation import Observation, sojourn_ns
+from vefl_sim.state import State
 
 _TOLERANCE = 1e-9  # relative: sums in another order
+_COUNTED = ("plans", "slots", "transmit_j", "bits", "assured_bits")
 
 
 @dataclass
@@ -78,6 +80,17 @@ class Audit:
             raise AuditFailed(f"the slots used {self.transmit_j!r} J, but {booked.transmit_j!r} J were booked.")
         if booked.bits_drained - self.assured_bits > self.bits * (1 + 1e-6) + 1e-3:
             raise AuditFailed(f"{booked.bits_drained!r} bits arrived, but the slots carried {self.bits!r} at most.")
+
+    def state(self) -> State:
+        """What has been counted."""
+        counted = {name: getattr(self, name) for name in _COUNTED}
+        return counted | {"breaches": dict(self.breaches), "overruns": dict(self.overruns)}
+
+    def restore(self, state: State) -> None:
+        """Count on from there."""
+        for name in _COUNTED:
+            setattr(self, name, state[name])
+        self.breaches, self.overruns = Counter(state["breaches"]), Counter(state["overruns"])
 
     def figures(self) -> dict[str, Any]:
         """As they stand in summary.json."""

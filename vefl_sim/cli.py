@@ -25,7 +25,7 @@ app = typer.Typer(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; a first argument that is no command is an experiment file."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and given[0] not in {"run", "schema", "trace", "check", "--help", "--version"}:
+    if given and given[0] not in {*_commands(), "--help", "--version"}:
         given.insert(0, "run")
     try:
         app(args=given, prog_name="python -m vefl_sim")
@@ -63,7 +63,7 @@ def run(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Run an experiment, or show the summary of the same run if it is done."""
+    """Run an experiment; go on with it if it was stopped, or show its summary if it is done."""
     from vefl_sim.loading import load, load_variants
 
     if variants := load_variants(experiment, settings or ()):
@@ -86,10 +86,60 @@ def run(
         with shown(console) as progress:
             finished = simulate(loaded, out=out, fresh=fresh, toml=text, settings=settings or (), watcher=progress)
     except KeyboardInterrupt:
-        raise RunInterrupted("at once; tables that were not complete are lost") from None
+        raise RunInterrupted("at once; the same command continues from the last checkpoint, if there is one") from None
     if not progress.ran:
         console.print("This run is done already, and shown again; --fresh repeats it.")
     print_summary(finished, console)
+
+
+@app.command()
+def resume(
+    run: Annotated[str, typer.Argument(help="A run directory, or the start of its name in ./runs.")],
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Go on with a run that was stopped or killed, from its last checkpoint."""
+    from rich.console import Console
+
+    from vefl_sim.progress import shown
+    from vefl_sim.report import find_run, print_summary
+    from vefl_sim.simulation import resume as go_on
+
+    console, found = Console(quiet=quiet), find_run(run, unfinished=True)
+    try:
+        with shown(console) as progress:
+            finished = go_on(found, watcher=progress)
+    except KeyboardInterrupt:
+        raise RunInterrupted("at once; the same command continues from the last checkpoint, if there is one") from None
+    if not progress.ran:
+        console.print("This run is done already.")
+    print_summary(finished, console)
+
+
+@app.command()
+def runs(
+    out: Annotated[Path, typer.Argument(help="The folder in which the runs are.")] = Path("runs"),
+) -> None:
+    """List runs with their state, progress, accuracy and age, the latest last."""
+    from vefl_sim.report import run_lines
+
+    for line in run_lines(out):
+        print(line)
+
+
+@app.command()
+def verify(
+    run: Annotated[str, typer.Argument(help="A run directory, or the start of its name in ./runs.")],
+) -> None:
+    """Check a run from its files alone: digests, sums, and the laws C1–C12."""
+    from vefl_sim.report import find_run, finding_lines
+    from vefl_sim.verification import verify as look
+
+    found = find_run(run)
+    findings = list(look(found))
+    print(f"{found.path} ({found.state})")
+    print("\n".join(finding_lines(findings)))
+    if not all(finding.passed for finding in findings):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -190,6 +240,11 @@ def _dry_run(experiment: object) -> None:
     print("# the first rounds are run to estimate the cost …", file=sys.stderr)
     for line in estimate(experiment).lines():
         print(f"# {line}")  # a comment, so that the output is an experiment again
+
+
+def _commands() -> set[str]:
+    groups = {group.name for group in app.registered_groups}
+    return {name for name in groups if name} | {c.callback.__name__ for c in app.registered_commands if c.callback}
 
 
 def _known_kind(kind: str | None) -> str | None:

@@ -10,8 +10,10 @@ import pandas as pd
 
 from vefl_sim.errors import RunFailed
 from vefl_sim.loading import Variant
-from vefl_sim.results import Run, config_digest
-from vefl_sim.simulation import Watcher, simulate
+from vefl_sim.provenance import config_digest
+from vefl_sim.results import Run
+from vefl_sim.session import Watcher
+from vefl_sim.simulation import simulate
 
 COLUMNS = ("ordered", "delivered", "p_suc", "cost", "energy_j", "accuracy", "best_accuracy")
 

@@ -3,11 +3,14 @@
 VeflError                     everything this package raises on purpose
 ├── BadInput                  the user can fix it: exit code 2, one sentence per problem
 │   ├── ExperimentError       the TOML file, a --set option, or a part named "module:name"
-│   └── RunNotFound           a run directory that is not there or cannot be read
+│   ├── RunNotFound           a run directory that is not there or cannot be read
+│   ├── RunLocked             a run that another process is working on
+│   └── NotResumable          a run that cannot be continued here, or whose checkpoints are damaged
 ├── RunFailed                 the run itself went wrong: exit code 1
 │   ├── LedgerMismatch        bits, joules or money that do not add up
-│   └── AuditFailed           a plan or a slot that breaks one of C1–C12
-└── RunInterrupted            the user stopped it; what was recorded is readable: exit code 130
+│   ├── AuditFailed           a plan or a slot that breaks one of C1–C12
+│   └── CannotWrite           the disk is full, or may not be written; what was written stays
+└── RunInterrupted            the user stopped it; it can be continued: exit code 130
 """
 
 from collections.abc import Sequence
@@ -37,6 +40,14 @@ class RunNotFound(BadInput):
     """A run directory that does not exist or holds no tables."""
 
 
+class RunLocked(BadInput):
+    """A run that another process is working on."""
+
+
+class NotResumable(BadInput):
+    """A run that cannot be continued from where it stopped."""
+
+
 class RunFailed(VeflError):
     """A run that broke while running."""
 
@@ -47,6 +58,10 @@ class LedgerMismatch(RunFailed):
 
 class AuditFailed(RunFailed):
     """A constraint was broken: a bug in an optimizer or in the MAC, never in the input."""
+
+
+class CannotWrite(RunFailed):
+    """A file of a run could not be written."""
 
 
 class RunInterrupted(VeflError):

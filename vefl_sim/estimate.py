@@ -79,4 +79,4 @@ def _run_rounds(scenario: Scenario, rounds: int, directory: Path, ends: list[flo
     except Exception as error:
         raise RunFailed(f"The first rounds fail: {type(error).__name__}: {error}") from error
     finally:
-        recorder.close()
+        recorder.commit()

@@ -52,6 +52,8 @@ class Run(Table):
     """Simulated time; as many whole rounds as fit. 2000 s if neither this nor `rounds` is given."""
     rounds: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Number of rounds, instead of `duration_s`."""
+    checkpoint_every: Count | None = None
+    """Rounds between two checkpoints; if not given, about one a minute. It changes no result and no run's name."""
 
 
 class Roads(Table):

@@ -7,6 +7,7 @@ of the other side (the gNB's bits, the fleet's joules, the server's purse), and 
 from dataclasses import dataclass, field
 
 from vefl_sim.errors import LedgerMismatch
+from vefl_sim.state import State
 
 _TOLERANCE = 1e-9  # relative; sums of a million doubles stay well inside it
 
@@ -100,6 +101,16 @@ class Ledger:
         for name, total in vars(self.totals).items():
             booked = sum(getattr(account, name) for account in self._open.values())
             _same(name, total, getattr(self._settled, name) + booked)
+
+    def state(self) -> State:
+        """Both sides of the books."""
+        if self._open:
+            raise RuntimeError("accounts are open: the ledger can be put away between two rounds only")
+        return {"totals": dict(vars(self.totals)), "settled": dict(vars(self._settled))}
+
+    def restore(self, state: State) -> None:
+        """Open the books there."""
+        self.totals, self._settled = Totals(**state["totals"]), Totals(**state["settled"])
 
 
 def _same(what: str, one: float, other: float) -> None:

@@ -1,5 +1,6 @@
 """What a person sees while a run goes on: one live line on a terminal, plain lines elsewhere."""
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from vefl_sim.checkpoint import Checkpoint
 from vefl_sim.clock import to_s
 from vefl_sim.experiment import Experiment
 from vefl_sim.protocol.messages import ClosedRound
@@ -22,7 +24,7 @@ class Progress:
         self._console = console
         self._live = live
         self._rounds, self._duration_s, self._fixed = 0, 0.0, True
-        self._began = 0.0
+        self._began, self._first_round, self._first_s = 0.0, 0, 0.0  # of this session
         self._accuracy: float | None = None
         self.ran = False
 
@@ -35,12 +37,24 @@ class Progress:
     def started(self, run: Run, scenario: Scenario) -> None:
         """Say what was prepared."""
         self.ran = True
-        self._began = time.perf_counter()
+        self._began, self._first_round, self._first_s = time.perf_counter(), 0, 0.0
         self._show(
             f"{len(scenario.shards)} different CVs will be in coverage, {len(scenario.dataset.train_labels)} samples, "
             f"{scenario.learner.parameters} parameters ({scenario.payload_bits / 1e3:.1f} kbit per update)",
             keep=True,
         )
+
+    def resuming(self, checkpoint: Checkpoint, notes: list[str]) -> None:
+        """Say where it goes on, and what is not as it should be."""
+        for note in notes:
+            self._show(f"note: {note}", keep=True)
+        self._first_round, self._first_s = checkpoint.round - 1, to_s(checkpoint.time_ns)
+        self._show(f"continues after round {self._first_round}, {self._first_s:.1f} s simulated", keep=True)
+
+    def stopping(self) -> None:
+        """A signal handler may interrupt anything, so nothing but the plainest way to write will do."""
+        if not self._console.quiet:
+            os.write(2, b"\nstopping after this round; once more stops at once\n")
 
     def round(self, closed: ClosedRound) -> None:
         """One line: simulated time, speed, round, accuracy, time to go."""
@@ -50,12 +64,17 @@ class Progress:
         delivered = sum(outcome.lost is None for outcome in closed.outcomes)
         accuracy = "" if self._accuracy is None else f" | accuracy {self._accuracy:.4f}"
         rounds = f"{closed.round:>{len(str(self._rounds))}}/{self._rounds}" if self._fixed else f"{closed.round:>4}"
-        done = closed.round / self._rounds if self._fixed else to_s(closed.end_ns) / self._duration_s
+        speed = (to_s(closed.end_ns) - self._first_s) / wall_s
+        before, done = self._share(self._first_round, self._first_s), self._share(closed.round, to_s(closed.end_ns))
         self._show(
-            f"round {rounds} | {to_s(closed.end_ns):7.1f} s simulated"
-            f" | {to_s(closed.end_ns) / wall_s:6.2f} s/s | {delivered:2d} of {len(closed.outcomes):2d} delivered"
-            f"{accuracy} | {_clock(wall_s / done * (1 - done))} to go"
+            f"round {rounds} | {to_s(closed.end_ns):7.1f} s simulated | {speed:6.2f} s/s"
+            f" | {delivered:2d} of {len(closed.outcomes):2d} delivered"
+            f"{accuracy} | {_clock(wall_s * (1 - done) / (done - before))} to go"
         )
+
+    def _share(self, rounds: int, time_s: float) -> float:
+        """How much of the run that is."""
+        return rounds / self._rounds if self._fixed else time_s / self._duration_s
 
     def _show(self, line: str, keep: bool = False) -> None:
         if self._live is not None and not keep:

@@ -1,6 +1,5 @@
 """From what happens to rows of tables."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,25 @@ from vefl_sim.clock import to_ns
 from vefl_sim.experiment import TraceTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.allocate import Outcome
+from vefl_sim.part_files import PartWriter
 from vefl_sim.protocol.mac import Burst
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.protocol.messages import Outcome as OrderOutcome
 from vefl_sim.protocol.overruns import overruns
 from vefl_sim.schemes.observation import sojourn_ns
-from vefl_sim.tables import SCHEMAS, TableWriter
+from vefl_sim.state import State
+from vefl_sim.tables import SCHEMAS
 
 _SAMPLED_SLOTS = 100  # `trace.slots = "sampled"`: one slot in so many
 
 
 class Recorder:
-    """Writes the tables of one run."""
+    """Writes the tables of one run, in parts."""
 
     def __init__(self, directory: Path, trace: TraceTable) -> None:
+        """`directory`: of the part files."""
         names = [name for name in SCHEMAS if name != "slots" or trace.slots != "off"]
-        self._tables = {name: TableWriter(directory, name) for name in names}
+        self._tables = {name: PartWriter(directory, name) for name in names}
         self._mobility_every_ns = to_ns(trace.mobility_every_s)
         self._mobility_due_ns = 0
         self._slot_every = {"off": 0, "sampled": _SAMPLED_SLOTS, "full": 1}[trace.slots]
@@ -84,11 +86,27 @@ class Recorder:
         for row in vehicle_rows(closed):
             self.append("vehicles", row)
 
-    def close(self) -> None:
-        """Complete all files."""
-        with ExitStack() as stack:  # one that cannot be written must not cost the others
-            for table in self._tables.values():
-                stack.callback(table.close)
+    def commit(self) -> dict[str, list[dict[str, str]]]:
+        """Put all rows so far on disk for good; the part files that hold them."""
+        return {name: table.commit() for name, table in self._tables.items()}
+
+    def compact(self, directory: Path) -> None:
+        """One file per table, of all rows so far."""
+        for table in self._tables.values():
+            table.compact(directory)
+
+    def state(self) -> State:
+        """When positions are due next; the rows are in part files, which a checkpoint lists."""
+        return {"mobility_due_ns": self._mobility_due_ns}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self._mobility_due_ns = state["mobility_due_ns"]
+
+    def go_on_after(self, parts: dict[str, list[dict[str, str]]]) -> None:
+        """Append to these part files."""
+        for name, table in self._tables.items():
+            table.go_on_after(parts[name])
 
 
 def round_row(closed: ClosedRound) -> dict[str, Any]:

@@ -14,19 +14,20 @@ from vefl_sim.results import Run
 
 if TYPE_CHECKING:
     from vefl_sim.comparison import Comparison
+    from vefl_sim.verification import Finding
 
 _LEADING = ("id", "cause", "time_ns", "kind", "actor", "round", "cv")
 
 
-def find_run(name: str, out: Path = Path("runs")) -> Run:
-    """A run by its directory, or the newest in `out` whose name starts like this, finished ones first."""
+def find_run(name: str, out: Path = Path("runs"), *, unfinished: bool = False) -> Run:
+    """A run by its directory, or the newest in `out` whose name starts like this; finished ones first, or last."""
     if Path(name).exists():
         return Run(name)
     folders = out.iterdir() if out.is_dir() else ()
     matches = [path for path in folders if path.name.startswith(name) and (path / "resolved.toml").is_file()]
     if not matches:
         raise RunNotFound(f"{name}: there is no such run directory, and none in {out} starts like this.")
-    return Run(max(matches, key=lambda path: ((path / "DONE").exists(), path.stat().st_mtime)))
+    return Run(max(matches, key=lambda path: ((path / "DONE").exists() != unfinished, path.stat().st_mtime)))
 
 
 def print_summary(run: Run, console: Console) -> None:
@@ -49,6 +50,29 @@ def event_lines(events: pd.DataFrame) -> Iterator[str]:
             f"{event['time_ns'] / 1e9:12.6f} s  #{event['id']}{cause}  {event['actor']}: {event['kind']}"
             f"{whom}{where}  {' '.join(details)}".rstrip()
         )
+
+
+def run_lines(out: Path) -> Iterator[str]:
+    """The runs in a folder as a table."""
+    from vefl_sim.run_list import listed
+
+    runs = listed(out)
+    width = max((len(run.name) for run in runs), default=0) + 2
+    if runs:
+        yield f"{'run':{width}}{'state':12}{'rounds':>14}{'accuracy':>10}{'age':>12}"
+    for run in runs:
+        rounds = "–" if run.rounds is None else f"{run.rounds}/{run.planned or '?'}"
+        accuracy = "–" if run.accuracy is None else f"{run.accuracy:.4f}"
+        yield f"{run.name:{width}}{run.state:12}{rounds:>14}{accuracy:>10}{_age(run.age_s):>12}"
+    if not runs:
+        yield f"there are no runs in {out}"
+
+
+def finding_lines(findings: Sequence["Finding"]) -> Iterator[str]:
+    """What was verified, a line each."""
+    for finding in findings:
+        told = f"WRONG: {finding.fault}" if finding.fault else finding.note or "holds"
+        yield f"{finding.what:16}{told}"
 
 
 def check_lines(checks: Sequence[Check]) -> Iterator[str]:
@@ -90,6 +114,13 @@ def traffic_lines(seeds: Sequence[int] = (1, 2, 3), duration_s: float = 2000.0) 
         below = [mean(s.share_below(bound_s) for s in seen) for bound_s in (5.0, 2.5)]
         yield f"{speed_mps:5g} m/s{unique:>26}{covered:13.1f}{driven_mps:9.2f} m/s{below[0]:13.1%}{below[1]:10.1%}"
     yield "paper: 287 to 299 unique CVs in five runs of 2000 s; at 26.82 m/s about 28% below 5 s, 13% below 2.5 s"
+
+
+def _age(seconds: float) -> str:
+    for unit, length_s in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length_s:
+            return f"{seconds / length_s:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _others(event: pd.Series) -> list[str]:

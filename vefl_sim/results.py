@@ -4,28 +4,29 @@ runs/<name>-<configuration digest>/
     experiment.toml  as the user wrote it      resolved.toml  with every default
     versions.json    of what it ran on         summary.json   figures and the content digest
     tables/*.parquet                           DONE, or FAILED with the error
+    sessions.jsonl   which process, when       LOCK           held while one runs
+    checkpoints/ and parts/*.parquet           until it is done
 """
 
-import hashlib
 import json
-import platform
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, Literal
 
 import pandas as pd
 
-from vefl_sim.errors import BadInput, RunNotFound
+from vefl_sim.atomic import write_text
+from vefl_sim.checkpoint import Checkpoints
+from vefl_sim.errors import BadInput, CannotWrite, RunNotFound
 from vefl_sim.experiment import Experiment
 from vefl_sim.loading import load, to_toml
-from vefl_sim.mobility import recording
-from vefl_sim.parts import part_digests
+from vefl_sim.lock import is_locked
+from vefl_sim.provenance import config_digest, versions
 from vefl_sim.tables import SCHEMAS, content_digest
 
-State = Literal["done", "failed", "unfinished"]
-_VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "pyarrow", "pandas")
+State = Literal["done", "failed", "running", "unfinished"]
+FOLDERS = ("tables", "parts", "checkpoints")
 _NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
 
@@ -38,10 +39,17 @@ class Run:
             raise RunNotFound(f"{self.path} is not a run directory: it has no resolved.toml.")
 
     @property
+    def is_done(self) -> bool:
+        """Whether the run came to its end, and everything is written."""
+        return (self.path / "DONE").exists()
+
+    @property
     def state(self) -> State:
-        """Whether the run came to its end."""
-        if (self.path / "DONE").exists():
+        """Done, failed, at work this moment, or stopped before its end."""
+        if self.is_done:
             return "done"
+        if is_locked(self.path):
+            return "running"
         return "failed" if (self.path / "FAILED").exists() else "unfinished"
 
     @property
@@ -54,10 +62,11 @@ class Run:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Figures of the whole run; empty if it is not over."""
+        """Figures of the whole run, or up to the last checkpoint; empty before the first."""
         file = self.path / "summary.json"
-        if not file.exists() and self.state != "done":
-            return {}
+        if not self.is_done:
+            last = Checkpoints(self.path).last_readable()
+            return last.figures if last else {}
         try:
             return dict(json.loads(file.read_text()))
         except (OSError, ValueError):
@@ -65,15 +74,19 @@ class Run:
 
     def table(self, name: str) -> pd.DataFrame:
         """One table by name: events, rounds, vehicles, mobility, timings, slots."""
-        file = self.path / "tables" / f"{name}.parquet"
         if name not in SCHEMAS:
             raise RunNotFound(f"There is no table {name!r}; the tables are {', '.join(SCHEMAS)}.")
-        if not file.exists():
-            raise RunNotFound(f"{file} is not there: the run has not recorded it, or was killed before its end.")
-        try:
-            return pd.read_parquet(file, dtype_backend="numpy_nullable")
-        except (OSError, ValueError) as error:
-            raise RunNotFound(f"{file} cannot be read: {str(error).splitlines()[0]}.") from None
+        return pd.concat([_read(file) for file in self.files(name)], ignore_index=True)
+
+    def files(self, name: str) -> list[Path]:
+        """Where the rows of a table are: in one file once it is over, in parts up to the last checkpoint before."""
+        file = self.path / "tables" / f"{name}.parquet"
+        if file.exists():
+            return [file]
+        last = Checkpoints(self.path).last_readable()
+        if last and name in last.tables:
+            return [self.path / "parts" / part["file"] for part in last.tables[name]]
+        raise RunNotFound(f"{file} is not there: the run has not recorded it, or not reached a checkpoint yet.")
 
     @property
     def events(self) -> pd.DataFrame:
@@ -96,39 +109,26 @@ class Run:
         return content_digest([file for file in files if file.stem not in _NOT_CONTENT])
 
     def finish(self, summary: Mapping[str, Any]) -> None:
-        """Write the summary."""
-        write_text(self.path / "summary.json", json.dumps(dict(summary), indent=2) + "\n")
+        """Write the summary, then the marker; remove what only an unfinished run needs."""
+        write_text(self.path / "summary.json", json.dumps({"state": "done", **summary}, indent=2) + "\n")
+        self.mark("DONE", summary["content_digest"])
+        for folder in ("parts", "checkpoints"):
+            rmtree(self.path / folder, ignore_errors=True)
 
     def mark(self, state: Literal["DONE", "FAILED"], text: str) -> None:
-        """Leave the marker that tells how it ended; the last thing written."""
+        """Leave the marker that tells how it ended."""
         write_text(self.path / state, text + "\n")
 
 
-def config_digest(experiment: Experiment) -> str:
-    """Digest of the resolved TOML, of this package, of the source of the user's own parts and of a recording."""
-    parts = json.dumps(part_digests(experiment), sort_keys=True)
-    texts = [to_toml(experiment), version("vefl_sim"), package_digest(), parts]
-    if experiment.mobility.file:
-        texts.append(recording.digest(experiment.mobility.file))
-    text = "\n".join(texts)
-    return hashlib.sha256(text.encode()).hexdigest()
+def existing_run(experiment: Experiment, out: Path) -> Run | None:
+    """A run of the very same configuration: one that is done, or else the one that has come furthest."""
+    runs = [Run(path) for path in _siblings(experiment, out)]
+    return max(runs, key=_progress, default=None)
 
 
-@cache
-def package_digest() -> str:
-    """Of our own sources: whoever edits an installed copy must not be shown the results of the old one."""
-    home, digest = Path(__file__).parent, hashlib.sha256()
-    for file in sorted(home.rglob("*.py")):
-        digest.update(str(file.relative_to(home)).encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def finished_run(experiment: Experiment, out: Path) -> Run | None:
-    """A run of the very same configuration that is done, if there is one."""
-    for path in _siblings(experiment, out):
-        if (path / "DONE").exists():
-            return Run(path)
-    return None
+def _progress(run: Run) -> tuple[bool, int]:
+    last = Checkpoints(run.path).last_readable()
+    return run.is_done, last.round if last else 0
 
 
 def create_run(experiment: Experiment, out: Path, toml: str | None = None, settings: Sequence[str] = ()) -> Run:
@@ -144,33 +144,25 @@ def create_run(experiment: Experiment, out: Path, toml: str | None = None, setti
             except FileExistsError:
                 number += 1
                 path = base.with_name(f"{base.name}-{number}")
-        (path / "tables").mkdir()
+        for folder in FOLDERS:
+            (path / folder).mkdir()
         write_text(path / "experiment.toml", toml or to_toml(experiment))
-        write_text(path / "versions.json", json.dumps(_versions(experiment) | {"set": list(settings)}, indent=2) + "\n")
+        write_text(path / "versions.json", json.dumps(versions(experiment) | {"set": list(settings)}, indent=2) + "\n")
         write_text(path / "resolved.toml", to_toml(experiment))
     except OSError as error:
         raise BadInput(f"{error.filename or out} cannot be written ({error.strerror}): choose another --out.") from None
+    except CannotWrite as error:
+        raise BadInput(f"{error}: choose another --out.") from None
     return Run(path)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a small file so that it is there whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+def _read(file: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(file, dtype_backend="numpy_nullable")
+    except (OSError, ValueError) as error:
+        raise RunNotFound(f"{file} cannot be read: {str(error).splitlines()[0]}.") from None
 
 
 def _siblings(experiment: Experiment, out: Path) -> list[Path]:
     name = f"{experiment.run.name}-{config_digest(experiment)[:8]}"
-    return sorted(path for path in (out / name, *out.glob(f"{name}-*")) if path.is_dir())
-
-
-def _versions(experiment: Experiment) -> dict[str, Any]:
-    return {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "vefl_sim source": package_digest(),
-        "packages": {name: version(name) for name in _VERSIONED},
-        "parts": part_digests(experiment),
-        "configuration": config_digest(experiment),
-    }
+    return sorted(path for path in (out / name, *out.glob(f"{name}-*")) if (path / "resolved.toml").is_file())

@@ -42,6 +42,7 @@ from vefl_sim.schemes.random_selection import RandomSelection
 from vefl_sim.schemes.record import Record
 from vefl_sim.schemes.scheme import Scheme
 from vefl_sim.sla import draw
+from vefl_sim.state import Stateful
 from vefl_sim.stopwatch import Stopwatch
 from vefl_sim.trace import Trace
 
@@ -86,6 +87,12 @@ class Actors:
     gnb: GNodeB
     server: EdgeServer
     ledger: Ledger
+    record: Record
+    trace: Trace
+
+    def stateful(self) -> dict[str, Stateful]:
+        """Everybody who has something to remember, by name."""
+        return dict(vars(self))
 
     def processes(self, env: NanosecondEnvironment) -> Process:
         """Start everybody, in a fixed order; the server's process is the one that ends."""
@@ -139,8 +146,12 @@ def wire(
     recorder: Recorder,
     audit: Audit,
     report: Callable[[ClosedRound], None],
+    go_on: Callable[[], bool] = lambda: True,
 ) -> Actors:
-    """Create the actors; `audit` sees every slot, `report` hears of every round that is over."""
+    """Create the actors; `audit` sees every slot, `report` hears of every round that is over.
+
+    `go_on` is asked between two rounds whether there shall be another.
+    """
 
     def watch(burst: Burst) -> None:
         audit.burst(burst)
@@ -180,8 +191,9 @@ def wire(
         trace=trace,
         stopwatch=Stopwatch(lambda row: recorder.append("timings", row)),
         report=report,
+        go_on=go_on,
     )
-    return Actors(streets, gnb, server, ledger)
+    return Actors(streets, gnb, server, ledger, record, trace)
 
 
 def _observer(

@@ -1,43 +1,20 @@
-"""Runs a scenario: owns the SimPy environment, the run directory and the way a run ends."""
+"""Runs an experiment, or goes on with it: the run directory and the way a run ends."""
 
-import signal
-import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
 
-from simpy import Event
-
-from vefl_sim.audit import Audit
 from vefl_sim.clock import to_s
-from vefl_sim.errors import BadInput, ExperimentError, RunFailed, RunInterrupted, VeflError
+from vefl_sim.errors import BadInput, CannotWrite, ExperimentError, RunFailed, RunInterrupted, VeflError
 from vefl_sim.experiment import Experiment
-from vefl_sim.parts import is_part, part_names
-from vefl_sim.protocol.environment import NanosecondEnvironment
-from vefl_sim.protocol.messages import ClosedRound
-from vefl_sim.recorder import Recorder
-from vefl_sim.results import Run, create_run, finished_run
-from vefl_sim.scenario import Scenario, prepare, wire
-from vefl_sim.summary import Tally
-
-
-class Watcher(Protocol):
-    """Somebody who wants to see how a run goes."""
-
-    def preparing(self, experiment: Experiment) -> None:
-        """Before data and traffic are made."""
-        ...
-
-    def started(self, run: Run, scenario: Scenario) -> None:
-        """The run directory exists."""
-        ...
-
-    def round(self, closed: ClosedRound) -> None:
-        """A round is over."""
-        ...
+from vefl_sim.lock import locked
+from vefl_sim.parts import part_names
+from vefl_sim.provenance import library_notes, require_same, versions
+from vefl_sim.results import Run, create_run, existing_run
+from vefl_sim.scenario import Scenario, prepare
+from vefl_sim.session import Session, Watcher
 
 
 def simulate(
@@ -49,25 +26,29 @@ def simulate(
     settings: Sequence[str] = (),
     watcher: Watcher | None = None,
 ) -> Run:
-    """Run an experiment and return its directory; a finished run of the same configuration is returned as it is.
+    """Run an experiment and return its directory; a run of the same configuration is continued, or returned if done.
 
     `fresh` runs again in another directory; `toml` and `settings` are kept beside the results as the user wrote them;
     `watcher` hears of every round.
     """
     out = Path(out)
-    if not fresh and (run := finished_run(experiment, out)):
-        return run
-    if watcher:
-        watcher.preparing(experiment)
-    began = time.perf_counter()
-    scenario = prepared(experiment)
-    prepare_s = time.perf_counter() - began
+    if not fresh and (run := existing_run(experiment, out)):
+        return _go_on(run, experiment, watcher)
+    scenario, prepare_s = _prepared(experiment, watcher)
+    if not fresh and (run := existing_run(experiment, out)):  # somebody else was faster
+        return _go_on(run, experiment, watcher)
     run = create_run(experiment, out, toml, settings)
-    if watcher:
-        watcher.started(run, scenario)
-    with _unbroken(run):
-        _simulate(scenario, run, watcher, prepare_s)
-    return run
+    with locked(run.path, versions(experiment)):
+        return _finish(run, scenario, prepare_s, watcher)
+
+
+def resume(run: Run | str | Path, *, watcher: Watcher | None = None) -> Run:
+    """Go on with a run from its last checkpoint; one that is done is returned as it is."""
+    run = run if isinstance(run, Run) else Run(run)
+    experiment = run.experiment
+    if not run.is_done:
+        require_same(run.path, experiment)
+    return _go_on(run, experiment, watcher)
 
 
 def prepared(experiment: Experiment) -> Scenario:
@@ -82,87 +63,51 @@ def prepared(experiment: Experiment) -> Scenario:
         raise ExperimentError(f"The experiment cannot be prepared: {type(error).__name__}: {error}") from error
 
 
-def _simulate(scenario: Scenario, run: Run, watcher: Watcher | None, prepare_s: float) -> None:
+def _prepared(experiment: Experiment, watcher: Watcher | None) -> tuple[Scenario, float]:
+    if watcher:
+        watcher.preparing(experiment)
     began = time.perf_counter()
-    env = NanosecondEnvironment()
-    recorder = Recorder(run.path / "tables", scenario.experiment.trace)
-    tally, audit = Tally(), _audit(scenario)
+    return prepared(experiment), time.perf_counter() - began
 
-    def report(closed: ClosedRound) -> None:
-        recorder.round(closed)
-        audit.round(closed)
-        tally.add(closed)
-        if watcher:
-            watcher.round(closed)
 
+def _go_on(run: Run, experiment: Experiment, watcher: Watcher | None) -> Run:
+    """Finish a run that is there already, unless it is done."""
+    if run.is_done:
+        return run
+    with locked(run.path, versions(experiment)):
+        if run.is_done:  # whoever had the lock before has finished it
+            return run
+        return _finish(run, *_prepared(experiment, watcher), watcher)
+
+
+def _finish(run: Run, scenario: Scenario, prepare_s: float, watcher: Watcher | None) -> Run:
+    session = Session(scenario, run)
+    if watcher:
+        watcher.started(run, scenario)
+    if watcher and session.last:
+        watcher.resuming(session.last, [*session.notes, *library_notes(run.path, scenario.experiment)])
     try:
-        actors = wire(scenario, env, recorder, audit, report)
-        stopped = _run(env, actors.processes(env))
-        audit.close(actors.ledger)
-    finally:
-        recorder.close()
-    figures = (
-        tally.figures()
-        | audit.figures()
-        | {
-            "simulated_s": to_s(env.now),
-            "prepare_s": round(prepare_s, 3),
-            "wall_s": round(time.perf_counter() - began, 3),
-            "content_digest": run.content_digest(),
-        }
-    )
-    run.finish({"state": "interrupted" if stopped else "done"} | figures)
-    if stopped:
-        raise RunInterrupted(
-            f"stopped after {figures['rounds']} rounds, {to_s(env.now):.1f} simulated seconds, which are kept in "
-            f"{run.path}. The same command starts again from the beginning, in another directory."
-        )
-    run.mark("DONE", figures["content_digest"])
-
-
-def _audit(scenario: Scenario) -> Audit:
-    experiment = scenario.experiment
-    return Audit(scenario.link, experiment.slots.slot_s, binding=not is_part(experiment.scheme.kind))
-
-
-def _run(env: NanosecondEnvironment, last: Event) -> bool:
-    """Run until `last` has happened; True if Ctrl-C or SIGTERM came before, at a clean event boundary."""
-    stop = env.event()
-
-    def on_signal(number: int, frame: Any) -> None:
-        if stop.triggered:
-            raise KeyboardInterrupt  # twice: the user means it
-        stop.succeed()
-
-    with _handling(on_signal):
-        env.run(until=last | stop)
-    return not last.triggered
-
-
-@contextmanager
-def _handling(handler: Any) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield  # Python delivers signals to the main thread only
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, handler) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, old in zip(numbers, before, strict=True):
-            signal.signal(number, old)
-
-
-@contextmanager
-def _unbroken(run: Run) -> Iterator[None]:
-    """Mark a run that breaks as FAILED, with the traceback, and say so in one sentence."""
-    try:
-        yield
-    except RunInterrupted:
-        raise
+        finished = session.simulate(watcher)
     except Exception as error:
+        raise _broken(run, session, error) from error
+    if not finished:
+        raise RunInterrupted(
+            f"stopped after {session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds. "
+            f"The same command continues, as does: python -m vefl_sim resume {run.path}"
+        )
+    digest = run.content_digest()
+    run.finish(session.figures() | {"prepare_s": round(prepare_s, 3), "content_digest": digest})
+    return run
+
+
+def _broken(run: Run, session: Session, error: Exception) -> VeflError:
+    """Keep what there is for whoever looks into it, and say in one sentence what happened."""
+    told = error.__cause__ or error  # SimPy rebuilds exceptions, and not all can be
+    if isinstance(error, CannotWrite):
+        return CannotWrite(f"{error}: make room or let it be written, and run the same command again to continue.")
+    with suppress(CannotWrite):
         run.mark("FAILED", traceback.format_exc())
-        if isinstance(error, VeflError) and not isinstance(error, BadInput):
-            raise
-        told = error.__cause__ or error  # SimPy rebuilds exceptions, and not all can be
-        raise RunFailed(f"{type(told).__name__}: {told} (traceback in {run.path / 'FAILED'})") from error
+        session.salvage()
+    if isinstance(error, VeflError) and not isinstance(error, BadInput):
+        return error
+    return RunFailed(f"{type(told).__name__}: {told} (traceback in {run.path / 'FAILED'})")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vefl_sim.protocol.messages import ClosedRound
+from vefl_sim.state import State
 from vefl_sim.trace import LOSSES
 
 
@@ -31,6 +32,14 @@ class Tally:
         if closed.evaluation:
             self.accuracies.append(closed.evaluation.accuracy)
             self.diverged = not math.isfinite(closed.evaluation.loss)
+
+    def state(self) -> State:
+        """What has been counted."""
+        return vars(self) | {"lost": dict(self.lost), "accuracies": list(self.accuracies)}
+
+    def restore(self, state: State) -> None:
+        """Count on from there."""
+        vars(self).update(state | {"lost": Counter(state["lost"])})
 
     def figures(self) -> dict[str, Any]:
         """As they stand in summary.json."""

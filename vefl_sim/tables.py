@@ -1,14 +1,18 @@
 """The tables of a run: their columns, and writers that keep memory flat."""
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-_ROWS_PER_GROUP = 20_000
+from vefl_sim.atomic import PARTIAL, publish, writing
+
+ROWS_PER_GROUP = 20_000
 
 SCHEMAS: dict[str, pa.Schema] = {
     "events": pa.schema(
@@ -122,48 +126,55 @@ SCHEMAS: dict[str, pa.Schema] = {
 class TableWriter:
     """Appends rows and writes them in groups; the file gets its name when it is complete."""
 
-    def __init__(self, directory: Path, name: str) -> None:
-        self.path = directory / f"{name}.parquet"
-        self._schema = SCHEMAS[name]
+    def __init__(self, path: Path, table: str) -> None:
+        self.path, self._partial = path, path.with_name(path.name + PARTIAL)
+        self._schema = SCHEMAS[table]
         self._rows: list[dict[str, Any]] = []
-        self._partial = directory / f"{name}.parquet.partial"
-        self._writer = pq.ParquetWriter(self._partial, self._schema)
+        with writing(self.path):
+            self._writer = pq.ParquetWriter(self._partial, self._schema)
 
     def append(self, row: dict[str, Any]) -> None:
         """Add one row; missing columns are null."""
         self._rows.append(row)
-        if len(self._rows) >= _ROWS_PER_GROUP:
+        if len(self._rows) >= ROWS_PER_GROUP:
             self._flush()
 
     def close(self) -> None:
         """Write the rest and the footer, without which nobody can read the file."""
         self._flush()
-        self._writer.close()
-        self._partial.rename(self.path)
+        with writing(self.path):
+            self._writer.close()
+            publish(self._partial, self.path)
 
     def _flush(self) -> None:
         if self._rows:
-            self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
+            with writing(self.path):
+                self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
             self._rows = []
 
 
 def content_digest(paths: list[Path]) -> str:
-    """SHA-256 over names, columns and values, whatever the row groups and compression."""
+    """SHA-256 over names, columns and values, whatever the row groups and compression; a column at a time."""
     digest = hashlib.sha256()
     for path in sorted(paths):
-        table = pq.read_table(path)
-        digest.update(f"{path.stem} {table.num_rows}\n".encode())
-        for field in table.schema:
+        file = pq.ParquetFile(path)
+        digest.update(f"{path.stem} {file.metadata.num_rows}\n".encode())
+        for field in file.schema_arrow:
             digest.update(f"{field.name} {field.type}\n".encode())
-            _digest_column(digest, table.column(field.name).combine_chunks())
+            for batch in file.iter_batches(ROWS_PER_GROUP, columns=[field.name]):
+                _digest_values(digest, batch.column(0))
     return digest.hexdigest()
 
 
-def _digest_column(digest: Any, column: Any) -> None:
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    digest.update(np.packbits(column.is_valid().to_numpy(zero_copy_only=False)).tobytes())
+def _digest_values(digest: Any, column: Any) -> None:
+    """One after the other, so that it does not matter where batches end."""
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_string(column.type):
-        digest.update("\x00".join(value or "" for value in column.to_pylist()).encode())
-    else:
-        filled = column.fill_null(pa.scalar(0).cast(column.type))
-        digest.update(np.ascontiguousarray(filled.to_numpy(zero_copy_only=False)).tobytes())
+        digest.update("".join(f"{value or ''}\x00{int(there)}" for value, there in _pairs(column, valid)).encode())
+        return
+    filled = column.fill_null(pa.scalar(0).cast(column.type)).to_numpy(zero_copy_only=False)
+    digest.update(np.rec.fromarrays([filled, valid]).tobytes())
+
+
+def _pairs(column: Any, valid: NDArray[np.bool_]) -> Iterator[tuple[str | None, bool]]:
+    return zip(column.to_pylist(), valid.tolist(), strict=True)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from vefl_sim.state import State
+
 Append = Callable[[dict[str, Any]], None]
 
 KINDS = (
@@ -45,6 +47,14 @@ class Trace:
         self._count += 1
         self._append({"id": self._count, "time_ns": time_ns, "kind": kind, "actor": actor, **columns})
         return self._count
+
+    def state(self) -> State:
+        """How many there have been."""
+        return {"count": self._count}
+
+    def restore(self, state: State) -> None:
+        """Count on from there."""
+        self._count = state["count"]
 
 
 def select(

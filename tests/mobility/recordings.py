@@ -27,7 +27,7 @@ TWO_CARS: list[Row] = [
 
 def own_table(folder: Path, rows: Sequence[Row] = TWO_CARS, connected: bool = True) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    writer = TableWriter(folder, "mobility")
+    writer = TableWriter(folder / "mobility.parquet", "mobility")
     for time_s, vehicle, x_m, y_m, speed_mps in rows:
         row = {"time_ns": round(time_s * 1e9), "vehicle": vehicle, "x_m": x_m, "y_m": y_m, "speed_mps": speed_mps}
         writer.append(row | {"connected": connected})

@@ -20,7 +20,7 @@ from tests.mobility.recordings import (
 from vefl_sim import from_tables, simulate, with_settings
 from vefl_sim.mobility.playback import Playback
 from vefl_sim.mobility.traffic import IdmTraffic
-from vefl_sim.results import config_digest
+from vefl_sim.provenance import config_digest
 from vefl_sim.rng import Streams
 from vefl_sim.scenario import make_mobility, prepare
 

@@ -23,11 +23,11 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             counts[-1] += 1
             super().step()
 
-    def begin() -> CountingEnvironment:
+    def begin(start_ns: int) -> CountingEnvironment:
         counts.append(0)
-        return CountingEnvironment()
+        return CountingEnvironment(start_ns)
 
-    monkeypatch.setattr("vefl_sim.simulation.NanosecondEnvironment", begin)
+    monkeypatch.setattr("vefl_sim.session.NanosecondEnvironment", begin)
     return counts
 
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from vefl_sim.learning import compilation_cache
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.evaluation import Evaluator
-from vefl_sim.learning.learner import Evaluation, LocalJob, Model
+from vefl_sim.learning.learner import Arrays, Evaluation, LocalJob, Model
 from vefl_sim.learning.local import BlockDescent, Descent
 
 
@@ -66,6 +67,15 @@ class JaxLearner:
         """Accuracy and loss on the whole test set."""
         return self._evaluator.evaluate(model)
 
+    def arrays_of(self, model: Model) -> Arrays:
+        """Leaves by their path, such as params.Conv_0.kernel."""
+        return {_dotted(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(model)}
+
+    def model_of(self, arrays: Arrays) -> Model:
+        """The leaves put where they were."""
+        shapes = jax.eval_shape(_initializer(self._module, self._image_shape), np.uint32(0))
+        return jax.tree.map_with_path(lambda path, _: jnp.asarray(arrays[_dotted(path)]), shapes)
+
 
 def parameter_count(module: nn.Module, image_shape: tuple[int, int, int]) -> int:
     """M, without computing anything."""
@@ -85,6 +95,10 @@ def _initializer(module: nn.Module, image_shape: tuple[int, int, int]) -> Callab
         return module.init(jax.random.key(seed), jnp.zeros((1, *image_shape)))
 
     return initialize
+
+
+def _dotted(path: Sequence[Any]) -> str:
+    return jax.tree_util.keystr(tuple(path), simple=True, separator=".")
 
 
 @jax.jit

@@ -4,8 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 Model = Any
 """Parameters of a network: a pytree of arrays, or None when nothing is learnt."""
+
+Arrays = dict[str, NDArray[np.generic]]
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,14 @@ class Learner(Protocol):
         """Accuracy and loss on the test set; None if nothing is learnt."""
         ...
 
+    def arrays_of(self, model: Model) -> Arrays:
+        """A model as named arrays, to be kept in a file."""
+        ...
+
+    def model_of(self, arrays: Arrays) -> Model:
+        """The model that these arrays are of, to the last bit."""
+        ...
+
 
 @dataclass(frozen=True)
 class NullLearner:
@@ -68,5 +81,13 @@ class NullLearner:
         return None
 
     def evaluate(self, model: Model) -> Evaluation | None:
+        """None."""
+        return None
+
+    def arrays_of(self, model: Model) -> Arrays:
+        """No arrays."""
+        return {}
+
+    def model_of(self, arrays: Arrays) -> Model:
         """None."""
         return None

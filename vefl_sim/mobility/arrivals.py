@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from vefl_sim.mobility.arrays import IntArray
+from vefl_sim.state import State, generator_state, restore_generator
 
 
 class Arrivals:
@@ -26,6 +27,15 @@ class Arrivals:
         """Take the first vehicle at each of these entries out of the queue; in order of arrival."""
         first = sorted(self.waiting.index(entry) for entry in open_entries)
         return [self.waiting.pop(place) for place in reversed(first)][::-1]
+
+    def state(self) -> State:
+        """Who waits, and when the next one comes."""
+        return {"rng": generator_state(self._rng), "next_s": self._next_s, "waiting": list(self.waiting)}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        restore_generator(self._rng, state["rng"])
+        self._next_s, self.waiting = state["next_s"], state["waiting"]
 
     def _interval_s(self) -> float:
         return float(self._rng.exponential(1 / self._rate_per_s))

@@ -6,6 +6,7 @@ import numpy as np
 
 from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
 from vefl_sim.mobility.drivers import Drivers
+from vefl_sim.state import State
 
 
 class Fleet(NamedTuple):
@@ -43,6 +44,16 @@ class Fleet(NamedTuple):
         """Nobody."""
         whole, real, flag = np.empty(0, np.int64), np.empty(0), np.empty(0, np.bool_)
         return cls(whole, flag, Drivers.none(), whole, real, real, whole, whole, whole, real, flag, whole)
+
+    def state(self) -> State:
+        """All columns; copies, because compiled code changes them in place."""
+        columns = {name: column.copy() for name, column in self._columns().items()}
+        return columns | {"driver": self.driver._asdict()}
+
+    @classmethod
+    def of(cls, state: State) -> "Fleet":
+        """The fleet with this state."""
+        return cls(**state | {"driver": Drivers(**state["driver"])})
 
     def keep(self, staying: BoolArray) -> "Fleet":
         """A fleet of only these."""

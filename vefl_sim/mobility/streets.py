@@ -15,6 +15,7 @@ from vefl_sim.mobility.roads import NONE
 from vefl_sim.mobility.routes import Routes
 from vefl_sim.mobility.signals import make_signals
 from vefl_sim.rng import Streams
+from vefl_sim.state import State, generator_state, restore_generator
 
 SETTLED_S = 100.0  # or two cycles of the signals
 MOST_STEPS = 10_000  # to settle, however short they are
@@ -113,6 +114,19 @@ class Streets:
         """Speeds of the vehicles in the circle around the gNB."""
         x_m, y_m = self.grid.xy(self.fleet.edge, self.fleet.position_m)
         return self.fleet.speed_mps[x_m**2 + y_m**2 <= radius_m**2]
+
+    def state(self) -> State:
+        """Everybody, with the generator of each; signals and streets are those of the experiment."""
+        random = [generator_state(self._random[number]) for number in self.fleet.vehicle.tolist()]
+        return {"fleet": self.fleet.state(), "random": random, "step": self._step, "created": self._created}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self.fleet = Fleet.of(state["fleet"])
+        self._random = {number: self._streams.generator(self._stream, number) for number in self.fleet.vehicle.tolist()}
+        for rng, there in zip(self._random.values(), state["random"], strict=True):
+            restore_generator(rng, there)
+        self._step, self._created = state["step"], state["created"]
 
     def _add(self, edge: IntArray, position_m: FloatArray) -> None:
         """Create vehicles that stand, with the next numbers in this order."""

@@ -15,6 +15,7 @@ from vefl_sim.mobility.routes import Routes
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.streets import Streets
 from vefl_sim.rng import Streams
+from vefl_sim.state import State
 
 
 class IdmTraffic:
@@ -46,6 +47,16 @@ class IdmTraffic:
             self._let_in()
         self._scene = self._look()
         return self._scene
+
+    def state(self) -> State:
+        """Of those in the streets and of those outside."""
+        return {"streets": self.streets.state(), "arrivals": self._arrivals.state()}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self.streets.restore(state["streets"])
+        self._arrivals.restore(state["arrivals"])
+        self._scene = self._look()
 
     @property
     def waiting_outside(self) -> int:

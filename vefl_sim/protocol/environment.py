@@ -4,10 +4,10 @@ from simpy import Environment
 
 
 class NanosecondEnvironment(Environment):
-    """Starts at 0; every delay is a whole number of nanoseconds, so `now` is one, too."""
+    """Every delay is a whole number of nanoseconds, so `now` is one, too."""
 
-    def __init__(self) -> None:
-        super().__init__(initial_time=0)
+    def __init__(self, start_ns: int = 0) -> None:
+        super().__init__(initial_time=start_ns)
 
     @property
     def now(self) -> int:

@@ -14,6 +14,7 @@ from vefl_sim.protocol.instant import Instant, Order
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import TrainOrder
 from vefl_sim.protocol.uplink import Uplink, Upload
+from vefl_sim.state import State
 from vefl_sim.trace import Trace
 
 
@@ -48,6 +49,16 @@ class GNodeB:
         if not self._offered.triggered:
             self._offered.succeed()
         return upload
+
+    def state(self) -> State:
+        """That of the MAC: between two rounds nobody has anything to send."""
+        if any(self.uplink):
+            raise RuntimeError("bits are queued: the gNB can be put away between two rounds only")
+        return self.mac.state()
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self.mac.restore(state)
 
     def withdraw(self, cv: int) -> None:
         """Forget what a CV had left to send."""

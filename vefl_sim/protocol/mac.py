@@ -15,6 +15,7 @@ from vefl_sim.protocol.uplink import Upload
 from vefl_sim.radio.channel import Channel
 from vefl_sim.radio.fading import BLOCK_SLOTS
 from vefl_sim.radio.link import Link
+from vefl_sim.state import State
 
 Floats = NDArray[np.float64]
 
@@ -71,6 +72,14 @@ class MacScheduler:
                 self._efficiency[2] = total_rate / total_power
             self._efficiency[:2] = 0.0
             self._round = round
+
+    def state(self) -> State:
+        """What β(k, t) is made of."""
+        return {"efficiency": self._efficiency.tolist(), "round": self._round}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self._efficiency[:], self._round = state["efficiency"], state["round"]
 
     @property
     def _cell(self) -> Cell:

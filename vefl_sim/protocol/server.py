@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 from vefl_sim.schemes.record import Record
 from vefl_sim.schemes.scheme import Plan, Scheme
+from vefl_sim.state import State
 from vefl_sim.stopwatch import Stopwatch
 from vefl_sim.trace import Trace
 
@@ -37,28 +37,41 @@ class EdgeServer:
     trace: Trace
     stopwatch: Stopwatch
     report: Callable[[ClosedRound], None]
+    go_on: Callable[[], bool]  # asked between two rounds, when nothing is under way
+    round: int = 1  # k, of the round that runs or starts next
     model: Any = None
 
     def rounds(self) -> Generator[Event, Any, None]:
         """One round after the other until the timetable ends."""
-        yield Instant(self.env, 0, Order.ROUND)
-        self.model = self.learner.initial_model()
-        for k in count(1):
-            if not self.timetable.has(k, self.env.now):
-                return
-            self.stopwatch.round = k
-            started = self.env.now
-            observation, plan, opened = self._open(k)
-            ordered = self._send(observation, plan, opened)
-            work = [process for _, process in ordered]
-            yield self._end_of_round(started, [] if plan.assured else work)
-            for vehicle, process in ordered:
-                if process.is_alive:
-                    vehicle.end_round()
-            yield AllOf(self.env, work)
-            outcomes: list[Outcome] = [process.value for process in work]  # type: ignore[misc]  # all have ended
-            self._close(observation, plan, outcomes, opened)
+        yield Instant(self.env, self.env.now, Order.ROUND)
+        if self.round == 1:
+            self.model = self.learner.initial_model()
+        while self.timetable.has(self.round, self.env.now) and self.go_on():
+            yield from self._round(self.round)
+            self.round += 1
             yield Instant(self.env, self._next_slot_ns(), Order.ROUND)
+
+    def _round(self, k: int) -> Generator[Event, Any, None]:
+        self.stopwatch.round = k
+        started = self.env.now
+        observation, plan, opened = self._open(k)
+        ordered = self._send(observation, plan, opened)
+        work = [process for _, process in ordered]
+        yield self._end_of_round(started, [] if plan.assured else work)
+        for vehicle, process in ordered:
+            if process.is_alive:
+                vehicle.end_round()
+        yield AllOf(self.env, work)
+        outcomes: list[Outcome] = [process.value for process in work]  # type: ignore[misc]  # all have ended
+        self._close(observation, plan, outcomes, opened)
+
+    def state(self) -> State:
+        """k and ω_k."""
+        return {"round": self.round, "model": self.learner.arrays_of(self.model)}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self.round, self.model = state["round"], self.learner.model_of(state["model"])
 
     def _open(self, k: int) -> tuple[Observation, Plan, int]:
         with self.stopwatch("plan"):

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from simpy import Event
 
-from vefl_sim.mobility.coverage import crossings, in_coverage
+from vefl_sim.errors import RunFailed
+from vefl_sim.mobility.coverage import Crossing, crossings, in_coverage
 from vefl_sim.mobility.scene import Mobility, Scene
 from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.instant import Instant, Order
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel
+from vefl_sim.state import State, Stateful
 from vefl_sim.trace import Trace
 
 
@@ -34,18 +36,59 @@ class Streets:
 
     def moves(self) -> Generator[Event, Any, None]:
         """Advance step by step; coverage changes fire in between, where the straight line crosses the circle."""
-        yield Instant(self.env, self._before.time_ns, Order.COVERAGE)
-        for cv in in_coverage(self._before, self.radius_m).tolist():
-            self._enter(cv)
+        if self._before is self._after:  # nobody has moved yet
+            yield Instant(self.env, self._before.time_ns, Order.COVERAGE)
+            for cv in in_coverage(self._before, self.radius_m).tolist():
+                self._enter(cv)
+            self._advance()
         while True:
-            self._before = self._after
-            self.channel.move(self._before)
-            self.record(self._before)
-            self._after = self.mobility.advance()
-            for crossing in crossings(self._before, self._after, self.radius_m):
+            for crossing in self._crossings_to_come():
                 yield Instant(self.env, crossing.time_ns, Order.COVERAGE)
                 (self._enter if crossing.entered else self._leave)(crossing.cv)
             yield Instant(self.env, self._after.time_ns, Order.COVERAGE)
+            self._advance()
+
+    def _crossings_to_come(self) -> list[Crossing]:
+        """Those of the step; when it was under way already, as after a checkpoint, those after now."""
+        found = crossings(self._before, self._after, self.radius_m)
+        return [crossing for crossing in found if crossing.time_ns > self.env.now]
+
+    def _advance(self) -> None:
+        self._before = self._after
+        self.channel.move(self._before)
+        self.record(self._before)
+        self._after = self.mobility.advance()
+
+    def state(self) -> State:
+        """The step under way, who is in coverage, and what mobility and channel tell of themselves."""
+        return {
+            "before": dict(vars(self._before)),
+            "after": dict(vars(self._after)),
+            "in_coverage": list(self.in_coverage),
+            "mobility": _told(self.mobility),
+            "channel": _told(self.channel),
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on within that step."""
+        self._before, self._after = Scene(**state["before"]), Scene(**state["after"])
+        self.in_coverage.update((cv, self.make_vehicle(cv)) for cv in state["in_coverage"])
+        mobility, channel = state["mobility"], state["channel"]
+        if mobility is None or channel is None:
+            self._replay()
+        else:
+            cast(Stateful, self.mobility).restore(mobility)
+        if channel is not None:
+            cast(Stateful, self.channel).restore(channel)
+
+    def _replay(self) -> None:
+        """Parts that cannot tell their state live through everything again."""
+        scene = self.mobility.scene()
+        while scene.time_ns < self._after.time_ns:
+            self.channel.move(scene)
+            scene = self.mobility.advance()
+        if not scene.same_as(self._after):
+            raise RunFailed("mobility.kind does not repeat itself, so the run cannot be continued: use --fresh.")
 
     def position_m(self, cv: int) -> tuple[float, float]:
         """Where a CV is now, on the straight line between two scenes."""
@@ -68,6 +111,11 @@ class Streets:
         distance_m = self.distance_m(cv)
         self.trace.note(self.env.now, "coverage_left", "streets", cv=cv, distance_m=distance_m)
         self.in_coverage.pop(cv).leave()
+
+
+def _told(part: object) -> State | None:
+    """The state of a part, if it can tell it."""
+    return part.state() if isinstance(part, Stateful) else None
 
 
 def _row(scene: Scene, cv: int) -> int | None:

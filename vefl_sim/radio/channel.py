@@ -10,6 +10,7 @@ from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.fading import Fading
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.shadowing import LargeScale
+from vefl_sim.state import State
 
 Floats = NDArray[np.float64]
 
@@ -49,3 +50,11 @@ class UmaChannel:
     def fading_gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
         """‖h‖² of each slot and pRB, relative to one antenna without fading."""
         return self.fading.gains(slot, slots, cvs)
+
+    def state(self) -> State:
+        """That of the large scale: fading belongs to the slot."""
+        return self.large_scale.state()
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self.large_scale.restore(state)

@@ -14,6 +14,7 @@ from scipy.special import ndtr
 from vefl_sim.experiment import Radio
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.uma import MAX_DISTANCE_M, los_probability, pathloss_db
+from vefl_sim.state import State, generator_state, restore_generator
 
 Floats = NDArray[np.float64]
 SHADOWING_DB = {True: 4.0, False: 6.0}
@@ -51,6 +52,16 @@ class LargeScale:
         kept = np.exp(-driven[:, None] / [LOS_CORRELATION_M, CORRELATION_M[True], CORRELATION_M[False]])
         fresh[known] = kept * track.normal[old] + np.sqrt(1 - kept**2) * fresh[known]
         self._track = _Track(scene.vehicle, scene.x_m, scene.y_m, fresh)
+        self._update()
+
+    def state(self) -> State:
+        """The Gaussians of everybody, and the generator of the next ones."""
+        return {"rng": generator_state(self._rng), "track": dict(vars(self._track))}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        restore_generator(self._rng, state["rng"])
+        self._track = _Track(**state["track"])
         self._update()
 
     def _update(self) -> None:

@@ -1,0 +1,74 @@
+"""A run that has a bit of everything and takes a few seconds, to be stopped, killed and continued."""
+
+from pathlib import Path
+
+from vefl_sim import Run, from_tables
+
+EXPERIMENT = {
+    "run": {"name": "stopped", "rounds": 8, "checkpoint_every": 1},
+    "roads": {"blocks": 4},
+    "mobility": {"max_speed_mps": 26.82, "driver_spread": 0.2},
+    "traffic": {"mean_in_coverage": 12, "through_share": 0.5, "cv_share": 0.8},
+    "radio": {"coverage_radius_m": 150.0, "prbs": 4, "max_tx_power_w": 0.02},
+    "vefl": {"round_s": 1.0, "max_local_iterations": 4},
+    "scheme": {"selected": 5},
+    "data": {"train_samples": 800, "test_samples": 100, "image_px": 16, "min_samples": 5},
+    "model": {"factory": "tests.scripted:thousand_weights"},
+    "trace": {"slots": "full", "mobility_every_s": 0.7},
+}
+STOPPED = from_tables(EXPERIMENT)
+
+
+class Kill(BaseException):
+    """What nobody catches."""
+
+
+class Silent:
+    """A watcher who lets everything pass; the base of those who do not."""
+
+    def __init__(self) -> None:
+        self.resumed: list[int] = []
+        self.notes: list[str] = []
+
+    def preparing(self, experiment) -> None:
+        pass
+
+    def started(self, run, scenario) -> None:
+        pass
+
+    def resuming(self, checkpoint, notes) -> None:
+        self.resumed.append(checkpoint.round)
+        self.notes += notes
+
+    def round(self, closed) -> None:
+        pass
+
+    def stopping(self) -> None:
+        pass
+
+
+class Killer(Silent):
+    """Kills the run when a round is over."""
+
+    def __init__(self, round: int) -> None:
+        super().__init__()
+        self._round = round
+
+    def round(self, closed) -> None:
+        if closed.round == self._round:
+            raise Kill
+
+
+def contents(run: Run) -> dict[str, bytes]:
+    """All tables that must repeat, byte for byte."""
+    return {file.name: file.read_bytes() for file in (run.path / "tables").iterdir() if file.stem != "timings"}
+
+
+def figures(run: Run) -> dict:
+    """The summary without wall-clock figures."""
+    return {name: value for name, value in run.summary.items() if name not in ("wall_s", "prepare_s")}
+
+
+def only(folder: Path) -> Run:
+    [path] = folder.iterdir()
+    return Run(path)

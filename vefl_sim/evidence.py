@@ -1,0 +1,48 @@
+"""What a run has left behind, for somebody who checks it."""
+
+from functools import cached_property
+
+import pandas as pd
+
+from vefl_sim.experiment import Experiment
+from vefl_sim.results import Run
+from vefl_sim.rng import Streams
+from vefl_sim.sla import draw
+
+
+class Evidence:
+    """The tables of a run, and what its SLAs must have been."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """With every default."""
+        return self.run.experiment
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """The trace."""
+        return self.run.events
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame:
+        """One row per round."""
+        return self.run.rounds.set_index("round")
+
+    @cached_property
+    def ordered(self) -> pd.DataFrame:
+        """The rows of `vehicles` with an order, each with its SLA."""
+        rows = self.run.vehicles
+        rows = rows[rows["state"].isin(["delivered", "lost"])].reset_index(drop=True)
+        streams, sla = Streams(self.experiment.run.seed), self.experiment.sla
+        agreements = {cv: vars(draw(cv, sla, streams)) for cv in rows["cv"].unique().tolist()}
+        columns = pd.DataFrame([agreements[cv] for cv in rows["cv"].tolist()], dtype=float, index=rows.index)
+        return rows.join(columns)
+
+    @property
+    def planned(self) -> pd.DataFrame:
+        """Orders that C1–C6 bind: all but those of a run without constraints."""
+        free = self.rounds.index[self.rounds["plan_status"] == "unconstrained"]
+        return self.ordered[~self.ordered["round"].isin(free)]

@@ -1,0 +1,89 @@
+"""What a run is made with: its configuration, our sources, the user's parts, the libraries."""
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from vefl_sim.errors import NotResumable
+from vefl_sim.experiment import Experiment
+from vefl_sim.loading import to_toml
+from vefl_sim.mobility import recording
+from vefl_sim.parts import part_digests
+
+_VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "pyarrow", "pandas")
+
+
+def config_digest(experiment: Experiment) -> str:
+    """Digest of the resolved TOML, of this package, of the source of the user's own parts and of a recording."""
+    parts = json.dumps(part_digests(experiment), sort_keys=True)
+    run = experiment.run.model_copy(update={"checkpoint_every": None})  # whoever changes it wants to go on all the same
+    texts = [to_toml(experiment.model_copy(update={"run": run})), version("vefl_sim"), package_digest(), parts]
+    if experiment.mobility.file:
+        texts.append(recording.digest(experiment.mobility.file))
+    text = "\n".join(texts)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def package_digest() -> str:
+    """Of our own sources: whoever edits an installed copy must not be shown the results of the old one."""
+    home, digest = Path(__file__).parent, hashlib.sha256()
+    for file in sorted(home.rglob("*.py")):
+        digest.update(str(file.relative_to(home)).encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def versions(experiment: Experiment) -> dict[str, Any]:
+    """What a run is made with."""
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "vefl_sim source": package_digest(),
+        "packages": {name: version(name) for name in _VERSIONED},
+        "parts": part_digests(experiment),
+        "configuration": config_digest(experiment),
+    }
+
+
+def require_same(run: Path, experiment: Experiment) -> None:
+    """Refuse to continue a run that was begun with something else than what is here."""
+    before, now = _recorded(run), versions(experiment)
+    if before.get("configuration") != now["configuration"]:
+        raise NotResumable(f"{run} {_difference(before, now)}.")
+
+
+def library_notes(run: Path, experiment: Experiment) -> Iterator[str]:
+    """Libraries that have changed since the run began: it goes on, but perhaps not to the last bit."""
+    before, now = _recorded(run), versions(experiment)
+    then, here = before.get("packages", {}), now["packages"]
+    changed = [f"{name} {then.get(name)} is now {here[name]}" for name in here if then.get(name) != here[name]]
+    if before.get("python") != now["python"]:
+        changed.append(f"Python {before.get('python')} is now {now['python']}")
+    if changed:
+        yield f"{', '.join(changed)}: the results may differ in the last digits from those of one piece"
+
+
+def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """Why the configurations differ, and what to do."""
+    then, here = before.get("packages", {}).get("vefl_sim", "unknown"), now["packages"]["vefl_sim"]
+    sources = before.get("vefl_sim source"), now["vefl_sim source"]
+    if (then, sources[0]) != (here, sources[1]):
+        return (
+            f"was begun with vefl_sim {then} (source {sources[0]}), and this is {here} (source {sources[1]}), which "
+            "might go on differently: continue it with that version, or run its experiment.toml again with this one"
+        )
+    parts = [name for name, digest in now["parts"].items() if before.get("parts", {}).get(name) != digest]
+    what = f"the source of {', '.join(parts)}" if parts else "its resolved.toml or the recording that it names"
+    return f"cannot be continued, because {what} has changed: restore it, or run the experiment again"
+
+
+def _recorded(run: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads((run / "versions.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        raise NotResumable(f"{run / 'versions.json'} is missing or damaged: run its experiment.toml again.") from None
