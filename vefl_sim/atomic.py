@@ -25,7 +25,8 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CannotWrite(f"{path} cannot be written ({error.strerror or error})") from error
+        told = os.strerror(error.errno) if error.errno else error
+        raise CannotWrite(f"{path} cannot be written ({told})") from error
 
 
 def publish(partial: Path, path: Path) -> None:

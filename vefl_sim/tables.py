@@ -169,7 +169,7 @@ def content_digest(paths: list[Path]) -> str:
 def _digest_values(digest: Any, column: Any) -> None:
     """One after the other, so that it does not matter where batches end."""
     valid = column.is_valid().to_numpy(zero_copy_only=False)
-    if pa.types.is_string(column.type):
+    if not pa.types.is_primitive(column.type):  # text
         digest.update("".join(f"{value or ''}\x00{int(there)}" for value, there in _pairs(column, valid)).encode())
         return
     filled = column.fill_null(pa.scalar(0).cast(column.type)).to_numpy(zero_copy_only=False)
