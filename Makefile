@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN = .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check format bench clean
+.PHONY: help install run test soak check format bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -15,6 +15,9 @@ run: .venv/.installed  ## run experiments/quickstart.toml
 
 test: .venv/.dev  ## run the tests
 	@$(BIN)/python -m pytest -n auto
+
+soak: .venv/.dev  ## kill a run a hundred times and compare (some minutes)
+	@VEFL_SIM_KILLS=100 $(BIN)/python -m pytest tests/test_kill.py
 
 check: .venv/.dev  ## lint, format and types
 	$(BIN)/ruff check .
@@ -29,6 +32,7 @@ bench: .venv/.dev  ## print how fast things are
 	$(BIN)/python benchmarks/bench_run.py
 	$(BIN)/python benchmarks/bench_rat.py
 	$(BIN)/python benchmarks/bench_vefl.py
+	$(BIN)/python benchmarks/bench_checkpoint.py
 
 clean:  ## remove .venv and caches; runs/ stays
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

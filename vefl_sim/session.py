@@ -77,7 +77,8 @@ class Session:
         if self._stopped:
             return False
         self._audit.close(self._actors.ledger)
-        self._save()  # a crash from here on costs nothing
+        if self.last:
+            self._save()  # a crash from here on costs nothing; a run without a checkpoint is a short one
         self._recorder.compact(self._run.path / "tables")
         return True
 
