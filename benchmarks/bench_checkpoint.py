@@ -20,7 +20,7 @@ import vefl_sim
 ROOT = Path(__file__).parents[1]
 NETWORK = {
     "run": {"name": "long"},
-    "data": {"train_samples": 8000, "test_samples": 100},
+    "data": {"train_samples": 20_000, "test_samples": 100},
     "learning": {"kind": "none"},
 }
 
@@ -48,14 +48,13 @@ def measure(duration_s: float | None) -> dict[str, float]:
 
 def main() -> None:
     durations: list[float | None] = [500.0, 2000.0] + [8000.0] * ("--long" in sys.argv) + [None]
-    print(
-        f"{'run':32}{'wall, s':>10}{'checkpoints':>13}{'median, ms':>12}{'largest':>9}{'% at 1/min':>12}{'peak, MiB':>11}"
-    )
+    heads = ("wall, s", "checkpoints", "median, ms", "largest", "% at 1/min", "peak, MiB")
+    print(f"{'run':32}" + "".join(f"{head:>{width}}" for head, (_, width, _) in zip(heads, _COLUMNS, strict=True)))
     table = {}
     for duration_s in durations:
         name = "quickstart" if duration_s is None else f"network alone, {duration_s:g} s"
         command = [sys.executable, __file__, "measure", json.dumps(duration_s)]
-        figures = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        figures = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
         table[name] = figures
         row = "".join(f"{figures[key]:>{width}.{digits}f}" for key, width, digits in _COLUMNS)
         print(f"{name:32}{row}", flush=True)
