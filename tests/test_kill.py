@@ -133,7 +133,7 @@ def test_a_full_disk(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Pat
     told = errors(arguments).read_text().strip()
     assert len(told.splitlines()) == 1
     assert "cannot be written (File too large" in told
-    assert "run the same command again to continue" in told
+    assert "run the same command again; what was written before stays." in told
     run = only(tmp_path / "runs")
     assert run.state == "unfinished"
     assert len(run.rounds) == 30

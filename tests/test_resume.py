@@ -1,6 +1,7 @@
 """A run that was stopped goes on as if nothing had been: the same bytes, the same digest, the same figures."""
 
 import json
+import os
 import random
 from pathlib import Path
 
@@ -8,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.protocol.test_golden import EXPERIMENT as GOLDEN
-from tests.resumable import STOPPED, Kill, Killer, Silent, contents, figures, only
+from tests.resumable import EXPERIMENT, STOPPED, Kill, Killer, Silent, contents, figures, only
 from vefl_sim import Experiment, Run, from_tables, resume, simulate, with_settings
-from vefl_sim.errors import NotResumable, RunFailed
+from vefl_sim.errors import CannotWrite, NotResumable, RunFailed
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.traffic import IdmTraffic
 from vefl_sim.radio.link import Link
@@ -69,6 +70,16 @@ VARIANTS = {
 @pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS.keys())
 def test_every_kind_of_run_goes_on(settings: list[str], tmp_path: Path) -> None:
     experiment = with_settings(STOPPED, "run.rounds=4", *settings)
+    whole = simulate(experiment, out=tmp_path / "whole")
+    killed_at(experiment, tmp_path / "pieces", 3)
+    assert same(simulate(experiment, out=tmp_path / "pieces"), whole)
+
+
+def test_a_recording_goes_on(tmp_path: Path) -> None:
+    recorded = simulate(with_settings(STOPPED, "run.rounds=4", "trace.mobility_every_s=0.1"), out=tmp_path / "recorded")
+    tables = EXPERIMENT | {"mobility": {"kind": "playback", "file": str(recorded.path), "max_speed_mps": 26.82}}
+    del tables["traffic"], tables["roads"]
+    experiment = with_settings(from_tables(tables), "run.rounds=4", "learning.kind=none")
     whole = simulate(experiment, out=tmp_path / "whole")
     killed_at(experiment, tmp_path / "pieces", 3)
     assert same(simulate(experiment, out=tmp_path / "pieces"), whole)
@@ -293,3 +304,13 @@ def test_a_checkpoint_opens_with_numpy_and_holds_no_pickle(tmp_path: Path) -> No
     with np.load(run.path / "checkpoints" / "0000003.npz", allow_pickle=False) as archive:
         assert json.loads(archive["state.json"])["round"] == 3
         assert archive["server/model/params.Dense_0.kernel"].shape == (768, 16)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_unwritable_run(tmp_path: Path) -> None:
+    run = killed_at(with_settings(STOPPED, "run.rounds=3", "learning.kind=none"), tmp_path, 3)
+    for folder in (run.path, run.path / "parts"):
+        folder.chmod(0o500)
+    with pytest.raises(CannotWrite, match="cannot be written"):
+        resume(run)
+    assert run.rounds["round"].tolist() == [1, 2]

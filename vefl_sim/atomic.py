@@ -21,12 +21,15 @@ def whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Say in one sentence why a file cannot be written."""
+    """Say in one sentence why a file or a folder cannot be written."""
     try:
         yield
     except OSError as error:
         told = os.strerror(error.errno) if error.errno else error
-        raise CannotWrite(f"{path} cannot be written ({told})") from error
+        raise CannotWrite(
+            f"{error.filename or path} cannot be written ({told}): make room or let it be written, and run the same "
+            "command again; what was written before stays."
+        ) from error
 
 
 def publish(partial: Path, path: Path) -> None:

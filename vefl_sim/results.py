@@ -144,15 +144,13 @@ def create_run(experiment: Experiment, out: Path, toml: str | None = None, setti
             except FileExistsError:
                 number += 1
                 path = base.with_name(f"{base.name}-{number}")
-        for folder in FOLDERS:
-            (path / folder).mkdir()
         write_text(path / "experiment.toml", toml or to_toml(experiment))
         write_text(path / "versions.json", json.dumps(versions(experiment) | {"set": list(settings)}, indent=2) + "\n")
         write_text(path / "resolved.toml", to_toml(experiment))
-    except OSError as error:
-        raise BadInput(f"{error.filename or out} cannot be written ({error.strerror}): choose another --out.") from None
-    except CannotWrite as error:
-        raise BadInput(f"{error}: choose another --out.") from None
+    except (OSError, CannotWrite) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        reason, where = getattr(cause, "strerror", cause), getattr(cause, "filename", None) or out
+        raise BadInput(f"{where} cannot be written ({reason}): choose another --out.") from None
     return Run(path)
 
 

@@ -3,6 +3,7 @@
 import time
 from typing import Any, Protocol
 
+from vefl_sim.atomic import writing
 from vefl_sim.audit import Audit
 from vefl_sim.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.clock import to_s
@@ -52,12 +53,11 @@ class Session:
 
     def __init__(self, scenario: Scenario, run: Run) -> None:
         """Take up the run where its last checkpoint is, if it has one."""
-        for folder in FOLDERS:
-            (run.path / folder).mkdir(exist_ok=True)
         self._run, self._every = run, scenario.experiment.run.checkpoint_every
         self._checkpoints = Checkpoints(run.path)
         self.last, self.notes = self._checkpoints.newest()
-        self._forget_what_came_after()
+        with writing(run.path):
+            self._make_room()
         self._env = NanosecondEnvironment(self.last.time_ns if self.last else 0)
         self._recorder = Recorder(run.path / "parts", scenario.experiment.trace)
         self._stopwatch = Stopwatch(lambda row: self._recorder.append("timings", row))
@@ -160,8 +160,10 @@ class Session:
         ours: dict[str, Stateful] = {"recorder": self._recorder, "audit": self._audit, "tally": self._tally}
         return self._actors.stateful() | ours
 
-    def _forget_what_came_after(self) -> None:
-        """Rounds after the checkpoint will be repeated."""
+    def _make_room(self) -> None:
+        """Make the folders, and forget what came after the checkpoint: those rounds will be repeated."""
+        for folder in FOLDERS:
+            (self._run.path / folder).mkdir(exist_ok=True)
         remove_others(self._run.path / "parts", self.last.files if self.last else [])
         remove_others(self._run.path / "tables", [])
         self._checkpoints.remove_after(self.last)

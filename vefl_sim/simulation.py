@@ -102,9 +102,9 @@ def _finish(run: Run, scenario: Scenario, prepare_s: float, watcher: Watcher | N
 
 def _broken(run: Run, session: Session, error: Exception) -> VeflError:
     """Keep what there is for whoever looks into it, and say in one sentence what happened."""
-    told = error.__cause__ or error  # SimPy rebuilds exceptions, and not all can be
     if isinstance(error, CannotWrite):
-        return CannotWrite(f"{error}: make room or let it be written, and run the same command again to continue.")
+        return error  # nothing is wrong with the run: it can go on
+    told = error.__cause__ or error  # SimPy rebuilds exceptions, and not all can be
     with suppress(CannotWrite):
         run.mark("FAILED", traceback.format_exc())
         session.salvage()
