@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -59,15 +60,21 @@ def arguments(tmp_path: Path) -> tuple[str, ...]:
     return str(tmp_path / "stopped.toml"), "--out", str(tmp_path / "runs"), "--quiet"
 
 
-def sessions(folder: Path) -> int:
-    """How often somebody has begun to work on the run."""
-    logs = list(folder.glob("*/sessions.jsonl"))
-    return len(logs[0].read_text().splitlines()) if logs else 0
-
-
 def wait_until(happened: Callable[[], bool], process: BaseProcess) -> None:
     while not happened() and process.is_alive():
         time.sleep(0.002)
+
+
+def is_simulating(folder: Path, since: float) -> bool:
+    """Whether rows are being written: the first come when the streets begin to move."""
+    return any(written(file) > since for file in folder.glob("*/parts/*.partial"))
+
+
+def written(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def checkpoint(folder: Path) -> int:
@@ -76,43 +83,73 @@ def checkpoint(folder: Path) -> int:
 
 
 def test_sigkill_at_random_moments(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
-    """Mostly a little after it has begun to work, so that it gets somewhere; sometimes while it prepares."""
-    draw, folder, killed = random.Random(KILLS), tmp_path / "runs", 0
-    mean_s = 1.5 * undisturbed.summary["wall_s"] / KILLS
-    while killed < KILLS and not list(folder.glob("*/DONE")):
-        before, process = sessions(folder), start(arguments)
-        if draw.random() < 0.9:
-            wait_until(lambda before=before: sessions(folder) > before, process)
-        process.join(draw.expovariate(1 / mean_s))
-        killed += process.is_alive()
+    """While it prepares, in its first round, while it writes a checkpoint, or some rounds later."""
+    draw, folder = random.Random(KILLS), tmp_path / "runs"
+    killed, resumed_from = 0, []
+    while killed < KILLS:
+        before, began, process = checkpoint(folder), time.time(), start(arguments)
+        if (when := draw.random()) < 0.9:
+            wait_until(lambda began=began: is_simulating(folder, began), process)
+        if when < 0.6:
+            wait_until(lambda before=before: checkpoint(folder) > before, process)
+        process.join(draw.uniform(0, 3) * undisturbed.summary["wall_s"] / 30)
+        if process.is_alive():
+            killed, resumed_from = killed + 1, [*resumed_from, before]
         process.kill()
         process.join()
-    run = simulate(LONG, out=folder)
-    assert killed >= KILLS // 2
+        if list(folder.glob("*/DONE")):  # it was faster: compare, and once more from the beginning
+            compare(only(folder), undisturbed)
+            rmtree(folder)
+    assert sum(round > 0 for round in resumed_from) > KILLS / 2
+    assert len(set(resumed_from)) > min(KILLS / 4, 10)
+    compare(simulate(LONG, out=folder), undisturbed)
+
+
+def compare(run: Run, undisturbed: Run) -> None:
     assert contents(run) == contents(undisturbed)
     assert figures(run) == figures(undisturbed)
     assert run.content_digest() == undisturbed.summary["content_digest"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_request_to_stop(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path, number: int) -> None:
-    folder, stopped = tmp_path / "runs", 0
+    folder = tmp_path / "runs"
     for _ in range(2):
         before, process = checkpoint(folder), start(arguments)
         wait_until(lambda before=before: checkpoint(folder) > before, process)
-        time.sleep(random.random() / 5)
         os.kill(process.pid or 0, number)
         process.join(60)
         assert process.exitcode == 130
-        stopped += f"stopped after {checkpoint(folder) - 1} rounds" in errors(arguments).read_text()
+        assert f"stopped after {checkpoint(folder) - 1} rounds" in errors(arguments).read_text()
     run = only(folder)
-    assert (stopped, run.state) == (2, "unfinished")
+    assert run.state == "unfinished"
+    assert not list(run.path.glob("**/*.partial"))
     assert contents(resume(run)) == contents(undisturbed)
+
+
+def test_a_second_request_stops_at_once(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    folder, process = tmp_path / "runs", start(arguments)
+    wait_until(lambda: checkpoint(folder) > 0, process)
+    os.kill(process.pid or 0, signal.SIGINT)
+    os.kill(process.pid or 0, signal.SIGTERM)
+    process.join(60)
+    assert process.exitcode == 130
+    assert contents(resume(only(folder))) == contents(undisturbed)
+
+
+def test_a_request_while_it_prepares(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    process = start(arguments)
+    wait_until(errors(arguments).exists, process)
+    time.sleep(0.2)
+    os.kill(process.pid or 0, signal.SIGTERM)
+    process.join(60)
+    assert process.exitcode in (130, -signal.SIGTERM)  # the latter before Python has come to our first line
+    assert not list((tmp_path / "runs").glob("*/DONE"))
 
 
 def test_a_second_process_is_told_so(arguments: tuple[str, ...], tmp_path: Path) -> None:
     first = start(arguments)
-    wait_until(lambda: sessions(tmp_path / "runs") > 0, first)
+    wait_until(lambda: is_simulating(tmp_path / "runs", 0.0), first)
     run = only(tmp_path / "runs")
     assert run.state == "running"
     second = start(arguments)
@@ -125,18 +162,20 @@ def test_a_second_process_is_told_so(arguments: tuple[str, ...], tmp_path: Path)
     assert run.state == "unfinished"
 
 
-def test_a_full_disk(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["checkpoint", "table"])
+def test_a_full_disk(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path, where: str) -> None:
+    """The first checkpoint does not fit; or all parts fit, but the whole table does not."""
     largest = max(file.stat().st_size for file in (undisturbed.path / "tables").iterdir())
-    process = start(arguments, most_bytes=largest - 1)  # the parts fit, the whole table does not
+    process = start(arguments, most_bytes=largest - 1 if where == "table" else 30_000)
     process.join(120)
     assert process.exitcode == 1
     told = errors(arguments).read_text().strip()
     assert len(told.splitlines()) == 1
     assert "cannot be written (File too large" in told
-    assert "run the same command again; what was written before stays." in told
+    assert "then resume the run; what was written before stays." in told
     run = only(tmp_path / "runs")
     assert run.state == "unfinished"
-    assert len(run.rounds) == 30
+    assert run.summary.get("rounds", 0) == (30 if where == "table" else 0)
     assert contents(resume(run)) == contents(undisturbed)
 
 

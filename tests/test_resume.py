@@ -3,6 +3,7 @@
 import json
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,15 @@ import pytest
 
 from tests.protocol.test_golden import EXPERIMENT as GOLDEN
 from tests.resumable import EXPERIMENT, STOPPED, Kill, Killer, Silent, contents, figures, only
-from vefl_sim import Experiment, Run, from_tables, resume, simulate, with_settings
+from vefl_sim import Experiment, Run, atomic, from_tables, resume, simulate, with_settings
+from vefl_sim.checkpoint import Checkpoints
 from vefl_sim.errors import CannotWrite, NotResumable, RunFailed
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.traffic import IdmTraffic
 from vefl_sim.radio.link import Link
+from vefl_sim.scenario import prepare
+from vefl_sim.state import pack
+from vefl_sim.verification import verify
 
 
 @pytest.fixture(scope="module")
@@ -120,9 +125,13 @@ def test_parts_that_cannot_tell_their_state_are_replayed(key: str, own: str, tmp
 
 def test_traffic_that_does_not_repeat_itself_cannot_be_continued(tmp_path: Path) -> None:
     experiment = with_settings(STOPPED, "run.rounds=4", "learning.kind=none", "mobility.kind=tests.test_resume:Moody")
-    killed_at(experiment, tmp_path, 3)
-    with pytest.raises(RunFailed, match="does not repeat itself"):
-        simulate(experiment, out=tmp_path)
+    run = killed_at(experiment, tmp_path, 3)
+    parts = {file: file.read_bytes() for file in (run.path / "parts").glob("*.parquet")}
+    for _ in range(2):
+        with pytest.raises(RunFailed, match="does not repeat itself"):
+            simulate(experiment, out=tmp_path)
+    assert parts == {file: file.read_bytes() for file in parts}
+    assert run.rounds["round"].tolist() == [1, 2]
 
 
 class Moody(OwnTraffic):
@@ -142,34 +151,58 @@ class Moody(OwnTraffic):
         self.scene, self.advance = shifted(self.scene), shifted(self.advance)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_crash_at_any_write_costs_nothing(undisturbed: Run, tmp_path: Path, monkeypatch, seed: int) -> None:
-    """Dies before or after some file gets its name, again and again."""
-    from vefl_sim import atomic
-
-    draw, original = random.Random(seed), atomic.publish
+def die_at(monkeypatch: pytest.MonkeyPatch, write: int, *, after: bool) -> Callable[[], int]:
+    """Die at one of the writes of a run: before or after a file gets its name. Tells how many there were."""
+    original, count = atomic.publish, 0
 
     def deadly(partial: Path, path: Path) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0 and draw.random() < 0.5:
+        nonlocal count
+        count += 1
+        if count == write and not after:
             raise Kill
         original(partial, path)
-        if left == 0:
+        if count == write:
             raise Kill
 
-    deaths = 0
     for module in ("atomic", "tables"):
         monkeypatch.setattr(f"vefl_sim.{module}.publish", deadly)
-    while deaths < 100:
-        left = draw.randint(8, 25)  # seven files are a checkpoint: so every attempt gets somewhere
-        try:
-            run = simulate(STOPPED, out=tmp_path)
-            break
-        except Kill:
-            deaths += 1
-    assert deaths > 1
-    assert same(run, undisturbed)
+    return lambda: count
+
+
+def test_a_crash_at_any_write_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two rounds with a checkpoint after the first and at the end: dies at every single write, before and after it."""
+    short = with_settings(STOPPED, "run.rounds=2", "learning.kind=none")
+    scenario = prepare(short)
+    monkeypatch.setattr("vefl_sim.simulation.prepare", lambda experiment: scenario)
+    with monkeypatch.context() as patch:
+        count = die_at(patch, 0, after=False)
+        whole = simulate(short, out=tmp_path / "whole")
+    writes = count()
+    assert writes == 3 + 7 + 7 + 7 + 2  # inputs, two checkpoints, tables and the last timings, summary and DONE
+    for write in range(1, writes + 1):
+        for after in (False, True):
+            out = tmp_path / f"{write}{after}"
+            with monkeypatch.context() as patch:
+                die_at(patch, write, after=after)
+                with pytest.raises(Kill):
+                    simulate(short, out=out)
+            run = simulate(short, out=out)
+            assert same(run, whole), (write, after)
+
+
+def test_everything_that_changes_is_in_a_checkpoint(tmp_path: Path) -> None:
+    """Some rounds after it was continued, a run is in the state that the undisturbed one is in."""
+    runs = killed_at(STOPPED, tmp_path / "straight", 6), killed_at(STOPPED, tmp_path / "resumed", 3, 4, 6)
+    arrays: list[dict] = [{}, {}]
+    packed = []
+    for run, into in zip(runs, arrays, strict=True):
+        checkpoint, _ = Checkpoints(run.path).newest()
+        assert checkpoint is not None
+        assert checkpoint.round == 6
+        packed.append(pack(checkpoint.state, into))
+    assert packed[0] == packed[1]
+    assert arrays[0].keys() == arrays[1].keys()
+    assert all(np.array_equal(arrays[0][name], arrays[1][name]) for name in arrays[0])
 
 
 def test_a_failed_run_is_continued_from_its_last_checkpoint(undisturbed: Run, tmp_path: Path) -> None:
@@ -263,6 +296,67 @@ def test_half_written_files_are_ignored(undisturbed: Run, tmp_path: Path) -> Non
     assert same(resume(run), undisturbed)
 
 
+def test_an_experiment_with_keys_that_it_does_not_use(tmp_path: Path) -> None:
+    """As the variants of a comparison have them: resolved.toml holds a budget that nobody keeps to."""
+    experiment = with_settings(STOPPED, "run.rounds=3", "learning.kind=none", "scheme.constrained=false")
+    vefl = experiment.vefl.model_copy(update={"budget": 77.0})
+    run = killed_at(experiment.model_copy(update={"vefl": vefl}), tmp_path, 3)
+    assert resume(run).state == "done"
+    assert all(finding.passed for finding in verify(run))
+
+
+class Remembering(OwnChannel):
+    """The same, but it can tell: with whole numbers as keys, tuples and numpy's own numbers."""
+
+    def state(self) -> dict:
+        return {"seen": self._seen, "pair": (1, np.float64(0.1)), "array": {"array": np.arange(3)}}
+
+    def restore(self, state: dict) -> None:
+        assert state["pair"] == (1, 0.1)
+        assert state["array"]["array"].tolist() == [0, 1, 2]
+        self._seen = state["seen"]
+
+
+def test_a_part_that_can_tell_its_state_gets_it_back(tmp_path: Path) -> None:
+    own = "radio.channel=tests.test_resume:Remembering"
+    experiment = with_settings(STOPPED, "run.rounds=4", "learning.kind=none", own)
+    whole = simulate(experiment, out=tmp_path / "whole")
+    killed_at(experiment, tmp_path / "pieces", 3)
+    assert same(simulate(experiment, out=tmp_path / "pieces"), whole)
+
+
+class Unspeakable(OwnChannel):
+    """Its state cannot be written down."""
+
+    def state(self) -> dict:
+        return {"seen": {1, 2}}
+
+    def restore(self, state: dict) -> None:
+        pass
+
+
+def test_a_state_that_cannot_be_written_shows_at_once(tmp_path: Path) -> None:
+    own = "radio.channel=tests.test_resume:Unspeakable"
+    with pytest.raises(RunFailed, match=r"streets/channel/seen of a checkpoint is a set"):
+        simulate(with_settings(STOPPED, "learning.kind=none", own), out=tmp_path)
+
+
+def test_any_flipped_bit_is_a_sentence_or_harmless(tmp_path: Path) -> None:
+    run = killed_at(with_settings(STOPPED, "learning.kind=none"), tmp_path, 2)
+    [file] = (run.path / "checkpoints").iterdir()
+    content, damaged = file.read_bytes(), 0
+    for place in range(0, len(content), 29):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        file.write_bytes(flipped)
+        try:
+            Checkpoints(run.path).newest()
+        except NotResumable as error:
+            damaged += "is damaged" in str(error)
+        Checkpoints(run.path).last_readable()
+    assert damaged > len(content) / 29 / 2
+
+
 def edit_versions(run: Run, **changes) -> None:
     file = run.path / "versions.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
@@ -274,6 +368,10 @@ def test_a_run_of_another_version_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(NotResumable, match=r"begun with vefl_sim 0\.0\.9 \(source 0123456789\)"):
         resume(run)
     assert run.rounds["round"].tolist() == [1, 2]
+    toml = run.path / "resolved.toml"
+    toml.write_text(toml.read_text().replace("[run]", "[run]\nkey_of_old = 1"))
+    with pytest.raises(NotResumable, match=r"begun with vefl_sim 0\.0\.9"):
+        resume(run)
 
 
 def test_a_run_whose_parts_have_changed_is_left_alone(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.resumable import STOPPED, Kill, Killer
 from vefl_sim import simulate, with_settings
+from vefl_sim.errors import RunNotFound
 from vefl_sim.report import find_run, run_lines
 from vefl_sim.run_list import listed
 
@@ -39,6 +40,7 @@ def test_states_progress_and_age(folder: Path) -> None:
     assert runs["killed"].accuracy is None
     assert runs["killed"].age_s < 3000 < runs["done"].age_s
     assert (runs["damaged"].rounds, runs["damaged"].planned) == (None, None)
+    assert find_run(str(folder / "kil")).path.name == runs["killed"].name
 
 
 def test_as_lines(folder: Path) -> None:
@@ -50,7 +52,9 @@ def test_as_lines(folder: Path) -> None:
 
 
 def test_no_runs(tmp_path: Path) -> None:
-    assert list(run_lines(tmp_path / "runs")) == [f"there are no runs in {tmp_path / 'runs'}"]
+    assert list(run_lines(tmp_path)) == [f"there are no runs in {tmp_path}"]
+    with pytest.raises(RunNotFound, match="is not a folder"):
+        list(run_lines(tmp_path / "runs"))
 
 
 def test_resume_looks_for_an_unfinished_run_first(folder: Path) -> None:

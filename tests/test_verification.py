@@ -8,8 +8,8 @@ from shutil import copytree
 import pandas as pd
 import pytest
 
-from tests.resumable import STOPPED, Kill, Killer, only
-from vefl_sim import Run, simulate, with_settings
+from tests.resumable import STOPPED, Kill, Killer, Silent, only
+from vefl_sim import Run, RunFailed, simulate, with_settings
 from vefl_sim.verification import verify
 
 NETWORK = with_settings(STOPPED, "run.rounds=3", "learning.kind=none", "scheme.selected=3")
@@ -95,10 +95,10 @@ def test_an_edit_is_found(table: str, edit: Callable[[pd.DataFrame], None], what
 
 
 def test_the_budget(copy: Run) -> None:
-    """Both the price and the charge of everybody a hundredfold: consistent, but above Ξ."""
+    """With less money than the plans cost; the edit itself shows, too."""
     toml = copy.path / "resolved.toml"
     toml.write_text(toml.read_text().replace("budget = 1000.0", "budget = 10.0"))
-    assert set(faults(copy)) == {"C5"}
+    assert set(faults(copy)) == {"C5", "configuration"}
 
 
 def test_an_edited_table_has_another_digest(copy: Run) -> None:
@@ -114,9 +114,28 @@ def test_an_edited_summary(copy: Run) -> None:
 
 
 def test_a_damaged_table_is_a_sentence(copy: Run) -> None:
-    (copy.path / "tables" / "vehicles.parquet").unlink()
-    found = faults(copy)
-    assert "vehicles.parquet is not there" in found["money"]
+    file = copy.path / "tables" / "vehicles.parquet"
+    file.write_bytes(file.read_bytes()[:-100])
+    assert all("vehicles.parquet cannot be read" in faults(copy)[what] for what in ("content", "money"))
+    file.unlink()
+    assert "vehicles.parquet is not there" in faults(copy)["money"]
+    (copy.path / "summary.json").write_text("{}")
+    assert "summary says nothing" in faults(copy)["content"]
+
+
+def test_a_failed_run_is_verified_up_to_its_last_checkpoint(tmp_path: Path) -> None:
+    class Clumsy(Silent):
+        def round(self, closed) -> None:
+            if closed.round == 2:
+                raise ZeroDivisionError
+
+    rarely = with_settings(NETWORK, "run.checkpoint_every=3")
+    for experiment, what in ((rarely, "content"), (with_settings(NETWORK, "run.seed=2"), "so far")):
+        with pytest.raises(RunFailed):
+            simulate(experiment, out=tmp_path / what, watcher=Clumsy())
+        findings = list(verify(only(tmp_path / what)))
+        assert all(finding.passed for finding in findings)
+        assert findings[1].what == what
 
 
 def test_an_unfinished_run_is_verified_up_to_its_last_checkpoint(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vefl_sim.errors import CannotWrite
@@ -15,8 +15,13 @@ def whole(path: Path) -> Iterator[Path]:
     """A name to write to; the file gets its own when the block ends, and never if it breaks."""
     partial = path.with_name(path.name + PARTIAL)
     with writing(path):
-        yield partial
-        publish(partial, path)
+        try:
+            yield partial
+            publish(partial, path)
+        except OSError:
+            with suppress(OSError):
+                partial.unlink()  # on a full disk, every byte counts
+            raise
 
 
 @contextmanager
@@ -27,8 +32,8 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         told = os.strerror(error.errno) if error.errno else error
         raise CannotWrite(
-            f"{error.filename or path} cannot be written ({told}): make room or let it be written, and run the same "
-            "command again; what was written before stays."
+            f"{error.filename or path} cannot be written ({told}): make room or let it be written, then resume the "
+            "run; what was written before stays."
         ) from error
 
 

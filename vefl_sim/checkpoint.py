@@ -8,8 +8,8 @@ shows by the checksums that zip keeps, and the one before it serves instead.
 import io
 import json
 import zipfile
-import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from vefl_sim.atomic import whole
-from vefl_sim.errors import NotResumable
+from vefl_sim.errors import BadInput, NotResumable
 from vefl_sim.part_files import PartFile
-from vefl_sim.state import State, pack, unpack
+from vefl_sim.state import Arrays, State, pack, unpack
 
 _FORMAT = 1
 _KEPT = 2
@@ -51,7 +51,7 @@ class Checkpoints:
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Add one, and remove those that nobody needs any more."""
-        arrays: dict[str, np.ndarray] = {}
+        arrays: Arrays = {}
         content = {"format": _FORMAT, **vars(checkpoint), "state": pack(checkpoint.state, arrays)}
         with (
             whole(self.directory / _name(checkpoint)) as partial,
@@ -62,7 +62,8 @@ class Checkpoints:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
         for old in self._newest_first()[_KEPT:]:
-            old.unlink()
+            with suppress(OSError):  # one too many does no harm
+                old.unlink()
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The last one from which the run can go on, and what is wrong with later ones; None before the first."""
@@ -73,8 +74,8 @@ class Checkpoints:
             except NotResumable as error:
                 faults.append(str(error))
                 continue
-            if wrong := next(self._missing(checkpoint), None):
-                faults.append(f"{file} needs {wrong}")
+            if fault := next(self._faults(checkpoint), None):
+                faults.append(f"{file} needs a part file, but {fault}")
                 continue
             return checkpoint, faults
         if faults:
@@ -82,28 +83,29 @@ class Checkpoints:
         return None, []
 
     def remove_after(self, last: Checkpoint | None) -> None:
-        """Remove those that are damaged or half written; they are of rounds that will be repeated."""
+        """Remove those that cannot be used; they are of rounds that will be repeated."""
         for file in self.directory.iterdir():
-            if last is None or file.name > _name(last):
+            if file.is_file() and (last is None or file.name > _name(last)):
                 file.unlink()
 
     def last_readable(self) -> Checkpoint | None:
-        """For somebody who only looks: the newest that is whole, whatever it needs."""
+        """For somebody who only looks: the newest that can be read, without its state."""
         for file in self._newest_first():
             try:
-                return _read(file)
-            except NotResumable:
+                return _read(file, with_state=False)
+            except BadInput:
                 continue
         return None
 
     def _newest_first(self) -> list[Path]:
         return sorted(self.directory.glob("[0-9]*.npz"), reverse=True)
 
-    def _missing(self, checkpoint: Checkpoint) -> Iterator[str]:
+    def _faults(self, checkpoint: Checkpoint) -> Iterator[str]:
+        """What is wrong with the part files that it needs."""
         for parts in checkpoint.tables.values():
             for part in parts:
                 if fault := PartFile(**part).fault(self._parts):
-                    yield f"a part file, but {fault}"
+                    yield fault
 
 
 _HOPELESS = "{run} has no other checkpoint to continue from: put the file back, or run the experiment with --fresh."
@@ -113,18 +115,32 @@ def _name(checkpoint: Checkpoint) -> str:
     return f"{checkpoint.round:07d}.npz"
 
 
-def _read(file: Path) -> Checkpoint:
+def _read(file: Path, with_state: bool = True) -> Checkpoint:
+    """A checkpoint, or a sentence. Its bytes may be anything, and zip and numpy raise all sorts of things for that."""
     try:
         with zipfile.ZipFile(file) as archive:
             content = json.loads(archive.read(_STATE))
-            members = [name for name in archive.namelist() if name != _STATE]
-            arrays = {name.removesuffix(".npy"): _array(archive.read(name)) for name in members}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise NotResumable(f"{file} is damaged ({str(error).splitlines()[0].rstrip('.')})") from None
-    if content.pop("format") != _FORMAT:
-        raise NotResumable(f"{file} was written by another version of vefl_sim")
-    return Checkpoint(**content | {"state": unpack(content["state"], arrays)})
+            if content.pop("format") != _FORMAT:
+                raise NotResumable(f"{file} was written by another version of vefl_sim")
+            packed = content.pop("state")
+            return Checkpoint(**content, state=unpack(packed, _arrays(archive)) if with_state else {})
+    except NotResumable:
+        raise
+    except OSError as error:  # nothing is known to be wrong with the file
+        raise BadInput(f"{file} cannot be read ({error.strerror}): let it be read.") from None
+    except Exception as error:
+        raise NotResumable(f"{file} is damaged ({_told(error)})") from None
+
+
+def _arrays(archive: zipfile.ZipFile) -> Arrays:
+    members = [name for name in archive.namelist() if name != _STATE]
+    return {name.removesuffix(".npy"): _array(archive.read(name)) for name in members}
 
 
 def _array(member: bytes) -> Any:
     return np.lib.format.read_array(io.BytesIO(member), allow_pickle=False)
+
+
+def _told(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__

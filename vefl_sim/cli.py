@@ -1,7 +1,8 @@
 """The command line: arguments in, exit code out. 0 done, 1 run failed, 2 bad input, 130 interrupted."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -11,6 +12,7 @@ from vefl_sim.errors import BadInput, RunInterrupted, VeflError
 
 if TYPE_CHECKING:
     from vefl_sim.loading import Variant
+    from vefl_sim.results import Run
 
 # Heavy imports (pydantic, jax, pandas, …) happen inside the commands: --help answers at once.
 
@@ -32,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BadInput as error:
         _fail(2, *error.problems)
     except RunInterrupted as error:
-        _fail(130, f"interrupted: {error}")
+        print(f"interrupted: {error}", file=sys.stderr)
+        sys.exit(130)
     except VeflError as error:
         _fail(1, str(error))
 
@@ -75,21 +78,10 @@ def run(
     if dry_run:
         _dry_run(loaded)
         return
-    from rich.console import Console
-
-    from vefl_sim.progress import shown
-    from vefl_sim.report import print_summary
     from vefl_sim.simulation import simulate
 
-    console, text = Console(quiet=quiet), experiment.read_text(encoding="utf-8-sig")
-    try:
-        with shown(console) as progress:
-            finished = simulate(loaded, out=out, fresh=fresh, toml=text, settings=settings or (), watcher=progress)
-    except KeyboardInterrupt:
-        raise RunInterrupted("at once; the same command continues from the last checkpoint, if there is one") from None
-    if not progress.ran:
-        console.print("This run is done already, and shown again; --fresh repeats it.")
-    print_summary(finished, console)
+    text = experiment.read_text(encoding="utf-8-sig")
+    _watched(quiet, partial(simulate, loaded, out=out, fresh=fresh, toml=text, settings=settings or ()))
 
 
 @app.command()
@@ -98,21 +90,12 @@ def resume(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Go on with a run that was stopped or killed, from its last checkpoint."""
-    from rich.console import Console
-
-    from vefl_sim.progress import shown
-    from vefl_sim.report import find_run, print_summary
+    from vefl_sim.report import find_run
     from vefl_sim.simulation import resume as go_on
 
-    console, found = Console(quiet=quiet), find_run(run, unfinished=True)
-    try:
-        with shown(console) as progress:
-            finished = go_on(found, watcher=progress)
-    except KeyboardInterrupt:
-        raise RunInterrupted("at once; the same command continues from the last checkpoint, if there is one") from None
-    if not progress.ran:
-        console.print("This run is done already.")
-    print_summary(finished, console)
+    found = find_run(run, unfinished=True)
+    print(f"# {found.path} ({found.state})", file=sys.stderr)
+    _watched(quiet, partial(go_on, found))
 
 
 @app.command()
@@ -130,7 +113,7 @@ def runs(
 def verify(
     run: Annotated[str, typer.Argument(help="A run directory, or the start of its name in ./runs.")],
 ) -> None:
-    """Check a run from its files alone: digests, sums, and the laws C1–C12."""
+    """Check a run from its files alone: digests, sums, and the constraints C1–C6; C7–C12 if slots were recorded."""
     from vefl_sim.report import find_run, finding_lines
     from vefl_sim.verification import verify as look
 
@@ -211,19 +194,46 @@ def check(
         raise typer.Exit(1)
 
 
-def _compare(variants: "Sequence[Variant]", out: Path, fresh: bool, quiet: bool) -> None:
-    from rich.console import Console
+def _watched(quiet: bool, work: "Callable[..., Run]") -> None:
+    """Do the work with a progress display, and print the summary of the run that comes out."""
+    from vefl_sim.progress import PipedConsole, shown
+    from vefl_sim.report import print_summary
+    from vefl_sim.stopping import stopping_at_once
 
+    console = PipedConsole(quiet=quiet)
+    with shown(console) as progress:
+        try:
+            with stopping_at_once():
+                finished = work(watcher=progress)
+        except KeyboardInterrupt:
+            raise RunInterrupted(_saved(progress.run)) from None
+    if not progress.run:
+        console.print("This run is done already, and shown again; --fresh repeats it.")
+    print_summary(finished, console)
+
+
+def _saved(run: "Run | None") -> str:
+    """What is left of a run that was stopped at once."""
+    rounds = run.summary.get("rounds", 0) if run else 0
+    if run is None or not rounds:
+        return "at once; nothing is saved yet, the same command begins again"
+    return f"at once; {rounds} rounds are saved, continue with: python -m vefl_sim resume {run.path}"
+
+
+def _compare(variants: "Sequence[Variant]", out: Path, fresh: bool, quiet: bool) -> None:
     from vefl_sim.comparison import compare
     from vefl_sim.comparison_figure import draw
-    from vefl_sim.progress import shown
+    from vefl_sim.progress import PipedConsole, shown
     from vefl_sim.report import comparison_lines
+    from vefl_sim.stopping import stopping_at_once
 
-    console = Console(quiet=quiet)
+    console = PipedConsole(quiet=quiet)
     try:
-        comparison = compare(variants, out, fresh, lambda _: shown(console))
-    except KeyboardInterrupt:
-        raise RunInterrupted("runs that are done stay; the same command goes on with the others") from None
+        with stopping_at_once():
+            comparison = compare(variants, out, fresh, lambda _: shown(console))
+    except (KeyboardInterrupt, RunInterrupted):
+        again = "leave out --fresh to go on" if fresh else "the same command goes on"
+        raise RunInterrupted(f"runs that are done stay, and the others are kept as far as they came: {again}") from None
     comparison.write()
     for line in comparison_lines(comparison):
         console.print(line, highlight=False, soft_wrap=True)

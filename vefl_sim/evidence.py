@@ -1,11 +1,12 @@
 """What a run has left behind, for somebody who checks it."""
 
 from functools import cached_property
+from pathlib import Path
 
 import pandas as pd
 
 from vefl_sim.experiment import Experiment
-from vefl_sim.results import Run
+from vefl_sim.results import Run, read_rows
 from vefl_sim.rng import Streams
 from vefl_sim.sla import draw
 
@@ -24,22 +25,29 @@ class Evidence:
     @cached_property
     def events(self) -> pd.DataFrame:
         """The trace."""
-        return self.run.events
+        return self._rows("events")
 
     @cached_property
     def rounds(self) -> pd.DataFrame:
         """One row per round."""
-        return self.run.rounds.set_index("round")
+        return self._rows("rounds").set_index("round")
 
     @cached_property
     def ordered(self) -> pd.DataFrame:
         """The rows of `vehicles` with an order, each with its SLA."""
-        rows = self.run.vehicles
+        rows = self._rows("vehicles")
         rows = rows[rows["state"].isin(["delivered", "lost"])].reset_index(drop=True)
         streams, sla = Streams(self.experiment.run.seed), self.experiment.sla
         agreements = {cv: vars(draw(cv, sla, streams)) for cv in rows["cv"].unique().tolist()}
         columns = pd.DataFrame([agreements[cv] for cv in rows["cv"].tolist()], dtype=float, index=rows.index)
         return rows.join(columns)
+
+    def files(self, table: str) -> list[Path]:
+        """Of a run that is not done, what the last checkpoint covers: that is what its summary is about."""
+        return self.run.files(table, checkpointed=not self.run.is_done)
+
+    def _rows(self, table: str) -> pd.DataFrame:
+        return read_rows(self.files(table))
 
     @property
     def planned(self) -> pd.DataFrame:

@@ -113,6 +113,11 @@ def from_tables(tables: Mapping[str, Any]) -> Experiment:
     return experiment
 
 
+def load_resolved(path: Path) -> Experiment:
+    """The experiment of a run: it has every key, also those that it does not use."""
+    return _validated(_read_toml(path))
+
+
 def _validated(tables: Mapping[str, Any]) -> Experiment:
     try:
         return Experiment.model_validate(tables)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vefl_sim.atomic import whole
+from vefl_sim.errors import RunFailed
 from vefl_sim.tables import ROWS_PER_GROUP, SCHEMAS, TableWriter
 
 
@@ -59,6 +60,12 @@ class PartWriter:
             self._open = None
         return [asdict(part) for part in self._parts]
 
+    def discard(self) -> None:
+        """Forget the rows since the last commit."""
+        if self._open:
+            self._open.discard()
+            self._open = None
+
     def go_on_after(self, parts: Iterable[dict[str, str]]) -> None:
         """Append to these."""
         self._parts = [PartFile(**part) for part in parts]
@@ -73,8 +80,10 @@ class PartWriter:
 
     def _opened(self) -> TableWriter:
         if self._open is None:
-            name = f"{self._table}-{len(self._parts) + 1:06d}.parquet"
-            self._open = TableWriter(self._directory / name, self._table)
+            path = self._directory / f"{self._table}-{len(self._parts) + 1:06d}.parquet"
+            if path.exists():
+                raise RunFailed(f"{path} is there already: it holds rows that must not be lost.")
+            self._open = TableWriter(path, self._table)
         return self._open
 
     def _groups(self) -> Iterable[Any]:
@@ -92,5 +101,5 @@ class PartWriter:
 def remove_others(directory: Path, kept: Sequence[str]) -> None:
     """Remove files of rounds that will be repeated."""
     for file in directory.iterdir():
-        if file.name not in kept:
+        if file.is_file() and file.name not in kept:
             file.unlink()

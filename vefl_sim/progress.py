@@ -1,6 +1,7 @@
 """What a person sees while a run goes on: one live line on a terminal, plain lines elsewhere."""
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ class Progress:
         self._rounds, self._duration_s, self._fixed = 0, 0.0, True
         self._began, self._first_round, self._first_s = 0.0, 0, 0.0  # of this session
         self._accuracy: float | None = None
-        self.ran = False
+        self.run: Run | None = None  # once it has begun
 
     def preparing(self, experiment: Experiment) -> None:
         """Data and traffic take a few seconds."""
@@ -36,8 +37,7 @@ class Progress:
 
     def started(self, run: Run, scenario: Scenario) -> None:
         """Say what was prepared."""
-        self.ran = True
-        self._began, self._first_round, self._first_s = time.perf_counter(), 0, 0.0
+        self._began, self.run = time.perf_counter(), run
         self._show(
             f"{len(scenario.shards)} different CVs will be in coverage, {len(scenario.dataset.train_labels)} samples, "
             f"{scenario.learner.parameters} parameters ({scenario.payload_bits / 1e3:.1f} kbit per update)",
@@ -81,6 +81,15 @@ class Progress:
             self._live.update(Text(line))
         else:
             self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+class PipedConsole(Console):
+    """A console whose reader may go (`… | head`) without ending the run."""
+
+    def on_broken_pipe(self) -> None:
+        """Say nothing any more."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager

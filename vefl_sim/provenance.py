@@ -50,16 +50,31 @@ def versions(experiment: Experiment) -> dict[str, Any]:
     }
 
 
+def require_same_version(run: Path) -> None:
+    """Refuse to continue a run that was begun with another version of vefl_sim."""
+    before = recorded(run)
+    then, here = before.get("packages", {}).get("vefl_sim", "unknown"), version("vefl_sim")
+    sources = before.get("vefl_sim source", "unknown"), package_digest()
+    if (then, sources[0]) != (here, sources[1]):
+        raise NotResumable(
+            f"{run} was begun with vefl_sim {then} (source {sources[0]}), and this is {here} (source {sources[1]}), "
+            "which might go on differently: continue it with that version, or run its experiment.toml again."
+        )
+
+
 def require_same(run: Path, experiment: Experiment) -> None:
-    """Refuse to continue a run that was begun with something else than what is here."""
-    before, now = _recorded(run), versions(experiment)
-    if before.get("configuration") != now["configuration"]:
-        raise NotResumable(f"{run} {_difference(before, now)}.")
+    """Refuse to continue a run whose configuration has changed, or a part of the user's in it."""
+    before, now = recorded(run), versions(experiment)
+    if before.get("configuration") == now["configuration"]:
+        return
+    parts = [name for name, digest in now["parts"].items() if before.get("parts", {}).get(name) != digest]
+    what = f"the source of {', '.join(parts)}" if parts else "its resolved.toml or the recording that it names"
+    raise NotResumable(f"{run} cannot be continued, because {what} has changed: restore it, or run it again.")
 
 
 def library_notes(run: Path, experiment: Experiment) -> Iterator[str]:
     """Libraries that have changed since the run began: it goes on, but perhaps not to the last bit."""
-    before, now = _recorded(run), versions(experiment)
+    before, now = recorded(run), versions(experiment)
     then, here = before.get("packages", {}), now["packages"]
     changed = [f"{name} {then.get(name)} is now {here[name]}" for name in here if then.get(name) != here[name]]
     if before.get("python") != now["python"]:
@@ -68,22 +83,9 @@ def library_notes(run: Path, experiment: Experiment) -> Iterator[str]:
         yield f"{', '.join(changed)}: the results may differ in the last digits from those of one piece"
 
 
-def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """Why the configurations differ, and what to do."""
-    then, here = before.get("packages", {}).get("vefl_sim", "unknown"), now["packages"]["vefl_sim"]
-    sources = before.get("vefl_sim source"), now["vefl_sim source"]
-    if (then, sources[0]) != (here, sources[1]):
-        return (
-            f"was begun with vefl_sim {then} (source {sources[0]}), and this is {here} (source {sources[1]}), which "
-            "might go on differently: continue it with that version, or run its experiment.toml again with this one"
-        )
-    parts = [name for name, digest in now["parts"].items() if before.get("parts", {}).get(name) != digest]
-    what = f"the source of {', '.join(parts)}" if parts else "its resolved.toml or the recording that it names"
-    return f"cannot be continued, because {what} has changed: restore it, or run the experiment again"
-
-
-def _recorded(run: Path) -> dict[str, Any]:
+def recorded(run: Path) -> dict[str, Any]:
+    """What was noted when the run began."""
     try:
         return dict(json.loads((run / "versions.json").read_text(encoding="utf-8")))
     except (OSError, ValueError):
-        raise NotResumable(f"{run / 'versions.json'} is missing or damaged: run its experiment.toml again.") from None
+        raise NotResumable(f"{run / 'versions.json'} is missing or damaged: run the experiment with --fresh.") from None

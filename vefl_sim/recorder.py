@@ -1,5 +1,6 @@
 """From what happens to rows of tables."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,17 @@ class Recorder:
         """One file per table, of all rows so far."""
         for table in self._tables.values():
             table.compact(directory)
+
+    def discard(self) -> None:
+        """Leave nothing half written behind; what was committed stays."""
+        for table in self._tables.values():
+            table.discard()
+
+    def salvage(self, directory: Path) -> None:
+        """The same after an error, each table as well as it can be."""
+        for table in self._tables.values():
+            with suppress(Exception):  # the error that led here is the one to tell
+                table.compact(directory)
 
     def state(self) -> State:
         """When positions are due next; the rows are in part files, which a checkpoint lists."""

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from vefl_sim.check import Check
 from vefl_sim.errors import RunNotFound
+from vefl_sim.lock import is_locked
 from vefl_sim.results import Run
 
 if TYPE_CHECKING:
@@ -23,11 +24,16 @@ def find_run(name: str, out: Path = Path("runs"), *, unfinished: bool = False) -
     """A run by its directory, or the newest in `out` whose name starts like this; finished ones first, or last."""
     if Path(name).exists():
         return Run(name)
-    folders = out.iterdir() if out.is_dir() else ()
-    matches = [path for path in folders if path.name.startswith(name) and (path / "resolved.toml").is_file()]
+    folder, start = (Path(name).parent, Path(name).name) if len(Path(name).parts) > 1 else (out, name)
+    folders = folder.iterdir() if folder.is_dir() else ()
+    matches = [path for path in folders if path.name.startswith(start) and (path / "resolved.toml").is_file()]
     if not matches:
-        raise RunNotFound(f"{name}: there is no such run directory, and none in {out} starts like this.")
-    return Run(max(matches, key=lambda path: ((path / "DONE").exists() != unfinished, path.stat().st_mtime)))
+        raise RunNotFound(f"{name}: there is no such run directory, and none in {folder} starts like this.")
+    return Run(max(matches, key=lambda path: _wanted(path, unfinished)))
+
+
+def _wanted(path: Path, unfinished: bool) -> tuple[bool, bool, float]:
+    return (path / "DONE").exists() != unfinished, not is_locked(path), path.stat().st_mtime
 
 
 def print_summary(run: Run, console: Console) -> None:

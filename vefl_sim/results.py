@@ -10,9 +10,11 @@ runs/<name>-<configuration digest>/
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Literal
+from uuid import uuid4
 
 import pandas as pd
 
@@ -20,12 +22,12 @@ from vefl_sim.atomic import write_text
 from vefl_sim.checkpoint import Checkpoints
 from vefl_sim.errors import BadInput, CannotWrite, RunNotFound
 from vefl_sim.experiment import Experiment
-from vefl_sim.loading import load, to_toml
+from vefl_sim.loading import load_resolved, to_toml
 from vefl_sim.lock import is_locked
 from vefl_sim.provenance import config_digest, versions
 from vefl_sim.tables import SCHEMAS, content_digest
 
-State = Literal["done", "failed", "running", "unfinished"]
+RunState = Literal["done", "failed", "running", "unfinished"]
 FOLDERS = ("tables", "parts", "checkpoints")
 _NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
@@ -44,7 +46,7 @@ class Run:
         return (self.path / "DONE").exists()
 
     @property
-    def state(self) -> State:
+    def state(self) -> RunState:
         """Done, failed, at work this moment, or stopped before its end."""
         if self.is_done:
             return "done"
@@ -55,7 +57,7 @@ class Run:
     @property
     def experiment(self) -> Experiment:
         """The experiment, with every default."""
-        return load(self.path / "resolved.toml")
+        return load_resolved(self.path / "resolved.toml")
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, {self.state})"
@@ -76,17 +78,28 @@ class Run:
         """One table by name: events, rounds, vehicles, mobility, timings, slots."""
         if name not in SCHEMAS:
             raise RunNotFound(f"There is no table {name!r}; the tables are {', '.join(SCHEMAS)}.")
-        return pd.concat([_read(file) for file in self.files(name)], ignore_index=True)
+        try:
+            return self._rows(name)
+        except RunNotFound:
+            if self.is_done:  # it may have come to its end this moment, and its parts have become one file
+                return self._rows(name)
+            raise
 
-    def files(self, name: str) -> list[Path]:
-        """Where the rows of a table are: in one file once it is over, in parts up to the last checkpoint before."""
+    def files(self, name: str, *, checkpointed: bool = False) -> list[Path]:
+        """Where the rows of a table are: in one file once it is over, in parts up to the last checkpoint before.
+
+        `checkpointed`: in parts, even if an error has left more.
+        """
         file = self.path / "tables" / f"{name}.parquet"
-        if file.exists():
+        if file.exists() and not checkpointed:
             return [file]
         last = Checkpoints(self.path).last_readable()
         if last and name in last.tables:
             return [self.path / "parts" / part["file"] for part in last.tables[name]]
         raise RunNotFound(f"{file} is not there: the run has not recorded it, or not reached a checkpoint yet.")
+
+    def _rows(self, name: str) -> pd.DataFrame:
+        return read_rows(self.files(name))
 
     @property
     def events(self) -> pd.DataFrame:
@@ -126,32 +139,45 @@ def existing_run(experiment: Experiment, out: Path) -> Run | None:
     return max(runs, key=_progress, default=None)
 
 
-def _progress(run: Run) -> tuple[bool, int]:
+def _progress(run: Run) -> tuple[bool, int, float]:
     last = Checkpoints(run.path).last_readable()
-    return run.is_done, last.round if last else 0
+    return run.is_done, last.round if last else 0, run.path.stat().st_mtime
 
 
 def create_run(experiment: Experiment, out: Path, toml: str | None = None, settings: Sequence[str] = ()) -> Run:
-    """A new directory for a run; a number is added when the name is taken."""
-    base = out / f"{experiment.run.name}-{config_digest(experiment)[:8]}"
-    path, number = base, 1
+    """A new directory for a run; a number is added when the name is taken. It appears with everything in it."""
+    partial = out / f".{experiment.run.name}-{uuid4().hex}"
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        while True:
-            try:
-                path.mkdir()
-                break
-            except FileExistsError:
-                number += 1
-                path = base.with_name(f"{base.name}-{number}")
-        write_text(path / "experiment.toml", toml or to_toml(experiment))
-        write_text(path / "versions.json", json.dumps(versions(experiment) | {"set": list(settings)}, indent=2) + "\n")
-        write_text(path / "resolved.toml", to_toml(experiment))
+        partial.mkdir(parents=True)
+        write_text(partial / "experiment.toml", toml or to_toml(experiment))
+        with_what = versions(experiment) | {"set": list(settings)}
+        write_text(partial / "versions.json", json.dumps(with_what, indent=2) + "\n")
+        write_text(partial / "resolved.toml", to_toml(experiment))
+        return Run(_renamed(partial, out / f"{experiment.run.name}-{config_digest(experiment)[:8]}"))
     except (OSError, CannotWrite) as error:
+        rmtree(partial, ignore_errors=True)
         cause = error if isinstance(error, OSError) else error.__cause__
         reason, where = getattr(cause, "strerror", cause), getattr(cause, "filename", None) or out
         raise BadInput(f"{where} cannot be written ({reason}): choose another --out.") from None
-    return Run(path)
+
+
+def _renamed(partial: Path, base: Path) -> Path:
+    """Give a directory this name, or with the first number that is free."""
+    for number in count(1):
+        path = base if number == 1 else base.with_name(f"{base.name}-{number}")
+        if path.exists():
+            continue
+        try:
+            return partial.rename(path)
+        except OSError:
+            if not path.exists():
+                raise
+    raise AssertionError("numbers do not end")
+
+
+def read_rows(files: Sequence[Path]) -> pd.DataFrame:
+    """The rows of these files, one after the other."""
+    return pd.concat([_read(file) for file in files], ignore_index=True)
 
 
 def _read(file: Path) -> pd.DataFrame:

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from vefl_sim.errors import VeflError
+from vefl_sim.errors import RunNotFound, VeflError
 from vefl_sim.results import Run
 
 
@@ -22,15 +22,27 @@ class Listed:
 
 def listed(out: Path) -> list[Listed]:
     """All runs, those that were written last at the end."""
-    folders = [path for path in out.iterdir() if (path / "resolved.toml").is_file()] if out.is_dir() else []
+    if not out.is_dir():
+        raise RunNotFound(f"{out} is not a folder: where are the runs?")
+    folders = [path for path in out.iterdir() if (path / "resolved.toml").is_file()]
     return sorted((_listed(Run(path)) for path in folders), key=lambda run: -run.age_s)
 
 
 def _listed(run: Run) -> Listed:
-    written = max(path.stat().st_mtime for path in (run.path, *run.path.glob("*"), *run.path.glob("checkpoints/*")))
+    written = max(_written(path) for path in (run.path, *run.path.glob("*"), *run.path.glob("checkpoints/*")))
+    state: str = run.state
     try:
         summary, planned = run.summary, run.experiment.rounds
     except VeflError:  # of another version, or damaged: still somebody's run
         summary, planned = {}, None
+    if not summary and (run.is_done or any(run.path.glob("checkpoints/*.npz"))):
+        state = "damaged"
     rounds, accuracy = summary.get("rounds"), summary.get("last_accuracy")
-    return Listed(run.path.name, run.state, rounds, planned, accuracy, max(0.0, time.time() - written))
+    return Listed(run.path.name, state, rounds, planned, accuracy, max(0.0, time.time() - written))
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # the run goes on while somebody looks
+        return 0.0

@@ -15,9 +15,8 @@ from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.recorder import Recorder
 from vefl_sim.results import FOLDERS, Run
 from vefl_sim.scenario import Scenario, wire
-from vefl_sim.state import Stateful
+from vefl_sim.state import State, Stateful, pack
 from vefl_sim.stopping import StopRequest
-from vefl_sim.stopwatch import Stopwatch
 from vefl_sim.summary import Tally
 
 _SECONDS_BETWEEN = 60.0
@@ -51,16 +50,16 @@ class Watcher(Protocol):
 class Session:
     """A scenario and everything that has happened to it."""
 
-    def __init__(self, scenario: Scenario, run: Run) -> None:
+    def __init__(self, scenario: Scenario, run: Run, last: Checkpoint | None) -> None:
         """Take up the run where its last checkpoint is, if it has one."""
         self._run, self._every = run, scenario.experiment.run.checkpoint_every
-        self._checkpoints = Checkpoints(run.path)
-        self.last, self.notes = self._checkpoints.newest()
+        self._checkpoints, self.last = Checkpoints(run.path), last
         with writing(run.path):
             self._make_room()
         self._env = NanosecondEnvironment(self.last.time_ns if self.last else 0)
         self._recorder = Recorder(run.path / "parts", scenario.experiment.trace)
-        self._stopwatch = Stopwatch(lambda row: self._recorder.append("timings", row))
+        if self.last:
+            self._recorder.go_on_after(self.last.tables)
         self._tally, self._audit = Tally(), _audit(scenario)
         self._actors = wire(scenario, self._env, self._recorder, self._audit, self._report, self._go_on)
         self._watcher: Watcher | None = None
@@ -70,21 +69,21 @@ class Session:
     def simulate(self, watcher: Watcher | None) -> bool:
         """Run to the end, and complete the tables; False if somebody stopped it before."""
         self._watcher, self._began, self._saved = watcher, time.perf_counter(), time.perf_counter()
-        if self.last:
-            self._restore(self.last)
         with self._stop.heard():
+            self._restore()
             self._env.run(until=self._actors.processes(self._env))
-        if self._stopped:
-            return False
-        self._audit.close(self._actors.ledger)
-        if self.last:
-            self._save()  # a crash from here on costs nothing; a run without a checkpoint is a short one
-        self._recorder.compact(self._run.path / "tables")
+            if self._stopped:
+                self._recorder.discard()
+                return False
+            self._audit.close(self._actors.ledger)
+            if self.last:
+                self._save()  # a crash from here on costs nothing; a run without a checkpoint is a short one
+            self._recorder.compact(self._run.path / "tables")
         return True
 
     def salvage(self) -> None:
         """After an error: complete the tables as far as they go, so that somebody can look into it."""
-        self._recorder.compact(self._run.path / "tables")
+        self._recorder.salvage(self._run.path / "tables")
 
     @property
     def rounds(self) -> int:
@@ -134,8 +133,7 @@ class Session:
 
     def _save(self) -> None:
         began = time.perf_counter()
-        self._stopwatch.round = self.rounds
-        with self._stopwatch("checkpoint"):
+        with self._actors.server.stopwatch("checkpoint"):
             self.last = self._checkpoint()
             self._checkpoints.write(self.last)
         self._saved = time.perf_counter()
@@ -148,13 +146,17 @@ class Session:
             wall_s=self._wall_s,
             figures=self.figures(),
             tables=self._recorder.commit(),
-            state={name: part.state() for name, part in self._stateful().items()},
+            state=self._state(),
         )
 
-    def _restore(self, last: Checkpoint) -> None:
-        for name, part in self._stateful().items():
-            part.restore(last.state[name])
-        self._recorder.go_on_after(last.tables)
+    def _state(self) -> State:
+        return {name: part.state() for name, part in self._stateful().items()}
+
+    def _restore(self) -> None:
+        pack(self._state(), {})  # a part that cannot be packed shows now, and not at the first checkpoint
+        if self.last:
+            for name, part in self._stateful().items():
+                part.restore(self.last.state[name])
 
     def _stateful(self) -> dict[str, Stateful]:
         ours: dict[str, Stateful] = {"recorder": self._recorder, "audit": self._audit, "tally": self._tally}

@@ -2,16 +2,18 @@
 
 import time
 import traceback
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from vefl_sim.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.clock import to_s
 from vefl_sim.errors import BadInput, CannotWrite, ExperimentError, RunFailed, RunInterrupted, VeflError
 from vefl_sim.experiment import Experiment
 from vefl_sim.lock import locked
 from vefl_sim.parts import part_names
-from vefl_sim.provenance import library_notes, require_same, versions
+from vefl_sim.provenance import library_notes, require_same, require_same_version, versions
 from vefl_sim.results import Run, create_run, existing_run
 from vefl_sim.scenario import Scenario, prepare
 from vefl_sim.session import Session, Watcher
@@ -39,16 +41,17 @@ def simulate(
         return _go_on(run, experiment, watcher)
     run = create_run(experiment, out, toml, settings)
     with locked(run.path, versions(experiment)):
-        return _finish(run, scenario, prepare_s, watcher)
+        return run if run.is_done else _finish(run, scenario, prepare_s, watcher)
 
 
 def resume(run: Run | str | Path, *, watcher: Watcher | None = None) -> Run:
     """Go on with a run from its last checkpoint; one that is done is returned as it is."""
     run = run if isinstance(run, Run) else Run(run)
-    experiment = run.experiment
-    if not run.is_done:
-        require_same(run.path, experiment)
-    return _go_on(run, experiment, watcher)
+    if run.is_done:
+        return run
+    require_same_version(run.path)  # another one may not even understand the experiment
+    require_same(run.path, run.experiment)
+    return _go_on(run, run.experiment, watcher)
 
 
 def prepared(experiment: Experiment) -> Scenario:
@@ -77,27 +80,41 @@ def _go_on(run: Run, experiment: Experiment, watcher: Watcher | None) -> Run:
     with locked(run.path, versions(experiment)):
         if run.is_done:  # whoever had the lock before has finished it
             return run
-        return _finish(run, *_prepared(experiment, watcher), watcher)
+        last, notes = Checkpoints(run.path).newest()  # before the work of preparing: there may be nothing to go on from
+        notes += library_notes(run.path, experiment)
+        scenario, prepare_s = _prepared(experiment, watcher)
+        if last:
+            _tell(watcher, last, notes)
+        return _finish(run, scenario, prepare_s, watcher, last)
 
 
-def _finish(run: Run, scenario: Scenario, prepare_s: float, watcher: Watcher | None) -> Run:
-    session = Session(scenario, run)
+def _finish(
+    run: Run, scenario: Scenario, prepare_s: float, watcher: Watcher | None, last: Checkpoint | None = None
+) -> Run:
+    """Do what is left to do after the last checkpoint; whoever calls this has the lock."""
+    session = Session(scenario, run, last)
     if watcher:
         watcher.started(run, scenario)
-    if watcher and session.last:
-        watcher.resuming(session.last, [*session.notes, *library_notes(run.path, scenario.experiment)])
     try:
         finished = session.simulate(watcher)
     except Exception as error:
         raise _broken(run, session, error) from error
     if not finished:
         raise RunInterrupted(
-            f"stopped after {session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds. "
-            f"The same command continues, as does: python -m vefl_sim resume {run.path}"
+            f"stopped after {session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds; "
+            f"continue with: python -m vefl_sim resume {run.path}"
         )
     digest = run.content_digest()
     run.finish(session.figures() | {"prepare_s": round(prepare_s, 3), "content_digest": digest})
     return run
+
+
+def _tell(watcher: Watcher | None, last: Checkpoint, notes: list[str]) -> None:
+    if watcher:
+        watcher.resuming(last, notes)
+        return
+    for note in notes:
+        warnings.warn(note, stacklevel=4)
 
 
 def _broken(run: Run, session: Session, error: Exception) -> VeflError:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.experiment import Experiment
+from vefl_sim.evidence import Evidence
 from vefl_sim.parquet import Columns, Kind, ParquetFile
-from vefl_sim.results import Run
 
 _KINDS: dict[str, Kind] = {"slot": "integer", "cv": "integer", "prbs": "integer", "power_w": "number"}
 
@@ -27,12 +26,12 @@ class SlotBooks:
     _held: tuple[int, int] = (-1, 0)  # the slot that a batch ended in, and its pRBs so far
 
     @classmethod
-    def of(cls, run: Run, experiment: Experiment) -> "SlotBooks":
+    def of(cls, evidence: Evidence) -> "SlotBooks":
         """Those of a run."""
-        grid, radio = experiment.slots, experiment.radio
-        starts = run.rounds["start_ns"].to_numpy(np.int64) // grid.slot_ns
+        grid, radio = evidence.experiment.slots, evidence.experiment.radio
+        starts = evidence.rounds["start_ns"].to_numpy(np.int64) // grid.slot_ns
         books = cls(grid.slot_s, radio.prbs, radio.max_tx_power_w, starts)
-        for file in run.files("slots"):
+        for file in evidence.files("slots"):
             for batch in ParquetFile(file).batches(_KINDS):
                 books.fault = books.fault or next(books._faults(batch), None)
                 books._book(batch)

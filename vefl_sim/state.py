@@ -1,11 +1,14 @@
-"""What a part of a run has to remember so that it can go on: dicts of plain values and arrays, nested as it likes."""
+"""What a part of a run has to remember so that it can go on: plain values and arrays, nested as it likes."""
 
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from vefl_sim.errors import RunFailed
+
 State = dict[str, Any]
-_ARRAY = "array"  # {"array": name} stands for an array in what is written as JSON
+Arrays = dict[str, np.ndarray]
+_ARRAY, _PAIRS, _TUPLE = "array", "pairs", "tuple"  # what JSON does not know, as a dict with this one key
 
 
 @runtime_checkable
@@ -21,6 +24,11 @@ class Stateful(Protocol):
         ...
 
 
+def told(part: object) -> State | None:
+    """The state of a part, if it can tell it."""
+    return part.state() if isinstance(part, Stateful) else None
+
+
 def generator_state(rng: np.random.Generator) -> State:
     """Where a random generator stands."""
     return dict(rng.bit_generator.state)
@@ -31,22 +39,41 @@ def restore_generator(rng: np.random.Generator, state: State) -> None:
     rng.bit_generator.state = state
 
 
-def pack(state: Any, arrays: dict[str, np.ndarray], name: str = "") -> Any:
+def pack(state: Any, arrays: Arrays, name: str = "") -> Any:
     """The same state as JSON can hold it; the arrays in it go into `arrays`, named by where they were."""
-    if isinstance(state, np.ndarray):
+    if isinstance(state, np.ndarray) and state.dtype != object:
+        while name in arrays:
+            name += "'"  # two places may have one name: "a/b" in one dict, or "b" in its "a"
         arrays[name] = state
         return {_ARRAY: name}
+    if isinstance(state, np.generic):
+        return state.item()
     if isinstance(state, dict):
-        return {key: pack(value, arrays, f"{name}/{key}" if name else key) for key, value in state.items()}
-    if isinstance(state, list):
-        return [pack(value, arrays, f"{name}/{index}") for index, value in enumerate(state)]
-    return state
+        return _pack_dict(state, arrays, name)
+    if isinstance(state, (list, tuple)):
+        values = [pack(value, arrays, f"{name}/{index}") for index, value in enumerate(state)]
+        return values if isinstance(state, list) else {_TUPLE: values}
+    if state is None or isinstance(state, (bool, int, float, str)):
+        return state
+    raise RunFailed(f"{name} of a checkpoint is a {type(state).__name__}: state() may give numbers, text and arrays.")
 
 
-def unpack(packed: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _pack_dict(state: dict[Any, Any], arrays: Arrays, name: str) -> dict[str, Any]:
+    packed = [(key, pack(value, arrays, f"{name}/{key}".lstrip("/"))) for key, value in state.items()]
+    plain = all(isinstance(key, str) for key in state) and set(state) not in ({_ARRAY}, {_PAIRS}, {_TUPLE})
+    return dict(packed) if plain else {_PAIRS: [[pack(key, arrays, f"{name}/key"), value] for key, value in packed]}
+
+
+def unpack(packed: Any, arrays: Arrays) -> Any:
     """Undo `pack`."""
-    if isinstance(packed, dict):
-        if packed.keys() == {_ARRAY}:
-            return arrays[packed[_ARRAY]]
-        return {key: unpack(value, arrays) for key, value in packed.items()}
-    return [unpack(value, arrays) for value in packed] if isinstance(packed, list) else packed
+    if isinstance(packed, list):
+        return [unpack(value, arrays) for value in packed]
+    if not isinstance(packed, dict):
+        return packed
+    if packed.keys() == {_ARRAY}:
+        return arrays[packed[_ARRAY]]
+    if packed.keys() == {_TUPLE}:
+        return tuple(unpack(packed[_TUPLE], arrays))
+    if packed.keys() == {_PAIRS}:
+        return {unpack(key, arrays): unpack(value, arrays) for key, value in packed[_PAIRS]}
+    return {key: unpack(value, arrays) for key, value in packed.items()}

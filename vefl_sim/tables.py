@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vefl_sim.atomic import PARTIAL, publish, writing
+from vefl_sim.errors import RunNotFound
 
 ROWS_PER_GROUP = 20_000
 
@@ -146,6 +147,12 @@ class TableWriter:
             self._writer.close()
             publish(self._partial, self.path)
 
+    def discard(self) -> None:
+        """There shall be no such file."""
+        with writing(self.path):
+            self._writer.close()
+            self._partial.unlink()
+
     def _flush(self) -> None:
         if self._rows:
             with writing(self.path):
@@ -157,13 +164,20 @@ def content_digest(paths: list[Path]) -> str:
     """SHA-256 over names, columns and values, whatever the row groups and compression; a column at a time."""
     digest = hashlib.sha256()
     for path in sorted(paths):
-        file = pq.ParquetFile(path)
-        digest.update(f"{path.stem} {file.metadata.num_rows}\n".encode())
-        for field in file.schema_arrow:
-            digest.update(f"{field.name} {field.type}\n".encode())
-            for batch in file.iter_batches(ROWS_PER_GROUP, columns=[field.name]):
-                _digest_values(digest, batch.column(0))
+        try:
+            _digest_table(digest, path)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise RunNotFound(f"{path} cannot be read: {str(error).splitlines()[0]}.") from None
     return digest.hexdigest()
+
+
+def _digest_table(digest: Any, path: Path) -> None:
+    file = pq.ParquetFile(path)
+    digest.update(f"{path.stem} {file.metadata.num_rows}\n".encode())
+    for field in file.schema_arrow:
+        digest.update(f"{field.name} {field.type}\n".encode())
+        for batch in file.iter_batches(ROWS_PER_GROUP, columns=[field.name]):
+            _digest_values(digest, batch.column(0))
 
 
 def _digest_values(digest: Any, column: Any) -> None:

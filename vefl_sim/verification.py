@@ -15,7 +15,7 @@ from vefl_sim.errors import NotResumable, VeflError
 from vefl_sim.evidence import Evidence
 from vefl_sim.experiment import Experiment
 from vefl_sim.parts import is_part
-from vefl_sim.provenance import config_digest
+from vefl_sim.provenance import package_digest, recorded, require_same, require_same_version
 from vefl_sim.results import Run
 from vefl_sim.slot_books import SlotBooks
 
@@ -40,7 +40,12 @@ class Finding:
 def verify(run: Run) -> Iterator[Finding]:
     """Everything that can be checked, one after the other."""
     evidence = Evidence(run)
-    yield Finding("configuration", None, _configuration(run))
+    yield _configuration(run)
+    if not run.is_done and not Checkpoints(run.path).last_readable():
+        yield Finding("content", None, "nothing to verify: the run has not reached a checkpoint yet")
+        return
+    if not run.is_done:
+        yield Finding("so far", None, f"{run.summary['rounds']} rounds, up to the last checkpoint")
     for what, look in (_BOOKS | _LAWS).items():
         if why := _not_looked_at(what, evidence.experiment):
             yield Finding(what, None, why)
@@ -59,10 +64,16 @@ def _not_looked_at(what: str, experiment: Experiment) -> str | None:
     return None
 
 
-def _configuration(run: Run) -> str:
-    """Whether this is the package that made it: what follows holds either way."""
-    same = run.path.name.removeprefix(f"{run.experiment.run.name}-")[:8] == config_digest(run.experiment)[:8]
-    return "made by this version" if same else "made by another version, or by other sources of its parts"
+def _configuration(run: Run) -> Finding:
+    """Whether this is the package that made it, with this experiment. What follows holds for others, too."""
+    what = "configuration"
+    try:
+        require_same_version(run.path)
+        require_same(run.path, run.experiment)
+    except NotResumable as error:
+        ours = recorded(run.path).get("vefl_sim source") == package_digest()
+        return Finding(what, str(error)) if ours else Finding(what, None, "made by another version of vefl_sim")
+    return Finding(what, None, "made by this version")
 
 
 def _digest(evidence: Evidence) -> str | None:
@@ -70,7 +81,7 @@ def _digest(evidence: Evidence) -> str | None:
     if not run.is_done:
         return _checkpoint(run)
     digest, marked = run.content_digest(), (run.path / "DONE").read_text(encoding="utf-8").strip()
-    told = run.summary["content_digest"]
+    told = run.summary.get("content_digest", "nothing")
     return None if digest == told == marked else f"the tables have {digest[:16]}, the summary says {told[:16]}"
 
 
@@ -122,10 +133,14 @@ def _summary(evidence: Evidence) -> str | None:
         "cost": float(rounds["cost"].sum()),
         "energy_j": float(rounds["energy_j"].sum()),
     }
-    wrong = [name for name, value in found.items() if not np.isclose(summary[name], value, rtol=_TOLERANCE, atol=0)]
-    if {cause: number for cause, number in summary["updates_lost"].items() if number} != lost:
+    wrong = [name for name, value in found.items() if not _close(summary.get(name), value)]
+    if {cause: number for cause, number in summary.get("updates_lost", {}).items() if number} != lost:
         wrong.append("updates_lost")
     return f"{', '.join(wrong)}: not what the tables say" if wrong else None
+
+
+def _close(one: float | None, other: float) -> bool:
+    return one is not None and bool(np.isclose(one, other, rtol=_TOLERANCE, atol=0))
 
 
 def _c1(evidence: Evidence) -> str | None:
@@ -172,7 +187,7 @@ def _money(evidence: Evidence) -> str | None:
 
 
 def _slots(evidence: Evidence) -> str | None:
-    books = SlotBooks.of(evidence.run, evidence.experiment)
+    books = SlotBooks.of(evidence)
     if books.fault or evidence.experiment.trace.slots != "full":
         return books.fault
     rows = evidence.ordered

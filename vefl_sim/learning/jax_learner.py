@@ -74,7 +74,8 @@ class JaxLearner:
     def model_of(self, arrays: Arrays) -> Model:
         """The leaves put where they were."""
         shapes = jax.eval_shape(_initializer(self._module, self._image_shape), np.uint32(0))
-        return jax.tree.map_with_path(lambda path, _: jnp.asarray(arrays[_dotted(path)]), shapes)
+        # numpy's files do not know bfloat16 and the like: there it is so many bytes, and a view makes it what it was
+        return jax.tree.map_with_path(lambda path, leaf: jnp.asarray(arrays[_dotted(path)].view(leaf.dtype)), shapes)
 
 
 def parameter_count(module: nn.Module, image_shape: tuple[int, int, int]) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from simpy import AllOf, Event, Process
@@ -18,7 +18,7 @@ from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 from vefl_sim.schemes.record import Record
 from vefl_sim.schemes.scheme import Plan, Scheme
-from vefl_sim.state import State
+from vefl_sim.state import State, Stateful, told
 from vefl_sim.stopwatch import Stopwatch
 from vefl_sim.trace import Trace
 
@@ -66,12 +66,14 @@ class EdgeServer:
         self._close(observation, plan, outcomes, opened)
 
     def state(self) -> State:
-        """k and ω_k."""
-        return {"round": self.round, "model": self.learner.arrays_of(self.model)}
+        """k and ω_k; a scheme of the user's may have something to remember, too."""
+        return {"round": self.round, "model": self.learner.arrays_of(self.model), "scheme": told(self.scheme)}
 
     def restore(self, state: State) -> None:
         """Go on from there."""
         self.round, self.model = state["round"], self.learner.model_of(state["model"])
+        if state["scheme"] is not None:
+            cast(Stateful, self.scheme).restore(state["scheme"])
 
     def _open(self, k: int) -> tuple[Observation, Plan, int]:
         with self.stopwatch("plan"):

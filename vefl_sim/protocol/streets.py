@@ -14,7 +14,7 @@ from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.instant import Instant, Order
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel
-from vefl_sim.state import State, Stateful
+from vefl_sim.state import State, Stateful, told
 from vefl_sim.trace import Trace
 
 
@@ -65,8 +65,8 @@ class Streets:
             "before": dict(vars(self._before)),
             "after": dict(vars(self._after)),
             "in_coverage": list(self.in_coverage),
-            "mobility": _told(self.mobility),
-            "channel": _told(self.channel),
+            "mobility": told(self.mobility),
+            "channel": told(self.channel),
         }
 
     def restore(self, state: State) -> None:
@@ -111,11 +111,6 @@ class Streets:
         distance_m = self.distance_m(cv)
         self.trace.note(self.env.now, "coverage_left", "streets", cv=cv, distance_m=distance_m)
         self.in_coverage.pop(cv).leave()
-
-
-def _told(part: object) -> State | None:
-    """The state of a part, if it can tell it."""
-    return part.state() if isinstance(part, Stateful) else None
 
 
 def _row(scene: Scene, cv: int) -> int | None:
