@@ -140,10 +140,10 @@ def test_a_second_request_stops_at_once(undisturbed: Run, arguments: tuple[str, 
 def test_a_request_while_it_prepares(arguments: tuple[str, ...], tmp_path: Path) -> None:
     process = start(arguments)
     wait_until(errors(arguments).exists, process)
-    time.sleep(0.2)
-    os.kill(process.pid or 0, signal.SIGTERM)
-    process.join(60)
-    assert process.exitcode in (130, -signal.SIGTERM)  # the latter before Python has come to our first line
+    while process.is_alive():  # Python loses an interrupt that comes within a callback of its garbage collector
+        process.join(0.5)
+        process.terminate()
+    assert process.exitcode == 130
     assert not list((tmp_path / "runs").glob("*/DONE"))
 
 
