@@ -16,6 +16,7 @@ class Dataset:
     test_images: NDArray[np.uint8]
     test_labels: NDArray[np.int32]
     classes: int
+    train_groups: NDArray[np.int64] | None = None  # [samples]; samples of equal number stay with one CV
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
