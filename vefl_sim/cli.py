@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from vefl_sim.data_cli import data
 from vefl_sim.errors import BadInput, RunInterrupted, VeflError
 
 if TYPE_CHECKING:
@@ -20,12 +21,13 @@ app = typer.Typer(
     invoke_without_command=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(data)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; a first argument that is no command is an experiment file."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and given[0] not in {"run", "schema", "trace", "check", "--help", "--version"}:
+    if given and given[0] not in {"run", "schema", "trace", "check", "data", "--help", "--version"}:
         given.insert(0, "run")
     try:
         app(args=given, prog_name="python -m vefl_sim")
