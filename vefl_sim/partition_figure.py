@@ -65,7 +65,7 @@ def _map(axes: "Axes", counts: Any) -> Any:
 
     cvs, classes = counts.shape
     seen = np.ma.masked_equal(counts.T, 0)
-    norm = LogNorm(1, max(2, counts.max()))
+    norm = LogNorm(seen.min(), max(seen.min() + 1, counts.max()))
     mesh = axes.pcolormesh(np.arange(cvs + 1), np.arange(classes + 1) - 0.5, seen, norm=norm, cmap="YlGnBu")
     axes.set(xlabel="CV, sorted by its largest class", ylabel="class", xlim=(0, cvs), ylim=(classes - 0.5, -0.5))
     axes.yaxis.set_major_locator(MaxNLocator(12, integer=True))
@@ -76,8 +76,11 @@ def _cvs(axes: "Axes", counts: Any) -> None:
     sizes = counts.sum(axis=1)
     axes.bar(np.arange(len(sizes)) + 0.5, sizes, width=1.0, color=_BLUE)
     axes.axhline(np.median(sizes), color=_DARK, lw=1, ls="--")
-    axes.annotate(f"median {np.median(sizes):.0f}", (1, np.median(sizes)), (4, 0), color=_DARK, fontsize=8, va="center",
-                  xycoords=("axes fraction", "data"), textcoords="offset points")  # fmt: skip
+    label = axes.annotate(
+        f"median {np.median(sizes):.0f}", (1, np.median(sizes)), (4, 0), color=_DARK, fontsize=8, va="center",
+        xycoords=("axes fraction", "data"), textcoords="offset points",
+    )  # fmt: skip
+    label.set_in_layout(False)  # the corner is free
     axes.set(ylabel="samples of the CV")
 
 

@@ -54,7 +54,10 @@ class Zip:
     """The files in a zip that may come from anywhere."""
 
     def __init__(self, path: Path) -> None:
-        self._zip = zipfile.ZipFile(path)
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except ValueError as error:  # a place before the start of the file, in some versions
+            raise Damaged(f"is not a zip that can be read ({error})") from None
         self._members: dict[str, zipfile.ZipInfo] = {}
         for member in self._zip.infolist():
             _check(member)

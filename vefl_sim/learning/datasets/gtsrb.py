@@ -56,7 +56,8 @@ def _truth(place: Place) -> Labels:
         tables = [name for name in archive.names() if name.endswith(".csv")]
         if len(tables) != 1:
             raise Damaged(f"has {len(tables)} tables (.csv) instead of one")
-        rows = csv.DictReader(io.StringIO(archive.read(tables[0]).decode("utf-8-sig")), delimiter=";")
+        text = io.StringIO(archive.read(tables[0]).decode("utf-8-sig"))
+        rows = csv.DictReader(text, delimiter=";", restval="")
         if not {"Filename", "ClassId"} <= set(rows.fieldnames or ()):
             raise Damaged("has a table without the columns Filename and ClassId")
         return {row["Filename"]: _checked(row["ClassId"]) for row in rows}
