@@ -165,12 +165,12 @@ def test_a_picture_that_cannot_be_written(toml: Path, capsys: pytest.CaptureFixt
 
 
 def test_shares_in_figures() -> None:
-    shares = Shares("toy", "IID", np.arange(3), np.array([[6, 0, 0], [1, 1, 1], [0, 2, 2]]), groups=5)
+    shares = Shares("toy", "IID", np.arange(3), np.array([[9, 1, 0], [1, 1, 1], [0, 2, 2]]), groups=5)
+    assert shares.large_classes.tolist() == [1, 3, 2]
     assert shares.lines() == [
-        "toy: 13 samples of 3 classes over 3 CVs, IID",
-        "samples of a CV: at least 3, median 4, at most 6",
-        "classes of a CV: at least 1, median 2, at most 3; "
-        "33% of the CVs have more than half their samples of one class",
+        "toy: 17 samples of 3 classes over 3 CVs, IID",
+        "samples of a CV: at least 3, median 4, at most 10",
+        "classes of a CV: at least 2, median 2, at most 3; the largest 2 (median) make up 90% of its samples",
         "5 groups, each with one CV",
     ]
 

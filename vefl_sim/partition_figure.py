@@ -43,10 +43,13 @@ def draw(shares: Shares, path: Path) -> Path:
     return path
 
 
-def panels(cvs: "Axes", classes: "Axes", counts: Any) -> Any:
-    """How much each CV has, above what it has; returns the mesh, for a colour bar. `counts`: [CVs, classes]."""
+def panels(cvs: "Axes", classes: "Axes", counts: Any, most: int | None = None) -> Any:
+    """How much each CV has, above what it has; returns the mesh, for a colour bar.
+
+    `counts`: [CVs, classes]; `most`: what the darkest colour stands for, if not the largest count.
+    """
     counts = counts[_order(counts)]
-    mesh = _map(classes, counts)
+    mesh = _map(classes, counts, most)
     _cvs(cvs, counts)
     cvs.sharex(classes)
     cvs.tick_params(labelbottom=False)
@@ -59,13 +62,13 @@ def _order(counts: Any) -> Any:
     return np.lexsort((-counts.max(axis=1) / counts.sum(axis=1), largest))
 
 
-def _map(axes: "Axes", counts: Any) -> Any:
+def _map(axes: "Axes", counts: Any, most: int | None) -> Any:
     from matplotlib.colors import LogNorm
     from matplotlib.ticker import MaxNLocator
 
     cvs, classes = counts.shape
     seen = np.ma.masked_equal(counts.T, 0)
-    norm = LogNorm(seen.min(), max(seen.min() + 1, counts.max()))
+    norm = LogNorm(1, max(2, most or counts.max()))
     mesh = axes.pcolormesh(np.arange(cvs + 1), np.arange(classes + 1) - 0.5, seen, norm=norm, cmap="YlGnBu")
     axes.set(xlabel="CV, sorted by its largest class", ylabel="class", xlim=(0, cvs), ylim=(classes - 0.5, -0.5))
     axes.yaxis.set_major_locator(MaxNLocator(12, integer=True))
@@ -76,11 +79,7 @@ def _cvs(axes: "Axes", counts: Any) -> None:
     sizes = counts.sum(axis=1)
     axes.bar(np.arange(len(sizes)) + 0.5, sizes, width=1.0, color=_BLUE)
     axes.axhline(np.median(sizes), color=_DARK, lw=1, ls="--")
-    label = axes.annotate(
-        f"median {np.median(sizes):.0f}", (1, np.median(sizes)), (4, 0), color=_DARK, fontsize=8, va="center",
-        xycoords=("axes fraction", "data"), textcoords="offset points",
-    )  # fmt: skip
-    label.set_in_layout(False)  # the corner is free
+    axes.set_title(f"median {np.median(sizes):.0f}", loc="right", color=_DARK, fontsize=8)
     axes.set(ylabel="samples of the CV")
 
 

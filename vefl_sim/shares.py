@@ -34,7 +34,8 @@ class Shares:
             self.title,
             f"samples of a CV: at least {sizes.min()}, median {np.median(sizes):.0f}, at most {sizes.max()}",
             f"classes of a CV: at least {self.classes.min()}, median {np.median(self.classes):.0f}, at most "
-            f"{self.classes.max()}; {self.one_sided:.0%} of the CVs have more than half their samples of one class",
+            f"{self.classes.max()}; the largest {np.median(self.large_classes):.0f} (median) make up 90% of its "
+            "samples",
         ]
         return [*lines, f"{self.groups} groups, each with one CV"] if self.groups else lines
 
@@ -44,9 +45,10 @@ class Shares:
         return np.count_nonzero(self.counts, axis=1)  # type: ignore[no-any-return]
 
     @property
-    def one_sided(self) -> float:
-        """Share of the CVs that have more than half their samples of one class."""
-        return float(np.mean(2 * self.counts.max(axis=1) > self.counts.sum(axis=1)))
+    def large_classes(self) -> NDArray[np.int64]:
+        """How many of its classes, from the largest down, make up 90 % of the samples of each CV, [CVs]."""
+        reached = np.cumsum(-np.sort(-self.counts, axis=1), axis=1)
+        return 1 + np.count_nonzero(10 * reached < 9 * reached[:, -1:], axis=1)  # type: ignore[no-any-return]
 
 
 def shares(experiment: Experiment) -> Shares:
