@@ -1,4 +1,4 @@
-"""Progress bars of downloads, one per file."""
+"""Progress bars of downloads, one for each attempt at a file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 
 
 class Bar:
-    """One bar, as pooch drives it. A file that is asked for again begins again."""
+    """One bar, as pooch drives it."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress, self._task = progress, task

@@ -78,6 +78,7 @@ def test_a_file_is_fetched_once(server: Server, tmp_path: Path) -> None:
         download([remote(server.address)], tmp_path / "new" / "mnist")
     assert (tmp_path / "new" / "mnist" / "images.gz").read_bytes() == CONTENT
     assert server.asked == ["/images.gz"]
+    assert (tmp_path / "new" / "mnist" / "images.gz").stat().st_mode & 0o777 == 0o644  # others may use it, too
 
 
 def test_a_damaged_file_that_is_there_is_replaced(server: Server, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Files by name, from a folder or a zip; nothing is ever unpacked to disk."""
 
 import zipfile
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Protocol, Self
 
 from vefl_sim.learning.datasets.place import Damaged
@@ -58,15 +59,11 @@ class Zip:
             self._zip = zipfile.ZipFile(path)
         except ValueError as error:  # a place before the start of the file, in some versions
             raise Damaged(f"is not a zip that can be read ({error})") from None
-        self._members: dict[str, zipfile.ZipInfo] = {}
-        for member in self._zip.infolist():
-            _check(member)
-            if member.filename in self._members:
-                raise Damaged(f"has two files {member.filename}")
-            if not member.is_dir():
-                self._members[member.filename] = member
-        if sum(member.file_size for member in self._members.values()) > _MOST_BYTES_IN_ALL:
-            raise Damaged(f"unpacks to more than {_MOST_BYTES_IN_ALL >> 30} GB")
+        try:
+            self._members = _members(self._zip.infolist())
+        except Damaged:
+            self._zip.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -85,10 +82,23 @@ class Zip:
         return self._zip.read(self._members[name])
 
 
+def _members(listed: Sequence[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
+    members: dict[str, zipfile.ZipInfo] = {}
+    for member in listed:
+        _check(member)
+        if member.filename in members:
+            raise Damaged(f"has two files {member.filename}")
+        if not member.is_dir():
+            members[member.filename] = member
+    if sum(member.file_size for member in members.values()) > _MOST_BYTES_IN_ALL:
+        raise Damaged(f"unpacks to more than {_MOST_BYTES_IN_ALL >> 30} GB")
+    return members
+
+
 def _check(member: zipfile.ZipInfo) -> None:
     """Refuse what no data set has. Paths are never used, but who writes such ones means no good."""
-    path = PurePosixPath(member.filename.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts or ":" in member.filename:
+    name = member.filename.replace("\\", "/")
+    if name.startswith("/") or ".." in name.split("/") or ":" in name:
         raise Damaged(f"has a file outside of itself, {member.filename}")
     if member.flag_bits & _ENCRYPTED:
         raise Damaged(f"has an encrypted file {member.filename}")

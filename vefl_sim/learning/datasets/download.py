@@ -1,7 +1,7 @@
 """Files of a data set from the network: checked by digest before they appear under their names."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -54,17 +54,25 @@ def download(files: Sequence[RemoteFile], folder: Path, *, watcher: Watcher | No
 def _fetch(file: RemoteFile, mirror: str, folder: Path, watcher: Watcher | None, retries: int) -> str:
     """Why it did not work, or nothing."""
     shelf = pooch.create(folder, mirror, registry={file.name: f"md5:{file.md5}"}, retry_if_failed=retries)
-    headers = {"Accept-Encoding": "identity"}  # or a server may unpack a .gz on the way
-    bar = watcher.bar(file.name) if watcher else False
     try:
-        shelf.fetch(
-            file.name, downloader=pooch.HTTPDownloader(bar, chunk_size=1 << 16, timeout=_WAIT_S, headers=headers)
-        )
+        shelf.fetch(file.name, downloader=_downloader(file.name, watcher))
     except ValueError:  # the only one that pooch raises itself
         return f"{mirror} gives a file whose digest is wrong"
     except OSError as error:  # those of requests are OSErrors, too
         return f"{mirror}: {_short(error)}"
     return ""
+
+
+def _downloader(name: str, watcher: Watcher | None) -> Callable[[str, str, object], None]:
+    """What pooch calls for each attempt."""
+
+    def fetch(url: str, output_file: str, shelf: object) -> None:
+        bar = watcher.bar(name) if watcher else False
+        headers = {"Accept-Encoding": "identity"}  # or a server may unpack a .gz on the way
+        pooch.HTTPDownloader(bar, chunk_size=1 << 16, timeout=_WAIT_S, headers=headers)(url, output_file, shelf)
+        Path(output_file).chmod(0o644)  # it is private, being temporary, and will not be
+
+    return fetch
 
 
 def _short(error: OSError) -> str:

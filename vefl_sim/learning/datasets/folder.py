@@ -37,14 +37,15 @@ def folder(place: Place, choice: Choice, image_px: int) -> Dataset:
         classes = sorted({entry.label for entry in train})
         if unknown := {entry.label for entry in test} - set(classes):
             raise Damaged(f"has a class {min(unknown)} in test that is not in train")
+        number_of = {label: number for number, label in enumerate(classes)}
         train = [train[number] for number in choice.train(len(train))]
         test = [test[number] for number in choice.test(len(test))]
         return Dataset(
             "folder",
             read_pictures(archive, [entry.name for entry in train], image_px),
-            np.array([classes.index(entry.label) for entry in train], np.int32),
+            np.array([number_of[entry.label] for entry in train], np.int32),
             read_pictures(archive, [entry.name for entry in test], image_px),
-            np.array([classes.index(entry.label) for entry in test], np.int32),
+            np.array([number_of[entry.label] for entry in test], np.int32),
             classes=len(classes),
         )
 
