@@ -35,6 +35,14 @@ def test_resolved_toml_reads_back_as_the_same_experiment(tmp_path: Path) -> None
     assert load(path) == experiment.resolved()
 
 
+def test_the_number_of_signs_is_settled_and_other_data_are_used_whole() -> None:
+    assert "train_samples = 12000\ntest_samples = 2000\n" in to_toml(from_tables(NAMED))
+    assert "train_samples = 500\ntest_samples = 2000\n" in to_toml(
+        from_tables({**NAMED, "data": {"train_samples": 500}})
+    )
+    assert "_samples = " not in to_toml(from_tables({**NAMED, "data": {"kind": "mnist"}})).replace("min_samples", "")
+
+
 def test_unknown_key_names_table_key_and_nearest() -> None:
     assert problems({**NAMED, "radio": {"prb": 3}}) == [
         "radio.prb is not a known key of [radio]; the nearest is radio.prbs."
@@ -102,6 +110,13 @@ def test_bad_value_gets_one_sentence(table: str, key: str, value: object, compla
         ({**NAMED, "sla": {"cpu_min_hz": [1e3, 2e9]}}, ("sla.cpu_min_hz", "sla.cpu_max_hz")),
         ({**NAMED, "vefl": {"min_local_iterations": 90}}, ("min_local_iterations", "max_local_iterations")),
         ({**NAMED, "data": {"dir": "somewhere"}}, ("data.dir", "no effect")),
+        ({**NAMED, "data": {"kind": "mnist", "image_px": 32}}, ("data.image_px", 'data.kind = "mnist"')),
+        ({**NAMED, "data": {"kind": "cifar10", "image_px": 32}}, ("data.image_px", 'data.kind = "cifar10"')),
+        ({**NAMED, "data": {"kind": "folder"}}, ("data.kind", "data.dir")),
+        ({**NAMED, "data": {"shards_per_cv": 3}}, ("data.shards_per_cv", 'data.partition = "dirichlet"')),
+        ({**NAMED, "data": {"partition": "iid", "shards_per_cv": 3}}, ("data.shards_per_cv", 'data.partition = "iid"')),
+        ({**NAMED, "data": {"partition": "iid", "dirichlet_alpha": 1.0}}, ("data.dirichlet_alpha", "no effect")),
+        ({**NAMED, "data": {"partition": "shards", "dirichlet_alpha": 1.0}}, ("data.dirichlet_alpha", "no effect")),
         ({**NAMED, "aggregation": {"sojourn_weight": 0.5}}, ("aggregation.sojourn_weight", "no effect")),
         (
             {**NAMED, "rat": {"method": "equal", "efficiency_weight": 0.5}},

@@ -1,4 +1,4 @@
-"""Where compiled code is kept between runs."""
+"""Where compiled code and downloaded data are kept between runs."""
 
 import os
 from collections.abc import Mapping

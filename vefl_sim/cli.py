@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from vefl_sim.data_cli import data
 from vefl_sim.errors import BadInput, RunInterrupted, VeflError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ app = typer.Typer(
     invoke_without_command=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(data)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -253,22 +253,36 @@ class Aggregation(Table):
 class Data(Table):
     """What is learnt, and who holds it."""
 
-    kind: Literal["signs"] | PartName = "signs"
-    """"signs": traffic signs drawn by the program; or `module:function`."""
+    kind: Literal["signs", "mnist", "fashion-mnist", "cifar10", "gtsrb", "folder"] | PartName = "signs"
+    """"signs": traffic signs drawn by the program; "mnist", "fashion-mnist", "cifar10", "gtsrb": the public data sets;
+    "folder": images of your own; or `module:function`."""
     dir: str = ""
-    """Where the files of other kinds are."""
-    train_samples: Annotated[int, Field(ge=10, le=1_000_000)] = 12_000
-    """Samples over all CVs ("signs")."""
-    test_samples: Annotated[int, Field(ge=10, le=1_000_000)] = 2_000
-    """Samples of the test set ("signs")."""
+    """Where the files of other kinds are; if empty, where `data get` puts them. "folder": a folder or a .zip of
+    train/<class>/<image> and test/<class>/<image>."""
+    train_samples: Annotated[int, Field(ge=10, le=1_000_000)] | None = None
+    """Samples over all CVs, drawn at random from what there is; if not given, 12000 ("signs") or all."""
+    test_samples: Annotated[int, Field(ge=10, le=1_000_000)] | None = None
+    """Samples of the test set, in the same way; if not given, 2000 ("signs") or all."""
     image_px: Annotated[int, Field(ge=16, le=128)] = 28
-    """Side of an image ("signs")."""
+    """Side to which images are drawn or resized ("signs", "gtsrb", "folder"); the others have their own."""
+    partition: Literal["dirichlet", "iid", "shards"] = "dirichlet"
+    """How the training set is split over CVs: by label, at random, or in shards of one class or two. Groups (GTSRB:
+    the pictures of one sign) stay together."""
     dirichlet_alpha: Positive = 0.1
-    """α of the label distribution over CVs; small is skewed."""
+    """α of the label distribution over CVs; small is skewed ("dirichlet")."""
+    shards_per_cv: Annotated[int, Field(ge=1, le=1000)] = 2
+    """Pieces, each of samples next to each other when sorted by class, that a CV gets ("shards")."""
     min_samples: Count = 10
     """Every CV holds at least this many samples."""
     bits_per_value: Count = 32
     """D_v counts this many bits per pixel and channel."""
+
+    def settled(self) -> Self:
+        """The same with the number of `signs` to draw; the files of other kinds say how many there are."""
+        if self.kind != "signs":
+            return self
+        counts = {"train_samples": self.train_samples or 12_000, "test_samples": self.test_samples or 2_000}
+        return self.model_copy(update=counts)
 
 
 class Model(Table):
@@ -356,7 +370,7 @@ class Experiment(Table):
             run = run.model_copy(update={"duration_s": 2000.0})
         if self.mobility.kind != "playback" and traffic.mean_in_coverage is None and traffic.arrivals_per_s is None:
             traffic = traffic.model_copy(update={"mean_in_coverage": 35.0})
-        return self.model_copy(update={"run": run, "traffic": traffic})
+        return self.model_copy(update={"run": run, "traffic": traffic, "data": self.data.settled()})
 
 
 def contradictions(experiment: Experiment) -> Iterator[str]:
@@ -383,6 +397,8 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
         )
     if e.mobility.kind == "playback" and not e.mobility.file:
         yield 'mobility.kind = "playback" needs mobility.file: name a run directory or a recording.'
+    if e.data.kind == "folder" and not e.data.dir:
+        yield 'data.kind = "folder" needs data.dir: name a folder, or a .zip, of train/<class>/<image> and test/….'
     subcarriers_hz = 12 * 15e3 * 2**e.radio.numerology
     if e.radio.prb_bandwidth_hz % subcarriers_hz:
         yield (
@@ -420,6 +436,14 @@ _UNUSED_BY: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """Keys that a scheme does not look at."""
 
+_UNUSED_BY_DATA = {"signs": ("dir",), "mnist": ("image_px",), "fashion-mnist": ("image_px",), "cifar10": ("image_px",)}
+_UNUSED_BY_PARTITION = {
+    "dirichlet": ("shards_per_cv",),
+    "iid": ("dirichlet_alpha", "shards_per_cv"),
+    "shards": ("dirichlet_alpha",),
+}
+"""Keys of [data] that a kind or a partition does not look at."""
+
 
 def ignored_keys(e: Experiment) -> Iterator[tuple[str, str]]:
     """Keys that differ from their defaults though nobody looks at them, with a sentence each."""
@@ -436,8 +460,9 @@ def _unused(e: Experiment) -> Iterator[tuple[str, Mapping[str, Iterable[str]]]]:
         yield 'roads.signals = "none"', {"roads": ("green_s",)}
     if e.mobility.kind == "idm" and e.traffic.through_share == 1:
         yield "traffic.through_share = 1", {"traffic": ("leaving_weight",)}
-    if e.data.kind == "signs":
-        yield 'data.kind = "signs"', {"data": ("dir",)}
+    if e.data.kind in _UNUSED_BY_DATA:
+        yield f'data.kind = "{e.data.kind}"', {"data": _UNUSED_BY_DATA[e.data.kind]}
+    yield f'data.partition = "{e.data.partition}"', {"data": _UNUSED_BY_PARTITION[e.data.partition]}
     if e.rat.method in ("equal", "max-snr", "proportional-fair"):
         yield f'rat.method = "{e.rat.method}"', {"rat": ("efficiency_weight", "circuit_power_w")}
     if e.scheme.kind in _UNUSED_BY:

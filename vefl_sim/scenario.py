@@ -118,14 +118,7 @@ def make_mobility(experiment: Experiment, streams: Streams) -> Mobility:
 def prepare(experiment: Experiment) -> Scenario:
     """Make all parts. Bad input shows here, before a run directory exists."""
     streams = Streams(experiment.run.seed)
-    cvs = visitors(make_mobility(experiment, streams), experiment.radio.coverage_radius_m, experiment.duration_ns)
-    if experiment.mobility.kind == "playback" and not cvs.size:
-        raise ExperimentError(
-            f"No CV of the recording comes within radio.coverage_radius_m = {experiment.radio.coverage_radius_m:g} of "
-            f"mobility.origin_m = {list(experiment.mobility.origin_m)}: say where the gNB stands in its coordinates."
-        )
-    dataset = _dataset(experiment, streams)
-    shards = _shards(experiment, dataset, cvs, streams)
+    dataset, shards = share_out(experiment, streams)
     scheme = _scheme(experiment)
     return Scenario(
         experiment=experiment,
@@ -138,6 +131,18 @@ def prepare(experiment: Experiment) -> Scenario:
         scheduler=_scheduler(experiment),
         policy=_policy(experiment),
     )
+
+
+def share_out(experiment: Experiment, streams: Streams) -> tuple[Dataset, dict[int, NDArray[np.int64]]]:
+    """The data, and which samples each CV holds that will be in coverage."""
+    cvs = visitors(make_mobility(experiment, streams), experiment.radio.coverage_radius_m, experiment.duration_ns)
+    if experiment.mobility.kind == "playback" and not cvs.size:
+        raise ExperimentError(
+            f"No CV of the recording comes within radio.coverage_radius_m = {experiment.radio.coverage_radius_m:g} of "
+            f"mobility.origin_m = {list(experiment.mobility.origin_m)}: say where the gNB stands in its coordinates."
+        )
+    dataset = _dataset(experiment, streams)
+    return dataset, _shards(experiment, dataset, cvs, streams)
 
 
 def wire(
@@ -304,23 +309,17 @@ def _dataset(experiment: Experiment, streams: Streams) -> Dataset:
     data = experiment.data
     if is_part(data.kind):
         return make_part("data.kind", data.kind, experiment, streams)  # type: ignore[no-any-return]
-    from vefl_sim.learning.datasets.signs import signs
+    from vefl_sim.learning.datasets.kinds import read_dataset
 
-    return signs(data.train_samples, data.test_samples, data.image_px, streams.generator("data"))
+    return read_dataset(data, streams.generator("data"))
 
 
 def _shards(
     experiment: Experiment, dataset: Dataset, cvs: NDArray[np.int64], streams: Streams
 ) -> dict[int, NDArray[np.int64]]:
-    from vefl_sim.learning.partition import dirichlet
+    from vefl_sim.learning.partition import partition
 
-    if not len(cvs):
-        return {}
-    data = experiment.data
-    parts = dirichlet(
-        dataset.train_labels, len(cvs), alpha=data.dirichlet_alpha, min_samples=data.min_samples,
-        rng=streams.generator("partition"),
-    )  # fmt: skip
+    parts = partition(dataset, len(cvs), experiment.data, streams.generator("partition"))
     return dict(zip(cvs.tolist(), parts, strict=True))
 
 

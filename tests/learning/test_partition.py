@@ -2,52 +2,135 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from vefl_sim.errors import ExperimentError
-from vefl_sim.learning.partition import dirichlet
+from vefl_sim.experiment import Data
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.lots import Lots
+from vefl_sim.learning.partition import dirichlet, iid, partition, shards
 
+RULES = ("dirichlet", "iid", "shards")
 CASES = {
-    "samples": st.integers(1, 400),
+    "samples": st.integers(2, 400),
     "classes": st.integers(1, 12),
     "owners": st.integers(1, 30),
+    "rule": st.sampled_from(RULES),
     "alpha": st.sampled_from([0.01, 0.1, 0.5, 1.0, 100.0]),
     "seed": st.integers(0, 2**32 - 1),
 }
 
 
-def labels_of(samples: int, classes: int, seed: int) -> np.ndarray:
+def labels_of(samples: int, classes: int, seed: int) -> NDArray[np.int32]:
     return np.random.default_rng(seed).integers(classes, size=samples).astype(np.int32)
 
 
+def dataset(labels: NDArray[np.int32], groups: NDArray[np.int64] | None = None) -> Dataset:
+    images = np.zeros((len(labels), 1, 1, 1), np.uint8)
+    return Dataset("tiny", images, labels, images, labels, classes=12, train_groups=groups)
+
+
+def split(data: Dataset, owners: int, seed: int = 0, **keys: object) -> list[NDArray[np.int64]]:
+    return partition(data, owners, Data.model_validate(keys), np.random.default_rng(seed))
+
+
+def counts(labels: NDArray[np.int32], held: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.array([np.bincount(labels[mine], minlength=12) for mine in held])
+
+
 @given(**CASES)
-@settings(deadline=None)
 def test_every_sample_has_one_owner_and_every_owner_the_minimum(
-    samples: int, classes: int, owners: int, alpha: float, seed: int
+    samples: int, classes: int, owners: int, rule: str, alpha: float, seed: int
 ) -> None:
-    minimum = samples // owners
-    labels = labels_of(samples, classes, seed)
-    shards = dirichlet(labels, owners, alpha=alpha, min_samples=minimum, rng=np.random.default_rng(seed))
-    assert len(shards) == owners
-    assert np.array_equal(np.sort(np.concatenate(shards)), np.arange(samples))
-    assert min(map(len, shards)) >= minimum
+    owners = min(owners, samples // 2)  # two shards each
+    least = samples // owners
+    held = split(
+        dataset(labels_of(samples, classes, seed)),
+        owners,
+        seed,
+        partition=rule,
+        dirichlet_alpha=alpha,
+        min_samples=least,
+    )
+    assert len(held) == owners
+    assert np.array_equal(np.sort(np.concatenate(held)), np.arange(samples))
+    assert min(map(len, held)) >= least
+    assert all((np.diff(mine) > 0).all() for mine in held)
+
+
+@given(**CASES, sizes=st.lists(st.integers(1, 40), min_size=2, max_size=40))
+def test_groups_stay_whole_and_the_minimum_holds_or_is_refused(
+    samples: int, classes: int, owners: int, rule: str, alpha: float, seed: int, sizes: list[int]
+) -> None:
+    rng = np.random.default_rng(seed)
+    groups = rng.permutation(np.repeat(rng.permutation(1000)[: len(sizes)], sizes))
+    labels = rng.integers(classes, size=1000)[groups].astype(np.int32)
+    owners = min(owners, len(sizes) // 2)
+    least = 1 + samples % max(1, 2 * min(sizes))  # at times more than a group has
+    try:
+        held = split(dataset(labels, groups), owners, seed, partition=rule, dirichlet_alpha=alpha, min_samples=least)
+    except ExperimentError:
+        assert least > min(sizes)  # else it is always possible
+        return
+    assert np.array_equal(np.sort(np.concatenate(held)), np.arange(len(groups)))
+    assert min(map(len, held)) >= least
+    assert sum(len(np.unique(groups[mine])) for mine in held) == len(sizes)
 
 
 @given(**CASES)
-@settings(deadline=None, max_examples=30)
-def test_same_generator_same_partition(samples: int, classes: int, owners: int, alpha: float, seed: int) -> None:
-    labels = labels_of(samples, classes, seed)
-    first, second = (
-        dirichlet(labels, owners, alpha=alpha, min_samples=0, rng=np.random.default_rng(seed)) for _ in range(2)
-    )
+@settings(max_examples=30)
+def test_same_generator_same_partition(
+    samples: int, classes: int, owners: int, rule: str, alpha: float, seed: int
+) -> None:
+    owners = min(owners, samples // 2)
+    keys = {"partition": rule, "dirichlet_alpha": alpha, "min_samples": 1}
+    first, second = (split(dataset(labels_of(samples, classes, seed)), owners, seed, **keys) for _ in range(2))
     assert all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
+
+
+def plain_dirichlet(
+    labels: NDArray[np.int32], owners: int, alpha: float, least: int, rng: np.random.Generator
+) -> list[list[int]]:
+    """Sample by sample, as it was before there were groups; draws the same numbers."""
+    held: list[list[int]] = [[] for _ in range(owners)]
+    for label in sorted({*labels.tolist()}):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        edges = [0, *np.rint(np.cumsum(rng.dirichlet([alpha] * owners))[:-1] * len(members)).astype(int), len(members)]
+        for owner in range(owners):
+            for place in range(edges[owner], edges[owner + 1]):
+                held[owner].append(int(members[place]))
+    for poor in held:
+        while len(poor) < least:
+            rich = max(held, key=len)
+            poor.append(rich.pop(int(rng.integers(len(rich)))))
+    return [sorted(mine) for mine in held]
+
+
+@given(**CASES)
+@settings(max_examples=60)
+def test_single_samples_are_dealt_out_as_by_the_plain_loop(
+    samples: int, classes: int, owners: int, rule: str, alpha: float, seed: int
+) -> None:
+    labels, owners = labels_of(samples, classes, seed), min(owners, samples)
+    least = samples // owners
+    held = split(dataset(labels), owners, seed, dirichlet_alpha=alpha, min_samples=least)
+    assert [mine.tolist() for mine in held] == plain_dirichlet(
+        labels, owners, alpha, least, np.random.default_rng(seed)
+    )
+
+
+def test_groups_of_one_are_dealt_out_like_samples() -> None:
+    labels = labels_of(500, 5, 0)
+    for rule in RULES:
+        alone, grouped = (split(dataset(labels, groups), 20, partition=rule) for groups in (None, np.arange(500)))
+        assert all(np.array_equal(one, other) for one, other in zip(alone, grouped, strict=True))
 
 
 def test_topping_up_changes_only_what_is_needed() -> None:
     labels = labels_of(1000, 10, 0)
-    free, topped = (
-        dirichlet(labels, 20, alpha=0.1, min_samples=least, rng=np.random.default_rng(3)) for least in (0, 15)
-    )
-    missing = sum(max(0, 15 - len(shard)) for shard in free)
+    free = dirichlet(Lots.of(labels), 20, 0.1, np.random.default_rng(3))
+    topped = split(dataset(labels), 20, seed=3, min_samples=15)
+    missing = sum(max(0, 15 - len(mine)) for mine in free)
     moved = sum(len(set(after) - set(before)) for before, after in zip(free, topped, strict=True))
     assert moved == missing > 0
 
@@ -56,21 +139,66 @@ def test_small_alpha_gives_few_classes_and_large_alpha_all() -> None:
     labels = labels_of(20_000, 10, 0)
 
     def largest_share(alpha: float) -> float:
-        shards = dirichlet(labels, 20, alpha=alpha, min_samples=10, rng=np.random.default_rng(0))
-        return float(np.mean([np.bincount(labels[shard]).max() / len(shard) for shard in shards]))
+        held = counts(labels, split(dataset(labels), 20, dirichlet_alpha=alpha))
+        return float((held.max(axis=1) / held.sum(axis=1)).mean())
 
     assert largest_share(0.1) > 0.4
-    assert largest_share(100) < 0.2
+    assert largest_share(100.0) < 0.2
+
+
+def test_iid_gives_everybody_the_same_number_and_about_the_same_classes() -> None:
+    labels = labels_of(20_003, 10, 0)
+    held = counts(labels, split(dataset(labels), 20, partition="iid"))
+    assert set(held.sum(axis=1)) == {1000, 1001}
+    expected = np.bincount(labels, minlength=12) / 20
+    deviation = (held - expected)[:, :10] / np.sqrt(expected[:10])
+    assert np.abs(deviation).max() < 4  # standard deviations, of 200 draws
+
+
+@pytest.mark.parametrize("per_cv", [1, 2, 5])
+def test_shards_give_everybody_the_same_number_and_few_classes(per_cv: int) -> None:
+    labels = np.repeat(np.arange(10), 100).astype(np.int32)
+    held = counts(labels, split(dataset(labels), 20, partition="shards", shards_per_cv=per_cv))
+    assert set(held.sum(axis=1)) == {50}
+    assert (held > 0).sum(axis=1).max() <= per_cv  # 20, 40, 100 shards of equal size never hold two of these classes
+
+
+def test_groups_are_cut_as_near_as_can_be() -> None:
+    lots = Lots.of(np.zeros(100, np.int32), np.repeat(np.arange(4), [10, 20, 30, 40]))
+    pieces = lots.cut(np.arange(4), np.array([14, 16, 19, 21, 61]))
+    assert [piece.tolist() for piece in pieces] == [[0], [], [], [1], [2], [3]]
+
+
+def test_a_minimum_that_groups_cannot_meet_is_refused() -> None:
+    groups = np.repeat(np.arange(3), 10)
+    with pytest.raises(ExperimentError) as refused:
+        split(dataset(labels_of(30, 3, 0), groups), 2, min_samples=15)
+    assert refused.value.problems == (
+        "3 groups of up to 10 samples, which are kept whole, could not be dealt out so that each of 2 CVs has "
+        "data.min_samples = 15: lower it, or use more data.",
+    )
 
 
 def test_an_impossible_minimum_is_refused_with_the_way_out() -> None:
     with pytest.raises(ExperimentError) as refused:
-        dirichlet(labels_of(99, 3, 0), 10, alpha=1.0, min_samples=10, rng=np.random.default_rng(0))
+        split(dataset(labels_of(99, 3, 0)), 10, min_samples=10)
     assert refused.value.problems == (
-        "10 CVs with data.min_samples = 10 each need 100 samples, but data.train_samples = 99: "
+        "10 CVs with data.min_samples = 10 each need 100 samples, but the training set has 99 (data.train_samples): "
         "lower the first or raise the second.",
     )
 
 
+def test_more_shards_than_samples_are_refused() -> None:
+    with pytest.raises(ExperimentError, match=r"data\.shards_per_cv = 20 need 200 shards"):
+        split(dataset(labels_of(150, 3, 0)), 10, partition="shards", shards_per_cv=20)
+
+
+@pytest.mark.parametrize("deal", [lambda lots, rng: iid(lots, 3, rng), lambda lots, rng: shards(lots, 3, 2, rng)])
+def test_every_lot_is_dealt_once(deal: object) -> None:
+    lots = Lots.of(labels_of(60, 4, 0), np.random.default_rng(0).integers(20, size=60))
+    hands = deal(lots, np.random.default_rng(0))  # type: ignore[operator]
+    assert sorted(lot for hand in hands for lot in hand) == list(range(len(lots.sizes)))
+
+
 def test_nobody_holds_nothing() -> None:
-    assert dirichlet(labels_of(9, 3, 0), 0, alpha=1.0, min_samples=1, rng=np.random.default_rng(0)) == []
+    assert split(dataset(labels_of(9, 3, 0)), 0) == []

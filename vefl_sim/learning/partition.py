@@ -4,46 +4,82 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.errors import ExperimentError
+from vefl_sim.experiment import Data
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.lots import Hands, Lots
 
 
-def dirichlet(
-    labels: NDArray[np.int32], owners: int, *, alpha: float, min_samples: int, rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
-    """Sample numbers of each owner, ascending; each sample belongs to exactly one.
+def partition(dataset: Dataset, owners: int, data: Data, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """Sample numbers of each owner, ascending, by the rule named in `data.partition`.
 
-    For each class the shares over owners are drawn from Dir(α, …, α), and its samples, shuffled, are dealt
-    out by these shares; a small α gives each owner few classes. Sizes are then heavy-tailed, so every owner
-    with less than `min_samples` is topped up, one owner after the other, with random samples of whoever
-    holds most at that moment (ties: the first); a donor never falls under the minimum itself.
+    Each sample belongs to exactly one owner, groups stay whole, and every owner has at least `data.min_samples`:
+    whoever has fewer is topped up (`Lots.top_up`).
     """
     if owners == 0:
         return []
-    _require_enough(len(labels), owners, min_samples)
-    shards: list[list[int]] = [[] for _ in range(owners)]
-    for label in np.unique(labels):
-        members = rng.permutation(np.flatnonzero(labels == label))
-        cuts = _cuts(rng.dirichlet(np.full(owners, alpha)), len(members))
-        for shard, part in zip(shards, np.split(members, cuts), strict=True):
-            shard.extend(part.tolist())
-    _top_up(shards, min_samples, rng)
-    return [np.sort(np.array(shard, np.int64)) for shard in shards]
+    lots = Lots.of(dataset.train_labels, dataset.train_groups)
+    _require_enough(len(dataset.train_labels), owners, data.min_samples)
+    hands = _dealt(lots, owners, data, rng)
+    lots.top_up(hands, data.min_samples, rng)
+    return lots.samples(hands)
+
+
+def dirichlet(lots: Lots, owners: int, alpha: float, rng: np.random.Generator) -> Hands:
+    """For each class the shares over owners are drawn from Dir(α, …, α), and its lots, shuffled, are dealt out by them.
+
+    A small α gives each owner few classes, and sizes with a heavy tail.
+    """
+    hands: Hands = [[] for _ in range(owners)]
+    for label in np.unique(lots.labels):
+        members = rng.permutation(np.flatnonzero(lots.labels == label))
+        shares = rng.dirichlet(np.full(owners, alpha))
+        places = np.rint(np.cumsum(shares)[:-1] * lots.sizes[members].sum()).astype(np.int64)
+        for hand, piece in zip(hands, lots.cut(members, places), strict=True):
+            hand.extend(piece.tolist())
+    return hands
+
+
+def iid(lots: Lots, owners: int, rng: np.random.Generator) -> Hands:
+    """All lots, shuffled, in pieces of the same size, up to one lot."""
+    shuffled = rng.permutation(len(lots.sizes))
+    return [piece.tolist() for piece in lots.cut(shuffled, _even(int(lots.sizes.sum()), owners))]
+
+
+def shards(lots: Lots, owners: int, per_owner: int, rng: np.random.Generator) -> Hands:
+    """All lots, sorted by class, in owners · per_owner pieces of the same size; each owner gets some at random.
+
+    So an owner has about `per_owner` classes, and all have the same number of samples.
+    """
+    count = owners * per_owner
+    if count > len(lots.sizes):
+        raise ExperimentError(
+            f"{owners} CVs with data.shards_per_cv = {per_owner} need {count} shards, but there are only "
+            f"{len(lots.sizes)} samples or groups of them: lower it, or use more data."
+        )
+    shuffled = rng.permutation(len(lots.sizes))
+    by_class = shuffled[np.argsort(lots.labels[shuffled], kind="stable")]
+    pieces = lots.cut(by_class, _even(int(lots.sizes.sum()), count))
+    return [
+        [lot for piece in mine for lot in pieces[piece].tolist()] for mine in rng.permutation(count).reshape(owners, -1)
+    ]
+
+
+def _dealt(lots: Lots, owners: int, data: Data, rng: np.random.Generator) -> Hands:
+    if data.partition == "iid":
+        return iid(lots, owners, rng)
+    if data.partition == "shards":
+        return shards(lots, owners, data.shards_per_cv, rng)
+    return dirichlet(lots, owners, data.dirichlet_alpha, rng)
+
+
+def _even(samples: int, pieces: int) -> NDArray[np.int64]:
+    """Where to cut for pieces that differ by at most one sample."""
+    return np.arange(1, pieces) * samples // pieces
 
 
 def _require_enough(samples: int, owners: int, min_samples: int) -> None:
     if owners * min_samples > samples:
         raise ExperimentError(
             f"{owners} CVs with data.min_samples = {min_samples} each need {owners * min_samples} samples, "
-            f"but data.train_samples = {samples}: lower the first or raise the second."
+            f"but the training set has {samples} (data.train_samples): lower the first or raise the second."
         )
-
-
-def _cuts(shares: NDArray[np.float64], members: int) -> NDArray[np.int64]:
-    """Where to cut `members` shuffled samples so that the pieces have these shares, rounded."""
-    return np.rint(np.cumsum(shares)[:-1] * members).astype(np.int64)
-
-
-def _top_up(shards: list[list[int]], min_samples: int, rng: np.random.Generator) -> None:
-    for poor in shards:
-        while len(poor) < min_samples:
-            rich = max(shards, key=len)
-            poor.append(rich.pop(int(rng.integers(len(rich)))))

@@ -16,6 +16,17 @@ class Dataset:
     test_images: NDArray[np.uint8]
     test_labels: NDArray[np.int32]
     classes: int
+    train_groups: NDArray[np.int64] | None = None  # [samples]; samples of equal number stay with one CV
+
+    def __post_init__(self) -> None:
+        """A label or a group that has no image would be lost without a word."""
+        for images, numbers in (
+            (self.train_images, self.train_labels),
+            (self.train_images, self.train_groups),
+            (self.test_images, self.test_labels),
+        ):
+            if numbers is not None and len(numbers) != len(images):
+                raise ValueError(f"{self.name} has {len(images)} images and {len(numbers)} labels or groups for them")
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

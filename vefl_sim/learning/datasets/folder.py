@@ -1,0 +1,69 @@
+"""`folder`: images of the user's own, as `<split>/<class>/<image>` in a folder or a zip; splits are train and test.
+
+Classes are numbered in the order of their names. A zip may hold all of it in one folder more.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from vefl_sim.errors import ExperimentError
+from vefl_sim.learning.datasets.archive import Folder, Zip
+from vefl_sim.learning.datasets.choice import Choice
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.picture import SUFFIXES, read_pictures
+from vefl_sim.learning.datasets.place import Damaged, Place, sentences
+
+_SPLITS = ("train", "test")
+
+
+class Entry(NamedTuple):
+    """An image file and what its path says of it."""
+
+    split: str
+    label: str
+    name: str
+
+
+def folder(place: Place, choice: Choice, image_px: int) -> Dataset:
+    """The images under the folder, or in the zip, that `data.dir` names."""
+    path = place.folder
+    if not path.exists():
+        raise ExperimentError(f"data.dir = {str(path)!r}: there is no such folder or zip.")
+    with sentences(path, "correct it"), Folder(path) if path.is_dir() else Zip(path) as archive:
+        entries = _entries([name for name in archive.names() if name.lower().endswith(SUFFIXES)])
+        train, test = (_members(entries, split) for split in _SPLITS)
+        classes = sorted({entry.label for entry in train})
+        if unknown := {entry.label for entry in test} - set(classes):
+            raise Damaged(f"has a class {min(unknown)} in test that is not in train")
+        number_of = {label: number for number, label in enumerate(classes)}
+        train = [train[number] for number in choice.train(len(train))]
+        test = [test[number] for number in choice.test(len(test))]
+        return Dataset(
+            "folder",
+            read_pictures(archive, [entry.name for entry in train], image_px),
+            np.array([number_of[entry.label] for entry in train], np.int32),
+            read_pictures(archive, [entry.name for entry in test], image_px),
+            np.array([number_of[entry.label] for entry in test], np.int32),
+            classes=len(classes),
+        )
+
+
+def _members(entries: Sequence[Entry], split: str) -> list[Entry]:
+    members = [entry for entry in entries if entry.split == split]
+    if not members:
+        raise Damaged(f"has no images at {split}/<class>/<image>")
+    return members
+
+
+def _entries(names: Sequence[str]) -> list[Entry]:
+    tops = {name.split("/")[0] for name in names}
+    depth = 0 if tops & set(_SPLITS) or len(tops) != 1 else 1
+    entries = []
+    for name in names:
+        parts = name.split("/")[depth:]
+        if len(parts) != 3 or parts[0] not in _SPLITS:
+            raise Damaged(f"has an image {name}, which is not at train/<class>/<image> or test/<class>/<image>")
+        entries.append(Entry(parts[0], parts[1], name))
+    return entries

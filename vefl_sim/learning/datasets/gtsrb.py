@@ -1,0 +1,100 @@
+"""`gtsrb`: German traffic signs, 43 classes, 39209 training images in tracks and 12630 test images.
+
+A track is one sign, photographed about thirty times while the car came nearer: nearly the same image again and again,
+so tracks are groups, which nobody shares. Read are the official zips (PPM of many sizes, classes of the test images in
+a zip of their own), or zips of the same images as small JPEG.
+"""
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vefl_sim.learning.datasets.archive import Zip
+from vefl_sim.learning.datasets.choice import Choice
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.picture import read_pictures
+from vefl_sim.learning.datasets.place import Damaged, Place
+
+CLASSES = 43
+OFFICIAL = ("GTSRB_Final_Training_Images.zip", "GTSRB_Final_Test_Images.zip")
+COMPACT = ("gtsrb-32x32-train-jpeg.zip", "gtsrb-32x32-test-jpeg.zip")
+TRUTH = "GTSRB_Final_Test_GT.zip"
+_TRAIN_IMAGE = re.compile(r"(?:.*/)?(\d{5})/(\d{5})_\d{5}\.(?:ppm|jpg)")
+_COMPACT_TEST_IMAGE = re.compile(r"(?:.*/)?(\d{5})/\d{5}\.jpg")
+
+Labels = dict[str, int]
+"""Class of each image, by its name in the zip."""
+
+
+def gtsrb(place: Place, choice: Choice, image_px: int) -> Dataset:
+    """The official zips if they are there, else the small ones."""
+    compact = place.has(COMPACT[0]) and not place.has(OFFICIAL[0])
+    train_zip, test_zip = COMPACT if compact else OFFICIAL
+    with place.reading(train_zip) as path, Zip(path) as archive:
+        names = [name for name in archive.names() if _TRAIN_IMAGE.fullmatch(name)]
+        used = [names[number] for number in choice.train(_some(len(names)))]
+        train_images = read_pictures(archive, used, image_px)
+        train_labels = _array([_class(_TRAIN_IMAGE, name) for name in used])
+        tracks = _tracks(used)
+    truth = None if compact else _truth(place)
+    with place.reading(test_zip) as path, Zip(path) as archive:
+        labels = _test_labels(archive, truth)
+        names = sorted(labels)
+        used = [names[number] for number in choice.test(_some(len(names)))]
+        test_images = read_pictures(archive, used, image_px)
+    test_labels = _array([labels[name] for name in used])
+    return Dataset("gtsrb", train_images, train_labels, test_images, test_labels, CLASSES, tracks)
+
+
+def _truth(place: Place) -> Labels:
+    """Classes of the official test images, by their bare names."""
+    with place.reading(TRUTH) as path, Zip(path) as archive:
+        tables = [name for name in archive.names() if name.endswith(".csv")]
+        if len(tables) != 1:
+            raise Damaged(f"has {len(tables)} tables (.csv) instead of one")
+        text = io.StringIO(archive.read(tables[0]).decode("utf-8-sig"))
+        rows = csv.DictReader(text, delimiter=";", restval="")
+        if not {"Filename", "ClassId"} <= set(rows.fieldnames or ()):
+            raise Damaged("has a table without the columns Filename and ClassId")
+        return {row["Filename"]: _checked(row["ClassId"]) for row in rows}
+
+
+def _test_labels(archive: Zip, truth: Labels | None) -> Labels:
+    if truth is None:
+        names = [name for name in archive.names() if _COMPACT_TEST_IMAGE.fullmatch(name)]
+        return {name: _class(_COMPACT_TEST_IMAGE, name) for name in names}
+    pictures = {Path(name).name: name for name in archive.names() if name.endswith(".ppm")}
+    if missing := truth.keys() - pictures.keys():
+        raise Damaged(f"has no image {min(missing)}, of which {TRUTH} says the class")
+    return {pictures[name]: label for name, label in truth.items()}
+
+
+def _tracks(names: list[str]) -> NDArray[np.int64]:
+    """One number for each class and track; tracks are counted anew in each class."""
+    found = [_TRAIN_IMAGE.fullmatch(name) for name in names]
+    return np.array([int(match[1] + match[2]) for match in found if match], np.int64)
+
+
+def _class(pattern: re.Pattern[str], name: str) -> int:
+    match = pattern.fullmatch(name)
+    return _checked(match[1] if match else "")
+
+
+def _checked(text: str) -> int:
+    if not text.isdecimal() or int(text) >= CLASSES:
+        raise Damaged(f"names a class {text!r}, and they go from 0 to {CLASSES - 1}")
+    return int(text)
+
+
+def _some(count: int) -> int:
+    if not count:
+        raise Damaged("has no images where they should be")
+    return count
+
+
+def _array(labels: list[int]) -> NDArray[np.int32]:
+    return np.array(labels, np.int32)

@@ -1,0 +1,41 @@
+"""From `data.kind` to the data."""
+
+import numpy as np
+
+from vefl_sim.experiment import Data
+from vefl_sim.learning.datasets.choice import Choice
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.place import Place
+
+# Each reader is imported when it is used: most runs need none of Pillow, tarfile, gzip.
+
+
+def read_dataset(data: Data, rng: np.random.Generator) -> Dataset:
+    """The data set of one of our own kinds."""
+    if data.kind == "signs":
+        return _signs(data, rng)
+    place, choice = Place.of(data), Choice(data, rng)
+    if data.kind == "folder":
+        from vefl_sim.learning.datasets.folder import folder
+
+        return folder(place, choice, data.image_px)
+    if data.kind == "gtsrb":
+        from vefl_sim.learning.datasets.gtsrb import gtsrb
+
+        return gtsrb(place, choice, data.image_px)
+    if data.kind == "cifar10":
+        from vefl_sim.learning.datasets.cifar10 import cifar10
+
+        return cifar10(place, choice)
+    from vefl_sim.learning.datasets.mnist import mnist
+
+    return mnist(place, choice)
+
+
+def _signs(data: Data, rng: np.random.Generator) -> Dataset:
+    from vefl_sim.learning.datasets.signs import signs
+
+    settled = data.settled()
+    assert settled.train_samples is not None
+    assert settled.test_samples is not None
+    return signs(settled.train_samples, settled.test_samples, settled.image_px, rng)

@@ -1,0 +1,38 @@
+"""`mnist` and `fashion-mnist`: four IDX files, 60000 and 10000 grey images of 28 × 28, ten classes."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vefl_sim.errors import ExperimentError
+from vefl_sim.learning.datasets.choice import Choice
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.idx import read_idx
+from vefl_sim.learning.datasets.place import Damaged, Place
+
+CLASSES = 10
+
+
+def mnist(place: Place, choice: Choice) -> Dataset:
+    """The data set whose files are there."""
+    train_images, train_labels = _split(place, "train")
+    test_images, test_labels = _split(place, "t10k")
+    if train_images.shape[1:] != test_images.shape[1:]:
+        raise ExperimentError(f"{place.folder}: training and test images differ in size: get the files again.")
+    train, test = choice.train(len(train_labels)), choice.test(len(test_labels))
+    return Dataset(
+        place.kind, train_images[train], train_labels[train], test_images[test], test_labels[test], classes=CLASSES
+    )
+
+
+def _split(place: Place, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    with place.reading(f"{name}-images-idx3-ubyte.gz") as path:
+        images = read_idx(path, axes=3)
+        if not images.size:
+            raise Damaged("has no images")
+    with place.reading(f"{name}-labels-idx1-ubyte.gz") as path:
+        labels = read_idx(path, axes=1)
+        if len(labels) != len(images):
+            raise Damaged(f"has {len(labels)} labels for {len(images)} images")
+        if labels.max() >= CLASSES:
+            raise Damaged(f"has a label {labels.max()}, and there are only {CLASSES} classes")
+    return images[..., np.newaxis], labels.astype(np.int32)

@@ -1,0 +1,40 @@
+"""Image files as arrays of one size."""
+
+import io
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from vefl_sim.learning.datasets.archive import Archive
+from vefl_sim.learning.datasets.place import Damaged
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".bmp", ".gif", ".webp")
+_FORMATS = ("PNG", "JPEG", "PPM", "BMP", "GIF", "WEBP")
+_MOST_PIXELS = 1 << 26
+
+
+def read_pictures(archive: Archive, names: Sequence[str], image_px: int) -> NDArray[np.uint8]:
+    """RGB images, resized as a whole to squares: [names, image_px, image_px, 3]."""
+    images = np.empty((len(names), image_px, image_px, 3), np.uint8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        for place, name in enumerate(names):
+            images[place] = _picture(name, archive.read(name), image_px)
+    return images
+
+
+def _picture(name: str, content: bytes, image_px: int) -> NDArray[np.uint8]:
+    try:
+        with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
+            if image.width * image.height > _MOST_PIXELS:  # known from the header, before anything is unpacked
+                raise Damaged(f"has a picture {name} of {image.width} × {image.height} pixels")
+            return np.asarray(image.convert("RGB").resize((image_px, image_px), Image.Resampling.BILINEAR))
+    except Damaged:
+        raise
+    except UnidentifiedImageError:
+        raise Damaged(f"has a file {name} that is not a picture") from None
+    except Exception as error:  # decoders of a dozen formats raise whatever they like
+        raise Damaged(f"has a picture {name} that cannot be read ({str(error).rstrip('.')})") from None

@@ -1,0 +1,53 @@
+"""The files of the public data sets: their names, digests and where they can be had."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of a data set, the same on every mirror."""
+
+    name: str
+    md5: str
+    mirrors: tuple[str, ...]  # addresses of its folder, the first tried first
+
+
+def _files(mirrors: tuple[str, ...], digests: dict[str, str]) -> tuple[RemoteFile, ...]:
+    return tuple(RemoteFile(name, md5, mirrors) for name, md5 in digests.items())
+
+
+SOURCES: dict[str, tuple[RemoteFile, ...]] = {
+    "mnist": _files(
+        ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"),
+        {
+            "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+            "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
+            "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
+            "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
+        },
+    ),
+    "fashion-mnist": _files(
+        (
+            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",  # has no https
+            "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+        ),
+        {
+            "train-images-idx3-ubyte.gz": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+            "train-labels-idx1-ubyte.gz": "25c81989df183df01b3e8a0aad5dffbe",
+            "t10k-images-idx3-ubyte.gz": "bef4ecab320f06d8554ea6380940ec79",
+            "t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
+        },
+    ),
+    "cifar10": _files(
+        ("https://www.cs.toronto.edu/~kriz/",), {"cifar-10-binary.tar.gz": "c32a1d4ab5d03f1284b67883e8d87530"}
+    ),
+    "gtsrb": _files(
+        ("https://sid.erda.dk/public/archives/daaeac0d7ce1152aea9b61d9f1e19370/",),
+        {
+            "GTSRB_Final_Training_Images.zip": "f33fd80ac59bff73c82d25ab499e03a3",
+            "GTSRB_Final_Test_Images.zip": "c7e4e6327067d32654124b0fe9e82185",
+            "GTSRB_Final_Test_GT.zip": "fe31e9c9270bbcd7b84b7f21a9d9d9e5",
+        },
+    ),
+}
+"""By `data.kind`. Digests are the publishers' md5, which guard against damage, not against malice."""
