@@ -18,7 +18,8 @@ from vefl_sim.cache import cache_directory, writable
 
 def _state() -> str:
     sources = (file.read_bytes() for file in sorted(Path(__file__).parent.rglob("*.py")))
-    return hashlib.sha256(b"\0".join(text for text in sources if b"numba" in text or b"@kernel" in text)).hexdigest()[:12]
+    compiled = (text for text in sources if b"@kernel" in text or b"numba" in text)
+    return hashlib.sha256(b"\0".join(compiled)).hexdigest()[:12]
 
 
 _DIRECTORY = cache_directory(os.environ) / "numba" / _state()

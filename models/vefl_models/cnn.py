@@ -2,6 +2,7 @@
 
 import jax
 from flax import linen as nn
+from flax.linen.dtypes import promote_dtype
 
 from vefl_sim.learning.pooled_conv import pooled_conv
 
@@ -34,9 +35,9 @@ class PooledConv(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         """[batch, height′, width′, channels]."""
-        kernel = self.param("kernel", nn.initializers.lecun_normal(), (5, 5, x.shape[-1], self.channels), x.dtype)
-        bias = self.param("bias", nn.initializers.zeros, (self.channels,), x.dtype)
-        return pooled_conv(x, kernel, bias)
+        kernel = self.param("kernel", nn.initializers.lecun_normal(), (5, 5, x.shape[-1], self.channels))
+        bias = self.param("bias", nn.initializers.zeros, (self.channels,))
+        return pooled_conv(*promote_dtype(x, kernel, bias))
 
 
 def cnn(classes: int) -> nn.Module:

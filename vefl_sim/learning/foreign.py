@@ -1,12 +1,12 @@
 """Kernels of Numba as calls inside programs of XLA.
 
-XLA hands a C function one frame with the buffers of a call (its typed FFI, `xla/ffi/api/c_api.h` in jaxlib), and wants 0
-back. A frame is read here as words of 64 bits: the ABI is stable, and fields are only added at the end.
+XLA hands a C function one frame with the buffers of a call (its typed FFI, `xla/ffi/api/c_api.h` in jaxlib), and wants
+0 back. A frame is read here as words of 64 bits: the ABI is stable, and fields are only added at the end.
 """
 
 from typing import Any
 
-from numba import carray, types
+from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
 from vefl_sim.kernel import kernel
@@ -22,17 +22,20 @@ _IS_METADATA = 1
 _OURS = 0 | 1 << 32  # major and minor version of the ABI: what we use has been there since 0.1
 
 
-@intrinsic
-def _words(typing: Any, address: Any) -> Any:
-    return WORDS(types.int64), lambda context, builder, _, given: builder.inttoptr(given[0], context.get_value_type(WORDS))
+def _pointer(kind: Any) -> Any:
+    """A compiled function from an address to a pointer of this kind."""
+
+    @intrinsic
+    def pointer(typing: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            return builder.inttoptr(given[0], context.get_value_type(kind))
+
+        return kind(types.int64), generate
+
+    return pointer
 
 
-@intrinsic
-def _memory(typing: Any, address: Any) -> Any:
-    pointer = types.voidptr
-    return pointer(types.int64), lambda context, builder, _, given: builder.inttoptr(
-        given[0], context.get_value_type(pointer)
-    )
+_words, _memory = _pointer(WORDS), _pointer(types.voidptr)
 
 
 @kernel

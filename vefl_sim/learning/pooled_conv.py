@@ -4,6 +4,8 @@ On a CPU it calls our own kernels, elsewhere `plain_pooled_conv`, its readable t
 the largest stays the largest, and three of four additions and ReLUs are saved.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -20,7 +22,7 @@ def pooled_conv(x: jax.Array, w: jax.Array, bias: jax.Array) -> jax.Array:
     x [n, height, width, channels], W [rows, columns, channels, filters], b [filters]; the convolution is valid and the
     sides are halved, an odd last row or column is dropped. Without `jax.vmap`: put what is to be mapped into n.
     """
-    on_cpu = jax.default_backend() == "cpu"  # type: ignore[no-untyped-call]
+    on_cpu = jax.default_backend() == "cpu"
     return compiled_pooled_conv(x, w, bias) if on_cpu else plain_pooled_conv(x, w, bias)
 
 
@@ -54,20 +56,23 @@ def _forward(x: jax.Array, w: jax.Array, bias: jax.Array) -> tuple[jax.Array, Re
     samples, height, width, _ = x.shape
     rows, columns, _, filters = w.shape
     shape = (samples, (height - rows + 1) // 2, (width - columns + 1) // 2, filters)
-    results = jax.ShapeDtypeStruct(shape, x.dtype), jax.ShapeDtypeStruct(shape, jnp.int8)
-    call = jax.ffi.ffi_call(conv_calls.forward(x.dtype), results)
-    pooled, winner = call(x, w, bias.reshape(1, 1, 1, -1))
+    results = _array(shape, x.dtype), _array(shape, jnp.int8)
+    pooled, winner = jax.ffi.ffi_call(conv_calls.forward(x.dtype), results)(x, w, bias.reshape(1, 1, 1, -1))
     return pooled, (x, w, winner)
 
 
 def _backward(kept: Residual, gradient: jax.Array) -> Residual:
     """The gradient of the input is a call of its own, which XLA drops where nobody wants it: in the first layer."""
     x, w, winner = kept
-    dtype = x.dtype
-    dw = jax.ffi.ffi_call(conv_calls.backward_filter(dtype), jax.ShapeDtypeStruct(w.shape, dtype))(x, winner, gradient)
-    dx = jax.ffi.ffi_call(conv_calls.backward_input(dtype), jax.ShapeDtypeStruct(x.shape, dtype))(w, winner, gradient)
+    by_filter, by_input = conv_calls.backward_filter(x.dtype), conv_calls.backward_input(x.dtype)
+    dw = jax.ffi.ffi_call(by_filter, _array(w.shape, w.dtype))(x, winner, gradient)
+    dx = jax.ffi.ffi_call(by_input, _array(x.shape, x.dtype))(w, winner, gradient)
     db = jnp.where(winner == OFF, 0, gradient).sum(axis=(0, 1, 2))
     return dx, dw, db
+
+
+def _array(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, dtype)  # type: ignore[no-untyped-call]
 
 
 compiled_pooled_conv.defvjp(_forward, _backward)

@@ -59,7 +59,7 @@ class Register:
 
     def __init__(self, builder: Any, start: Any) -> None:
         self._builder = builder
-        self._place = cgutils.alloca_once(builder, start.type)
+        self._place = cgutils.alloca_once(builder, start.type)  # type: ignore[no-untyped-call]
         builder.store(start, self._place)
 
     @property
