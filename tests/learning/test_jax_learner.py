@@ -14,7 +14,13 @@ JOBS = [LocalJob(3, 4), LocalJob(0, 2), LocalJob(6, 5)]
 
 def make_learner(dataset: Dataset, seed: int = 11, **options) -> JaxLearner:
     return JaxLearner(
-        dataset, SHARDS, cnn(dataset.classes), learning_rate=0.1, proximal_mu=0.01, seed=seed, options=Options(**options)
+        dataset,
+        SHARDS,
+        cnn(dataset.classes),
+        learning_rate=0.1,
+        proximal_mu=0.01,
+        seed=seed,
+        options=Options(**options),
     )
 
 

@@ -21,8 +21,8 @@ from vefl_sim.learning.shuffling import Shuffling
 DESCENT = Descent(learning_rate=0.05, proximal_mu=0.5)
 SHARDS = {4: np.arange(3), 9: np.arange(3, 3 + BLOCK), 2: np.arange(100, 175), 7: np.array([199, 50, 60])}
 # At a kink of the objective (a ReLU or a pooling window that changes hands) any two versions in float32 part, also two
-# that start 1e-7 apart. From this seed no CV meets one.
-SEED = 4
+# that start 2e-7 apart (by 1e-2 after 50 steps). From this seed the plain twin meets none: it moves by 2e-6.
+SEED = 7
 
 
 def flat(model: Model) -> np.ndarray:
@@ -110,9 +110,7 @@ def test_mini_batches_equal_the_plain_twin(small_signs: Dataset, start: Model) -
     assert distance(ours, plain, start) <= 1e-4
 
 
-def test_a_batch_larger_than_the_shard_is_all_of_it(
-    small_signs: Dataset, trained: LocalTraining, start: Model
-) -> None:
+def test_a_batch_larger_than_the_shard_is_all_of_it(small_signs: Dataset, trained: LocalTraining, start: Model) -> None:
     large = training(cnn(small_signs.classes), small_signs, shuffling=Shuffling(75, seed=6))
     job = LocalJob(2, 3)
     assert np.array_equal(flat(large.train(start, job)), flat(trained.train(start, job)))

@@ -16,7 +16,9 @@ def test_the_cnn_has_the_parameters_of_the_plain_one() -> None:
     assert jax.tree.all(jax.tree.map(np.array_equal, ours, plain))
 
 
-@pytest.mark.parametrize(("factory", "parameters"), [(mlp, 16 * 17 * 3 * 64 + 64 + 64 * 5 + 5), (logistic, 816 * 5 + 5)])
+@pytest.mark.parametrize(
+    ("factory", "parameters"), [(mlp, 16 * 17 * 3 * 64 + 64 + 64 * 5 + 5), (logistic, 816 * 5 + 5)]
+)
 def test_dense_models_take_any_image(factory, parameters: int) -> None:
     images = jnp.zeros((2, 16, 17, 3))
     answers, _ = jax.eval_shape(factory(5).init_with_output, jax.random.key(0), images)
