@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from vefl_sim.kernel import kernel
+from vefl_sim.kernel import inner
 from vefl_sim.learning.conv_tiles import add_patches, best_of_four, spread_patches
 from vefl_sim.learning.simd import LANES
 
@@ -22,7 +22,7 @@ _add_5, _add_7 = add_patches(5), add_patches(7)
 _spread_5, _spread_7 = spread_patches(5), spread_patches(7)
 
 
-@kernel
+@inner
 def pooled_conv(x: Any, w: Any, bias: Any, pooled: Any, winner: Any) -> None:
     """Fill `pooled` and `winner` (int8, of the same shape)."""
     samples, height, width, channels = x.shape
@@ -49,7 +49,7 @@ def pooled_conv(x: Any, w: Any, bias: Any, pooled: Any, winner: Any) -> None:
                     winner[n, i, j, f] = found[step + f] if value > 0 else OFF
 
 
-@kernel
+@inner
 def filter_gradient(x: Any, winner: Any, gradient: Any, dw: Any) -> None:
     """Fill `dw`, the gradient of W, from that of `pooled`; summed over samples in their order."""
     samples, height, width, channels = x.shape
@@ -74,7 +74,7 @@ def filter_gradient(x: Any, winner: Any, gradient: Any, dw: Any) -> None:
     _copy_filters(total.reshape(filters, -1), dw, False)
 
 
-@kernel
+@inner
 def input_gradient(w: Any, winner: Any, gradient: Any, dx: Any) -> None:
     """Fill `dx`, the gradient of x, from that of `pooled`."""
     samples, height, width, channels = dx.shape
@@ -101,13 +101,13 @@ def input_gradient(w: Any, winner: Any, gradient: Any, dx: Any) -> None:
             pixels[n * height * row + p] = sample[p]
 
 
-@kernel
+@inner
 def _whole(count: int) -> int:
     """Filled up to whole vectors."""
     return (count + LANES - 1) // LANES * LANES
 
 
-@kernel
+@inner
 def _filters_last(w: Any, step: int) -> Any:
     """W as [tap, filter], flat, with zeros up to whole vectors of filters."""
     filters = w.shape[3]
@@ -120,7 +120,7 @@ def _filters_last(w: Any, step: int) -> Any:
     return table
 
 
-@kernel
+@inner
 def _parts(rows: int, taps: int, row: int) -> Any:
     """Where the vectors of a patch start, counted from its first number; and how many are taken at a time.
 
@@ -136,7 +136,7 @@ def _parts(rows: int, taps: int, row: int) -> Any:
     return parts, group
 
 
-@kernel
+@inner
 def _copy_filters(patches: Any, w: Any, into_patches: bool) -> None:
     """Between W and patches [filter, vectors of a patch], whose rows are filled up to whole vectors."""
     rows, columns, channels, filters = w.shape
@@ -151,7 +151,7 @@ def _copy_filters(patches: Any, w: Any, into_patches: bool) -> None:
                         w[r, c, d, f] = patches[f, r * across + c * channels + d]
 
 
-@kernel
+@inner
 def _room(winner: Any, like: Any) -> Any:
     """Room for the open positions of each filter in one sample, and one more."""
     _, height, width, filters = winner.shape
@@ -159,7 +159,7 @@ def _room(winner: Any, like: Any) -> Any:
     return np.empty((filters, places), np.int64), np.empty((filters, places), like.dtype), np.empty(filters, np.int64)
 
 
-@kernel
+@inner
 def _open_positions(winner: Any, gradient: Any, row: int, pixel: int, at: Any, factor: Any, count: Any) -> None:
     """For each filter the patches that pass a gradient on, at[f, :count[f]], and these gradients.
 

@@ -9,7 +9,7 @@ from typing import Any
 from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
-from vefl_sim.kernel import kernel
+from vefl_sim.kernel import inner
 
 WORDS = types.CPointer(types.int64)
 HANDLER = types.int64(WORDS)
@@ -38,7 +38,7 @@ def _pointer(kind: Any) -> Any:
 _words, _memory = _pointer(WORDS), _pointer(types.voidptr)
 
 
-@kernel
+@inner
 def asks_for_version(frame: Any) -> bool:
     """True if this is no call but XLA asking, once, which version of the ABI we speak; then it is answered."""
     if frame[_EXTENSION] == 0:
@@ -50,19 +50,19 @@ def asks_for_version(frame: Any) -> bool:
     return True
 
 
-@kernel
+@inner
 def argument(frame: Any, number: int, dtype: Any) -> Any:
     """An argument of four axes."""
     return _array(_words(_words(frame[_ARGUMENTS])[number]), dtype)
 
 
-@kernel
+@inner
 def result(frame: Any, number: int, dtype: Any) -> Any:
     """A result of four axes, to be filled."""
     return _array(_words(_words(frame[_RESULTS])[number]), dtype)
 
 
-@kernel
+@inner
 def _array(buffer: Any, dtype: Any) -> Any:
     sizes = _words(buffer[_SIZES])
     return carray(_memory(buffer[_DATA]), (sizes[0], sizes[1], sizes[2], sizes[3]), dtype)
