@@ -34,8 +34,9 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 def inner(function: Callable[..., Any]) -> Any:
     """A kernel that only other kernels call: without a way in from Python it compiles faster."""
+    options: Any = {"cache": _CACHED, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     with _cache_of_kernels():
-        return numba.njit(cache=_CACHED, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+        return numba.njit(**options)(function)
 
 
 def native(signature: Any) -> Callable[[Callable[..., Any]], Any]:
