@@ -28,14 +28,14 @@ def forward(dtype: np.dtype[Any]) -> str:
 
 @cache
 def backward_filter(dtype: np.dtype[Any]) -> str:
-    """(x, winner, gradient of pooled) → gradient of W."""
+    """(x, winner, gradient of pooled) → gradients of W and of b[1, 1, 1, filters]."""
     real = dtype.type
 
     @native(HANDLER)
     def handle(frame: Any) -> int:
         if not asks_for_version(frame):
             x, winner, gradient = argument(frame, 0, real), argument(frame, 1, np.int8), argument(frame, 2, real)
-            filter_gradient(x, winner, gradient, result(frame, 0, real))
+            filter_gradient(x, winner, gradient, result(frame, 0, real), result(frame, 1, real)[0, 0, 0])
         return 0
 
     return _register("backward_filter", dtype, handle)

@@ -50,8 +50,8 @@ def pooled_conv(x: Any, w: Any, bias: Any, pooled: Any, winner: Any) -> None:
 
 
 @inner
-def filter_gradient(x: Any, winner: Any, gradient: Any, dw: Any) -> None:
-    """Fill `dw`, the gradient of W, from that of `pooled`; summed over samples in their order."""
+def filter_gradient(x: Any, winner: Any, gradient: Any, dw: Any, db: Any) -> None:
+    """Fill `dw` and `db`, the gradients of W and b, from that of `pooled`; summed over samples in their order."""
     samples, height, width, channels = x.shape
     rows, columns, _, filters = dw.shape
     row = width * channels
@@ -60,7 +60,10 @@ def filter_gradient(x: Any, winner: Any, gradient: Any, dw: Any) -> None:
     sample = np.zeros(height * row + len(parts) * LANES, x.dtype)
     at, factor, count = _room(winner, x)
     pixels = x.reshape(-1)
+    for f in range(filters):
+        db[f] = 0
     for n in range(samples):
+        _add_open(winner[n], gradient[n], db)
         for p in range(height * row):
             sample[p] = pixels[n * height * row + p]
         _open_positions(winner[n], gradient[n], row, channels, at, factor, count)
@@ -157,6 +160,16 @@ def _room(winner: Any, like: Any) -> Any:
     _, height, width, filters = winner.shape
     places = height * width + 1
     return np.empty((filters, places), np.int64), np.empty((filters, places), like.dtype), np.empty(filters, np.int64)
+
+
+@inner
+def _add_open(winner: Any, gradient: Any, total: Any) -> None:
+    """Add the gradients where the ReLU is open. Not left to XLA, which splits so long a sum by its threads."""
+    height, width, filters = winner.shape
+    for i in range(height):
+        for j in range(width):
+            for f in range(filters):
+                total[f] += gradient[i, j, f] if winner[i, j, f] != OFF else 0
 
 
 @inner

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jax import lax
 
 from vefl_sim.learning import conv_calls
-from vefl_sim.learning.conv_kernels import OFF
 
 Residual = tuple[jax.Array, jax.Array, jax.Array]
 
@@ -65,10 +64,10 @@ def _backward(kept: Residual, gradient: jax.Array) -> Residual:
     """The gradient of the input is a call of its own, which XLA drops where nobody wants it: in the first layer."""
     x, w, winner = kept
     by_filter, by_input = conv_calls.backward_filter(x.dtype), conv_calls.backward_input(x.dtype)
-    dw = jax.ffi.ffi_call(by_filter, _array(w.shape, w.dtype))(x, winner, gradient)
+    wanted = _array(w.shape, w.dtype), _array((1, 1, 1, w.shape[3]), w.dtype)
+    dw, db = jax.ffi.ffi_call(by_filter, wanted)(x, winner, gradient)
     dx = jax.ffi.ffi_call(by_input, _array(x.shape, x.dtype))(w, winner, gradient)
-    db = jnp.where(winner == OFF, 0, gradient).sum(axis=(0, 1, 2))
-    return dx, dw, db
+    return dx, dw, db[0, 0, 0]
 
 
 def _array(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
