@@ -303,6 +303,15 @@ class Learning(Table):
     """δ."""
     proximal_mu: NonNegative = 0.01
     """μ of the proximal term."""
+    optimizer: Literal["sgd", "adagrad", "adam", "adamw", "lamb", "lion", "nadam", "radam", "rmsprop", "yogi"] = "sgd"
+    """Of the local steps: "sgd", plain gradient descent, is the paper's; or one of optax, starting afresh with each
+    order."""
+    batch_size: Count | None = None
+    """Samples per local step; not given: all that the CV holds, as in the paper. An iteration stays one pass over
+    all of them."""
+    threads: Count | None = None
+    """CVs trained at the same time; not given: one per core. Results do not depend on it; 1 is best for sweeps with one
+    process per core."""
     evaluate_every: Count = 1
     """Rounds between two evaluations; the last round is always evaluated."""
 

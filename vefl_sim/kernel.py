@@ -6,7 +6,8 @@ version of them. So the cache has a folder for each state of all kernels togethe
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from vefl_sim.cache import cache_directory, writable
 
 def _state() -> str:
     sources = (file.read_bytes() for file in sorted(Path(__file__).parent.rglob("*.py")))
-    return hashlib.sha256(b"\0".join(text for text in sources if b"@kernel" in text)).hexdigest()[:12]
+    compiled = (text for text in sources if b"vefl_sim.kernel" in text or b"numba" in text)
+    return hashlib.sha256(b"\0".join(compiled)).hexdigest()[:12]
 
 
 _DIRECTORY = cache_directory(os.environ) / "numba" / _state()
@@ -26,11 +28,34 @@ _CACHED = writable(_DIRECTORY)
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function when it is first called, or take it from the cache."""
+    with _cache_of_kernels():
+        return numba.njit(cache=_CACHED)(function)
+
+
+def inner(function: Callable[..., Any]) -> Any:
+    """A kernel that only other kernels call: without a way in from Python it compiles faster."""
+    options: Any = {"cache": _CACHED, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    with _cache_of_kernels():
+        return numba.njit(**options)(function)
+
+
+def native(signature: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function now, or take it from the cache, into one that C can call."""
+
+    def compile_now(function: Callable[..., Any]) -> Any:
+        with _cache_of_kernels():
+            return numba.cfunc(signature, cache=_CACHED)(function)
+
+    return compile_now
+
+
+@contextmanager
+def _cache_of_kernels() -> Iterator[None]:
     config: Any = numba.config  # its attributes come from the environment
     before = config.CACHE_DIR
     if _CACHED:
         config.CACHE_DIR = str(_DIRECTORY)
     try:
-        return numba.njit(cache=_CACHED)(function)
+        yield
     finally:
         config.CACHE_DIR = before  # the user's own kernels keep their place

@@ -326,16 +326,20 @@ def _shards(
 def _learner(
     experiment: Experiment, dataset: Dataset, shards: Mapping[int, NDArray[np.int64]], scheme: Scheme, streams: Streams
 ) -> Learner:
-    from vefl_sim.learning.jax_learner import JaxLearner, parameter_count
+    from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_count
+    from vefl_sim.learning.shuffling import Shuffling
 
+    learning = experiment.learning
     module = make_part("model.factory", experiment.model.factory, dataset.classes)
-    if experiment.learning.kind == "none":
+    if learning.kind == "none":
         return NullLearner(parameter_count(module, dataset.image_shape))
+    shuffling = Shuffling(learning.batch_size, streams.seed_for("batches")) if learning.batch_size else None
     return JaxLearner(
         dataset,
         shards,
         module,
-        learning_rate=experiment.learning.learning_rate,
-        proximal_mu=getattr(scheme, "proximal_mu", experiment.learning.proximal_mu),  # a part may not say
+        learning_rate=learning.learning_rate,
+        proximal_mu=getattr(scheme, "proximal_mu", learning.proximal_mu),  # a part may not say
         seed=streams.seed_for("init"),
+        options=Options(learning.optimizer, shuffling, learning.threads),
     )

@@ -10,7 +10,7 @@ from vefl_sim.learning.compilation_cache import cache_directory
 COMPILE = """
 import jax
 from vefl_sim.learning import compilation_cache
-compilation_cache.enable()
+compilation_cache.enable(threads=1)
 assert jax.jit(lambda x: x + 1)(1) == 2
 """
 

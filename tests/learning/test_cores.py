@@ -1,4 +1,4 @@
-"""The number of cores must not change a digit."""
+"""The number of cores and threads must not change a digit."""
 
 import os
 import subprocess
@@ -10,11 +10,13 @@ SCRIPT = """
 import hashlib, jax, numpy as np
 from vefl_models.cnn import cnn
 from vefl_sim.learning.datasets.signs import signs
-from vefl_sim.learning.jax_learner import JaxLearner
+from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
-data = signs(60, 10, 24, np.random.default_rng(0))
-shards = {0: np.arange(30), 1: np.arange(30, 60)}
-learner = JaxLearner(data, shards, cnn(data.classes), learning_rate=0.1, proximal_mu=0.01, seed=1)
+data = signs(120, 10, 28, np.random.default_rng(0))
+shards = {0: np.arange(40), 1: np.arange(40, 120)}
+learner = JaxLearner(
+    data, shards, cnn(data.classes), learning_rate=0.1, proximal_mu=0.01, seed=1, options=Options(threads=THREADS)
+)
 models = learner.train(learner.initial_model(), [LocalJob(0, 3), LocalJob(1, 3)])
 digest = hashlib.sha256(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(models)))
 print(digest.hexdigest())
@@ -29,7 +31,7 @@ def test_one_core_and_two_give_the_same_model() -> None:
 
     def digest(cores: set[int]) -> str:
         return subprocess.run(
-            [sys.executable, "-c", f"import os; os.sched_setaffinity(0, {cores})\n{SCRIPT}"],
+            [sys.executable, "-c", f"import os; os.sched_setaffinity(0, {cores})\nTHREADS = {len(cores)}\n{SCRIPT}"],
             env=environment, capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
 

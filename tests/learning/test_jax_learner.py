@@ -4,15 +4,24 @@ import pytest
 
 from vefl_models.cnn import cnn
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.jax_learner import JaxLearner
+from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import Learner, LocalJob, Model
+from vefl_sim.learning.shuffling import Shuffling
 
 SHARDS = {v: np.arange(25 * v, 25 * (v + 1)) for v in range(8)}
 JOBS = [LocalJob(3, 4), LocalJob(0, 2), LocalJob(6, 5)]
 
 
-def make_learner(dataset: Dataset, seed: int = 11) -> JaxLearner:
-    return JaxLearner(dataset, SHARDS, cnn(dataset.classes), learning_rate=0.1, proximal_mu=0.01, seed=seed)
+def make_learner(dataset: Dataset, seed: int = 11, **options) -> JaxLearner:
+    return JaxLearner(
+        dataset,
+        SHARDS,
+        cnn(dataset.classes),
+        learning_rate=0.1,
+        proximal_mu=0.01,
+        seed=seed,
+        options=Options(**options),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +56,12 @@ def test_results_come_in_the_order_of_the_jobs(learner: JaxLearner, start: Model
     alone = [learner.train(start, [job])[0] for job in JOBS]
     assert same(together, alone)
     assert not same(together[0], together[1])
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffling": Shuffling(7, seed=3)}, {"optimizer": "adam"}])
+def test_the_number_of_threads_changes_nothing(small_signs: Dataset, start: Model, options: dict) -> None:
+    one, three = (make_learner(small_signs, threads=threads, **options).train(start, JOBS) for threads in (1, 3))
+    assert same(one, three)
 
 
 def test_repeated_and_restored_runs_are_bit_identical(small_signs: Dataset, start: Model) -> None:

@@ -26,7 +26,8 @@ class EagerServer(EdgeServer):
     def _send(self, observation, plan, cause) -> Any:
         self.eager = {}
         for order in orders_of(observation, plan):
-            self.eager[order.cv] = self.learner.train(self.model, [LocalJob(order.cv, order.iterations)])[0]
+            job = LocalJob(order.cv, order.iterations, order.round)
+            self.eager[order.cv] = self.learner.train(self.model, [job])[0]
             EagerServer.trained += 1
         return super()._send(observation, plan, cause)
 

@@ -6,14 +6,19 @@ import jax
 
 from vefl_sim.cache import cache_directory, writable
 
+_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
-def enable() -> None:
+
+def enable(threads: int) -> None:
     """Turn the cache on, unless the user has chosen one for JAX already or ours cannot be written.
 
-    XLA splits sums by the size of its thread pool, which it takes from NPROC, else from the machine: the last digits,
-    and soon the accuracies, would depend on the number of cores. One thread each; whole CVs are trained in parallel.
+    XLA would split sums over its threads: the last digits, and soon the accuracies, would depend on the number of
+    cores. So each of its programs runs on one thread, and its pool has as many as programs run side by side
+    (NPROC; a larger pool would spin). Both count from the first use of JAX in a process on.
     """
-    os.environ.setdefault("NPROC", "1")
+    os.environ.setdefault("NPROC", str(threads))
+    if "xla_cpu_multi_thread_eigen" not in (flags := os.environ.get("XLA_FLAGS", "")):
+        os.environ["XLA_FLAGS"] = f"{flags} {_ONE_THREAD}".strip()
     directory = cache_directory(os.environ) / "jax"
     if _setting("jax_compilation_cache_dir") is None and writable(directory):
         _set("jax_compilation_cache_dir", str(directory))

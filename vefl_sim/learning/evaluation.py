@@ -9,8 +9,8 @@ from flax import linen as nn
 from numpy.typing import NDArray
 
 from vefl_sim.learning.learner import Evaluation, Model
-from vefl_sim.learning.local import cross_entropy, logits
-from vefl_sim.learning.samples import Samples, on_device, read_block
+from vefl_sim.learning.objective import cross_entropy, logits
+from vefl_sim.learning.samples import Samples, filled, on_device, read_block, room_for
 
 BATCH = 128
 
@@ -20,12 +20,13 @@ class Evaluator:
 
     def __init__(self, module: nn.Module, images: NDArray[np.uint8], labels: NDArray[np.int32]) -> None:
         self._module, self._size = module, len(labels)
-        self._samples = on_device(images, labels, BATCH)
+        self._samples = on_device(images, labels)
+        self._numbers = filled(np.arange(self._size), room_for(self._size, BATCH))
 
     def evaluate(self, model: Model) -> Evaluation:
         """Share of labels that get the largest logit, and mean cross-entropy."""
         scores = [
-            _score_batch(self._module, model, self._samples, first, self._size - first)
+            _score_batch(self._module, model, self._samples, self._numbers, first, self._size - first)
             for first in range(0, self._size, BATCH)
         ]
         correct, loss = np.array(jax.device_get(scores), np.float64).sum(axis=0) / self._size
@@ -34,10 +35,10 @@ class Evaluator:
 
 @partial(jax.jit, static_argnums=0)
 def _score_batch(
-    module: nn.Module, model: Model, samples: Samples, first: jax.Array, left: jax.Array
+    module: nn.Module, model: Model, samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Correct answers and summed loss in one batch."""
-    batch = read_block(samples, first, left, BATCH)
+    batch = read_block(samples, numbers, first, left, BATCH)
     answers = logits(module, model, batch.images)
     hits = jnp.argmax(answers, axis=1) == batch.labels
     losses = cross_entropy(answers, batch.labels)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -16,7 +16,17 @@ from vefl_sim.learning import compilation_cache
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.evaluation import Evaluator
 from vefl_sim.learning.learner import Arrays, Evaluation, LocalJob, Model
-from vefl_sim.learning.local import BlockDescent, Descent
+from vefl_sim.learning.local import Descent, LocalTraining, Method
+from vefl_sim.learning.shuffling import Shuffling
+
+
+@dataclass(frozen=True)
+class Options:
+    """Ways to train that are not the paper's, and how many threads."""
+
+    optimizer: str = "sgd"  # name in optax
+    shuffling: Shuffling | None = None  # None: every step takes all samples
+    threads: int | None = None  # CVs trained at the same time; None: one per core
 
 
 class JaxLearner:
@@ -35,13 +45,20 @@ class JaxLearner:
         learning_rate: float,
         proximal_mu: float,
         seed: int,
+        options: Options = Options(),  # noqa: B008 (frozen)
     ) -> None:
         """`shards`: numbers of the training samples that each CV holds; `seed`: of ω_0, 32 bits."""
-        compilation_cache.enable()
+        self._threads = options.threads or os.cpu_count() or 1
+        compilation_cache.enable(self._threads)
         self.parameters = parameter_count(module, dataset.image_shape)
         self._module, self._image_shape, self._seed = module, dataset.image_shape, seed
-        descent = Descent(learning_rate, proximal_mu)
-        self._local = BlockDescent(module, dataset.train_images, dataset.train_labels, shards, descent)
+        self._local = LocalTraining(
+            Method(module, options.optimizer),
+            (dataset.train_images, dataset.train_labels),
+            shards,
+            Descent(learning_rate, proximal_mu),
+            options.shuffling,
+        )
         self._evaluator = Evaluator(module, dataset.test_images, dataset.test_labels)
 
     def initial_model(self) -> Model:
@@ -49,9 +66,13 @@ class JaxLearner:
         return initial_model(self._module, self._image_shape, self._seed)
 
     def train(self, model: Model, jobs: Sequence[LocalJob]) -> list[Model]:
-        """Train the CVs of all jobs, one per core at a time; no result depends on another or on the cores."""
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return list(pool.map(partial(self._train_one, model), jobs))
+        """Train the CVs of all jobs, one per thread at a time; no result depends on another or on the threads."""
+        if self._threads == 1:
+            return [self._train_one(model, job) for job in jobs]
+        with ThreadPoolExecutor(self._threads) as pool:
+            longest_first = sorted(jobs, key=lambda job: -job.iterations * self._local.size(job.cv))
+            trained = {job: pool.submit(self._train_one, model, job) for job in longest_first}
+            return [trained[job].result() for job in jobs]
 
     def _train_one(self, model: Model, job: LocalJob) -> Model:
         return jax.block_until_ready(self._local.train(model, job))  # type: ignore[no-untyped-call]

@@ -19,6 +19,7 @@ class LocalJob:
 
     cv: int
     iterations: int  # l_v
+    round: int = 0  # k of the model it starts from; with the CV it decides the order of mini-batches
 
 
 @dataclass(frozen=True)

@@ -1,131 +1,183 @@
-"""Local training: l_v steps of full-batch descent on F_v(ω) + (μ/2)·‖ω − ω_k‖².
+"""Local training: l_v iterations of descent on F_v(ω) + (μ/2)·‖ω − ω_k‖².
 
-F_v is the mean cross-entropy over the CV's samples. `train_plain` says it in the plainest way and is the
-oracle; `BlockDescent` gives the same result with one compilation for CVs of any size.
+F_v is the mean cross-entropy over the CV's samples. An iteration is one pass over them, as the CPU model charges it:
+one step on all samples (the paper), or one step per mini-batch. `plain.train_plain` says it in the plainest way.
 
-Why the loops of `BlockDescent` are Python's and not `lax.fori_loop`: XLA rewrites convolutions into the
-form that its fast CPU kernel takes only at the top level of a program, not in the body of a loop, and there
-the gradients of `nn.Conv` (`f01b_i01o->01bf` in the compiled text) run 4 to 5 times slower. One call per
-block costs some 0.1 ms. Measured with the paper's CNN at 28×28×3, CVs of 30–400 samples, two shared cores,
-in µs per sample and iteration: 810 with loops inside, 230–250 so, 140–180 with two CVs side by side, as
-`JaxLearner` has them. Blocks of 16 samples were best: 8 cost more calls, and 32 fall out of the cache.
+One compilation serves all CVs: a gradient is summed over blocks of BLOCK samples, and the numbers of blocks, steps and
+iterations are arguments. The sums run in the order of the samples, so no result depends on who else trains.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from flax import linen as nn
+from jax import lax
 from numpy.typing import NDArray
 
 from vefl_sim.learning.learner import LocalJob, Model
-from vefl_sim.learning.samples import Samples, on_device, read_block, scaled
+from vefl_sim.learning.objective import cross_entropy, logits
+from vefl_sim.learning.samples import Samples, filled, on_device, read_block, room_for
+from vefl_sim.learning.shuffling import Shuffling
 
-BLOCK = 16
+BLOCK = 32
 
 
 class Descent(NamedTuple):
-    """The parameters of local training."""
+    """The numbers of local training; changing one compiles nothing."""
 
     learning_rate: float  # δ
     proximal_mu: float  # μ
 
 
-def logits(module: nn.Module, model: Model, images: jax.Array) -> jax.Array:
-    """What the network says about scaled images, [batch, classes]."""
-    return cast(jax.Array, module.apply(model, images))
+class Method(NamedTuple):
+    """How a step is made; part of the compiled program."""
+
+    module: nn.Module
+    optimizer: str = "sgd"  # a function of optax that takes the learning rate
 
 
-def cross_entropy(answers: jax.Array, labels: jax.Array) -> jax.Array:
-    """−ln of the probability that the logits give to the label, for each image."""
-    log_probabilities = jax.nn.log_softmax(answers)
-    return -jnp.take_along_axis(log_probabilities, labels[:, None], axis=1)[:, 0]
+class Progress(NamedTuple):
+    """Where one CV's training is."""
+
+    local: Model  # ω
+    start: Model  # ω_k
+    state: Any  # what the optimizer remembers; every order starts afresh
 
 
-def train_plain(
-    module: nn.Module,
-    model: Model,
-    images: NDArray[np.uint8],
-    labels: NDArray[np.int32],
-    iterations: int,
-    descent: Descent,
-) -> Model:
-    """One CV's training as the paper writes it."""
-    x, y = scaled(jnp.asarray(images)), jnp.asarray(labels)
+class Work(NamedTuple):
+    """What one CV goes through."""
 
-    def objective(local: Model) -> jax.Array:
-        moved = jax.tree.map(lambda w, w_k: jnp.sum((w - w_k) ** 2), local, model)
-        proximal = descent.proximal_mu / 2 * sum(jax.tree.leaves(moved))
-        return cross_entropy(logits(module, local, x), y).mean() + proximal
-
-    gradient = jax.jit(jax.grad(objective))
-    local = model
-    for _ in range(iterations):
-        local = jax.tree.map(lambda w, g: w - descent.learning_rate * g, local, gradient(local))
-    return local
+    numbers: NDArray[np.int32]  # of its samples, in the order in which they are used; filled up
+    size: int  # D_v
+    batch: int  # samples per step
+    iterations: int  # passes over the samples
 
 
-class BlockDescent:
-    """Local training of any CV, a block of samples at a time: ∇F_v is the sum over blocks, divided by D_v."""
+Loop = Callable[[Any, Callable[[Any, Any], Any], Any], Any]
+"""`loop(n, body, value)`: value = body(i, value) for i = 0 … n − 1."""
+
+
+class LocalTraining:
+    """Trains any CV, given who holds which samples."""
 
     def __init__(
         self,
-        module: nn.Module,
-        images: NDArray[np.uint8],
-        labels: NDArray[np.int32],
+        method: Method,
+        samples: tuple[NDArray[np.uint8], NDArray[np.int32]],
         shards: Mapping[int, NDArray[np.int64]],
         descent: Descent,
+        shuffling: Shuffling | None = None,
     ) -> None:
-        """Lay the samples of each CV next to each other. `shards`: which samples a CV holds."""
-        order = np.concatenate([np.empty(0, np.int64), *shards.values()])
-        sizes = [len(shard) for shard in shards.values()]
-        firsts = np.cumsum([0, *sizes])[:-1].tolist()
-        self._spans = dict(zip(shards, zip(firsts, sizes, strict=True), strict=True))
-        self._samples = on_device(images[order], labels[order], BLOCK)
-        self._module, self._descent = module, descent
+        """`samples`: images and labels; `shards`: which of them each CV holds; `shuffling`: for mini-batches."""
+        self._method, self._descent, self._shards, self._shuffling = method, descent, shards, shuffling
+        self._samples = on_device(*samples)
+        self._room = room_for(max(map(len, shards.values()), default=1), BLOCK)
+        self._descend = _descend_by_calls if has_convolution(method.module, samples[0].shape[1:]) else _descend_in_one
 
     def train(self, model: Model, job: LocalJob) -> Model:
         """ω_{v,k+1} of one CV, from ω_k = `model`."""
-        _, size = self._spans[job.cv]
-        local = model
-        for _ in range(job.iterations):
-            local = _step(local, model, self._gradient_sum(local, job.cv), size, self._descent)
-        return local
+        progress = Progress(model, model, _remember(self._method, model, self._descent))
+        for work in self._work(job):
+            progress = self._descend(self._method, progress, self._samples, work, self._descent)
+        return progress.local
 
-    def _gradient_sum(self, local: Model, cv: int) -> Model:
-        """D_v·∇F_v."""
-        first, size = self._spans[cv]
-        total = _zeros(local)
-        for done in range(0, size, BLOCK):
-            total = _add_block(self._module, local, total, self._samples, first + done, size - done)
-        return total
+    def size(self, cv: int) -> int:
+        """D_v."""
+        return len(self._shards[cv])
+
+    def _work(self, job: LocalJob) -> list[Work]:
+        shard, shuffling = self._shards[job.cv], self._shuffling
+        if shuffling is None or shuffling.batch_size >= len(shard):
+            return [Work(filled(shard, self._room), len(shard), len(shard), job.iterations)]
+        orders = (shard[shuffling.order(job, i, len(shard))] for i in range(job.iterations))
+        return [Work(filled(order, self._room), len(shard), shuffling.batch_size, 1) for order in orders]
+
+
+def has_convolution(module: nn.Module, image_shape: tuple[int, ...]) -> bool:
+    """Whether the model convolves with XLA.
+
+    XLA rewrites convolutions into the form that its fast CPU kernel takes only at the top level of a program; in
+    the body of a loop their gradients run four to five times slower. So such models are called once per block.
+    """
+    images = jnp.zeros((1, *image_shape))
+    return "conv_general_dilated" in str(jax.make_jaxpr(partial(module.init, jax.random.key(0)))(images))
+
+
+def _descend(
+    loop: Loop, method: Method, progress: Progress, samples: Samples, work: Work, descent: Descent
+) -> Progress:
+    """All iterations of some work."""
+
+    def step(i: jax.Array, progress: Progress) -> Progress:
+        first = i * work.batch
+        count = jnp.minimum(work.batch, work.size - first)
+
+        def add(b: jax.Array, total: Model) -> Model:
+            done = b * BLOCK
+            return _add_block(method, progress.local, total, samples, work.numbers, first + done, count - done)
+
+        total = loop(_parts(count, BLOCK), add, _zeros(progress.local))
+        return _step(method, progress, total, count, descent)  # type: ignore[no-any-return]
+
+    def iterate(_: jax.Array, progress: Progress) -> Progress:
+        return loop(_parts(work.size, work.batch), step, progress)  # type: ignore[no-any-return]
+
+    return loop(work.iterations, iterate, progress)  # type: ignore[no-any-return]
+
+
+def _compiled_loop(count: Any, body: Callable[[Any, Any], Any], value: Any) -> Any:
+    return lax.fori_loop(0, count, body, value)
+
+
+def _python_loop(count: Any, body: Callable[[Any, Any], Any], value: Any) -> Any:
+    for i in range(int(count)):
+        value = body(i, value)
+    return value
+
+
+_descend_in_one = jax.jit(partial(_descend, _compiled_loop), static_argnums=0)
+_descend_by_calls = partial(_descend, _python_loop)
+
+
+def _parts(whole: Any, part: Any) -> Any:
+    """How many parts of this size, the last one maybe smaller."""
+    return (whole + part - 1) // part
 
 
 @partial(jax.jit, static_argnums=0)
 def _add_block(
-    module: nn.Module, local: Model, total: Model, samples: Samples, first: jax.Array, left: jax.Array
+    method: Method, local: Model, total: Model, samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array
 ) -> Model:
     """`total` plus the gradient of the summed loss over one block."""
-    block = read_block(samples, first, left, BLOCK)
+    block = read_block(samples, numbers, first, left, BLOCK)
 
     def loss(w: Model) -> jax.Array:
-        return jnp.dot(block.weights, cross_entropy(logits(module, w, block.images), block.labels))
+        return jnp.dot(block.weights, cross_entropy(logits(method.module, w, block.images), block.labels))
 
     return jax.tree.map(jnp.add, total, jax.grad(loss)(local))
 
 
-@jax.jit
-def _step(local: Model, start: Model, gradient_sum: Model, size: jax.Array, descent: Descent) -> Model:
-    """ω − δ·(∇F_v + μ·(ω − ω_k))."""
-    return jax.tree.map(
-        lambda w, w_k, g: w - descent.learning_rate * (g / size + descent.proximal_mu * (w - w_k)),
-        local,
-        start,
-        gradient_sum,
-    )
+@partial(jax.jit, static_argnums=0)
+def _step(method: Method, progress: Progress, total: Model, count: jax.Array, descent: Descent) -> Progress:
+    """A step of the optimizer along ∇F + μ·(ω − ω_k); "sgd": ω − δ·that."""
+    local, start, state = progress
+    gradient = jax.tree.map(lambda g, w, w_k: g / count + descent.proximal_mu * (w - w_k), total, local, start)
+    updates, state = _optimizer(method, descent).update(gradient, state, local)
+    return Progress(optax.apply_updates(local, updates), start, state)
+
+
+@partial(jax.jit, static_argnums=0)
+def _remember(method: Method, model: Model, descent: Descent) -> Any:
+    return _optimizer(method, descent).init(model)
+
+
+def _optimizer(method: Method, descent: Descent) -> optax.GradientTransformation:
+    return getattr(optax, method.optimizer)(descent.learning_rate)
 
 
 @jax.jit

@@ -1,7 +1,7 @@
 """Samples on the device, read in blocks of a fixed size.
 
-Compiled code has fixed shapes and CVs have any number of samples. So all samples lie in one array, those of a
-CV next to each other; a block is a slice at any position, and samples past the CV's last get weight 0.
+Compiled code has fixed shapes and CVs have any number of samples. So a block is read by the numbers of its samples, and
+those past the last that counts get weight 0.
 """
 
 from typing import NamedTuple
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 
 class Samples(NamedTuple):
-    """Images and labels, with room for one whole block after the last."""
+    """All images and labels there are."""
 
-    images: jax.Array  # uint8 [samples + block, height, width, channels]
-    labels: jax.Array  # int32 [samples + block]
+    images: jax.Array  # uint8 [samples, height, width, channels]
+    labels: jax.Array  # int32 [samples]
 
 
 class Block(NamedTuple):
@@ -28,18 +28,26 @@ class Block(NamedTuple):
     weights: jax.Array  # float [block]: 1 for a sample, 0 for filling
 
 
-def on_device(images: NDArray[np.uint8], labels: NDArray[np.int32], block: int) -> Samples:
-    """Copy to the device, with `block` rows of filling at the end."""
-    filling = [(0, block)] + [(0, 0)] * 3
-    return Samples(jnp.asarray(np.pad(images, filling)), jnp.asarray(np.pad(labels, (0, block))))
+def on_device(images: NDArray[np.uint8], labels: NDArray[np.int32]) -> Samples:
+    """Copy to the device."""
+    return Samples(jnp.asarray(images), jnp.asarray(labels))
 
 
-def read_block(samples: Samples, first: jax.Array, left: jax.Array, size: int) -> Block:
-    """`size` samples from number `first` on, of which only the next `left` count."""
-    images = lax.dynamic_slice_in_dim(samples.images, first, size)
-    labels = lax.dynamic_slice_in_dim(samples.labels, first, size)
+def filled(numbers: NDArray[np.integer], room: int) -> NDArray[np.int32]:
+    """Sample numbers with zeros behind, `room` in all."""
+    return np.pad(numbers, (0, room - len(numbers))).astype(np.int32)
+
+
+def room_for(samples: int, block: int) -> int:
+    """A power of two that leaves a whole block free behind so many samples: few sizes, so few compilations."""
+    return int(2 ** np.ceil(np.log2(samples + block)))
+
+
+def read_block(samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array, size: int) -> Block:
+    """The samples numbers[first : first + size], of which only the next `left` count."""
+    chosen = lax.dynamic_slice_in_dim(numbers, first, size)
     weights = jnp.arange(size) < left
-    return Block(scaled(images), labels, weights.astype(jnp.result_type(float)))
+    return Block(scaled(samples.images[chosen]), samples.labels[chosen], weights.astype(jnp.result_type(float)))
 
 
 def scaled(images: jax.Array) -> jax.Array:

@@ -121,7 +121,7 @@ class EdgeServer:
         cvs = np.array([outcome.order.cv for outcome in delivered], dtype=np.int64)
         weights = checked_weights(self.scheme.aggregate(observation, plan, cvs), len(delivered))
         with self.stopwatch("train"):
-            jobs = [LocalJob(outcome.order.cv, outcome.order.iterations) for outcome in delivered]
+            jobs = [LocalJob(o.order.cv, o.order.iterations, o.order.round) for o in delivered]
             updates = self.learner.train(self.model, jobs)
             self.model = self.learner.combine(self.model, updates, weights)
         return weights

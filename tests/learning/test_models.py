@@ -1,0 +1,30 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.learning.plain_cnn import PlainCnn
+from vefl_models.cnn import cnn
+from vefl_models.logistic import logistic
+from vefl_models.mlp import mlp
+from vefl_sim.learning.jax_learner import initial_model, parameter_count
+
+
+def test_the_cnn_has_the_parameters_of_the_plain_one() -> None:
+    ours, plain = (initial_model(module, (20, 20, 3), seed=2) for module in (cnn(7), PlainCnn(7)))
+    assert jax.tree.structure(ours) == jax.tree.structure(plain)
+    assert jax.tree.all(jax.tree.map(np.array_equal, ours, plain))
+
+
+@pytest.mark.parametrize(
+    ("factory", "parameters"), [(mlp, 16 * 17 * 3 * 64 + 64 + 64 * 5 + 5), (logistic, 816 * 5 + 5)]
+)
+def test_dense_models_take_any_image(factory, parameters: int) -> None:
+    images = jnp.zeros((2, 16, 17, 3))
+    answers, _ = jax.eval_shape(factory(5).init_with_output, jax.random.key(0), images)
+    assert answers.shape == (2, 5)
+    assert parameter_count(factory(5), (16, 17, 3)) == parameters
+
+
+def test_logistic_regression_starts_undecided() -> None:
+    assert not any(np.any(leaf) for leaf in jax.tree.leaves(initial_model(logistic(4), (16, 16, 1), seed=1)))

@@ -1,0 +1,63 @@
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vefl_sim.learning.pooled_conv import compiled_pooled_conv, plain_pooled_conv
+
+Layer = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+
+
+def arrays(height: int, width: int, channels: int, filters: int, side: int = 5) -> list[np.ndarray]:
+    """x, W, b and the gradient of the result."""
+    rng = np.random.default_rng(height + filters)
+    pooled = (3, (height - side + 1) // 2, (width - side + 1) // 2, filters)
+    shapes = (3, height, width, channels), (side, side, channels, filters), (filters,), pooled
+    return [rng.normal(size=shape) for shape in shapes]
+
+
+def result_and_gradients(layer: Layer, given: list[np.ndarray]) -> list[np.ndarray]:
+    *inputs, gradient = (jnp.asarray(array) for array in given)
+    result, pull = jax.vjp(layer, *inputs)
+    return [np.asarray(array) for array in (result, *pull(gradient))]
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "channels", "filters", "side"),
+    [
+        (28, 28, 1, 10, 5),  # the CNN's first layer
+        (12, 12, 10, 20, 5),  # its second
+        (17, 16, 3, 8, 5),  # odd side, one vector of filters
+        (9, 12, 2, 44, 3),  # five and a half vectors of filters, smaller filters
+        (5, 5, 1, 1, 4),  # one window, one filter
+    ],
+)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-5), (np.float64, 1e-13)])
+def test_the_compiled_layer_and_its_gradients_equal_the_plain_ones(
+    height: int, width: int, channels: int, filters: int, side: int, dtype: type, tolerance: float
+) -> None:
+    with jax.enable_x64(dtype is np.float64):
+        given = [array.astype(dtype) for array in arrays(height, width, channels, filters, side)]
+        compiled, plain = (result_and_gradients(layer, given) for layer in (compiled_pooled_conv, plain_pooled_conv))
+    for ours, theirs in zip(compiled, plain, strict=True):
+        assert ours.dtype == dtype
+        assert np.abs(ours - theirs).max() <= tolerance * np.abs(theirs).max()
+
+
+@pytest.mark.parametrize("layer", [compiled_pooled_conv, plain_pooled_conv])
+def test_of_equal_sums_the_first_passes_the_gradient_on(layer: Layer) -> None:
+    x, w, bias = jnp.ones((1, 6, 6, 1)), jnp.ones((5, 5, 1, 1)), jnp.zeros(1)
+    dx = jax.grad(lambda x: layer(x, w, bias).sum())(x)
+    assert np.array_equal(dx[0, :, :, 0], np.pad(np.ones((5, 5)), ((0, 1), (0, 1))))
+
+
+def test_what_is_not_a_number_stays_so() -> None:
+    x, w, bias, _ = (jnp.asarray(array, jnp.float32) for array in arrays(12, 12, 1, 10))
+    assert np.isnan(compiled_pooled_conv(x, w * jnp.nan, bias)).all()
+
+
+def test_samples_do_not_depend_on_their_neighbours() -> None:
+    x, w, bias, _ = (jnp.asarray(array, jnp.float32) for array in arrays(16, 16, 3, 10))
+    assert np.array_equal(compiled_pooled_conv(x, w, bias)[1:2], compiled_pooled_conv(x[1:2], w, bias))

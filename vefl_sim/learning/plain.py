@@ -1,0 +1,43 @@
+"""Local training in the plainest way: slow, and the oracle for `local`."""
+
+from collections.abc import Iterable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import linen as nn
+from numpy.typing import NDArray
+
+from vefl_sim.learning.learner import Model
+from vefl_sim.learning.local import Descent
+from vefl_sim.learning.objective import cross_entropy, logits
+from vefl_sim.learning.samples import scaled
+
+
+def train_plain(
+    module: nn.Module, model: Model, images: NDArray[np.uint8], labels: NDArray[np.int32], iterations: int,
+    descent: Descent,
+) -> Model:  # fmt: skip
+    """One CV's training as the paper writes it: every iteration is one step on all samples."""
+    return descend(module, model, [(images, labels)] * iterations, descent)
+
+
+def descend(
+    module: nn.Module, model: Model, batches: Iterable[tuple[NDArray[np.uint8], NDArray[np.int32]]], descent: Descent
+) -> Model:
+    """ω ← ω − δ·∇[F(ω) + (μ/2)·‖ω − ω_k‖²], one step per batch; F: mean cross-entropy over the batch."""
+
+    @jax.jit
+    def gradient(local: Model, x: jax.Array, y: jax.Array) -> Model:
+        def objective(w: Model) -> jax.Array:
+            moved = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), w, model)
+            proximal = descent.proximal_mu / 2 * sum(jax.tree.leaves(moved))
+            return cross_entropy(logits(module, w, x), y).mean() + proximal
+
+        return jax.grad(objective)(local)
+
+    local = model
+    for images, labels in batches:
+        slope = gradient(local, scaled(jnp.asarray(images)), jnp.asarray(labels))
+        local = jax.tree.map(lambda w, g: w - descent.learning_rate * g, local, slope)
+    return local

@@ -1,0 +1,77 @@
+"""A convolution, 2×2 max-pooling, bias and ReLU as one layer: `pooled_conv` for models that want to be fast.
+
+On a CPU it calls our own kernels, elsewhere `plain_pooled_conv`, its readable twin. Both pool before they add the bias:
+the largest stays the largest, and three of four additions and ReLUs are saved.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from vefl_sim.learning import conv_calls
+
+Residual = tuple[jax.Array, jax.Array, jax.Array]
+
+
+def pooled_conv(x: jax.Array, w: jax.Array, bias: jax.Array) -> jax.Array:
+    """relu(max_pool(x ∗ W) + b), [n, height′, width′, filters], by the fastest way there is on this machine.
+
+    x [n, height, width, channels], W [rows, columns, channels, filters], b [filters]; the convolution is valid and the
+    sides are halved, an odd last row or column is dropped. Without `jax.vmap`: put what is to be mapped into n.
+    """
+    on_cpu = jax.default_backend() == "cpu"
+    return compiled_pooled_conv(x, w, bias) if on_cpu else plain_pooled_conv(x, w, bias)
+
+
+def plain_pooled_conv(x: jax.Array, w: jax.Array, bias: jax.Array) -> jax.Array:
+    """The same, with the operations of JAX."""
+    sums = lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return jax.nn.relu(max_pool(sums) + bias)
+
+
+def max_pool(x: jax.Array) -> jax.Array:
+    """2×2 max-pooling; an odd last row or column is dropped; of equal values the first passes the gradient on.
+
+    The same as `nn.max_pool`, but its gradient is a comparison instead of XLA's select-and-scatter: about a
+    fifth off the time of a training step on a CPU.
+    """
+    rows, columns = x.shape[1] // 2 * 2, x.shape[2] // 2 * 2
+    largest = x[:, 0:rows:2, 0:columns:2]
+    for i, j in ((0, 1), (1, 0), (1, 1)):
+        other = x[:, i:rows:2, j:columns:2]
+        largest = jnp.where(other > largest, other, largest)
+    return largest
+
+
+@jax.custom_vjp
+def compiled_pooled_conv(x: jax.Array, w: jax.Array, bias: jax.Array) -> jax.Array:
+    """The same by `conv_kernels`; CPU only."""
+    return _forward(x, w, bias)[0]
+
+
+def _forward(x: jax.Array, w: jax.Array, bias: jax.Array) -> tuple[jax.Array, Residual]:
+    samples, height, width, _ = x.shape
+    rows, columns, _, filters = w.shape
+    shape = (samples, (height - rows + 1) // 2, (width - columns + 1) // 2, filters)
+    results = _array(shape, x.dtype), _array(shape, jnp.int8)
+    pooled, winner = jax.ffi.ffi_call(conv_calls.forward(x.dtype), results)(x, w, bias.reshape(1, 1, 1, -1))
+    return pooled, (x, w, winner)
+
+
+def _backward(kept: Residual, gradient: jax.Array) -> Residual:
+    """The gradient of the input is a call of its own, which XLA drops where nobody wants it: in the first layer."""
+    x, w, winner = kept
+    by_filter, by_input = conv_calls.backward_filter(x.dtype), conv_calls.backward_input(x.dtype)
+    wanted = _array(w.shape, w.dtype), _array((1, 1, 1, w.shape[3]), w.dtype)
+    dw, db = jax.ffi.ffi_call(by_filter, wanted)(x, winner, gradient)
+    dx = jax.ffi.ffi_call(by_input, _array(x.shape, x.dtype))(w, winner, gradient)
+    return dx, dw, db[0, 0, 0]
+
+
+def _array(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, dtype)  # type: ignore[no-untyped-call]
+
+
+compiled_pooled_conv.defvjp(_forward, _backward)

@@ -1,0 +1,87 @@
+"""Vectors of eight numbers inside compiled kernels, for what the compiler does not find by itself.
+
+Numba keeps a small array in memory; the inner loops of a convolution need their sums in registers. An `intrinsic` of
+Numba writes instructions of LLVM directly; the helpers here keep that short. Positions count numbers from the start
+of a flat array; nothing is checked, so arrays have room for a whole vector at every position that is read.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+LANES = 8
+_INDEX = ir.IntType(64)
+_CONTRACT = ("contract",)  # multiply and add in one instruction where the CPU has it
+
+
+class Flat:
+    """A flat array argument of an intrinsic."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
+        self._builder = builder
+        self._data = context.make_array(kind)(context, builder, value).data
+        element = context.get_data_type(kind.dtype)
+        self.vector = ir.VectorType(element, LANES)
+        self._align = context.get_abi_sizeof(element)
+
+    def scalar(self, position: Any) -> Any:
+        """The number at a position."""
+        return self._builder.load(self._builder.gep(self._data, [position]))
+
+    def load(self, position: Any) -> Any:
+        """Eight numbers from a position on."""
+        loaded = self._builder.load(self._pointer(position))
+        loaded.align = self._align
+        return loaded
+
+    def store(self, value: Any, position: Any) -> None:
+        """Write eight numbers."""
+        self._builder.store(value, self._pointer(position), align=self._align)
+
+    def spread(self, position: Any) -> Any:
+        """The number at a position, eight times."""
+        undefined = ir.Constant(self.vector, ir.Undefined)
+        first = self._builder.insert_element(undefined, self.scalar(position), ir.Constant(ir.IntType(32), 0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        return self._builder.shuffle_vector(first, undefined, zeros)
+
+    def constant(self, value: float) -> Any:
+        """A number, eight times."""
+        return ir.Constant(self.vector, [value] * LANES)
+
+    def _pointer(self, position: Any) -> Any:
+        return self._builder.bitcast(self._builder.gep(self._data, [position]), self.vector.as_pointer())
+
+
+class Register:
+    """A vector that changes; LLVM keeps it in a register."""
+
+    def __init__(self, builder: Any, start: Any) -> None:
+        self._builder = builder
+        self._place = cgutils.alloca_once(builder, start.type)  # type: ignore[no-untyped-call]
+        builder.store(start, self._place)
+
+    @property
+    def value(self) -> Any:
+        """What it holds here."""
+        return self._builder.load(self._place)
+
+    def add_product(self, one: Any, other: Any) -> None:
+        """+= one · other."""
+        self._builder.store(multiply_add(self._builder, one, other, self.value), self._place)
+
+
+def multiply_add(builder: Any, one: Any, other: Any, added: Any) -> Any:
+    """one · other + added."""
+    return builder.fadd(builder.fmul(one, other, flags=_CONTRACT), added, flags=_CONTRACT)
+
+
+def vector_at(builder: Any, position: Any, number: int) -> Any:
+    """Position of the vector `number` vectors further on."""
+    return builder.add(position, ir.Constant(_INDEX, number * LANES))
+
+
+def index_at(builder: Any, position: Any, number: int) -> Any:
+    """Position `number` further on."""
+    return builder.add(position, ir.Constant(_INDEX, number))
