@@ -263,6 +263,9 @@ class Data(Table):
     """Samples over all CVs, drawn at random from what there is; if not given, 12000 ("signs") or all."""
     test_samples: Annotated[int, Field(ge=10, le=1_000_000)] | None = None
     """Samples of the test set, in the same way; if not given, 2000 ("signs") or all."""
+    validation_samples: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """So many of the training samples are held out and evaluated instead of the test set, to choose parameters; 0: the
+    test set."""
     image_px: Annotated[int, Field(ge=16, le=128)] = 28
     """Side to which images are drawn or resized ("signs", "gtsrb", "folder"); the others have their own."""
     partition: Literal["dirichlet", "iid", "shards"] = "dirichlet"

@@ -21,12 +21,18 @@ _VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "p
 def config_digest(experiment: Experiment) -> str:
     """Digest of the resolved TOML, of this package, of the source of the user's own parts and of a recording."""
     parts = json.dumps(part_digests(experiment), sort_keys=True)
-    run = experiment.run.model_copy(update={"checkpoint_every": None})  # whoever changes it wants to go on all the same
-    texts = [to_toml(experiment.model_copy(update={"run": run})), version("vefl_sim"), package_digest(), parts]
+    texts = [to_toml(_without_speed(experiment)), version("vefl_sim"), package_digest(), parts]
     if experiment.mobility.file:
         texts.append(recording.digest(experiment.mobility.file))
     text = "\n".join(texts)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _without_speed(experiment: Experiment) -> Experiment:
+    """Without keys that change no result: whoever changes them wants to go on all the same."""
+    run = experiment.run.model_copy(update={"checkpoint_every": None})
+    learning = experiment.learning.model_copy(update={"threads": None})
+    return experiment.model_copy(update={"run": run, "learning": learning})
 
 
 @cache

@@ -142,6 +142,10 @@ def share_out(experiment: Experiment, streams: Streams) -> tuple[Dataset, dict[i
             f"mobility.origin_m = {list(experiment.mobility.origin_m)}: say where the gNB stands in its coordinates."
         )
     dataset = _dataset(experiment, streams)
+    if experiment.data.validation_samples:
+        from vefl_sim.learning.datasets.held_out import held_out
+
+        dataset = held_out(dataset, experiment.data.validation_samples, streams.generator("validation"))
     return dataset, _shards(experiment, dataset, cvs, streams)
 
 
