@@ -22,7 +22,7 @@ _RIVALS = {
     "traffic.arrivals_per_s": "mean_in_coverage",
 }
 """Keys of which a table has one or the other."""
-_BARE_WORD = re.compile(r"[A-Za-z_][\w.:/-]*")
+_BARE_WORD = re.compile(r"([A-Za-z_~]|\.{0,2}/)[\w.:/~-]*")  # a name, a part, or a path
 
 
 def load(path: str | Path, settings: Sequence[str] = ()) -> Experiment:
