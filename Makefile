@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN = .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test soak check format bench clean
+.PHONY: help install run test slow soak check format bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -14,7 +14,10 @@ run: .venv/.installed  ## run experiments/quickstart.toml
 	@$(BIN)/python -m vefl_sim experiments/quickstart.toml
 
 test: .venv/.dev  ## run the tests
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto -m "not slow"
+
+slow: .venv/.dev  ## run the tests that take longer
+	@$(BIN)/python -m pytest -n auto -m slow
 
 soak: .venv/.dev  ## kill a run a hundred times and compare (some minutes)
 	@VEFL_SIM_KILLS=100 $(BIN)/python -m pytest tests/test_kill.py

@@ -217,6 +217,7 @@ def test_check_radio_prints_the_sheet() -> None:
     assert vefl_sim("check", "nothing", cwd=ROOT).returncode == 2
 
 
+@pytest.mark.slow
 def test_check_mobility_prints_the_sheet_and_surveys_the_traffic() -> None:
     done = vefl_sim("check", "mobility", "--duration", "20", cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -230,7 +231,7 @@ def test_an_interrupted_run_keeps_readable_tables(toml: Path, number: signal.Sig
     process = subprocess.Popen(
         [sys.executable, "-u", "-m", "vefl_sim", str(toml), "--set", "run.rounds=500"],
         cwd=toml.parent, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
+        text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # it may be ignored here
     )  # fmt: skip
     assert process.stdout is not None
     for line in process.stdout:

@@ -32,6 +32,8 @@ processes.set_forkserver_preload(["tests.resumable", "vefl_sim.progress", "vefl_
 def command_line(arguments: Sequence[str], errors: Path, most_bytes: int | None, cores: int | None) -> None:
     """In the child: what `python -m vefl_sim` does, its errors in a file, with no file larger and no more cores."""
     os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)  # whoever starts the tests in the background has some of them ignored
     if cores is not None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     if most_bytes is not None:
@@ -82,6 +84,7 @@ def checkpoint(folder: Path) -> int:
     return max((int(file.stem) for file in folder.glob("*/checkpoints/*.npz")), default=0)
 
 
+@pytest.mark.slow
 def test_sigkill_at_random_moments(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
     """While it prepares, in its first round, while it writes a checkpoint, or some rounds later."""
     draw, folder = random.Random(KILLS), tmp_path / "runs"

@@ -169,6 +169,7 @@ def die_at(monkeypatch: pytest.MonkeyPatch, write: int, *, after: bool) -> Calla
     return lambda: count
 
 
+@pytest.mark.slow
 def test_a_crash_at_any_write_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two rounds with a checkpoint after the first and at the end: dies at every single write, before and after it."""
     short = with_settings(STOPPED, "run.rounds=2", "learning.kind=none")

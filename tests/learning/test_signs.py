@@ -93,6 +93,7 @@ def accuracy_after_training(module: nn.Module, learning_rate: float, dataset: Da
     return float(np.mean(np.argmax(answers, axis=1) == dataset.test_labels))
 
 
+@pytest.mark.slow
 def test_a_linear_model_stays_well_below_the_cnn() -> None:
     dataset = draw(train=1920, test=640, image_px=20)
     linear = accuracy_after_training(Linear(), 1e-3, dataset, epochs=4)

@@ -123,6 +123,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("speed", "step", "vehicles", "seconds", "keys"), CASES)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nobody_overlaps_meets_jumps_speeds_runs_a_red_light_or_brakes_impossibly(

@@ -63,6 +63,7 @@ def test_exact_is_enumeration(block: int) -> None:
                 assert utility(problem, allocation) == pytest.approx(best, rel=1e-7, abs=1e-3)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(EVERY_METHOD), st.integers(1, 10), st.integers(0, 10**6), st.floats(0.2, 20), st.data())
 @settings(max_examples=150)
 def test_every_method_keeps_the_constraints(
