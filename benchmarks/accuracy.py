@@ -1,0 +1,61 @@
+"""How good the models get when one place holds all data: a bound for everything federated, and a test of the learner.
+
+    python benchmarks/accuracy.py DIR      # DIR: folders mnist and fashion-mnist with their files; without: signs only
+
+Mini-batches of 64, Adam at 0.001, the whole training set; accuracy on the whole test set after every second epoch.
+Prints a table; some minutes on two cores.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from vefl_sim import from_tables
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.kinds import read_dataset
+from vefl_sim.learning.jax_learner import JaxLearner, Options
+from vefl_sim.learning.learner import LocalJob
+from vefl_sim.learning.shuffling import Shuffling
+from vefl_sim.parts import load_part
+
+EPOCHS = 10
+
+
+def dataset(kind: str, directory: Path | None) -> Dataset:
+    where = {"dir": str(directory / kind)} if directory and kind != "signs" else {}
+    experiment = from_tables({"run": {"name": "accuracy"}, "data": {"kind": kind, **where}})
+    return read_dataset(experiment.data, np.random.default_rng(1))
+
+
+def train(data: Dataset, factory: str) -> None:
+    """One CV with everything; an epoch is an iteration of mini-batches."""
+    learner = JaxLearner(
+        data,
+        {1: np.arange(len(data.train_labels))},
+        load_part("model", factory)(data.classes),
+        learning_rate=0.001,
+        proximal_mu=0.0,
+        seed=1,
+        options=Options(optimizer="adam", shuffling=Shuffling(64, 1)),
+    )
+    model, began, told = learner.initial_model(), time.perf_counter(), []
+    for epoch in range(0, EPOCHS, 2):
+        [model] = learner.train(model, [LocalJob(1, 2, round=epoch)])
+        told.append(f"{learner.evaluate(model).accuracy:.4f}")
+    seconds = time.perf_counter() - began
+    print(f"{data.name:15}{factory.split(':')[1]:10}{'  '.join(told)}{seconds:8.0f} s", flush=True)
+
+
+def main() -> None:
+    directory = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    print(f"{'data':15}{'model':10}accuracy after 2, 4, …, {EPOCHS} epochs")
+    for kind in ("signs", *(("mnist", "fashion-mnist") if directory else ())):
+        data = dataset(kind, directory)
+        train(data, "vefl_models.cnn:cnn")
+        train(data, "vefl_models.logistic:logistic")
+
+
+if __name__ == "__main__":
+    main()
