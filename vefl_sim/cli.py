@@ -255,8 +255,7 @@ def _dry_run(experiment: object) -> None:
 
 
 def _commands() -> set[str]:
-    groups = {group.name for group in app.registered_groups}
-    return {name for name in groups if name} | {c.callback.__name__ for c in app.registered_commands if c.callback}
+    return set(typer.main.get_group(app).commands)
 
 
 def _known_kind(kind: str | None) -> str | None:
