@@ -2,9 +2,9 @@
 
     python docs/pictures/search.py DIR     # DIR: where the four files of MNIST are
 
-First δ at μ = 0.01, then μ at the best δ; the best is the highest mean accuracy of the last three rounds. 12,000 samples
-are learnt, about as many per CV as in the paper, and 2,000 more of the training set are the validation set. The runs
-stay in runs/, so that the script goes on where it was stopped. About six minutes on two cores.
+First δ at μ = 0.01, then μ at the best δ; the best is the highest mean accuracy of the last three rounds.
+12,000 samples are learnt, about as many per CV as in the paper, and 2,000 more of the training set are the validation
+set. The runs stay in runs/, so that the script goes on where it was stopped. About six minutes on two cores.
 """
 
 import sys

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vefl_sim.learning.pooled_conv import compiled_pooled_conv, plain_pooled_conv
+from vefl_sim.learning.pooled_conv import compiled_pooled_conv, plain_pooled_conv, pooled_conv
 
 Layer = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
 
@@ -61,3 +61,23 @@ def test_what_is_not_a_number_stays_so() -> None:
 def test_samples_do_not_depend_on_their_neighbours() -> None:
     x, w, bias, _ = (jnp.asarray(array, jnp.float32) for array in arrays(16, 16, 3, 10))
     assert np.array_equal(compiled_pooled_conv(x, w, bias)[1:2], compiled_pooled_conv(x[1:2], w, bias))
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "bias", "sentence"),
+    [
+        (((1, 8, 8, 2), "float32"), ((3, 3, 1, 4), "float32"), ((4,), "float32"), "do not fit"),
+        (((1, 8, 8, 2), "float32"), ((3, 3, 2, 4), "float32"), ((1,), "float32"), "do not fit"),
+        (((1, 8, 8, 2), "float32"), ((3, 3, 2, 4), "bfloat16"), ((4,), "float32"), "make them the same"),
+        (((1, 3, 8, 2), "float32"), ((3, 3, 2, 4), "float32"), ((4,), "float32"), "too small"),
+    ],
+)
+def test_what_does_not_fit_is_refused(x, w, bias, sentence: str) -> None:
+    arrays = [jnp.ones(shape, dtype) for shape, dtype in (x, w, bias)]
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        pooled_conv(*arrays)
+
+
+def test_other_types_of_numbers_take_the_plain_way() -> None:
+    x, w, bias = (jnp.ones(shape, jnp.bfloat16) for shape in ((1, 8, 8, 2), (3, 3, 2, 4), (4,)))
+    assert jnp.array_equal(pooled_conv(x, w, bias), plain_pooled_conv(x, w, bias))

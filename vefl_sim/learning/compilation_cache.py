@@ -14,9 +14,10 @@ def enable(threads: int) -> None:
 
     XLA would split sums over its threads: the last digits, and soon the accuracies, would depend on the number of
     cores. So each of its programs runs on one thread, and its pool has as many as programs run side by side
-    (NPROC; a larger pool would spin). Both count from the first use of JAX in a process on.
+    (NPROC; a larger pool would spin), but never a single one: for that XLA compiles other sums, and programs would wait
+    for each other. Both count from the first use of JAX in a process on.
     """
-    os.environ.setdefault("NPROC", str(threads))
+    os.environ.setdefault("NPROC", str(max(2, threads)))
     if "xla_cpu_multi_thread_eigen" not in (flags := os.environ.get("XLA_FLAGS", "")):
         os.environ["XLA_FLAGS"] = f"{flags} {_ONE_THREAD}".strip()
     directory = cache_directory(os.environ) / "jax"

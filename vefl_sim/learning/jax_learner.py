@@ -12,6 +12,7 @@ import numpy as np
 from flax import linen as nn
 from numpy.typing import NDArray
 
+from vefl_sim.errors import ExperimentError
 from vefl_sim.learning import compilation_cache
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.evaluation import Evaluator
@@ -48,7 +49,8 @@ class JaxLearner:
         options: Options = Options(),  # noqa: B008 (frozen)
     ) -> None:
         """`shards`: numbers of the training samples that each CV holds; `seed`: of ω_0, 32 bits."""
-        self._threads = options.threads or os.cpu_count() or 1
+        _require_hashable(module)
+        self._threads = options.threads or _cores()
         compilation_cache.enable(self._threads)
         self.parameters = parameter_count(module, dataset.image_shape)
         self._module, self._image_shape, self._seed = module, dataset.image_shape, seed
@@ -69,10 +71,13 @@ class JaxLearner:
         """Train the CVs of all jobs, one per thread at a time; no result depends on another or on the threads."""
         if self._threads == 1:
             return [self._train_one(model, job) for job in jobs]
-        with ThreadPoolExecutor(self._threads) as pool:
-            longest_first = sorted(jobs, key=lambda job: -job.iterations * self._local.size(job.cv))
+        longest_first = sorted(jobs, key=lambda job: -job.iterations * self._local.size(job.cv))
+        pool = ThreadPoolExecutor(self._threads)
+        try:
             trained = {job: pool.submit(self._train_one, model, job) for job in longest_first}
             return [trained[job].result() for job in jobs]
+        finally:
+            pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C nobody wants the others
 
     def _train_one(self, model: Model, job: LocalJob) -> Model:
         return jax.block_until_ready(self._local.train(model, job))  # type: ignore[no-untyped-call]
@@ -97,6 +102,20 @@ class JaxLearner:
         shapes = jax.eval_shape(_initializer(self._module, self._image_shape), np.uint32(0))
         # numpy's files do not know bfloat16 and the like: there it is so many bytes, and a view makes it what it was
         return jax.tree.map_with_path(lambda path, leaf: jnp.asarray(arrays[_dotted(path)].view(leaf.dtype)), shapes)
+
+
+def _cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _require_hashable(module: nn.Module) -> None:
+    try:
+        hash(module)
+    except TypeError:
+        raise ExperimentError(
+            f"model.factory: {type(module).__name__} has a field that can be changed, such as a list: use a tuple."
+        ) from None
 
 
 def parameter_count(module: nn.Module, image_shape: tuple[int, int, int]) -> int:

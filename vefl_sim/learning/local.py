@@ -77,7 +77,8 @@ class LocalTraining:
         self._method, self._descent, self._shards, self._shuffling = method, descent, shards, shuffling
         self._samples = on_device(*samples)
         self._room = room_for(max(map(len, shards.values()), default=1), BLOCK)
-        self._descend = _descend_by_calls if has_convolution(method.module, samples[0].shape[1:]) else _descend_in_one
+        by_calls = jax.default_backend() == "cpu" and has_convolution(method.module, samples[0].shape[1:])
+        self._descend = _descend_by_calls if by_calls else _descend_in_one
 
     def train(self, model: Model, job: LocalJob) -> Model:
         """ω_{v,k+1} of one CV, from ω_k = `model`."""
@@ -93,7 +94,7 @@ class LocalTraining:
     def _work(self, job: LocalJob) -> list[Work]:
         shard, shuffling = self._shards[job.cv], self._shuffling
         if shuffling is None or shuffling.batch_size >= len(shard):
-            return [Work(filled(shard, self._room), len(shard), len(shard), job.iterations)]
+            return [Work(filled(shard, self._room), len(shard), max(1, len(shard)), job.iterations)]
         orders = (shard[shuffling.order(job, i, len(shard))] for i in range(job.iterations))
         return [Work(filled(order, self._room), len(shard), shuffling.batch_size, 1) for order in orders]
 
