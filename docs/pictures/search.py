@@ -18,7 +18,7 @@ import pandas as pd
 
 import vefl_sim
 
-RATES = (0.01, 0.03, 0.1, 0.2)
+RATES = (0.01, 0.03, 0.05, 0.1, 0.2)
 MUS = (0.0, 0.01, 0.1, 1.0)
 LAST = 3  # rounds over which accuracy is averaged
 
