@@ -2,6 +2,7 @@
 
 import gzip
 import struct
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -211,13 +212,28 @@ def members_without(name: str) -> dict[str, bytes]:
     return {key: content for key, content in cifar_members().items() if not key.endswith(name)}
 
 
+def sparse(name: str, size: int) -> bytes:
+    """A tar whose only member is a hole, in the form of GNU tar 1.0."""
+    member = tarfile.TarInfo(name)
+    member.pax_headers = {
+        "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": name, "GNU.sparse.realsize": str(size)
+    }  # fmt: skip
+    areas = b"1\n%d\n0\n" % size
+    member.size = 512
+    return member.tobuf(tarfile.PAX_FORMAT) + areas.ljust(512, b"\0") + bytes(1024)
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         (tar_gz(cifar_members())[:-4000], "cannot be read"),
         (tar_gz(members_without("data_batch_3.bin")), "has no data_batch_3.bin"),
-        (tar_gz(cifar_members() | {"x/test_batch.bin": bytes(3072)}), "not whole records of 3073"),
-        (tar_gz(cifar_members() | {"x/test_batch.bin": b"\x0a" + bytes(3072)}), "has a label 10"),
+        (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": bytes(3072)}), "not whole records of 3073"),
+        (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": b"\x0a" + bytes(3072)}), "has a label 10"),
+        (tar_gz(cifar_members() | {"x/test_batch.bin": bytes(3073)}), "has two files test_batch.bin"),
+        (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": bytes(3073 * 12_000)}), "larger than 32 MB"),
+        (gzip.compress(sparse("test_batch.bin", 1 << 40)), "test_batch.bin that is sparse"),
+        (gzip.compress(sparse("test_batch.bin", 3073)), "test_batch.bin that is sparse"),
         (b"not an archive", "Not a gzipped file"),
         (gzip.compress(b"no tar" * 1000), "cannot be read"),
     ],
@@ -233,6 +249,17 @@ def test_an_archive_that_unpacks_without_end_is_not_followed(tmp_path: Path, mon
     monkeypatch.setattr(cifar10, "_MOST_BYTES", 1 << 20)
     bomb = tar_gz(cifar_members() | {"bomb": bytes(1 << 20)})
     assert "unpacks to more than 1 MB" in sentence("cifar10", write_cifar(tmp_path, bomb))
+
+
+@pytest.mark.parametrize("error", [OverflowError("too large"), ValueError("no number"), MemoryError()])
+def test_whatever_tarfile_raises_becomes_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise error
+
+    monkeypatch.setattr(cifar10, "_content", fail)
+    assert f"cannot be read ({str(error) or 'MemoryError'})" in sentence("cifar10", write_cifar(tmp_path))
 
 
 TRAIN_ZIP = "GTSRB_Final_Training_Images.zip"

@@ -55,10 +55,7 @@ class Zip:
     """The files in a zip that may come from anywhere."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            self._zip = zipfile.ZipFile(path)
-        except ValueError as error:  # a place before the start of the file, in some versions
-            raise Damaged(f"is not a zip that can be read ({error})") from None
+        self._zip = zipfile.ZipFile(path)
         try:
             self._members = _members(self._zip.infolist())
         except Damaged:

@@ -21,8 +21,8 @@ class Damaged(Exception):
 
 
 _UNREADABLE = (
-    OSError, EOFError, RuntimeError, UnicodeError, struct.error, zlib.error, zipfile.BadZipFile, tarfile.TarError,
-    csv.Error,
+    OSError, EOFError, RuntimeError, ValueError, OverflowError, MemoryError, struct.error, zlib.error,
+    zipfile.BadZipFile, tarfile.TarError, csv.Error,
 )  # fmt: skip
 """What the readers of the standard library raise on a file that is cut short or scrambled."""
 
