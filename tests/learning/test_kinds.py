@@ -306,6 +306,9 @@ def pixels(width: int, height: int) -> bytes:
         (zipped(folder_members() | {"train/x.png": b""}), "has an image train/x.png, which is not at train/<class>/"),
         (zipped(folder_members() | {"test/cow/x.png": b""}), "has a class cow in test that is not in train"),
         (zipped({"train/cat/x.png": picture((1, 1, 1))}), "has no images at test/<class>/<image>"),
+        (zipped(folder_members() | {"train/cow/": b""}), "has a class folder train/cow without images"),
+        (zipped(folder_members() | {"test/cat/x.tif": b""}), "has a class folder test/cat without images"),
+        (zipped({"pets/train/cat/x.png": b"", "pets/train/cow/x.tif": b""}), "folder pets/train/cow without images"),
         (zipped({}), "has no images at train/<class>/<image>"),
         (b"\0" * 100, "not a zip file"),
     ],
@@ -316,6 +319,39 @@ def test_a_bad_zip_of_your_own(tmp_path: Path, content: bytes, words: str) -> No
     problem = sentence("folder", place)
     assert problem.startswith(f"{place} cannot be ")
     assert words in problem
+
+
+@pytest.mark.parametrize("content", [{}, {"x.tif": b""}, {".hidden.png": b""}])
+def test_a_class_folder_without_images_is_named_with_the_endings(tmp_path: Path, content: dict[str, bytes]) -> None:
+    (write_folder(tmp_path) / "train" / "cow").mkdir()
+    write_folder(tmp_path / "train" / "cow", content)
+    problem = sentence("folder", tmp_path)
+    assert "has a class folder train/cow without images, which end with .png, .jpg, " in problem
+
+
+def test_links_to_folders_and_images_are_followed(tmp_path: Path) -> None:
+    write_folder(tmp_path / "mine")
+    write_folder(tmp_path / "elsewhere", {"1.png": picture((0, 0, 200), "PNG")})
+    (tmp_path / "mine" / "train" / "cow").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "mine" / "train" / "ox").symlink_to(tmp_path / "elsewhere")  # twice is no circle
+    (tmp_path / "mine" / "test" / "dog" / "2.png").symlink_to(tmp_path / "elsewhere" / "1.png")
+    data = read("folder", tmp_path / "mine")
+    assert data.train_labels.tolist() == [0, 0, 1, 2, 3]
+    assert data.test_labels.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "words"),
+    [
+        ("train/cat/all", "../..", "has a link train/cat/all to a folder that holds it"),
+        ("train/cat/x.png", "gone.png", "has a link train/cat/x.png to something that is not there"),
+        ("train/cat/x.png", "x.png", "has a link train/cat/x.png to something that is not there"),
+        ("train/cow", "/no/such/folder", "has a link train/cow to something that is not there"),
+    ],
+)
+def test_links_that_lead_nowhere_or_in_circles_are_named(tmp_path: Path, link: str, target: str, words: str) -> None:
+    (write_folder(tmp_path) / link).symlink_to(target)
+    assert words in sentence("folder", tmp_path)
 
 
 def test_a_large_file_in_a_folder_is_not_read(tmp_path: Path) -> None:
