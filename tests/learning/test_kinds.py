@@ -1,16 +1,20 @@
 """Data sets from files: what is read, what is chosen, and the sentence for everything that is wrong."""
 
 import gzip
+import io
 import struct
 import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
 
 from tests.learning.files import (
     cifar_members,
@@ -105,6 +109,42 @@ def test_a_folder_of_your_own(tmp_path: Path, pack: str) -> None:
     assert data.train_labels.tolist() == [0, 0, 1]
     assert data.test_labels.tolist() == [1]
     assert np.abs(data.train_images[:, 12, 12].astype(int) - [[200, 0, 0], [200, 0, 0], [0, 200, 0]]).max() < 3
+
+
+def one_picture(folder: Path, image: Image.Image, form: str = "PNG", **options: Any) -> NDArray[np.uint8]:
+    """The only picture of class cat, as it is read with 16 × 16 pixels."""
+    written = io.BytesIO()
+    image.save(written, form, **options)
+    place = write_folder(folder, {f"{split}/cat/1.{form.lower()}": written.getvalue() for split in ("train", "test")})
+    return read("folder", place, image_px=16).train_images[0]
+
+
+def test_sixteen_bits_of_grey_become_eight(tmp_path: Path) -> None:
+    grey = Image.fromarray(np.repeat(np.linspace(0, 65535, 16).astype(np.uint16)[None], 16, axis=0))
+    assert one_picture(tmp_path, grey)[5, :, 1].tolist() == list(range(0, 256, 17))
+
+
+def test_a_picture_is_turned_as_its_exif_says(tmp_path: Path) -> None:
+    pixels = np.zeros((16, 16, 3), np.uint8)
+    pixels[:8] = 255  # the upper half is on the right if it is turned clockwise
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    upright = one_picture(tmp_path, Image.fromarray(pixels), exif=exif)
+    assert (upright[:, 8:] == 255).all()
+    assert (upright[:, :8] == 0).all()
+
+
+@pytest.mark.parametrize(("mode", "colour"), [("RGBA", (200, 100, 50, 0)), ("LA", (200, 0))])
+def test_what_is_transparent_is_black(tmp_path: Path, mode: str, colour: tuple[int, ...]) -> None:
+    assert not one_picture(tmp_path, Image.new(mode, (16, 16), colour)).any()
+
+
+def test_half_transparent_is_half_as_light_and_a_palette_may_be_transparent(tmp_path: Path) -> None:
+    assert one_picture(tmp_path, Image.new("RGBA", (16, 16), (200, 100, 50, 128)))[3, 3].tolist() == [100, 50, 25]
+    palette = Image.new("P", (16, 16), 1)
+    palette.putpalette([0, 0, 0, 255, 255, 255])
+    assert one_picture(tmp_path, palette).all()
+    assert not one_picture(tmp_path, palette, transparency=1).any()
 
 
 # What is chosen
@@ -302,6 +342,8 @@ def pixels(width: int, height: int) -> bytes:
         (zipped(folder_members(), zipfile.ZIP_BZIP2), "neither stored nor deflated"),
         (zipped(folder_members() | {"train/cat/x.ppm": pixels(20_000, 20_000)}), "x.ppm"),
         (zipped(folder_members() | {"train/cat/x.ppm": pixels(9_000, 9_000)}), "x.ppm of 9000 × 9000 pixels"),
+        (zipped(folder_members() | {"train/cat/x.pgm": b"P5 1 1 65535\n\1\0"}), "x.pgm with deeper greys than 8 bits"),
+        (zipped(folder_members() | {"train/cat/x.ppm": b"Pf 1 1 -1.0\n\0\0\0\0"}), "x.ppm with deeper greys than 8 bits"),
         (zipped(folder_members() | {"train/cat/x.png": b"no picture"}), "x.png that is not a picture"),
         (zipped(folder_members() | {"train/x.png": b""}), "has an image train/x.png, which is not at train/<class>/"),
         (zipped(folder_members() | {"test/cow/x.png": b""}), "has a class cow in test that is not in train"),
