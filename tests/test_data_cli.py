@@ -14,6 +14,7 @@ from tests.learning.test_download import CONTENT, Server, server
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Run, from_tables, simulate
 from vefl_sim.cli import main
+from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.inventory import inventory
 from vefl_sim.learning.datasets.sources import SOURCES, RemoteFile
 from vefl_sim.partition_figure import draw
@@ -131,6 +132,43 @@ def test_damaged_data_are_one_sentence_and_exit_2(toml: Path, capsys: pytest.Cap
     assert code == 2
     assert line.startswith(f"error: {images} cannot be read")
     assert not (toml.parent / "runs").exists()
+
+
+def nothing(*_: object) -> None:
+    """A data set of somebody who forgot to return it."""
+
+
+def three_axes(*_: object) -> Dataset:
+    images, labels = np.zeros((9, 4, 4), np.uint8), np.zeros(9, np.int32)
+    return Dataset("grey", images, labels, images, labels, classes=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nothing", "gives a NoneType: return a Dataset."),
+        (
+            "three_axes",
+            "could not be made: ValueError: grey: train_images must be uint8 [samples, height, width, channels].",
+        ),
+    ],
+)
+def test_a_wrong_data_set_of_your_own_is_one_sentence_and_exit_2(
+    toml: Path, capsys: pytest.CaptureFixture[str], name: str, words: str
+) -> None:
+    kind = f"tests.test_data_cli:{name}"
+    code, _, err = vefl_sim(capsys, toml, "--set", f"data.kind={kind}", "--out", toml.parent)
+    assert (code, err) == (2, f'error: data.kind = "{kind}" {words}\n')
+
+
+@pytest.mark.parametrize("folder", ["x" * 300, "~nobodyxx/x"])
+def test_an_impossible_dir_is_one_sentence_and_exit_2(
+    toml: Path, capsys: pytest.CaptureFixture[str], folder: str
+) -> None:
+    code, _, err = vefl_sim(capsys, toml, "--set", f"data.dir={folder}", "--out", toml.parent / "runs")
+    [line] = err.splitlines()
+    assert code == 2
+    assert line.startswith(f"error: data.dir = '{folder}' cannot be used")
 
 
 def test_show_counts_and_draws(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:

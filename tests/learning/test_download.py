@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vefl_sim.errors import BadInput
-from vefl_sim.learning.datasets.download import download, files_of
+from vefl_sim.learning.datasets.download import _short, download, files_of
 from vefl_sim.learning.datasets.sources import SOURCES, RemoteFile
 
 CONTENT = bytes(range(256)) * 1000
@@ -148,6 +148,11 @@ def test_a_folder_that_cannot_be_made(server: Server, tmp_path: Path) -> None:
 def test_what_cannot_be_downloaded(kind: str, words: str) -> None:
     with pytest.raises(BadInput, match=words):
         files_of(kind)
+
+
+def test_an_error_without_a_message_is_told_by_its_name() -> None:
+    assert _short(OSError()) == "OSError"
+    assert _short(OSError("x" * 200)) == f"OSError, {'x' * 117}…"
 
 
 def test_every_source_has_digests_and_mirrors() -> None:

@@ -211,6 +211,17 @@ def test_a_folder_that_is_not_there() -> None:
     assert sentence("folder", "/no/such/place") == "data.dir = '/no/such/place': there is no such folder or zip."
 
 
+@pytest.mark.parametrize("kind", ["mnist", "folder"])
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [("x" * 300, "File name too long"), ("~nobodyxx/x", "home directory"), ("a\0b", "null")],
+)
+def test_a_dir_that_cannot_be(kind: str, folder: str, words: str) -> None:
+    problem = sentence(kind, folder)
+    assert problem.startswith(f"data.dir = {folder!r} cannot be used (")
+    assert words in problem
+
+
 # What is wrong
 
 IMAGES, LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
@@ -343,7 +354,10 @@ def pixels(width: int, height: int) -> bytes:
         (zipped(folder_members() | {"train/cat/x.ppm": pixels(20_000, 20_000)}), "x.ppm"),
         (zipped(folder_members() | {"train/cat/x.ppm": pixels(9_000, 9_000)}), "x.ppm of 9000 × 9000 pixels"),
         (zipped(folder_members() | {"train/cat/x.pgm": b"P5 1 1 65535\n\1\0"}), "x.pgm with deeper greys than 8 bits"),
-        (zipped(folder_members() | {"train/cat/x.ppm": b"Pf 1 1 -1.0\n\0\0\0\0"}), "x.ppm with deeper greys than 8 bits"),
+        (
+            zipped(folder_members() | {"train/cat/x.ppm": b"Pf 1 1 -1.0\n\0\0\0\0"}),
+            "x.ppm with deeper greys than 8 bits",
+        ),
         (zipped(folder_members() | {"train/cat/x.png": b"no picture"}), "x.png that is not a picture"),
         (zipped(folder_members() | {"train/x.png": b""}), "has an image train/x.png, which is not at train/<class>/"),
         (zipped(folder_members() | {"test/cow/x.png": b""}), "has a class cow in test that is not in train"),

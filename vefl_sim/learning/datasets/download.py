@@ -77,5 +77,6 @@ def _downloader(name: str, watcher: Watcher | None) -> Callable[[str, str, objec
 
 def _short(error: OSError) -> str:
     """The first line, without the nested objects that network libraries put into their messages."""
-    told = error.strerror or str(error).splitlines()[0]
-    return f"{type(error).__name__}, {told[:117]}…" if len(told) > 120 else f"{type(error).__name__}, {told}"
+    told = error.strerror or str(error).partition("\n")[0]
+    told = f"{told[:117]}…" if len(told) > 120 else told
+    return f"{type(error).__name__}, {told}" if told else type(error).__name__
