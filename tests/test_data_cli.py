@@ -14,6 +14,7 @@ from tests.learning.test_download import CONTENT, Server, server
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Run, from_tables, simulate
 from vefl_sim.cli import main
+from vefl_sim.errors import BadInput
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.inventory import inventory
 from vefl_sim.learning.datasets.sources import SOURCES, RemoteFile
@@ -91,6 +92,13 @@ def test_list_says_what_is_there(small_mnist: Path, capsys: pytest.CaptureFixtur
     assert lines[1].endswith(f"{small_mnist / 'mnist'}  complete")
     assert lines[3].endswith("not there")
     assert lines[4].endswith("compact form, no digests known")
+
+
+def test_list_of_what_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for place in (tmp_path / "file", tmp_path / "nothing"):
+        code, out, err = vefl_sim(capsys, "data", "list", "--dir", place)
+        assert (code, out, err) == (2, "", f"error: --dir {place}: there is no such folder.\n")
 
 
 def test_an_inventory_tells_missing_from_damaged(small_mnist: Path) -> None:
@@ -196,10 +204,41 @@ def test_show_without_matplotlib_still_counts(
     assert err == "error: The picture needs matplotlib: install vefl_sim[report]; the figures are above.\n"
 
 
-def test_a_picture_that_cannot_be_written(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = vefl_sim(capsys, "data", "show", toml, "--out", toml.parent / "no" / "such.png")
-    assert code == 2
-    assert "such.png cannot be written" in err
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no/such.png", "cannot be written: No such file or directory."),
+        ("mnist", "is a folder: name a file in it, as {}/data.png."),
+        ("who.doc", "cannot be written: pictures end with .png, .pdf, .svg."),
+    ],
+)
+def test_a_picture_that_cannot_be_written_is_refused_before_data_are_read(
+    toml: Path, capsys: pytest.CaptureFixture[str], name: str, words: str
+) -> None:
+    picture = toml.parent / name
+    code, out, err = vefl_sim(capsys, "data", "show", toml, "--out", picture)
+    assert (code, out, err) == (2, "", f"error: {picture} {words.format(picture)}\n")
+
+
+def test_a_picture_without_an_ending_gets_one(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = vefl_sim(capsys, "data", "show", toml, "--out", toml.parent / "who")
+    assert code == 0
+    assert out.splitlines()[-1] == f"picture: {toml.parent / 'who.png'}"
+    assert (toml.parent / "who.png").is_file()
+
+
+def test_a_disk_that_fails_is_told_without_numbers(tmp_path: Path) -> None:
+    (tmp_path / "who.png").mkdir()
+    shares = Shares("toy", "IID", np.arange(1), np.array([[1]]), groups=0)
+    with pytest.raises(BadInput, match=r"who\.png cannot be written: Is a directory\."):
+        draw(shares, tmp_path / "who.png")
+
+
+def test_small_counts_are_plain_numbers_at_the_colour_bar(tmp_path: Path) -> None:
+    shares = Shares("toy", "IID", np.arange(2), np.array([[1, 6], [3, 2]]), groups=0)
+    drawn = draw(shares, tmp_path / "who.svg").read_text()
+    assert "<!-- 6 -->" in drawn
+    assert "times" not in drawn
 
 
 def test_shares_in_figures() -> None:
