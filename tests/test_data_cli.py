@@ -208,6 +208,7 @@ def test_show_without_matplotlib_still_counts(
     ("name", "words"),
     [
         ("no/such.png", "cannot be written: No such file or directory."),
+        (f"{'x' * 300}.png", "cannot be written: File name too long."),
         ("mnist", "is a folder: name a file in it, as {}/data.png."),
         ("who.doc", "cannot be written: pictures end with .png, .pdf, .svg."),
     ],

@@ -1,6 +1,8 @@
 """The picture of a partition: classes by CVs, with the sums on both sides."""
 
+import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +21,18 @@ _STYLE: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": Fa
 
 def target(path: Path) -> Path:
     """Where the picture goes, with an ending; what is wrong with it is said before anything is read."""
-    if not path.suffix and not path.is_dir():
+    if not path.suffix and not os.path.isdir(path):
         path = path.with_name(f"{path.name}.png")
-    if path.is_dir():
+    if os.path.isdir(path):
         raise BadInput(f"{path} is a folder: name a file in it, as {path / 'data.png'}.")
     if path.suffix.lower() not in _ENDINGS:
         raise BadInput(f"{path} cannot be written: pictures end with {', '.join(_ENDINGS)}.")
     try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            return path
+        with tempfile.TemporaryFile(dir=path.parent), suppress(FileNotFoundError):
+            path.stat()  # which fails if the name is too long
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}.") from None
+    return path
 
 
 def draw(shares: Shares, path: Path) -> Path:
