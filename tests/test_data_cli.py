@@ -14,6 +14,8 @@ from tests.learning.test_download import CONTENT, Server, server
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Run, from_tables, simulate
 from vefl_sim.cli import main
+from vefl_sim.errors import BadInput
+from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.inventory import inventory
 from vefl_sim.learning.datasets.sources import SOURCES, RemoteFile
 from vefl_sim.partition_figure import draw
@@ -92,6 +94,13 @@ def test_list_says_what_is_there(small_mnist: Path, capsys: pytest.CaptureFixtur
     assert lines[4].endswith("compact form, no digests known")
 
 
+def test_list_of_what_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for place in (tmp_path / "file", tmp_path / "nothing"):
+        code, out, err = vefl_sim(capsys, "data", "list", "--dir", place)
+        assert (code, out, err) == (2, "", f"error: --dir {place}: there is no such folder.\n")
+
+
 def test_an_inventory_tells_missing_from_damaged(small_mnist: Path) -> None:
     def mnist() -> tuple[str, int]:
         [holding] = [holding for holding in inventory(small_mnist) if holding.kind == "mnist"]
@@ -133,6 +142,43 @@ def test_damaged_data_are_one_sentence_and_exit_2(toml: Path, capsys: pytest.Cap
     assert not (toml.parent / "runs").exists()
 
 
+def nothing(*_: object) -> None:
+    """A data set of somebody who forgot to return it."""
+
+
+def three_axes(*_: object) -> Dataset:
+    images, labels = np.zeros((9, 4, 4), np.uint8), np.zeros(9, np.int32)
+    return Dataset("grey", images, labels, images, labels, classes=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nothing", "gives a NoneType: return a Dataset."),
+        (
+            "three_axes",
+            "could not be made: ValueError: grey: train_images must be uint8 [samples, height, width, channels].",
+        ),
+    ],
+)
+def test_a_wrong_data_set_of_your_own_is_one_sentence_and_exit_2(
+    toml: Path, capsys: pytest.CaptureFixture[str], name: str, words: str
+) -> None:
+    kind = f"tests.test_data_cli:{name}"
+    code, _, err = vefl_sim(capsys, toml, "--set", f"data.kind={kind}", "--out", toml.parent)
+    assert (code, err) == (2, f'error: data.kind = "{kind}" {words}\n')
+
+
+@pytest.mark.parametrize("folder", ["x" * 300, "~nobodyxx/x"])
+def test_an_impossible_dir_is_one_sentence_and_exit_2(
+    toml: Path, capsys: pytest.CaptureFixture[str], folder: str
+) -> None:
+    code, _, err = vefl_sim(capsys, toml, "--set", f"data.dir={folder}", "--out", toml.parent / "runs")
+    [line] = err.splitlines()
+    assert code == 2
+    assert line.startswith(f"error: data.dir = '{folder}' cannot be used")
+
+
 def test_show_counts_and_draws(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = toml.parent / "who.png"
     code, out, _ = vefl_sim(capsys, "data", "show", toml, "--set", "data.partition=iid", "--out", picture)
@@ -158,10 +204,42 @@ def test_show_without_matplotlib_still_counts(
     assert err == "error: The picture needs matplotlib: install vefl_sim[report]; the figures are above.\n"
 
 
-def test_a_picture_that_cannot_be_written(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = vefl_sim(capsys, "data", "show", toml, "--out", toml.parent / "no" / "such.png")
-    assert code == 2
-    assert "such.png cannot be written" in err
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no/such.png", "cannot be written: No such file or directory."),
+        (f"{'x' * 300}.png", "cannot be written: File name too long."),
+        ("mnist", "is a folder: name a file in it, as {}/data.png."),
+        ("who.doc", "cannot be written: pictures end with .png, .pdf, .svg."),
+    ],
+)
+def test_a_picture_that_cannot_be_written_is_refused_before_data_are_read(
+    toml: Path, capsys: pytest.CaptureFixture[str], name: str, words: str
+) -> None:
+    picture = toml.parent / name
+    code, out, err = vefl_sim(capsys, "data", "show", toml, "--out", picture)
+    assert (code, out, err) == (2, "", f"error: {picture} {words.format(picture)}\n")
+
+
+def test_a_picture_without_an_ending_gets_one(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = vefl_sim(capsys, "data", "show", toml, "--out", toml.parent / "who")
+    assert code == 0
+    assert out.splitlines()[-1] == f"picture: {toml.parent / 'who.png'}"
+    assert (toml.parent / "who.png").is_file()
+
+
+def test_a_disk_that_fails_is_told_without_numbers(tmp_path: Path) -> None:
+    (tmp_path / "who.png").mkdir()
+    shares = Shares("toy", "IID", np.arange(1), np.array([[1]]), groups=0)
+    with pytest.raises(BadInput, match=r"who\.png cannot be written: Is a directory\."):
+        draw(shares, tmp_path / "who.png")
+
+
+def test_small_counts_are_plain_numbers_at_the_colour_bar(tmp_path: Path) -> None:
+    shares = Shares("toy", "IID", np.arange(2), np.array([[1, 6], [3, 2]]), groups=0)
+    drawn = draw(shares, tmp_path / "who.svg").read_text()
+    assert "<!-- 6 -->" in drawn
+    assert "times" not in drawn
 
 
 def test_shares_in_figures() -> None:

@@ -1,9 +1,12 @@
 """The commands `data get`, `data list` and `data show`."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from vefl_sim.errors import BadInput
 
 # As in cli.py, heavy imports happen inside the commands.
 
@@ -43,6 +46,8 @@ def list_(parent: Parent = None) -> None:
     from vefl_sim.learning.datasets.inventory import inventory
     from vefl_sim.learning.datasets.place import downloads
 
+    if parent and not os.path.isdir(parent):
+        raise BadInput(f"--dir {parent}: there is no such folder.")
     print("signs          drawn by the program")
     for holding in inventory(parent or downloads()):
         print(holding.line())
@@ -56,15 +61,19 @@ def show(
         typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a key, in TOML syntax; repeatable."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The PNG to write; if not given, <run.name>-data.png here.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="The picture to write, .png, .pdf or .svg; if not given, <run.name>-data.png here.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Say who holds how many samples of which class, and draw it."""
     from vefl_sim.loading import load
-    from vefl_sim.partition_figure import draw
+    from vefl_sim.partition_figure import draw, target
     from vefl_sim.shares import shares
 
     loaded = load(experiment, settings or ())
+    picture = target(out or Path(f"{loaded.run.name}-data.png"))
     shared = shares(loaded)
     print("\n".join(shared.lines()))
-    print(f"picture: {draw(shared, out or Path(f'{loaded.run.name}-data.png'))}")
+    print(f"picture: {draw(shared, picture)}")

@@ -1,5 +1,8 @@
 """The picture of a partition: classes by CVs, with the sums on both sides."""
 
+import os
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +14,36 @@ from vefl_sim.shares import Shares
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_ENDINGS = (".png", ".pdf", ".svg")
 _DARK, _BLUE = "#22303c", "#7aa0cf"
 _STYLE: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True}
 
 
+def target(path: Path) -> Path:
+    """Where the picture goes, with an ending; what is wrong with it is said before anything is read."""
+    if not path.suffix and not os.path.isdir(path):
+        path = path.with_name(f"{path.name}.png")
+    if os.path.isdir(path):
+        raise BadInput(f"{path} is a folder: name a file in it, as {path / 'data.png'}.")
+    if path.suffix.lower() not in _ENDINGS:
+        raise BadInput(f"{path} cannot be written: pictures end with {', '.join(_ENDINGS)}.")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent), suppress(FileNotFoundError):
+            path.stat()  # which fails if the name is too long
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}.") from None
+    return path
+
+
 def draw(shares: Shares, path: Path) -> Path:
-    """Write the PNG; needs matplotlib."""
+    """Write the picture; needs matplotlib."""
     try:
         import matplotlib
     except ModuleNotFoundError:
         raise BadInput("The picture needs matplotlib: install vefl_sim[report]; the figures are above.") from None
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogFormatter
 
     with plt.rc_context(_STYLE):
         figure, axes = plt.subplot_mosaic(
@@ -32,12 +53,13 @@ def draw(shares: Shares, path: Path) -> Path:
         mesh = panels(axes["cvs"], axes["map"], shares.counts)
         _classes(axes["classes"], shares.counts)
         axes["classes"].sharey(axes["map"])
-        figure.colorbar(mesh, ax=axes["classes"], label="samples", pad=0.08, aspect=30, format="{x:.0f}")
+        bar = figure.colorbar(mesh, ax=axes["classes"], label="samples", pad=0.08, aspect=30, format="{x:.0f}")
+        bar.ax.yaxis.set_minor_formatter(LogFormatter())  # plain numbers, and not too many
         figure.suptitle(shares.title, x=0.01, ha="left", fontsize=11)
         try:
             figure.savefig(path, dpi=130)
-        except (OSError, ValueError) as error:  # a folder that is not there, an ending that is no picture's
-            raise BadInput(f"{path} cannot be written: {error}.") from None
+        except OSError as error:
+            raise BadInput(f"{path} cannot be written: {error.strerror}.") from None
         finally:
             plt.close(figure)
     return path

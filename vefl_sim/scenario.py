@@ -312,7 +312,10 @@ def _policy(experiment: Experiment) -> RatPolicy | str:
 def _dataset(experiment: Experiment, streams: Streams) -> Dataset:
     data = experiment.data
     if is_part(data.kind):
-        return make_part("data.kind", data.kind, experiment, streams)  # type: ignore[no-any-return]
+        dataset = make_part("data.kind", data.kind, experiment, streams)
+        if not isinstance(dataset, Dataset):
+            raise ExperimentError(f'data.kind = "{data.kind}" gives a {type(dataset).__name__}: return a Dataset.')
+        return dataset
     from vefl_sim.learning.datasets.kinds import read_dataset
 
     return read_dataset(data, streams.generator("data"))

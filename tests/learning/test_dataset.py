@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,5 +17,30 @@ def test_a_sample_has_height_times_width_times_channels_values() -> None:
 def test_every_image_has_one_label_and_one_group(labels: int, groups: int | None, test_labels: int) -> None:
     images = np.zeros((3, 5, 7, 2), np.uint8)
     numbers = None if groups is None else np.zeros(groups, np.int64)
-    with pytest.raises(ValueError, match="labels or groups for them"):
+    with pytest.raises(ValueError, match=r"images and . (train_labels|train_groups|test_labels) for them"):
         Dataset("tiny", images, np.zeros(labels, np.int32), images[:1], np.zeros(test_labels, np.int32), 4, numbers)
+
+
+IMAGES, LABELS = np.zeros((3, 5, 7, 2), np.uint8), np.zeros(3, np.int32)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"train_images": IMAGES[..., 0]}, r"train_images must be uint8 \[samples, height, width, channels\]"),
+        ({"test_images": IMAGES / 255}, r"test_images must be uint8 \[samples, height, width, channels\]"),
+        ({"train_labels": LABELS / 2}, "train_labels must be integers"),
+        ({"test_labels": LABELS[:, np.newaxis]}, "test_labels must be integers"),
+        ({"test_labels": [0, 0, 0]}, "test_labels must be integers"),
+        ({"train_labels": LABELS - 1}, "train_labels go from -1 to -1, but with 4 classes they must be in 0 … 3"),
+        ({"test_labels": LABELS + 4}, "test_labels go from 4 to 4"),
+        ({"test_images": IMAGES[:, 1:]}, r"different shapes, \(5, 7, 2\) and \(4, 7, 2\)"),
+        ({"test_images": IMAGES[:0], "test_labels": LABELS[:0]}, "tiny has no test samples"),
+        ({"train_images": IMAGES[:0], "train_labels": LABELS[:0]}, "tiny has no train samples"),
+    ],
+)
+def test_what_is_wrong_is_named(wrong: dict[str, Any], words: str) -> None:
+    right = {"train_images": IMAGES, "train_labels": LABELS, "test_images": IMAGES, "test_labels": LABELS}
+    Dataset("tiny", **right, classes=4)
+    with pytest.raises(ValueError, match=words):
+        Dataset("tiny", **(right | wrong), classes=4)

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from vefl_sim.errors import BadInput
-from vefl_sim.learning.datasets.download import download, files_of
+from vefl_sim.learning.datasets.download import _short, download, files_of
 from vefl_sim.learning.datasets.sources import SOURCES, RemoteFile
 
 CONTENT = bytes(range(256)) * 1000
+STATUS = {"missing": 404, "forbidden": 403, "busy": 503}
 
 
 class Server(ThreadingHTTPServer):
@@ -35,8 +36,8 @@ class Handler(BaseHTTPRequestHandler):
         behaviours = self.server.behaviours
         behaviour = behaviours.pop(0) if len(behaviours) > 1 else behaviours[0]
         self.server.asked.append(self.path)
-        if behaviour == "missing":
-            self.send_error(404)
+        if behaviour in STATUS:
+            self.send_error(STATUS[behaviour])
             return
         content = {"wrong": CONTENT[::-1], "truncated": CONTENT[:-100]}.get(behaviour, CONTENT)
         self.send_response(200)
@@ -88,24 +89,28 @@ def test_a_damaged_file_that_is_there_is_replaced(server: Server, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "words"),
+    ("behaviour", "words", "asked"),
     [
-        ("wrong", "gives a file whose digest is wrong"),
-        ("truncated", "gives a file whose digest is wrong"),
-        ("dies", "ChunkedEncodingError"),
-        ("missing", "HTTPError, 404"),
+        ("wrong", "gives a file whose digest is wrong", 2),
+        ("truncated", "gives a file whose digest is wrong", 2),
+        ("dies", "ChunkedEncodingError", 2),
+        ("busy", "HTTPError, 503", 2),
+        ("missing", "HTTPError, 404", 1),
+        ("forbidden", "HTTPError, 403", 1),
     ],
 )
-def test_a_bad_download_leaves_nothing_and_says_why(server: Server, tmp_path: Path, behaviour: str, words: str) -> None:
+def test_a_bad_download_leaves_nothing_and_says_why(
+    server: Server, tmp_path: Path, behaviour: str, words: str, asked: int
+) -> None:
     server.behaviours = [behaviour]
     problem = refused([remote(server.address)], tmp_path)
     assert problem.startswith(f"images.gz could not be downloaded to {tmp_path} ({server.address}")
     assert words in problem
-    assert len(server.asked) == 2  # and once more
+    assert len(server.asked) == asked  # again, unless the answer would be the same
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("behaviour", ["wrong", "truncated", "dies", "missing"])
+@pytest.mark.parametrize("behaviour", ["wrong", "truncated", "dies", "busy"])
 def test_a_server_that_recovers_is_asked_again(server: Server, tmp_path: Path, behaviour: str) -> None:
     server.behaviours = [behaviour, behaviour, "good"]
     download([remote(server.address)], tmp_path, retries=2)
@@ -138,9 +143,17 @@ def test_complete_files_stay_when_a_later_one_fails(server: Server, tmp_path: Pa
     assert [file.name for file in tmp_path.iterdir()] == ["images.gz"]
 
 
-def test_a_folder_that_cannot_be_made(server: Server, tmp_path: Path) -> None:
+def test_an_address_that_is_none_is_not_taken_for_a_wrong_digest(tmp_path: Path) -> None:
+    assert "InvalidURL" in refused([remote("http://:80/")], tmp_path, retries=0)
+
+
+def test_a_folder_that_cannot_be_written_is_not_blamed_on_the_mirror(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    assert str(tmp_path / "file" / "mnist") in refused([remote(server.address)], tmp_path / "file" / "mnist")
+    for folder, reason in ((tmp_path / "file", "File exists"), (tmp_path / "file" / "mnist", "Not a directory")):
+        assert refused([remote(server.address)], folder) == (
+            f"{folder} cannot be written ({reason}): name another folder with --dir."
+        )
+    assert refused([remote(server.address)], Path("/proc/foo/mnist")).startswith("/proc/foo/mnist cannot be written (")
     assert server.asked == []
 
 
@@ -148,6 +161,11 @@ def test_a_folder_that_cannot_be_made(server: Server, tmp_path: Path) -> None:
 def test_what_cannot_be_downloaded(kind: str, words: str) -> None:
     with pytest.raises(BadInput, match=words):
         files_of(kind)
+
+
+def test_an_error_without_a_message_is_told_by_its_name() -> None:
+    assert _short(OSError()) == "OSError"
+    assert _short(OSError("x" * 200)) == f"OSError, {'x' * 117}…"
 
 
 def test_every_source_has_digests_and_mirrors() -> None:

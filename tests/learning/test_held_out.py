@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from vefl_sim.errors import ExperimentError
@@ -31,8 +31,7 @@ def test_every_sample_is_in_one_of_both(samples: int, data: st.DataObject) -> No
 @given(st.lists(st.integers(0, 9), min_size=30, max_size=100), st.integers(1, 10))
 def test_groups_stay_whole(groups: list[int], wanted: int) -> None:
     numbers = np.array(groups)
-    if len(set(groups)) < 5 or np.bincount(numbers).max() > 15:
-        return
+    assume(len(set(groups)) >= 5 and np.bincount(numbers).max() <= 15)
     dataset = held_out(numbered(len(groups), numbers), wanted, np.random.default_rng(1))
     out = set(numbers[dataset.test_images.ravel()].tolist())
     assert dataset.train_groups is not None

@@ -1,15 +1,20 @@
 """Data sets from files: what is read, what is chosen, and the sentence for everything that is wrong."""
 
 import gzip
+import io
 import struct
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
 
 from tests.learning.files import (
     cifar_members,
@@ -106,6 +111,42 @@ def test_a_folder_of_your_own(tmp_path: Path, pack: str) -> None:
     assert np.abs(data.train_images[:, 12, 12].astype(int) - [[200, 0, 0], [200, 0, 0], [0, 200, 0]]).max() < 3
 
 
+def one_picture(folder: Path, image: Image.Image, form: str = "PNG", **options: Any) -> NDArray[np.uint8]:
+    """The only picture of class cat, as it is read with 16 × 16 pixels."""
+    written = io.BytesIO()
+    image.save(written, form, **options)
+    place = write_folder(folder, {f"{split}/cat/1.{form.lower()}": written.getvalue() for split in ("train", "test")})
+    return read("folder", place, image_px=16).train_images[0]
+
+
+def test_sixteen_bits_of_grey_become_eight(tmp_path: Path) -> None:
+    grey = Image.fromarray(np.repeat(np.linspace(0, 65535, 16).astype(np.uint16)[None], 16, axis=0))
+    assert one_picture(tmp_path, grey)[5, :, 1].tolist() == list(range(0, 256, 17))
+
+
+def test_a_picture_is_turned_as_its_exif_says(tmp_path: Path) -> None:
+    pixels = np.zeros((16, 16, 3), np.uint8)
+    pixels[:8] = 255  # the upper half is on the right if it is turned clockwise
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    upright = one_picture(tmp_path, Image.fromarray(pixels), exif=exif)
+    assert (upright[:, 8:] == 255).all()
+    assert (upright[:, :8] == 0).all()
+
+
+@pytest.mark.parametrize(("mode", "colour"), [("RGBA", (200, 100, 50, 0)), ("LA", (200, 0))])
+def test_what_is_transparent_is_black(tmp_path: Path, mode: str, colour: tuple[int, ...]) -> None:
+    assert not one_picture(tmp_path, Image.new(mode, (16, 16), colour)).any()
+
+
+def test_half_transparent_is_half_as_light_and_a_palette_may_be_transparent(tmp_path: Path) -> None:
+    assert one_picture(tmp_path, Image.new("RGBA", (16, 16), (200, 100, 50, 128)))[3, 3].tolist() == [100, 50, 25]
+    palette = Image.new("P", (16, 16), 1)
+    palette.putpalette([0, 0, 0, 255, 255, 255])
+    assert one_picture(tmp_path, palette).all()
+    assert not one_picture(tmp_path, palette, transparency=1).any()
+
+
 # What is chosen
 
 
@@ -170,6 +211,17 @@ def test_a_folder_that_is_not_there() -> None:
     assert sentence("folder", "/no/such/place") == "data.dir = '/no/such/place': there is no such folder or zip."
 
 
+@pytest.mark.parametrize("kind", ["mnist", "folder"])
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [("x" * 300, "File name too long"), ("~nobodyxx/x", "home directory"), ("a\0b", "null")],
+)
+def test_a_dir_that_cannot_be(kind: str, folder: str, words: str) -> None:
+    problem = sentence(kind, folder)
+    assert problem.startswith(f"data.dir = {folder!r} cannot be used (")
+    assert words in problem
+
+
 # What is wrong
 
 IMAGES, LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
@@ -211,13 +263,28 @@ def members_without(name: str) -> dict[str, bytes]:
     return {key: content for key, content in cifar_members().items() if not key.endswith(name)}
 
 
+def sparse(name: str, size: int) -> bytes:
+    """A tar whose only member is a hole, in the form of GNU tar 1.0."""
+    member = tarfile.TarInfo(name)
+    member.pax_headers = {
+        "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": name, "GNU.sparse.realsize": str(size)
+    }  # fmt: skip
+    areas = b"1\n%d\n0\n" % size
+    member.size = 512
+    return member.tobuf(tarfile.PAX_FORMAT) + areas.ljust(512, b"\0") + bytes(1024)
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         (tar_gz(cifar_members())[:-4000], "cannot be read"),
         (tar_gz(members_without("data_batch_3.bin")), "has no data_batch_3.bin"),
-        (tar_gz(cifar_members() | {"x/test_batch.bin": bytes(3072)}), "not whole records of 3073"),
-        (tar_gz(cifar_members() | {"x/test_batch.bin": b"\x0a" + bytes(3072)}), "has a label 10"),
+        (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": bytes(3072)}), "not whole records of 3073"),
+        (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": b"\x0a" + bytes(3072)}), "has a label 10"),
+        (tar_gz(cifar_members() | {"x/test_batch.bin": bytes(3073)}), "has two files test_batch.bin"),
+        (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": bytes(3073 * 12_000)}), "larger than 32 MB"),
+        (gzip.compress(sparse("test_batch.bin", 1 << 40)), "test_batch.bin that is sparse"),
+        (gzip.compress(sparse("test_batch.bin", 3073)), "test_batch.bin that is sparse"),
         (b"not an archive", "Not a gzipped file"),
         (gzip.compress(b"no tar" * 1000), "cannot be read"),
     ],
@@ -233,6 +300,17 @@ def test_an_archive_that_unpacks_without_end_is_not_followed(tmp_path: Path, mon
     monkeypatch.setattr(cifar10, "_MOST_BYTES", 1 << 20)
     bomb = tar_gz(cifar_members() | {"bomb": bytes(1 << 20)})
     assert "unpacks to more than 1 MB" in sentence("cifar10", write_cifar(tmp_path, bomb))
+
+
+@pytest.mark.parametrize("error", [OverflowError("too large"), ValueError("no number"), MemoryError()])
+def test_whatever_tarfile_raises_becomes_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise error
+
+    monkeypatch.setattr(cifar10, "_content", fail)
+    assert f"cannot be read ({str(error) or 'MemoryError'})" in sentence("cifar10", write_cifar(tmp_path))
 
 
 TRAIN_ZIP = "GTSRB_Final_Training_Images.zip"
@@ -275,10 +353,18 @@ def pixels(width: int, height: int) -> bytes:
         (zipped(folder_members(), zipfile.ZIP_BZIP2), "neither stored nor deflated"),
         (zipped(folder_members() | {"train/cat/x.ppm": pixels(20_000, 20_000)}), "x.ppm"),
         (zipped(folder_members() | {"train/cat/x.ppm": pixels(9_000, 9_000)}), "x.ppm of 9000 × 9000 pixels"),
+        (zipped(folder_members() | {"train/cat/x.pgm": b"P5 1 1 65535\n\1\0"}), "x.pgm with deeper greys than 8 bits"),
+        (
+            zipped(folder_members() | {"train/cat/x.ppm": b"Pf 1 1 -1.0\n\0\0\0\0"}),
+            "x.ppm with deeper greys than 8 bits",
+        ),
         (zipped(folder_members() | {"train/cat/x.png": b"no picture"}), "x.png that is not a picture"),
         (zipped(folder_members() | {"train/x.png": b""}), "has an image train/x.png, which is not at train/<class>/"),
         (zipped(folder_members() | {"test/cow/x.png": b""}), "has a class cow in test that is not in train"),
         (zipped({"train/cat/x.png": picture((1, 1, 1))}), "has no images at test/<class>/<image>"),
+        (zipped(folder_members() | {"train/cow/": b""}), "has a class folder train/cow without images"),
+        (zipped(folder_members() | {"test/cat/x.tif": b""}), "has a class folder test/cat without images"),
+        (zipped({"pets/train/cat/x.png": b"", "pets/train/cow/x.tif": b""}), "folder pets/train/cow without images"),
         (zipped({}), "has no images at train/<class>/<image>"),
         (b"\0" * 100, "not a zip file"),
     ],
@@ -289,6 +375,39 @@ def test_a_bad_zip_of_your_own(tmp_path: Path, content: bytes, words: str) -> No
     problem = sentence("folder", place)
     assert problem.startswith(f"{place} cannot be ")
     assert words in problem
+
+
+@pytest.mark.parametrize("content", [{}, {"x.tif": b""}, {".hidden.png": b""}])
+def test_a_class_folder_without_images_is_named_with_the_endings(tmp_path: Path, content: dict[str, bytes]) -> None:
+    (write_folder(tmp_path) / "train" / "cow").mkdir()
+    write_folder(tmp_path / "train" / "cow", content)
+    problem = sentence("folder", tmp_path)
+    assert "has a class folder train/cow without images, which end with .png, .jpg, " in problem
+
+
+def test_links_to_folders_and_images_are_followed(tmp_path: Path) -> None:
+    write_folder(tmp_path / "mine")
+    write_folder(tmp_path / "elsewhere", {"1.png": picture((0, 0, 200), "PNG")})
+    (tmp_path / "mine" / "train" / "cow").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "mine" / "train" / "ox").symlink_to(tmp_path / "elsewhere")  # twice is no circle
+    (tmp_path / "mine" / "test" / "dog" / "2.png").symlink_to(tmp_path / "elsewhere" / "1.png")
+    data = read("folder", tmp_path / "mine")
+    assert data.train_labels.tolist() == [0, 0, 1, 2, 3]
+    assert data.test_labels.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "words"),
+    [
+        ("train/cat/all", "../..", "has a link train/cat/all to a folder that holds it"),
+        ("train/cat/x.png", "gone.png", "has a link train/cat/x.png to something that is not there"),
+        ("train/cat/x.png", "x.png", "has a link train/cat/x.png to something that is not there"),
+        ("train/cow", "/no/such/folder", "has a link train/cow to something that is not there"),
+    ],
+)
+def test_links_that_lead_nowhere_or_in_circles_are_named(tmp_path: Path, link: str, target: str, words: str) -> None:
+    (write_folder(tmp_path) / link).symlink_to(target)
+    assert words in sentence("folder", tmp_path)
 
 
 def test_a_large_file_in_a_folder_is_not_read(tmp_path: Path) -> None:

@@ -179,12 +179,15 @@ def test_a_minimum_that_groups_cannot_meet_is_refused() -> None:
     )
 
 
-def test_an_impossible_minimum_is_refused_with_the_way_out() -> None:
+@pytest.mark.parametrize(
+    ("validation", "words"), [(0, "99 (data"), (20, "99 without data.validation_samples = 20 (data")]
+)
+def test_an_impossible_minimum_is_refused_with_the_way_out(validation: int, words: str) -> None:
     with pytest.raises(ExperimentError) as refused:
-        split(dataset(labels_of(99, 3, 0)), 10, min_samples=10)
+        split(dataset(labels_of(99, 3, 0)), 10, min_samples=10, validation_samples=validation)
     assert refused.value.problems == (
-        "10 CVs with data.min_samples = 10 each need 100 samples, but the training set has 99 (data.train_samples): "
-        "lower the first or raise the second.",
+        f"10 CVs with data.min_samples = 10 each need 100 samples, but the training set has {words}.train_samples): "
+        "it takes fewer CVs or a lower minimum, or more samples.",
     )
 
 

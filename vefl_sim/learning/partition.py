@@ -18,7 +18,7 @@ def partition(dataset: Dataset, owners: int, data: Data, rng: np.random.Generato
     if owners == 0:
         return []
     lots = Lots.of(dataset.train_labels, dataset.train_groups)
-    _require_enough(len(dataset.train_labels), owners, data.min_samples)
+    _require_enough(len(dataset.train_labels), owners, data)
     hands = _dealt(lots, owners, data, rng)
     lots.top_up(hands, data.min_samples, rng)
     return lots.samples(hands)
@@ -77,9 +77,11 @@ def _even(samples: int, pieces: int) -> NDArray[np.int64]:
     return np.arange(1, pieces) * samples // pieces
 
 
-def _require_enough(samples: int, owners: int, min_samples: int) -> None:
-    if owners * min_samples > samples:
+def _require_enough(samples: int, owners: int, data: Data) -> None:
+    needed = owners * data.min_samples
+    if needed > samples:
+        held_out = f" without data.validation_samples = {data.validation_samples}" if data.validation_samples else ""
         raise ExperimentError(
-            f"{owners} CVs with data.min_samples = {min_samples} each need {owners * min_samples} samples, "
-            f"but the training set has {samples} (data.train_samples): lower the first or raise the second."
+            f"{owners} CVs with data.min_samples = {data.min_samples} each need {needed} samples, but the training set "
+            f"has {samples}{held_out} (data.train_samples): it takes fewer CVs or a lower minimum, or more samples."
         )

@@ -1,9 +1,9 @@
 """Files by name, from a folder or a zip; nothing is ever unpacked to disk."""
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Protocol, Self
 
 from vefl_sim.learning.datasets.place import Damaged
@@ -18,6 +18,10 @@ class Archive(AbstractContextManager["Archive"], Protocol):
 
     def names(self) -> list[str]:
         """All files, sorted, but for hidden ones."""
+        ...
+
+    def folders(self) -> list[str]:
+        """All folders, sorted, but for hidden ones; they may be empty."""
         ...
 
     def read(self, name: str) -> bytes:
@@ -39,8 +43,11 @@ class Folder:
 
     def names(self) -> list[str]:
         """All files, sorted, but for hidden ones."""
-        files = (file.relative_to(self._path) for file in self._path.rglob("*") if file.is_file())
-        return sorted(file.as_posix() for file in files if not _hidden(file.as_posix()))
+        return sorted(self._name(path) for path in self._under(self._path) if path.is_file())
+
+    def folders(self) -> list[str]:
+        """All folders, sorted, but for hidden ones; they may be empty."""
+        return sorted(self._name(path) for path in self._under(self._path) if path.is_dir())
 
     def read(self, name: str) -> bytes:
         """What is in a file."""
@@ -50,15 +57,29 @@ class Folder:
             raise Damaged(f"has a file {name} of more than {_MOST_BYTES >> 20} MB")
         return content
 
+    def _under(self, folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+        """Files and folders. Links are followed, for images are often linked from elsewhere, but not in circles."""
+        real = folder.resolve()
+        if real in above:
+            raise Damaged(f"has a link {self._name(folder)} to a folder that holds it")
+        for path in folder.iterdir():
+            if _hidden(path.name):
+                continue
+            if not path.exists():
+                raise Damaged(f"has a link {self._name(path)} to something that is not there")
+            yield path
+            if path.is_dir():
+                yield from self._under(path, above | {real})
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self._path).as_posix()
+
 
 class Zip:
     """The files in a zip that may come from anywhere."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            self._zip = zipfile.ZipFile(path)
-        except ValueError as error:  # a place before the start of the file, in some versions
-            raise Damaged(f"is not a zip that can be read ({error})") from None
+        self._zip = zipfile.ZipFile(path)
         try:
             self._members = _members(self._zip.infolist())
         except Damaged:
@@ -74,6 +95,12 @@ class Zip:
     def names(self) -> list[str]:
         """All files, sorted, but for hidden ones."""
         return sorted(name for name in self._members if not _hidden(name))
+
+    def folders(self) -> list[str]:
+        """All folders, sorted, but for hidden ones; they may be empty."""
+        listed = (PurePosixPath(member.filename) for member in self._zip.infolist())
+        paths = {folder.as_posix() for path in listed for folder in (path, *path.parents)}
+        return sorted(path for path in paths if path not in self._members and not _hidden(path))
 
     def read(self, name: str) -> bytes:
         """What is in a file, which is no more than the zip announces, and that is bounded."""

@@ -22,6 +22,7 @@ TEST = "test_batch.bin"
 _SIDE, _CHANNELS = 32, 3
 _RECORD_BYTES = 1 + _CHANNELS * _SIDE * _SIDE
 _MOST_BYTES = 1 << 28  # the archive unpacks to 184 million bytes
+_MOST_BATCH_BYTES = 1 << 25  # a batch has 31 million
 
 
 def cifar10(place: Place, choice: Choice) -> Dataset:
@@ -61,10 +62,21 @@ def _batches(path: Path) -> dict[str, bytes]:
         with tarfile.open(fileobj=stream, mode="r|") as archive:
             for member in archive:
                 name = PurePosixPath(member.name).name
-                if member.isreg() and name in (*TRAIN, TEST) and (content := archive.extractfile(member)):
-                    batches[name] = content.read()
+                if not member.isreg() or name not in (*TRAIN, TEST):
+                    continue
+                if name in batches:
+                    raise Damaged(f"has two files {name}")
+                batches[name] = _content(archive, member)
         stream.read()  # to the end, where gzip checks its sum
     return batches
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """What is in a batch. A sparse one may announce any size and fill it with zeros that no stream has to give."""
+    if member.issparse() or member.size > _MOST_BATCH_BYTES:
+        raise Damaged(f"has a file {member.name} that is sparse or larger than {_MOST_BATCH_BYTES >> 20} MB")
+    file = archive.extractfile(member)
+    return file.read() if file else b""
 
 
 def _images(records: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:

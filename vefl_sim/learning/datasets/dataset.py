@@ -19,14 +19,33 @@ class Dataset:
     train_groups: NDArray[np.int64] | None = None  # [samples]; samples of equal number stay with one CV
 
     def __post_init__(self) -> None:
+        """What a data set of the user's gets wrong shows here, not as a bad accuracy or deep in the learner."""
+        self._check_split("train", self.train_images, self.train_labels)
+        self._check_split("test", self.test_images, self.test_labels)
+        if self.train_images.shape[1:] != self.test_images.shape[1:]:
+            shapes = f"{self.train_images.shape[1:]} and {self.test_images.shape[1:]}"
+            raise ValueError(f"{self.name} has training and test images of different shapes, {shapes}")
+        if self.train_groups is not None:
+            self._check_length("train_groups", self.train_groups, self.train_images)
+
+    def _check_split(self, split: str, images: NDArray[np.uint8], labels: NDArray[np.int32]) -> None:
+        if not _has_axes(images, 4) or images.dtype != np.uint8:
+            raise ValueError(f"{self.name}: {split}_images must be uint8 [samples, height, width, channels]")
+        if not _has_axes(labels, 1) or labels.dtype.kind not in "iu":
+            raise ValueError(f"{self.name}: {split}_labels must be integers [samples]")
+        self._check_length(f"{split}_labels", labels, images)
+        if not len(labels):
+            raise ValueError(f"{self.name} has no {split} samples")
+        if labels.min() < 0 or labels.max() >= self.classes:
+            raise ValueError(
+                f"{self.name}: {split}_labels go from {labels.min()} to {labels.max()}, but with {self.classes} "
+                f"classes they must be in 0 … {self.classes - 1}"
+            )
+
+    def _check_length(self, key: str, numbers: NDArray[np.integer], images: NDArray[np.uint8]) -> None:
         """A label or a group that has no image would be lost without a word."""
-        for images, numbers in (
-            (self.train_images, self.train_labels),
-            (self.train_images, self.train_groups),
-            (self.test_images, self.test_labels),
-        ):
-            if numbers is not None and len(numbers) != len(images):
-                raise ValueError(f"{self.name} has {len(images)} images and {len(numbers)} labels or groups for them")
+        if len(numbers) != len(images):
+            raise ValueError(f"{self.name} has {len(images)} images and {len(numbers)} {key} for them")
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -38,3 +57,7 @@ class Dataset:
     def values_per_sample(self) -> int:
         """Numbers in one image, h·w·c; D_v counts `data.bits_per_value` bits for each."""
         return int(np.prod(self.image_shape))
+
+
+def _has_axes(value: object, axes: int) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == axes

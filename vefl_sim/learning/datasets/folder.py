@@ -4,6 +4,7 @@ Classes are numbered in the order of their names. A zip may hold all of it in on
 """
 
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ def folder(place: Place, choice: Choice, image_px: int) -> Dataset:
         raise ExperimentError(f"data.dir = {str(path)!r}: there is no such folder or zip.")
     with sentences(path, "correct it"), Folder(path) if path.is_dir() else Zip(path) as archive:
         entries = _entries([name for name in archive.names() if name.lower().endswith(SUFFIXES)])
+        _require_images(archive.folders(), entries)
         train, test = (_members(entries, split) for split in _SPLITS)
         classes = sorted({entry.label for entry in train})
         if unknown := {entry.label for entry in test} - set(classes):
@@ -48,6 +50,16 @@ def folder(place: Place, choice: Choice, image_px: int) -> Dataset:
             np.array([number_of[entry.label] for entry in test], np.int32),
             classes=len(classes),
         )
+
+
+def _require_images(folders: Sequence[str], entries: Sequence[Entry]) -> None:
+    """Refuse a class without images: numbered or not, it would not be what the user means."""
+    filled = {str(PurePosixPath(entry.name).parent) for entry in entries}
+    depth = max((name.count("/") for name in filled), default=1)
+    for name in folders:
+        parts = name.split("/")
+        if len(parts) == depth + 1 and parts[-2] in _SPLITS and name not in filled:
+            raise Damaged(f"has a class folder {name} without images, which end with {', '.join(SUFFIXES)}")
 
 
 def _members(entries: Sequence[Entry], split: str) -> list[Entry]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from vefl_sim.learning.datasets.archive import Archive
 from vefl_sim.learning.datasets.place import Damaged
@@ -31,10 +31,23 @@ def _picture(name: str, content: bytes, image_px: int) -> NDArray[np.uint8]:
         with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
             if image.width * image.height > _MOST_PIXELS:  # known from the header, before anything is unpacked
                 raise Damaged(f"has a picture {name} of {image.width} × {image.height} pixels")
-            return np.asarray(image.convert("RGB").resize((image_px, image_px), Image.Resampling.BILINEAR))
+            upright = ImageOps.exif_transpose(image)
+            return np.asarray(_rgb(name, upright).resize((image_px, image_px), Image.Resampling.BILINEAR))
     except Damaged:
         raise
     except UnidentifiedImageError:
         raise Damaged(f"has a file {name} that is not a picture") from None
     except Exception as error:  # decoders of a dozen formats raise whatever they like
         raise Damaged(f"has a picture {name} that cannot be read ({str(error).rstrip('.')})") from None
+
+
+def _rgb(name: str, image: Image.Image) -> Image.Image:
+    """Eight bits for each colour; Pillow by itself would clip deeper greys to white, and drop transparency."""
+    if image.mode.startswith("I;16"):
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
+    if image.mode in ("I", "F"):  # nothing says which value is white
+        raise Damaged(f"has a picture {name} with deeper greys than 8 bits, or 16 in a PNG")
+    if image.has_transparency_data:
+        black = Image.new("RGBA", image.size, "black")
+        return Image.alpha_composite(black, image.convert("RGBA")).convert("RGB")
+    return image.convert("RGB")

@@ -7,7 +7,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +21,8 @@ class Damaged(Exception):
 
 
 _UNREADABLE = (
-    OSError, EOFError, RuntimeError, UnicodeError, struct.error, zlib.error, zipfile.BadZipFile, tarfile.TarError,
-    csv.Error,
+    OSError, EOFError, RuntimeError, ValueError, OverflowError, MemoryError, struct.error, zlib.error,
+    zipfile.BadZipFile, tarfile.TarError, csv.Error,
 )  # fmt: skip
 """What the readers of the standard library raise on a file that is cut short or scrambled."""
 
@@ -54,21 +54,21 @@ class Place:
     @classmethod
     def of(cls, data: Data) -> "Place":
         """The folder that an experiment means."""
-        folder = Path(data.dir).expanduser() if data.dir else downloads() / data.kind
+        folder = _named(data.dir) if data.dir else downloads() / data.kind
         return cls(data.kind, folder, bool(data.dir))
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Path]:
         """The path of a file; what goes wrong while it is read becomes one sentence with the way out."""
         path = self.folder / name
-        if not path.is_file():
-            raise self._missing(name)
         with sentences(path, self._way_out()):
+            if not path.is_file():
+                raise self._missing(name)
             yield path
 
     def has(self, name: str) -> bool:
         """Whether there is such a file."""
-        return (self.folder / name).is_file()
+        return os.path.isfile(self.folder / name)  # where one may not look, there is none
 
     def _missing(self, name: str) -> ExperimentError:
         where = f"{self.folder} (data.dir)" if self.chosen else str(self.folder)
@@ -82,6 +82,17 @@ class Place:
     def _way_out(self) -> str:
         again = f'"python -m vefl_sim data get {self.kind}"'
         return f"replace it, or {again} gets it anew, for an empty data.dir" if self.chosen else f"{again} gets it anew"
+
+
+def _named(text: str) -> Path:
+    """The path that data.dir means; it need not exist, but it must be one that could."""
+    try:
+        path = Path(text).expanduser()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, a home of nobody, a null character
+        raise ExperimentError(f"data.dir = {text!r} cannot be used ({_reason(error)}): name another folder.") from None
+    return path
 
 
 def _reason(error: BaseException) -> str:

@@ -1,6 +1,8 @@
 """The files of the public data sets: their names, digests and where they can be had."""
 
+import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -10,6 +12,14 @@ class RemoteFile:
     name: str
     md5: str
     mirrors: tuple[str, ...]  # addresses of its folder, the first tried first
+
+    def is_in(self, folder: Path) -> bool:
+        """Whether the file is there and right."""
+        try:
+            with (folder / self.name).open("rb") as file:
+                return hashlib.file_digest(file, "md5").hexdigest() == self.md5
+        except OSError:  # what cannot be read is as good as missing
+            return False
 
 
 def _files(mirrors: tuple[str, ...], digests: dict[str, str]) -> tuple[RemoteFile, ...]:
