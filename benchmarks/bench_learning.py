@@ -22,6 +22,8 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "models")]
 QUICK = "--quick" in sys.argv
 THREADS = int(os.environ.get("BENCH_THREADS", "0"))
+if THREADS and hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])  # nobody gets more cores than threads
 SIZES = (30, 480, 60, 350, 100, 260, 140, 200)
 ITERATIONS = (8, 20, 14, 10, 18, 12, 9, 16)
 RATE, MU = 0.05, 0.01
