@@ -3,8 +3,8 @@
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vefl_sim.checkpoint import Checkpoint, Checkpoints
@@ -41,7 +41,8 @@ def simulate(
         return _go_on(run, experiment, watcher)
     run = create_run(experiment, out, toml, settings)
     with locked(run.path, versions(experiment)):
-        return run if run.is_done else _finish(run, scenario, prepare_s, watcher)
+        last, _ = Checkpoints(run.path).newest()  # somebody may even have begun with it
+        return run if run.is_done else _finish(run, scenario, prepare_s, watcher, last)
 
 
 def resume(run: Run | str | Path, *, watcher: Watcher | None = None) -> Run:
@@ -88,17 +89,13 @@ def _go_on(run: Run, experiment: Experiment, watcher: Watcher | None) -> Run:
         return _finish(run, scenario, prepare_s, watcher, last)
 
 
-def _finish(
-    run: Run, scenario: Scenario, prepare_s: float, watcher: Watcher | None, last: Checkpoint | None = None
-) -> Run:
+def _finish(run: Run, scenario: Scenario, prepare_s: float, watcher: Watcher | None, last: Checkpoint | None) -> Run:
     """Do what is left to do after the last checkpoint; whoever calls this has the lock."""
     session = Session(scenario, run, last)
     if watcher:
         watcher.started(run, scenario)
-    try:
+    with _unbroken(run, session):
         finished = session.simulate(watcher)
-    except Exception as error:
-        raise _broken(run, session, error) from error
     if not finished:
         raise RunInterrupted(
             f"stopped after {session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds; "
@@ -117,14 +114,18 @@ def _tell(watcher: Watcher | None, last: Checkpoint, notes: list[str]) -> None:
         warnings.warn(note, stacklevel=4)
 
 
-def _broken(run: Run, session: Session, error: Exception) -> VeflError:
-    """Keep what there is for whoever looks into it, and say in one sentence what happened."""
-    if isinstance(error, CannotWrite):
-        return error  # nothing is wrong with the run: it can go on
-    told = error.__cause__ or error  # SimPy rebuilds exceptions, and not all can be
-    with suppress(CannotWrite):
-        run.mark("FAILED", traceback.format_exc())
-        session.salvage()
-    if isinstance(error, VeflError) and not isinstance(error, BadInput):
-        return error
-    return RunFailed(f"{type(told).__name__}: {told} (traceback in {run.path / 'FAILED'})")
+@contextmanager
+def _unbroken(run: Run, session: Session) -> Iterator[None]:
+    """After an error keep what there is for whoever looks into it, and say in one sentence what happened."""
+    try:
+        yield
+    except CannotWrite:
+        raise  # nothing is wrong with the run: it can go on
+    except Exception as error:
+        with suppress(CannotWrite):
+            run.mark("FAILED", traceback.format_exc())
+            session.salvage()
+        if isinstance(error, VeflError) and not isinstance(error, BadInput):
+            raise
+        told = error.__cause__ or error  # SimPy rebuilds exceptions, and not all can be
+        raise RunFailed(f"{type(told).__name__}: {told} (traceback in {run.path / 'FAILED'})") from error
