@@ -21,6 +21,7 @@ from vefl_sim import Run, resume, simulate, with_settings
 from vefl_sim.cli import main
 from vefl_sim.loading import to_toml
 
+pytestmark = pytest.mark.slow
 KILLS = int(os.environ.get("VEFL_SIM_KILLS", "20"))
 LONG = with_settings(STOPPED, "run.rounds=30", "vefl.round_s=0.5")
 
@@ -84,7 +85,6 @@ def checkpoint(folder: Path) -> int:
     return max((int(file.stem) for file in folder.glob("*/checkpoints/*.npz")), default=0)
 
 
-@pytest.mark.slow
 def test_sigkill_at_random_moments(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
     """While it prepares, in its first round, while it writes a checkpoint, or some rounds later."""
     draw, folder = random.Random(KILLS), tmp_path / "runs"

@@ -18,6 +18,7 @@ def in_coverage(wanted, routes, radius=500.0):
     return wanted.vehicles_per_edge @ routes.grid.metres_within(radius) / routes.grid.block_m
 
 
+@pytest.mark.slow
 def test_the_edges_hold_the_mean_in_coverage():
     wanted, routes = demand_of(traffic=Traffic(mean_in_coverage=20.0))
     assert in_coverage(wanted, routes) == pytest.approx(20.0)

@@ -272,6 +272,7 @@ class TestIdenticalRun:
         assert len(run.vehicles) > 0
         return recorded.content_digest(), run.content_digest()
 
+    @pytest.mark.slow
     def test_a_recorded_run_repeats_to_the_last_bit(self, tmp_path: Path) -> None:
         recorded, again = self.replayed(IDM, tmp_path)
         assert again == recorded

@@ -45,6 +45,7 @@ def random_run(seed: int, prbs: int, start: str, early: bool, directory: str) ->
     return simulate(experiment, out=directory)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(["tau", "ready"]), st.booleans())
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_run_keeps_the_laws(seed: int, prbs: int, start: str, early: bool) -> None:
