@@ -70,5 +70,5 @@ def figures(run: Run) -> dict:
 
 
 def only(folder: Path) -> Run:
-    [path] = folder.iterdir()
+    [path] = (path for path in folder.iterdir() if path.name[0] != ".")  # a run killed while it is made has no name yet
     return Run(path)

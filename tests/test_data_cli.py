@@ -230,20 +230,20 @@ def test_a_picture_without_an_ending_gets_one(toml: Path, capsys: pytest.Capture
 
 def test_a_disk_that_fails_is_told_without_numbers(tmp_path: Path) -> None:
     (tmp_path / "who.png").mkdir()
-    shares = Shares("toy", "IID", np.arange(1), np.array([[1]]), groups=0)
+    shares = Shares("toy", "IID", np.array([[1]]), groups=0)
     with pytest.raises(BadInput, match=r"who\.png cannot be written: Is a directory\."):
         draw(shares, tmp_path / "who.png")
 
 
 def test_small_counts_are_plain_numbers_at_the_colour_bar(tmp_path: Path) -> None:
-    shares = Shares("toy", "IID", np.arange(2), np.array([[1, 6], [3, 2]]), groups=0)
+    shares = Shares("toy", "IID", np.array([[1, 6], [3, 2]]), groups=0)
     drawn = draw(shares, tmp_path / "who.svg").read_text()
     assert "<!-- 6 -->" in drawn
     assert "times" not in drawn
 
 
 def test_shares_in_figures() -> None:
-    shares = Shares("toy", "IID", np.arange(3), np.array([[9, 1, 0], [1, 1, 1], [0, 2, 2]]), groups=5)
+    shares = Shares("toy", "IID", np.array([[9, 1, 0], [1, 1, 1], [0, 2, 2]]), groups=5)
     assert shares.large_classes.tolist() == [1, 3, 2]
     assert shares.lines() == [
         "toy: 17 samples of 3 classes over 3 CVs, IID",
@@ -254,5 +254,5 @@ def test_shares_in_figures() -> None:
 
 
 def test_one_cv_with_one_sample_can_be_drawn(tmp_path: Path) -> None:
-    shares = Shares("toy", "IID", np.arange(1), np.array([[1]]), groups=0)
+    shares = Shares("toy", "IID", np.array([[1]]), groups=0)
     assert draw(shares, tmp_path / "one.png").stat().st_size > 1000

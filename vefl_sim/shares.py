@@ -17,7 +17,6 @@ class Shares:
 
     dataset: str
     rule: str
-    cvs: NDArray[np.int64]  # [CVs], their numbers
     counts: NDArray[np.int64]  # [CVs, classes]
     groups: int  # kept whole; 0 if there are none
 
@@ -58,7 +57,7 @@ def shares(experiment: Experiment) -> Shares:
         raise ExperimentError("No CV comes into coverage, so nobody holds anything: make the run longer.")
     counts = [np.bincount(dataset.train_labels[mine], minlength=dataset.classes) for mine in held.values()]
     groups = 0 if dataset.train_groups is None else len(np.unique(dataset.train_groups))
-    return Shares(dataset.name, _rule(experiment.data), np.array([*held]), np.array(counts), groups)
+    return Shares(dataset.name, _rule(experiment.data), np.array(counts), groups)
 
 
 def _rule(data: Data) -> str:
