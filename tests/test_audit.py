@@ -12,7 +12,7 @@ from vefl_sim.errors import AuditFailed, LedgerMismatch
 from vefl_sim.ledger import Account, Ledger
 from vefl_sim.optimize.burst import Queues, new_log
 from vefl_sim.protocol.mac import Burst
-from vefl_sim.protocol.messages import ClosedRound, Outcome
+from vefl_sim.protocol.messages import Applied, ClosedRound, Decision, Outcome
 from vefl_sim.protocol.orders import orders_of
 from vefl_sim.protocol.overruns import overruns
 from vefl_sim.schemes.pdpc import Pdpc
@@ -30,7 +30,13 @@ def closed_round(plan=None, agreements=None, **terms) -> ClosedRound:
         account = Account(order.cv, 3, 10.0, 10.0, 330.0, 330.0, 0.0, order.worst_j, 0.0)
         account.paid = account.charge
         outcomes.append(Outcome(order, account, None, 1, TERMS.grid.start_ns(order.deadline_slot), 1))
-    return ClosedRound(15 * 10**9, observation, plan, outcomes, [0.5] * len(outcomes), None)
+    return closed_with(observation, plan, outcomes)
+
+
+def closed_with(observation, plan, outcomes) -> ClosedRound:
+    applied = [Applied(0.5)] * len(outcomes)
+    decision = Decision(observation, plan, outcomes)
+    return ClosedRound(3, 10**10, 15 * 10**9, len(observation.cv), [decision], applied, 1, None)
 
 
 def laws(closed: ClosedRound) -> list[str]:
@@ -97,11 +103,12 @@ def test_overruns_are_counted_by_kind() -> None:
     first, second = closed.outcomes
     late = replace(first, tx_slots=2, end_ns=first.end_ns + 1)
     dear = replace(second, account=replace(second.account, compute_j=21.0, paid=990.0))
-    assert sorted(overruns(replace(closed, outcomes=[late, dear]))) == [
+    worse = replace(closed, decisions=[replace(closed.decisions[0], outcomes=[late, dear])])
+    assert sorted(overruns(worse)) == [
         "deadline", "round_cost", "upload_slots", "vehicle_cost", "vehicle_energy",
     ]  # fmt: skip
     audit = Audit(TERMS.link, 5e-4)
-    audit.round(replace(closed, outcomes=[late, dear]))
+    audit.round(worse)
     assert audit.figures()["overruns"]["deadline"] == 1
 
 

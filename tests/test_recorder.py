@@ -11,7 +11,7 @@ from vefl_sim.clock import SlotGrid
 from vefl_sim.experiment import Radio
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.ledger import Account
-from vefl_sim.protocol.messages import ClosedRound, Outcome, TrainOrder
+from vefl_sim.protocol.messages import Applied, ClosedRound, Decision, Outcome, TrainOrder
 from vefl_sim.protocol.timetable import Timetable
 from vefl_sim.radio.link import Link
 from vefl_sim.recorder import round_row, vehicle_rows
@@ -40,7 +40,8 @@ def outcome(cv: int, drained: float, lost: str | None) -> Outcome:
 def closed() -> ClosedRound:
     plan = Plan(np.array([1, 4]), np.array([5, 5]), np.array([1e9, 1e9]), 40.0, 2.0, 0.1, "gap", {9: "time"})
     outcomes = [outcome(1, 330.0, None), outcome(4, 165.0, "round_ended")]
-    return ClosedRound(15 * 10**9, observe(SIGHTING, TERMS), plan, outcomes, [0.5], Evaluation(0.8, 0.6))
+    decision = Decision(observe(SIGHTING, TERMS), plan, outcomes)
+    return ClosedRound(3, 10**10, 15 * 10**9, 3, [decision], [Applied(0.5)], 1, Evaluation(0.8, 0.6))
 
 
 def test_the_row_of_a_round(closed: ClosedRound) -> None:
@@ -54,7 +55,8 @@ def test_the_row_of_a_round(closed: ClosedRound) -> None:
 
 
 def test_the_row_of_a_round_without_orders(closed: ClosedRound) -> None:
-    row = round_row(replace(closed, plan=replace(closed.plan, ineligible={}), outcomes=[], weights=[], evaluation=None))
+    empty = replace(closed.decisions[0], plan=replace(closed.plan, ineligible={}), outcomes=[])
+    row = round_row(replace(closed, decisions=[empty], applied=[], steps=0, evaluation=None))
     assert row["p_suc"] is row["p_suc_with_ineligible"] is row["bits_per_joule"] is row["accuracy"] is None
 
 

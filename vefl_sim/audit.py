@@ -15,10 +15,11 @@ from vefl_sim.errors import AuditFailed
 from vefl_sim.ledger import Ledger
 from vefl_sim.optimize.vefl import VeflProblem
 from vefl_sim.protocol.mac import Burst
-from vefl_sim.protocol.messages import ClosedRound, TrainOrder
+from vefl_sim.protocol.messages import ClosedRound, Decision, Outcome, TrainOrder
 from vefl_sim.protocol.overruns import OVERRUNS, overruns
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.observation import Observation, sojourn_ns
+from vefl_sim.schemes.scheme import Plan
 from vefl_sim.state import State
 
 _TOLERANCE = 1e-9  # relative: sums in another order
@@ -45,7 +46,7 @@ class Audit:
         if closed.plan.assured:
             self.assured_bits += sum(outcome.account.bits_drained for outcome in closed.outcomes)
             return
-        self.plans += 1
+        self.plans += len(closed.decisions)
         for law, sentence in broken_laws(closed):
             if self.binding:
                 raise AuditFailed(f"round {closed.round} breaks {law}: {sentence}")
@@ -104,19 +105,29 @@ class Audit:
 
 def broken_laws(closed: ClosedRound) -> Iterator[tuple[str, str]]:
     """C1–C6 of a plan, computed from its orders and what was observed; nothing here trusts the optimizer."""
-    terms = closed.observation.terms
-    cost = sum(outcome.worst_cost for outcome in closed.outcomes)
-    if closed.plan.limited and len(closed.outcomes) > terms.max_selected:
-        yield "C1", f"{len(closed.outcomes)} CVs were ordered, |C_k| = {terms.max_selected}."
-    problem = closed.observation.problem()
-    for outcome in closed.outcomes:
-        row = int(np.searchsorted(closed.observation.cv, outcome.order.cv))
-        yield from _too_much(closed.observation, outcome.order, row)
-        yield from _out_of_range(closed, problem, outcome.order, row)
-    if cost > terms.budget * (1 + _TOLERANCE):
-        yield "C5", f"the orders cost up to {cost:.6g}, the budget is {terms.budget:.6g}."
-    if closed.plan.cost is not None and abs(closed.plan.cost - cost) > 1e-6 * max(cost, 1.0):
-        yield "C5", f"the plan says that its orders cost {closed.plan.cost:.6g}, but they cost up to {cost:.6g}."
+    for decision in closed.decisions:
+        yield from _broken_by(decision)
+    cost, budget = _worst_cost(closed.outcomes), closed.decisions[0].observation.terms.budget
+    if cost > budget * (1 + _TOLERANCE):
+        yield "C5", f"the orders cost up to {cost:.6g}, the budget is {budget:.6g}."
+
+
+def _broken_by(decision: Decision) -> Iterator[tuple[str, str]]:
+    observation, plan, outcomes = decision.observation, decision.plan, decision.outcomes
+    if plan.limited and len(outcomes) > observation.terms.max_selected:
+        yield "C1", f"{len(outcomes)} CVs were ordered, |C_k| = {observation.terms.max_selected}."
+    problem = observation.problem()
+    for outcome in outcomes:
+        row = int(np.searchsorted(observation.cv, outcome.order.cv))
+        yield from _too_much(observation, outcome.order, row)
+        yield from _out_of_range(plan, problem, outcome.order, row)
+    cost = _worst_cost(outcomes)
+    if plan.cost is not None and abs(plan.cost - cost) > 1e-6 * max(cost, 1.0):
+        yield "C5", f"the plan says that its orders cost {plan.cost:.6g}, but they cost up to {cost:.6g}."
+
+
+def _worst_cost(outcomes: list[Outcome]) -> float:
+    return sum(outcome.worst_cost for outcome in outcomes)
 
 
 def _too_much(observation: Observation, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
@@ -131,9 +142,9 @@ def _too_much(observation: Observation, order: TrainOrder, row: int) -> Iterator
         yield "C4", f"CV {order.cv} needs up to {order.worst_j:.6g} J of {budget_j:.6g} J."
 
 
-def _out_of_range(closed: ClosedRound, problem: VeflProblem, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
+def _out_of_range(plan: Plan, problem: VeflProblem, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
     """C6: l_des where it is possible, l_max, and the CPU's range. A baseline does what its share of the money buys."""
-    least = 1 if closed.plan.status == "equal_share" else int(problem.least[row])
+    least = 1 if plan.status == "equal_share" else int(problem.least[row])
     if not least <= order.iterations <= problem.max_iterations:
         wanted = f"{least} to {problem.max_iterations}"
         yield "C6", f"CV {order.cv} was ordered {order.iterations} iterations, wanted were {wanted}."

@@ -226,13 +226,16 @@ class Server(Table):
 
     early_close: bool = False
     """Aggregate as soon as every ordered update is in or lost, instead of at the round's end."""
+    retry_s: Annotated[float, Field(ge=0.01, le=3600)] = 1.0
+    """Without rounds ("afa-cd", "fedbuff"): a CV that had no time left to train asks again after so long."""
 
 
 class SchemeTable(Table):
     """The learning scheme: plan and aggregation."""
 
-    kind: Literal["pdpc", "fdpc", "fedprox", "fedavg", "random"] | PartName = "pdpc"
-    """"pdpc" selects CVs, "fdpc" takes all who can; baselines "fedprox", "fedavg", "random"; or `module:Class`."""
+    kind: Literal["pdpc", "fdpc", "fedprox", "fedavg", "random", "afa-cd", "fedbuff", "centralized"] | PartName = "pdpc"
+    """"pdpc" selects CVs, "fdpc" takes all who can; baselines "fedprox", "fedavg", "random"; without rounds "afa-cd",
+    "fedbuff"; "centralized" has all data in one place; or `module:Class`."""
     selected: Count = 10
     """|C_k|, the largest number of CVs that get an order ("pdpc", "random")."""
     constrained: bool = True
@@ -248,6 +251,11 @@ class Aggregation(Table):
     """What the rule divides by: 1 for a received update, or the CV's success rate so far."""
     normalize: bool = False
     """Scale the applied weights to sum to one."""
+    buffer: Count | None = None
+    """Updates that make the server step ("afa-cd", "fedbuff"); if not given, `scheme.selected`."""
+    server_rate: Positive | None = None
+    """Of such a step: along the mean gradient ("afa-cd", if not given 1) or the mean difference of models ("fedbuff",
+    1)."""
 
 
 class Data(Table):
@@ -435,16 +443,34 @@ _DRIVING = {
     "mobility": ("max_accel_mps2", "comfort_decel_mps2", "headway_s", "min_gap_m", "length_m", "driver_spread"),
 }
 """Keys of a recording, and those of traffic that is made."""
-_BY_DATA = {
-    "aggregation": ("sojourn_weight", "p_suc", "normalize"),
-    "vefl": ("method", "sojourn_weight", "min_local_iterations", "upload_share"),
-}
+_RULE = ("sojourn_weight", "p_suc", "normalize")
+_WITHOUT_ROUNDS = ("buffer", "server_rate")
+_PROBLEM = ("method", "sojourn_weight", "min_local_iterations", "upload_share")
+_BY_DATA = {"aggregation": (*_RULE, *_WITHOUT_ROUNDS), "vefl": _PROBLEM, "server": ("retry_s",)}
+_BUFFERED = {"aggregation": _RULE, "vefl": _PROBLEM, "server": ("early_close",), "learning": ("proximal_mu",)}
 _UNUSED_BY: dict[str, dict[str, tuple[str, ...]]] = {
-    "pdpc": {"aggregation": ("sojourn_weight",)},
-    "fdpc": {"vefl": ("sojourn_weight", "upload_share")},
+    "pdpc": {"aggregation": ("sojourn_weight", *_WITHOUT_ROUNDS), "server": ("retry_s",)},
+    "fdpc": {
+        "aggregation": _WITHOUT_ROUNDS,
+        "vefl": ("sojourn_weight", "upload_share"),
+        "server": ("retry_s",),
+    },
     "fedprox": _BY_DATA,
     "fedavg": _BY_DATA | {"learning": ("proximal_mu",)},
-    "random": {"aggregation": ("sojourn_weight",), "vefl": ("method", "sojourn_weight", "min_local_iterations")},
+    "random": {
+        "aggregation": ("sojourn_weight", *_WITHOUT_ROUNDS),
+        "vefl": ("method", "sojourn_weight", "min_local_iterations"),
+        "server": ("retry_s",),
+    },
+    "afa-cd": _BUFFERED,
+    "fedbuff": _BUFFERED,
+    "centralized": {
+        "aggregation": (*_RULE, *_WITHOUT_ROUNDS),
+        "vefl": (*_PROBLEM, "budget", "max_local_iterations"),
+        "server": ("early_close", "retry_s"),
+        "scheme": ("constrained", "selected"),
+        "learning": ("proximal_mu",),
+    },
 }
 """Keys that a scheme does not look at."""
 

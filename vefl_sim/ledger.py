@@ -102,15 +102,19 @@ class Ledger:
             booked = sum(getattr(account, name) for account in self._open.values())
             _same(name, total, getattr(self._settled, name) + booked)
 
+    def account(self, cv: int, round: int) -> Account:
+        """The open account of an order."""
+        return self._open[cv, round]
+
     def state(self) -> State:
-        """Both sides of the books."""
-        if self._open:
-            raise RuntimeError("accounts are open: the ledger can be put away between two rounds only")
-        return {"totals": dict(vars(self.totals)), "settled": dict(vars(self._settled))}
+        """Both sides of the books, and what is open."""
+        accounts = [dict(vars(account)) for account in self._open.values()]
+        return {"totals": dict(vars(self.totals)), "settled": dict(vars(self._settled)), "open": accounts}
 
     def restore(self, state: State) -> None:
         """Open the books there."""
         self.totals, self._settled = Totals(**state["totals"]), Totals(**state["settled"])
+        self._open = {(account["cv"], account["round"]): Account(**account) for account in state["open"]}
 
 
 def _same(what: str, one: float, other: float) -> None:

@@ -15,7 +15,7 @@ from vefl_sim.protocol.mac import Burst
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.protocol.messages import Outcome as OrderOutcome
 from vefl_sim.protocol.overruns import overruns
-from vefl_sim.schemes.observation import sojourn_ns
+from vefl_sim.schemes.observation import Observation, sojourn_ns
 from vefl_sim.state import State
 from vefl_sim.tables import SCHEMAS
 
@@ -123,21 +123,23 @@ class Recorder:
 
 def round_row(closed: ClosedRound) -> dict[str, Any]:
     """The `rounds` row of a round."""
-    outcomes, plan, sighting = closed.outcomes, closed.plan, closed.observation.sighting
+    outcomes, plan, unable = closed.outcomes, closed.plan, len(closed.ineligible)
     fractions = [outcome.delivered_fraction for outcome in outcomes]
     transmit_j = sum(outcome.account.transmit_j for outcome in outcomes)
     drained = sum(outcome.account.bits_drained for outcome in outcomes)
     return {
         "round": closed.round,
-        "start_ns": sighting.time_ns,
+        "start_ns": closed.start_ns,
         "end_ns": closed.end_ns,
-        "in_coverage": len(sighting.cv),
-        "eligible": len(sighting.cv) - len(plan.ineligible),
+        "in_coverage": closed.in_coverage,
+        "eligible": closed.in_coverage - unable,
         "ordered": len(outcomes),
         "delivered": sum(outcome.lost is None for outcome in outcomes),
         "p_suc": float(np.mean(fractions)) if fractions else None,
-        "p_suc_with_ineligible": _mean_with_zeros(fractions, len(plan.ineligible)),
-        "weight_sum": sum(closed.weights),
+        "p_suc_with_ineligible": _mean_with_zeros(fractions, unable),
+        "steps": closed.steps,
+        "staleness": float(np.mean([update.staleness for update in closed.applied])) if closed.applied else None,
+        "weight_sum": sum(update.weight for update in closed.applied),
         "planned_cost": sum(outcome.worst_cost for outcome in outcomes),
         "cost": sum(outcome.account.paid for outcome in outcomes),
         "energy_j": sum(outcome.account.energy_j for outcome in outcomes),
@@ -154,39 +156,44 @@ def round_row(closed: ClosedRound) -> dict[str, Any]:
 
 
 def vehicle_rows(closed: ClosedRound) -> list[dict[str, Any]]:
-    """The `vehicles` rows of a round."""
-    outcomes = {outcome.order.cv: outcome for outcome in closed.outcomes}
-    sighting = closed.observation.sighting
+    """The `vehicles` rows of a round: one per order, and one per CV at its start that got none."""
+    unable, ordered = closed.ineligible, {outcome.order.cv for outcome in closed.outcomes}
     rows = []
-    for index, cv in enumerate(sighting.cv.tolist()):
-        row = {
-            "round": closed.round,
-            "cv": cv,
-            "distance_m": float(sighting.distance_m[index]),
-            "sojourn_ns": sojourn_ns(float(sighting.sojourn_s[index])),
-            "samples": int(sighting.samples[index]),
-            "limit_ns": int(closed.observation.window_slots[index]) * closed.observation.terms.grid.slot_ns,
-            "worst_slots": int(closed.observation.worst_slots[index]),
-        }
-        if cv in outcomes:
-            row |= _outcome_columns(outcomes[cv], sighting.time_ns)
-        elif cv in closed.plan.ineligible:
-            row |= {"state": "ineligible", "reason": closed.plan.ineligible[cv]}
-        else:
-            row |= {"state": "passed_over"}
-        rows.append(row)
+    for decision in closed.decisions:
+        outcomes = {outcome.order.cv: outcome for outcome in decision.outcomes}
+        for index, cv in enumerate(decision.observation.cv.tolist()):
+            row = {"round": closed.round, "cv": cv} | _seen_columns(decision.observation, index)
+            if cv in outcomes:
+                rows.append(row | _outcome_columns(outcomes[cv]))
+            elif cv in unable and decision is closed.decisions[0]:
+                rows.append(row | {"state": "ineligible", "reason": unable[cv]})
+            elif cv not in ordered and decision is closed.decisions[0]:
+                rows.append(row | {"state": "passed_over"})
     return rows
 
 
-def _outcome_columns(outcome: OrderOutcome, start_ns: int) -> dict[str, Any]:
+def _seen_columns(observation: Observation, index: int) -> dict[str, Any]:
+    sighting = observation.sighting
+    return {
+        "distance_m": float(sighting.distance_m[index]),
+        "sojourn_ns": sojourn_ns(float(sighting.sojourn_s[index])),
+        "samples": int(sighting.samples[index]),
+        "limit_ns": int(observation.window_slots[index]) * observation.terms.grid.slot_ns,
+        "worst_slots": int(observation.worst_slots[index]),
+    }
+
+
+def _outcome_columns(outcome: OrderOutcome) -> dict[str, Any]:
     order, account = outcome.order, outcome.account
     return {
+        "ordered_ns": order.ordered_ns,
+        "version": order.version,
         "state": "delivered" if outcome.lost is None else "lost",
         "reason": outcome.lost,
         "iterations": order.iterations,
         "cpu_hz": order.cpu_hz,
         "train_ns": order.train_ns,
-        "delay_ns": outcome.end_ns - start_ns,
+        "delay_ns": outcome.end_ns - order.ordered_ns,
         "tx_slots": outcome.tx_slots,
         "compute_j": account.compute_j,
         "transmit_j": account.transmit_j,

@@ -1,6 +1,6 @@
 """The only wiring: an experiment becomes parts, and parts become actors."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from simpy import Process
 
 from vefl_sim.audit import Audit
+from vefl_sim.clock import to_ns
 from vefl_sim.errors import ExperimentError
 from vefl_sim.experiment import Experiment
 from vefl_sim.learning.datasets.dataset import Dataset
@@ -20,12 +21,15 @@ from vefl_sim.mobility.scene import Mobility
 from vefl_sim.optimize.edf import Scheduler, edf
 from vefl_sim.optimize.rat import REFERENCES, RatPolicy, solve
 from vefl_sim.parts import is_part, load_part, make_part
+from vefl_sim.protocol.asynchronous import AsynchronousServer
+from vefl_sim.protocol.central import EVERYTHING, CentralServer
 from vefl_sim.protocol.environment import NanosecondEnvironment
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.protocol.server import EdgeServer
 from vefl_sim.protocol.streets import Streets
+from vefl_sim.protocol.synchronous import SynchronousServer
 from vefl_sim.protocol.timetable import Timetable
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel, UmaChannel
@@ -34,7 +38,11 @@ from vefl_sim.radio.link import Link
 from vefl_sim.radio.shadowing import LargeScale
 from vefl_sim.recorder import Recorder
 from vefl_sim.rng import Streams
+from vefl_sim.schemes.afa_cd import AfaCd
+from vefl_sim.schemes.asynchronous import AsynchronousScheme
+from vefl_sim.schemes.centralized import BATCH_SIZE, Centralized
 from vefl_sim.schemes.fdpc import Fdpc
+from vefl_sim.schemes.fedbuff import FedBuff
 from vefl_sim.schemes.fedprox import FedAvg, FedProx
 from vefl_sim.schemes.observation import Observation, Sighting, Terms, observe
 from vefl_sim.schemes.pdpc import Pdpc
@@ -46,12 +54,16 @@ from vefl_sim.state import Stateful
 from vefl_sim.stopwatch import Stopwatch
 from vefl_sim.trace import Trace
 
-SCHEMES: dict[str, Callable[[Experiment], Scheme]] = {
+AnyScheme = Scheme | AsynchronousScheme
+SCHEMES: dict[str, Callable[[Experiment], AnyScheme]] = {
     "pdpc": Pdpc,
     "fdpc": Fdpc,
     "fedprox": FedProx,
     "fedavg": FedAvg,
     "random": RandomSelection,
+    "afa-cd": AfaCd,
+    "fedbuff": FedBuff,
+    "centralized": Centralized,
 }
 
 
@@ -65,7 +77,7 @@ class Scenario:
     dataset: Dataset
     learner: Learner
     link: Link
-    scheme: Scheme
+    scheme: AnyScheme
     scheduler: Scheduler
     policy: RatPolicy | str
 
@@ -81,14 +93,14 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Actors:
-    """The wired processes of a run."""
+    """The wired processes of a run, in the order in which they are restored: later ones need earlier ones."""
 
-    streets: Streets
-    gnb: GNodeB
-    server: EdgeServer
     ledger: Ledger
     record: Record
     trace: Trace
+    streets: Streets
+    gnb: GNodeB
+    server: EdgeServer
 
     def stateful(self) -> dict[str, Stateful]:
         """Everybody who has something to remember, by name."""
@@ -186,32 +198,48 @@ def wire(
         return ConnectedVehicle(env, cv, agreement, gnb, ledger, trace, lambda: streets.distance_m(cv))
 
     streets = Streets(
-        env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, recorder.scene, make_vehicle
-    )
-    record = Record()
-    server = EdgeServer(
+        env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, recorder.scene, make_vehicle,
+        lambda vehicle: server.greet(vehicle),
+    )  # fmt: skip
+    record, terms = Record(), _terms(scenario)
+    server = _server_kind(scenario, terms)(
         env=env,
         timetable=_timetable(experiment),
         scheme=scenario.scheme,
         learner=scenario.learner,
         record=record,
-        observe=_observer(scenario, env, streets, channel, record),
+        observe=_observer(scenario, env, streets, channel, record, terms),
         in_coverage=streets.in_coverage,
         trace=trace,
         stopwatch=Stopwatch(lambda row: recorder.append("timings", row)),
         report=report,
         go_on=go_on,
     )
-    return Actors(streets, gnb, server, ledger, record, trace)
+    return Actors(ledger, record, trace, streets, gnb, server)
+
+
+def _server_kind(scenario: Scenario, terms: Terms) -> Callable[..., EdgeServer]:
+    """The server's policy: without rounds for a scheme with a buffer."""
+    if isinstance(scenario.scheme, Centralized):
+        return CentralServer
+    if is_asynchronous(scenario.scheme):
+        return partial(AsynchronousServer, terms=terms, retry_ns=to_ns(scenario.experiment.server.retry_s))
+    return SynchronousServer
+
+
+def is_asynchronous(scheme: object) -> bool:
+    """Whether a scheme runs without rounds."""
+    return hasattr(scheme, "buffer")
 
 
 def _observer(
-    scenario: Scenario, env: NanosecondEnvironment, streets: Streets, channel: Channel, record: Record
-) -> Callable[[int], Observation]:
-    experiment, terms = scenario.experiment, _terms(scenario)
+    scenario: Scenario, env: NanosecondEnvironment, streets: Streets, channel: Channel, record: Record, terms: Terms
+) -> Callable[..., Observation]:
+    experiment = scenario.experiment
 
-    def look(round: int) -> Observation:
-        cvs = np.array(sorted(streets.in_coverage), dtype=np.int64)
+    def look(round: int, wanted: Sequence[int] | None = None, **more: Any) -> Observation:
+        """At all CVs in coverage, or at those wanted, in ascending order."""
+        cvs = np.array(sorted(streets.in_coverage) if wanted is None else wanted, dtype=np.int64)
         x_m, y_m = np.array([streets.position_m(cv) for cv in cvs]).reshape(-1, 2).T
         sojourn_s = sojourn_bound_s(
             x_m, y_m, radius_m=experiment.radio.coverage_radius_m,
@@ -227,6 +255,7 @@ def _observer(
             samples=np.array([len(scenario.shards[cv]) for cv in cvs], dtype=np.int64),
             agreements=[streets.in_coverage[cv].agreement for cv in cvs],
             success=record.success(cvs.tolist()),
+            **more,
         )
         return observe(sighting, terms)
 
@@ -280,17 +309,19 @@ def _fading(scenario: Scenario) -> Fading:
     return RayleighFading(scenario.streams.philox_key("fading"), radio.prbs, radio.antennas)
 
 
-def _scheme(experiment: Experiment) -> Scheme:
+def _scheme(experiment: Experiment) -> AnyScheme:
     if is_part(experiment.scheme.kind):
         return _checked_scheme(make_part("scheme.kind", experiment.scheme.kind, experiment))
     return SCHEMES[experiment.scheme.kind](experiment)
 
 
-def _checked_scheme(scheme: Any) -> Scheme:
+def _checked_scheme(scheme: Any) -> AnyScheme:
     """A scheme of the user's; what it lacks shows before anything has run."""
-    for method in ("plan", "aggregate"):
+    for method in ("plan", "weights" if is_asynchronous(scheme) else "aggregate"):
         if not callable(getattr(scheme, method, None)):
             raise ExperimentError(f"scheme.kind: {type(scheme).__name__} has no method {method}(): add it.")
+    if is_asynchronous(scheme) and not (isinstance(scheme.buffer, int) and scheme.buffer >= 1):
+        raise ExperimentError(f"scheme.kind: {type(scheme).__name__}.buffer = {scheme.buffer!r} must be 1, 2, 3, …")
     mu = getattr(scheme, "proximal_mu", 0.0)
     if not isinstance(mu, (int, float)) or not 0 <= mu < float("inf"):
         raise ExperimentError(f"scheme.kind: {type(scheme).__name__}.proximal_mu = {mu!r} must be a number from 0 on.")
@@ -331,7 +362,11 @@ def _shards(
 
 
 def _learner(
-    experiment: Experiment, dataset: Dataset, shards: Mapping[int, NDArray[np.int64]], scheme: Scheme, streams: Streams
+    experiment: Experiment,
+    dataset: Dataset,
+    shards: Mapping[int, NDArray[np.int64]],
+    scheme: AnyScheme,
+    streams: Streams,
 ) -> Learner:
     from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_count
     from vefl_sim.learning.shuffling import Shuffling
@@ -340,7 +375,10 @@ def _learner(
     module = make_part("model.factory", experiment.model.factory, dataset.classes)
     if learning.kind == "none":
         return NullLearner(parameter_count(module, dataset.image_shape))
-    shuffling = Shuffling(learning.batch_size, streams.seed_for("batches")) if learning.batch_size else None
+    batch_size = learning.batch_size
+    if isinstance(scheme, Centralized):
+        shards, batch_size = {EVERYTHING: np.arange(len(dataset.train_labels))}, batch_size or BATCH_SIZE
+    shuffling = Shuffling(batch_size, streams.seed_for("batches")) if batch_size else None
     return JaxLearner(
         dataset,
         shards,

@@ -1,16 +1,17 @@
 """The `slots` table, read once from end to end without holding it: C7–C12, and the energy that each order took."""
 
-from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from vefl_sim.evidence import Evidence
 from vefl_sim.parquet import Columns, Kind, ParquetFile
 
 _KINDS: dict[str, Kind] = {"slot": "integer", "cv": "integer", "prbs": "integer", "power_w": "number"}
+_SLOTS = 2**36  # more than a run has
 
 
 @dataclass
@@ -20,17 +21,16 @@ class SlotBooks:
     slot_s: float  # κ
     prbs: int  # Z
     max_power_w: float  # P_max
-    starts: NDArray[np.int64]  # first slot of each round
-    transmit_j: defaultdict[tuple[int, int], float] = field(default_factory=lambda: defaultdict(float))  # (round, CV)
+    orders: NDArray[np.int64]  # `_place` of each, ascending: of its CV and of the slot in which it was given
+    transmit_j: NDArray[np.float64]  # of each order
     fault: str | None = None
     _held: tuple[int, int] = (-1, 0)  # the slot that a batch ended in, and its pRBs so far
 
     @classmethod
     def of(cls, evidence: Evidence) -> "SlotBooks":
-        """Those of a run."""
-        grid, radio = evidence.experiment.slots, evidence.experiment.radio
-        starts = evidence.rounds["start_ns"].to_numpy(np.int64) // grid.slot_ns
-        books = cls(grid.slot_s, radio.prbs, radio.max_tx_power_w, starts)
+        """Those of a run; orders in the order of `_place`."""
+        grid, radio, orders = evidence.experiment.slots, evidence.experiment.radio, orders_by_place(evidence)
+        books = cls(grid.slot_s, radio.prbs, radio.max_tx_power_w, orders.index.to_numpy(), np.zeros(len(orders)))
         for file in evidence.files("slots"):
             for batch in ParquetFile(file).batches(_KINDS):
                 books.fault = books.fault or next(books._faults(batch), None)
@@ -60,8 +60,21 @@ class SlotBooks:
         return taken
 
     def _book(self, batch: Columns) -> None:
-        round = np.searchsorted(self.starts, batch["slot"], side="right")
-        keys, rows = np.unique(np.column_stack([round, batch["cv"]]), axis=0, return_inverse=True)
-        joules = self.slot_s * np.bincount(rows.ravel(), batch["power_w"], len(keys))
-        for key, spent in zip(keys.tolist(), joules.tolist(), strict=True):
-            self.transmit_j[key[0], key[1]] += spent
+        """To the last order that the CV had got by then."""
+        rows = np.searchsorted(self.orders, _place(batch["cv"], batch["slot"]), side="right") - 1
+        ours = (rows >= 0) & (self.orders[rows] // _SLOTS == batch["cv"])
+        self.transmit_j += self.slot_s * np.bincount(rows[ours], batch["power_w"][ours], len(self.orders))
+        if not ours.all():
+            self.fault = self.fault or f"slot {batch['slot'][~ours][0]}: CV {batch['cv'][~ours][0]} had no order"
+
+
+def orders_by_place(evidence: Evidence) -> pd.DataFrame:
+    """Orders by CV and time; the index is their place."""
+    rows = evidence.ordered
+    slot = rows["ordered_ns"].to_numpy(np.int64) // evidence.experiment.slots.slot_ns
+    return rows.set_index(_place(rows["cv"].to_numpy(np.int64), slot)).sort_index()
+
+
+def _place(cv: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One number that sorts by CV, then by slot."""
+    return cv * _SLOTS + slot

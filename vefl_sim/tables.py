@@ -43,6 +43,8 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("energy_j", pa.float64()),
             ("cost", pa.float64()),
             ("weight", pa.float64()),
+            ("version", pa.int32()),  # of the model, where there are no rounds
+            ("staleness", pa.int32()),  # steps of the server since that version
             ("count", pa.int32()),
             ("accuracy", pa.float64()),
             ("loss", pa.float64()),
@@ -59,6 +61,8 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("delivered", pa.int32()),
             ("p_suc", pa.float64()),  # mean over ordered CVs
             ("p_suc_with_ineligible", pa.float64()),  # ineligible CVs count as 0
+            ("steps", pa.int32()),  # of the server; 0 or 1 where there are rounds
+            ("staleness", pa.float64()),  # mean over the updates applied: steps since the model they started from
             ("weight_sum", pa.float64()),
             ("planned_cost", pa.float64()),
             ("cost", pa.float64()),
@@ -78,6 +82,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         [
             ("round", pa.int32()),
             ("cv", pa.int64()),
+            ("ordered_ns", pa.int64()),
+            ("version", pa.int32()),  # of the model that it trained, where there are no rounds
             ("state", pa.string()),  # delivered, lost, passed_over, ineligible
             ("reason", pa.string()),  # of a loss, or the binding constraint
             ("distance_m", pa.float64()),

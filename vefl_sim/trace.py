@@ -31,7 +31,7 @@ KINDS = (
     "model_evaluated",
 )
 
-LOSSES = ("round_ended", "coverage_left", "training_unfinished")
+LOSSES = ("round_ended", "coverage_left", "training_unfinished", "expired")
 """Why an update can be lost; exactly one of them is the reason of every `update_lost`."""
 
 

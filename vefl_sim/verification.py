@@ -17,7 +17,7 @@ from vefl_sim.experiment import Experiment
 from vefl_sim.parts import is_part
 from vefl_sim.provenance import package_digest, recorded, require_same, require_same_version
 from vefl_sim.results import Run
-from vefl_sim.slot_books import SlotBooks
+from vefl_sim.slot_books import SlotBooks, orders_by_place
 
 _SLOTS = "C7–C12"
 _TOLERANCE = 1e-9  # relative: sums in another order
@@ -190,9 +190,10 @@ def _slots(evidence: Evidence) -> str | None:
     books = SlotBooks.of(evidence)
     if books.fault or evidence.experiment.trace.slots != "full":
         return books.fault
-    rows = evidence.ordered
-    spent = [books.transmit_j.get(key, 0.0) for key in zip(rows["round"].tolist(), rows["cv"].tolist(), strict=True)]
-    return _named(rows, _differ(rows["transmit_j"], pd.Series(spent, rows.index)), "sent with another energy")
+    rows = orders_by_place(evidence)
+    return _named(
+        rows, _differ(rows["transmit_j"], pd.Series(books.transmit_j, rows.index)), "sent with another energy"
+    )
 
 
 _BOOKS: dict[str, Callable[[Evidence], str | None]] = {

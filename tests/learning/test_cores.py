@@ -21,7 +21,7 @@ learner = JaxLearner(
 )
 model = learner.initial_model()
 updates = learner.train(model, [LocalJob(0, 3), LocalJob(1, 3)])
-combined = learner.combine(model, updates, [0.25, 0.75])
+combined = learner.combine(model, [model] * len(updates), updates, [0.25, 0.75])
 leaves = jax.tree.leaves((updates, combined))
 print(hashlib.sha256(b"".join(np.asarray(leaf).tobytes() for leaf in leaves)).hexdigest(), learner.evaluate(combined))
 """

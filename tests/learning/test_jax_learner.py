@@ -67,7 +67,7 @@ def test_the_number_of_threads_changes_nothing(small_signs: Dataset, start: Mode
 def test_repeated_and_restored_runs_are_bit_identical(small_signs: Dataset, start: Model) -> None:
     def round_of(model: Model) -> tuple[Model, float]:
         learner = make_learner(small_signs)
-        result = learner.combine(model, learner.train(model, JOBS), [0.2, 0.3, 0.5])
+        result = learner.combine(model, [model] * 3, learner.train(model, JOBS), [0.2, 0.3, 0.5])
         return result, learner.evaluate(result).loss
 
     first, first_loss = round_of(start)
@@ -78,18 +78,19 @@ def test_repeated_and_restored_runs_are_bit_identical(small_signs: Dataset, star
 
 def test_combine_adds_weighted_differences(learner: JaxLearner, start: Model) -> None:
     one, four, nine = (filled(start, value) for value in (1.0, 4.0, 9.0))
-    assert same(learner.combine(one, [four, nine], [0.5, 0.25]), filled(start, 1 + 0.5 * 3 + 0.25 * 8))
+    assert same(learner.combine(one, [one, one], [four, nine], [0.5, 0.25]), filled(start, 1 + 0.5 * 3 + 0.25 * 8))
+    assert same(learner.combine(one, [one, four], [four, nine], [0.5, 0.25]), filled(start, 1 + 0.5 * 3 + 0.25 * 5))
 
 
 def test_combine_of_nothing_is_the_model(learner: JaxLearner, start: Model) -> None:
-    assert same(learner.combine(start, [], []), start)
+    assert same(learner.combine(start, [], [], []), start)
 
 
 def test_training_lowers_the_loss_and_raises_the_accuracy(learner: JaxLearner, start: Model) -> None:
     model, before = start, learner.evaluate(start)
     for _ in range(4):
         updates = learner.train(model, [LocalJob(v, 10) for v in SHARDS])
-        model = learner.combine(model, updates, [1 / len(SHARDS)] * len(SHARDS))
+        model = learner.combine(model, [model] * len(updates), updates, [1 / len(SHARDS)] * len(SHARDS))
     after = learner.evaluate(model)
     assert after.loss < before.loss
     assert after.accuracy > 2 * before.accuracy

@@ -101,7 +101,7 @@ def test_the_proximal_term_keeps_the_model_close(small_signs: Dataset, start: Mo
 
 def test_mini_batches_equal_the_plain_twin(small_signs: Dataset, start: Model) -> None:
     """75 samples in batches of 40: a whole one and a smaller one, each of more than a block or less."""
-    module, shuffling, job = cnn(small_signs.classes), Shuffling(40, seed=6), LocalJob(2, 3, round=5)
+    module, shuffling, job = cnn(small_signs.classes), Shuffling(40, seed=6), LocalJob(2, 3, number=5)
     images, labels = held_by(2, small_signs)
     orders = [shuffling.order(job, i, 75) for i in range(3)]
     parts = [part for order in orders for part in (order[:40], order[40:])]

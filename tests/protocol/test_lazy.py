@@ -1,14 +1,15 @@
 """Training only what was received, and only then, gives the very same run as training everything at once."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import from_tables, simulate
+from vefl_sim import from_tables, simulate, with_settings
 from vefl_sim.learning.learner import LocalJob
-from vefl_sim.protocol.orders import orders_of
-from vefl_sim.protocol.server import EdgeServer
+from vefl_sim.protocol.asynchronous import AsynchronousServer
+from vefl_sim.protocol.synchronous import SynchronousServer
 
 LEARNING = EXPERIMENT | {
     "learning": {"kind": "jax"},
@@ -18,42 +19,58 @@ LEARNING = EXPERIMENT | {
 }
 
 
-class EagerServer(EdgeServer):
-    """Trains every order when it is sent, one by one, and only looks the results up later."""
+class Eager:
+    """A server that trains every order when it is sent, one by one, and only looks the results up later."""
 
-    trained: int = 0
+    trained: ClassVar[list[int]] = []
 
-    def _send(self, observation, plan, cause) -> Any:
-        self.eager = {}
-        for order in orders_of(observation, plan):
-            job = LocalJob(order.cv, order.iterations, order.round)
-            self.eager[order.cv] = self.learner.train(self.model, [job])[0]
-            EagerServer.trained += 1
-        return super()._send(observation, plan, cause)
+    def __init__(self, **given) -> None:
+        super().__init__(**given)
+        self.learner = _LookUp(self.learner)
 
-    def _close(self, *arguments) -> None:
-        learner = self.learner
-        self.learner = _LookUp(learner, self.eager)
-        super()._close(*arguments)
-        self.learner = learner
+    def _send(self, *arguments) -> Iterator[Any]:
+        for vehicle, order, process in super()._send(*arguments):  # type: ignore[misc]
+            job = LocalJob(order.cv, order.iterations, order.number)
+            self.learner.results[job] = self.learner.real.train(self.model, [job])[0]
+            Eager.trained.append(order.cv)
+            yield vehicle, order, process
+
+
+class EagerRounds(Eager, SynchronousServer):
+    pass
+
+
+class EagerBuffer(Eager, AsynchronousServer):
+    pass
 
 
 class _LookUp:
-    def __init__(self, learner, eager) -> None:
-        self.learner, self.eager = learner, eager
+    def __init__(self, learner) -> None:
+        self.real, self.results = learner, {}
 
     def train(self, model, jobs) -> list[Any]:
-        return [self.eager[job.cv] for job in jobs]
+        return [self.results[job] for job in jobs]
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.learner, name)
+        return getattr(self.real, name)
 
 
-def test_lazy_is_eager(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    experiment = from_tables(LEARNING)
+@pytest.mark.parametrize("batch_size", [None, 7])
+@pytest.mark.parametrize("kind", ["pdpc", "afa-cd", "fedbuff"])
+def test_lazy_is_eager(kind: str, batch_size: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    experiment = with_settings(from_tables(LEARNING), f"scheme.kind={kind}", "run.rounds=4")
+    if kind != "pdpc":
+        experiment = with_settings(experiment, "aggregation.buffer=3")  # of 2 and a few more: versions mix
+    if batch_size:
+        experiment = with_settings(experiment, f"learning.batch_size={batch_size}")
     lazy = simulate(experiment, out=tmp_path / "lazy")
-    monkeypatch.setattr("vefl_sim.scenario.EdgeServer", EagerServer)
+    monkeypatch.setattr("vefl_sim.scenario.SynchronousServer", EagerRounds)
+    monkeypatch.setattr("vefl_sim.scenario.AsynchronousServer", EagerBuffer)
+    monkeypatch.setattr(Eager, "trained", [])
     eager = simulate(experiment, out=tmp_path / "eager")
-    assert EagerServer.trained > lazy.summary["updates_delivered"]  # it has trained what was lost, too
+    assert len(Eager.trained) == lazy.summary["updates_ordered"] > lazy.summary["updates_delivered"]
     assert lazy.summary["last_accuracy"] is not None
     assert lazy.content_digest() == eager.content_digest()
+    if kind != "pdpc":
+        steps = lazy.events.query("kind == 'update_aggregated'").groupby("time_ns")["version"].nunique()
+        assert steps.max() > 1  # updates of several versions came together

@@ -82,11 +82,13 @@ class JaxLearner:
     def _train_one(self, model: Model, job: LocalJob) -> Model:
         return jax.block_until_ready(self._local.train(model, job))  # type: ignore[no-untyped-call]
 
-    def combine(self, model: Model, updates: Sequence[Model], weights: Sequence[float]) -> Model:
-        """model + Σ weight · (update − model), summed in the given order."""
+    def combine(
+        self, model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]
+    ) -> Model:
+        """model + Σ weight · (update − start), summed in the given order."""
         combined = model
-        for update, weight in zip(updates, weights, strict=True):
-            combined = _add_update(combined, model, update, weight)
+        for start, update, weight in zip(starts, updates, weights, strict=True):
+            combined = _add_update(combined, start, update, weight)
         return combined
 
     def evaluate(self, model: Model) -> Evaluation:
@@ -143,5 +145,5 @@ def _dotted(path: Sequence[Any]) -> str:
 
 
 @jax.jit
-def _add_update(combined: Model, model: Model, update: Model, weight: jax.Array) -> Model:
-    return jax.tree.map(lambda c, w, u: c + weight * (u - w), combined, model, update)
+def _add_update(combined: Model, start: Model, update: Model, weight: jax.Array) -> Model:
+    return jax.tree.map(lambda c, w, u: c + weight * (u - w), combined, start, update)

@@ -19,7 +19,7 @@ class LocalJob:
 
     cv: int
     iterations: int  # l_v
-    round: int = 0  # k of the model it starts from; with the CV it decides the order of mini-batches
+    number: int = 0  # of the order; with the CV it decides the order of mini-batches
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,10 @@ class Learner(Protocol):
         """ω_{v,k+1} of each job, in the order of the jobs, all starting from ω_k = `model`."""
         ...
 
-    def combine(self, model: Model, updates: Sequence[Model], weights: Sequence[float]) -> Model:
-        """model + Σ weight · (update − model), summed in the given order."""
+    def combine(
+        self, model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]
+    ) -> Model:
+        """model + Σ weight · (update − start), summed in the given order; a start is the model an update began with."""
         ...
 
     def evaluate(self, model: Model) -> Evaluation | None:
@@ -77,7 +79,9 @@ class NullLearner:
         """One None per job."""
         return [None] * len(jobs)
 
-    def combine(self, model: Model, updates: Sequence[Model], weights: Sequence[float]) -> Model:
+    def combine(
+        self, model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]
+    ) -> Model:
         """None."""
         return None
 

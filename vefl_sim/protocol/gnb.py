@@ -51,14 +51,18 @@ class GNodeB:
         return upload
 
     def state(self) -> State:
-        """That of the MAC: between two rounds nobody has anything to send."""
-        if any(self.uplink):
-            raise RuntimeError("bits are queued: the gNB can be put away between two rounds only")
+        """That of the MAC; uploads under way belong to the orders of their CVs."""
         return self.mac.state()
 
     def restore(self, state: State) -> None:
         """Go on from there."""
         self.mac.restore(state)
+
+    def take_back(self, order: TrainOrder, account: Account, state: State) -> Upload:
+        """Queue an upload again that was under way when the run was put away."""
+        upload = Upload(order, account, self.env.event(), **state)
+        self.uplink.add(upload)
+        return upload
 
     def withdraw(self, cv: int) -> None:
         """Forget what a CV had left to send."""

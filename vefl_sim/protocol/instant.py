@@ -17,8 +17,9 @@ class Order(IntEnum):
     SLOT_END = 2  # bits of the slot that ends have arrived: an upload ending exactly at a deadline counts
     COVERAGE = 3  # vehicles move, enter and leave
     TRAINING = 4  # local training ends, updates are offered
-    ROUND = 5  # the server closes a round and opens the next
-    SLOT_START = 6  # the MAC decides, last, when everything it could know is known
+    ROUND = 5  # the server closes a round and opens the next; orders expire
+    PULL = 6  # CVs without rounds ask for their next order, when all that has come by then is in
+    SLOT_START = 7  # the MAC decides, last, when everything it could know is known
 
 
 class Instant(Event):

@@ -8,7 +8,7 @@ from vefl_sim.ledger import Account
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan
 
-Loss = Literal["round_ended", "coverage_left", "training_unfinished"]
+Loss = Literal["round_ended", "coverage_left", "training_unfinished", "expired"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,11 @@ class TrainOrder:
     earliest_slot: int  # τ_v: from here on the gNB serves it
     deadline_slot: int  # end of the sojourn bound or of the round, as a slot
     worst_j: float  # e_cmp + e_tx, worst case
-    assured: bool = False  # delivered whatever happens
+    assured_ns: int | None = None  # delivered whatever happens, so long after the order at the latest
+    ordered_ns: int = 0
+    samples: int = 0  # D
+    number: int = 0  # tells the orders of a CV apart; decides the order of its mini-batches
+    version: int | None = None  # of the model it trains, where versions are counted: without rounds
 
 
 @dataclass(frozen=True)
@@ -53,17 +57,47 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class ClosedRound:
-    """All there is to know about a round that is over."""
+class Decision:
+    """What the server saw and planned at one instant, and what became of it."""
 
-    end_ns: int
     observation: Observation
     plan: Plan
-    outcomes: list[Outcome]  # in CV order
-    weights: list[float]
+    outcomes: list[Outcome]  # in CV order, when all are in
+
+
+@dataclass(frozen=True)
+class Applied:
+    """An update that became part of the model."""
+
+    weight: float
+    staleness: int = 0  # steps of the server since the model that it started from
+
+
+@dataclass(frozen=True)
+class ClosedRound:
+    """All there is to know about a round that is over, or about a window of t_th where there are no rounds."""
+
+    round: int  # k, from 1
+    start_ns: int
+    end_ns: int
+    in_coverage: int  # CVs, at its start
+    decisions: list[Decision]  # the first is that of its start
+    applied: list[Applied]
+    steps: int  # of the server
     evaluation: Evaluation | None
 
     @property
-    def round(self) -> int:
-        """k, from 1."""
-        return self.observation.sighting.round
+    def outcomes(self) -> list[Outcome]:
+        """Of all its orders."""
+        return [outcome for decision in self.decisions for outcome in decision.outcomes]
+
+    @property
+    def plan(self) -> Plan:
+        """That of its start."""
+        return self.decisions[0].plan
+
+    @property
+    def ineligible(self) -> dict[int, str]:
+        """CVs that could not be ordered at its start, nor were later in it; and what kept them from it."""
+        ordered = {outcome.order.cv for outcome in self.outcomes}
+        return {cv: limit for cv, limit in self.plan.ineligible.items() if cv not in ordered}

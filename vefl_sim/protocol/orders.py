@@ -36,7 +36,10 @@ def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
             earliest_slot=max(grid.ceil(start_ns + train_ns), deadline_slot - int(observation.worst_slots[row])),
             deadline_slot=deadline_slot,
             worst_j=compute_j + terms.link.max_power_w * terms.grid.slot_s * int(observation.worst_slots[row]),
-            assured=plan.assured,
+            assured_ns=0 if plan.assured else None,
+            ordered_ns=start_ns,
+            samples=int(observation.sighting.samples[row]),
+            number=observation.sighting.round,
         )
 
 

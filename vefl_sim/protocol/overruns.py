@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vefl_sim.protocol.messages import ClosedRound
+from vefl_sim.protocol.messages import ClosedRound, Outcome
+from vefl_sim.schemes.observation import Observation
 
 OVERRUNS = ("upload_slots", "vehicle_energy", "vehicle_cost", "deadline", "round_cost")
 _TOLERANCE = 1e-9  # relative: sums in another order
@@ -16,16 +17,22 @@ def overruns(closed: ClosedRound) -> Iterator[str]:
     More slots to upload than t̄_tx, more energy than e_bud, a higher charge than planned, not received by the end of the
     sojourn bound or of the round, and more money than Ξ in all.
     """
-    for outcome in closed.outcomes:
-        row = int(np.searchsorted(closed.observation.cv, outcome.order.cv))
-        if outcome.tx_slots > closed.observation.worst_slots[row]:
-            yield "upload_slots"
-        if outcome.account.energy_j > closed.observation.sighting.agreements[row].energy_budget_j * (1 + _TOLERANCE):
-            yield "vehicle_energy"
-        if outcome.account.paid > outcome.worst_cost * (1 + _TOLERANCE):
-            yield "vehicle_cost"
-        late = outcome.end_ns > closed.observation.terms.grid.start_ns(outcome.order.deadline_slot)
-        if late or outcome.lost == "round_ended":
-            yield "deadline"
-    if sum(outcome.account.paid for outcome in closed.outcomes) > closed.observation.terms.budget * (1 + _TOLERANCE):
+    for decision in closed.decisions:
+        for outcome in decision.outcomes:
+            yield from _overruns(decision.observation, outcome)
+    budget = closed.decisions[0].observation.terms.budget
+    if sum(outcome.account.paid for outcome in closed.outcomes) > budget * (1 + _TOLERANCE):
         yield "round_cost"
+
+
+def _overruns(observation: Observation, outcome: Outcome) -> Iterator[str]:
+    row = int(np.searchsorted(observation.cv, outcome.order.cv))
+    if outcome.tx_slots > observation.worst_slots[row]:
+        yield "upload_slots"
+    if outcome.account.energy_j > observation.sighting.agreements[row].energy_budget_j * (1 + _TOLERANCE):
+        yield "vehicle_energy"
+    if outcome.account.paid > outcome.worst_cost * (1 + _TOLERANCE):
+        yield "vehicle_cost"
+    late = outcome.end_ns > observation.terms.grid.start_ns(outcome.order.deadline_slot)
+    if late or outcome.lost in ("round_ended", "expired"):
+        yield "deadline"

@@ -29,6 +29,7 @@ class Streets:
     trace: Trace
     record: Callable[[Scene], None]
     make_vehicle: Callable[[int], ConnectedVehicle]
+    greet: Callable[[ConnectedVehicle], None]  # who comes in
     in_coverage: dict[int, ConnectedVehicle] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -106,6 +107,7 @@ class Streets:
     def _enter(self, cv: int) -> None:
         self.in_coverage[cv] = self.make_vehicle(cv)
         self.trace.note(self.env.now, "coverage_entered", "streets", cv=cv, distance_m=self.distance_m(cv))
+        self.greet(self.in_coverage[cv])
 
     def _leave(self, cv: int) -> None:
         distance_m = self.distance_m(cv)

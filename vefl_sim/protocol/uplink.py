@@ -8,6 +8,7 @@ from simpy import Event
 
 from vefl_sim.ledger import Account
 from vefl_sim.protocol.messages import TrainOrder
+from vefl_sim.state import State
 
 
 @dataclass
@@ -26,6 +27,10 @@ class Upload:
     def cv(self) -> int:
         """Whose it is."""
         return self.order.cv
+
+    def state(self) -> State:
+        """How far it is; order and account are kept elsewhere."""
+        return {name: getattr(self, name) for name in ("cause", "earliest_slot", "slots", "snr_sum")}
 
     @property
     def mean_snr_db(self) -> float | None:

@@ -1,6 +1,7 @@
 """A connected vehicle: takes orders, trains, sends its update."""
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,23 @@ from vefl_sim.protocol.instant import Instant, Order
 from vefl_sim.protocol.messages import Loss, Outcome, TrainOrder
 from vefl_sim.protocol.uplink import Upload
 from vefl_sim.sla import Agreement
+from vefl_sim.state import State
 from vefl_sim.trace import Trace
+
+
+@dataclass
+class Task:
+    """An order under way."""
+
+    order: TrainOrder
+    account: Account
+    cause: int  # the event that it follows from
+    upload: Upload | None = None  # once the training has ended
+
+    def state(self) -> State:
+        """Where it stands; its account is in the ledger."""
+        upload = self.upload.state() if self.upload else None
+        return {"order": dict(vars(self.order)), "cause": self.cause, "upload": upload}
 
 
 @dataclass
@@ -27,23 +44,21 @@ class ConnectedVehicle:
     ledger: Ledger
     trace: Trace
     distance_m: Callable[[], float]
+    task: Task | None = None
     work: Process | None = None
 
     def accept(self, order: TrainOrder, cause: int) -> Process:
         """Start working on an order; the process ends with its Outcome."""
-        if order.assured:
-            return self.env.process(self.deliver(order, cause))  # nobody can interrupt this
-        self.work = self.env.process(self.participate(order, cause))
-        return self.work
+        price, fee = self.agreement.price_per_joule, self.agreement.base_fee
+        return self._begin(Task(order, self.ledger.open(self.number, order.round, price, fee), cause))
 
-    def deliver(self, order: TrainOrder, cause: int) -> Generator[Event, Any, Outcome]:
-        """Without constraints: the update is there at once, for the energy of its training."""
-        yield Instant(self.env, self.env.now, Order.ROUND)
-        account = self.ledger.open(self.number, order.round, self.agreement.price_per_joule, self.agreement.base_fee)
-        self.ledger.compute(account, order.compute_j)
-        self.ledger.offer(account, order.payload_bits)
-        self.ledger.drain(account, order.payload_bits)
-        return self._conclude(order, account, None, None, cause)
+    def go_on(self, state: State) -> Process:
+        """Go on with an order that was under way when the run was put away."""
+        order = TrainOrder(**state["order"])
+        task = Task(order, self.ledger.account(self.number, order.round), state["cause"])
+        if state["upload"] is not None:
+            task.upload = self.gnb.take_back(order, task.account, state["upload"])
+        return self._begin(task)
 
     def leave(self) -> None:
         """Coverage ends: whatever is under way is lost."""
@@ -53,33 +68,52 @@ class ConnectedVehicle:
         """The server has stopped waiting."""
         self._interrupt("round_ended")
 
-    def participate(self, order: TrainOrder, cause: int) -> Generator[Event, Any, Outcome]:
-        """Train for t_cmp, offer the update, wait until it is received; or be interrupted."""
-        started_ns = self.env.now
-        account = self.ledger.open(self.number, order.round, self.agreement.price_per_joule, self.agreement.base_fee)
-        upload, lost = None, None
-        try:
-            yield Instant(self.env, started_ns + order.train_ns, Order.TRAINING)
-            self.ledger.compute(account, order.compute_j)
-            cause = self._note("training_finished", order, cause, energy_j=order.compute_j)
-            upload = self.gnb.offer(order, account, cause)
-            yield upload.received
-        except Interrupt as interrupt:
-            lost = self._loss(interrupt.cause, upload)
-            self.gnb.withdraw(self.number)
-            if upload is None:  # the CPU has worked for a part of the time
-                self.ledger.compute(account, order.compute_j * (self.env.now - started_ns) / order.train_ns)
-        return self._conclude(order, account, upload, lost, cause)
+    def expire(self, order: TrainOrder) -> None:
+        """The time of this order is over, whatever the CV is doing now."""
+        if self.task is not None and self.task.order is order:
+            self._interrupt("expired")
 
-    def _conclude(
-        self, order: TrainOrder, account: Account, upload: Upload | None, lost: Loss | None, cause: int
-    ) -> Outcome:
+    def _begin(self, task: Task) -> Process:
+        assured = task.order.assured_ns is not None
+        self.task, self.work = task, self.env.process(self.deliver(task) if assured else self.participate(task))
+        return self.work
+
+    def deliver(self, task: Task) -> Generator[Event, Any, Outcome]:
+        """Without constraints: the update is there in time, for the energy of its training; also if the CV leaves."""
+        order, account = task.order, task.account
+        with suppress(Interrupt):
+            yield Instant(self.env, order.ordered_ns + (order.assured_ns or 0), Order.ROUND)
+        self.ledger.compute(account, order.compute_j)
+        self.ledger.offer(account, order.payload_bits)
+        self.ledger.drain(account, order.payload_bits)
+        return self._conclude(task, None)
+
+    def participate(self, task: Task) -> Generator[Event, Any, Outcome]:
+        """Train for t_cmp, offer the update, wait until it is received; or be interrupted."""
+        order, account, lost = task.order, task.account, None
+        try:
+            if task.upload is None:
+                yield Instant(self.env, order.ordered_ns + order.train_ns, Order.TRAINING)
+                self.ledger.compute(account, order.compute_j)
+                task.cause = self._note("training_finished", order, task.cause, energy_j=order.compute_j)
+                task.upload = self.gnb.offer(order, account, task.cause)
+            yield task.upload.received
+        except Interrupt as interrupt:
+            lost = _loss(interrupt.cause, task.upload)
+            self.gnb.withdraw(self.number)
+            if task.upload is None:  # the CPU has worked for a part of the time
+                self.ledger.compute(account, order.compute_j * (self.env.now - order.ordered_ns) / order.train_ns)
+        return self._conclude(task, lost)
+
+    def _conclude(self, task: Task, lost: Loss | None) -> Outcome:
         """Settle the account and note how it ended."""
+        order, account, upload = task.order, task.account, task.upload
+        self.task = None
         self.ledger.settle(account)
         event = self._note(
             "upload_received" if lost is None else "update_lost",
             order,
-            upload.cause if upload else cause,
+            upload.cause if upload else task.cause,
             reason=lost,
             slots=upload.slots if upload else 0,
             mean_snr_db=upload.mean_snr_db if upload else None,
@@ -94,13 +128,16 @@ class ConnectedVehicle:
         if self.work is not None and self.work.is_alive:
             self.work.interrupt(cause)
 
-    def _loss(self, cause: Any, upload: Upload | None) -> Loss:
-        if cause == "coverage_left":
-            return "coverage_left"
-        return "training_unfinished" if upload is None else "round_ended"
-
     def _note(self, kind: str, order: TrainOrder, cause: int, **columns: Any) -> int:
         return self.trace.note(
             self.env.now, kind, f"cv {self.number}", cause=cause, cv=self.number, round=order.round,
             distance_m=self.distance_m(), **columns,
         )  # fmt: skip
+
+
+def _loss(cause: Any, upload: Upload | None) -> Loss:
+    if cause == "coverage_left":
+        return "coverage_left"
+    if upload is None:
+        return "training_unfinished"
+    return "expired" if cause == "expired" else "round_ended"

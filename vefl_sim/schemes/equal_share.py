@@ -1,21 +1,38 @@
 """How the baselines plan under constraints: the budget in equal shares, full speed, as many iterations as that buys."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from vefl_sim.optimize.vefl import VeflProblem
 from vefl_sim.schemes.observation import Observation
+from vefl_sim.schemes.plans import assured
 from vefl_sim.schemes.scheme import Floats, Ints, Plan
+
+
+def everybody(observation: Observation, constrained: bool) -> Plan:
+    """All CVs of the observation, with a share Ξ/V each; or without constraints."""
+    rows = np.arange(len(observation.cv))
+    if not constrained:
+        return assured(observation, rows)
+    return replace(equal_share(observation, rows, shares=observation.sighting.in_coverage), limited=False)
 
 
 def equal_share(observation: Observation, rows: Ints, shares: int) -> Plan:
     """Orders for those of the given rows that can do at least one iteration, with a share Ξ/shares of the money each.
+
+    What they have committed in this round already counts, and nobody gets what the others have taken.
 
     η = η_max, E₁ = (ζ/2)·cD·η_max² per iteration,
     l = min(⌊T·η_max/cD⌋, ⌊(e_bud − e_tx)/E₁⌋, ⌊((share − φ̄)/φ − e_tx)/E₁⌋, l_max).
     """
     problem, rows = observation.problem(), np.asarray(rows)
     energy_j = problem.cpu_capacitance / 2 * problem.cycles * problem.cpu_max_hz**2
-    limits = _limits(problem, energy_j, problem.budget / max(shares, 1))
+    taken = observation.sighting.committed
+    share = np.minimum(
+        problem.budget / max(shares, 1) - taken.cost, (problem.budget - taken.total_cost) / max(len(rows), 1)
+    )
+    limits = _limits(problem, energy_j, share)
     most = np.minimum(np.floor(np.min(list(limits.values()), axis=0)), problem.max_iterations)
     iterations = np.maximum(most, 0).astype(np.int64)
     able, unable = rows[iterations[rows] >= 1], rows[iterations[rows] < 1]
@@ -33,7 +50,7 @@ def equal_share(observation: Observation, rows: Ints, shares: int) -> Plan:
     )
 
 
-def _limits(problem: VeflProblem, energy_j: Floats, share: float) -> dict[str, Floats]:
+def _limits(problem: VeflProblem, energy_j: Floats, share: Floats) -> dict[str, Floats]:
     """How many iterations time, energy and money allow, each alone; not rounded."""
     spare = share * (1 + 1e-12) - problem.base_fee
     priced = problem.price_per_joule > 0

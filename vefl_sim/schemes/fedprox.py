@@ -4,15 +4,12 @@ Li et al., Federated Optimization in Heterogeneous Networks (2020); McMahan et a
 Deep Networks from Decentralized Data (2017), which is the case μ = 0.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from vefl_sim.experiment import Experiment
 from vefl_sim.learning.aggregation import data_weights
-from vefl_sim.schemes.equal_share import equal_share
+from vefl_sim.schemes.equal_share import everybody
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.plans import assured
 from vefl_sim.schemes.scheme import Floats, Ints, Plan
 
 
@@ -25,10 +22,7 @@ class FedProx:
 
     def plan(self, observation: Observation) -> Plan:
         """Everybody, with a share Ξ/V each."""
-        everybody = np.arange(len(observation.cv))
-        if not self._constrained:
-            return assured(observation, everybody)
-        return replace(equal_share(observation, everybody, shares=len(everybody)), limited=False)
+        return everybody(observation, self._constrained)
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Shares of the data of those who delivered."""

@@ -19,8 +19,17 @@ _NEVER = 10**9  # slots; an upload over a dead channel
 
 
 @dataclass(frozen=True)
+class Committed:
+    """What orders of the same round have taken up already, in the worst case; nothing where a round has one plan."""
+
+    cost: Floats | float = 0.0  # by each CV of the sighting
+    energy_j: Floats | float = 0.0
+    total_cost: float = 0.0  # by all
+
+
+@dataclass(frozen=True)
 class Sighting:
-    """The CVs in coverage, in ascending order of their number."""
+    """The CVs that can be ordered, in ascending order of their number: all in coverage, or those that ask."""
 
     round: int
     time_ns: int
@@ -31,6 +40,14 @@ class Sighting:
     samples: Ints
     agreements: list[Agreement]
     success: Floats  # p̂_suc: the server's record of each CV
+    others: int = 0  # more CVs in coverage, which share the channel and the money
+    committed: Committed = Committed()
+    horizon_ns: int | None = None  # what is ordered must be over by then; None: nothing ends soon
+
+    @property
+    def in_coverage(self) -> int:
+        """V, the number of CVs in coverage."""
+        return len(self.cv) + self.others
 
 
 @dataclass(frozen=True)
@@ -58,11 +75,11 @@ class Observation:
     sighting: Sighting
     terms: Terms
     worst_slots: Ints  # t̄_tx
-    window_slots: Ints  # ⌊min(t_th, t_soj)/κ⌋
+    window_slots: Ints  # ⌊min(t_th, t_soj)/κ⌋; whole slots of the grid, so one less for a start between two
 
     @property
     def cv(self) -> Ints:
-        """CVs in coverage."""
+        """CVs that can be ordered."""
         return self.sighting.cv
 
     @property
@@ -79,7 +96,7 @@ class Observation:
     @property
     def deadline_slot(self) -> Ints:
         """The slot at which the update should be through: end of the sojourn bound or of the round."""
-        return self.terms.grid.floor(self.sighting.time_ns) + self.window_slots
+        return self.terms.grid.ceil(self.sighting.time_ns) + self.window_slots
 
     def mean_snr_db(self, row: int) -> float:
         """Without fading, all antennas combined, all power on one pRB, at the start of the round."""
@@ -107,7 +124,7 @@ class Observation:
             cycles=self.cycles,
             time_s=self.train_limit_ns / 1e9,
             tx_energy_j=terms.grid.slot_s * terms.link.max_power_w * self.worst_slots.astype(np.float64),
-            energy_budget_j=column(agreements, "energy_budget_j"),
+            energy_budget_j=column(agreements, "energy_budget_j") - self.sighting.committed.energy_j,
             price_per_joule=column(agreements, "price_per_joule"),
             base_fee=column(agreements, "base_fee"),
             cpu_min_hz=column(agreements, "cpu_min_hz"),
@@ -128,14 +145,16 @@ def sojourn_ns(sojourn_s: float) -> int:
 
 def observe(sighting: Sighting, terms: Terms) -> Observation:
     """Add the worst case: t̄_tx on the share z̃ of the pRBs (worstCaseTxTTIEstimate)."""
-    cvs = len(sighting.cv)
+    cvs = sighting.in_coverage
     sharing = min(cvs, terms.max_selected) if terms.share_among_selected else cvs
     prb_share = min(1.0, terms.link.prbs / max(1, sharing))
     worst = terms.link.worst_case_slots(sighting.snr_per_watt, terms.payload_bits, prb_share, terms.grid.slot_s)
-    stay_ns = np.minimum(np.floor(sighting.sojourn_s * 1e9), terms.round_ns).astype(np.int64)
+    longest_ns = terms.round_ns if sighting.horizon_ns is None else min(terms.round_ns, sighting.horizon_ns)
+    stay_ns = np.minimum(np.floor(sighting.sojourn_s * 1e9), longest_ns).astype(np.int64)
+    last_slot = (sighting.time_ns + stay_ns) // terms.grid.slot_ns
     return Observation(
         sighting=sighting,
         terms=terms,
         worst_slots=np.minimum(worst, _NEVER).astype(np.int64),
-        window_slots=stay_ns // terms.grid.slot_ns,
+        window_slots=np.maximum(last_slot - terms.grid.ceil(sighting.time_ns), 0),
     )

@@ -1,0 +1,34 @@
+"""AFA-CD: anarchic averaging across devices. CVs train whenever they like; the server averages what it has.
+
+Yang et al., Anarchic Federated Learning (ICML 2022). A CV takes its own number of steps and sends its mean gradient,
+(start − end)/(δ·l); the server steps against the mean of a full buffer, stale or not.
+"""
+
+import numpy as np
+
+from vefl_sim.experiment import Experiment
+from vefl_sim.schemes.asynchronous import Received
+from vefl_sim.schemes.equal_share import everybody
+from vefl_sim.schemes.observation import Observation
+from vefl_sim.schemes.scheme import Floats, Plan
+
+
+class AfaCd:
+    """Orders as those of FedProx, one CV at a time; mean gradients."""
+
+    proximal_mu = 0.0
+    default_rate = 1.0  # see docs/schemes.md for the search
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.buffer = experiment.aggregation.buffer or experiment.scheme.selected
+        self._rate = experiment.aggregation.server_rate or self.default_rate
+        self._constrained, self._learning_rate = experiment.scheme.constrained, experiment.learning.learning_rate
+
+    def plan(self, observation: Observation) -> Plan:
+        """Everybody who asks, with what is left of a share Ξ/V in this window."""
+        return everybody(observation, self._constrained)
+
+    def weights(self, received: Received) -> Floats:
+        """Of a difference of models, so that it becomes a mean gradient: 1/(δ·l), times the server's rate over m."""
+        count = len(received.cv)
+        return self._rate / (count * self._learning_rate * received.iterations.astype(np.float64))
