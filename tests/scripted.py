@@ -48,6 +48,16 @@ class ThreeCars(ScriptedCars):
     )
 
 
+class OneComesIn(ScriptedCars):
+    """The golden example without rounds: two parked, and one that comes in at 0.6 s."""
+
+    paths = (
+        lambda s: (100.0, 0.0),
+        lambda s: (0.0, 190.0),
+        lambda s: (518.0 - 30.0 * s, 0.0),
+    )
+
+
 def sixty_samples(experiment: Experiment, streams: Streams) -> Dataset:
     """60 training images of 10×10 in one class: 20 for each of three cars at a minimum of 20."""
     return Dataset(

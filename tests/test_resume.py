@@ -68,6 +68,11 @@ VARIANTS = {
     "rounds off the steps": ["vefl.round_s=0.7035", "mobility.step_s=0.3"],
     "cold start": ["traffic.warm_start=false", "traffic.arrivals_per_s=1.5"],
     "without slots": ["trace.slots=off", "learning.kind=none", "radio.shadowing=none"],
+    "no rounds": ["scheme.kind=afa-cd", "mac.start=ready", "aggregation.buffer=3"],
+    "no rounds, one pRB": ["scheme.kind=afa-cd", "aggregation.buffer=2", "radio.prbs=1", "learning.batch_size=9"],
+    "no rounds, off the steps": ["scheme.kind=fedbuff", "vefl.round_s=0.7035", "mobility.step_s=0.3"],
+    "no rounds, no constraints": ["scheme.kind=afa-cd", "scheme.constrained=false", "vefl.max_local_iterations=40"],
+    "all in one place": ["scheme.kind=centralized", "vefl.max_local_iterations=80", "scheme.selected=10"],
     "ticked": ["rat.method=tests.protocol.test_burst:plain_policy"],
 }
 
@@ -76,8 +81,9 @@ VARIANTS = {
 def test_every_kind_of_run_goes_on(settings: list[str], tmp_path: Path) -> None:
     experiment = with_settings(STOPPED, "run.rounds=4", *settings)
     whole = simulate(experiment, out=tmp_path / "whole")
-    killed_at(experiment, tmp_path / "pieces", 3)
+    killed_at(experiment, tmp_path / "pieces", 2, 3)
     assert same(simulate(experiment, out=tmp_path / "pieces"), whole)
+    assert all(finding.passed for finding in verify(whole))
 
 
 def test_a_recording_goes_on(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.protocol.test_asynchronous import THREE
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import BadInput, Run, from_tables, simulate, why, with_settings
 
@@ -55,3 +56,18 @@ def test_passed_over_and_ineligible(tmp_path) -> None:
     assert "was worth more with others" in stories["passed_over"]
     tight = simulate(with_settings(picky, "sla.energy_budget_j=[1e-5, 1e-5]"), out=tmp_path)
     assert "exceed its energy budget" in why(tight, cv=1, round=1)[0]
+
+
+def test_without_rounds_every_order_of_a_window_is_told(tmp_path) -> None:
+    run = simulate(from_tables(THREE), out=tmp_path)
+    story = why(run, cv=1, round=1)
+    assert [line[:10] for line in story] == [
+        "[0.0000 s]", "[0.4000 s]", "[0.4000 s]", "[0.4000 s]", "[0.4060 s]", "[0.4065 s]",
+        "[0.4060 s]", "[0.8060 s]", "[0.8060 s]", "[0.8060 s]", "[0.8115 s]", "[0.8125 s]",
+        "[0.8115 s]",
+    ]  # fmt: skip
+    assert "l = 4 iterations of version 0 of the model" in story[6]
+    assert "came from version 0, which was one step old by then" in story[11]
+    assert "does not buy a single iteration; it waits for the next window" in story[12]
+    refused, *_ = why(run, cv=3, round=1)
+    assert "no time was left for training after the worst-case upload; it asks again after 0.25 s" in refused

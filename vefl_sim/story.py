@@ -13,7 +13,10 @@ from vefl_sim.trace import chain, select
 
 
 def why(run: Run, *, cv: int, round: int) -> list[str]:
-    """The story from the order (or from its absence) to the outcome, with the numbers that decided it."""
+    """The story from the order (or from its absence) to the outcome, with the numbers that decided it.
+
+    Without rounds, `round` is a window of t_th: all orders of the CV that were given in it, one after the other.
+    """
     events = run.events
     started = select(events, round=round, kind="round_started")
     if started.empty:
@@ -24,7 +27,18 @@ def why(run: Run, *, cv: int, round: int) -> list[str]:
     teller = _Teller(run.experiment, started.iloc[0], cv)
     if mine.empty:
         return [teller.absent(select(events, cv=cv))]
-    return [sentence for event in chain(events, int(mine.iloc[-1]["id"])) for sentence in teller.tell(event)]
+    ends = (chain(events, event_id) for event_id in _last_of_each_order(mine))
+    return [sentence for links in ends for event in links for sentence in teller.tell(event)]
+
+
+def _last_of_each_order(events: pd.DataFrame) -> list[int]:
+    """Where each order of a CV, or each refusal, has led to; without rounds there may be several in a window."""
+    began: dict[int, int] = {}  # event -> the first of its order
+    last: dict[int, int] = {}
+    for event, cause in zip(events["id"].tolist(), events["cause"].tolist(), strict=True):
+        began[event] = began.get(cause, event)
+        last[began[event]] = event
+    return list(last.values())
 
 
 class _Teller:
@@ -32,10 +46,12 @@ class _Teller:
 
     def __init__(self, experiment: Experiment, started: pd.Series, cv: int) -> None:
         self.slot_ms = experiment.slots.slot_ns / 1e6
+        self.retry_s = experiment.server.retry_s
         self.round_s = experiment.vefl.round_s
         self.constrained = experiment.scheme.constrained
         self.start_s = to_s(int(started["time_ns"]))
         self.started = started
+        self.without_rounds = not pd.isna(started["version"])
         self.cv = cv
 
     def tell(self, event: pd.Series) -> Iterator[str]:
@@ -68,15 +84,17 @@ class _Teller:
         )
 
     def _training_ordered(self, event: pd.Series) -> str:
+        version = "" if pd.isna(event["version"]) else f" of version {event['version']} of the model"
         if not self.constrained:
             return (
                 f"The server saw CV {self.cv} {event['distance_m']:.1f} m from the gNB. Without constraints it ordered "
-                f"l = {event['iterations']} iterations at η = {event['cpu_hz'] / 1e9:.4f} GHz, whatever that takes."
+                f"l = {event['iterations']} iterations{version} at η = {event['cpu_hz'] / 1e9:.4f} GHz, whatever that "
+                f"takes."
             )
         most = "" if pd.isna(event["max_iterations"]) else f" (at most {event['max_iterations']} were feasible)"
         return (
             f"The server saw CV {self.cv} {self._situation(event)}. "
-            f"It ordered l = {event['iterations']} iterations{most} at η = {event['cpu_hz'] / 1e9:.4f} GHz, "
+            f"It ordered l = {event['iterations']} iterations{version}{most} at η = {event['cpu_hz'] / 1e9:.4f} GHz, "
             f"t_cmp = {to_s(int(event['train_ns'])):.4f} s, to be served from {to_s(int(event['earliest_ns'])):.4f} s "
             f"on and through by {to_s(int(event['deadline_ns'])):.4f} s."
         )
@@ -86,10 +104,20 @@ class _Teller:
             "time": "no time was left for training after the worst-case upload",
             "cpu": "its CPU is too slow for a single iteration in that time",
             "energy": "a single iteration would exceed its energy budget",
-            "budget": "its share of the round's money does not buy a single iteration",
+            "budget": "what is left of its share of the money does not buy a single iteration",
         }
         reason = reasons.get(event["reason"], event["reason"])
-        return f"The server saw CV {self.cv} {self._situation(event)}. It was not eligible: {reason}."
+        return (
+            f"The server saw CV {self.cv} {self._situation(event)}. It was not eligible: {reason}{self._wait(event)}."
+        )
+
+    def _wait(self, event: pd.Series) -> str:
+        """Without rounds, what somebody waits for who got nothing."""
+        if not self.without_rounds:
+            return ""
+        if event["reason"] in ("time", "cpu"):
+            return f"; it asks again after {self.retry_s:g} s"
+        return "; it waits for the next window"
 
     def _cv_passed_over(self, event: pd.Series) -> str:
         seen = f"The server saw CV {self.cv} {self._situation(event)}."
@@ -126,7 +154,8 @@ class _Teller:
         causes = {
             "round_ended": "the round ended",
             "coverage_left": f"it left coverage, {event['distance_m']:.1f} m from the gNB",
-            "training_unfinished": "the round ended before its training did",
+            "training_unfinished": "its time was over before its training was",
+            "expired": f"the {self.round_s:g} s of its order were over",
         }
         total = event["bits"] + event["bits_left"]
         return (
@@ -135,7 +164,14 @@ class _Teller:
         )
 
     def _update_aggregated(self, event: pd.Series) -> str:
-        return f"The server added it to the model with weight {event['weight']:.4f}."
+        if pd.isna(event["staleness"]):
+            return f"The server added it to the model with weight {event['weight']:.4f}."
+        stale = {0: "which nobody had changed since", 1: "which was one step old by then"}
+        age = stale.get(event["staleness"], f"which was {event['staleness']} steps old by then")
+        return (
+            f"The buffer was full, and the server added the update to the model with weight {event['weight']:.4f}; it "
+            f"came from version {event['version']}, {age}."
+        )
 
     def _snr(self, event: pd.Series) -> str:
         return "" if pd.isna(event["mean_snr_db"]) else f" at a mean SNR of {event['mean_snr_db']:.1f} dB"

@@ -107,11 +107,12 @@ def _trace(evidence: Evidence) -> str | None:
 
 
 def _rounds(evidence: Evidence) -> str | None:
-    rounds, by_round = evidence.rounds, evidence.ordered.groupby("round")
+    rounds, ordered = evidence.rounds, evidence.ordered
+    by_round = ordered.assign(delivered=ordered["state"] == "delivered").groupby("round")
     sums = pd.DataFrame(
         {
             "ordered": by_round.size(),
-            "delivered": by_round["state"].agg(lambda states: (states == "delivered").sum()),
+            "delivered": by_round["delivered"].sum(),
             "planned_cost": by_round["worst_cost"].sum(),
             "cost": by_round["paid"].sum(),
             "energy_j": by_round["compute_j"].sum() + by_round["transmit_j"].sum(),

@@ -51,11 +51,18 @@ def run_with(
         return simulate(with_settings(experiment, *settings), out=folder / str(longest_burst))
 
 
-@pytest.mark.parametrize("method", ["auto", "equal", "proportional-fair"])
-def test_a_burst_is_ticking(tmp_path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-    ticked = run_with(tmp_path, 1, monkeypatch, f"rat.method={method}")
-    burst = run_with(tmp_path, 64, monkeypatch, f"rat.method={method}")
-    odd = run_with(tmp_path, 7, monkeypatch, f"rat.method={method}")
+NO_ROUNDS = ["scheme.kind=afa-cd", "vefl.sojourn_weight=0.5", "mac.start=ready", "aggregation.buffer=4"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [["rat.method=auto"], ["rat.method=equal"], ["rat.method=proportional-fair"], NO_ROUNDS],
+    ids=["auto", "equal", "proportional-fair", "no rounds"],
+)
+def test_a_burst_is_ticking(tmp_path, monkeypatch: pytest.MonkeyPatch, settings: list[str]) -> None:
+    ticked = run_with(tmp_path, 1, monkeypatch, *settings)
+    burst = run_with(tmp_path, 64, monkeypatch, *settings)
+    odd = run_with(tmp_path, 7, monkeypatch, *settings)
     assert 0 < ticked.summary["updates_delivered"] <= ticked.summary["updates_ordered"]
     assert ticked.content_digest() == burst.content_digest() == odd.content_digest()
 

@@ -11,6 +11,10 @@ from tests.protocol.test_golden import EXPERIMENT
 from tests.scripted import ScriptedCars
 from vefl_sim import Run, from_tables, simulate, with_settings
 from vefl_sim.trace import LOSSES
+from vefl_sim.verification import verify
+
+EARLY = ["server.early_close=true"]
+NO_ROUNDS = ["scheme.kind=afa-cd", "aggregation.buffer=2"]
 
 
 class RandomCars(ScriptedCars):
@@ -27,15 +31,15 @@ class RandomCars(ScriptedCars):
         )
 
 
-def random_run(seed: int, prbs: int, start: str, early: bool, directory: str) -> Run:
+def random_run(seed: int, prbs: int, start: str, policy: list[str], directory: str) -> Run:
     experiment = with_settings(
         from_tables(EXPERIMENT),
+        *policy,
         "mobility.kind=tests.protocol.test_invariants:RandomCars",
         f"run.seed={seed}",
         "run.rounds=4",
         f"radio.prbs={prbs}",
         f"mac.start={start}",
-        f"server.early_close={str(early).lower()}",
         "radio.fading=rayleigh",
         "radio.los=random",
         "radio.shadowing=correlated",
@@ -46,11 +50,14 @@ def random_run(seed: int, prbs: int, start: str, early: bool, directory: str) ->
 
 
 @pytest.mark.slow
-@given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(["tau", "ready"]), st.booleans())
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-def test_every_run_keeps_the_laws(seed: int, prbs: int, start: str, early: bool) -> None:
+@given(
+    st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(["tau", "ready"]), st.sampled_from([[], EARLY, NO_ROUNDS])
+)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_run_keeps_the_laws(seed: int, prbs: int, start: str, policy: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        run = random_run(seed, prbs, start, early, directory)
+        run = random_run(seed, prbs, start, policy, directory)
+        assert all(finding.passed for finding in verify(run))
         events, vehicles, rounds, slots = run.events, run.vehicles, run.rounds, run.table("slots")
     _one_outcome_per_order(events)
     _causes_precede(events)
@@ -58,8 +65,29 @@ def test_every_run_keeps_the_laws(seed: int, prbs: int, start: str, early: bool)
     _money_and_energy_add_up(vehicles, rounds, slots)
     assert (slots["bits_left"] > 0).all()
     assert vehicles["delivered_fraction"].dropna().between(0, 1).all()
-    assert vehicles.groupby("round").size().sum() == rounds["in_coverage"].sum()
+    if policy is NO_ROUNDS:
+        _nobody_does_two_things_at_once(vehicles)
+        _stale_updates_are_of_old_versions(events)
+    else:
+        assert vehicles.groupby("round").size().sum() == rounds["in_coverage"].sum()
     assert vehicles["state"].isin(["delivered", "lost", "passed_over", "ineligible"]).all()
+
+
+def _nobody_does_two_things_at_once(vehicles) -> None:
+    for _, orders in vehicles.dropna(subset=["delay_ns"]).sort_values("ordered_ns").groupby("cv"):
+        ends = (orders["ordered_ns"] + orders["delay_ns"]).to_numpy(np.int64)
+        assert (ends[:-1] <= orders["ordered_ns"].to_numpy(np.int64)[1:]).all()
+        assert (orders["delay_ns"] <= 10**9).all()  # t_th
+
+
+def _stale_updates_are_of_old_versions(events) -> None:
+    version = 0
+    for event in events.query("kind == 'update_aggregated' or kind == 'model_aggregated'").to_dict("records"):
+        if event["kind"] == "model_aggregated":
+            version += 1
+            assert event["version"] == version
+        else:
+            assert event["version"] + event["staleness"] == version
 
 
 def _one_outcome_per_order(events) -> None:

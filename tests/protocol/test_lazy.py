@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
+from tests.resumable import STOPPED
 from vefl_sim import from_tables, simulate, with_settings
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.protocol.asynchronous import AsynchronousServer
@@ -58,9 +59,11 @@ class _LookUp:
 @pytest.mark.parametrize("batch_size", [None, 7])
 @pytest.mark.parametrize("kind", ["pdpc", "afa-cd", "fedbuff"])
 def test_lazy_is_eager(kind: str, batch_size: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    experiment = with_settings(from_tables(LEARNING), f"scheme.kind={kind}", "run.rounds=4")
+    experiment = from_tables(LEARNING)
     if kind != "pdpc":
-        experiment = with_settings(experiment, "aggregation.buffer=3")  # of 2 and a few more: versions mix
+        weak = ["radio.prbs=2", "radio.max_tx_power_w=0.001"]  # so that something is lost
+        without_rounds = [f"scheme.kind={kind}", "aggregation.buffer=3", "mac.start=ready"]
+        experiment = with_settings(STOPPED, "run.rounds=5", *without_rounds, *weak)
     if batch_size:
         experiment = with_settings(experiment, f"learning.batch_size={batch_size}")
     lazy = simulate(experiment, out=tmp_path / "lazy")
