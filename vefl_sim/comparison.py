@@ -55,8 +55,8 @@ class Comparison:
         return paired.means(self.by_seed).assign(seeds=len(self.seeds))
 
     def differences(self) -> pd.DataFrame:
-        """Of every variant to the first, paired by seed; one row per variant and figure, none with one seed."""
-        return paired.differences(self.by_seed) if len(self.seeds) > 1 else paired.differences(self.by_seed[:0])
+        """Of every variant to the first, paired by seed; one row per variant and figure."""
+        return paired.differences(self.by_seed)
 
     def write(self) -> list[str]:
         """The table, the differences, the figures of every run and all rounds as CSV; the names of the files."""

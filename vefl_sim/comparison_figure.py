@@ -1,7 +1,7 @@
 """The figure of a comparison: cost per round, how much of the updates arrived, and accuracy by round."""
 
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,11 @@ from vefl_sim.results import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Line = tuple[Sequence[Run], dict[str, Any]]
+"""The runs of a variant, and how it is drawn."""
+_PANEL_IN = 4.2
 
 _COLOURS = (
     "#22303c", "#c0392b", "#3f6aa3", "#2e9e5b", "#e0a100", "#7d3c98", "#17a2b8", "#e377c2", "#8c564b", "#8a97a6",
@@ -39,50 +44,76 @@ def draw(comparison: Comparison) -> Path:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    by_label = comparison.by_label()
+    lines = [*zip(by_label.values(), line_styles(list(by_label)), strict=True)]
     learnt = comparison.by_seed["accuracy"].notna().any()
     panels = (_costs, _successes, _accuracies)[: 2 + bool(learnt)]
-    by_label = comparison.by_label()
-    columns = _columns(by_label, 4.2 * len(panels))
-    size = (4.2 * len(panels), 3.5 + 0.2 * ceil(len(by_label) / columns))
     with plt.rc_context(_STYLE):
-        figure, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained")
-        for (label, runs), line in zip(by_label.items(), line_styles(list(by_label)), strict=True):
-            for panel, place in zip(panels, axes, strict=True):
-                panel(place, runs, line | {"label": label})
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, handlelength=2.6)
+        figure, axes = plt.subplots(1, len(panels), figsize=(_PANEL_IN * len(panels), 3.5), layout="constrained")
+        for panel, place in zip(panels, axes, strict=True):
+            panel(place, lines)
+        _legend(figure, axes[0])
         figure.savefig(comparison.path / "comparison.png", dpi=130)
         plt.close(figure)
     return comparison.path / "comparison.png"
 
 
 def line_styles(labels: Sequence[str]) -> list[dict[str, Any]]:
-    """A line for each label; the same colour with and without constraints, and then dashed."""
+    """A line for each label; the same colour with and without constraints, and then dashed.
+
+    Later lines are thinner, so that one that hides behind another still shows at its sides.
+    """
     families = list(dict.fromkeys(label.removesuffix(_FREE) for label in labels))
     places = [divmod(families.index(label.removesuffix(_FREE)), len(_COLOURS)) for label in labels]
     return [
-        {"color": _COLOURS[colour], "ls": _DASHES[turn % len(_DASHES)][label.endswith(_FREE)], "lw": 1.4}
-        for label, (turn, colour) in zip(labels, places, strict=True)
+        {
+            "label": label,
+            "color": _COLOURS[colour],
+            "ls": _DASHES[turn % len(_DASHES)][label.endswith(_FREE)],
+            "lw": width,
+        }
+        for label, (turn, colour), width in zip(labels, places, np.linspace(2.4, 1.1, len(labels)), strict=True)
     ]
 
 
-def _columns(labels: Sequence[str] | dict[str, Any], width_in: float) -> int:
-    """How many labels fit beside each other."""
-    return max(1, min(len(labels), 6, int(width_in / (0.75 + 0.072 * max(map(len, labels))))))
+def legend_order(labels: Sequence[str]) -> list[str]:
+    """With and without constraints one below the other, then those that have no counterpart."""
+    pairs = [label for label in labels if label + _FREE in labels]
+    paired = [name for label in pairs for name in (label, label + _FREE)]
+    return paired + [label for label in labels if label not in paired]
 
 
-def _costs(axes: "Axes", runs: Sequence[Run], line: dict[str, Any]) -> None:
-    cost = np.sort(np.concatenate([run.rounds["cost"].to_numpy(float) for run in runs]))
-    axes.step(np.append(cost[:1], cost), np.arange(len(cost) + 1) / len(cost), where="post", **line)
+def _legend(figure: "Figure", axes: "Axes") -> None:
+    """Below the panels, in columns that do not part a pair; the figure grows with it."""
+    by_label = {str(line.get_label()): line for line in axes.get_lines()}
+    labels = legend_order(list(by_label))
+    width_in, height_in = figure.get_size_inches()
+    fitting = max(1, int(width_in / (0.62 + 0.066 * max(map(len, labels)))))
+    rows = ceil(len(labels) / fitting)
+    rows += rows % 2 and any(label + _FREE in labels for label in labels)
+    figure.set_size_inches(width_in, height_in + 0.2 * rows)
+    figure.legend(
+        [by_label[label] for label in labels], labels, ncols=ceil(len(labels) / rows),
+        loc="outside lower center", frameon=False, handlelength=2.8, columnspacing=1.5,
+    )  # fmt: skip
+
+
+def _costs(axes: "Axes", lines: Sequence[Line]) -> None:
+    for runs, line in lines:
+        cost = np.sort(np.concatenate([run.rounds["cost"].to_numpy(float) for run in runs]))
+        axes.step(np.append(cost[:1], cost), np.arange(len(cost) + 1) / len(cost), where="post", **line)
     axes.set(title="Cost of a round", xlabel="paid", ylabel="share of rounds up to", ylim=(0, 1.02))
 
 
-def _successes(axes: "Axes", runs: Sequence[Run], line: dict[str, Any]) -> None:
-    parts = [run.vehicles["delivered_fraction"].dropna().to_numpy(float) for run in runs]
-    part = np.sort(np.concatenate(parts))
-    axes.step(np.append(part, 1.0), 1 - np.arange(len(part) + 1) / max(len(part), 1), where="pre", **line)
+def _successes(axes: "Axes", lines: Sequence[Line]) -> None:
+    whole = [1.0]
+    for runs, line in lines:
+        part = np.sort(np.concatenate([run.vehicles["delivered_fraction"].dropna().to_numpy(float) for run in runs]))
+        axes.step(np.append(part, 1.0), 1 - np.arange(len(part) + 1) / max(len(part), 1), where="pre", **line)
+        whole += [float(np.mean(part >= 1))] if len(part) else []
+    bottom = max(0.0, floor(20 * (min(whole) - 0.01)) / 20)  # nothing happens below
     axes.set(title="Delivered part of an update", xlabel="p_suc", ylabel="share of updates from")
-    axes.set(xlim=(0, 1.01), ylim=(0, 1.02))
+    axes.set(xlim=(0, 1.01), ylim=(bottom, 1 + 0.02 * (1 - bottom)))
 
 
 def accuracy_by_round(runs: Sequence[Run]) -> pd.DataFrame:
@@ -92,13 +123,18 @@ def accuracy_by_round(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.DataFrame({"mean": seen.mean(axis=1), "std": seen.std(axis=1, ddof=1)})
 
 
-def _accuracies(axes: "Axes", runs: Sequence[Run], line: dict[str, Any]) -> None:
+def _accuracies(axes: "Axes", lines: Sequence[Line]) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    seen = accuracy_by_round(runs)
-    axes.plot(seen.index, seen["mean"], **line)
-    if len(runs) > 1:
-        low, high = seen["mean"] - seen["std"], seen["mean"] + seen["std"]
-        axes.fill_between(seen.index, low, high, color=line["color"], alpha=0.1, lw=0)
-    axes.set(title="Test accuracy", xlabel="round", ylim=(0, 1))
+    highest = 0.0
+    for runs, line in lines:
+        seen = accuracy_by_round(runs)
+        axes.plot(seen.index, seen["mean"], **line)
+        above = seen["mean"] + seen["std"].fillna(0)
+        if len(runs) > 1:
+            axes.fill_between(seen.index, seen["mean"] - seen["std"], above, color=line["color"], alpha=0.1, lw=0)
+        highest = max(highest, above.max())
+    seeds = max(len(runs) for runs, _ in lines)
+    title = "Test accuracy" + (f", mean ± s.d. of {seeds} seeds" if seeds > 1 else "")
+    axes.set(title=title, xlabel="round", ylim=(0, min(1.0, ceil(10 * highest + 0.1) / 10)))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -26,7 +26,7 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
 
 
 def _head(table: pd.DataFrame, several: bool) -> str:
-    accuracy = f"{'accuracy':>{16 if several else 9}}{'best':>8}" if _learnt(table) else ""
+    accuracy = f"{'accuracy':>{17 if several else 9}}{'best':>8}" if _learnt(table) else ""
     paid = f"{'paid':>{15 if several else 8}}"
     return f"{'ordered':>8}{'delivered':>10}{'p_suc':>8}{paid}{'joules':>8}{accuracy}{'sim. s':>8}{'wall s':>8}"
 
@@ -35,7 +35,7 @@ def _row(row: pd.Series, table: pd.DataFrame, several: bool) -> str:
     paid = _number(row["cost"], 1, 8) + (_half(row["cost_half_width"], 1, 7) if several else "")
     accuracy = ""
     if _learnt(table):
-        accuracy = _number(row["accuracy"], 4, 9) + (_half(row["accuracy_half_width"], 4, 7) if several else "")
+        accuracy = _number(row["accuracy"], 4, 9) + (_half(row["accuracy_half_width"], 4, 8) if several else "")
         accuracy += _number(row["best_accuracy"], 4, 8)
     counts = _number(row["ordered"], 1, 8) + _number(row["delivered"], 1, 10) + _number(row["p_suc"], 4, 8)
     times = _number(row["simulated_s"], 1, 8) + _number(row["wall_s"], 1, 8)
