@@ -70,7 +70,7 @@ def load_variants(path: str | Path, settings: Sequence[str] = (), seeds: Sequenc
     chosen = _seeds(path, tables, given, seeds)
     problems = [problem for setting in settings if (problem := _override(tables, setting))] + [*_rivals(settings)]
     if chosen and any(setting.partition("=")[0].strip() == "run.seed" for setting in settings):
-        problems.append("--set run.seed and seeds exclude each other: leave it out, and choose with --seeds.")
+        problems.append("--set run.seed and seeds exclude each other: keep the seeds, and choose them with --seeds.")
     if problems:
         raise ExperimentError(problems)
     variants = [_variant(tables, dict(variant)) for variant in given]
