@@ -48,7 +48,7 @@ def _difference_lines(comparison: Comparison, width: int) -> Iterator[str]:
     reference = found["reference"].iloc[0]
     yield ""
     yield f"differences to {reference}, paired over {_seeds(comparison)}, ± as above; * where that excludes 0"
-    yield f"{'per round':{width}}" + "".join(f"{heading:>18} " for _, heading, _ in shown)
+    yield f"{'per round':{width}}{''.join(f'{heading:>18} ' for _, heading, _ in shown)}".rstrip()
     for label in found.index.unique("variant"):
         cells = (_cell(found.loc[(label, figure)], digits) for figure, _, digits in shown)
         yield f"{label!s:{width}}{''.join(cells)}".rstrip()
@@ -59,7 +59,7 @@ def _cell(row: pd.Series, digits: int) -> str:
     if math.isnan(row["difference"]):
         return f"{'–':>18} "
     mark = "*" if row["differs"] else " "
-    return f"{row['difference']:+{10}.{digits}f}{_half(row['half_width'], digits, 8)}{mark}"
+    return f"{row['difference']:+10.{digits}f}{_half(row['half_width'], digits, 8)}{mark}"
 
 
 def _seeds(comparison: Comparison) -> str:
