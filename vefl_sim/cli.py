@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -61,6 +62,10 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a key, in TOML syntax; repeatable."),
     ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(metavar="SEEDS", help="Run every variant of a comparison with these, for example 1,2,3 or 1-5."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Parent of the run directory.")] = Path("runs"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again even if this run is done.")] = False,
     dry_run: Annotated[
@@ -70,8 +75,9 @@ def run(
 ) -> None:
     """Run an experiment; go on with it if it was stopped, or show its summary if it is done."""
     from vefl_sim.loading import load, load_variants
+    from vefl_sim.seeds import parse_seeds
 
-    if variants := load_variants(experiment, settings or ()):
+    if variants := load_variants(experiment, settings or (), None if seeds is None else parse_seeds(seeds)):
         if dry_run:
             raise BadInput("--dry-run shows one experiment, and this file compares several: leave it out.")
         _compare(variants, out, fresh, quiet)
@@ -223,23 +229,28 @@ def _saved(run: "Run | None") -> str:
 
 
 def _compare(variants: "Sequence[Variant]", out: Path, fresh: bool, quiet: bool) -> None:
-    from vefl_sim.comparison import compare
+    from vefl_sim.comparison import compare, place
     from vefl_sim.comparison_figure import draw
-    from vefl_sim.progress import PipedConsole, shown
-    from vefl_sim.report import comparison_lines
+    from vefl_sim.comparison_report import comparison_lines
+    from vefl_sim.progress import PipedConsole, Progress, shown
     from vefl_sim.stopping import stopping_at_once
 
     console = PipedConsole(quiet=quiet)
+
+    def announced(variant: "Variant") -> AbstractContextManager[Progress]:
+        console.print(place(variant, variants), highlight=False, markup=False, soft_wrap=True)
+        return shown(console)
+
     try:
         with stopping_at_once():
-            comparison = compare(variants, out, fresh, lambda _: shown(console))
+            comparison = compare(variants, out, fresh, announced)
     except (KeyboardInterrupt, RunInterrupted):
         again = "leave out --fresh to go on" if fresh else "the same command goes on"
         raise RunInterrupted(f"runs that are done stay, and the others are kept as far as they came: {again}") from None
-    comparison.write()
+    files = comparison.write()
     for line in comparison_lines(comparison):
-        console.print(line, highlight=False, soft_wrap=True)
-    console.print(f"in {draw(comparison).parent}: comparison.csv, rounds.csv, comparison.png")
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    console.print(f"in {draw(comparison).parent}: {', '.join(files)}, comparison.png", soft_wrap=True)
 
 
 def _dry_run(experiment: object) -> None:

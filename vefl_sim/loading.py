@@ -5,7 +5,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from vefl_sim.errors import ExperimentError
 from vefl_sim.experiment import Experiment, contradictions, ignored_keys
+from vefl_sim.seeds import check_seeds, misplaced_seeds, rival_seeds
 
 _RIVALS = {
     "run.rounds": "duration_s",
@@ -22,6 +23,7 @@ _RIVALS = {
     "traffic.arrivals_per_s": "mean_in_coverage",
 }
 """Keys of which a table has one or the other."""
+_ALONE = "{what} is for files with [[compare]], and {path} has none: {keep} for one experiment."
 _BARE_WORD = re.compile(r"([A-Za-z_~]|\.{0,2}/)[\w.:/~-]*")  # a name, a part, or a path
 
 
@@ -32,6 +34,8 @@ def load(path: str | Path, settings: Sequence[str] = ()) -> Experiment:
     tables = _read_toml(Path(path))
     if "compare" in tables:
         raise ExperimentError(f"{path} compares several experiments: load them with vefl_sim.load_variants.")
+    if "seeds" in tables:
+        raise ExperimentError(_ALONE.format(what="seeds", path=path, keep="write run.seed"))
     problems = [problem for setting in settings if (problem := _override(tables, setting))] + [*_rivals(settings)]
     if problems:
         raise ExperimentError(problems)
@@ -40,25 +44,61 @@ def load(path: str | Path, settings: Sequence[str] = ()) -> Experiment:
 
 @dataclass(frozen=True)
 class Variant:
-    """One of several versions of an experiment that are compared."""
+    """One of several versions of an experiment that are compared, with one seed."""
 
     comparison: str  # the name of the whole
     label: str
     experiment: Experiment
 
+    @property
+    def seed(self) -> int:
+        """Which traffic, channels, data and first model it shares with the others."""
+        return self.experiment.run.seed
 
-def load_variants(path: str | Path, settings: Sequence[str] = ()) -> list[Variant]:
-    """The variants under [[compare]], each with a label and the tables in which it differs; none in most files."""
+
+def load_variants(path: str | Path, settings: Sequence[str] = (), seeds: Sequence[int] | None = None) -> list[Variant]:
+    """The variants under [[compare]], each with a label and the tables in which it differs; none in most files.
+
+    All of them once per seed if the file has `seeds` at its top, or `seeds` are given, which override it and run.seed.
+    """
     if isinstance(settings, str):
         settings = [settings]
     tables = _read_toml(Path(path))
     given = tables.pop("compare", [])
     _check_variants(given)
     _check_settings(given, settings)
+    chosen = _seeds(path, tables, given, seeds)
     problems = [problem for setting in settings if (problem := _override(tables, setting))] + [*_rivals(settings)]
+    if chosen and any(setting.partition("=")[0].strip() == "run.seed" for setting in settings):
+        problems.append("--set run.seed and seeds exclude each other: keep the seeds, and choose them with --seeds.")
     if problems:
         raise ExperimentError(problems)
-    return [_variant(tables, dict(variant)) for variant in given]
+    variants = [_variant(tables, dict(variant)) for variant in given]
+    return [_seeded(variant, seed) for seed in chosen for variant in variants] if chosen else variants
+
+
+def _seeds(
+    path: str | Path, tables: dict[str, Any], given: Sequence[Mapping[str, Any]], seeds: Sequence[int] | None
+) -> list[int] | None:
+    """The seeds that were given, else those of the file, else none; they leave `tables`."""
+    if seeds is not None and not given:
+        raise ExperimentError(_ALONE.format(what="--seeds", path=path, keep="use --set run.seed=…"))
+    if "seeds" in tables and not given:
+        raise ExperimentError(_ALONE.format(what="seeds", path=path, keep="write run.seed"))
+    written = check_seeds(tables.pop("seeds")) if "seeds" in tables else None
+    problems = [*misplaced_seeds(tables, given)] if given else []
+    if written is not None:
+        problems += rival_seeds(tables, given, "seeds")
+    elif seeds is not None:
+        problems += rival_seeds({}, given, "--seeds")
+    if problems:
+        raise ExperimentError(problems)
+    return written if seeds is None else check_seeds(seeds)
+
+
+def _seeded(variant: Variant, seed: int) -> Variant:
+    run = variant.experiment.run.model_copy(update={"seed": seed})
+    return replace(variant, experiment=variant.experiment.model_copy(update={"run": run}))
 
 
 def _check_variants(given: Any) -> None:

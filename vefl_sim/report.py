@@ -14,7 +14,6 @@ from vefl_sim.lock import is_locked
 from vefl_sim.results import Run
 
 if TYPE_CHECKING:
-    from vefl_sim.comparison import Comparison
     from vefl_sim.verification import Finding
 
 _LEADING = ("id", "cause", "time_ns", "kind", "actor", "round", "cv")
@@ -89,21 +88,6 @@ def check_lines(checks: Sequence[Check]) -> Iterator[str]:
         figures = f"{check.reference:14.6f}{check.ours:16.6f}{check.difference:13.1e}"
         yield f"{check.what:48}{check.source:13}{figures} {check.unit}{mark}".rstrip()
     yield f"{sum(check.passed for check in checks)} of {len(checks)} agree within the precision of their source"
-
-
-def comparison_lines(comparison: "Comparison") -> Iterator[str]:
-    """The table of a comparison: means per round; p_suc is the mean over ordered CVs, accuracy that of the end."""
-    table = comparison.table()
-    width = max(len("per round"), *(len(compared.label) for compared in comparison.runs)) + 2
-    yield ""
-    head = f"{'ordered':>9}{'delivered':>11}{'p_suc':>9}{'paid':>9}{'joules':>9}"
-    head += "" if table["accuracy"].isna().all() else f"{'accuracy':>10}{'best':>8}"
-    yield f"{'per round':{width}}{head}"
-    for label, row in table.iterrows():
-        accuracy = "" if pd.isna(row["accuracy"]) else f"{row['accuracy']:10.4f}{row['best_accuracy']:8.4f}"
-        p_suc = "–" if pd.isna(row["p_suc"]) else f"{row['p_suc']:.4f}"
-        counts = f"{row['ordered']:9.1f}{row['delivered']:11.1f}{p_suc:>9}"
-        yield f"{label!s:{width}}{counts}{row['cost']:9.1f}{row['energy_j']:9.1f}{accuracy}"
 
 
 def traffic_lines(seeds: Sequence[int] = (1, 2, 3), duration_s: float = 2000.0) -> Iterator[str]:
