@@ -1,5 +1,6 @@
 """What a run has left behind, for somebody who checks it."""
 
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pandas as pd
 from vefl_sim.experiment import Experiment
 from vefl_sim.results import Run, read_rows
 from vefl_sim.rng import Streams
-from vefl_sim.sla import draw
+from vefl_sim.sla import Agreement, draw
 
 
 class Evidence:
@@ -39,7 +40,8 @@ class Evidence:
         rows = rows[rows["state"].isin(["delivered", "lost"])].reset_index(drop=True)
         streams, sla = Streams(self.experiment.run.seed), self.experiment.sla
         agreements = {cv: vars(draw(cv, sla, streams)) for cv in rows["cv"].unique().tolist()}
-        columns = pd.DataFrame([agreements[cv] for cv in rows["cv"].tolist()], dtype=float, index=rows.index)
+        names = [field.name for field in fields(Agreement)]
+        columns = pd.DataFrame([agreements[cv] for cv in rows["cv"].tolist()], rows.index, names, dtype=float)
         return rows.join(columns)
 
     def files(self, table: str) -> list[Path]:

@@ -21,15 +21,15 @@ TERMS = Terms(
 )  # fmt: skip
 
 
-def seen(samples, sojourn_s, agreements=None, success=None, **terms) -> Observation:
+def seen(samples, sojourn_s, agreements=None, success=None, sighting=None, **terms) -> Observation:
     """CVs 1, 4, 9, … with good channels; 330 bits take one slot at most."""
     count = len(samples)
-    sighting = Sighting(
+    given = Sighting(
         round=3, time_ns=10**10, cv=np.arange(1, count + 1) ** 2, distance_m=np.full(count, 100.0),
         sojourn_s=np.array(sojourn_s, float), snr_per_watt=np.full(count, 1e6), samples=np.array(samples, np.int64),
         agreements=agreements or [TYPICAL] * count, success=np.ones(count) if success is None else np.array(success),
     )  # fmt: skip
-    return observe(sighting, replace(TERMS, **terms))
+    return observe(replace(given, **sighting or {}), replace(TERMS, **terms))
 
 
 def experiment(**tables) -> Experiment:

@@ -1,0 +1,152 @@
+"""AFA-CD and FedBuff: what they order, and how their updates count; and learning with all data in one place."""
+
+import numpy as np
+import pytest
+
+from tests.resumable import STOPPED
+from tests.schemes.rounds import experiment, seen
+from vefl_sim import from_tables, simulate, with_settings
+from vefl_sim.errors import ExperimentError
+from vefl_sim.schemes.afa_cd import AfaCd
+from vefl_sim.schemes.asynchronous import Received
+from vefl_sim.schemes.fedbuff import FedBuff
+from vefl_sim.schemes.observation import Committed
+from vefl_sim.verification import verify
+
+RECEIVED = Received(*(np.array(row) for row in ([4, 1], [10, 2], [30, 40], [0, 3])))
+
+
+def scheme(kind=AfaCd, **tables):
+    name = {AfaCd: "afa-cd", FedBuff: "fedbuff"}[kind]
+    return kind(experiment(scheme={"kind": name}, **tables))
+
+
+class TestWeights:
+    def test_afa_cd_steps_along_mean_gradients(self) -> None:
+        afa = scheme(learning={"learning_rate": 0.1}, aggregation={"server_rate": 0.5})
+        # 0.5 over two updates, each 1/(0.1·l) of its difference
+        assert afa.weights(RECEIVED).tolist() == pytest.approx([0.25 / 1.0, 0.25 / 0.2])
+
+    def test_one_step_each_is_gradient_descent(self) -> None:
+        """Everybody does one step from the newest model: the server's step is one of the mean gradient."""
+        once = Received(*(np.array(row) for row in ([1, 2], [1, 1], [5, 5], [0, 0])))
+        afa = scheme(learning={"learning_rate": 0.1}, aggregation={"server_rate": 0.1})
+        gradients = np.array([[3.0, -1.0], [1.0, 5.0]])
+        differences = -0.1 * gradients
+        assert (afa.weights(once) @ differences).tolist() == pytest.approx((-0.1 * gradients.mean(axis=0)).tolist())
+
+    def test_fedbuff_discounts_the_stale(self) -> None:
+        assert scheme(FedBuff).weights(RECEIVED).tolist() == pytest.approx([0.5, 0.5 / 2.0])
+
+    def test_the_buffer_is_as_large_as_a_selection(self) -> None:
+        assert scheme().buffer == 10
+        assert scheme(aggregation={"buffer": 3}).buffer == 3
+
+
+class TestPlan:
+    def test_who_asks_gets_a_share_of_everybody(self) -> None:
+        alone = seen([40], [10.0], budget=30.0)
+        assert scheme().plan(alone).iterations[0] >= 1
+        among_three = seen([40], [10.0], budget=30.0, sighting={"others": 2})  # 10 each, which is the fee
+        assert scheme().plan(among_three).ineligible == {1: "budget"}
+
+    def test_what_was_ordered_before_counts(self) -> None:
+        fresh = scheme().plan(seen([40], [10.0], budget=30.0))
+        assert fresh.cost is not None
+        spent = Committed(np.array([fresh.cost]), np.array([0.0]), fresh.cost)
+        again = scheme().plan(seen([40], [10.0], budget=30.0, sighting={"committed": spent}))
+        assert again.ineligible == {1: "budget"}
+
+    def test_nobody_gets_what_others_have_taken(self) -> None:
+        taken = Committed(np.array([0.0]), np.array([0.0]), 21.0)
+        assert scheme().plan(seen([40], [10.0], budget=30.0, sighting={"committed": taken})).ineligible == {1: "budget"}
+
+    def test_energy_is_per_window_too(self) -> None:
+        taken = Committed(np.array([0.0]), np.array([19.99]), 0.0)  # of 20 J
+        assert scheme().plan(seen([40], [10.0], sighting={"committed": taken})).ineligible == {1: "energy"}
+
+    def test_nothing_is_ordered_beyond_the_end(self) -> None:
+        assert scheme().plan(seen([40], [10.0], sighting={"horizon_ns": 400_000})).ineligible == {1: "time"}
+
+
+def test_an_order_between_two_slots_keeps_to_the_grid() -> None:
+    on, off = (seen([40], [10.0], sighting={"time_ns": 10**10 + late}) for late in (0, 1))
+    assert on.deadline_slot.tolist() == off.deadline_slot.tolist() == [30_000]  # 10 s and 5 s, in slots of 0.5 ms
+    assert (on.window_slots - off.window_slots).tolist() == [1]
+
+
+UNCONSTRAINED = ["scheme.kind=afa-cd", "scheme.constrained=false", "aggregation.buffer=3"]
+
+
+def test_without_constraints_everything_arrives_in_time(tmp_path) -> None:
+    fast = with_settings(STOPPED, "learning.kind=none", *UNCONSTRAINED)
+    run = simulate(with_settings(fast, "vefl.max_local_iterations=60", "sla.cycles_per_bit=[200, 300]"), out=tmp_path)
+    vehicles = run.vehicles
+    assert (vehicles["state"] == "delivered").all()
+    assert (vehicles["delay_ns"] <= 10**9).all()
+    assert (vehicles["delay_ns"] == 10**9).any()  # whose training would take longer
+    early = vehicles[vehicles["delay_ns"] < vehicles["train_ns"].clip(upper=10**9)]
+    ends = early["ordered_ns"] + early["delay_ns"]
+    before_the_end = early[ends < 8 * 10**9].assign(time_ns=ends)
+    gone = run.events.query("kind == 'coverage_left'")[["cv", "time_ns"]]
+    assert len(before_the_end.merge(gone)) == len(before_the_end) > 0  # they left, and took nothing along
+    assert all(finding.passed for finding in verify(run))
+
+
+def test_all_data_in_one_place(tmp_path) -> None:
+    tables = {
+        "run": {"name": "all", "rounds": 4},
+        "scheme": {"kind": "centralized"},
+        "data": {"train_samples": 600, "test_samples": 200, "image_px": 16},
+        "model": {"factory": "vefl_models.logistic:logistic"},
+    }
+    run = simulate(from_tables(tables), out=tmp_path)
+    assert run.summary["updates_ordered"] == 0
+    assert run.summary["cost"] == 0
+    accuracy = run.rounds["accuracy"].tolist()
+    assert accuracy[-1] > accuracy[0]
+    again = simulate(from_tables(tables | {"traffic": {"mean_in_coverage": 5.0}}), out=tmp_path)
+    assert again.rounds["accuracy"].tolist() == accuracy  # who drives by does not matter
+
+
+class OwnBuffer:
+    """A scheme of a user's without rounds: every update counts by a fifth of its samples' share, at once."""
+
+    buffer = 1
+
+    def __init__(self, experiment) -> None:
+        self._plan = AfaCd(experiment).plan
+
+    def plan(self, observation):
+        return self._plan(observation)
+
+    def weights(self, received):
+        return received.samples / 1000
+
+
+def test_a_scheme_of_ones_own(tmp_path) -> None:
+    run = simulate(with_settings(STOPPED, "run.rounds=3", f"scheme.kind={__name__}:OwnBuffer"), out=tmp_path)
+    assert run.rounds["steps"].sum() == run.summary["updates_delivered"] > 0
+    assert run.events.query("kind == 'update_aggregated'")["staleness"].max() > 0
+
+
+@pytest.mark.parametrize(("buffer", "words"), [(0, "must be 1, 2, 3"), (2.5, "must be 1, 2, 3")])
+def test_a_buffer_that_cannot_be(buffer, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    monkeypatch.setattr(OwnBuffer, "buffer", buffer)
+    with pytest.raises(ExperimentError, match=words):
+        simulate(with_settings(STOPPED, f"scheme.kind={__name__}:OwnBuffer"), out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting"),
+    [
+        ("pdpc", "aggregation.buffer=3"),
+        ("fdpc", "server.retry_s=2"),
+        ("afa-cd", "learning.proximal_mu=0.5"),
+        ("fedbuff", "server.early_close=true"),
+        ("centralized", "scheme.constrained=false"),
+    ],
+)
+def test_keys_that_do_nothing_are_refused(kind: str, setting: str) -> None:
+    with pytest.raises(ExperimentError, match=f"{setting.split('=')[0]} has no effect"):
+        with_settings(experiment(), f"scheme.kind={kind}", setting)
