@@ -3,7 +3,7 @@
 x [n, height, width, channels], W [rows, columns, channels, filters], pooled [n, height′, width′, filters]; the
 convolution is valid, the pooling 2×2, an odd last row or column is dropped. Each kernel takes a frame of XLA
 (`foreign`) with the arguments and results that its docstring lists, and the type of the numbers. Results in brackets
-are room to work in, which costs nothing to allocate there.
+are room to work in.
 
 Forward, the four sums under a pooling window never leave the registers: only the largest is stored, and which one it
 was (0 … 3, or OFF where the ReLU is closed). Backward, only that one of four passes a gradient on, and none where
@@ -86,7 +86,10 @@ def filter_gradient(frame: Any, real: Any) -> None:
 
 @inner
 def input_gradient(frame: Any, real: Any) -> None:
-    """(W as patches, winner, gradient of pooled, starts) → gradient of x and room for a vector, [positions, factors]."""
+    """(W as patches, winner, gradient of pooled, starts) → gradient of x and more, [positions, factors].
+
+    A patch is written in whole vectors: the last one runs over, into the next sample or what is more.
+    """
     patches, winner, gradient = argument(frame, 0, real), argument(frame, 1, np.int8), argument(frame, 2, real)
     starts, dx = argument(frame, 3, np.int32), result(frame, 0, real)
     at, factor = result(frame, 1, np.int32), result(frame, 2, real)

@@ -70,26 +70,26 @@ def _word(builder: Any, words: Any, place: Any) -> Any:
     return builder.load(builder.gep(words, [_WORD(place) if isinstance(place, int) else place]))
 
 
-argument, result = _numbers(_ARGUMENTS), _numbers(_RESULTS)
-argument_sizes, result_sizes = _sizes(_ARGUMENTS), _sizes(_RESULTS)
-
-
-@intrinsic
-def beyond(typing: Any, pointer: Any, count: Any) -> Any:
-    """What is `count` numbers further on."""
-
+def _beyond(typing: Any, pointer: Any, count: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         return builder.gep(given[0], [given[1]])
 
     return pointer(pointer, types.int64), generate
 
 
-@intrinsic
-def _pointed(typing: Any, words: Any, place: Any) -> Any:
+def _pointed_to(typing: Any, words: Any, place: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         return _followed(builder, *given)
 
     return WORDS(words, types.int64), generate
+
+
+argument, result = _numbers(_ARGUMENTS), _numbers(_RESULTS)
+argument_sizes, result_sizes = _sizes(_ARGUMENTS), _sizes(_RESULTS)
+beyond: Any = intrinsic(_beyond)
+"""(pointer, count) → what is so many numbers further on."""
+
+_pointed: Any = intrinsic(_pointed_to)
 
 
 @inner
