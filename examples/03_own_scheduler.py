@@ -17,7 +17,7 @@ if __name__ == "__main__":
             "mobility": {"max_speed_mps": 26.82},
             "radio": {"prbs": 2, "max_tx_power_w": 0.02},
             "vefl": {"budget": 5000.0, "sojourn_weight": 0.0, "upload_share": "selected"},
-            "scheme": {"selected": 12},
+            "scheme": {"selected": 16},
             "data": {"train_samples": 4000},
             "learning": {"kind": "none"},
         }

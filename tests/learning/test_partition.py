@@ -96,8 +96,8 @@ def plain_dirichlet(
     for label in sorted({*labels.tolist()}):
         members = rng.permutation(np.flatnonzero(labels == label))
         edges = [0, *np.rint(np.cumsum(rng.dirichlet([alpha] * owners))[:-1] * len(members)).astype(int), len(members)]
-        for owner in range(owners):
-            for place in range(edges[owner], edges[owner + 1]):
+        for turn, owner in enumerate(rng.permutation(owners)):
+            for place in range(edges[turn], edges[turn + 1]):
                 held[owner].append(int(members[place]))
     for poor in held:
         while len(poor) < least:
@@ -144,6 +144,12 @@ def test_small_alpha_gives_few_classes_and_large_alpha_all() -> None:
 
     assert largest_share(0.1) > 0.4
     assert largest_share(100.0) < 0.2
+
+
+def test_a_very_large_alpha_passes_over_nobody_where_classes_have_fewer_samples_than_owners() -> None:
+    labels = np.repeat(np.arange(20), 70).astype(np.int32)
+    sizes = [len(hand) for hand in dirichlet(Lots.of(labels), 100, 1e6, np.random.default_rng(0))]
+    assert 5 <= min(sizes) <= max(sizes) <= 20  # 0.7 of each class on average; standard deviation about 2
 
 
 def test_iid_gives_everybody_the_same_number_and_about_the_same_classes() -> None:

@@ -32,6 +32,7 @@ def result_and_gradients(layer: Layer, given: list[np.ndarray]) -> list[np.ndarr
         (17, 16, 3, 8, 5),  # odd side, one vector of filters
         (9, 12, 2, 44, 3),  # five and a half vectors of filters, smaller filters
         (5, 5, 1, 1, 4),  # one window, one filter
+        (2, 2, 1, 3, 1),  # fewer pixels than a vector has numbers
     ],
 )
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-5), (np.float64, 1e-13)])

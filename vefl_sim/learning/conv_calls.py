@@ -1,4 +1,4 @@
-"""The kernels of `conv_kernels` under names that programs of JAX can call; all arrays have four axes."""
+"""The kernels of `conv_kernels` under names that programs of JAX can call."""
 
 from collections.abc import Callable
 from functools import cache, wraps
@@ -10,7 +10,7 @@ import numpy as np
 
 from vefl_sim.kernel import native
 from vefl_sim.learning.conv_kernels import filter_gradient, input_gradient, pooled_conv
-from vefl_sim.learning.foreign import HANDLER, argument, asks_for_version, result
+from vefl_sim.learning.foreign import HANDLER, asks_for_version
 
 _KEPT: list[Any] = []  # XLA keeps addresses only
 _LOCK = RLock()  # `cache` alone lets two threads in at once, and XLA takes a name once
@@ -36,8 +36,7 @@ def forward(dtype: np.dtype[Any]) -> str:
     @native(HANDLER)
     def handle(frame: Any) -> int:
         if not asks_for_version(frame):
-            x, w, bias = argument(frame, 0, real), argument(frame, 1, real), argument(frame, 2, real)
-            pooled_conv(x, w, bias[0, 0, 0], result(frame, 0, real), result(frame, 1, np.int8))
+            pooled_conv(frame, real)
         return 0
 
     return _register("forward", dtype, handle)
@@ -51,8 +50,7 @@ def backward_filter(dtype: np.dtype[Any]) -> str:
     @native(HANDLER)
     def handle(frame: Any) -> int:
         if not asks_for_version(frame):
-            x, winner, gradient = argument(frame, 0, real), argument(frame, 1, np.int8), argument(frame, 2, real)
-            filter_gradient(x, winner, gradient, result(frame, 0, real), result(frame, 1, real)[0, 0, 0])
+            filter_gradient(frame, real)
         return 0
 
     return _register("backward_filter", dtype, handle)
@@ -66,8 +64,7 @@ def backward_input(dtype: np.dtype[Any]) -> str:
     @native(HANDLER)
     def handle(frame: Any) -> int:
         if not asks_for_version(frame):
-            w, winner, gradient = argument(frame, 0, real), argument(frame, 1, np.int8), argument(frame, 2, real)
-            input_gradient(w, winner, gradient, result(frame, 0, real))
+            input_gradient(frame, real)
         return 0
 
     return _register("backward_input", dtype, handle)

@@ -78,11 +78,11 @@ def add_patches(vectors: int) -> Any:
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             flat = [Flat(context, builder, signature.args[i], given[i]) for i in (0, 1, 2, 4, 6)]
             patches, starts, factors, table, result = flat
-            distances = [table.scalar(index_at(builder, given[5], i)) for i in range(vectors)]
+            distances = [table.index(index_at(builder, given[5], i)) for i in range(vectors)]
             places = [vector_at(builder, given[7], i) for i in range(vectors)]
             sums = [Register(builder, result.load(place)) for place in places]
             with cgutils.for_range(builder, given[3]) as n:
-                start, value = starts.scalar(n.index), factors.spread(n.index)
+                start, value = starts.index(n.index), factors.spread(n.index)
                 for total, distance in zip(sums, distances, strict=True):
                     total.add_product(value, patches.load(builder.add(start, distance)))
             for total, place in zip(sums, places, strict=True):
@@ -108,10 +108,10 @@ def spread_patches(vectors: int) -> Any:
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             flat = [Flat(context, builder, signature.args[i], given[i]) for i in (0, 1, 2, 4, 6)]
             result, starts, factors, table, patch = flat
-            distances = [table.scalar(index_at(builder, given[5], i)) for i in range(vectors)]
+            distances = [table.index(index_at(builder, given[5], i)) for i in range(vectors)]
             loaded = [patch.load(vector_at(builder, given[7], i)) for i in range(vectors)]
             with cgutils.for_range(builder, given[3]) as n:
-                start, value = starts.scalar(n.index), factors.spread(n.index)
+                start, value = starts.index(n.index), factors.spread(n.index)
                 for part, distance in zip(loaded, distances, strict=True):
                     target = builder.add(start, distance)
                     result.store(multiply_add(builder, value, part, result.load(target)), target)

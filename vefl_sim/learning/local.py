@@ -105,8 +105,11 @@ def has_convolution(module: nn.Module, image_shape: tuple[int, ...]) -> bool:
     XLA rewrites convolutions into the form that its fast CPU kernel takes only at the top level of a program; in
     the body of a loop their gradients run four to five times slower. So such models are called once per block.
     """
-    images = jnp.zeros((1, *image_shape))
-    return "conv_general_dilated" in str(jax.make_jaxpr(partial(module.init, jax.random.key(0)))(images))
+
+    def initialize() -> Model:
+        return module.init(jax.random.key(0), jnp.zeros((1, *image_shape)))
+
+    return "conv_general_dilated" in str(jax.make_jaxpr(initialize)())
 
 
 def _descend(

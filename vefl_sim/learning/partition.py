@@ -27,15 +27,16 @@ def partition(dataset: Dataset, owners: int, data: Data, rng: np.random.Generato
 def dirichlet(lots: Lots, owners: int, alpha: float, rng: np.random.Generator) -> Hands:
     """For each class the shares over owners are drawn from Dir(α, …, α), and its lots, shuffled, are dealt out by them.
 
-    A small α gives each owner few classes, and sizes with a heavy tail.
+    A small α gives each owner few classes, and sizes with a heavy tail. Each class has an order of owners of its own:
+    with fewer lots than owners, cuts at the same places would pass over the same owners in every class.
     """
     hands: Hands = [[] for _ in range(owners)]
     for label in np.unique(lots.labels):
         members = rng.permutation(np.flatnonzero(lots.labels == label))
         shares = rng.dirichlet(np.full(owners, alpha))
         places = np.rint(np.cumsum(shares)[:-1] * lots.sizes[members].sum()).astype(np.int64)
-        for hand, piece in zip(hands, lots.cut(members, places), strict=True):
-            hand.extend(piece.tolist())
+        for owner, piece in zip(rng.permutation(owners), lots.cut(members, places), strict=True):
+            hands[owner].extend(piece.tolist())
     return hands
 
 

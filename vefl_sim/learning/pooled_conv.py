@@ -8,9 +8,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from numpy.typing import NDArray
 
 from vefl_sim.learning import conv_calls
+from vefl_sim.learning.conv_kernels import GROUP
+from vefl_sim.learning.simd import LANES
 
 Residual = tuple[jax.Array, jax.Array, jax.Array]
 
@@ -67,19 +71,46 @@ def _forward(x: jax.Array, w: jax.Array, bias: jax.Array) -> tuple[jax.Array, Re
     samples, height, width, _ = x.shape
     rows, columns, _, filters = w.shape
     shape = (samples, (height - rows + 1) // 2, (width - columns + 1) // 2, filters)
-    results = _array(shape, x.dtype), _array(shape, jnp.int8)
-    pooled, winner = jax.ffi.ffi_call(conv_calls.forward(x.dtype), results)(x, w, bias.reshape(1, 1, 1, -1))
+    table = _filled(w, LANES)
+    results = _array(shape, x.dtype), _array(shape, jnp.int8), _array((2 * table.shape[3],), x.dtype)
+    pooled, winner, _ = jax.ffi.ffi_call(conv_calls.forward(x.dtype), results)(x, table, bias)
     return pooled, (x, w, winner)
 
 
 def _backward(kept: Residual, gradient: jax.Array) -> Residual:
     """The gradient of the input is a call of its own, which XLA drops where nobody wants it: in the first layer."""
     x, w, winner = kept
-    by_filter, by_input = conv_calls.backward_filter(x.dtype), conv_calls.backward_input(x.dtype)
-    wanted = _array(w.shape, w.dtype), _array((1, 1, 1, w.shape[3]), w.dtype)
-    dw, db = jax.ffi.ffi_call(by_filter, wanted)(x, winner, gradient)
-    dx = jax.ffi.ffi_call(by_input, _array(x.shape, x.dtype))(w, winner, gradient)
-    return dx, dw, db[0, 0, 0]
+    _, height, width, filters = winner.shape
+    places = _array((height * width + 1,), jnp.int32), _array((height * width + 1,), x.dtype)
+    patches, starts = _patches(w), _starts(x, w)
+    pixels = x[0].size
+    wanted = _array(patches.shape, w.dtype), _array((filters,), w.dtype), _array((pixels + LANES,), x.dtype), *places
+    dw, db, *_ = jax.ffi.ffi_call(conv_calls.backward_filter(x.dtype), wanted)(x, winner, gradient, starts)
+    larger = _array((len(x) + -(-LANES // pixels), *x.shape[1:]), x.dtype)
+    dx, *_ = jax.ffi.ffi_call(conv_calls.backward_input(x.dtype), (larger, *places))(patches, winner, gradient, starts)
+    return dx[: len(x)], jax.linear_transpose(_patches, w)(dw)[0], db
+
+
+def _patches(w: jax.Array) -> jax.Array:
+    """W as [filter, numbers of a patch], each row of a patch in whole vectors, and all in whole groups of these."""
+    rows, columns, channels, filters = w.shape
+    lines = w.reshape(rows, columns * channels, filters).transpose(2, 0, 1)
+    return _filled(_filled(lines, LANES).reshape(filters, -1), GROUP * LANES)
+
+
+def _starts(x: jax.Array, w: jax.Array) -> NDArray[np.int32]:
+    """Where in a sample the vectors of a patch start, counted from its first number; [1, 1, 1, vectors].
+
+    The last group is filled up with the first vector: what is summed there is never read, what is added is zero.
+    """
+    rows, columns, channels, _ = w.shape
+    starts = np.add.outer(np.arange(rows) * x.shape[2] * channels, np.arange(0, columns * channels, LANES))
+    return np.pad(starts.reshape(1, 1, 1, -1), [(0, 0)] * 3 + [(0, -starts.size % GROUP)]).astype(np.int32)
+
+
+def _filled(array: jax.Array, whole: int) -> jax.Array:
+    """With zeros at the end of the last axis, up to a multiple of `whole`."""
+    return jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, -array.shape[-1] % whole)])
 
 
 def _array(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:

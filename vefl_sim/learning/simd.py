@@ -16,11 +16,11 @@ _CONTRACT = ("contract",)  # multiply and add in one instruction where the CPU h
 
 
 class Flat:
-    """A flat array argument of an intrinsic."""
+    """A pointer argument of an intrinsic."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
         self._builder = builder
-        self._data = context.make_array(kind)(context, builder, value).data
+        self._data = value
         element = context.get_data_type(kind.dtype)
         self.vector = ir.VectorType(element, LANES)
         self._align = context.get_abi_sizeof(element)
@@ -28,6 +28,10 @@ class Flat:
     def scalar(self, position: Any) -> Any:
         """The number at a position."""
         return self._builder.load(self._builder.gep(self._data, [position]))
+
+    def index(self, position: Any) -> Any:
+        """The whole number at a position, as a position."""
+        return self._builder.sext(self.scalar(position), _INDEX)
 
     def load(self, position: Any) -> Any:
         """Eight numbers from a position on."""
