@@ -37,7 +37,7 @@ def _wanted(path: Path, unfinished: bool) -> tuple[bool, bool, float]:
 
 def print_summary(run: Run, console: Console) -> None:
     """A short table and the paths written."""
-    for name, text in _figures(run.summary):
+    for name, text in _figures(run.summary, run.experiment.scheme.kind):
         console.print(f"{name:16}{text}", highlight=False, markup=False, soft_wrap=True)
     tables = ", ".join(sorted(file.name for file in (run.path / "tables").glob("*.parquet")))
     console.print(f"{'in':16}{run.path}: {tables}", highlight=False, markup=False, soft_wrap=True)
@@ -121,7 +121,7 @@ def _short(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _figures(summary: dict[str, object]) -> Iterator[tuple[str, str]]:
+def _figures(summary: dict[str, object], scheme: str) -> Iterator[tuple[str, str]]:
     lost = {cause: number for cause, number in dict(summary["updates_lost"]).items() if number}  # type: ignore[call-overload]
     causes = ", ".join(f"{number} {cause}" for cause, number in lost.items()) or "none"
     yield (
@@ -138,7 +138,7 @@ def _figures(summary: dict[str, object]) -> Iterator[tuple[str, str]]:
         )
     if summary["diverged"]:
         yield "warning", "the loss is not a number: training has diverged, try a smaller learning.learning_rate"
-    if not summary["updates_ordered"]:
+    if not summary["updates_ordered"] and scheme != "centralized":
         yield "warning", "nobody got an order: see plan_status in the rounds table, and reason in the vehicles table"
     yield "audit", _audited(summary)
     yield "paid", f"{summary['cost']:.1f}"
