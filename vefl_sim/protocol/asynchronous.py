@@ -109,17 +109,18 @@ class AsynchronousServer(EdgeServer):
         _then(Instant(self.env, time_ns, Order.PULL), self._answer)
 
     def _answer(self, _: Event | None = None) -> None:
-        """Plan for all who ask now, together."""
-        now, left_ns = self.env.now, self.timetable.duration_ns - self.env.now
+        """Plan for all who ask now, together; whoever asks when a window ends belongs to the next."""
+        now, window = self.env.now, self.windows[-1]
+        if now >= window.start_ns + self.timetable.round_ns:
+            return
         cvs = sorted(cv for cv, time_ns in self.asking.items() if time_ns <= now and cv in self.in_coverage)
         self.asking = {cv: time_ns for cv, time_ns in self.asking.items() if time_ns > now}
-        if left_ns <= 0 or not (cvs or not self.windows[-1].decisions):
-            return
-        window = self.windows[-1]
+        if not cvs and window.decisions:
+            return  # who has asked has gone
         with self.stopwatch("plan"):
             observation = self.observe(
                 self.round, cvs, others=len(self.in_coverage) - len(cvs), committed=window.committed(cvs),
-                horizon_ns=left_ns,
+                horizon_ns=self.timetable.duration_ns - now,
             )  # fmt: skip
             plan = checked(observation, self.scheme.plan(observation))
         decision = Decision(observation, plan, [])
