@@ -42,7 +42,7 @@ def train(data: Dataset, factory: str) -> None:
     )
     model, began, told = learner.initial_model(), time.perf_counter(), []
     for epoch in range(0, EPOCHS, 2):
-        [model] = learner.train(model, [LocalJob(1, 2, number=epoch)])
+        [model] = learner.train([model], [LocalJob(1, 2, number=epoch)])
         told.append(f"{learner.evaluate(model).accuracy:.4f}")
     seconds = time.perf_counter() - began
     print(f"{data.name:15}{factory.split(':')[1]:10}{'  '.join(told)}{seconds:8.0f} s", flush=True)

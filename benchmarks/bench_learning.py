@@ -50,7 +50,7 @@ def ours() -> Callable[[], object]:
     )
     start = learner.initial_model()
     jobs = [LocalJob(cv, l) for cv, l in enumerate(ITERATIONS)]
-    return lambda: learner.train(start, jobs)
+    return lambda: learner.train([start] * len(jobs), jobs)
 
 
 def pytorch() -> Callable[[], object]:

@@ -2,7 +2,7 @@
 
     python benchmarks/calibration.py [--rounds 400] [--scheme KIND] [--profile] [TABLE.KEY=VALUE ...]
 
-Prints, for FDPC, PDPC, FedProx and AFA-CD at the defaults and with data of the size of Fashion-MNIST: cost per round, p_suc
+Prints, for four schemes at the defaults and with data of the size of Fashion-MNIST: cost per round, p_suc
 per CV and per round beside the paper's figures, and how fast it ran; writes benchmarks/calibration.json. Settings given
 on the command line change all runs, to see what moves the figures.
 """

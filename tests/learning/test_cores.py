@@ -20,7 +20,7 @@ learner = JaxLearner(
     options=Options(threads=threads),
 )
 model = learner.initial_model()
-updates = learner.train(model, [LocalJob(0, 3), LocalJob(1, 3)])
+updates = learner.train([model] * 2, [LocalJob(0, 3), LocalJob(1, 3)])
 combined = learner.combine(model, [model] * len(updates), updates, [0.25, 0.75])
 leaves = jax.tree.leaves((updates, combined))
 print(hashlib.sha256(b"".join(np.asarray(leaf).tobytes() for leaf in leaves)).hexdigest(), learner.evaluate(combined))

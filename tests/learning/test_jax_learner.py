@@ -52,22 +52,22 @@ def test_the_seed_decides_the_initial_model(small_signs: Dataset, start: Model) 
 
 
 def test_results_come_in_the_order_of_the_jobs(learner: JaxLearner, start: Model) -> None:
-    together = learner.train(start, JOBS)
-    alone = [learner.train(start, [job])[0] for job in JOBS]
+    together = learner.train([start] * 3, JOBS)
+    alone = [learner.train([start], [job])[0] for job in JOBS]
     assert same(together, alone)
     assert not same(together[0], together[1])
 
 
 @pytest.mark.parametrize("options", [{}, {"shuffling": Shuffling(7, seed=3)}, {"optimizer": "adam"}])
 def test_the_number_of_threads_changes_nothing(small_signs: Dataset, start: Model, options: dict) -> None:
-    one, three = (make_learner(small_signs, threads=threads, **options).train(start, JOBS) for threads in (1, 3))
+    one, three = (make_learner(small_signs, threads=threads, **options).train([start] * 3, JOBS) for threads in (1, 3))
     assert same(one, three)
 
 
 def test_repeated_and_restored_runs_are_bit_identical(small_signs: Dataset, start: Model) -> None:
     def round_of(model: Model) -> tuple[Model, float]:
         learner = make_learner(small_signs)
-        result = learner.combine(model, [model] * 3, learner.train(model, JOBS), [0.2, 0.3, 0.5])
+        result = learner.combine(model, [model] * 3, learner.train([model] * 3, JOBS), [0.2, 0.3, 0.5])
         return result, learner.evaluate(result).loss
 
     first, first_loss = round_of(start)
@@ -89,7 +89,7 @@ def test_combine_of_nothing_is_the_model(learner: JaxLearner, start: Model) -> N
 def test_training_lowers_the_loss_and_raises_the_accuracy(learner: JaxLearner, start: Model) -> None:
     model, before = start, learner.evaluate(start)
     for _ in range(4):
-        updates = learner.train(model, [LocalJob(v, 10) for v in SHARDS])
+        updates = learner.train([model] * len(SHARDS), [LocalJob(v, 10) for v in SHARDS])
         model = learner.combine(model, [model] * len(updates), updates, [1 / len(SHARDS)] * len(SHARDS))
     after = learner.evaluate(model)
     assert after.loss < before.loss

@@ -8,7 +8,7 @@ def test_a_null_learner_has_the_size_but_no_model() -> None:
     learner: Learner = NullLearner(parameters=21_840)
     assert learner.parameters == 21_840
     assert learner.initial_model() is None
-    assert learner.train(None, [LocalJob(1, 5), LocalJob(2, 5)]) == [None, None]
+    assert learner.train([None, None], [LocalJob(1, 5), LocalJob(2, 5)]) == [None, None]
     assert learner.combine(None, [None], [None], [1.0]) is None
     assert learner.evaluate(None) is None
 

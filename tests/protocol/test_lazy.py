@@ -31,7 +31,7 @@ class Eager:
     def _send(self, *arguments) -> Iterator[Any]:
         for vehicle, order, process in super()._send(*arguments):  # type: ignore[misc]
             job = LocalJob(order.cv, order.iterations, order.number)
-            self.learner.results[job] = self.learner.real.train(self.model, [job])[0]
+            self.learner.results[job] = self.learner.real.train([self.model], [job])[0]
             Eager.trained.append(order.cv)
             yield vehicle, order, process
 
@@ -48,7 +48,7 @@ class _LookUp:
     def __init__(self, learner) -> None:
         self.real, self.results = learner, {}
 
-    def train(self, model, jobs) -> list[Any]:
+    def train(self, starts, jobs) -> list[Any]:
         return [self.results[job] for job in jobs]
 
     def __getattr__(self, name: str) -> Any:

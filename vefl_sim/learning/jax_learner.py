@@ -67,15 +67,16 @@ class JaxLearner:
         """ω_0, from the seed."""
         return initial_model(self._module, self._image_shape, self._seed)
 
-    def train(self, model: Model, jobs: Sequence[LocalJob]) -> list[Model]:
+    def train(self, starts: Sequence[Model], jobs: Sequence[LocalJob]) -> list[Model]:
         """Train the CVs of all jobs, one per thread at a time; no result depends on another or on the threads."""
         if self._threads == 1:
-            return [self._train_one(model, job) for job in jobs]
-        longest_first = sorted(jobs, key=lambda job: -job.iterations * self._local.size(job.cv))
+            return [self._train_one(start, job) for start, job in zip(starts, jobs, strict=True)]
+        work = list(enumerate(zip(starts, jobs, strict=True)))
+        longest_first = sorted(work, key=lambda one: -one[1][1].iterations * self._local.size(one[1][1].cv))
         pool = ThreadPoolExecutor(self._threads)
         try:
-            trained = {job: pool.submit(self._train_one, model, job) for job in longest_first}
-            return [trained[job].result() for job in jobs]
+            trained = {number: pool.submit(self._train_one, start, job) for number, (start, job) in longest_first}
+            return [trained[number].result() for number in range(len(jobs))]
         finally:
             pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C nobody wants the others
 

@@ -42,8 +42,8 @@ class Learner(Protocol):
         """ω_0."""
         ...
 
-    def train(self, model: Model, jobs: Sequence[LocalJob]) -> list[Model]:
-        """ω_{v,k+1} of each job, in the order of the jobs, all starting from ω_k = `model`."""
+    def train(self, starts: Sequence[Model], jobs: Sequence[LocalJob]) -> list[Model]:
+        """ω_{v,k+1} of each job, in the order of the jobs, each from the model it starts with."""
         ...
 
     def combine(
@@ -75,7 +75,7 @@ class NullLearner:
         """None."""
         return None
 
-    def train(self, model: Model, jobs: Sequence[LocalJob]) -> list[Model]:
+    def train(self, starts: Sequence[Model], jobs: Sequence[LocalJob]) -> list[Model]:
         """One None per job."""
         return [None] * len(jobs)
 

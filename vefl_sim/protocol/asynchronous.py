@@ -177,7 +177,8 @@ class AsynchronousServer(EdgeServer):
         weights = checked_weights(self.scheme.weights(_received(taken, staleness)), len(taken))
         with self.stopwatch("train"):
             starts = [self.models[_version(outcome)] for outcome in taken]
-            self.model = self.learner.combine(self.models[self.version], starts, self._updates(taken), weights)
+            jobs = [LocalJob(o.order.cv, o.order.iterations, o.order.number) for o in taken]
+            self.model = self.learner.combine(self.model, starts, self.learner.train(starts, jobs), weights)
         self.version += 1
         self._keep_models()
         for outcome, weight, stale in zip(taken, weights, staleness, strict=True):
@@ -197,16 +198,6 @@ class AsynchronousServer(EdgeServer):
         used = {order.version for order in self.under_way.values()}
         self.models = {version: model for version, model in self.models.items() if version in used}
         self.models[self.version] = self.model
-
-    def _updates(self, taken: list[Outcome]) -> list[Model]:
-        """One call of the learner per version of the model, oldest first."""
-        trained: dict[int, Model] = {}
-        for version in sorted({_version(outcome) for outcome in taken}):
-            orders = [outcome.order for outcome in taken if outcome.order.version == version]
-            jobs = [LocalJob(order.cv, order.iterations, order.number) for order in orders]
-            updates = self.learner.train(self.models[version], jobs)
-            trained |= {order.number: update for order, update in zip(orders, updates, strict=True)}
-        return [trained[outcome.order.number] for outcome in taken]
 
 
 def _received(taken: list[Outcome], staleness: list[int]) -> Received:

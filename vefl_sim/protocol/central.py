@@ -16,5 +16,5 @@ class CentralServer(SynchronousServer):
 
     def _learn(self, decision: Decision, delivered: list[Outcome]) -> list[float]:
         with self.stopwatch("train"):
-            [self.model] = self.learner.train(self.model, [LocalJob(EVERYTHING, 1, self.round)])
+            [self.model] = self.learner.train([self.model], [LocalJob(EVERYTHING, 1, self.round)])
         return []

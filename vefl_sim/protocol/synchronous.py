@@ -83,6 +83,6 @@ class SynchronousServer(EdgeServer):
         weights = checked_weights(given, len(delivered))
         with self.stopwatch("train"):
             jobs = [LocalJob(o.order.cv, o.order.iterations, o.order.number) for o in delivered]
-            updates = self.learner.train(self.model, jobs)
-            self.model = self.learner.combine(self.model, [self.model] * len(updates), updates, weights)
+            starts = [self.model] * len(jobs)
+            self.model = self.learner.combine(self.model, starts, self.learner.train(starts, jobs), weights)
         return weights
