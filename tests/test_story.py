@@ -67,6 +67,7 @@ def test_without_rounds_every_order_of_a_window_is_told(tmp_path) -> None:
         "[0.8115 s]",
     ]  # fmt: skip
     assert "l = 4 iterations of version 0 of the model" in story[6]
+    assert "After 0.0010 s in the buffer" in story[11]
     assert "came from version 0, which was one step old by then" in story[11]
     assert "does not buy a single iteration; it waits for the next window" in story[12]
     refused, *_ = why(run, cv=3, round=1)

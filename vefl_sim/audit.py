@@ -4,7 +4,7 @@ A plan of ours or a slot that breaks a law ends the run. What the channel does t
 uploads that take longer, cost more or come later than the worst case are overruns, which are counted and reported.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,10 +43,10 @@ class Audit:
 
     def round(self, closed: ClosedRound) -> None:
         """Check the plan of a round that is over, and count what came out worse than planned."""
-        if closed.plan.assured:
-            self.assured_bits += sum(outcome.account.bits_drained for outcome in closed.outcomes)
-            return
-        self.plans += len(closed.decisions)
+        for decision in closed.decisions:
+            if decision.plan.assured:
+                self.assured_bits += sum(outcome.account.bits_drained for outcome in decision.outcomes)
+        self.plans += len(closed.bound)
         for law, sentence in broken_laws(closed):
             if self.binding:
                 raise AuditFailed(f"round {closed.round} breaks {law}: {sentence}")
@@ -105,9 +105,14 @@ class Audit:
 
 def broken_laws(closed: ClosedRound) -> Iterator[tuple[str, str]]:
     """C1–C6 of a plan, computed from its orders and what was observed; nothing here trusts the optimizer."""
-    for decision in closed.decisions:
+    energy_j: defaultdict[int, float] = defaultdict(float)
+    cost, budget = 0.0, closed.decisions[0].observation.terms.budget
+    for decision in closed.bound:
         yield from _broken_by(decision)
-    cost, budget = _worst_cost(closed.outcomes), closed.decisions[0].observation.terms.budget
+        cost += _worst_cost(decision.outcomes)
+        for outcome in decision.outcomes:
+            energy_j[outcome.order.cv] += outcome.order.worst_j
+            yield from _too_much_energy(decision.observation, outcome.order.cv, energy_j[outcome.order.cv])
     if cost > budget * (1 + _TOLERANCE):
         yield "C5", f"the orders cost up to {cost:.6g}, the budget is {budget:.6g}."
 
@@ -131,15 +136,19 @@ def _worst_cost(outcomes: list[Outcome]) -> float:
 
 
 def _too_much(observation: Observation, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
-    """C2–C4: time and energy."""
+    """C2 and C3: time."""
     sighting, terms = observation.sighting, observation.terms
     worst_ns = order.train_ns + int(observation.worst_slots[row]) * terms.grid.slot_ns
     for law, limit_ns in (("C2", terms.round_ns), ("C3", sojourn_ns(float(sighting.sojourn_s[row])))):
         if worst_ns > limit_ns:
             yield law, f"CV {order.cv} needs up to {worst_ns / 1e9:.6f} s of {limit_ns / 1e9:.6f} s."
-    budget_j = sighting.agreements[row].energy_budget_j
-    if order.worst_j > budget_j * (1 + _TOLERANCE):
-        yield "C4", f"CV {order.cv} needs up to {order.worst_j:.6g} J of {budget_j:.6g} J."
+
+
+def _too_much_energy(observation: Observation, cv: int, worst_j: float) -> Iterator[tuple[str, str]]:
+    """C4, over all orders of a round."""
+    budget_j = observation.sighting.agreements[int(np.searchsorted(observation.cv, cv))].energy_budget_j
+    if worst_j > budget_j * (1 + _TOLERANCE):
+        yield "C4", f"CV {cv} needs up to {worst_j:.6g} J of {budget_j:.6g} J."
 
 
 def _out_of_range(plan: Plan, problem: VeflProblem, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:

@@ -53,6 +53,5 @@ class Evidence:
 
     @property
     def planned(self) -> pd.DataFrame:
-        """Orders that C1–C6 bind: all but those of a run without constraints."""
-        free = self.rounds.index[self.rounds["plan_status"] == "unconstrained"]
-        return self.ordered[~self.ordered["round"].isin(free)]
+        """Orders that C1–C6 bind: none of a run without constraints."""
+        return self.ordered if self.experiment.scheme.constrained else self.ordered.iloc[:0]

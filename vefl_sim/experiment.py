@@ -254,8 +254,8 @@ class Aggregation(Table):
     buffer: Count | None = None
     """Updates that make the server step ("afa-cd", "fedbuff"); if not given, `scheme.selected`."""
     server_rate: Positive | None = None
-    """Of such a step: along the mean gradient ("afa-cd", if not given 1) or the mean difference of models ("fedbuff",
-    1)."""
+    """Of such a step: along the mean gradient ("afa-cd"; 0.2 if not given) or the mean difference of models
+    ("fedbuff"; 1)."""
 
 
 class Data(Table):
@@ -466,11 +466,11 @@ _UNUSED_BY: dict[str, dict[str, tuple[str, ...]]] = {
     "fedbuff": _BUFFERED,
     "centralized": {
         "aggregation": (*_RULE, *_WITHOUT_ROUNDS),
-        "vefl": (*_PROBLEM, "budget", "max_local_iterations"),
+        "vefl": _PROBLEM,
         "server": ("early_close", "retry_s"),
-        "scheme": ("constrained", "selected"),
+        "scheme": ("constrained",),
         "learning": ("proximal_mu",),
-    },
+    },  # not what it leaves out of the world that it shares with others: radio, SLAs, money, who holds which data
 }
 """Keys that a scheme does not look at."""
 
@@ -506,10 +506,8 @@ def _unused(e: Experiment) -> Iterator[tuple[str, Mapping[str, Iterable[str]]]]:
     if e.scheme.kind in _UNUSED_BY:
         yield f'scheme.kind = "{e.scheme.kind}"', _UNUSED_BY[e.scheme.kind]
         if not e.scheme.constrained:
-            yield (
-                "scheme.constrained = false",
-                {"vefl": ("method", "budget", "min_local_iterations", "upload_share"), "server": ("early_close",)},
-            )
+            vefl, server = ("method", "budget", "min_local_iterations", "upload_share"), ("early_close", "retry_s")
+            yield "scheme.constrained = false", {"vefl": vefl, "server": server}
     else:
         yield "a scheme of your own, which says so in its plans (assured)", {"scheme": ("constrained",)}
 

@@ -66,10 +66,11 @@ class Progress:
         rounds = f"{closed.round:>{len(str(self._rounds))}}/{self._rounds}" if self._fixed else f"{closed.round:>4}"
         speed = (to_s(closed.end_ns) - self._first_s) / wall_s
         before, done = self._share(self._first_round, self._first_s), self._share(closed.round, to_s(closed.end_ns))
+        left = _clock(wall_s * (1 - done) / (done - before)) if done > before else "?"
         self._show(
             f"round {rounds} | {to_s(closed.end_ns):7.1f} s simulated | {speed:6.2f} s/s"
             f" | {delivered:2d} of {len(closed.outcomes):2d} delivered"
-            f"{accuracy} | {_clock(wall_s * (1 - done) / (done - before))} to go"
+            f"{accuracy} | {left} to go"
         )
 
     def _share(self, rounds: int, time_s: float) -> float:

@@ -146,12 +146,12 @@ def round_row(closed: ClosedRound) -> dict[str, Any]:
         "bits_per_joule": drained / transmit_j if transmit_j > 0 else None,
         "accuracy": closed.evaluation.accuracy if closed.evaluation else None,
         "loss": closed.evaluation.loss if closed.evaluation else None,
-        "plan_status": plan.status,
+        "plan_status": closed.status,
         "plan_dropped": plan.dropped,
         "plan_objective": plan.objective,
         "plan_bound": plan.bound,
         "plan_gap": plan.gap,
-        "overruns": 0 if plan.assured else sum(1 for _ in overruns(closed)),
+        "overruns": sum(1 for _ in overruns(closed)),
     }
 
 

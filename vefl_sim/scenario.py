@@ -229,7 +229,7 @@ def _server_kind(scenario: Scenario, terms: Terms) -> Callable[..., EdgeServer]:
 
 def is_asynchronous(scheme: object) -> bool:
     """Whether a scheme runs without rounds."""
-    return hasattr(scheme, "buffer")
+    return getattr(scheme, "buffer", None) is not None
 
 
 def _observer(
@@ -319,7 +319,8 @@ def _checked_scheme(scheme: Any) -> AnyScheme:
     """A scheme of the user's; what it lacks shows before anything has run."""
     for method in ("plan", "weights" if is_asynchronous(scheme) else "aggregate"):
         if not callable(getattr(scheme, method, None)):
-            raise ExperimentError(f"scheme.kind: {type(scheme).__name__} has no method {method}(): add it.")
+            why = ", which it needs because it has a buffer" if method == "weights" else ""
+            raise ExperimentError(f"scheme.kind: {type(scheme).__name__} has no method {method}(){why}: add it.")
     if is_asynchronous(scheme) and not (isinstance(scheme.buffer, int) and scheme.buffer >= 1):
         raise ExperimentError(f"scheme.kind: {type(scheme).__name__}.buffer = {scheme.buffer!r} must be 1, 2, 3, …")
     mu = getattr(scheme, "proximal_mu", 0.0)

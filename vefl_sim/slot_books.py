@@ -69,10 +69,13 @@ class SlotBooks:
 
 
 def orders_by_place(evidence: Evidence) -> pd.DataFrame:
-    """Orders by CV and time; the index is their place."""
-    rows = evidence.ordered
-    slot = rows["ordered_ns"].to_numpy(np.int64) // evidence.experiment.slots.slot_ns
-    return rows.set_index(_place(rows["cv"].to_numpy(np.int64), slot)).sort_index()
+    """Orders by CV and time; the index is their place. Of those under way nobody knows yet what they sent with."""
+    events = evidence.events
+    given = events[events["kind"] == "training_ordered"][["round", "cv", "time_ns"]].astype(np.int64)
+    known = evidence.ordered[["cv", "ordered_ns", "transmit_j"]].rename(columns={"ordered_ns": "time_ns"})
+    rows = given.merge(known.astype({"cv": np.int64, "time_ns": np.int64}), how="left")
+    slot = -(-rows["time_ns"].to_numpy() // evidence.experiment.slots.slot_ns)  # the first that it can use
+    return rows.set_index(_place(rows["cv"].to_numpy(), slot)).sort_index()
 
 
 def _place(cv: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[np.int64]:

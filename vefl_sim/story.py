@@ -51,6 +51,8 @@ class _Teller:
         self.constrained = experiment.scheme.constrained
         self.start_s = to_s(int(started["time_ns"]))
         self.started = started
+        self.before_ns = 0  # when what was told last happened
+        self.ordered = False  # whether what was told has an order in it
         self.without_rounds = not pd.isna(started["version"])
         self.cv = cv
 
@@ -59,6 +61,8 @@ class _Teller:
         teller = getattr(self, "_" + event["kind"], None)
         if teller is not None:
             yield f"{_time(event)} {teller(event)}"
+        self.before_ns = int(event["time_ns"])
+        self.ordered = self.ordered or event["kind"] == "training_ordered"
 
     def absent(self, events: pd.DataFrame) -> str:
         """A CV that the round knows nothing about was outside."""
@@ -66,6 +70,9 @@ class _Teller:
             return f"CV {self.cv} was never in coverage in this run."
         before = events[events["time_ns"] <= self.start_s * 1e9]
         after = events[events["time_ns"] > self.start_s * 1e9]
+        crossed = before[before["kind"].isin(["coverage_entered", "coverage_left"])]
+        if len(crossed) and crossed.iloc[-1]["kind"] == "coverage_entered":
+            return f"CV {self.cv} was still at work on an order of an earlier window, and asked for none in this one."
         left = before[before["kind"] == "coverage_left"]
         entered = after[after["kind"] == "coverage_entered"]
         parts = [f"CV {self.cv} was not in coverage at {self.start_s:.3f} s, when the round started"]
@@ -115,12 +122,14 @@ class _Teller:
         """Without rounds, what somebody waits for who got nothing."""
         if not self.without_rounds:
             return ""
-        if event["reason"] in ("time", "cpu"):
+        if event["reason"] in ("time", "cpu") or not self.ordered:
             return f"; it asks again after {self.retry_s:g} s"
         return "; it waits for the next window"
 
     def _cv_passed_over(self, event: pd.Series) -> str:
         seen = f"The server saw CV {self.cv} {self._situation(event)}."
+        if self.without_rounds:
+            return f"{seen} The scheme did not order it; it waits for the next window."
         if pd.isna(event["max_iterations"]):
             return f"{seen} The scheme did not order it."
         able = f"{seen} It was eligible and could have done {event['max_iterations']} iterations, but"
@@ -168,9 +177,10 @@ class _Teller:
             return f"The server added it to the model with weight {event['weight']:.4f}."
         stale = {0: "which nobody had changed since", 1: "which was one step old by then"}
         age = stale.get(event["staleness"], f"which was {event['staleness']} steps old by then")
+        waited_s = to_s(int(event["time_ns"]) - self.before_ns)
         return (
-            f"The buffer was full, and the server added the update to the model with weight {event['weight']:.4f}; it "
-            f"came from version {event['version']}, {age}."
+            f"After {waited_s:.4f} s in the buffer, which was full then, the server added it to the model with weight "
+            f"{event['weight']:.4f}; it came from version {event['version']}, {age}."
         )
 
     def _snr(self, event: pd.Series) -> str:

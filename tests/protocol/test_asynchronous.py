@@ -80,8 +80,8 @@ def test_the_server_steps_with_every_second_update(run: Run) -> None:
     applied = run.events.query("kind == 'update_aggregated'")
     assert applied["cv"].tolist() == [1, 2, 1, 2, 3, 1, 2, 3]
     assert applied["staleness"].tolist() == [0, 0, 1, 0, 0, 0, 1, 1]
-    # rate 1 over two updates, δ = 0.05, and four iterations; CV 3 did three at first
-    assert applied["weight"].tolist() == pytest.approx([2.5, 2.5, 2.5, 2.5, 10 / 3, 2.5, 2.5, 2.5])
+    # rate 0.2 over two updates, δ = 0.05, and four iterations; CV 3 did three at first
+    assert applied["weight"].tolist() == pytest.approx([0.5, 0.5, 0.5, 0.5, 2 / 3, 0.5, 0.5, 0.5])
 
 
 def test_who_gets_nothing_knows_why(run: Run) -> None:

@@ -15,6 +15,8 @@ from vefl_sim.verification import verify
 
 EARLY = ["server.early_close=true"]
 NO_ROUNDS = ["scheme.kind=afa-cd", "aggregation.buffer=2"]
+FREE = [*NO_ROUNDS, "scheme.constrained=false"]
+POLICIES = [[], EARLY, NO_ROUNDS, FREE]
 
 
 class RandomCars(ScriptedCars):
@@ -50,9 +52,7 @@ def random_run(seed: int, prbs: int, start: str, policy: list[str], directory: s
 
 
 @pytest.mark.slow
-@given(
-    st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(["tau", "ready"]), st.sampled_from([[], EARLY, NO_ROUNDS])
-)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(["tau", "ready"]), st.sampled_from(POLICIES))
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_run_keeps_the_laws(seed: int, prbs: int, start: str, policy: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -65,7 +65,8 @@ def test_every_run_keeps_the_laws(seed: int, prbs: int, start: str, policy: list
     _money_and_energy_add_up(vehicles, rounds, slots)
     assert (slots["bits_left"] > 0).all()
     assert vehicles["delivered_fraction"].dropna().between(0, 1).all()
-    if policy is NO_ROUNDS:
+    assert ((rounds["plan_status"] == "nobody_in_coverage") <= (rounds["in_coverage"] == 0)).all()
+    if policy is NO_ROUNDS or policy is FREE:
         _nobody_does_two_things_at_once(vehicles)
         _stale_updates_are_of_old_versions(events)
     else:

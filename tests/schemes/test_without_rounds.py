@@ -75,7 +75,7 @@ def test_an_order_between_two_slots_keeps_to_the_grid() -> None:
     assert (on.window_slots - off.window_slots).tolist() == [1]
 
 
-UNCONSTRAINED = ["scheme.kind=afa-cd", "scheme.constrained=false", "aggregation.buffer=3"]
+UNCONSTRAINED = ["scheme.kind=afa-cd", "scheme.constrained=false"]
 
 
 def test_without_constraints_everything_arrives_in_time(tmp_path) -> None:

@@ -23,9 +23,6 @@ from vefl_sim.schemes.observation import Observation, Terms
 from vefl_sim.schemes.scheme import Plan
 from vefl_sim.state import State
 
-_LATER = ("time", "cpu")
-"""Limits that a CV may be free of when it has moved; others last as long as the window."""
-
 
 @dataclass
 class AsynchronousServer(EdgeServer):
@@ -128,8 +125,8 @@ class AsynchronousServer(EdgeServer):
         for vehicle, order, process in self._send(observation, plan, self._orders(observation, plan), window.opened):
             window.commit(order, vehicle.agreement)
             self._follow(vehicle, order, process)
-        for cv in cvs:
-            if plan.ineligible.get(cv) in _LATER:
+        for cv, limit in plan.ineligible.items():
+            if limit in ("time", "cpu") or cv not in window.cost:  # else its share is used up
                 self._ask(cv, now + self.retry_ns)
 
     def _orders(self, observation: Observation, plan: Plan) -> Iterator[TrainOrder]:

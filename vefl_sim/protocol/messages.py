@@ -97,6 +97,16 @@ class ClosedRound:
         return self.decisions[0].plan
 
     @property
+    def status(self) -> str:
+        """Of the first plan that ordered somebody, else of that of its start."""
+        return next((d.plan.status for d in self.decisions if len(d.plan.cv)), self.plan.status)
+
+    @property
+    def bound(self) -> "list[Decision]":
+        """The decisions that constraints bind: those whose updates are not delivered whatever happens."""
+        return [decision for decision in self.decisions if not decision.plan.assured]
+
+    @property
     def ineligible(self) -> dict[int, str]:
         """CVs that could not be ordered at its start, nor were later in it; and what kept them from it."""
         ordered = {outcome.order.cv for outcome in self.outcomes}

@@ -75,7 +75,10 @@ def _wrongs(observation: Observation, plan: Plan) -> Iterator[tuple[NDArray[np.b
 
 def checked_weights(given: Any, delivered: int) -> list[float]:
     """The weights of a scheme, one for each delivered update."""
-    weights = np.asarray(given)
+    try:
+        weights = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        weights = np.empty((0, 0))
     if weights.shape != (delivered,) or weights.dtype.kind not in "fiu" or not np.all(np.isfinite(weights)):
         raise RunFailed("scheme.kind must give one finite weight for each delivered update.")
     return [float(weight) for weight in weights]

@@ -17,11 +17,12 @@ def overruns(closed: ClosedRound) -> Iterator[str]:
     More slots to upload than t̄_tx, more energy than e_bud, a higher charge than planned, not received by the end of the
     sojourn bound or of the round, and more money than Ξ in all.
     """
-    for decision in closed.decisions:
+    paid = 0.0
+    for decision in closed.bound:
         for outcome in decision.outcomes:
             yield from _overruns(decision.observation, outcome)
-    budget = closed.decisions[0].observation.terms.budget
-    if sum(outcome.account.paid for outcome in closed.outcomes) > budget * (1 + _TOLERANCE):
+            paid += outcome.account.paid
+    if paid > closed.decisions[0].observation.terms.budget * (1 + _TOLERANCE):
         yield "round_cost"
 
 

@@ -70,9 +70,20 @@ class SynchronousServer(EdgeServer):
         evaluation = self._evaluate(k, event)
         applied = [Applied(weight) for weight in weights]
         closed = ClosedRound(
-            k, sighting.time_ns, self.env.now, sighting.in_coverage, [decision], applied, int(bool(applied)), evaluation
+            k,
+            sighting.time_ns,
+            self.env.now,
+            sighting.in_coverage,
+            [decision],
+            applied,
+            int(self._steps(delivered)),
+            evaluation,
         )
         self.report(closed)
+
+    def _steps(self, delivered: list[Outcome]) -> bool:
+        """Whether there is a new model."""
+        return bool(delivered)
 
     def _learn(self, decision: Decision, delivered: list[Outcome]) -> list[float]:
         """Train what was delivered, in one call and CV order, and step; return the weights."""

@@ -38,7 +38,9 @@ class Window:
 
     def committed(self, cvs: Sequence[int]) -> Committed:
         """What these CVs, and all together, have taken up."""
-        cost, energy_j = (np.array([counts[cv] for cv in cvs], np.float64) for counts in (self.cost, self.energy_j))
+        cost, energy_j = (
+            np.array([counts.get(cv, 0.0) for cv in cvs], np.float64) for counts in (self.cost, self.energy_j)
+        )
         return Committed(cost, energy_j, float(sum(self.cost.values())))
 
     def closed(self) -> ClosedRound:

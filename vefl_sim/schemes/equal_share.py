@@ -6,7 +6,7 @@ import numpy as np
 
 from vefl_sim.optimize.vefl import VeflProblem
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.plans import assured
+from vefl_sim.schemes.plans import assured, nobody
 from vefl_sim.schemes.scheme import Floats, Ints, Plan
 
 
@@ -71,7 +71,7 @@ def _first_below_one(limits: dict[str, Floats], row: int) -> str:
 
 def _status(observation: Observation, able: Ints, ineligible: dict[int, str]) -> str:
     if not len(observation.cv):
-        return "nobody_in_coverage"
+        return nobody(observation)
     if len(able):
         return "equal_share"
     return "budget_buys_nobody" if "budget" in ineligible.values() else "nobody_eligible"

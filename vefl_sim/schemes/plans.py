@@ -32,6 +32,11 @@ def unable(observation: Observation, problem: VeflProblem) -> dict[int, str]:
     return {cv: limit for cv, most, limit in limits if most == 0}
 
 
+def nobody(observation: Observation) -> str:
+    """The status of a plan for an empty observation."""
+    return "nobody_asks" if observation.sighting.in_coverage else "nobody_in_coverage"
+
+
 def assured(observation: Observation, rows: Ints) -> Plan:
     """These CVs train l_max iterations as fast as they can and deliver, whatever it costs and however long it takes."""
     limit_hz = column(observation.sighting.agreements, "cpu_max_hz")[rows]
@@ -39,6 +44,6 @@ def assured(observation: Observation, rows: Ints) -> Plan:
         cv=observation.cv[rows],
         iterations=np.full(len(rows), observation.terms.max_iterations),
         cpu_hz=limit_hz,
-        status="unconstrained" if len(rows) else "nobody_in_coverage",
+        status="unconstrained" if len(rows) else nobody(observation),
         assured=True,
     )
