@@ -1,0 +1,108 @@
+"""How many vehicles have to depart so that as many are in coverage as were asked for."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from vefl_sim.errors import ExperimentError
+from vefl_sim.experiment import Experiment
+from vefl_sim.mobility.scene import Scene
+from vefl_sim.mobility.sumo.demand import Routes, write_demand
+from vefl_sim.mobility.sumo.live import Case, live
+from vefl_sim.mobility.sumo.net import Point
+
+LEAST_SETTLED_S = 100.0
+LEAST_PILOT_S = 600.0
+PILOT_STEP_S = 1.0  # SUMO's own default
+_GUESS = 0.5  # of the free speed, with lights and others in the way
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """A run to see what a rate does."""
+
+    rate_per_s: float
+    in_coverage: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The rate of departures, and how long it takes until as many arrive."""
+
+    rate_per_s: float
+    settled_s: float
+    pilots: tuple[Pilot, ...]
+
+
+def calibrate(experiment: Experiment, routes: Routes, gnb_m: Point) -> Calibration:
+    """The rate that was asked for, or the one that keeps up `traffic.mean_in_coverage`.
+
+    By Little's law the number in coverage is the rate times the mean time there, which grows with the traffic. A first
+    pilot run at a guess from the routes alone tells roughly, and a second at the rate that follows tells how far off
+    that is. They have a seed of their own: the rate belongs to the experiment and not to one run of it.
+    """
+    settled_s = _settled_s(experiment, routes)
+    if rate_per_s := experiment.traffic.arrivals_per_s:
+        return Calibration(rate_per_s, settled_s, ())
+    wanted, metres = experiment.mean_in_coverage, routes.metres_within(gnb_m, experiment.radio.coverage_radius_m)
+    _check_room(experiment, routes, gnb_m)
+    if not metres:
+        raise ExperimentError(
+            f"None of the {len(routes.edges)} routes through {routes.net.path} comes within "
+            f"radio.coverage_radius_m = {experiment.radio.coverage_radius_m:g} of the gNB: move it (mobility.origin_m)."
+        )
+    rate_per_s, pilots = wanted * _GUESS * _free_mps(experiment, routes) / metres, []
+    for _ in range(2):
+        pilots.append(Pilot(rate_per_s, _in_coverage(experiment, routes, gnb_m, rate_per_s, settled_s)))
+        rate_per_s *= wanted / max(pilots[-1].in_coverage, 0.1 * wanted)
+    return Calibration(rate_per_s, settled_s, tuple(pilots))
+
+
+def _free_mps(experiment: Experiment, routes: Routes) -> float:
+    """Mean speed of a vehicle that is alone."""
+    most_mps = experiment.mobility.max_speed_mps
+    if not experiment.sumo.lane_limits:
+        return most_mps
+    free_s = routes.metres(np.array([s.length_m / min(s.limit_mps, most_mps) for s in routes.net.streets]))
+    return routes.length_m / free_s
+
+
+def _settled_s(experiment: Experiment, routes: Routes) -> float:
+    """Three free journeys from the start of the traffic hardly anybody of the first is left."""
+    return float(max(LEAST_SETTLED_S, round(3 * routes.length_m / _free_mps(experiment, routes))))
+
+
+def _check_room(experiment: Experiment, routes: Routes, gnb_m: Point) -> None:
+    """Bumper to bumper is the most that the streets in coverage can hold."""
+    lanes = np.array([street.lanes for street in routes.net.streets])
+    metres = routes.net.metres_within(gnb_m, experiment.radio.coverage_radius_m) @ lanes
+    most = int(metres / (experiment.mobility.length_m + experiment.mobility.min_gap_m))
+    if experiment.mean_in_coverage > most:
+        raise ExperimentError(
+            f"traffic.mean_in_coverage = {experiment.mean_in_coverage:g}: the streets in coverage hold {most} "
+            "vehicles, bumper to bumper: ask for fewer."
+        )
+
+
+def _in_coverage(experiment: Experiment, routes: Routes, gnb_m: Point, rate_per_s: float, settled_s: float) -> float:
+    """Mean number of vehicles in coverage once the traffic has settled."""
+    mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m
+    watched_s = max(LEAST_PILOT_S, 2 * settled_s)
+    run = experiment.run.model_copy(update={"seed": 0})
+    pilot = experiment.model_copy(update={"run": run, "mobility": mobility.model_copy(update={"step_s": PILOT_STEP_S})})
+    with tempfile.TemporaryDirectory() as folder:
+        demand = Path(folder) / "pilot.rou.xml.gz"
+        write_demand(demand, routes, pilot, rate_per_s, settled_s + watched_s)
+        with live(Case(pilot, arguments(routes.net.path, demand), gnb_m, settled_s)) as traffic:
+            return float(np.mean([_inside(traffic.advance(), radius_m) for _ in range(int(watched_s / PILOT_STEP_S))]))
+
+
+def _inside(scene: Scene, radius_m: float) -> int:
+    return int((scene.x_m**2 + scene.y_m**2 <= radius_m**2).sum())
+
+
+def arguments(net: Path, demand: Path) -> tuple[str, ...]:
+    """SUMO's, for demand of our making; it moves vehicles as our own traffic does."""
+    return ("--net-file", str(net), "--route-files", str(demand), "--begin", "0", "--step-method.ballistic")
