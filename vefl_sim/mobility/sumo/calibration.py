@@ -55,7 +55,7 @@ def calibrate(experiment: Experiment, routes: Routes, gnb_m: Point) -> Calibrati
         )
     rate_per_s, pilots = wanted * _GUESS * _free_mps(experiment, routes) / metres, []
     for _ in range(2):
-        pilots.append(Pilot(rate_per_s, _in_coverage(experiment, routes, gnb_m, rate_per_s, settled_s)))
+        pilots.append(pilot(experiment, routes, gnb_m, rate_per_s, settled_s))
         rate_per_s *= wanted / max(pilots[-1].in_coverage, 0.1 * wanted)
     return Calibration(rate_per_s, settled_s, tuple(pilots))
 
@@ -86,17 +86,18 @@ def _check_room(experiment: Experiment, routes: Routes, gnb_m: Point) -> None:
         )
 
 
-def _in_coverage(experiment: Experiment, routes: Routes, gnb_m: Point, rate_per_s: float, settled_s: float) -> float:
-    """Mean number of vehicles in coverage once the traffic has settled."""
+def pilot(experiment: Experiment, routes: Routes, gnb_m: Point, rate_per_s: float, settled_s: float) -> Pilot:
+    """Mean number of vehicles in coverage at this rate, once the traffic has settled."""
     mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m
     watched_s = max(LEAST_PILOT_S, 2 * settled_s)
     run = experiment.run.model_copy(update={"seed": 0})
-    pilot = experiment.model_copy(update={"run": run, "mobility": mobility.model_copy(update={"step_s": PILOT_STEP_S})})
+    own = experiment.model_copy(update={"run": run, "mobility": mobility.model_copy(update={"step_s": PILOT_STEP_S})})
     with tempfile.TemporaryDirectory() as folder:
         demand = Path(folder) / "pilot.rou.xml.gz"
-        write_demand(demand, routes, pilot, rate_per_s, settled_s + watched_s)
-        with live(Case(pilot, arguments(routes.net.path, demand), gnb_m, settled_s)) as traffic:
-            return float(np.mean([_inside(traffic.advance(), radius_m) for _ in range(int(watched_s / PILOT_STEP_S))]))
+        write_demand(demand, routes, own, rate_per_s, settled_s + watched_s)
+        with live(Case(own, arguments(routes.net.path, demand), gnb_m, settled_s)) as traffic:
+            seen = [_inside(traffic.advance(), radius_m) for _ in range(int(watched_s / PILOT_STEP_S))]
+    return Pilot(rate_per_s, float(np.mean(seen)))
 
 
 def _inside(scene: Scene, radius_m: float) -> int:

@@ -2,6 +2,7 @@
 
 import gzip
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,11 @@ class Routes:
         place = {street.name: metres for street, metres in zip(self.net.streets, per_street.tolist(), strict=True)}
         total: float = sum(place.get(edge, 0.0) for route in self.edges for edge in route)
         return total / len(self.edges)
+
+    def per_street(self) -> FloatArray:
+        """How many times a vehicle is expected on each street."""
+        used = Counter(edge for route in self.edges for edge in route)
+        return np.array([used[street.name] for street in self.net.streets]) / len(self.edges)
 
     @property
     def length_m(self) -> float:

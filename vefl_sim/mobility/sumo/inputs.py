@@ -64,6 +64,12 @@ def convert(osm: Path, net: Path, told: str) -> Path:
     return net
 
 
+def renew(old: Path, net: Path, told: str) -> Path:
+    """The same net as this version of SUMO writes it."""
+    run("netconvert", ("--sumo-net-file", old, "--output-file", net, "--no-warnings"), f"{told} cannot be renewed")
+    return net
+
+
 def gnb_m(experiment: Experiment, net: Net) -> Point:
     """Where the gNB stands in the net, which must have a street within its coverage."""
     mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m

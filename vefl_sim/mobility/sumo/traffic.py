@@ -16,9 +16,10 @@ from vefl_sim.clock import to_ns, to_s
 from vefl_sim.errors import ExperimentError, RunFailed
 from vefl_sim.experiment import Experiment
 from vefl_sim.mobility.sumo.calibration import Calibration, arguments, calibrate
-from vefl_sim.mobility.sumo.demand import draw_routes, write_demand
+from vefl_sim.mobility.sumo.demand import Routes, draw_routes, write_demand
 from vefl_sim.mobility.sumo.inputs import gnb_m, located, net_of
 from vefl_sim.mobility.sumo.live import Case, live
+from vefl_sim.mobility.sumo.net import Net
 from vefl_sim.mobility.sumo.process import CannotStart, check
 from vefl_sim.mobility.sumo.programs import home
 from vefl_sim.mobility.trajectory import Tell, Trajectory, TrajectoryWriter, record
@@ -32,6 +33,8 @@ class Ready:
     """What SUMO is started with, and how the demand was found if it is ours."""
 
     case: Case
+    net: Net
+    routes: Routes | None
     calibration: Calibration | None
 
 
@@ -44,7 +47,7 @@ def prepare(experiment: Experiment, folder: Path) -> Ready:
     if experiment.is_sumo_configuration:
         case = Case(experiment, ("--configuration-file", str(located(file))), place, experiment.mobility.start_s)
         _check(case)
-        return Ready(case, None)
+        return Ready(case, net, None, None)
     routes = draw_routes(net, experiment.sumo.fringe_factor)
     calibration = calibrate(experiment, routes, place)
     start_s = experiment.mobility.start_s
@@ -53,7 +56,7 @@ def prepare(experiment: Experiment, folder: Path) -> Ready:
     demand, until_s = folder / "demand.rou.xml.gz", start_s + to_s(experiment.duration_ns) + 1.0
     with writing(demand):
         write_demand(demand, routes, experiment, calibration.rate_per_s, until_s)
-    return Ready(Case(experiment, arguments(net.path, demand), place, start_s), calibration)
+    return Ready(Case(experiment, arguments(net.path, demand), place, start_s), net, routes, calibration)
 
 
 def drive(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Path:
