@@ -10,9 +10,9 @@ from tempfile import mkdtemp
 from vefl_sim.errors import BadInput
 from vefl_sim.experiment import Experiment
 from vefl_sim.loading import from_tables
-from vefl_sim.mobility.sumo.calibration import Calibration, Pilot, pilot
+from vefl_sim.mobility.sumo.calibration import Calibration
 from vefl_sim.mobility.sumo.demand import Routes
-from vefl_sim.mobility.sumo.inputs import NET, OSM, convert, gnb_m, renew
+from vefl_sim.mobility.sumo.inputs import NET, OSM, convert, renew
 from vefl_sim.mobility.sumo.net import Net, Point
 from vefl_sim.mobility.sumo.programs import home
 from vefl_sim.mobility.sumo.traffic import prepare
@@ -35,7 +35,6 @@ class ImportedMap:
     gnb_m: Point
     vehicles: float  # wanted in coverage
     calibration: Calibration
-    check: Pilot  # at the rate that was found
     pictured: bool = True
 
     @property
@@ -55,7 +54,7 @@ class ImportedMap:
             f"gNB at [{x_m:.1f}, {y_m:.1f}] in the net, {self.metres_in_coverage / 1e3:.1f} km of streets "
             f"within {RADIUS_M:g} m",
             f"expected in coverage: {self.vehicles:g} CVs at {self.calibration.rate_per_s:.3g} departures per second "
-            f"(a pilot run had {self.check.in_coverage:.1f})",
+            f"(a pilot run had {self.calibration.in_coverage:.1f})",
             *no_picture,
             f"in {self.folder}: {', '.join(made)}",
             f"run it with: python -m vefl_sim {self.folder / TOML}",
@@ -114,8 +113,7 @@ def _imported(source: Path, folder: Path, gnb_deg: Point | None, vehicles: float
     routes, found = ready.routes, ready.calibration
     assert routes
     assert found
-    check = pilot(experiment, routes, ready.case.gnb_m, found.rate_per_s, found.settled_s)
-    return ImportedMap(source, folder, ready.net, routes, gnb_m(experiment, ready.net), vehicles, found, check)
+    return ImportedMap(source, folder, ready.net, routes, ready.case.gnb_m, vehicles, found)
 
 
 def _experiment(net: Path, gnb_deg: Point | None, vehicles: float) -> Experiment:

@@ -1,13 +1,15 @@
 """How many vehicles have to depart so that as many are in coverage as were asked for."""
 
+import math
 import tempfile
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Experiment
+from vefl_sim.experiment import Experiment, Radio, Run
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sumo.demand import Routes, write_demand
 from vefl_sim.mobility.sumo.live import Case, live
@@ -15,6 +17,7 @@ from vefl_sim.mobility.sumo.net import Point
 
 LEAST_SETTLED_S = 100.0
 LEAST_PILOT_S = 600.0
+MOST_PILOTS, NEAR = 6, 0.05
 PILOT_STEP_S = 1.0  # SUMO's own default
 _GUESS = 0.5  # of the free speed, with lights and others in the way
 
@@ -33,19 +36,32 @@ class Calibration:
 
     rate_per_s: float
     settled_s: float
+    in_coverage: float | None  # in the pilot run at this rate; not known if the rate was given
     pilots: tuple[Pilot, ...]
 
 
 def calibrate(experiment: Experiment, routes: Routes, gnb_m: Point) -> Calibration:
     """The rate that was asked for, or the one that keeps up `traffic.mean_in_coverage`.
 
-    By Little's law the number in coverage is the rate times the mean time there, which grows with the traffic. A first
-    pilot run at a guess from the routes alone tells roughly, and a second at the rate that follows tells how far off
-    that is. They have a seed of their own: the rate belongs to the experiment and not to one run of it.
+    By Little's law the number in coverage is the rate times the mean time there, which grows with the traffic, in a jam
+    without bound. So pilot runs try: first a guess from the routes alone, then what follows from those before, until
+    one is near. They have a seed of their own: the rate belongs to the experiment and not to one run of it.
     """
+    return _calibrate(_relevant(experiment), routes, gnb_m)
+
+
+def _relevant(experiment: Experiment) -> Experiment:
+    """What the rate depends on, and nothing else."""
+    e = experiment
+    radio = Radio(coverage_radius_m=e.radio.coverage_radius_m)
+    return Experiment(run=Run(name="pilot"), mobility=e.mobility, sumo=e.sumo, traffic=e.traffic, radio=radio)
+
+
+@lru_cache(maxsize=16)  # the runs of a comparison have the same
+def _calibrate(experiment: Experiment, routes: Routes, gnb_m: Point) -> Calibration:
     settled_s = _settled_s(experiment, routes)
     if rate_per_s := experiment.traffic.arrivals_per_s:
-        return Calibration(rate_per_s, settled_s, ())
+        return Calibration(rate_per_s, settled_s, None, ())
     wanted, metres = experiment.mean_in_coverage, routes.metres_within(gnb_m, experiment.radio.coverage_radius_m)
     _check_room(experiment, routes, gnb_m)
     if not metres:
@@ -54,10 +70,24 @@ def calibrate(experiment: Experiment, routes: Routes, gnb_m: Point) -> Calibrati
             f"radio.coverage_radius_m = {experiment.radio.coverage_radius_m:g} of the gNB: move it (mobility.origin_m)."
         )
     rate_per_s, pilots = wanted * _GUESS * _free_mps(experiment, routes) / metres, []
-    for _ in range(2):
-        pilots.append(pilot(experiment, routes, gnb_m, rate_per_s, settled_s))
-        rate_per_s *= wanted / max(pilots[-1].in_coverage, 0.1 * wanted)
-    return Calibration(rate_per_s, settled_s, tuple(pilots))
+    for _ in range(MOST_PILOTS):
+        pilots.append(_pilot(experiment, routes, gnb_m, rate_per_s, settled_s))
+        if abs(pilots[-1].in_coverage / wanted - 1) <= NEAR:
+            break
+        rate_per_s = _next_rate(pilots, wanted)
+    best = min(pilots, key=lambda pilot: abs(pilot.in_coverage - wanted))
+    return Calibration(best.rate_per_s, settled_s, best.in_coverage, tuple(pilots))
+
+
+def _next_rate(pilots: list[Pilot], wanted: float) -> float:
+    """In proportion to the last; between two that enclose what is wanted, along a power law."""
+    below = max((p for p in pilots if p.in_coverage < wanted), key=lambda p: p.rate_per_s, default=None)
+    above = min((p for p in pilots if p.in_coverage >= wanted), key=lambda p: p.rate_per_s, default=None)
+    if below and above and below.in_coverage > 0 and below.rate_per_s < above.rate_per_s:
+        part = math.log(wanted / below.in_coverage) / math.log(above.in_coverage / below.in_coverage)
+        part = min(max(part, 0.2), 0.8)  # in a jam there is no law, but a part of the way gets us there
+        return below.rate_per_s * math.pow(above.rate_per_s / below.rate_per_s, part)
+    return pilots[-1].rate_per_s * min(max(wanted / max(pilots[-1].in_coverage, 1e-9), 1 / 3), 3.0)
 
 
 def _free_mps(experiment: Experiment, routes: Routes) -> float:
@@ -86,7 +116,7 @@ def _check_room(experiment: Experiment, routes: Routes, gnb_m: Point) -> None:
         )
 
 
-def pilot(experiment: Experiment, routes: Routes, gnb_m: Point, rate_per_s: float, settled_s: float) -> Pilot:
+def _pilot(experiment: Experiment, routes: Routes, gnb_m: Point, rate_per_s: float, settled_s: float) -> Pilot:
     """Mean number of vehicles in coverage at this rate, once the traffic has settled."""
     mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m
     watched_s = max(LEAST_PILOT_S, 2 * settled_s)

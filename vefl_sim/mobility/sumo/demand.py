@@ -5,6 +5,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
@@ -27,7 +28,7 @@ class Routes:
     """Ways through a net. They belong to the map; who takes which, and when, is drawn for each run."""
 
     net: Net
-    edges: list[tuple[str, ...]]
+    edges: tuple[tuple[str, ...], ...]
 
     def metres(self, per_street: FloatArray) -> float:
         """Expected metres of a route, if so many of each street count."""
@@ -52,6 +53,11 @@ class Routes:
 
 def draw_routes(net: Net, fringe_factor: float) -> Routes:
     """The same for every run on this net."""
+    return Routes(net, _edges(net, fringe_factor))
+
+
+@lru_cache(maxsize=16)  # the runs of a comparison have the same
+def _edges(net: Net, fringe_factor: float) -> tuple[tuple[str, ...], ...]:
     with tempfile.TemporaryDirectory() as folder:
         trips, routes = Path(folder) / "trips.xml", Path(folder) / "routes.xml"
         run_tool(
@@ -61,10 +67,10 @@ def draw_routes(net: Net, fringe_factor: float) -> Routes:
              "--vehicle-class", "passenger"),
             f"No routes through {net.path} are found",
         )  # fmt: skip
-        edges = [tuple(route.attrib["edges"].split()) for route in ElementTree.parse(routes).iter("route")]
+        edges = tuple(tuple(route.attrib["edges"].split()) for route in ElementTree.parse(routes).iter("route"))
     if not edges:
         raise ExperimentError(f"No routes through {net.path} are found: choose a larger or another part of the map.")
-    return Routes(net, edges)
+    return edges
 
 
 def write_demand(path: Path, routes: Routes, experiment: Experiment, rate_per_s: float, until_s: float) -> None:

@@ -1,6 +1,8 @@
 """The streets of a net of SUMO that cars may use: as much as is needed to check, measure and draw it."""
 
 import gzip
+import hashlib
+import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,15 +30,22 @@ class Street:
     points_m: FloatArray  # (n, 2), of its first lane
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Net:
-    """Streets and junctions, in the coordinates of the net."""
+    """Streets and junctions, in the coordinates of the net. Two are equal if their files say the same."""
 
     path: Path
+    digest: str
     streets: list[Street]
     junctions: int
     signals_m: FloatArray  # (n, 2), where the junctions with traffic lights are
     has_degrees: bool  # whether it knows its place on the earth
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Net) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
 
     @property
     def length_m(self) -> float:
@@ -80,8 +89,10 @@ def read_net(path: Path, told: str) -> Net:
     """Read a .net.xml or .net.xml.gz; `told` is how the user calls it."""
     streets, junctions, signals, has_degrees, is_net = [], 0, [], False, False
     try:
-        with _opened(path) as file:
-            for element in _elements(file):
+        content = _content(path)
+        digest = hashlib.sha256(content[max(content.find(b"<net"), 0) :]).hexdigest()  # without the date on top
+        if content:
+            for element in _elements(io.BytesIO(content)):
                 if element.tag == "edge" and (street := _street(element)):
                     streets.append(street)
                 elif element.tag == "junction" and element.get("type") not in ("internal", "dead_end"):
@@ -99,11 +110,12 @@ def read_net(path: Path, told: str) -> Net:
         raise ExperimentError(f"{told} is not a net of SUMO: it has no <net>.")
     if not streets:
         raise ExperimentError(f"{told} has no street that cars may use: choose a larger or another part of the map.")
-    return Net(path, streets, junctions, np.array(signals).reshape(-1, 2), has_degrees)
+    return Net(path, digest, streets, junctions, np.array(signals).reshape(-1, 2), has_degrees)
 
 
-def _opened(path: Path) -> IO[bytes]:
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+def _content(path: Path) -> bytes:
+    content = path.read_bytes()
+    return gzip.decompress(content) if path.suffix.lower() == ".gz" else content
 
 
 def _elements(file: IO[bytes]) -> Iterator[ElementTree.Element]:
