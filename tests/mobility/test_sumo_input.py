@@ -1,6 +1,7 @@
 """Maps that are broken, empty or elsewhere: one sentence each, and no run directory."""
 
 import gzip
+import re
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +82,7 @@ class TestBadInput:
             ("nothing.net.xml", "", "is not a net of SUMO: it has no <net>."),
             ("other.net.xml", "<routes/>", "is not a net of SUMO: it has no <net>."),
             ("empty.net.xml", '<net version="1.20"/>', "has no street that cars may use: choose a larger or"),
-            ("walk.net.xml", NET.replace('edge id="', 'edge function="walkingarea" id="'), "has no street that cars"),
+            ("walk.net.xml", re.sub('<edge id="[ab]"', '<edge id="w" function="crossing"', NET), "has no street"),
             ("bad.net.xml", NET.replace("-100,40", "north"), "or not all of it (could not convert string"),
             ("bad.net.xml.gz", "plain", "cannot be read: Not a gzipped file"),
             ("cut.osm", "<osm><node", "gives no net: netconvert says: "),
