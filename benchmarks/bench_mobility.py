@@ -1,4 +1,4 @@
-"""Traffic on the grid: the compiled step beside its plain twin, wall time at three densities, and memory.
+"""Traffic on the grid: the compiled step beside its plain twin, wall time at three densities, memory; and beside SUMO.
 
     python benchmarks/bench_mobility.py [--quick]
 
@@ -12,8 +12,11 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 
 import json
 import resource
+import runpy
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +29,10 @@ from tests.mobility.plain_step import PlainStep, vehicles_of
 from vefl_sim.experiment import Experiment, Mobility, Roads, Run, Traffic
 from vefl_sim.mobility.coverage import crossings
 from vefl_sim.mobility.motion import step
+from vefl_sim.mobility.sumo.calibration import arguments
+from vefl_sim.mobility.sumo.live import Case, live
+from vefl_sim.mobility.sumo.net import read_net
+from vefl_sim.mobility.sumo.programs import environment, program
 from vefl_sim.mobility.traffic import IdmTraffic
 from vefl_sim.rng import Streams
 
@@ -85,6 +92,76 @@ def long_run(mean_in_coverage: float, blocks: int, simulated_s: float) -> dict[s
     }
 
 
+def cpu_s() -> float:
+    """Of this process and of those that it has waited for; other people's do not count."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
+def against_sumo(seconds: int, turns: int) -> dict[str, dict[str, float]]:
+    """The same vehicles on the same grid, in turns: ours, SUMO alone, and SUMO as a run of ours uses it."""
+    grid = runpy.run_path(str(ROOT / "docs" / "pictures" / "sumo_grid.py"))
+    logged = grid["Logged"](1)
+    vehicles = [logged.advance().vehicle.size for _ in range(10 * seconds)]
+    logged.finish()
+    with tempfile.TemporaryDirectory() as folder:
+        case = _sumo_case(grid, logged, Path(folder))
+        works = {
+            "ours": lambda: _advance(IdmTraffic(grid["experiment"](1), Streams(1)), seconds),
+            "SUMO alone": lambda: _alone(case, seconds),
+            "SUMO by libsumo": lambda: _coupled(case, seconds, "libsumo"),
+            "SUMO by traci": lambda: _coupled(case, seconds, "traci"),
+        }
+        times: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+        for _ in range(turns):
+            for name, work in works.items():
+                before = cpu_s()
+                took_s = wall_s(work)
+                times[name].append((took_s, cpu_s() - before))
+    medians = {
+        name: [statistics.median(column) for column in zip(*pairs, strict=True)] for name, pairs in times.items()
+    }
+    return {
+        name: {
+            "vehicles": statistics.mean(vehicles),
+            "wall_s": wall,
+            "cpu_s": cpu,
+            "ratio": cpu / medians["SUMO alone"][1],
+        }
+        for name, (wall, cpu) in medians.items()
+    }
+
+
+def _sumo_case(grid: dict[str, Any], logged: Any, folder: Path) -> Case:
+    net, origin_m = grid["sumo_grid"](folder, 1), grid["BLOCK_M"] * (1 + grid["BLOCKS"] / 2)
+    streets = logged.traffic.streets.grid
+    own = grid["experiment"](1, lane_limits=False)
+    grid["write_routes"](
+        folder / "routes.xml.gz", logged, grid["names_of"](streets, read_net(net, "grid").streets, origin_m), own
+    )
+    covered = own.model_copy(update={"radio": Experiment(run=Run(name="bench")).radio})  # 500 m, as in a run
+    return Case(covered, arguments(net, folder / "routes.xml.gz"), (origin_m, origin_m), 0.0)
+
+
+def _advance(traffic: Any, seconds: int) -> None:
+    scene = traffic.scene()
+    for _ in range(10 * seconds):
+        before, scene = scene, traffic.advance()
+        crossings(before, scene, 500.0)
+
+
+def _alone(case: Case, seconds: int) -> None:
+    quiet = ("--no-step-log", "--no-warnings", "--duration-log.disable", "--end", str(seconds))
+    subprocess.run([program("sumo"), *case.all_arguments(), *quiet], env=environment(), check=True)
+
+
+def _coupled(case: Case, seconds: int, client: str) -> None:
+    sumo = case.experiment.sumo.model_copy(update={"client": client})
+    experiment = case.experiment.model_copy(update={"sumo": sumo})
+    with live(Case(experiment, case.arguments, case.gnb_m, case.start_s)) as traffic:
+        _advance(traffic, seconds)
+
+
 def main() -> None:
     share = 0.1 if QUICK else 1.0
     figures: dict[str, Any] = {"step": against_the_twin(), "runs": []}
@@ -100,6 +177,10 @@ def main() -> None:
             "{vehicles:9.0f}{simulated_s:13.0f}{wall_s:9.2f}{times_real_time:13.0f}{peak_mib:17.0f}".format(**run),
             flush=True,
         )
+    print(f"\nthe same vehicles on the same grid{'vehicles':>13}{'wall s':>9}{'CPU s':>8}{'CPU, of SUMO alone':>20}")
+    figures["sumo"] = against_sumo(*((60, 1) if QUICK else (600, 5)))
+    for name, row in figures["sumo"].items():
+        print(f"{name:<33}" + "{vehicles:13.0f}{wall_s:9.2f}{cpu_s:8.2f}{ratio:19.2f}×".format(**row))
     if not QUICK:
         (ROOT / "benchmarks" / "bench_mobility.json").write_text(json.dumps(figures, indent=2) + "\n")
 

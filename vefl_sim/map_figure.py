@@ -39,7 +39,7 @@ def draw(imported: ImportedMap, path: Path) -> bool:
         axes.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin), aspect="equal")
         axes.set_axis_off()
         axes.set_title(_title(imported), loc="left", fontsize=11, color=_DARK)
-        figure.savefig(path, dpi=130)
+        figure.savefig(path, dpi=130, bbox_inches="tight", pad_inches=0.15)
         plt.close(figure)
     return True
 

@@ -10,7 +10,7 @@ from tempfile import mkdtemp
 from vefl_sim.errors import BadInput
 from vefl_sim.experiment import Experiment
 from vefl_sim.loading import from_tables
-from vefl_sim.mobility.sumo.calibration import Calibration
+from vefl_sim.mobility.sumo.calibration import BLOCKED_S, Calibration
 from vefl_sim.mobility.sumo.demand import Routes
 from vefl_sim.mobility.sumo.inputs import NET, OSM, convert, renew
 from vefl_sim.mobility.sumo.net import Net, Point
@@ -174,6 +174,7 @@ def _configuration(imported: ImportedMap) -> str:
     <step-length value="0.1"/>
     <step-method.ballistic value="true"/>
     <time-to-teleport value="-1"/>
+    <ignore-junction-blocker value="{BLOCKED_S}"/>
 </configuration>
 """
 

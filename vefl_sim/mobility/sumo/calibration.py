@@ -18,6 +18,7 @@ from vefl_sim.mobility.sumo.net import Point
 LEAST_SETTLED_S = 100.0
 LEAST_PILOT_S = 600.0
 MOST_PILOTS, NEAR = 6, 0.05
+BLOCKED_S = 10
 PILOT_STEP_S = 1.0  # SUMO's own default
 _GUESS = 0.5  # of the free speed, with lights and others in the way
 
@@ -135,5 +136,12 @@ def _inside(scene: Scene, radius_m: float) -> int:
 
 
 def arguments(net: Path, demand: Path) -> tuple[str, ...]:
-    """SUMO's, for demand of our making; it moves vehicles as our own traffic does."""
-    return ("--net-file", str(net), "--route-files", str(demand), "--begin", "0", "--step-method.ballistic")
+    """SUMO's, for demand of our making; it moves vehicles as our own traffic does.
+
+    Since nobody is teleported out of a jam, vehicles that wait for each other on a junction would do so for ever, and
+    all others behind them: after a while they pass.
+    """
+    return (
+        "--net-file", str(net), "--route-files", str(demand), "--begin", "0", "--step-method.ballistic",
+        "--ignore-junction-blocker", str(BLOCKED_S),
+    )  # fmt: skip
