@@ -24,6 +24,7 @@ def draw(imported: ImportedMap, path: Path) -> bool:
         return False
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogFormatter
 
     low, high = imported.net.box_m
     width, height = high - low
@@ -33,6 +34,7 @@ def draw(imported: ImportedMap, path: Path) -> bool:
         flow = _streets(axes, imported)
         bar = figure.colorbar(flow, ax=axes, label="vehicles per hour, each direction", shrink=0.8, pad=0.02, aspect=30)
         bar.ax.yaxis.set_major_formatter("{x:.0f}")
+        bar.ax.yaxis.set_minor_formatter(LogFormatter())  # plain numbers, and not too many
         _coverage(axes, imported)
         _scale(axes, float(width))
         margin = 0.02 * max(width, height)

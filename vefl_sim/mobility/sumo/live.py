@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from vefl_sim.clock import to_ns, to_s
-from vefl_sim.errors import ExperimentError
+from vefl_sim.errors import ExperimentError, RunFailed
 from vefl_sim.experiment import Experiment
 from vefl_sim.mobility.register import Register
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sumo.net import Point
-from vefl_sim.mobility.sumo.process import running, stopping
+from vefl_sim.mobility.sumo.process import running
 from vefl_sim.rng import Streams
 
 AROUND_M = 100.0  # beyond coverage: farther than shadowing remembers, so that whoever comes back may be new
@@ -99,30 +99,36 @@ class LiveTraffic:
 
     def _at(self, sumo_s: float) -> Scene:
         """Let SUMO drive up to this time. Vehicles are numbered in the order in which they depart."""
-        with stopping(f"{sumo_s - self._start_s:.1f} s after the start of the run ({sumo_s:.1f} s of its own time)"):
+        try:
             self._sumo.simulationStep(sumo_s)
-            departed = self._sumo.simulation.getSubscriptionResults()
+            departed = self._sumo.simulation.getSubscriptionResults()[self._ask.VAR_DEPARTED_VEHICLES_IDS]
             near = self._sumo.poi.getContextSubscriptionResults(_GNB)
-        self._register.numbers(departed[self._ask.VAR_DEPARTED_VEHICLES_IDS])
+        except Exception as error:  # of libsumo, of traci, or of its socket
+            when = f"{sumo_s - self._start_s:.1f} s after the start of the run ({sumo_s:.1f} s of its own time)"
+            raise RunFailed(f"SUMO stopped {when}: {str(error).strip() or type(error).__name__}") from error
+        if departed:
+            self._register.numbers(departed)
         return self._seen(near)
 
     def _seen(self, near: dict[str, Any]) -> Scene:
-        numbers = self._register.numbers(list(near))
-        speed_mps = np.array([told[self._ask.VAR_SPEED] for told in near.values()], np.float64)
-        place_m = np.array([told[self._ask.VAR_POSITION] for told in near.values()], np.float64).reshape(-1, 2)
-        self._check_speed(speed_mps, list(near))
-        x_m, y_m = (place_m - self._case.gnb_m).T
-        scene = Scene(self._time_ns, numbers, x_m, y_m, speed_mps, self._register.connected(numbers))
-        return scene.rows(np.argsort(numbers))
+        """One array for everything: a step has to be cheap beside what SUMO takes for it."""
+        number, (x_m, y_m) = self._register.number, self._case.gnb_m
+        place, speed = self._ask.VAR_POSITION, self._ask.VAR_SPEED
+        rows = sorted((number(name), *told[place][:2], told[speed]) for name, told in near.items())
+        table = np.array(rows, np.float64).reshape(-1, 4)
+        vehicle, speed_mps = table[:, 0].astype(np.int64), table[:, 3].copy()
+        if rows and speed_mps.max() > self._case.experiment.mobility.max_speed_mps + _SPEED_TOLERANCE_MPS:
+            raise ExperimentError(self._too_fast(near))
+        connected = self._register.connected(vehicle)
+        return Scene(self._time_ns, vehicle, table[:, 1] - x_m, table[:, 2] - y_m, speed_mps, connected)
 
-    def _check_speed(self, speed_mps: Any, names: list[str]) -> None:
-        most_mps = self._case.experiment.mobility.max_speed_mps
-        if speed_mps.size and speed_mps.max() > most_mps + _SPEED_TOLERANCE_MPS:
-            row = int(speed_mps.argmax())
-            raise ExperimentError(
-                f"Vehicle {names[row]} of {self._case.experiment.mobility.file} drives {speed_mps[row]:.2f} m/s: raise "
-                f"mobility.max_speed_mps = {most_mps:g}, because the sojourn bound relies on it."
-            )
+    def _too_fast(self, near: dict[str, Any]) -> str:
+        mobility, speed = self._case.experiment.mobility, self._ask.VAR_SPEED
+        name = max(near, key=lambda name: near[name][speed])
+        return (
+            f"Vehicle {name} of {mobility.file} drives {near[name][speed]:.2f} m/s: raise "
+            f"mobility.max_speed_mps = {mobility.max_speed_mps:g}, because the sojourn bound relies on it."
+        )
 
 
 @contextmanager

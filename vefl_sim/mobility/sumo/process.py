@@ -34,15 +34,6 @@ def check(arguments: Sequence[str]) -> None:
         pass
 
 
-@contextmanager
-def stopping(when: str) -> Iterator[None]:
-    """Turn whatever the API raises into one sentence."""
-    try:
-        yield
-    except Exception as error:
-        raise RunFailed(f"SUMO stopped {when}: {str(error).strip() or type(error).__name__}") from error
-
-
 def load_libsumo() -> Any:
     """The module. It warns on stdout of a pyarrow with another libarrow, which is never called from there."""
     import traci  # noqa: F401  first: with the variable it would turn into libsumo
