@@ -128,7 +128,7 @@ def on_a_map(seconds: int, turns: int) -> dict[str, Times]:
         experiment, demand = from_tables(tables), Path(folder) / "demand.rou.xml.gz"
         write_demand(demand, draw_routes(read_net(net, "map"), 10.0), experiment, 2.0, seconds)
         case = Case(experiment, arguments(net, demand), (2500.0, 2500.0), 0.0)
-        return in_turns(_by_sumo(case, seconds), turns, 2.0 * seconds / 2)  # they drive longer than this lasts
+        return in_turns(_by_sumo(case, seconds), turns, 2.0 * seconds / 2)  # about: they drive longer than this lasts
 
 
 def in_turns(works: dict[str, Callable[[], None]], turns: int, vehicles: float) -> dict[str, Times]:

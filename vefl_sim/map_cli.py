@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vefl_sim.errors import BadInput
+from vefl_sim.errors import BadInput, RunInterrupted
 
 # As in cli.py, heavy imports happen inside the commands.
 
@@ -36,7 +36,7 @@ def import_(
         with stopping_at_once():
             imported = import_map(file, out, _degrees(gnb), vehicles, draw)
     except KeyboardInterrupt:
-        raise BadInput(f"stopped; {out} is not made.") from None
+        raise RunInterrupted(f"{out} is not made") from None
     print("\n".join(imported.lines()))
 
 

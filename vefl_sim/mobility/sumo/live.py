@@ -104,7 +104,8 @@ class LiveTraffic:
             departed = self._sumo.simulation.getSubscriptionResults()[self._ask.VAR_DEPARTED_VEHICLES_IDS]
             near = self._sumo.poi.getContextSubscriptionResults(_GNB)
         except Exception as error:  # of libsumo, of traci, or of its socket
-            when = f"{sumo_s - self._start_s:.1f} s after the start of the run ({sumo_s:.1f} s of its own time)"
+            since = f"{abs(sumo_s - self._start_s):.1f} s {'after' if sumo_s > self._start_s else 'before'}"
+            when = f"{since} the start of the run ({sumo_s:.1f} s of its own time)"
             raise RunFailed(f"SUMO stopped {when}: {str(error).strip() or type(error).__name__}") from error
         if departed:
             self._register.numbers(departed)
