@@ -13,7 +13,8 @@ from vefl_sim.mobility.sumo.programs import run
 
 GRID = (
     "--grid", "--grid.x-number", 9, "--grid.y-number", 7, "--grid.x-length", 180, "--grid.y-length", 150,
-    "--grid.attach-length", 150, "--random-lanenumber", "--random-priority", "--tls.set", "C2,C4,D1,D3,D5,E2,E4,F1,F3,F5,G2,G4",
+    "--grid.attach-length", 150, "--random-lanenumber", "--random-priority",
+    "--tls.set", "C2,C4,D1,D3,D5,E2,E4,F1,F3,F5,G2,G4",
     "--perturb-x", "norm(0,14)", "--perturb-y", "norm(0,14)", "--seed", 4,
 )  # fmt: skip
 
