@@ -1,4 +1,4 @@
-"""Traffic on the grid: the compiled step beside its plain twin, wall time at three densities, and memory.
+"""Traffic on the grid: the compiled step beside its plain twin, wall time at three densities, memory; and beside SUMO.
 
     python benchmarks/bench_mobility.py [--quick]
 
@@ -12,8 +12,11 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 
 import json
 import resource
+import runpy
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,13 +26,21 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.mobility.plain_step import PlainStep, vehicles_of
+from vefl_sim import from_tables
 from vefl_sim.experiment import Experiment, Mobility, Roads, Run, Traffic
 from vefl_sim.mobility.coverage import crossings
 from vefl_sim.mobility.motion import step
+from vefl_sim.mobility.sumo.calibration import arguments
+from vefl_sim.mobility.sumo.demand import draw_routes, write_demand
+from vefl_sim.mobility.sumo.live import Case, live
+from vefl_sim.mobility.sumo.net import read_net
+from vefl_sim.mobility.sumo.programs import environment, program
+from vefl_sim.mobility.sumo.programs import run as run_program
 from vefl_sim.mobility.traffic import IdmTraffic
 from vefl_sim.rng import Streams
 
 QUICK = "--quick" in sys.argv
+Times = dict[str, float]
 CHANGING = ("position_m", "speed_mps", "limit_m", "cleared", "asked_step")
 
 
@@ -85,6 +96,95 @@ def long_run(mean_in_coverage: float, blocks: int, simulated_s: float) -> dict[s
     }
 
 
+def cpu_s() -> float:
+    """Of this process and of those that it has waited for; other people's do not count."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
+def against_sumo(seconds: int, turns: int) -> dict[str, Times]:
+    """The same vehicles on the default grid: ours, SUMO alone, and SUMO as a run of ours uses it."""
+    grid = runpy.run_path(str(ROOT / "docs" / "pictures" / "sumo_grid.py"))
+    logged = grid["Logged"](1)
+    vehicles = statistics.mean(logged.advance().vehicle.size for _ in range(10 * seconds))
+    logged.finish()
+    with tempfile.TemporaryDirectory() as folder:
+        case = _sumo_case(grid, logged, Path(folder))
+        ours = {"ours": lambda: _advance(IdmTraffic(grid["experiment"](1), Streams(1)), seconds)}
+        return in_turns(ours | _by_sumo(case, seconds), turns, vehicles)
+
+
+def on_a_map(seconds: int, turns: int) -> dict[str, Times]:
+    """A grid of 5 × 5 km, of which the gNB sees a small part, as on a map; from empty streets."""
+    with tempfile.TemporaryDirectory() as folder:
+        net = Path(folder) / "map.net.xml"
+        streets = ("--grid", "--grid.number", 26, "--grid.length", 200, "--tls.guess", "--output-file", net)
+        run_program("netgenerate", streets, "no grid")
+        tables = {
+            "run": {"name": "map"},
+            "mobility": {"kind": "sumo", "file": str(net)},
+            "traffic": {"arrivals_per_s": 2.0},
+        }
+        experiment, demand = from_tables(tables), Path(folder) / "demand.rou.xml.gz"
+        write_demand(demand, draw_routes(read_net(net, "map"), 10.0), experiment, 2.0, seconds)
+        case = Case(experiment, arguments(net, demand), (2500.0, 2500.0), 0.0)
+        return in_turns(_by_sumo(case, seconds), turns, 2.0 * seconds / 2)  # about: they drive longer than this lasts
+
+
+def in_turns(works: dict[str, Callable[[], None]], turns: int, vehicles: float) -> dict[str, Times]:
+    """Median wall and CPU seconds, and the CPU seconds over those of SUMO alone."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+    for _ in range(turns):
+        for name, work in works.items():
+            before = cpu_s()
+            took_s = wall_s(work)
+            times[name].append((took_s, cpu_s() - before))
+    medians = {
+        name: [statistics.median(column) for column in zip(*pairs, strict=True)] for name, pairs in times.items()
+    }
+    alone = medians["SUMO alone"][1]
+    return {
+        name: {"vehicles": vehicles, "wall_s": wall, "cpu_s": cpu, "ratio": cpu / alone}
+        for name, (wall, cpu) in medians.items()
+    }
+
+
+def _by_sumo(case: Case, seconds: int) -> dict[str, Callable[[], None]]:
+    return {
+        "SUMO alone": lambda: _alone(case, seconds),
+        "SUMO by libsumo": lambda: _coupled(case, seconds, "libsumo"),
+        "SUMO by traci": lambda: _coupled(case, seconds, "traci"),
+    }
+
+
+def _sumo_case(grid: dict[str, Any], logged: Any, folder: Path) -> Case:
+    net, origin_m = grid["sumo_grid"](folder, 1), grid["BLOCK_M"] * (1 + grid["BLOCKS"] / 2)
+    streets = logged.traffic.streets.grid
+    own = grid["experiment"](1, lane_limits=False)
+    grid["write_routes"](
+        folder / "routes.xml.gz", logged, grid["names_of"](streets, read_net(net, "grid").streets, origin_m), own
+    )
+    covered = own.model_copy(update={"radio": Experiment(run=Run(name="bench")).radio})  # 500 m, as in a run
+    return Case(covered, arguments(net, folder / "routes.xml.gz"), (origin_m, origin_m), 0.0)
+
+
+def _advance(traffic: Any, seconds: int) -> None:
+    for _ in range(10 * seconds):
+        traffic.advance()
+
+
+def _alone(case: Case, seconds: int) -> None:
+    quiet = ("--no-step-log", "--no-warnings", "--duration-log.disable", "--end", str(seconds))
+    subprocess.run([program("sumo"), *case.all_arguments(), *quiet], env=environment(), check=True)
+
+
+def _coupled(case: Case, seconds: int, client: str) -> None:
+    sumo = case.experiment.sumo.model_copy(update={"client": client})
+    experiment = case.experiment.model_copy(update={"sumo": sumo})
+    with live(Case(experiment, case.arguments, case.gnb_m, case.start_s)) as traffic:
+        _advance(traffic, seconds)
+
+
 def main() -> None:
     share = 0.1 if QUICK else 1.0
     figures: dict[str, Any] = {"step": against_the_twin(), "runs": []}
@@ -100,6 +200,12 @@ def main() -> None:
             "{vehicles:9.0f}{simulated_s:13.0f}{wall_s:9.2f}{times_real_time:13.0f}{peak_mib:17.0f}".format(**run),
             flush=True,
         )
+    works = (("the same vehicles on the same grid", against_sumo, 600), ("on a map of 5 × 5 km", on_a_map, 150))
+    for title, measure, seconds in works:
+        print(f"\n{title:<34}{'vehicles':>12}{'wall s':>9}{'CPU s':>8}{'CPU, of SUMO alone':>20}")
+        figures[title] = measure(*((60, 1) if QUICK else (seconds, 3)))
+        for name, row in figures[title].items():
+            print(f"{name:<34}" + "{vehicles:12.0f}{wall_s:9.2f}{cpu_s:8.2f}{ratio:19.2f}×".format(**row), flush=True)
     if not QUICK:
         (ROOT / "benchmarks" / "bench_mobility.json").write_text(json.dumps(figures, indent=2) + "\n")
 

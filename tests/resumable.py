@@ -33,6 +33,9 @@ class Silent:
     def preparing(self, experiment) -> None:
         pass
 
+    def driving(self, done_s, of_s) -> None:
+        pass
+
     def started(self, run, scenario) -> None:
         pass
 

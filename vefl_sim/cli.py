@@ -11,6 +11,7 @@ import typer
 
 from vefl_sim.data_cli import data
 from vefl_sim.errors import BadInput, RunInterrupted, VeflError
+from vefl_sim.map_cli import map_
 
 if TYPE_CHECKING:
     from vefl_sim.loading import Variant
@@ -25,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data)
+app.add_typer(map_)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

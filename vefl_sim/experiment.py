@@ -72,15 +72,20 @@ class Roads(Table):
 class Mobility(Table):
     """How vehicles move."""
 
-    kind: Literal["idm", "playback"] | PartName = "idm"
-    """"idm": the intelligent driver model on the grid; "playback": a recording; or `module:Class`."""
+    kind: Literal["idm", "playback", "sumo"] | PartName = "idm"
+    """"idm": the intelligent driver model on the grid; "playback": a recording; "sumo": SUMO on a map; or
+    `module:Class`."""
     file: str = ""
-    """The recording ("playback"): a run directory or its mobility.parquet, or SUMO's floating car data as .xml, .xml.gz
-    or .parquet, in metres and not in degrees."""
-    origin_m: Point = (0.0, 0.0)
-    """Where the gNB stands in the coordinates of the recording ("playback")."""
+    """"playback": a run directory or its mobility.parquet, or SUMO's floating car data as .xml, .xml.gz or .parquet, in
+    metres and not in degrees. "sumo": a .sumocfg, or a map as .net.xml, .osm or .osm.xml, which may end in .gz."""
+    origin_m: Point | None = None
+    """Where the gNB stands in the coordinates of the recording ("playback"; if not given, [0, 0]) or of the net
+    ("sumo"; if not given, its centre)."""
+    origin_deg: Point | None = None
+    """The same as latitude and longitude ("sumo")."""
     start_s: float | None = None
-    """Time in the recording at which the run begins ("playback"); if not given, the recording's first."""
+    """Time in the recording or in SUMO at which the run begins ("playback", "sumo"); if not given, the recording's or
+    configuration's first, or, on a map, when the traffic has settled (`traffic.warm_start`)."""
     step_s: Annotated[float, Field(gt=0, le=1)] = 0.1
     """Time between two positions; in between they are interpolated."""
     max_speed_mps: Annotated[float, Field(ge=0.01, le=100)] = 20.12
@@ -99,6 +104,17 @@ class Mobility(Table):
     """How different drivers are: ū₁, ū₂, t_dst, s_saf are off by up to this share either way, desired speeds below."""
     sojourn: Literal["axis", "radial"] = "axis"
     """Sojourn bound by the smallest axis distance to the circle (the paper) or by the radial distance."""
+
+
+class Sumo(Table):
+    """How SUMO is run (`mobility.kind = "sumo"`)."""
+
+    client: Literal["libsumo", "traci"] = "libsumo"
+    """"libsumo": within our process; "traci": as a process of its own. It changes no result and no run's name."""
+    lane_limits: bool = True
+    """Drivers keep to the speed limits and slow down for turns; false: only to u_max, as on our grid."""
+    fringe_factor: Annotated[float, Field(ge=1, le=10_000)] = 10.0
+    """How much more trips begin and end where the map ends than elsewhere, per street."""
 
 
 class Traffic(Table):
@@ -342,6 +358,7 @@ class Experiment(Table):
     run: Run
     roads: Roads = Roads()
     mobility: Mobility = Mobility()
+    sumo: Sumo = Sumo()
     traffic: Traffic = Traffic()
     radio: Radio = Radio()
     mac: Mac = Mac()
@@ -383,12 +400,22 @@ class Experiment(Table):
         """The traffic target, whether or not it was written down."""
         return self.traffic.mean_in_coverage or 35.0
 
+    @property
+    def makes_traffic(self) -> bool:
+        """Whether the demand is ours to make, and not in a recording or a configuration of SUMO."""
+        return self.mobility.kind != "playback" and not self.is_sumo_configuration
+
+    @property
+    def is_sumo_configuration(self) -> bool:
+        """Whether SUMO is given everything, and not only a map."""
+        return self.mobility.kind == "sumo" and self.mobility.file.lower().endswith(".sumocfg")
+
     def resolved(self) -> Self:
         """The same experiment with either-or keys settled, as it is written next to the results."""
         run, traffic = self.run, self.traffic
         if run.rounds is None and run.duration_s is None:
             run = run.model_copy(update={"duration_s": 2000.0})
-        if self.mobility.kind != "playback" and traffic.mean_in_coverage is None and traffic.arrivals_per_s is None:
+        if self.makes_traffic and traffic.mean_in_coverage is None and traffic.arrivals_per_s is None:
             traffic = traffic.model_copy(update={"mean_in_coverage": 35.0})
         return self.model_copy(update={"run": run, "traffic": traffic, "data": self.data.settled()})
 
@@ -417,6 +444,8 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
         )
     if e.mobility.kind == "playback" and not e.mobility.file:
         yield 'mobility.kind = "playback" needs mobility.file: name a run directory or a recording.'
+    if e.mobility.kind == "sumo":
+        yield from _sumo_contradictions(e)
     if e.data.kind == "folder" and not e.data.dir:
         yield 'data.kind = "folder" needs data.dir: name a folder, or a .zip, of train/<class>/<image> and test/….'
     subcarriers_hz = 12 * 15e3 * 2**e.radio.numerology
@@ -436,13 +465,28 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
         )
 
 
-_PLAYBACK = {"mobility": ("file", "origin_m", "start_s")}
-_DRIVING = {
-    "roads": ("block_m", "blocks", "signals", "green_s"),
-    "traffic": ("mean_in_coverage", "arrivals_per_s", "warm_start", "through_share", "leaving_weight"),
-    "mobility": ("max_accel_mps2", "comfort_decel_mps2", "headway_s", "min_gap_m", "length_m", "driver_spread"),
+def _sumo_contradictions(e: Experiment) -> Iterator[str]:
+    if not e.mobility.file:
+        yield 'mobility.kind = "sumo" needs mobility.file: name a .sumocfg, a .net.xml or an .osm.'
+    if e.mobility.origin_m is not None and e.mobility.origin_deg is not None:
+        yield "mobility.origin_m and mobility.origin_deg both say where the gNB stands: keep one of them."
+    if to_ns(e.mobility.step_s) % 1_000_000:
+        yield f"mobility.step_s = {e.mobility.step_s:g} is not a whole number of milliseconds, as SUMO needs: round it."
+    if e.mobility.start_s is not None and not e.traffic.warm_start:
+        yield "mobility.start_s lets the traffic settle, which traffic.warm_start = false forbids: keep one of them."
+
+
+_GRID = ("block_m", "blocks", "signals", "green_s")
+_DRIVER = ("max_accel_mps2", "comfort_decel_mps2", "headway_s", "min_gap_m", "length_m", "driver_spread")
+_SUMO = ("client", "lane_limits", "fringe_factor")
+_DEMAND = ("mean_in_coverage", "arrivals_per_s", "warm_start", "through_share", "leaving_weight")
+_UNUSED_BY_MOBILITY = {
+    "idm": {"mobility": ("file", "origin_m", "origin_deg", "start_s"), "sumo": _SUMO},
+    "playback": {"roads": _GRID, "traffic": _DEMAND, "mobility": ("origin_deg", *_DRIVER), "sumo": _SUMO},
+    "sumo": {"roads": _GRID, "traffic": ("through_share", "leaving_weight"), "mobility": ("driver_spread",)},
 }
-"""Keys of a recording, and those of traffic that is made."""
+_IN_A_SUMOCFG = {"traffic": _DEMAND[:3], "mobility": _DRIVER[:-1], "sumo": _SUMO[1:]}
+"""Keys that a source of traffic does not look at; those that a configuration of SUMO says itself."""
 _RULE = ("sojourn_weight", "p_suc", "normalize")
 _WITHOUT_ROUNDS = ("buffer", "server_rate")
 _PROBLEM = ("method", "sojourn_weight", "min_local_iterations", "upload_share")
@@ -492,8 +536,10 @@ def ignored_keys(e: Experiment) -> Iterator[tuple[str, str]]:
 
 def _unused(e: Experiment) -> Iterator[tuple[str, Mapping[str, Iterable[str]]]]:
     """(what makes keys useless, the keys by table)."""
-    if e.mobility.kind in ("idm", "playback"):
-        yield f'mobility.kind = "{e.mobility.kind}"', _DRIVING if e.mobility.kind == "playback" else _PLAYBACK
+    if e.mobility.kind in _UNUSED_BY_MOBILITY:
+        yield f'mobility.kind = "{e.mobility.kind}"', _UNUSED_BY_MOBILITY[e.mobility.kind]
+    if e.is_sumo_configuration:
+        yield f'mobility.file = "{e.mobility.file}", which says it itself', _IN_A_SUMOCFG
     if e.mobility.kind == "idm" and e.roads.signals == "none":
         yield 'roads.signals = "none"', {"roads": ("green_s",)}
     if e.mobility.kind == "idm" and e.traffic.through_share == 1:

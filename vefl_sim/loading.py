@@ -303,7 +303,7 @@ def _complaint(error: Any) -> str:
     if error["type"] == "string_pattern_mismatch":
         return 'it must be a part as "module:name"' if ":" in error["ctx"]["pattern"] else _NAME_COMPLAINT
     template = _COMPLAINTS.get(error["type"])
-    pair = "a point [x, y]" if error["loc"][1] == "origin_m" else "a range [low, high]"
+    pair = "a point [x, y]" if error["loc"][1] in ("origin_m", "origin_deg") else "a range [low, high]"
     return template.format(**error.get("ctx", {}), pair=pair) if template else str(error["msg"]).lower()
 
 

@@ -35,6 +35,10 @@ class Progress:
         self._fixed = not experiment.server.early_close or experiment.run.rounds is not None
         self._show(f"{experiment.run.name}: preparing traffic, data and model", keep=True)
 
+    def driving(self, done_s: float, of_s: float) -> None:
+        """How far SUMO is."""
+        self._show(f"SUMO: {done_s:.0f} of {of_s:.0f} s driven")
+
     def started(self, run: Run, scenario: Scenario) -> None:
         """Say what was prepared."""
         self._began, self.run = time.perf_counter(), run

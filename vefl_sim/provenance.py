@@ -13,17 +13,19 @@ from vefl_sim.errors import NotResumable
 from vefl_sim.experiment import Experiment
 from vefl_sim.loading import to_toml
 from vefl_sim.mobility import recording
+from vefl_sim.mobility.sumo import inputs
 from vefl_sim.parts import part_digests
 
 _VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "pyarrow", "pandas")
 
 
 def config_digest(experiment: Experiment) -> str:
-    """Digest of the resolved TOML, of this package, of the source of the user's own parts and of a recording."""
+    """Digest of the resolved TOML, of this package, of the source of the user's own parts and of a recording or map."""
     parts = json.dumps(part_digests(experiment), sort_keys=True)
     texts = [to_toml(_without_speed(experiment)), version("vefl_sim"), package_digest(), parts]
     if experiment.mobility.file:
-        texts.append(recording.digest(experiment.mobility.file))
+        digest = inputs.digest if experiment.mobility.kind == "sumo" else recording.digest
+        texts.append(digest(experiment.mobility.file))
     text = "\n".join(texts)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -32,7 +34,8 @@ def _without_speed(experiment: Experiment) -> Experiment:
     """Without keys that change no result: whoever changes them wants to go on all the same."""
     run = experiment.run.model_copy(update={"checkpoint_every": None})
     learning = experiment.learning.model_copy(update={"threads": None})
-    return experiment.model_copy(update={"run": run, "learning": learning})
+    sumo = experiment.sumo.model_copy(update={"client": "libsumo"})
+    return experiment.model_copy(update={"run": run, "learning": learning, "sumo": sumo})
 
 
 @cache
@@ -74,7 +77,7 @@ def require_same(run: Path, experiment: Experiment) -> None:
     if before.get("configuration") == now["configuration"]:
         return
     parts = [name for name, digest in now["parts"].items() if before.get("parts", {}).get(name) != digest]
-    what = f"the source of {', '.join(parts)}" if parts else "its resolved.toml or the recording that it names"
+    what = f"the source of {', '.join(parts)}" if parts else "its resolved.toml or the recording or map that it names"
     raise NotResumable(f"{run} cannot be continued, because {what} has changed: restore it, or run it again.")
 
 

@@ -3,14 +3,18 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
 from simpy import Process
 
 from vefl_sim.audit import Audit
-from vefl_sim.clock import to_ns
+from vefl_sim.clock import to_ns, to_s
 from vefl_sim.errors import ExperimentError
 from vefl_sim.experiment import Experiment
 from vefl_sim.learning.datasets.dataset import Dataset
@@ -18,6 +22,7 @@ from vefl_sim.learning.learner import Learner, NullLearner
 from vefl_sim.ledger import Ledger
 from vefl_sim.mobility.coverage import sojourn_bound_s, visitors
 from vefl_sim.mobility.scene import Mobility
+from vefl_sim.mobility.trajectory import Tell
 from vefl_sim.optimize.edf import Scheduler, edf
 from vefl_sim.optimize.rat import REFERENCES, RatPolicy, solve
 from vefl_sim.parts import is_part, load_part, make_part
@@ -80,15 +85,12 @@ class Scenario:
     scheme: AnyScheme
     scheduler: Scheduler
     policy: RatPolicy | str
+    mobility: Callable[[], Mobility]  # a fresh start of the same traffic
 
     @property
     def payload_bits(self) -> int:
         """S = M·(1 + FPP)."""
         return self.learner.parameters * (1 + self.experiment.model.float_bits)
-
-    def mobility(self) -> Mobility:
-        """A fresh start of the same traffic."""
-        return make_mobility(self.experiment, self.streams)
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,34 @@ def make_mobility(experiment: Experiment, streams: Streams) -> Mobility:
     return IdmTraffic(experiment, streams)
 
 
-def prepare(experiment: Experiment) -> Scenario:
-    """Make all parts. Bad input shows here, before a run directory exists."""
+def make_traffic(
+    experiment: Experiment, streams: Streams, folder: Path | None = None, tell: Tell | None = None
+) -> Callable[[], Mobility]:
+    """Something that begins the same traffic again and again. SUMO drives now, and what it does goes to the folder."""
+    if experiment.mobility.kind != "sumo":
+        return partial(make_mobility, experiment, streams)
+    from vefl_sim.mobility.sumo.traffic import drive, recorded
+
+    if folder:
+        return partial(recorded, drive(experiment, folder, tell), experiment)
+    temporary = Path(mkdtemp(prefix="vefl_sim-"))
+    try:
+        traffic = partial(recorded, drive(experiment, temporary, tell), experiment)
+    except BaseException:
+        rmtree(temporary, ignore_errors=True)
+        raise
+    finalize(traffic, rmtree, temporary, ignore_errors=True)
+    return traffic
+
+
+def prepare(experiment: Experiment, folder: Path | None = None, tell: Tell | None = None) -> Scenario:
+    """Make all parts. Bad input shows here, before anything is simulated.
+
+    `folder`: where traffic is kept that cannot be made again step by step; `tell` hears how far that is.
+    """
     streams = Streams(experiment.run.seed)
-    dataset, shards = share_out(experiment, streams)
+    traffic = make_traffic(experiment, streams, folder, tell)
+    dataset, shards = share_out(experiment, streams, traffic)
     scheme = _scheme(experiment)
     return Scenario(
         experiment=experiment,
@@ -142,23 +168,37 @@ def prepare(experiment: Experiment) -> Scenario:
         scheme=scheme,
         scheduler=_scheduler(experiment),
         policy=_policy(experiment),
+        mobility=traffic,
     )
 
 
-def share_out(experiment: Experiment, streams: Streams) -> tuple[Dataset, dict[int, NDArray[np.int64]]]:
+def share_out(
+    experiment: Experiment, streams: Streams, traffic: Callable[[], Mobility] | None = None
+) -> tuple[Dataset, dict[int, NDArray[np.int64]]]:
     """The data, and which samples each CV holds that will be in coverage."""
-    cvs = visitors(make_mobility(experiment, streams), experiment.radio.coverage_radius_m, experiment.duration_ns)
-    if experiment.mobility.kind == "playback" and not cvs.size:
-        raise ExperimentError(
-            f"No CV of the recording comes within radio.coverage_radius_m = {experiment.radio.coverage_radius_m:g} of "
-            f"mobility.origin_m = {list(experiment.mobility.origin_m)}: say where the gNB stands in its coordinates."
-        )
+    traffic = traffic or make_traffic(experiment, streams)
+    cvs = visitors(traffic(), experiment.radio.coverage_radius_m, experiment.duration_ns)
+    if experiment.mobility.kind in ("playback", "sumo") and not cvs.size:
+        raise ExperimentError(_nobody(experiment))
     dataset = _dataset(experiment, streams)
     if experiment.data.validation_samples:
         from vefl_sim.learning.datasets.held_out import held_out
 
         dataset = held_out(dataset, experiment.data.validation_samples, streams.generator("validation"))
     return dataset, _shards(experiment, dataset, cvs, streams)
+
+
+def _nobody(experiment: Experiment) -> str:
+    mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m
+    if mobility.kind == "sumo":
+        return (
+            f'mobility.file = "{mobility.file}": no CV comes within radio.coverage_radius_m = {radius_m:g} of the gNB '
+            f"in {to_s(experiment.duration_ns):g} s: make the run longer, or let it begin later (mobility.start_s)."
+        )
+    return (
+        f"No CV of the recording comes within radio.coverage_radius_m = {radius_m:g} of mobility.origin_m = "
+        f"{list(mobility.origin_m or (0.0, 0.0))}: say where the gNB stands in its coordinates."
+    )
 
 
 def wire(

@@ -30,6 +30,10 @@ class Watcher(Protocol):
         """Before data and traffic are made."""
         ...
 
+    def driving(self, done_s: float, of_s: float) -> None:
+        """Traffic from outside (SUMO) is driven ahead of the run; so many simulated seconds are done."""
+        ...
+
     def started(self, run: Run, scenario: Scenario) -> None:
         """The run directory exists."""
         ...

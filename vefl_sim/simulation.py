@@ -6,12 +6,14 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
 
 from vefl_sim.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.clock import to_s
-from vefl_sim.errors import BadInput, CannotWrite, ExperimentError, RunFailed, RunInterrupted, VeflError
+from vefl_sim.errors import BadInput, CannotWrite, ExperimentError, RunFailed, RunInterrupted, RunLocked, VeflError
 from vefl_sim.experiment import Experiment
 from vefl_sim.lock import locked
+from vefl_sim.mobility.trajectory import Tell
 from vefl_sim.parts import part_names
 from vefl_sim.provenance import library_notes, require_same, require_same_version, versions
 from vefl_sim.results import Run, create_run, existing_run
@@ -36,6 +38,8 @@ def simulate(
     out = Path(out)
     if not fresh and (run := existing_run(experiment, out)):
         return _go_on(run, experiment, watcher)
+    if experiment.mobility.kind == "sumo":
+        return _begin(create_run(experiment, out, toml, settings), experiment, watcher)
     scenario, prepare_s = _prepared(experiment, watcher)
     if not fresh and (run := existing_run(experiment, out)):  # somebody else was faster
         return _go_on(run, experiment, watcher)
@@ -55,10 +59,10 @@ def resume(run: Run | str | Path, *, watcher: Watcher | None = None) -> Run:
     return _go_on(run, run.experiment, watcher)
 
 
-def prepared(experiment: Experiment) -> Scenario:
+def prepared(experiment: Experiment, folder: Path | None = None, tell: Tell | None = None) -> Scenario:
     """`prepare`, with whatever a part of the user's raises turned into one sentence."""
     try:
-        return prepare(experiment)
+        return prepare(experiment, folder, tell)
     except VeflError:
         raise
     except Exception as error:
@@ -67,11 +71,23 @@ def prepared(experiment: Experiment) -> Scenario:
         raise ExperimentError(f"The experiment cannot be prepared: {type(error).__name__}: {error}") from error
 
 
-def _prepared(experiment: Experiment, watcher: Watcher | None) -> tuple[Scenario, float]:
+def _prepared(experiment: Experiment, watcher: Watcher | None, run: Run | None = None) -> tuple[Scenario, float]:
     if watcher:
         watcher.preparing(experiment)
     began = time.perf_counter()
-    return prepared(experiment), time.perf_counter() - began
+    folder = run.path / "traffic" if run else None
+    return prepared(experiment, folder, watcher.driving if watcher and folder else None), time.perf_counter() - began
+
+
+def _begin(run: Run, experiment: Experiment, watcher: Watcher | None) -> Run:
+    """A run whose traffic is kept in its directory, which therefore comes first; bad input leaves none all the same."""
+    try:
+        return _go_on(run, experiment, watcher)
+    except RunLocked:
+        raise  # somebody else was faster
+    except BadInput:
+        rmtree(run.path, ignore_errors=True)
+        raise
 
 
 def _go_on(run: Run, experiment: Experiment, watcher: Watcher | None) -> Run:
@@ -83,7 +99,8 @@ def _go_on(run: Run, experiment: Experiment, watcher: Watcher | None) -> Run:
             return run
         last, notes = Checkpoints(run.path).newest()  # before the work of preparing: there may be nothing to go on from
         notes += library_notes(run.path, experiment)
-        scenario, prepare_s = _prepared(experiment, watcher)
+        with _marked(run):
+            scenario, prepare_s = _prepared(experiment, watcher, run)
         if last:
             _tell(watcher, last, notes)
         return _finish(run, scenario, prepare_s, watcher, last)
@@ -112,6 +129,19 @@ def _tell(watcher: Watcher | None, last: Checkpoint, notes: list[str]) -> None:
         return
     for note in notes:
         warnings.warn(note, stacklevel=4)
+
+
+@contextmanager
+def _marked(run: Run) -> Iterator[None]:
+    """What fails while it is prepared leaves its mark, and what was recorded."""
+    try:
+        yield
+    except CannotWrite:
+        raise
+    except RunFailed:
+        with suppress(CannotWrite):
+            run.mark("FAILED", traceback.format_exc())
+        raise
 
 
 @contextmanager

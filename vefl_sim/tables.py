@@ -1,7 +1,7 @@
 """The tables of a run: their columns, and writers that keep memory flat."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +164,48 @@ class TableWriter:
             with writing(self.path):
                 self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
             self._rows = []
+
+
+class ColumnWriter:
+    """The same for whole columns of numbers, which may be many: written in groups, and packed well."""
+
+    def __init__(self, path: Path, table: str) -> None:
+        self.path, self._partial = path, path.with_name(path.name + PARTIAL)
+        self._schema = SCHEMAS[table]
+        self._columns: list[Mapping[str, NDArray[Any]]] = []
+        self._rows = 0
+        floats = [field.name for field in self._schema if pa.types.is_floating(field.type)]
+        with writing(self.path):
+            self._writer = pq.ParquetWriter(
+                self._partial, self._schema, compression="zstd", use_dictionary=False, use_byte_stream_split=floats
+            )
+
+    def append(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Add rows; all columns are there and of the same length."""
+        self._columns.append(columns)
+        self._rows += len(columns[self._schema.names[0]])
+        if self._rows >= ROWS_PER_GROUP:
+            self._flush()
+
+    def close(self, path: Path | None = None) -> None:
+        """Write the rest and the footer; the file gets its name, or another."""
+        self._flush()
+        with writing(self.path):
+            self._writer.close()
+            publish(self._partial, path or self.path)
+
+    def discard(self) -> None:
+        """There shall be no such file."""
+        with writing(self.path):
+            self._writer.close()
+            self._partial.unlink(missing_ok=True)
+
+    def _flush(self) -> None:
+        if self._rows:
+            joined = {name: np.concatenate([part[name] for part in self._columns]) for name in self._schema.names}
+            with writing(self.path):
+                self._writer.write_table(pa.table(joined, self._schema))
+            self._columns, self._rows = [], 0
 
 
 def content_digest(paths: list[Path]) -> str:

@@ -68,7 +68,7 @@ class Playback:
 
     def _next(self) -> Scene:
         """The next frame in the run's time, around its gNB."""
-        scene, (x_m, y_m) = next(self._frames).scene, self._experiment.mobility.origin_m
+        scene, (x_m, y_m) = next(self._frames).scene, self._experiment.mobility.origin_m or (0.0, 0.0)
         return replace(scene, time_ns=scene.time_ns - self._start_ns, x_m=scene.x_m - x_m, y_m=scene.y_m - y_m)
 
     def _at(self, time_ns: int) -> Scene:

@@ -21,7 +21,11 @@ class Register:
 
     def numbers(self, names: Sequence[str]) -> IntArray:
         """The numbers of these vehicles; the unknown ones get the next."""
-        return np.array([self._numbers.get(name) or self._enter(name) for name in names], np.int64)
+        return np.array([self.number(name) for name in names], np.int64)
+
+    def number(self, name: str) -> int:
+        """The number of one of them."""
+        return self._numbers.get(name) or self._enter(name)
 
     def connected(self, numbers: IntArray) -> BoolArray:
         """Which of them are CVs."""

@@ -1,0 +1,273 @@
+"""Our traffic beside SUMO's: the same grid, vehicles, departures, routes and drivers. Prints a table and draws it.
+
+    python docs/pictures/sumo_grid.py [seeds]
+
+Vehicles drive in ours, from empty streets; SUMO gets the same grid from netgenerate, and every vehicle with the time at
+which it came in and the streets that it took.
+"""
+
+import gzip
+import re
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+from vefl_sim import from_tables
+from vefl_sim.experiment import Experiment
+from vefl_sim.mobility.coverage import sojourn_bound_s
+from vefl_sim.mobility.demand import demand
+from vefl_sim.mobility.roads import STEP_X, STEP_Y, StreetGrid
+from vefl_sim.mobility.scene import Mobility, Scene
+from vefl_sim.mobility.sumo.calibration import arguments
+from vefl_sim.mobility.sumo.demand import _vehicle_type
+from vefl_sim.mobility.sumo.live import Case, live
+from vefl_sim.mobility.sumo.net import Street, read_net
+from vefl_sim.mobility.sumo.programs import run
+from vefl_sim.mobility.traffic import IdmTraffic
+from vefl_sim.rng import Streams
+
+FILL_S, WATCHED_S, RADIUS_M, BLOCKS, BLOCK_M = 600, 1200, 500.0, 8, 128.0
+GREEN_S, AMBER_S = 20, 5  # SUMO takes whole seconds; ours is 4.7 s at this speed
+DARK, BLUE, RED = "#22303c", "#7aa0cf", "#c0392b"
+COLUMNS = {"ours": DARK, "SUMO, free turns": BLUE, "SUMO, slow turns": RED}
+
+
+@dataclass
+class Seen:
+    """What somebody at the gNB, and a clock in every vehicle, would note."""
+
+    in_coverage: list[int]
+    speeds_mps: list[np.ndarray]
+    bounds_s: list[np.ndarray]
+    inside_since: dict[str, float]
+    visits_s: list[float]
+    began_s: dict[str, float]
+    travel_s: dict[str, float]
+
+
+def experiment(seed: int, **sumo: object) -> Experiment:
+    """The default traffic at its default rate, from empty streets."""
+    base = from_tables({"run": {"name": "grid", "seed": seed}})
+    rate = demand(base).arrivals_per_s
+    ours = {"run": {"name": "grid", "seed": seed}, "traffic": {"warm_start": False, "arrivals_per_s": rate}}
+    if not sumo:
+        return from_tables(ours)
+    del ours["traffic"]["warm_start"]
+    reach = {"coverage_radius_m": 1500.0}  # everybody
+    return from_tables(ours | {"mobility": {"kind": "sumo", "file": "-.net.xml"}, "sumo": sumo, "radio": reach})
+
+
+def watch(traffic: Mobility, name: dict[int, str]) -> Seen:
+    """Drive for the whole time; figures are those after the streets have filled."""
+    seen, gone = Seen([], [], [], {}, [], {}, {}), set()
+    for step in range(1, (FILL_S + WATCHED_S) * 10 + 1):
+        scene, time_s = traffic.advance(), step / 10
+        names = [name.get(number, str(number)) for number in scene.vehicle.tolist()]
+        for left in (gone := set(gone)) - set(names):
+            seen.travel_s[left] = time_s - seen.began_s[left]
+        for new in set(names) - gone:
+            seen.began_s.setdefault(new, time_s)
+        gone = set(names)
+        _note(seen, scene, names, time_s)
+    return seen
+
+
+def _note(seen: Seen, scene: Scene, names: list[str], time_s: float) -> None:
+    inside = scene.x_m**2 + scene.y_m**2 <= RADIUS_M**2
+    here = {names[row] for row in np.flatnonzero(inside)}
+    for left in set(seen.inside_since) - here:
+        since = seen.inside_since.pop(left)
+        if since > FILL_S:
+            seen.visits_s.append(time_s - since)
+    for new in here - set(seen.inside_since):
+        seen.inside_since[new] = time_s
+    if time_s <= FILL_S:
+        return
+    seen.in_coverage.append(len(here))
+    seen.speeds_mps.append(scene.speed_mps[inside])
+    if time_s % 5 < 0.05:
+        x_m, y_m = scene.x_m[inside], scene.y_m[inside]
+        seen.bounds_s.append(sojourn_bound_s(x_m, y_m, radius_m=RADIUS_M, max_speed_mps=20.12))
+
+
+class Logged:
+    """Our traffic, which remembers who drove where."""
+
+    def __init__(self, seed: int) -> None:
+        self.traffic = IdmTraffic(experiment(seed), Streams(seed))
+        self.ways: dict[int, list[int]] = {}
+        self.entered_s: dict[int, float] = {}
+
+    def advance(self) -> Scene:
+        """A step."""
+        scene, fleet = self.traffic.advance(), self.traffic.streets.fleet
+        for number, edge in zip(fleet.vehicle.tolist(), fleet.edge.tolist(), strict=True):
+            way = self.ways.setdefault(number, [])
+            if not way or way[-1] != edge:
+                way.append(edge)
+                self.entered_s.setdefault(number, scene.time_ns / 1e9)
+        return scene
+
+    def finish(self) -> None:
+        """Those who are still on their way get a way to the end of SUMO's time: straight on, turn by turn."""
+        fleet = self.traffic.streets.fleet
+        for number, following in zip(fleet.vehicle.tolist(), fleet.next_edge.tolist(), strict=True):
+            if following >= 0:
+                self.ways[number].append(following)
+
+
+def sumo_grid(folder: Path, seed: int) -> Path:
+    """The same grid with the same signals; offsets are drawn, as ours are."""
+    net = folder / "grid.net.xml"
+    run(
+        "netgenerate",
+        ("--grid", "--grid.number", BLOCKS + 1, "--grid.length", BLOCK_M, "--grid.attach-length", BLOCK_M,
+         "--default.lanenumber", 1, "--default.speed", 20.12, "--default-junction-type", "traffic_light",
+         "--tls.green.time", GREEN_S, "--tls.yellow.time", AMBER_S, "--tls.left-green.time", 0,
+         "--no-turnarounds", "--output-file", net),
+        "no grid",
+    )  # fmt: skip
+    rng, cycle = np.random.default_rng(seed), 2 * (GREEN_S + AMBER_S)
+    net.write_text(re.sub(r'offset="0"', lambda _: f'offset="{rng.integers(cycle)}"', net.read_text()))
+    return net
+
+
+def names_of(grid: StreetGrid, streets: list[Street], origin_m: float) -> list[str]:
+    """What SUMO calls each of our edges: the street with the same middle and heading."""
+    heading = np.array([street.points_m[-1] - street.points_m[0] for street in streets])
+    heading /= np.hypot(*heading.T)[:, None]
+    middle = np.array([(street.points_m[-1] + street.points_m[0]) / 2 for street in streets]) - origin_m
+    found = []
+    for edge in range(grid.edges):
+        step = np.array([STEP_X[grid.heading[edge]], STEP_Y[grid.heading[edge]]])
+        place = np.array([grid.start_x_m[edge], grid.start_y_m[edge]]) + step * grid.block_m / 2
+        off = np.hypot(*(middle - place).T) + 1e6 * (heading @ step < 0.9)
+        assert off.min() < 12.0
+        found.append(streets[int(off.argmin())].name)
+    assert len(set(found)) == grid.edges
+    return found
+
+
+def write_routes(path: Path, logged: Logged, names: list[str], own: Experiment) -> None:
+    """Every vehicle of ours with its departure and its way."""
+    rows = sorted(logged.ways, key=lambda number: (logged.entered_s[number], number))
+    with gzip.open(path, "wt") as file:
+        file.write(f"<routes>{_vehicle_type(own)}\n")
+        for number in rows:
+            edges = " ".join(names[edge] for edge in logged.ways[number])
+            file.write(f'<vehicle id="{number}" type="car" depart="{logged.entered_s[number]:.3f}" departSpeed="max">')
+            file.write(f'<route edges="{edges}"/></vehicle>\n')
+        file.write("</routes>")
+
+
+def by_sumo(seed: int, logged: Logged, folder: Path, lane_limits: bool) -> Seen:
+    """The same vehicles, driven by SUMO."""
+    net_file, origin_m = sumo_grid(folder, seed), BLOCK_M + BLOCKS * BLOCK_M / 2
+    grid = StreetGrid.square(BLOCKS, BLOCK_M)
+    names = names_of(grid, read_net(net_file, "grid").streets, origin_m)
+    own = experiment(seed, lane_limits=lane_limits)
+    write_routes(folder / "routes.xml.gz", logged, names, own)
+    case = Case(own, arguments(net_file, folder / "routes.xml.gz"), (origin_m, origin_m), 0.0)
+    with live(case) as traffic:
+        return watch(traffic, _Names(traffic._register._numbers))
+
+
+class _Names(dict[int, str]):
+    """Number in the run → name in SUMO, which is our number; grows as vehicles depart."""
+
+    def __init__(self, numbers: dict[str, int]) -> None:
+        super().__init__()
+        self._numbers = numbers
+
+    def get(self, number: int, default: str = "") -> str:  # type: ignore[override]
+        if number not in self:
+            self.update({value: key for key, value in self._numbers.items()})
+        return self[number]
+
+
+def compare(seed: int) -> dict[str, Seen]:
+    """Ours, and SUMO with and without slowing down for turns."""
+    logged = Logged(seed)
+    seen = {"ours": watch(logged, {})}
+    logged.finish()
+    for column, limits in (("SUMO, free turns", False), ("SUMO, slow turns", True)):
+        with tempfile.TemporaryDirectory() as folder:
+            seen[column] = by_sumo(seed, logged, Path(folder), limits)
+    return seen
+
+
+def pooled(all_seen: list[dict[str, Seen]], column: str) -> dict[str, np.ndarray]:
+    """The samples of all seeds. Travel times are of vehicles that came in after the streets had filled."""
+    parts = [seen[column] for seen in all_seen]
+    common = [set.intersection(*(set(s.travel_s) for s in seen.values())) for seen in all_seen]
+    late = [[v for v in both if p.began_s[v] > FILL_S] for p, both in zip(parts, common, strict=True)]
+    return {
+        "in coverage, mean": np.concatenate([p.in_coverage for p in parts]),
+        "speed in coverage, m/s": np.concatenate([s for p in parts for s in p.speeds_mps]),
+        "sojourn bound": np.concatenate([b for p in parts for b in p.bounds_s]),
+        "visit": np.concatenate([p.visits_s for p in parts]),
+        "travel": np.concatenate([[p.travel_s[v] for v in vs] for p, vs in zip(parts, late, strict=True)]),
+    }
+
+
+def table(figures: dict[str, dict[str, np.ndarray]]) -> list[str]:
+    """Markdown."""
+    rows = {
+        "vehicles in coverage, mean": lambda f: f"{f['in coverage, mean'].mean():.1f}",
+        "mean speed in coverage, m/s": lambda f: f"{f['speed in coverage, m/s'].mean():.2f}",
+        "slower than 0.1 m/s, than 2 m/s": lambda f: ", ".join(
+            f"{100 * (f['speed in coverage, m/s'] < mps).mean():.0f} %" for mps in (0.1, 2.0)
+        ),
+        "sojourn bound below 5 s, below 2.5 s": lambda f: ", ".join(
+            f"{100 * (f['sojourn bound'] < t).mean():.1f} %" for t in (5.0, 2.5)
+        ),
+        "visit to the circle, s: median (90 %)": lambda f: (
+            f"{np.median(f['visit']):.0f} ({np.percentile(f['visit'], 90):.0f})"
+        ),
+        "travel time, s: median (90 %)": lambda f: (
+            f"{np.median(f['travel']):.0f} ({np.percentile(f['travel'], 90):.0f})"
+        ),
+        "vehicles timed": lambda f: str(f["travel"].size),
+    }
+    lines = [f"| | {' | '.join(figures)} |", "|---" * (len(figures) + 1) + "|"]
+    return lines + [f"| {row} | {' | '.join(show(f) for f in figures.values())} |" for row, show in rows.items()]
+
+
+def draw(figures: dict[str, dict[str, np.ndarray]]) -> None:
+    """Three CCDFs."""
+    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+    figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+    titles = {
+        "sojourn bound": (25, "sojourn bound"),
+        "visit": (500, "time in coverage"),
+        "travel": (700, "travel time"),
+    }
+    for axes, (name, (most, title)) in zip(panels, titles.items(), strict=True):
+        for column, colour in COLUMNS.items():
+            values = np.sort(figures[column][name])
+            axes.step(values, 1 - np.arange(values.size) / values.size, color=colour, label=column)
+        axes.set(title=f"CCDF of the {title}", xlabel="t, s", xlim=(0, most), ylim=(0, 1.01))
+        axes.grid(color="#e8ecef")
+    panels[0].set_ylabel("P(more than t)")
+    panels[2].legend(frameon=False)
+    figure.savefig(Path(__file__).with_suffix(".png"), dpi=130)
+
+
+def main() -> None:
+    """Seeds 1, 2 and 3, or as many as are asked for."""
+    seeds = range(1, 1 + int(sys.argv[1] if len(sys.argv) > 1 else 3))
+    all_seen = [compare(seed) for seed in seeds]
+    figures = {column: pooled(all_seen, column) for column in COLUMNS}
+    print("\n".join(table(figures)))
+    draw(figures)
+
+
+if __name__ == "__main__":
+    main()

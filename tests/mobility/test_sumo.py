@@ -1,0 +1,252 @@
+"""SUMO itself, on small grids: scenes, both clients, whole runs, resuming, and SUMO that dies."""
+
+import math
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tomli_w
+
+from tests.mobility.towns import RADIUS_M, grid_net, osm, town
+from tests.resumable import Kill, Killer, Silent, contents, figures, only
+from vefl_sim import Run, RunFailed, resume, simulate, with_settings
+from vefl_sim.cli import main
+from vefl_sim.mobility.coverage import in_coverage
+from vefl_sim.mobility.scene import Scene
+from vefl_sim.mobility.sumo import process, programs
+from vefl_sim.mobility.sumo.live import LiveTraffic, live
+from vefl_sim.mobility.sumo.traffic import COMPLETE, UNFINISHED, drive, prepare, recorded
+from vefl_sim.provenance import config_digest
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return grid_net(tmp_path_factory.mktemp("net"))
+
+
+@pytest.fixture(scope="module")
+def straight(net: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """An undisturbed run by libsumo."""
+    return simulate(town(net), out=tmp_path_factory.mktemp("straight"))
+
+
+def children() -> list[int]:
+    """Processes of ours that still run or were not waited for."""
+    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+
+
+class TestScenes:
+    def test_everybody_near_the_gnb_is_told_once(self, net: Path, tmp_path: Path) -> None:
+        """The subscription against one question per vehicle."""
+        case = prepare(town(net, radio={"coverage_radius_m": 20.0}), tmp_path).case
+        with live(case) as traffic:
+            sumo, seen = traffic._sumo, 0
+            for _ in range(50):
+                scene = traffic.advance()
+                places = np.array([sumo.vehicle.getPosition(name) for name in sumo.vehicle.getIDList()])
+                near = places[np.hypot(*(places - case.gnb_m).T) <= case.reach_m] - case.gnb_m
+                assert sorted(zip(scene.x_m, scene.y_m, strict=True)) == sorted(map(tuple, near))
+                seen += len(places) - len(near)
+            assert seen > 0  # so that being near means something
+
+    def test_vehicles_are_numbered_as_they_depart(self, net: Path, tmp_path: Path) -> None:
+        with live(prepare(town(net), tmp_path).case) as traffic:
+            for _ in range(20):
+                scene = traffic.advance()
+                assert (np.diff(scene.vehicle) > 0).all()
+            names = traffic._sumo.vehicle.getIDList()
+            numbers = traffic._register.numbers(names)
+        assert numbers.tolist() == [int(name) for name in names]  # we call them so, and they depart in turn
+        assert scene.vehicle[0] > 0
+
+    def test_the_vehicles_are_ours(self, net: Path, tmp_path: Path) -> None:
+        keys = {"headway_s": 1.7, "min_gap_m": 2.5, "max_accel_mps2": 1.1, "comfort_decel_mps2": 1.9, "length_m": 4.0}
+        with live(prepare(town(net, mobility=keys), tmp_path).case) as traffic:
+            kind = traffic._sumo.vehicletype
+            assert kind.getTau("car") == 1.7
+            assert (kind.getMinGap("car"), kind.getLength("car")) == (2.5, 4.0)
+            assert (kind.getAccel("car"), kind.getDecel("car"), kind.getMaxSpeed("car")) == (1.1, 1.9, 15.0)
+
+    @pytest.mark.parametrize("limits", [True, False])
+    def test_lane_limits(self, net: Path, tmp_path: Path, limits: bool) -> None:
+        """The lanes of the grid allow 13.89 m/s, the vehicles 15 m/s."""
+        experiment = town(net, sumo={"lane_limits": limits})
+        with live(prepare(experiment, tmp_path).case) as traffic:
+            fastest = max(traffic.advance().speed_mps.max() for _ in range(200))
+        assert fastest < 13.9 if limits else 13.9 < fastest <= 15.0
+
+    def test_another_seed_is_another_traffic(self, net: Path, tmp_path: Path) -> None:
+        def first(seed: int) -> Scene:
+            with live(prepare(town(net, run={"seed": seed}), tmp_path).case) as traffic:
+                return traffic.scene()
+
+        assert first(1).same_as(first(1))
+        assert not first(1).same_as(first(2))
+
+    def test_without_a_warm_start_the_streets_are_empty(self, net: Path, tmp_path: Path) -> None:
+        experiment = town(net, traffic={"warm_start": False}, mobility={"start_s": None})
+        with live(prepare(experiment, tmp_path).case) as traffic:
+            assert traffic.scene().vehicle.size == 0
+            assert sum(traffic.advance().vehicle.size for _ in range(100)) > 0
+
+
+class TestRuns:
+    def test_both_clients_drive_alike(self, straight: Run, net: Path, tmp_path: Path) -> None:
+        by_traci = with_settings(town(net), "sumo.client=traci")
+        assert config_digest(by_traci) == config_digest(town(net))
+        run = simulate(by_traci, out=tmp_path)
+        assert contents(run) == contents(straight)
+        name = Path("traffic") / COMPLETE
+        assert (run.path / name).read_bytes() == (straight.path / name).read_bytes()
+        assert not children()
+
+    def test_a_cv_is_where_sumo_had_it(self, straight: Run, net: Path, tmp_path: Path) -> None:
+        """Every scene of the run, to the last bit, against a SUMO that is asked again."""
+        played = recorded(straight.path / "traffic" / COMPLETE, town(net))
+        with live(prepare(town(net), tmp_path).case) as traffic:
+            assert played.scene().same_as(traffic.scene())
+            for _ in range(51):
+                assert played.advance().same_as(traffic.advance())
+        rounds = straight.rounds
+        assert rounds["in_coverage"].iloc[0] == in_coverage(recorded(
+            straight.path / "traffic" / COMPLETE, town(net)).scene(), RADIUS_M).size  # fmt: skip
+
+    def test_cv_share(self, net: Path, tmp_path: Path) -> None:
+        path = drive(town(net, traffic={"cv_share": 0.5, "arrivals_per_s": 1.0}), tmp_path)
+        connected = recorded(path, town(net)).scene().connected
+        assert 0 < connected.sum() < connected.size
+
+    def test_killed_and_resumed_without_sumo(
+        self, straight: Run, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with pytest.raises(Kill):
+            simulate(town(net), out=tmp_path, watcher=Killer(3))
+        monkeypatch.setattr(programs, "find_spec", lambda name: None)
+        watcher = Silent()
+        run = resume(only(tmp_path), watcher=watcher)
+        assert watcher.resumed == [3]
+        assert contents(run) == contents(straight)
+        assert figures(run) == figures(straight)
+
+    def test_an_edited_map_is_another_run(self, net: Path, tmp_path: Path) -> None:
+        copy = tmp_path / "grid.net.xml"
+        copy.write_text(net.read_text())
+        before = config_digest(town(copy))
+        copy.write_text(net.read_text() + "<!-- -->")
+        assert config_digest(town(copy)) != before
+
+    def test_a_map_of_openstreetmap(self, tmp_path: Path) -> None:
+        experiment = town(osm(tmp_path / "x.osm"), mobility={"origin_deg": [0.0018, 0.0018]})
+        run = simulate(experiment, out=tmp_path)
+        assert run.is_done
+        assert sorted(file.name for file in (run.path / "traffic").iterdir()) == [
+            "demand.rou.xml.gz", "map.net.xml.gz", "sumo.json", "trajectory.parquet",
+        ]  # fmt: skip
+
+
+class TestConfiguration:
+    @pytest.fixture
+    def configuration(self, net: Path, tmp_path: Path) -> Path:
+        """Krauss drivers of SUMO's own, two departures per second, for a minute from 100 s on."""
+        (tmp_path / "trips.xml").write_text(
+            '<routes><vType id="fast" maxSpeed="50" speedFactor="3" speedDev="0"/>'
+            '<flow id="a" type="fast" begin="100" end="160" period="2" from="left0A0" to="C2right2"/></routes>'
+        )
+        (tmp_path / "net.xml").write_bytes(net.read_bytes())
+        path = tmp_path / "town.sumocfg"
+        path.write_text(
+            '<configuration><input><net-file value="net.xml"/><route-files value="trips.xml"/></input>'
+            '<time><begin value="100"/></time></configuration>'
+        )
+        return path
+
+    def test_its_own_demand_under_our_speed(self, configuration: Path, tmp_path: Path) -> None:
+        experiment = town(configuration, mobility={"start_s": 120.0})
+        scenes = recorded(drive(experiment, tmp_path / "traffic"), experiment)
+        fastest = max(scenes.advance().speed_mps.max(initial=0.0) for _ in range(50))
+        assert 14.0 < fastest <= 15.0
+        assert scenes.scene().vehicle.size > 3
+
+    @pytest.mark.parametrize(
+        ("table", "key", "value"), [("traffic", "mean_in_coverage", 9.0), ("mobility", "headway_s", 2.0),
+                                    ("sumo", "lane_limits", False)],
+    )  # fmt: skip
+    def test_what_it_says_itself_is_refused(self, configuration: Path, table: str, key: str, value: object) -> None:
+        with pytest.raises(Exception, match=f"{table}.{key} has no effect with mobility.file"):
+            town(configuration, **{table: {key: value}})
+
+    def test_an_edited_demand_is_another_run(self, configuration: Path) -> None:
+        before = config_digest(town(configuration))
+        trips = configuration.with_name("trips.xml")
+        trips.write_text(trips.read_text().replace('period="2"', 'period="3"'))
+        assert config_digest(town(configuration)) != before
+
+    def test_a_start_before_its_beginning(self, configuration: Path, tmp_path: Path) -> None:
+        with pytest.raises(Exception, match=r"mobility.start_s = 30: SUMO begins at 100 s"):
+            drive(town(configuration), tmp_path / "traffic")
+
+
+class TestDying:
+    @pytest.fixture
+    def killing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """SUMO is killed for real, two seconds into the run."""
+        pids, connected, advance = [], process._connected, LiveTraffic.advance
+
+        def noting(command, log):
+            sumo, connection = connected(command, log)
+            pids.append(sumo.pid)
+            return sumo, connection
+
+        def dying(self: LiveTraffic) -> Scene:
+            if self.scene().time_ns == 2_000_000_000:
+                os.kill(pids[-1], signal.SIGKILL)
+            return advance(self)
+
+        monkeypatch.setattr(process, "_connected", noting)
+        monkeypatch.setattr(LiveTraffic, "advance", dying)
+
+    def test_the_run_fails_and_keeps_what_was_recorded(
+        self, killing: None, straight: Run, net: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        toml = tmp_path / "town.toml"
+        toml.write_text(tomli_w.dumps(town(net).model_dump(exclude_defaults=True, exclude_none=True)))
+        with pytest.raises(SystemExit) as end:
+            main([str(toml), "--set", "sumo.client=traci", "--out", str(tmp_path / "runs"), "--quiet"])
+        assert end.value.code == 1
+        [told] = capsys.readouterr().err.strip().splitlines()
+        run = only(tmp_path / "runs")
+        assert told.startswith(
+            "error: SUMO stopped 2.1 s after the start of the run (32.1 s of its own time): Connection"
+        )
+        assert str(run.path / "traffic" / UNFINISHED) in told
+        assert run.state == "failed"
+        assert "SUMO stopped" in (run.path / "FAILED").read_text()
+        assert not children()
+        kept = recorded(run.path / "traffic" / UNFINISHED, town(net))
+        whole = recorded(straight.path / "traffic" / COMPLETE, town(net))
+        assert all(kept.advance().same_as(whole.advance()) for _ in range(20))
+        assert kept.advance().vehicle.size == 0
+        monkeypatch.undo()  # next time it lives
+        assert contents(simulate(with_settings(town(net), "sumo.client=traci"), out=tmp_path / "runs")) == contents(
+            straight
+        )
+        assert only(tmp_path / "runs").state == "done"
+
+    @pytest.mark.parametrize("client", ["libsumo", "traci"])
+    def test_nothing_is_left_of_it_after_an_error_or_ctrl_c(self, net: Path, tmp_path: Path, client: str) -> None:
+        experiment = town(net, sumo={"client": client})
+
+        def stopped(stop: BaseException) -> None:
+            with live(prepare(experiment, tmp_path).case) as traffic:
+                traffic.advance()
+                raise stop
+
+        for stop in (RunFailed("…"), KeyboardInterrupt()):
+            with pytest.raises(type(stop)):
+                stopped(stop)
+        assert not children()
+        assert not process.load_libsumo().simulation.isLoaded()
+        with live(prepare(experiment, tmp_path).case) as traffic:  # and it can be started again
+            assert math.isfinite(traffic.advance().x_m.sum())

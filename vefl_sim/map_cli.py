@@ -1,0 +1,50 @@
+"""The command `map import`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vefl_sim.errors import BadInput, RunInterrupted
+
+# As in cli.py, heavy imports happen inside the commands.
+
+map_ = typer.Typer(name="map", no_args_is_help=True, help="Maps: make an experiment of a part of OpenStreetMap.")
+
+
+@map_.callback()
+def maps() -> None:
+    """Maps: make an experiment of a part of OpenStreetMap."""
+
+
+@map_.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="An .osm or .net.xml, which may end in .gz.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to make.", show_default=False)],
+    gnb: Annotated[
+        str | None,
+        typer.Option(metavar="LAT,LON", help="Where the gNB stands; if not given, at the centre.", show_default=False),
+    ] = None,
+    vehicles: Annotated[float, typer.Option(min=0.1, help="Vehicles in coverage, on average.")] = 35.0,
+) -> None:
+    """Make a net, traffic and an experiment of a map, say what is in it, and draw it."""
+    from vefl_sim.map_figure import draw
+    from vefl_sim.map_import import import_map
+    from vefl_sim.stopping import stopping_at_once
+
+    try:
+        with stopping_at_once():
+            imported = import_map(file, out, _degrees(gnb), vehicles, draw)
+    except KeyboardInterrupt:
+        raise RunInterrupted(f"{out} is not made") from None
+    print("\n".join(imported.lines()))
+
+
+def _degrees(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        latitude, longitude = (float(part) for part in text.split(","))
+    except ValueError:
+        raise BadInput(f"--gnb {text}: write latitude and longitude in degrees, as --gnb 37.8124,-122.3045.") from None
+    return latitude, longitude

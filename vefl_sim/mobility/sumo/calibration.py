@@ -1,0 +1,148 @@
+"""How many vehicles have to depart so that as many are in coverage as were asked for."""
+
+import math
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from vefl_sim.errors import ExperimentError
+from vefl_sim.experiment import Experiment, Radio, Run
+from vefl_sim.mobility.scene import Scene
+from vefl_sim.mobility.sumo.demand import Routes, write_demand
+from vefl_sim.mobility.sumo.live import Case, live
+from vefl_sim.mobility.sumo.net import Point
+
+LEAST_SETTLED_S = 100.0
+LEAST_PILOT_S = 600.0
+MOST_PILOTS, NEAR = 6, 0.05
+BLOCKED_S = 10
+PILOT_STEP_S = 0.5  # with SUMO's default of 1 s unsignalled junctions pass too many: a third less in coverage
+_GUESS = 0.5  # of the free speed, with lights and others in the way
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """A run to see what a rate does."""
+
+    rate_per_s: float
+    in_coverage: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The rate of departures, and how long it takes until as many arrive."""
+
+    rate_per_s: float
+    settled_s: float
+    in_coverage: float | None  # in the pilot run at this rate; not known if the rate was given
+    pilots: tuple[Pilot, ...]
+
+
+def calibrate(experiment: Experiment, routes: Routes, gnb_m: Point) -> Calibration:
+    """The rate that was asked for, or the one that keeps up `traffic.mean_in_coverage`.
+
+    By Little's law the number in coverage is the rate times the mean time there, which grows with the traffic, in a jam
+    without bound. So pilot runs try: first a guess from the routes alone, then what follows from those before, until
+    one is near. They have a seed of their own: the rate belongs to the experiment and not to one run of it.
+    """
+    return _calibrate(_relevant(experiment), routes, gnb_m)
+
+
+def _relevant(experiment: Experiment) -> Experiment:
+    """What the rate depends on, and nothing else."""
+    e = experiment
+    radio = Radio(coverage_radius_m=e.radio.coverage_radius_m)
+    return Experiment(run=Run(name="pilot"), mobility=e.mobility, sumo=e.sumo, traffic=e.traffic, radio=radio)
+
+
+@lru_cache(maxsize=16)  # the runs of a comparison have the same
+def _calibrate(experiment: Experiment, routes: Routes, gnb_m: Point) -> Calibration:
+    settled_s = _settled_s(experiment, routes)
+    if rate_per_s := experiment.traffic.arrivals_per_s:
+        return Calibration(rate_per_s, settled_s, None, ())
+    wanted, metres = experiment.mean_in_coverage, routes.metres_within(gnb_m, experiment.radio.coverage_radius_m)
+    _check_room(experiment, routes, gnb_m)
+    if not metres:
+        raise ExperimentError(
+            f"None of the {len(routes.edges)} routes through {routes.net.path} comes within "
+            f"radio.coverage_radius_m = {experiment.radio.coverage_radius_m:g} of the gNB: move it (mobility.origin_m)."
+        )
+    rate_per_s, pilots = wanted * _GUESS * _free_mps(experiment, routes) / metres, []
+    for _ in range(MOST_PILOTS):
+        pilots.append(_pilot(experiment, routes, gnb_m, rate_per_s, settled_s))
+        if abs(pilots[-1].in_coverage / wanted - 1) <= NEAR:
+            break
+        rate_per_s = _next_rate(pilots, wanted)
+    best = min(pilots, key=lambda pilot: abs(pilot.in_coverage - wanted))
+    return Calibration(best.rate_per_s, settled_s, best.in_coverage, tuple(pilots))
+
+
+def _next_rate(pilots: list[Pilot], wanted: float) -> float:
+    """In proportion to the last; between two that enclose what is wanted, along a power law."""
+    below = max((p for p in pilots if p.in_coverage < wanted), key=lambda p: p.rate_per_s, default=None)
+    above = min((p for p in pilots if p.in_coverage >= wanted), key=lambda p: p.rate_per_s, default=None)
+    if below and above and below.in_coverage > 0 and below.rate_per_s < above.rate_per_s:
+        part = math.log(wanted / below.in_coverage) / math.log(above.in_coverage / below.in_coverage)
+        part = min(max(part, 0.2), 0.8)  # in a jam there is no law, but a part of the way gets us there
+        return below.rate_per_s * math.pow(above.rate_per_s / below.rate_per_s, part)
+    return pilots[-1].rate_per_s * min(max(wanted / max(pilots[-1].in_coverage, 1e-9), 1 / 3), 3.0)
+
+
+def _free_mps(experiment: Experiment, routes: Routes) -> float:
+    """Mean speed of a vehicle that is alone."""
+    most_mps = experiment.mobility.max_speed_mps
+    if not experiment.sumo.lane_limits:
+        return most_mps
+    free_s = routes.metres(np.array([s.length_m / min(s.limit_mps, most_mps) for s in routes.net.streets]))
+    return routes.length_m / free_s
+
+
+def _settled_s(experiment: Experiment, routes: Routes) -> float:
+    """Three free journeys from the start of the traffic hardly anybody of the first is left."""
+    return float(max(LEAST_SETTLED_S, round(3 * routes.length_m / _free_mps(experiment, routes))))
+
+
+def _check_room(experiment: Experiment, routes: Routes, gnb_m: Point) -> None:
+    """Bumper to bumper is the most that the streets in coverage can hold."""
+    lanes = np.array([street.lanes for street in routes.net.streets])
+    metres = routes.net.metres_within(gnb_m, experiment.radio.coverage_radius_m) @ lanes
+    most = int(metres / (experiment.mobility.length_m + experiment.mobility.min_gap_m))
+    if experiment.mean_in_coverage > most:
+        raise ExperimentError(
+            f"traffic.mean_in_coverage = {experiment.mean_in_coverage:g}: the streets in coverage hold {most} "
+            "vehicles, bumper to bumper: ask for fewer."
+        )
+
+
+def _pilot(experiment: Experiment, routes: Routes, gnb_m: Point, rate_per_s: float, settled_s: float) -> Pilot:
+    """Mean number of vehicles in coverage at this rate, once the traffic has settled."""
+    mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m
+    step_s = max(mobility.step_s, PILOT_STEP_S)
+    watched_s = max(LEAST_PILOT_S, 2 * settled_s)
+    run = experiment.run.model_copy(update={"seed": 0})
+    own = experiment.model_copy(update={"run": run, "mobility": mobility.model_copy(update={"step_s": step_s})})
+    with tempfile.TemporaryDirectory() as folder:
+        demand = Path(folder) / "pilot.rou.xml.gz"
+        write_demand(demand, routes, own, rate_per_s, settled_s + watched_s)
+        with live(Case(own, arguments(routes.net.path, demand), gnb_m, settled_s)) as traffic:
+            seen = [_inside(traffic.advance(), radius_m) for _ in range(int(watched_s / step_s))]
+    return Pilot(rate_per_s, float(np.mean(seen)))
+
+
+def _inside(scene: Scene, radius_m: float) -> int:
+    return int((scene.x_m**2 + scene.y_m**2 <= radius_m**2).sum())
+
+
+def arguments(net: Path, demand: Path) -> tuple[str, ...]:
+    """SUMO's, for demand of our making; it moves vehicles as our own traffic does.
+
+    Since nobody is teleported out of a jam, vehicles that wait for each other on a junction would do so for ever, and
+    all others behind them: after a while they pass.
+    """
+    return (
+        "--net-file", str(net), "--route-files", str(demand), "--begin", "0", "--step-method.ballistic",
+        "--ignore-junction-blocker", str(BLOCKED_S),
+    )  # fmt: skip

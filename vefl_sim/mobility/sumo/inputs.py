@@ -1,0 +1,116 @@
+"""What `mobility.file` names for SUMO: a configuration, a net, or a map of OpenStreetMap."""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+from vefl_sim.errors import ExperimentError
+from vefl_sim.experiment import Experiment
+from vefl_sim.mobility.sumo.net import Net, Point, read_net
+from vefl_sim.mobility.sumo.process import running
+from vefl_sim.mobility.sumo.programs import run
+
+CONFIGURATION = (".sumocfg",)
+NET = (".net.xml", ".net.xml.gz")
+OSM = (".osm", ".osm.xml", ".osm.gz", ".osm.xml.gz")
+_INPUTS = ("net-file", "route-files", "additional-files")
+_NETCONVERT = (
+    "--keep-edges.by-vclass", "passenger", "--remove-edges.isolated",
+    "--geometry.remove", "--roundabouts.guess", "--ramps.guess", "--junctions.join", "--no-turnarounds.except-deadend",
+    "--tls.guess-signals", "--tls.discard-simple", "--tls.join", "--tls.default-type", "static", "--no-warnings",
+)  # fmt: skip
+"""What SUMO's own handbook recommends for OpenStreetMap."""
+
+
+def located(file: str) -> Path:
+    """The file itself; a sentence if there is none, or if SUMO could not take it."""
+    path, told = Path(file), f'mobility.file = "{file}"'
+    if not path.is_file():
+        raise ExperimentError(f"{told}: there is no such file; paths start where you start the run.")
+    if not path.name.lower().endswith((*CONFIGURATION, *NET, *OSM)):
+        raise ExperimentError(f"{told} is of an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz).")
+    return path
+
+
+def digest(file: str) -> str:
+    """SHA-256 of everything that SUMO will read, so that an edited map or demand makes another run."""
+    path = located(file)
+    files = [path, *_named_in(path)] if path.name.lower().endswith(CONFIGURATION) else [path]
+    content = hashlib.sha256()
+    for file_ in files:
+        try:
+            content.update(file_.read_bytes())
+        except OSError as error:
+            raise ExperimentError(f"{file_} cannot be read: {error.strerror}.") from None
+    return content.hexdigest()
+
+
+def net_of(file: str, folder: Path) -> Net:
+    """The net of the input. One made from an .osm is kept in the folder."""
+    path, told = located(file), f'mobility.file = "{file}"'
+    if path.name.lower().endswith(OSM):
+        path = convert(path, folder / "map.net.xml.gz", told)
+    elif path.name.lower().endswith(CONFIGURATION):
+        path = next(_named_in(path, ("net-file",)))
+        told = f"{path}, the net of {told},"
+    return read_net(path, told)
+
+
+def convert(osm: Path, net: Path, told: str) -> Path:
+    """Make a net of a map of OpenStreetMap."""
+    run("netconvert", ("--osm-files", osm, "--output-file", net, *_NETCONVERT), f"{told} gives no net")
+    return net
+
+
+def renew(old: Path, net: Path, told: str) -> Path:
+    """The same net as this version of SUMO writes it."""
+    run("netconvert", ("--sumo-net-file", old, "--output-file", net, "--no-warnings"), f"{told} cannot be renewed")
+    return net
+
+
+def gnb_m(experiment: Experiment, net: Net) -> Point:
+    """Where the gNB stands in the net, which must have a street within its coverage."""
+    mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m
+    place, said = mobility.origin_m or net.centre_m, "mobility.origin_m"
+    if mobility.origin_deg is not None:
+        place, said = _from_degrees(net, mobility.origin_deg), "mobility.origin_deg"
+    if not math.hypot(*place) < math.inf or not net.metres_within(place, radius_m).any():
+        low, high = net.box_m
+        raise ExperimentError(
+            f"No street of {net.path} is within radio.coverage_radius_m = {radius_m:g} of the gNB at "
+            f"[{place[0]:.1f}, {place[1]:.1f}]: set {said}; the streets are from [{low[0]:.0f}, {low[1]:.0f}] "
+            f"to [{high[0]:.0f}, {high[1]:.0f}]."
+        )
+    return place
+
+
+def _from_degrees(net: Net, degrees: Point) -> Point:
+    """Latitude and longitude in the net's own projection, by SUMO itself."""
+    if not net.has_degrees:
+        raise ExperimentError(f"{net.path} does not know its place on the earth: set mobility.origin_m instead.")
+    latitude, longitude = degrees
+    if not (abs(latitude) <= 90 and abs(longitude) <= 180):
+        raise ExperimentError(f"mobility.origin_deg = [{latitude:g}, {longitude:g}] is not a latitude and a longitude.")
+    with running("traci", ("--net-file", str(net.path))) as sumo:
+        x_m, y_m = sumo.simulation.convertGeo(longitude, latitude, True)
+    return float(x_m), float(y_m)
+
+
+def _named_in(configuration: Path, options: tuple[str, ...] = _INPUTS) -> Iterator[Path]:
+    """Files that a .sumocfg names, which are relative to it."""
+    told = f'mobility.file = "{configuration}"'
+    try:
+        root = ElementTree.parse(configuration).getroot()
+    except (OSError, ElementTree.ParseError) as error:
+        raise ExperimentError(f"{told} is not a configuration of SUMO ({error}): correct it.") from None
+    if "net-file" in options and root.find(".//net-file") is None:
+        raise ExperimentError(f"{told} is not a configuration of SUMO: it names no net-file.")
+    for option in options:
+        for element in root.iter(option):
+            names = (name.strip() for name in element.get("value", "").split(","))
+            for path in (configuration.parent / name for name in names if name):
+                if not path.is_file():
+                    raise ExperimentError(f"{told} names {path}, and there is no such file.")
+                yield path

@@ -1,0 +1,146 @@
+"""The streets of a net of SUMO that cars may use: as much as is needed to check, measure and draw it."""
+
+import gzip
+import hashlib
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO
+from xml.etree import ElementTree
+
+import numpy as np
+
+from vefl_sim.errors import ExperimentError
+from vefl_sim.mobility.arrays import FloatArray, IntArray
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Street:
+    """One direction of a street between two junctions."""
+
+    name: str
+    lanes: int
+    length_m: float
+    limit_mps: float
+    points_m: FloatArray  # (n, 2), of its first lane
+
+
+@dataclass(frozen=True, eq=False)
+class Net:
+    """Streets and junctions, in the coordinates of the net. Two are equal if their files say the same."""
+
+    path: Path
+    digest: str
+    streets: list[Street]
+    junctions: int
+    signals_m: FloatArray  # (n, 2), where the junctions with traffic lights are
+    has_degrees: bool  # whether it knows its place on the earth
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Net) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @property
+    def length_m(self) -> float:
+        """Of all streets, each direction counted."""
+        return sum(street.length_m for street in self.streets)
+
+    @cached_property
+    def box_m(self) -> tuple[FloatArray, FloatArray]:
+        """Lower left and upper right corner of what cars can reach."""
+        points = np.concatenate([street.points_m for street in self.streets])
+        return points.min(axis=0), points.max(axis=0)
+
+    @property
+    def centre_m(self) -> Point:
+        """The middle of the box."""
+        low, high = self.box_m
+        x_m, y_m = ((low + high) / 2).tolist()
+        return x_m, y_m
+
+    def metres_within(self, centre_m: Point, radius_m: float) -> FloatArray:
+        """Metres of each street that are inside a circle."""
+        street, start, end = self._segments
+        step, away = end - start, start - np.array(centre_m)
+        a, b, c = (step**2).sum(1), (away * step).sum(1), (away**2).sum(1) - radius_m**2
+        root = np.sqrt(
+            np.maximum(b * b - a * c, 0.0)
+        )  # 0 where the line does not meet the circle: then nothing is inside
+        first, last = (np.clip((-b + sign * root) / np.maximum(a, 1e-12), 0.0, 1.0) for sign in (-1, 1))
+        return np.bincount(street, (last - first) * np.sqrt(a), len(self.streets)).astype(np.float64)
+
+    @cached_property
+    def _segments(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Straight pieces: the street each belongs to, its start and its end."""
+        street = np.repeat(np.arange(len(self.streets)), [len(street.points_m) - 1 for street in self.streets])
+        start = np.concatenate([street.points_m[:-1] for street in self.streets])
+        end = np.concatenate([street.points_m[1:] for street in self.streets])
+        return street, start, end
+
+
+def read_net(path: Path, told: str) -> Net:
+    """Read a .net.xml or .net.xml.gz; `told` is how the user calls it."""
+    streets, junctions, signals, has_degrees, is_net = [], 0, [], False, False
+    try:
+        content = _content(path)
+        digest = hashlib.sha256(content[max(content.find(b"<net"), 0) :]).hexdigest()  # without the date on top
+        if content:
+            for element in _elements(io.BytesIO(content)):
+                if element.tag == "edge" and (street := _street(element)):
+                    streets.append(street)
+                elif element.tag == "junction" and element.get("type") not in ("internal", "dead_end"):
+                    junctions += 1
+                    if element.get("type", "").startswith("traffic_light"):
+                        signals.append((float(element.attrib["x"]), float(element.attrib["y"])))
+                elif element.tag == "location":
+                    has_degrees = element.get("projParameter", "!") not in ("!", "-", ".")
+                is_net = is_net or element.tag == "net"
+    except (OSError, EOFError, zlib.error) as error:
+        raise ExperimentError(f"{told} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    except (ElementTree.ParseError, ValueError, KeyError) as error:
+        raise ExperimentError(f"{told} is not a net of SUMO, or not all of it ({error}): write it again.") from None
+    if not is_net:
+        raise ExperimentError(f"{told} is not a net of SUMO: it has no <net>.")
+    if not streets:
+        raise ExperimentError(f"{told} has no street that cars may use: choose a larger or another part of the map.")
+    return Net(path, digest, streets, junctions, np.array(signals).reshape(-1, 2), has_degrees)
+
+
+def _content(path: Path) -> bytes:
+    content = path.read_bytes()
+    return gzip.decompress(content) if path.suffix.lower() == ".gz" else content
+
+
+def _elements(file: IO[bytes]) -> Iterator[ElementTree.Element]:
+    """Elements right under the root, and then the root; each is forgotten when the next is asked for."""
+    depth = 0
+    for event, element in ElementTree.iterparse(file, ("start", "end")):
+        depth += 1 if event == "start" else -1
+        if event == "end" and depth <= 1:
+            yield element
+            element.clear()
+
+
+def _street(edge: ElementTree.Element) -> Street | None:
+    """The edge, if it is a street and has a lane for cars."""
+    lanes = [lane for lane in edge.iter("lane") if _allows_cars(lane)]
+    if edge.get("function", "normal") not in ("normal", "connector") or not lanes:
+        return None
+    lane = lanes[0]
+    points = np.array([[float(value) for value in point.split(",")[:2]] for point in lane.attrib["shape"].split()])
+    if points.ndim != 2 or points.shape[0] < 2:
+        raise ValueError(f"lane {lane.get('id')} has no shape")
+    return Street(edge.attrib["id"], len(lanes), float(lane.attrib["length"]), float(lane.attrib["speed"]), points)
+
+
+def _allows_cars(lane: ElementTree.Element) -> bool:
+    if allow := lane.get("allow"):
+        return bool({"passenger", "all"} & set(allow.split()))
+    return not {"passenger", "all"} & set(lane.get("disallow", "").split())

@@ -1,0 +1,114 @@
+"""The traffic of a run by SUMO: made ready, driven once to the end, and kept in a folder of the run.
+
+The data are dealt out among all CVs that will ever be in coverage, so that the whole traffic must be known before the
+first round; and nothing that happens in a round changes it. Hence SUMO drives ahead of the rounds, its trajectory is
+written down as it goes, and the rounds see what was written. Whoever resumes a run reads it again, without SUMO.
+"""
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from vefl_sim.atomic import write_text, writing
+from vefl_sim.clock import to_ns, to_s
+from vefl_sim.errors import ExperimentError, RunFailed
+from vefl_sim.experiment import Experiment
+from vefl_sim.mobility.sumo.calibration import Calibration, arguments, calibrate
+from vefl_sim.mobility.sumo.demand import Routes, draw_routes, write_demand
+from vefl_sim.mobility.sumo.inputs import gnb_m, located, net_of
+from vefl_sim.mobility.sumo.live import Case, live
+from vefl_sim.mobility.sumo.net import Net
+from vefl_sim.mobility.sumo.process import CannotStart, check
+from vefl_sim.mobility.sumo.programs import home
+from vefl_sim.mobility.trajectory import Tell, Trajectory, TrajectoryWriter, record
+
+COMPLETE, UNFINISHED = "trajectory.parquet", "unfinished.parquet"
+_TELL_EVERY_S = 1.0
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What SUMO is started with, and how the demand was found if it is ours."""
+
+    case: Case
+    net: Net
+    routes: Routes | None
+    calibration: Calibration | None
+
+
+def prepare(experiment: Experiment, folder: Path) -> Ready:
+    """Net, gNB and demand; all bad input shows here. Files that are made go to the folder."""
+    home()
+    file = experiment.mobility.file
+    net = net_of(file, folder)
+    place = gnb_m(experiment, net)
+    if experiment.is_sumo_configuration:
+        case = Case(experiment, ("--configuration-file", str(located(file))), place, experiment.mobility.start_s)
+        _check(case)
+        return Ready(case, net, None, None)
+    routes = draw_routes(net, experiment.sumo.fringe_factor)
+    calibration = calibrate(experiment, routes, place)
+    start_s = experiment.mobility.start_s
+    if start_s is None:
+        start_s = calibration.settled_s if experiment.traffic.warm_start else 0.0
+    demand, until_s = folder / "demand.rou.xml.gz", start_s + to_s(experiment.duration_ns) + 1.0
+    with writing(demand):
+        write_demand(demand, routes, experiment, calibration.rate_per_s, until_s)
+    return Ready(Case(experiment, arguments(net.path, demand), place, start_s), net, routes, calibration)
+
+
+def drive(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Path:
+    """The complete trajectory: the one that is there, or a new one by SUMO."""
+    path = folder / COMPLETE
+    if path.exists():
+        return path
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
+        (folder / UNFINISHED).unlink(missing_ok=True)
+    ready = prepare(experiment, folder)
+    write_text(folder / "sumo.json", json.dumps(_provenance(ready), indent=2) + "\n")
+    writer = TrajectoryWriter(path)
+    try:
+        _drive(ready.case, writer, tell)
+    except RunFailed as error:
+        writer.close(folder / UNFINISHED)
+        raise RunFailed(f"{str(error).rstrip('.')} (what it drove so far is in {folder / UNFINISHED}).") from error
+    except BaseException:
+        writer.discard()
+        raise
+    writer.close()
+    return path
+
+
+def recorded(path: Path, experiment: Experiment) -> Trajectory:
+    """The traffic that was driven, from its beginning."""
+    return Trajectory(path, to_ns(experiment.mobility.step_s))
+
+
+def _drive(case: Case, writer: TrajectoryWriter, tell: Tell | None) -> None:
+    until_ns, told = case.experiment.duration_ns, time.perf_counter()
+    with live(case) as traffic:
+        for time_ns in record(traffic, writer, until_ns):
+            if tell and time.perf_counter() - told > _TELL_EVERY_S:
+                told = time.perf_counter()
+                tell(to_s(time_ns), to_s(until_ns))
+
+
+def _check(case: Case) -> None:
+    try:
+        check(case.all_arguments())
+    except CannotStart as error:
+        raise ExperimentError(f'mobility.file = "{case.experiment.mobility.file}": SUMO says: {error}') from None
+
+
+def _provenance(ready: Ready) -> dict[str, object]:
+    case = ready.case
+    return {
+        "sumo": version("eclipse-sumo"),
+        "arguments": case.all_arguments(),
+        "gnb_m": case.gnb_m,
+        "start_s": case.start_s,
+        "calibration": asdict(ready.calibration) if ready.calibration else None,
+    }
