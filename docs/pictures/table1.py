@@ -1,0 +1,83 @@
+"""All schemes on traffic signs and on MNIST, 60 rounds, α = 0.1: prints a table, draws docs/pictures/table1.png.
+
+    python docs/pictures/table1.py DIR [OUT]     # DIR: where the four files of MNIST are; OUT: where runs are, or go
+
+Runs that are done are not run again. About half an hour on two cores.
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+import vefl_sim
+from vefl_sim.comparison import Comparison
+from vefl_sim.comparison_figure import accuracy_by_round, line_styles
+
+ROOT = Path(__file__).parents[2]
+# constrained FDPC, PDPC, FedProx, AFA-CD, then the latter two without constraints, and all data in one place
+PAPER = (0.9677, 0.9691, 0.4566, 0.7543, 0.9723, 0.8285, 0.9905)
+LABELS = ("FDPC", "PDPC", "FedProx", "AFA-CD", "FedProx, unconstrained", "AFA-CD, unconstrained", "centralized")
+STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e8ecef",
+}
+
+
+def compared(file: str, out: str, *settings: str) -> Comparison:
+    """All variants of an experiment."""
+    return vefl_sim.compare(vefl_sim.load_variants(ROOT / "experiments" / file, settings), out)
+
+
+def lines(signs: Comparison, mnist: Comparison) -> list[str]:
+    """The table in Markdown."""
+    first, second, paper = signs.table(), mnist.table(), dict(zip(LABELS, PAPER, strict=True))
+    told = [
+        "| | signs | paid | p_suc | MNIST | paid | p_suc | paper, MNIST, 400 rounds |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for label in first.index:
+        cells = [label]
+        for table in (first, second):
+            row = table.loc[label] if label in table.index else None
+            cells += (
+                ["", "", ""] if row is None else [f"{row['accuracy']:.4f}", f"{row['cost']:.0f}", f"{row['p_suc']:.4f}"]
+            )
+        cells.append(f"{paper[label]:.4f}" if label in paper else "")
+        told.append("| " + " | ".join(cell.replace("nan", "–") for cell in cells) + " |")
+    return told
+
+
+def draw(signs: Comparison, mnist: Comparison) -> None:
+    """Accuracy over the rounds, side by side."""
+    labels = list(signs.by_label())
+    styles = {style["label"]: style for style in line_styles(labels)}
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained", sharey=True)
+        for place, name, comparison in zip(axes, ("traffic signs", "MNIST"), (signs, mnist), strict=True):
+            for label, runs in comparison.by_label().items():
+                seen = accuracy_by_round(runs)
+                place.plot(seen.index, seen["mean"], **styles[label])
+            place.set(title=name, xlabel="round", ylim=(0, 1))
+        axes[0].set_ylabel("test accuracy")
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+        figure.savefig(Path(__file__).with_suffix(".png"), dpi=130)
+
+
+def main() -> None:
+    """Run what is not done, print, draw."""
+    directory, out = sys.argv[1], (sys.argv[2:] or ["runs"])[0]
+    signs = compared("schemes.toml", out, "run.duration_s=300", "data.dirichlet_alpha=0.1")
+    mnist = compared("mnist.toml", out, f'data.dir="{directory}"')
+    print("\n".join(lines(signs, mnist)))
+    draw(signs, mnist)
+
+
+if __name__ == "__main__":
+    main()
