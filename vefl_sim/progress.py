@@ -15,7 +15,7 @@ from vefl_sim.clock import to_s
 from vefl_sim.experiment import Experiment
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.results import Run
-from vefl_sim.scenario import Scenario
+from vefl_sim.scenario import Scenario, is_asynchronous
 
 
 class Progress:
@@ -28,6 +28,7 @@ class Progress:
         self._began, self._first_round, self._first_s = 0.0, 0, 0.0  # of this session
         self._accuracy: float | None = None
         self.run: Run | None = None  # once it has begun
+        self._windows = False  # of t_th, instead of rounds
 
     def preparing(self, experiment: Experiment) -> None:
         """Data and traffic take a few seconds."""
@@ -42,6 +43,7 @@ class Progress:
     def started(self, run: Run, scenario: Scenario) -> None:
         """Say what was prepared."""
         self._began, self.run = time.perf_counter(), run
+        self._windows = is_asynchronous(scenario.scheme)
         self._show(
             f"{len(scenario.shards)} different CVs will be in coverage, {len(scenario.dataset.train_labels)} samples, "
             f"{scenario.learner.parameters} parameters ({scenario.payload_bits / 1e3:.1f} kbit per update)",
@@ -71,9 +73,10 @@ class Progress:
         speed = (to_s(closed.end_ns) - self._first_s) / wall_s
         before, done = self._share(self._first_round, self._first_s), self._share(closed.round, to_s(closed.end_ns))
         left = _clock(wall_s * (1 - done) / (done - before)) if done > before else "?"
+        what, steps = ("window", f", {closed.steps} steps") if self._windows else ("round", "")
         self._show(
-            f"round {rounds} | {to_s(closed.end_ns):7.1f} s simulated | {speed:6.2f} s/s"
-            f" | {delivered:2d} of {len(closed.outcomes):2d} delivered"
+            f"{what} {rounds} | {to_s(closed.end_ns):7.1f} s simulated | {speed:6.2f} s/s"
+            f" | {delivered:2d} of {len(closed.outcomes):2d} delivered{steps}"
             f"{accuracy} | {left} to go"
         )
 
@@ -86,6 +89,7 @@ class Progress:
             self._live.update(Text(line))
         else:
             self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+            self._console.file.flush()  # who writes to a file wants to read it, too
 
 
 class PipedConsole(Console):

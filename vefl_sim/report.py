@@ -121,8 +121,8 @@ def _short(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _figures(summary: dict[str, object], scheme: str) -> Iterator[tuple[str, str]]:
-    lost = {cause: number for cause, number in dict(summary["updates_lost"]).items() if number}  # type: ignore[call-overload]
+def _figures(summary: dict[str, Any], scheme: str) -> Iterator[tuple[str, str]]:
+    lost = {cause: number for cause, number in dict(summary["updates_lost"]).items() if number}
     causes = ", ".join(f"{number} {cause}" for cause, number in lost.items()) or "none"
     yield (
         "rounds",
@@ -130,6 +130,13 @@ def _figures(summary: dict[str, object], scheme: str) -> Iterator[tuple[str, str
         f"(and {summary['prepare_s']:.1f} s to prepare)",
     )
     yield "updates", f"{summary['updates_delivered']} of {summary['updates_ordered']} delivered; lost: {causes}"
+    if _without_rounds(summary):
+        left = summary["updates_delivered"] - summary["updates_applied"]
+        yield (
+            "server",
+            f"{summary['server_steps']} steps with {summary['updates_applied']} updates, "
+            f"{summary['mean_staleness']:.2f} steps old on average; {left} left in the buffer",
+        )
     if summary["last_accuracy"] is not None:
         yield (
             "accuracy",
@@ -144,6 +151,11 @@ def _figures(summary: dict[str, object], scheme: str) -> Iterator[tuple[str, str
     yield "paid", f"{summary['cost']:.1f}"
     yield "energy", f"{summary['energy_j']:.1f} J"
     yield "content digest", str(summary["content_digest"])[:16]
+
+
+def _without_rounds(summary: dict[str, Any]) -> bool:
+    """Where updates are stale, or the server has stepped more often than there are windows."""
+    return bool(summary["mean_staleness"]) or summary["server_steps"] > summary["rounds"]
 
 
 def _audited(summary: dict[str, Any]) -> str:

@@ -95,6 +95,11 @@ class Session:
         return self._actors.server.round - 1
 
     @property
+    def not_told(self) -> str:
+        """Without rounds, a window is in the tables when the next one ends."""
+        return ", of which the last is in the tables when it goes on" if self._tally.rounds < self.rounds else ""
+
+    @property
     def now_ns(self) -> int:
         """Simulated time."""
         return self._env.now

@@ -115,7 +115,7 @@ def _finish(run: Run, scenario: Scenario, prepare_s: float, watcher: Watcher | N
         finished = session.simulate(watcher)
     if not finished:
         raise RunInterrupted(
-            f"stopped after {session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds; "
+            f"stopped after {session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds{session.not_told}; "
             f"continue with: python -m vefl_sim resume {run.path}"
         )
     digest = run.content_digest()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from vefl_sim.clock import to_s
+from vefl_sim.clock import to_ns, to_s
 from vefl_sim.errors import BadInput
 from vefl_sim.experiment import Experiment
 from vefl_sim.results import Run
@@ -49,6 +49,7 @@ class _Teller:
         self.retry_s = experiment.server.retry_s
         self.round_s = experiment.vefl.round_s
         self.constrained = experiment.scheme.constrained
+        self.end_ns, self.radius_m = experiment.duration_ns, experiment.radio.coverage_radius_m
         self.start_s = to_s(int(started["time_ns"]))
         self.started = started
         self.before_ns = 0  # when what was told last happened
@@ -86,8 +87,17 @@ class _Teller:
         slots, limit_s = event["worst_slots"], to_s(int(event["train_limit_ns"]))
         return (
             f"{event['distance_m']:.1f} m from the gNB (mean SNR {event['mean_snr_db']:.1f} dB with all power on one "
-            f"pRB), sojourn bound {to_s(int(event['sojourn_ns'])):.3f} s in a round of {self.round_s:g} s, "
+            f"pRB), sojourn bound {to_s(int(event['sojourn_ns'])):.3f} s {self._at_most(event)}, "
             f"worst-case upload {slots} slots ({slots * self.slot_ms:.1f} ms), so T = {limit_s:.4f} s to train"
+        )
+
+    def _at_most(self, event: pd.Series) -> str:
+        """What else bounds the time of an order."""
+        if not self.without_rounds:
+            return f"in a round of {self.round_s:g} s"
+        left_s = to_s(self.end_ns - int(event["time_ns"]))
+        return f"and {min(self.round_s, left_s):g} s for an order" + (
+            ", when the run ends" if left_s < self.round_s else ""
         )
 
     def _training_ordered(self, event: pd.Series) -> str:
@@ -123,8 +133,9 @@ class _Teller:
         if not self.without_rounds:
             return ""
         if event["reason"] in ("time", "cpu") or not self.ordered:
-            return f"; it asks again after {self.retry_s:g} s"
-        return "; it waits for the next window"
+            again = int(event["time_ns"]) + to_ns(self.retry_s) < self.end_ns
+            return f"; it asks again after {self.retry_s:g} s" if again else ""
+        return "; it waits for the next window" if self.start_s + self.round_s < to_s(self.end_ns) else ""
 
     def _cv_passed_over(self, event: pd.Series) -> str:
         seen = f"The server saw CV {self.cv} {self._situation(event)}."
@@ -162,7 +173,7 @@ class _Teller:
     def _update_lost(self, event: pd.Series) -> str:
         causes = {
             "round_ended": "the round ended",
-            "coverage_left": f"it left coverage, {event['distance_m']:.1f} m from the gNB",
+            "coverage_left": self._departure(event),
             "training_unfinished": "its time was over before its training was",
             "expired": f"the {self.round_s:g} s of its order were over",
         }
@@ -171,6 +182,11 @@ class _Teller:
             f"The update was lost because {causes[event['reason']]}: {event['bits_left'] / 1e3:.1f} of "
             f"{total / 1e3:.1f} kbit were left after {event['slots']} slots{self._snr(event)}. {self._bill(event)}"
         )
+
+    def _departure(self, event: pd.Series) -> str:
+        """Some do not cross the circle: their trip ends within it."""
+        what = "left coverage" if event["distance_m"] > self.radius_m - 1 else "came to the end of its trip"
+        return f"it {what}, {event['distance_m']:.1f} m from the gNB"
 
     def _update_aggregated(self, event: pd.Series) -> str:
         if pd.isna(event["staleness"]):

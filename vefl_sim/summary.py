@@ -19,6 +19,9 @@ class Tally:
     lost: Counter[str] = field(default_factory=Counter)
     cost: float = 0.0
     energy_j: float = 0.0
+    steps: int = 0
+    applied: int = 0
+    staleness: int = 0  # of all applied updates together
     accuracies: list[float] = field(default_factory=list)
     diverged: bool = False
 
@@ -29,6 +32,9 @@ class Tally:
         self.lost.update(outcome.lost for outcome in closed.outcomes if outcome.lost)
         self.cost += sum(outcome.account.paid for outcome in closed.outcomes)
         self.energy_j += sum(outcome.account.energy_j for outcome in closed.outcomes)
+        self.steps += closed.steps
+        self.applied += len(closed.applied)
+        self.staleness += sum(update.staleness for update in closed.applied)
         if closed.evaluation:
             self.accuracies.append(closed.evaluation.accuracy)
             self.diverged = not math.isfinite(closed.evaluation.loss)
@@ -48,6 +54,9 @@ class Tally:
             "updates_ordered": self.ordered,
             "updates_delivered": self.ordered - self.lost.total(),
             "updates_lost": {cause: self.lost[cause] for cause in LOSSES},
+            "server_steps": self.steps,
+            "updates_applied": self.applied,
+            "mean_staleness": self.staleness / self.applied if self.applied else None,
             "cost": self.cost,
             "energy_j": self.energy_j,
             "first_accuracy": self.accuracies[0] if self.accuracies else None,
