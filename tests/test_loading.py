@@ -82,7 +82,7 @@ def test_unknown_table() -> None:
             "scheme",
             "kind",
             "fedsgd",
-            "it must be 'pdpc', 'fdpc', 'fedprox', 'fedavg' or 'random', or a part of your own as \"module:name\"",
+            "it must be 'pdpc', 'fdpc', 'fedprox', 'fedavg', 'random', 'afa-cd', 'fedbuff' or 'centralized', or a part of your own as \"module:name\"",
         ),
         ("model", "factory", "cnn", 'it must be a part as "module:name"'),
         ("run", "name", "a b", "it may hold letters, digits, dots, dashes and underscores"),
@@ -203,3 +203,10 @@ def test_two_settings_that_exclude_each_other_are_refused(tmp_path: Path) -> Non
     file.write_text('[run]\nname = "x"\n')
     with pytest.raises(ExperimentError, match=r"--set run\.duration_s and --set run\.rounds exclude each other"):
         load(file, ["run.rounds=3", "run.duration_s=10.0"])
+
+
+@pytest.mark.parametrize("name", ["town.osm", "town.net.xml", "town.sumocfg"])
+def test_a_map_is_no_experiment(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("<osm/>")
+    with pytest.raises(ExperimentError, match="map import"):
+        load(tmp_path / name)

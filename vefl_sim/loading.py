@@ -24,6 +24,7 @@ _RIVALS = {
 }
 """Keys of which a table has one or the other."""
 _ALONE = "{what} is for files with [[compare]], and {path} has none: {keep} for one experiment."
+_MAP = re.compile(r"\.(osm|osm\.xml|net\.xml|sumocfg)(\.gz)?$")
 _BARE_WORD = re.compile(r"([A-Za-z_~]|\.{0,2}/)[\w.:/~-]*")  # a name, a part, or a path
 
 
@@ -186,10 +187,15 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ExperimentError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
         raise ExperimentError(f"{path} is a directory: name the experiment's TOML file.") from None
+    except tomllib.TOMLDecodeError as error:
+        if _MAP.search(path.name):
+            raise ExperimentError(
+                f"{path} is a map: name it as mobility.file of an experiment, as experiments/own_map.toml does, or let "
+                f"python -m vefl_sim map import make one (an .osm or .net.xml)."
+            ) from None
+        raise ExperimentError(f"{path} is not valid TOML: {error}.") from None
     except UnicodeDecodeError:
         raise ExperimentError(f"{path} is not a text file: an experiment is TOML in UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ExperimentError(f"{path} is not valid TOML: {error}.") from None
     except RecursionError:
         raise ExperimentError(f"{path} is nested too deeply to be an experiment.") from None
     except OSError as error:
