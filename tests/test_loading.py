@@ -82,7 +82,8 @@ def test_unknown_table() -> None:
             "scheme",
             "kind",
             "fedsgd",
-            "it must be 'pdpc', 'fdpc', 'fedprox', 'fedavg', 'random', 'afa-cd', 'fedbuff' or 'centralized', or a part of your own as \"module:name\"",
+            "it must be 'pdpc', 'fdpc', 'fedprox', 'fedavg', 'random', 'afa-cd', 'fedbuff' or 'centralized', "
+            'or a part of your own as "module:name"',
         ),
         ("model", "factory", "cnn", 'it must be a part as "module:name"'),
         ("run", "name", "a b", "it may hold letters, digits, dots, dashes and underscores"),
