@@ -85,6 +85,8 @@ def test_without_constraints_everything_arrives_in_time(tmp_path) -> None:
     assert (vehicles["state"] == "delivered").all()
     assert (vehicles["delay_ns"] <= 10**9).all()
     assert (vehicles["delay_ns"] == 10**9).any()  # whose training would take longer
+    for _, orders in vehicles.groupby("cv"):
+        assert (np.diff(np.sort(orders["ordered_ns"].to_numpy(np.int64))) >= 10**9).all()  # once per t_th, as in rounds
     early = vehicles[vehicles["delay_ns"] < vehicles["train_ns"].clip(upper=10**9)]
     ends = early["ordered_ns"] + early["delay_ns"]
     before_the_end = early[ends < 8 * 10**9].assign(time_ns=ends)

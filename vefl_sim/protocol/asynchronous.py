@@ -37,6 +37,7 @@ class AsynchronousServer(EdgeServer):
     buffer: list[Outcome] = field(default_factory=list)  # delivered, not yet part of the model
     asking: dict[int, int] = field(default_factory=dict)  # CV -> when it asks
     under_way: dict[int, TrainOrder] = field(default_factory=dict)  # by number
+    resting: dict[int, int] = field(default_factory=dict)  # CV -> until when it does not ask: without constraints
 
     def rounds(self) -> Generator[Event, Any, None]:
         """One window after the other; what happens in them is up to the CVs."""
@@ -59,6 +60,7 @@ class AsynchronousServer(EdgeServer):
             "models": {version: self.learner.arrays_of(model) for version, model in older.items()},
             "windows": [window.state() for window in self.windows],
             "buffer": [outcome_state(outcome) for outcome in self.buffer],
+            "resting": {cv: until_ns for cv, until_ns in self.resting.items() if until_ns > self.env.now},
             "tasks": [task.state() for task in sorted(tasks, key=lambda task: task.order.number)],
         }
 
@@ -70,6 +72,9 @@ class AsynchronousServer(EdgeServer):
         self.models[self.version] = self.model
         self.windows = [Window.restored(window, self.terms) for window in state["windows"]]
         self.buffer = [outcome_of(outcome) for outcome in state["buffer"]]
+        self.resting = state["resting"]
+        for cv, until_ns in self.resting.items():
+            self._ask(cv, until_ns)
         for task in state["tasks"]:
             vehicle = self.in_coverage[task["order"]["cv"]]
             process = vehicle.go_on(task)
@@ -78,7 +83,7 @@ class AsynchronousServer(EdgeServer):
 
     def greet(self, vehicle: ConnectedVehicle) -> None:
         """Who enters coverage asks at once."""
-        self._ask(vehicle.number, self.env.now)
+        self._ask(vehicle.number, self._earliest(vehicle.number))
 
     def _open(self) -> None:
         """Fresh shares for everybody; all who are idle ask."""
@@ -86,7 +91,7 @@ class AsynchronousServer(EdgeServer):
         self.stopwatch.round = k
         opened = self._note("round_started", k, count=count, version=self.version)
         self.windows.append(Window(k, self.env.now, count, opened))
-        self.asking = {cv: self.env.now for cv, vehicle in self.in_coverage.items() if vehicle.task is None}
+        self.asking = {cv: self._earliest(cv) for cv, vehicle in self.in_coverage.items() if vehicle.task is None}
         self._answer()
 
     def _close(self) -> None:
@@ -104,6 +109,10 @@ class AsynchronousServer(EdgeServer):
         """A CV will ask then; at the start of a window everybody does."""
         self.asking[cv] = time_ns
         _then(Instant(self.env, time_ns, Order.PULL), self._answer)
+
+    def _earliest(self, cv: int) -> int:
+        """When a CV may ask. Without constraints nothing but this keeps it from pushing more often than in rounds."""
+        return max(self.env.now, self.resting.get(cv, 0))
 
     def _answer(self, _: Event | None = None) -> None:
         """Plan for all who ask now, together; whoever asks when a window ends belongs to the next."""
@@ -141,7 +150,9 @@ class AsynchronousServer(EdgeServer):
         """See to it that an order ends in time, and hear how."""
         self.under_way[order.number] = order
         _then(process, self._returned)
-        if order.assured_ns is None:
+        if order.assured_ns is not None:
+            self.resting[order.cv] = order.ordered_ns + self.timetable.round_ns
+        else:
             end_ns = min(order.ordered_ns + self.timetable.round_ns, self.timetable.duration_ns)
             _then(Instant(self.env, end_ns, Order.ROUND), lambda _: vehicle.expire(order))
 
@@ -159,7 +170,7 @@ class AsynchronousServer(EdgeServer):
             if len(self.buffer) >= self.scheme.buffer:
                 self._step()
         if order.cv in self.in_coverage:
-            self._ask(order.cv, self.env.now)
+            self._ask(order.cv, self._earliest(order.cv))
 
     def _decision_of(self, order: TrainOrder) -> Decision:
         """No two decisions are of the same instant."""
