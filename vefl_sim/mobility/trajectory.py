@@ -18,6 +18,7 @@ from vefl_sim.tables import ColumnWriter
 Tell = Callable[[float, float], None]
 """Hears how many of how many simulated seconds have been driven."""
 
+COMPLETE, UNFINISHED = "trajectory.parquet", "unfinished.parquet"
 _NONE = np.zeros(0)
 _NOBODY = Scene(0, _NONE.astype(np.int64), _NONE, _NONE, _NONE, _NONE.astype(np.bool_))
 
@@ -74,6 +75,11 @@ class Trajectory:
             return replace(_NOBODY, time_ns=time_ns)
         scene, self._next = self._next, next(self._scenes, None)
         return scene
+
+
+def has_driven(folder: Path) -> bool:
+    """Whether there is something in it that took its time."""
+    return any((folder / name).exists() for name in (COMPLETE, UNFINISHED))
 
 
 def record(traffic: Mobility, writer: TrajectoryWriter, until_ns: int) -> Iterator[int]:

@@ -1,19 +1,19 @@
 """Traffic as SUMO drives it, scene by scene."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from vefl_sim.clock import to_ns, to_s
-from vefl_sim.errors import ExperimentError, RunFailed
+from vefl_sim.errors import ExperimentError, RunFailed, VeflError
 from vefl_sim.experiment import Experiment
 from vefl_sim.mobility.register import Register
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sumo.net import Point
-from vefl_sim.mobility.sumo.process import running
+from vefl_sim.mobility.sumo.process import CannotStart, running
 from vefl_sim.rng import Streams
 
 AROUND_M = 100.0  # beyond coverage: farther than shadowing remembers, so that whoever comes back may be new
@@ -135,5 +135,15 @@ class LiveTraffic:
 @contextmanager
 def live(case: Case) -> Iterator[LiveTraffic]:
     """SUMO at work on a case, for the time of a block."""
-    with running(case.experiment.sumo.client, case.all_arguments()) as sumo:
-        yield LiveTraffic(sumo, case)
+    with ExitStack() as stack:
+        try:
+            sumo = stack.enter_context(running(case.experiment.sumo.client, case.all_arguments()))
+        except CannotStart as error:
+            raise ExperimentError(f'mobility.file = "{case.experiment.mobility.file}": SUMO says: {error}') from None
+        try:
+            traffic = LiveTraffic(sumo, case)
+        except VeflError:
+            raise
+        except Exception as error:  # of libsumo, of traci, or of its socket
+            raise RunFailed(f"SUMO stopped at its start: {str(error).strip() or type(error).__name__}") from error
+        yield traffic

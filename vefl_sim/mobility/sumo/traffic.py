@@ -22,9 +22,8 @@ from vefl_sim.mobility.sumo.live import Case, live
 from vefl_sim.mobility.sumo.net import Net
 from vefl_sim.mobility.sumo.process import CannotStart, check
 from vefl_sim.mobility.sumo.programs import home
-from vefl_sim.mobility.trajectory import Tell, Trajectory, TrajectoryWriter, record
+from vefl_sim.mobility.trajectory import COMPLETE, UNFINISHED, Tell, Trajectory, TrajectoryWriter, record
 
-COMPLETE, UNFINISHED = "trajectory.parquet", "unfinished.parquet"
 _TELL_EVERY_S = 1.0
 
 
