@@ -183,6 +183,14 @@ class TestConfiguration:
         trips.write_text(trips.read_text().replace('period="2"', 'period="3"'))
         assert config_digest(town(configuration)) != before
 
+    @pytest.mark.parametrize("named", ['<r value="{}"/>', '<routes v="{}"/>', '<w value="{}"/>', '<load-state value="{}"/>',
+                                       '<a value="more.xml"/>'])  # fmt: skip
+    def test_whatever_is_edited(self, configuration: Path, named: str) -> None:
+        """However it is named, also by a file that names it."""
+        configuration.with_name("more.xml").write_text("<additional><include href='trips.xml'/></additional>")
+        configuration.write_text(f'<configuration><n value="net.xml"/>{named.format("trips.xml")}</configuration>')
+        self.test_an_edited_demand_is_another_run(configuration)
+
     def test_a_start_before_its_beginning(self, configuration: Path, tmp_path: Path) -> None:
         with pytest.raises(Exception, match=r"mobility.start_s = 30: SUMO begins at 100 s"):
             drive(town(configuration), tmp_path / "traffic")

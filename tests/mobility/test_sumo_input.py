@@ -89,6 +89,11 @@ class TestBadInput:
             ("x.sumocfg", "<configuration/>", "is not a configuration of SUMO: it names no net-file."),
             ("x.sumocfg", "<configuration>", "is not a configuration of SUMO (no element found"),
             ("x.sumocfg", '<a><net-file value="no.net.xml"/></a>', "no.net.xml, and there is no such file."),
+            ("x.sumocfg", '<a><n v="no.net.xml"/></a>', "no.net.xml, and there is no such file."),
+            ("x.sumocfg", '<a><remote-port value="48813"/></a>', "sets remote-port, with which SUMO would wait"),
+            ("x.sumocfg", '<a><num-clients value="2"/></a>', "sets num-clients, with which SUMO would wait"),
+            ("x.sumocfg", '<?xml version="1.0" encoding="foo"?><a/>', "is not a configuration of SUMO (unknown"),
+            ("x.net.xml", f'<?xml version="1.0" encoding="foo"?>{NET}', "or not all of it (unknown encoding"),
             ("x.png", "", "is of an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz)."),
         ],
     )  # fmt: skip
