@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vefl_sim.mobility.own_table import own_frames
+from vefl_sim.mobility.own_table import END, own_frames
 from vefl_sim.mobility.scene import Mobility, Scene
 from vefl_sim.parquet import ParquetFile
 from vefl_sim.state import State
@@ -28,15 +28,17 @@ class TrajectoryWriter:
 
     def __init__(self, path: Path) -> None:
         self._columns = ColumnWriter(path, "mobility")
+        self._end_ns = 0
 
     def append(self, scene: Scene) -> None:
         """Write one scene down."""
         time_ns = np.full(scene.vehicle.size, scene.time_ns, np.int64)
         self._columns.append({**vars(scene), "time_ns": time_ns})
+        self._end_ns = scene.time_ns
 
     def close(self, path: Path | None = None) -> None:
         """It is complete, and gets its name; or `path` if it is not."""
-        self._columns.close(path)
+        self._columns.close(path, {END: str(self._end_ns)})  # at which nobody may have been there
 
     def discard(self) -> None:
         """There shall be no such file."""
