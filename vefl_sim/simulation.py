@@ -10,7 +10,7 @@ from shutil import rmtree
 
 from vefl_sim.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.clock import to_s
-from vefl_sim.errors import BadInput, CannotWrite, ExperimentError, RunFailed, RunInterrupted, VeflError
+from vefl_sim.errors import BadInput, CannotWrite, ExperimentError, NotResumable, RunFailed, RunInterrupted, VeflError
 from vefl_sim.experiment import Experiment
 from vefl_sim.lock import locked
 from vefl_sim.mobility.trajectory import Tell, has_driven
@@ -95,11 +95,21 @@ def _go_on(run: Run, experiment: Experiment, watcher: Watcher | None, *, new: bo
             return run
         last, notes = Checkpoints(run.path).newest()  # before the work of preparing: there may be nothing to go on from
         notes += library_notes(run.path, experiment)
+        if last and experiment.mobility.kind == "sumo":
+            _require_traffic(run)
         with _marked(run, new):
             scenario, prepare_s = _prepared(experiment, watcher, run)
         if last:
             _tell(watcher, last, notes)
         return _finish(run, scenario, prepare_s, watcher, last)
+
+
+def _require_traffic(run: Run) -> None:
+    """Rounds that were run must have seen what those to come will see."""
+    from vefl_sim.mobility.sumo.traffic import fault
+
+    if told := fault(run.path / "traffic"):
+        raise NotResumable(f"{run.path} cannot be continued, because {told}: restore it, or run it with --fresh.")
 
 
 def _finish(run: Run, scenario: Scenario, prepare_s: float, watcher: Watcher | None, last: Checkpoint | None) -> Run:

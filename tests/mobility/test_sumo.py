@@ -183,8 +183,10 @@ class TestConfiguration:
         trips.write_text(trips.read_text().replace('period="2"', 'period="3"'))
         assert config_digest(town(configuration)) != before
 
-    @pytest.mark.parametrize("named", ['<r value="{}"/>', '<routes v="{}"/>', '<w value="{}"/>', '<load-state value="{}"/>',
-                                       '<a value="more.xml"/>'])  # fmt: skip
+    @pytest.mark.parametrize(
+        "named",
+        ['<r value="{}"/>', '<routes v="{}"/>', '<w value="{}"/>', '<load-state value="{}"/>', '<a value="more.xml"/>'],
+    )
     def test_whatever_is_edited(self, configuration: Path, named: str) -> None:
         """However it is named, also by a file that names it."""
         configuration.with_name("more.xml").write_text("<additional><include href='trips.xml'/></additional>")

@@ -5,6 +5,7 @@ first round; and nothing that happens in a round changes it. Hence SUMO drives a
 written down as it goes, and the rounds see what was written. Whoever resumes a run reads it again, without SUMO.
 """
 
+import hashlib
 import json
 import time
 from dataclasses import asdict, dataclass
@@ -24,6 +25,7 @@ from vefl_sim.mobility.sumo.process import CannotStart, check
 from vefl_sim.mobility.sumo.programs import home
 from vefl_sim.mobility.trajectory import COMPLETE, UNFINISHED, Tell, Trajectory, TrajectoryWriter, record
 
+_NOTES = "sumo.json"
 _TELL_EVERY_S = 1.0
 
 
@@ -61,13 +63,14 @@ def prepare(experiment: Experiment, folder: Path) -> Ready:
 def drive(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Path:
     """The complete trajectory: the one that is there, or a new one by SUMO."""
     path = folder / COMPLETE
-    if path.exists():
+    if not fault(folder):
         return path
     with writing(folder):
         folder.mkdir(exist_ok=True)
-        (folder / UNFINISHED).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)  # whoever has begun with a damaged one was told before
     ready = prepare(experiment, folder)
-    write_text(folder / "sumo.json", json.dumps(_provenance(ready), indent=2) + "\n")
+    with_what = _provenance(ready)
+    _note(folder, with_what)
     writer = TrajectoryWriter(path)
     try:
         _drive(ready.case, writer, tell)
@@ -78,7 +81,30 @@ def drive(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Pat
         writer.discard()
         raise
     writer.close()
+    _note(folder, with_what | {"trajectory": _sums(path)})
+    (folder / UNFINISHED).unlink(missing_ok=True)
     return path
+
+
+def fault(folder: Path) -> str | None:
+    """What is wrong with the trajectory of a run; None if it is complete and as it was written."""
+    path, notes = folder / COMPLETE, folder / _NOTES
+    if not path.exists():
+        return f"{path} is not there"
+    try:
+        noted = json.loads(notes.read_text(encoding="utf-8"))["trajectory"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return f"{notes} does not say how {path} was written"
+    return None if _sums(path) == noted else f"{path} has changed since it was written"
+
+
+def _sums(path: Path) -> dict[str, object]:
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _note(folder: Path, notes: dict[str, object]) -> None:
+    write_text(folder / _NOTES, json.dumps(notes, indent=2) + "\n")
 
 
 def recorded(path: Path, experiment: Experiment) -> Trajectory:
