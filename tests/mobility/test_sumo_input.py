@@ -142,6 +142,14 @@ class TestBadInput:
             "Maps need SUMO, which is not installed here: pip install 'vefl_sim[sumo]'."
         )
 
+    def test_commas(self, net: Path, tmp_path: Path, capsys) -> None:
+        folder = tmp_path / "a,b"
+        folder.mkdir()
+        told = self.refused(written(folder / "x.net.xml", net.read_text()), tmp_path, capsys)
+        assert told.endswith("has a comma, at which SUMO would cut it: rename the file or the folder.")
+        with pytest.raises(BadInput, match="a,b has a comma"):
+            prepare(town(net), folder)
+
     def test_more_than_fit(self, net: Path, tmp_path: Path) -> None:
         experiment = town(net, traffic={"arrivals_per_s": None, "mean_in_coverage": 1e6})
         with pytest.raises(
@@ -167,6 +175,7 @@ class TestKeys:
             ({"mobility": {"file": ""}}, 'mobility.kind = "sumo" needs mobility.file'),
             ({"mobility": {"origin_m": [0, 0], "origin_deg": [0, 0]}}, "both say where the gNB stands"),
             ({"mobility": {"step_s": 0.0005}}, "is not a whole number of milliseconds, as SUMO needs"),
+            ({"mobility": {"start_s": 30.0005}}, "mobility.start_s = 30.0005 is not a whole number of milliseconds"),
             ({"traffic": {"warm_start": False}}, "mobility.start_s lets the traffic settle"),
             ({"traffic": {"through_share": 0.5}}, "traffic.through_share has no effect with mobility.kind"),
             ({"mobility": {"driver_spread": 0.5}}, "mobility.driver_spread has no effect with mobility.kind"),

@@ -45,6 +45,8 @@ def located(file: str) -> Path:
         raise ExperimentError(f"{told}: there is no such file; paths start where you start the run.")
     if not path.name.lower().endswith((*CONFIGURATION, *NET, *OSM)):
         raise ExperimentError(f"{told} is of an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz).")
+    if "," in file:
+        raise ExperimentError(f"{told} has a comma, at which SUMO would cut it: rename the file or the folder.")
     return path
 
 

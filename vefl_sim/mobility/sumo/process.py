@@ -74,11 +74,16 @@ def _apart(command: list[str]) -> Iterator[Any]:
     with tempfile.TemporaryFile() as log:
         process, connection = _connected(command, log)
         try:
-            yield connection
-        finally:
-            with suppress(Exception):
-                connection.close(wait=False)
-            _end(process)
+            try:
+                yield connection
+            finally:
+                with suppress(Exception):
+                    connection.close(wait=False)
+                _end(process)
+        except RunFailed as error:
+            if "Error" not in (text := _text(log)):
+                raise
+            raise RunFailed(f"{str(error).rstrip('.')}: {complaint(text)}") from error  # traci knows no reason
 
 
 def _connected(command: list[str], log: IO[bytes]) -> tuple[subprocess.Popen[bytes], Any]:

@@ -43,10 +43,13 @@ def prepare(experiment: Experiment, folder: Path) -> Ready:
     """Net, gNB and demand; all bad input shows here. Files that are made go to the folder."""
     home()
     file = experiment.mobility.file
+    if "," in str(folder):
+        raise ExperimentError(f"{folder} has a comma, at which SUMO would cut it: choose another place (--out).")
     net = net_of(file, folder)
     place = gnb_m(experiment, net)
     if experiment.is_sumo_configuration:
-        case = Case(experiment, ("--configuration-file", str(located(file))), place, experiment.mobility.start_s)
+        given = ("--configuration-file", str(located(file)), "--route-steps", "0")  # all types, to limit them
+        case = Case(experiment, given, place, experiment.mobility.start_s)
         _check(case)
         return Ready(case, net, None, None)
     routes = draw_routes(net, experiment.sumo.fringe_factor)
