@@ -84,3 +84,18 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="cannot be written"):
         import_map(osm(tmp_path / "x.osm"), tmp_path / "file" / "town", None, 5.0, lambda *_: False)
+
+
+def test_few_vehicles_and_strange_names(tmp_path: Path) -> None:
+    """A hundred letters, a quote and a backslash; so few vehicles that no street has one per hour."""
+    folder = tmp_path / 'q"\\b'
+    assert imported(osm(tmp_path / f"{'long ' * 20}.osm"), "-o", folder, "--vehicles", 0.1) == 0
+    experiment = load(folder / "experiment.toml")
+    assert experiment.mobility.file == str(folder / NET_FILE)
+    assert experiment.run.name.startswith("long-long-")
+    assert (folder / "map.png").exists()
+
+
+def test_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert imported(osm(tmp_path / "x.osm"), "-o", tmp_path / "a,b") == 2
+    assert "SUMO would cut them at the comma" in capsys.readouterr().err
