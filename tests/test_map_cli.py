@@ -30,7 +30,8 @@ def test_from_a_map_to_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert told[0] == f"{tmp_path / 'my town.osm'}: 0.4 × 0.4 km, 5 junctions (0 with signals), 16 streets of 4.6 km"
     assert told[1].startswith("gNB at [200.")
     assert told[2].startswith("expected in coverage: 8 CVs at ")
-    assert abs(float(told[2].split()[-1].rstrip(")")) - 8) < 1.0
+    assert abs(float(told[2].split("a pilot run had ")[1].split()[0]) - 8) < 1.0
+    assert " in steps of 0.1 s at " in told[2]
     assert told[-1] == f"run it with: python -m vefl_sim {folder / 'experiment.toml'}"
     assert sorted(file.name for file in folder.iterdir()) == MADE
     assert (folder / "map.png").read_bytes()[:4] == b"\x89PNG"

@@ -45,6 +45,15 @@ class ImportedMap:
         """Of streets, each direction counted."""
         return float(self.net.metres_within(self.gnb_m, RADIUS_M).sum())
 
+    def _pilots(self) -> str:
+        found = self.calibration
+        told, last = f"a pilot run had {found.in_coverage:.1f}", found.confirming
+        if last is None:
+            return told
+        return (
+            f"{told} in long steps, and {last.in_coverage:.1f} in steps of {last.step_s:g} s at {last.rate_per_s:.3g}"
+        )
+
     def lines(self) -> list[str]:
         """For people."""
         net, (low, high) = self.net, self.net.box_m
@@ -57,7 +66,7 @@ class ImportedMap:
             f"gNB at [{x_m:.1f}, {y_m:.1f}] in the net, {self.metres_in_coverage / 1e3:.1f} km of streets "
             f"within {RADIUS_M:g} m",
             f"expected in coverage: {self.vehicles:g} CVs at {self.calibration.rate_per_s:.3g} departures per second "
-            f"(a pilot run had {self.calibration.in_coverage:.1f})",
+            f"({self._pilots()})",
             *no_picture,
             f"in {self.folder}: {', '.join(made)}",
             f"run it with: python -m vefl_sim {self.folder / TOML}",

@@ -13,11 +13,11 @@ import tomli_w
 from tests.mobility.towns import grid_net, town
 from tests.resumable import contents, only
 from vefl_sim import simulate
-from vefl_sim.mobility.sumo.calibration import calibrate
+from vefl_sim.mobility.sumo.calibration import _pilot, calibrate
 from vefl_sim.mobility.sumo.demand import draw_routes
 from vefl_sim.mobility.sumo.inputs import gnb_m
 from vefl_sim.mobility.sumo.net import read_net
-from vefl_sim.mobility.sumo.traffic import drive, recorded
+from vefl_sim.mobility.sumo.traffic import drive, prepare, recorded
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +38,22 @@ def test_as_many_are_in_coverage_as_were_asked_for(tmp_path: Path, wanted: float
         scene = played.advance()
         counts.append((scene.x_m**2 + scene.y_m**2 <= 150.0**2).sum())
     assert sum(counts) / len(counts) == pytest.approx(wanted, rel=0.25)  # another seed, and ten minutes are few
+
+
+def test_the_rate_is_for_the_step_of_the_run(tmp_path: Path) -> None:
+    """Long steps let too many pass: what a pilot at the run's own step shows is corrected."""
+    experiment = town(
+        grid_net(tmp_path), mobility={"start_s": None}, traffic={"arrivals_per_s": None, "mean_in_coverage": 20.0}
+    )
+    ready = prepare(experiment, tmp_path)
+    found, routes = ready.calibration, ready.routes
+    assert found
+    assert routes
+    assert found.confirming
+    assert {pilot.step_s for pilot in found.pilots} == {0.5}
+    assert found.confirming.step_s == 0.1
+    again = _pilot(experiment, routes, ready.case.gnb_m, found.rate_per_s, found.settled_s, 0.1)
+    assert abs(again.in_coverage - 20) <= max(abs(found.confirming.in_coverage - 20), 1.0)
 
 
 @pytest.mark.parametrize("client", ["libsumo", "traci"])
