@@ -25,10 +25,10 @@ def imported(*arguments: object) -> int:
 
 def test_from_a_map_to_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "maps" / "town"
-    assert imported(osm(tmp_path / "my town.osm"), "-o", folder, "--gnb", "0.0018,0.0018", "--vehicles", 8) == 0
+    assert imported(osm(tmp_path / "my town.osm"), "-o", folder, "--gnb", "0.0018,10.0027", "--vehicles", 8) == 0
     told = capsys.readouterr().out.splitlines()
-    assert told[0] == f"{tmp_path / 'my town.osm'}: 0.4 × 0.4 km, 5 junctions (0 with signals), 16 streets of 4.6 km"
-    assert told[1].startswith("gNB at [200.")
+    assert told[0] == f"{tmp_path / 'my town.osm'}: 0.6 × 0.4 km, 5 junctions (0 with signals), 16 streets of 5.8 km"
+    assert told[1].startswith("gNB at [300.")
     assert told[2].startswith("expected in coverage: 8 CVs at ")
     assert abs(float(told[2].split("a pilot run had ")[1].split()[0]) - 8) < 1.0
     assert " in steps of 0.1 s at " in told[2]
@@ -55,7 +55,7 @@ def test_a_net_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     made = import_map(net, tmp_path / "town", None, 5.0, draw)
     assert sorted(file.name for file in (tmp_path / "town").iterdir()) == [name for name in MADE if name != "map.png"]
     assert "the picture needs matplotlib: install vefl_sim[report]" in made.lines()
-    assert made.gnb_m == pytest.approx((200.4, 199.0), abs=2.0)
+    assert made.gnb_m == pytest.approx((300.6, 199.0), abs=2.0)
     assert NET_FILE in made.lines()[-2]
 
 

@@ -1,5 +1,6 @@
 """SUMO itself, on small grids: scenes, both clients, whole runs, resuming, and SUMO that dies."""
 
+import json
 import math
 import os
 import signal
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import tomli_w
 
-from tests.mobility.towns import RADIUS_M, grid_net, osm, town
+from tests.mobility.towns import MIDDLE, RADIUS_M, grid_net, osm, town
 from tests.resumable import Kill, Killer, Silent, contents, figures, only
 from vefl_sim import Run, RunFailed, load, resume, simulate, with_settings
 from vefl_sim.cli import main
@@ -138,9 +139,11 @@ class TestRuns:
         assert config_digest(town(copy)) != before
 
     def test_a_map_of_openstreetmap(self, tmp_path: Path) -> None:
-        experiment = town(osm(tmp_path / "x.osm"), mobility={"origin_deg": [0.0018, 0.0018]})
+        experiment = town(osm(tmp_path / "x.osm"), mobility={"origin_deg": MIDDLE})
         run = simulate(experiment, out=tmp_path)
         assert run.is_done
+        noted = json.loads((run.path / "traffic" / "sumo.json").read_text())
+        assert noted["gnb_m"] == pytest.approx([300.6, 199.0], abs=2.0)
         assert sorted(file.name for file in (run.path / "traffic").iterdir()) == [
             "demand.rou.xml.gz", "map.net.xml.gz", "sumo.json", "trajectory.parquet",
         ]  # fmt: skip

@@ -122,7 +122,7 @@ class TestBadInput:
         told = self.refused(net, tmp_path, capsys, origin_m=[160.0, 900.0])
         assert told == (
             f"No street of {net} is within radio.coverage_radius_m = 150 of the gNB at [160.0, 900.0]: "
-            "set mobility.origin_m; the streets are from [0, 0] to [320, 320]."
+            "set mobility.origin_m; the streets are from [0, 0] to [320, 280]."
         )
 
     def test_degrees_in_a_net_without(self, net: Path, tmp_path: Path, capsys) -> None:
@@ -158,7 +158,7 @@ class TestBadInput:
             prepare(experiment, tmp_path)
 
     def test_too_short_for_anybody_to_come(self, net: Path, tmp_path: Path, capsys) -> None:
-        keys = {"start_s": 0.0, "origin_m": [160.0, 160.0]}
+        keys = {"start_s": 0.0, "origin_m": [160.0, 140.0]}
         experiment = town(net, mobility=keys, traffic={"arrivals_per_s": 1e-4})
         toml = written(
             tmp_path / "x.toml", tomli_w.dumps(experiment.model_dump(exclude_defaults=True, exclude_none=True))
