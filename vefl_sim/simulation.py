@@ -16,7 +16,7 @@ from vefl_sim.lock import locked
 from vefl_sim.mobility.trajectory import Tell, has_driven
 from vefl_sim.parts import part_names
 from vefl_sim.provenance import library_notes, require_same, require_same_version, versions
-from vefl_sim.results import Run, create_run, existing_run
+from vefl_sim.results import Run, create_run, earliest_run, existing_run
 from vefl_sim.scenario import Scenario, prepare
 from vefl_sim.session import Session, Watcher
 
@@ -39,7 +39,11 @@ def simulate(
     if not fresh and (run := existing_run(experiment, out)):
         return _go_on(run, experiment, watcher)
     if experiment.mobility.kind == "sumo":
-        return _go_on(create_run(experiment, out, toml, settings), experiment, watcher, new=True)
+        run = create_run(experiment, out, toml, settings)
+        if not fresh and (earliest := earliest_run(experiment, out)).path != run.path:  # somebody else was faster
+            rmtree(run.path, ignore_errors=True)
+            return _go_on(earliest, experiment, watcher)
+        return _go_on(run, experiment, watcher, new=True)
     scenario, prepare_s = _prepared(experiment, watcher)
     if not fresh and (run := existing_run(experiment, out)):  # somebody else was faster
         return _go_on(run, experiment, watcher)

@@ -63,6 +63,12 @@ class TestRunDirectory:
             simulate(town(net, model={"factory": "vefl_models.logistic:logistic"}), out=tmp_path)
         assert only(tmp_path).state == "failed"
 
+    def test_two_that_begin_at_once(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Neither sees the other's directory before it makes its own."""
+        monkeypatch.setattr("vefl_sim.simulation.existing_run", lambda *_: None)
+        first = simulate(town(net), out=tmp_path)
+        assert simulate(town(net), out=tmp_path).path == first.path == only(tmp_path).path
+
 
 class TestTrajectory:
     def test_one_that_has_changed(self, net: Path, tmp_path: Path) -> None:
