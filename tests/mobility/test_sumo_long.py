@@ -43,14 +43,16 @@ def test_the_rate_is_for_the_step_of_the_run(tmp_path: Path) -> None:
     experiment = town(
         grid_net(tmp_path), mobility={"start_s": None}, traffic={"arrivals_per_s": None, "mean_in_coverage": 20.0}
     )
-    ready = prepare(experiment, tmp_path)
+    told: list[float] = []
+    ready = prepare(experiment, tmp_path, lambda done_s, of_s: told.append(done_s / of_s))
+    assert 0.8 < max(told) <= 1
     found, routes = ready.calibration, ready.routes
     assert found
     assert routes
     assert found.confirming
     assert {pilot.step_s for pilot in found.pilots} == {0.5}
     assert found.confirming.step_s == 0.1
-    again = _pilot(experiment, routes, ready.case.gnb_m, found.rate_per_s, found.settled_s, 0.1)
+    again = _pilot(experiment, routes, ready.case.gnb_m, found.rate_per_s, 0.1, settled_s=found.settled_s)
     assert abs(again.in_coverage - 20) <= max(abs(found.confirming.in_coverage - 20), 1.0)
 
 

@@ -39,8 +39,8 @@ class Ready:
     calibration: Calibration | None
 
 
-def prepare(experiment: Experiment, folder: Path) -> Ready:
-    """Net, gNB and demand; all bad input shows here. Files that are made go to the folder."""
+def prepare(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Ready:
+    """Net, gNB and demand; all bad input shows here. Files that are made go to the folder, `tell` hears of pilots."""
     home()
     file = experiment.mobility.file
     if "," in str(folder):
@@ -53,7 +53,7 @@ def prepare(experiment: Experiment, folder: Path) -> Ready:
         _check(case)
         return Ready(case, net, None, None)
     routes = draw_routes(net, experiment.sumo.fringe_factor)
-    calibration = calibrate(experiment, routes, place)
+    calibration = calibrate(experiment, routes, place, tell)
     start_s = experiment.mobility.start_s
     if start_s is None:
         start_s = calibration.settled_s if experiment.traffic.warm_start else 0.0
@@ -71,7 +71,7 @@ def drive(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Pat
     with writing(folder):
         folder.mkdir(exist_ok=True)
         path.unlink(missing_ok=True)  # whoever has begun with a damaged one was told before
-    ready = prepare(experiment, folder)
+    ready = prepare(experiment, folder, tell)
     with_what = _provenance(ready)
     _note(folder, with_what)
     writer = TrajectoryWriter(path)
