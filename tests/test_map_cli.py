@@ -25,12 +25,13 @@ def imported(*arguments: object) -> int:
 
 def test_from_a_map_to_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "maps" / "town"
-    assert imported(osm(tmp_path / "my town.osm"), "-o", folder, "--gnb", "0.0018,0.0018", "--vehicles", 8) == 0
+    assert imported(osm(tmp_path / "my town.osm"), "-o", folder, "--gnb", "0.0018,10.0027", "--vehicles", 8) == 0
     told = capsys.readouterr().out.splitlines()
-    assert told[0] == f"{tmp_path / 'my town.osm'}: 0.4 × 0.4 km, 5 junctions (0 with signals), 16 streets of 4.6 km"
-    assert told[1].startswith("gNB at [200.")
+    assert told[0] == f"{tmp_path / 'my town.osm'}: 0.6 × 0.4 km, 5 junctions (0 with signals), 16 streets of 5.8 km"
+    assert told[1].startswith("gNB at [300.")
     assert told[2].startswith("expected in coverage: 8 CVs at ")
-    assert abs(float(told[2].split()[-1].rstrip(")")) - 8) < 1.0
+    assert abs(float(told[2].split("a pilot run had ")[1].split()[0]) - 8) < 1.0
+    assert " in steps of 0.1 s at " in told[2]
     assert told[-1] == f"run it with: python -m vefl_sim {folder / 'experiment.toml'}"
     assert sorted(file.name for file in folder.iterdir()) == MADE
     assert (folder / "map.png").read_bytes()[:4] == b"\x89PNG"
@@ -54,7 +55,7 @@ def test_a_net_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     made = import_map(net, tmp_path / "town", None, 5.0, draw)
     assert sorted(file.name for file in (tmp_path / "town").iterdir()) == [name for name in MADE if name != "map.png"]
     assert "the picture needs matplotlib: install vefl_sim[report]" in made.lines()
-    assert made.gnb_m == pytest.approx((200.4, 199.0), abs=2.0)
+    assert made.gnb_m == pytest.approx((300.6, 199.0), abs=2.0)
     assert NET_FILE in made.lines()[-2]
 
 
@@ -84,3 +85,18 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="cannot be written"):
         import_map(osm(tmp_path / "x.osm"), tmp_path / "file" / "town", None, 5.0, lambda *_: False)
+
+
+def test_few_vehicles_and_strange_names(tmp_path: Path) -> None:
+    """A hundred letters, a quote and a backslash; so few vehicles that no street has one per hour."""
+    folder = tmp_path / 'q"\\b'
+    assert imported(osm(tmp_path / f"{'long ' * 20}.osm"), "-o", folder, "--vehicles", 0.1) == 0
+    experiment = load(folder / "experiment.toml")
+    assert experiment.mobility.file == str(folder / NET_FILE)
+    assert experiment.run.name.startswith("long-long-")
+    assert (folder / "map.png").exists()
+
+
+def test_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert imported(osm(tmp_path / "x.osm"), "-o", tmp_path / "a,b") == 2
+    assert "SUMO would cut them at the comma" in capsys.readouterr().err

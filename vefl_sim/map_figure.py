@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 _DARK, _RED, _AMBER, _STREET = "#22303c", "#c0392b", "#e0a100", "#d5dce2"
 _STYLE: Any = {"font.size": 9}
 _WIDTH_IN = 9.0
-_LEAST_PER_HOUR = 1.0  # what is less is as good as nothing
 
 
 def draw(imported: ImportedMap, path: Path) -> bool:
@@ -33,7 +32,7 @@ def draw(imported: ImportedMap, path: Path) -> bool:
         figure, axes = plt.subplots(figsize=(_WIDTH_IN, tall + 0.7), layout="constrained")
         flow = _streets(axes, imported)
         bar = figure.colorbar(flow, ax=axes, label="vehicles per hour, each direction", shrink=0.8, pad=0.02, aspect=30)
-        bar.ax.yaxis.set_major_formatter("{x:.0f}")
+        bar.ax.yaxis.set_major_formatter("{x:g}")
         bar.ax.yaxis.set_minor_formatter(LogFormatter())  # plain numbers, and not too many
         _coverage(axes, imported)
         _scale(axes, float(width))
@@ -63,7 +62,7 @@ def _streets(axes: "Axes", imported: ImportedMap) -> Any:
     lines, lanes = [street.points_m for street in streets], np.array([street.lanes for street in streets])
     per_hour = 3600 * imported.calibration.rate_per_s * imported.routes.per_street()
     axes.add_collection(LineCollection(lines, colors=_STREET, linewidths=0.8 + 0.5 * lanes, capstyle="round", zorder=1))
-    used = np.flatnonzero(per_hour >= _LEAST_PER_HOUR)
+    used = np.flatnonzero(per_hour > 0)
     used = used[np.argsort(per_hour[used])]
     norm = LogNorm(max(per_hour[used].min(), 0.01 * per_hour.max()), per_hour.max())
     flow = LineCollection(

@@ -7,9 +7,11 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 
+import tomli_w
+
 from vefl_sim.errors import BadInput
 from vefl_sim.experiment import Experiment
-from vefl_sim.loading import from_tables
+from vefl_sim.loading import from_tables, load
 from vefl_sim.mobility.sumo.calibration import BLOCKED_S, Calibration
 from vefl_sim.mobility.sumo.demand import Routes
 from vefl_sim.mobility.sumo.inputs import NET, OSM, convert, renew
@@ -22,6 +24,7 @@ NET_FILE, DEMAND, TOML, PICTURE, CONFIGURATION = (
 )  # fmt: skip
 SHOWN_S = 600.0  # of demand, for whoever looks at it in sumo-gui
 RADIUS_M = 500.0
+LONGEST_NAME = 60
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,15 @@ class ImportedMap:
         """Of streets, each direction counted."""
         return float(self.net.metres_within(self.gnb_m, RADIUS_M).sum())
 
+    def _pilots(self) -> str:
+        found = self.calibration
+        told, last = f"a pilot run had {found.in_coverage:.1f}", found.confirming
+        if last is None:
+            return told
+        return (
+            f"{told} in long steps, and {last.in_coverage:.1f} in steps of {last.step_s:g} s at {last.rate_per_s:.3g}"
+        )
+
     def lines(self) -> list[str]:
         """For people."""
         net, (low, high) = self.net, self.net.box_m
@@ -54,7 +66,7 @@ class ImportedMap:
             f"gNB at [{x_m:.1f}, {y_m:.1f}] in the net, {self.metres_in_coverage / 1e3:.1f} km of streets "
             f"within {RADIUS_M:g} m",
             f"expected in coverage: {self.vehicles:g} CVs at {self.calibration.rate_per_s:.3g} departures per second "
-            f"(a pilot run had {self.calibration.in_coverage:.1f})",
+            f"({self._pilots()})",
             *no_picture,
             f"in {self.folder}: {', '.join(made)}",
             f"run it with: python -m vefl_sim {self.folder / TOML}",
@@ -77,6 +89,7 @@ def import_map(
         imported = replace(imported, folder=folder)
         imported = replace(imported, pictured=draw(imported, partial / PICTURE))
         (partial / TOML).write_text(_toml(imported), encoding="utf-8")
+        load(partial / TOML)  # nobody shall get one that cannot be run
         (partial / CONFIGURATION).write_text(_configuration(imported), encoding="utf-8")
         os.chmod(partial, 0o777 & ~_umask())
         partial.rename(folder)
@@ -92,6 +105,8 @@ def _check(source: Path, folder: Path) -> None:
         raise BadInput(f"{source}: there is no such file.")
     if not source.name.lower().endswith((*NET, *OSM)):
         raise BadInput(f"{source} is of an unknown format: it must be .osm(.gz) or .net.xml(.gz).")
+    if "," in f"{source}{folder}":
+        raise BadInput(f"{source} and {folder}: SUMO would cut them at the comma: choose other names.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder} is there already, and nothing is overwritten: choose another -o, or remove it.")
 
@@ -129,20 +144,18 @@ def _experiment(net: Path, gnb_deg: Point | None, vehicles: float) -> Experiment
 
 
 def _toml(imported: ImportedMap) -> str:
-    (x_m, y_m), name = imported.gnb_m, imported.source.name.split(".")[0]
-    name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name).strip("-") or "map"
-    return f"""# {imported.source.name} by SUMO.
-#   python -m vefl_sim {imported.folder / TOML}
-# To look at the traffic: sumo-gui -c {imported.folder / CONFIGURATION}; to run exactly that, with demand of your own
-# if you like, name {CONFIGURATION} as the file and take [traffic] out.
+    (x_m, y_m), folder = imported.gnb_m, imported.folder
+    return f"""# {_shown(imported.source.name)} by SUMO.
+#   python -m vefl_sim {_shown(str(folder / TOML))}
+# To look at the traffic: sumo-gui -c {_shown(str(folder / CONFIGURATION))}; to run exactly that, with demand of your
+# own if you like, name {CONFIGURATION} as the file and take [traffic] out.
 
 [run]
-name = "{name}"
-duration_s = 100.0
+{tomli_w.dumps({"name": _run_name(imported.source)})}duration_s = 100.0
 
 [mobility]
 kind = "sumo"
-file = "{(imported.folder / NET_FILE).as_posix()}"
+{tomli_w.dumps({"file": (folder / NET_FILE).as_posix()}).rstrip()}
 origin_m = [{x_m:.2f}, {y_m:.2f}]    # the gNB, in the net's coordinates
 sojourn = "radial"               # streets go anywhere
 
@@ -163,6 +176,17 @@ image_px = 24
 [learning]
 learning_rate = 0.1
 """
+
+
+def _shown(name: str) -> str:
+    """A name in a comment, which must not end in the middle of it."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
+def _run_name(source: Path) -> str:
+    name = source.name.split(".")[0]
+    name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)
+    return name[:LONGEST_NAME].strip("-") or "map"
 
 
 def _configuration(imported: ImportedMap) -> str:

@@ -29,6 +29,8 @@ class ParquetFile:
         except (OSError, ValueError, pa.ArrowException) as error:
             raise BadInput(f"{path} cannot be read as Parquet ({_first_line(error)}): write it again.") from None
         self.names: list[str] = self._file.schema_arrow.names
+        noted = self._file.metadata.metadata or {}
+        self.notes = {name.decode(errors="replace"): text.decode(errors="replace") for name, text in noted.items()}
 
     def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Columns]:
         """These columns, a few thousand rows at a time, and the numbers of the rows, from 1, as `row`.

@@ -5,7 +5,7 @@ import json
 import platform
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +53,25 @@ def versions(experiment: Experiment) -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "vefl_sim source": package_digest(),
-        "packages": {name: version(name) for name in _VERSIONED},
+        "packages": {name: version(name) for name in (*_VERSIONED, *_drives(experiment))},
         "parts": part_digests(experiment),
         "configuration": config_digest(experiment),
     }
+
+
+def _drives(experiment: Experiment) -> list[str]:
+    """SUMO, as far as it is here: whoever resumes a run does not need it."""
+    if experiment.mobility.kind != "sumo":
+        return []
+    return [name for name in ("eclipse-sumo", "libsumo") if _is_here(name)]
+
+
+def _is_here(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def require_same_version(run: Path) -> None:

@@ -139,6 +139,11 @@ def existing_run(experiment: Experiment, out: Path) -> Run | None:
     return max(runs, key=_progress, default=None)
 
 
+def earliest_run(experiment: Experiment, out: Path) -> Run:
+    """Of all runs of this configuration the one whose name was free."""
+    return Run(_siblings(experiment, out)[0])
+
+
 def _progress(run: Run) -> tuple[bool, int, float]:
     last = Checkpoints(run.path).last_readable()
     return run.is_done, last.round if last else 0, run.path.stat().st_mtime

@@ -152,40 +152,42 @@ def make_traffic(
 def prepare(experiment: Experiment, folder: Path | None = None, tell: Tell | None = None) -> Scenario:
     """Make all parts. Bad input shows here, before anything is simulated.
 
-    `folder`: where traffic is kept that cannot be made again step by step; `tell` hears how far that is.
+    `folder`: where traffic is kept that cannot be made again step by step; `tell` hears how far that is. Such traffic
+    may take an hour, so that all that can be wrong elsewhere comes before.
     """
     streams = Streams(experiment.run.seed)
+    scheme, scheduler, policy = _scheme(experiment), _scheduler(experiment), _policy(experiment)
+    dataset = _all_data(experiment, streams)
+    module = _module(experiment, dataset)
     traffic = make_traffic(experiment, streams, folder, tell)
-    dataset, shards = share_out(experiment, streams, traffic)
-    scheme = _scheme(experiment)
+    shards = _dealt(experiment, streams, dataset, traffic)
     return Scenario(
         experiment=experiment,
         streams=streams,
         shards=shards,
         dataset=dataset,
-        learner=_learner(experiment, dataset, shards, scheme, streams),
+        learner=_learner(experiment, dataset, shards, scheme, module, streams),
         link=Link.of(experiment.radio),
         scheme=scheme,
-        scheduler=_scheduler(experiment),
-        policy=_policy(experiment),
+        scheduler=scheduler,
+        policy=policy,
         mobility=traffic,
     )
 
 
-def share_out(
-    experiment: Experiment, streams: Streams, traffic: Callable[[], Mobility] | None = None
-) -> tuple[Dataset, dict[int, NDArray[np.int64]]]:
+def share_out(experiment: Experiment, streams: Streams) -> tuple[Dataset, dict[int, NDArray[np.int64]]]:
     """The data, and which samples each CV holds that will be in coverage."""
-    traffic = traffic or make_traffic(experiment, streams)
+    dataset = _all_data(experiment, streams)
+    return dataset, _dealt(experiment, streams, dataset, make_traffic(experiment, streams))
+
+
+def _dealt(
+    experiment: Experiment, streams: Streams, dataset: Dataset, traffic: Callable[[], Mobility]
+) -> dict[int, NDArray[np.int64]]:
     cvs = visitors(traffic(), experiment.radio.coverage_radius_m, experiment.duration_ns)
     if experiment.mobility.kind in ("playback", "sumo") and not cvs.size:
         raise ExperimentError(_nobody(experiment))
-    dataset = _dataset(experiment, streams)
-    if experiment.data.validation_samples:
-        from vefl_sim.learning.datasets.held_out import held_out
-
-        dataset = held_out(dataset, experiment.data.validation_samples, streams.generator("validation"))
-    return dataset, _shards(experiment, dataset, cvs, streams)
+    return _shards(experiment, dataset, cvs, streams)
 
 
 def _nobody(experiment: Experiment) -> str:
@@ -381,6 +383,15 @@ def _policy(experiment: Experiment) -> RatPolicy | str:
     return partial(solve, method=name) if name in REFERENCES else name
 
 
+def _all_data(experiment: Experiment, streams: Streams) -> Dataset:
+    dataset = _dataset(experiment, streams)
+    if not experiment.data.validation_samples:
+        return dataset
+    from vefl_sim.learning.datasets.held_out import held_out
+
+    return held_out(dataset, experiment.data.validation_samples, streams.generator("validation"))
+
+
 def _dataset(experiment: Experiment, streams: Streams) -> Dataset:
     data = experiment.data
     if is_part(data.kind):
@@ -402,18 +413,27 @@ def _shards(
     return dict(zip(cvs.tolist(), parts, strict=True))
 
 
+def _module(experiment: Experiment, dataset: Dataset) -> Any:
+    """The model, which must take the images."""
+    from vefl_sim.learning.jax_learner import parameter_count
+
+    module = make_part("model.factory", experiment.model.factory, dataset.classes)
+    parameter_count(module, dataset.image_shape)
+    return module
+
+
 def _learner(
     experiment: Experiment,
     dataset: Dataset,
     shards: Mapping[int, NDArray[np.int64]],
     scheme: AnyScheme,
+    module: Any,
     streams: Streams,
 ) -> Learner:
     from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_count
     from vefl_sim.learning.shuffling import Shuffling
 
     learning = experiment.learning
-    module = make_part("model.factory", experiment.model.factory, dataset.classes)
     if learning.kind == "none":
         return NullLearner(parameter_count(module, dataset.image_shape))
     batch_size = learning.batch_size

@@ -10,13 +10,13 @@ from shutil import rmtree
 
 from vefl_sim.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.clock import to_s
-from vefl_sim.errors import BadInput, CannotWrite, ExperimentError, RunFailed, RunInterrupted, RunLocked, VeflError
+from vefl_sim.errors import BadInput, CannotWrite, ExperimentError, NotResumable, RunFailed, RunInterrupted, VeflError
 from vefl_sim.experiment import Experiment
 from vefl_sim.lock import locked
-from vefl_sim.mobility.trajectory import Tell
+from vefl_sim.mobility.trajectory import Tell, has_driven
 from vefl_sim.parts import part_names
 from vefl_sim.provenance import library_notes, require_same, require_same_version, versions
-from vefl_sim.results import Run, create_run, existing_run
+from vefl_sim.results import Run, create_run, earliest_run, existing_run
 from vefl_sim.scenario import Scenario, prepare
 from vefl_sim.session import Session, Watcher
 
@@ -39,7 +39,11 @@ def simulate(
     if not fresh and (run := existing_run(experiment, out)):
         return _go_on(run, experiment, watcher)
     if experiment.mobility.kind == "sumo":
-        return _begin(create_run(experiment, out, toml, settings), experiment, watcher)
+        run = create_run(experiment, out, toml, settings)
+        if not fresh and (earliest := earliest_run(experiment, out)).path != run.path:  # somebody else was faster
+            rmtree(run.path, ignore_errors=True)
+            return _go_on(earliest, experiment, watcher)
+        return _go_on(run, experiment, watcher, new=True)
     scenario, prepare_s = _prepared(experiment, watcher)
     if not fresh and (run := existing_run(experiment, out)):  # somebody else was faster
         return _go_on(run, experiment, watcher)
@@ -66,9 +70,13 @@ def prepared(experiment: Experiment, folder: Path | None = None, tell: Tell | No
     except VeflError:
         raise
     except Exception as error:
-        if not part_names(experiment):
+        if not any(_is_of_the_users(name) for _, name in part_names(experiment)):
             raise  # then it is ours, and a traceback is what we need
         raise ExperimentError(f"The experiment cannot be prepared: {type(error).__name__}: {error}") from error
+
+
+def _is_of_the_users(part: str) -> bool:
+    return part.split(":")[0].split(".")[0] not in ("vefl_sim", "vefl_models")
 
 
 def _prepared(experiment: Experiment, watcher: Watcher | None, run: Run | None = None) -> tuple[Scenario, float]:
@@ -79,19 +87,11 @@ def _prepared(experiment: Experiment, watcher: Watcher | None, run: Run | None =
     return prepared(experiment, folder, watcher.driving if watcher and folder else None), time.perf_counter() - began
 
 
-def _begin(run: Run, experiment: Experiment, watcher: Watcher | None) -> Run:
-    """A run whose traffic is kept in its directory, which therefore comes first; bad input leaves none all the same."""
-    try:
-        return _go_on(run, experiment, watcher)
-    except RunLocked:
-        raise  # somebody else was faster
-    except BadInput:
-        rmtree(run.path, ignore_errors=True)
-        raise
+def _go_on(run: Run, experiment: Experiment, watcher: Watcher | None, *, new: bool = False) -> Run:
+    """Finish a run that is there already, unless it is done.
 
-
-def _go_on(run: Run, experiment: Experiment, watcher: Watcher | None) -> Run:
-    """Finish a run that is there already, unless it is done."""
+    `new`: its directory was made for the traffic that is kept in it; if bad input is in the way there shall be none.
+    """
     if run.is_done:
         return run
     with locked(run.path, versions(experiment)):
@@ -99,11 +99,21 @@ def _go_on(run: Run, experiment: Experiment, watcher: Watcher | None) -> Run:
             return run
         last, notes = Checkpoints(run.path).newest()  # before the work of preparing: there may be nothing to go on from
         notes += library_notes(run.path, experiment)
-        with _marked(run):
+        if last and experiment.mobility.kind == "sumo":
+            _require_traffic(run)
+        with _marked(run, new):
             scenario, prepare_s = _prepared(experiment, watcher, run)
         if last:
             _tell(watcher, last, notes)
         return _finish(run, scenario, prepare_s, watcher, last)
+
+
+def _require_traffic(run: Run) -> None:
+    """Rounds that were run must have seen what those to come will see."""
+    from vefl_sim.mobility.sumo.traffic import fault
+
+    if told := fault(run.path / "traffic"):
+        raise NotResumable(f"{run.path} cannot be continued, because {told}: restore it, or run it with --fresh.")
 
 
 def _finish(run: Run, scenario: Scenario, prepare_s: float, watcher: Watcher | None, last: Checkpoint | None) -> Run:
@@ -132,16 +142,22 @@ def _tell(watcher: Watcher | None, last: Checkpoint, notes: list[str]) -> None:
 
 
 @contextmanager
-def _marked(run: Run) -> Iterator[None]:
-    """What fails while it is prepared leaves its mark, and what was recorded."""
+def _marked(run: Run, new: bool) -> Iterator[None]:
+    """What fails while it is prepared leaves its mark, and what was recorded; bad input a new directory only then."""
     try:
         yield
     except CannotWrite:
         raise
-    except RunFailed:
+    except BadInput:
+        if new and not has_driven(run.path / "traffic"):
+            rmtree(run.path, ignore_errors=True)
+        raise
+    except Exception as error:
         with suppress(CannotWrite):
             run.mark("FAILED", traceback.format_exc())
-        raise
+        if isinstance(error, VeflError):
+            raise
+        raise RunFailed(f"{type(error).__name__}: {error} (traceback in {run.path / 'FAILED'})") from error
 
 
 @contextmanager

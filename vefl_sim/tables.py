@@ -187,10 +187,11 @@ class ColumnWriter:
         if self._rows >= ROWS_PER_GROUP:
             self._flush()
 
-    def close(self, path: Path | None = None) -> None:
-        """Write the rest and the footer; the file gets its name, or another."""
+    def close(self, path: Path | None = None, notes: Mapping[str, str] | None = None) -> None:
+        """Write the rest and the footer, with notes on the whole; the file gets its name, or another."""
         self._flush()
         with writing(self.path):
+            self._writer.add_key_value_metadata(notes or {})
             self._writer.close()
             publish(self._partial, path or self.path)
 

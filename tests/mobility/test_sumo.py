@@ -1,5 +1,6 @@
 """SUMO itself, on small grids: scenes, both clients, whole runs, resuming, and SUMO that dies."""
 
+import json
 import math
 import os
 import signal
@@ -9,9 +10,9 @@ import numpy as np
 import pytest
 import tomli_w
 
-from tests.mobility.towns import RADIUS_M, grid_net, osm, town
+from tests.mobility.towns import MIDDLE, RADIUS_M, grid_net, osm, town
 from tests.resumable import Kill, Killer, Silent, contents, figures, only
-from vefl_sim import Run, RunFailed, resume, simulate, with_settings
+from vefl_sim import Run, RunFailed, load, resume, simulate, with_settings
 from vefl_sim.cli import main
 from vefl_sim.mobility.coverage import in_coverage
 from vefl_sim.mobility.scene import Scene
@@ -138,9 +139,11 @@ class TestRuns:
         assert config_digest(town(copy)) != before
 
     def test_a_map_of_openstreetmap(self, tmp_path: Path) -> None:
-        experiment = town(osm(tmp_path / "x.osm"), mobility={"origin_deg": [0.0018, 0.0018]})
+        experiment = town(osm(tmp_path / "x.osm"), mobility={"origin_deg": MIDDLE})
         run = simulate(experiment, out=tmp_path)
         assert run.is_done
+        noted = json.loads((run.path / "traffic" / "sumo.json").read_text())
+        assert noted["gnb_m"] == pytest.approx([300.6, 199.0], abs=2.0)
         assert sorted(file.name for file in (run.path / "traffic").iterdir()) == [
             "demand.rou.xml.gz", "map.net.xml.gz", "sumo.json", "trajectory.parquet",
         ]  # fmt: skip
@@ -177,11 +180,56 @@ class TestConfiguration:
         with pytest.raises(Exception, match=f"{table}.{key} has no effect with mobility.file"):
             town(configuration, **{table: {key: value}})
 
+    def test_own_map_takes_it(self, configuration: Path) -> None:
+        own_map = Path(__file__).parents[2] / "experiments" / "own_map.toml"
+        assert load(own_map, (f"mobility.file={configuration}",)).is_sumo_configuration
+
     def test_an_edited_demand_is_another_run(self, configuration: Path) -> None:
         before = config_digest(town(configuration))
         trips = configuration.with_name("trips.xml")
         trips.write_text(trips.read_text().replace('period="2"', 'period="3"'))
         assert config_digest(town(configuration)) != before
+
+    @pytest.mark.parametrize(
+        "named",
+        ['<r value="{}"/>', '<routes v="{}"/>', '<w value="{}"/>', '<load-state value="{}"/>', '<a value="more.xml"/>'],
+    )
+    def test_whatever_is_edited(self, configuration: Path, named: str) -> None:
+        """However it is named, also by a file that names it."""
+        configuration.with_name("more.xml").write_text("<additional><include href='trips.xml'/></additional>")
+        configuration.write_text(f'<configuration><n value="net.xml"/>{named.format("trips.xml")}</configuration>')
+        self.test_an_edited_demand_is_another_run(configuration)
+
+    def test_a_type_that_is_read_late(self, configuration: Path, tmp_path: Path) -> None:
+        """SUMO reads routes as it goes, 200 s ahead."""
+        configuration.with_name("trips.xml").write_text(
+            '<routes><vType id="slow" maxSpeed="5"/>'
+            '<trip id="1" type="slow" depart="100" from="left0A0" to="C2right2"/>'
+            '<trip id="2" type="slow" depart="350" from="left0A0" to="C2right2"/>'
+            '<trip id="3" type="slow" depart="550" from="left0A0" to="C2right2"/>'
+            '<vType id="fast" maxSpeed="50" speedFactor="3" speedDev="0"/>'
+            '<trip id="4" type="fast" depart="600" from="left0A0" to="C2right2"/></routes>'
+        )
+        experiment = town(configuration, mobility={"start_s": 604.0})
+        scenes = recorded(drive(experiment, tmp_path / "traffic"), experiment)
+        assert max(scenes.advance().speed_mps.max(initial=0.0) for _ in range(50)) > 13.0
+
+    def test_nobody_jumps(self, configuration: Path, tmp_path: Path) -> None:
+        configuration.with_name("trips.xml").write_text(
+            '<routes><vehicle id="frog" depart="100"><route edges="left0A0 A0B0 B0C0 C0right0"/>'
+            '<stop lane="left0A0_0" endPos="40" duration="1" jump="0"/>'
+            '<stop lane="C0right0_0" endPos="30" duration="1"/></vehicle></routes>'
+        )
+        with pytest.raises(Exception, match=r"Vehicle frog of .*town.sumocfg moves \d+.\d m in 0.1 s"):
+            drive(town(configuration, run={"rounds": 30}, mobility={"start_s": 100.0}), tmp_path / "traffic")
+
+    def test_traci_tells_why_sumo_stopped(self, configuration: Path, tmp_path: Path) -> None:
+        configuration.with_name("trips.xml").write_text(
+            '<routes><vehicle id="1" depart="101"><route edges="left0A0 C0right0"/></vehicle></routes>'
+        )
+        experiment = town(configuration, mobility={"start_s": 100.0}, sumo={"client": "traci"})
+        with pytest.raises(RunFailed, match="has no valid route"):
+            drive(experiment, tmp_path / "traffic")
 
     def test_a_start_before_its_beginning(self, configuration: Path, tmp_path: Path) -> None:
         with pytest.raises(Exception, match=r"mobility.start_s = 30: SUMO begins at 100 s"):

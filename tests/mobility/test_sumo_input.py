@@ -89,6 +89,11 @@ class TestBadInput:
             ("x.sumocfg", "<configuration/>", "is not a configuration of SUMO: it names no net-file."),
             ("x.sumocfg", "<configuration>", "is not a configuration of SUMO (no element found"),
             ("x.sumocfg", '<a><net-file value="no.net.xml"/></a>', "no.net.xml, and there is no such file."),
+            ("x.sumocfg", '<a><n v="no.net.xml"/></a>', "no.net.xml, and there is no such file."),
+            ("x.sumocfg", '<a><remote-port value="48813"/></a>', "sets remote-port, with which SUMO would wait"),
+            ("x.sumocfg", '<a><num-clients value="2"/></a>', "sets num-clients, with which SUMO would wait"),
+            ("x.sumocfg", '<?xml version="1.0" encoding="foo"?><a/>', "is not a configuration of SUMO (unknown"),
+            ("x.net.xml", f'<?xml version="1.0" encoding="foo"?>{NET}', "or not all of it (unknown encoding"),
             ("x.png", "", "is of an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz)."),
         ],
     )  # fmt: skip
@@ -117,7 +122,7 @@ class TestBadInput:
         told = self.refused(net, tmp_path, capsys, origin_m=[160.0, 900.0])
         assert told == (
             f"No street of {net} is within radio.coverage_radius_m = 150 of the gNB at [160.0, 900.0]: "
-            "set mobility.origin_m; the streets are from [0, 0] to [320, 320]."
+            "set mobility.origin_m; the streets are from [0, 0] to [320, 280]."
         )
 
     def test_degrees_in_a_net_without(self, net: Path, tmp_path: Path, capsys) -> None:
@@ -137,6 +142,14 @@ class TestBadInput:
             "Maps need SUMO, which is not installed here: pip install 'vefl_sim[sumo]'."
         )
 
+    def test_commas(self, net: Path, tmp_path: Path, capsys) -> None:
+        folder = tmp_path / "a,b"
+        folder.mkdir()
+        told = self.refused(written(folder / "x.net.xml", net.read_text()), tmp_path, capsys)
+        assert told.endswith("has a comma, at which SUMO would cut it: rename the file or the folder.")
+        with pytest.raises(BadInput, match="a,b has a comma"):
+            prepare(town(net), folder)
+
     def test_more_than_fit(self, net: Path, tmp_path: Path) -> None:
         experiment = town(net, traffic={"arrivals_per_s": None, "mean_in_coverage": 1e6})
         with pytest.raises(
@@ -145,7 +158,7 @@ class TestBadInput:
             prepare(experiment, tmp_path)
 
     def test_too_short_for_anybody_to_come(self, net: Path, tmp_path: Path, capsys) -> None:
-        keys = {"start_s": 0.0, "origin_m": [160.0, 160.0]}
+        keys = {"start_s": 0.0, "origin_m": [160.0, 140.0]}
         experiment = town(net, mobility=keys, traffic={"arrivals_per_s": 1e-4})
         toml = written(
             tmp_path / "x.toml", tomli_w.dumps(experiment.model_dump(exclude_defaults=True, exclude_none=True))
@@ -162,6 +175,7 @@ class TestKeys:
             ({"mobility": {"file": ""}}, 'mobility.kind = "sumo" needs mobility.file'),
             ({"mobility": {"origin_m": [0, 0], "origin_deg": [0, 0]}}, "both say where the gNB stands"),
             ({"mobility": {"step_s": 0.0005}}, "is not a whole number of milliseconds, as SUMO needs"),
+            ({"mobility": {"start_s": 30.0005}}, "mobility.start_s = 30.0005 is not a whole number of milliseconds"),
             ({"traffic": {"warm_start": False}}, "mobility.start_s lets the traffic settle"),
             ({"traffic": {"through_share": 0.5}}, "traffic.through_share has no effect with mobility.kind"),
             ({"mobility": {"driver_spread": 0.5}}, "mobility.driver_spread has no effect with mobility.kind"),

@@ -1,12 +1,15 @@
 """Scenes that are written and played back are the same, to the last bit."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from vefl_sim.mobility.own_table import own_frames
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.trajectory import Trajectory, TrajectoryWriter, record
+from vefl_sim.parquet import ParquetFile
 from vefl_sim.tables import ROWS_PER_GROUP
 
 STEP_NS = 100_000_000
@@ -58,6 +61,16 @@ def test_nobody_at_all(tmp_path: Path) -> None:
     write(tmp_path / "t.parquet", [])
     played = Trajectory(tmp_path / "t.parquet", STEP_NS)
     assert [played.scene().time_ns, played.advance().time_ns] == [0, STEP_NS]
+
+
+def test_it_lasts_as_long_as_somebody_looked(tmp_path: Path) -> None:
+    """Also if nobody came any more: in a recording, that is not the same as its end."""
+    full, empty = scenes(1, 99, seed=3), Scene(0, *(np.zeros(0) for _ in range(5)))
+    given = [full[0], *(replace(empty, time_ns=step * STEP_NS) for step in range(1, 9))]
+    write(tmp_path / "t.parquet", given)
+    *_, last = own_frames(ParquetFile(tmp_path / "t.parquet"))
+    assert (last.scene.time_ns, last.scene.vehicle.size) == (8 * STEP_NS, 0)
+    assert given[0].vehicle.size > 0
 
 
 def test_it_goes_on_where_it_was(tmp_path: Path) -> None:

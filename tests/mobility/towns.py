@@ -1,4 +1,7 @@
-"""Small maps for SUMO, made on the spot: a grid by netgenerate, the same by hand as OpenStreetMap."""
+"""Small maps for SUMO, made on the spot: a grid by netgenerate, the like by hand as OpenStreetMap.
+
+Neither is the same in x and y, so that whoever mixes them up is seen.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -8,19 +11,24 @@ from vefl_sim.experiment import Experiment
 from vefl_sim.mobility.sumo.programs import run
 
 RADIUS_M = 150.0
+MIDDLE = (0.0018, 10.0027)  # of the map of OpenStreetMap: latitude, longitude
 
 
 def grid_net(folder: Path, *options: str) -> Path:
-    """3 × 3 junctions, 100 m apart, with 60 m of street beyond; the middle is at [160, 160]."""
+    """3 × 3 junctions, 100 m apart in x and 80 m in y, with 60 m of street beyond; the middle is at [160, 140]."""
     net = folder / "grid.net.xml"
-    grid = ("--grid", "--grid.number", 3, "--grid.length", 100, "--grid.attach-length", 60, *options)
-    run("netgenerate", (*grid, "--output-file", net), "no grid")
+    grid = ("--grid", "--grid.number", 3, "--grid.x-length", 100, "--grid.y-length", 80, "--grid.attach-length", 60)
+    run("netgenerate", (*grid, *options, "--output-file", net), "no grid")
     return net
 
 
 def osm(path: Path, highway: str = "residential") -> Path:
-    """3 × 3 nodes about 200 m apart; [0.0018, 0.0018] degrees is the middle."""
-    nodes = [f'<node id="{3 * i + j + 1}" lat="{0.0018 * i}" lon="{0.0018 * j}"/>' for i in range(3) for j in range(3)]
+    """3 × 3 nodes, about 300 m apart from west to east and 200 m from south to north, around MIDDLE."""
+    nodes = [
+        f'<node id="{3 * i + j + 1}" lat="{0.0018 * i:.4f}" lon="{10 + 0.0027 * j:.4f}"/>'
+        for i in range(3)
+        for j in range(3)
+    ]
     rows = [[3 * i + j + 1 for j in range(3)] for i in range(3)]
     ways = [
         f'<way id="{number}">{"".join(map(_ref, way))}<tag k="highway" v="{highway}"/></way>'

@@ -9,6 +9,7 @@ from vefl_sim.mobility.instants import instants
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.parquet import Columns, Kind, ParquetFile
 
+END = "end_ns"  # a note in the file on how long it is, since empty streets leave no row
 _COLUMNS: dict[str, Kind] = {
     "time_ns": "integer",
     "vehicle": "integer",
@@ -25,12 +26,19 @@ def is_own(table: ParquetFile) -> bool:
 
 
 def own_frames(table: ParquetFile) -> Iterator[Frame]:
-    """One frame per time; a run begins at 0, though an empty street leaves no row there."""
-    source = Source(table.path, "row")
+    """One frame per time; a run begins at 0, though an empty street leaves no row there, nor at the end."""
+    source, columns = Source(table.path, "row"), None
     for number, columns in enumerate(instants(table.batches(_COLUMNS), "time_ns")):
         if number == 0 and columns["time_ns"][0] > 0:
-            yield _nobody(columns)
+            yield _nobody(columns, 0, 1)
         yield frame(source, _scene(columns), int(columns["row"][0]), columns["row"])
+    if columns and (end_ns := _end_ns(table)) > columns["time_ns"][0]:
+        yield _nobody(columns, end_ns, int(columns["row"][-1]))
+
+
+def _end_ns(table: ParquetFile) -> int:
+    noted = table.notes.get(END, "")
+    return int(noted) if noted.isdecimal() else 0
 
 
 def _scene(columns: Columns) -> Scene:
@@ -38,7 +46,7 @@ def _scene(columns: Columns) -> Scene:
     return Scene(int(columns["time_ns"][0]), columns["vehicle"], x_m, y_m, speed_mps, columns["connected"])
 
 
-def _nobody(like: Columns) -> Frame:
+def _nobody(like: Columns, time_ns: int, row: int) -> Frame:
     scene = _scene(like)
     empty = {name: values[:0] for name, values in vars(scene).items() if name != "time_ns"}
-    return Frame(Scene(time_ns=0, **empty), 1, np.zeros(0, np.int64))
+    return Frame(Scene(time_ns=time_ns, **empty), row, np.zeros(0, np.int64))

@@ -27,6 +27,10 @@ class Register:
         """The number of one of them."""
         return self._numbers.get(name) or self._enter(name)
 
+    def name(self, number: int) -> str:
+        """Whose number it is."""
+        return list(self._numbers)[number - 1]
+
     def connected(self, numbers: IntArray) -> BoolArray:
         """Which of them are CVs."""
         return np.array([self._connected[number - 1] for number in numbers.tolist()], np.bool_)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vefl_sim.mobility.own_table import own_frames
+from vefl_sim.mobility.own_table import END, own_frames
 from vefl_sim.mobility.scene import Mobility, Scene
 from vefl_sim.parquet import ParquetFile
 from vefl_sim.state import State
@@ -18,6 +18,7 @@ from vefl_sim.tables import ColumnWriter
 Tell = Callable[[float, float], None]
 """Hears how many of how many simulated seconds have been driven."""
 
+COMPLETE, UNFINISHED = "trajectory.parquet", "unfinished.parquet"
 _NONE = np.zeros(0)
 _NOBODY = Scene(0, _NONE.astype(np.int64), _NONE, _NONE, _NONE, _NONE.astype(np.bool_))
 
@@ -27,15 +28,17 @@ class TrajectoryWriter:
 
     def __init__(self, path: Path) -> None:
         self._columns = ColumnWriter(path, "mobility")
+        self._end_ns = 0
 
     def append(self, scene: Scene) -> None:
         """Write one scene down."""
         time_ns = np.full(scene.vehicle.size, scene.time_ns, np.int64)
         self._columns.append({**vars(scene), "time_ns": time_ns})
+        self._end_ns = scene.time_ns
 
     def close(self, path: Path | None = None) -> None:
         """It is complete, and gets its name; or `path` if it is not."""
-        self._columns.close(path)
+        self._columns.close(path, {END: str(self._end_ns)})  # at which nobody may have been there
 
     def discard(self) -> None:
         """There shall be no such file."""
@@ -74,6 +77,11 @@ class Trajectory:
             return replace(_NOBODY, time_ns=time_ns)
         scene, self._next = self._next, next(self._scenes, None)
         return scene
+
+
+def has_driven(folder: Path) -> bool:
+    """Whether there is something in it that took its time."""
+    return any((folder / name).exists() for name in (COMPLETE, UNFINISHED))
 
 
 def record(traffic: Mobility, writer: TrajectoryWriter, until_ns: int) -> Iterator[int]:

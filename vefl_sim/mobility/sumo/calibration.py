@@ -3,7 +3,7 @@
 import math
 import tempfile
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +14,15 @@ from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sumo.demand import Routes, write_demand
 from vefl_sim.mobility.sumo.live import Case, live
 from vefl_sim.mobility.sumo.net import Point
+from vefl_sim.mobility.trajectory import Tell
 
 LEAST_SETTLED_S = 100.0
 LEAST_PILOT_S = 600.0
 MOST_PILOTS, NEAR = 6, 0.05
 BLOCKED_S = 10
 PILOT_STEP_S = 0.5  # with SUMO's default of 1 s unsignalled junctions pass too many: a third less in coverage
+_TELL_EVERY = 100  # steps
+_GROWTH = (1.0, 4.0)  # exponents that are taken for real
 _GUESS = 0.5  # of the free speed, with lights and others in the way
 
 
@@ -29,6 +32,7 @@ class Pilot:
 
     rate_per_s: float
     in_coverage: float
+    step_s: float
 
 
 @dataclass(frozen=True)
@@ -37,18 +41,26 @@ class Calibration:
 
     rate_per_s: float
     settled_s: float
-    in_coverage: float | None  # in the pilot run at this rate; not known if the rate was given
+    in_coverage: float | None  # in the pilot run that came nearest; not known if the rate was given
     pilots: tuple[Pilot, ...]
+    confirming: Pilot | None = None  # at the run's own step, if that is smaller; the rate is corrected by it
 
 
-def calibrate(experiment: Experiment, routes: Routes, gnb_m: Point) -> Calibration:
+def calibrate(experiment: Experiment, routes: Routes, gnb_m: Point, tell: Tell | None = None) -> Calibration:
     """The rate that was asked for, or the one that keeps up `traffic.mean_in_coverage`.
 
     By Little's law the number in coverage is the rate times the mean time there, which grows with the traffic, in a jam
     without bound. So pilot runs try: first a guess from the routes alone, then what follows from those before, until
-    one is near. They have a seed of their own: the rate belongs to the experiment and not to one run of it.
+    one is near. They have a seed of their own: the rate belongs to the experiment and not to one run of it. Their steps
+    are long, and what that hides a last one shows at the step of the run. `tell` hears how far each of them is.
     """
-    return _calibrate(_relevant(experiment), routes, gnb_m)
+    case = _relevant(experiment), routes, gnb_m
+    if case not in _found:  # the runs of a comparison have the same
+        _found[case] = _calibrate(*case, tell)
+    return _found[case]
+
+
+_found: dict[tuple[Experiment, Routes, Point], Calibration] = {}
 
 
 def _relevant(experiment: Experiment) -> Experiment:
@@ -58,8 +70,7 @@ def _relevant(experiment: Experiment) -> Experiment:
     return Experiment(run=Run(name="pilot"), mobility=e.mobility, sumo=e.sumo, traffic=e.traffic, radio=radio)
 
 
-@lru_cache(maxsize=16)  # the runs of a comparison have the same
-def _calibrate(experiment: Experiment, routes: Routes, gnb_m: Point) -> Calibration:
+def _calibrate(experiment: Experiment, routes: Routes, gnb_m: Point, tell: Tell | None) -> Calibration:
     settled_s = _settled_s(experiment, routes)
     if rate_per_s := experiment.traffic.arrivals_per_s:
         return Calibration(rate_per_s, settled_s, None, ())
@@ -70,14 +81,40 @@ def _calibrate(experiment: Experiment, routes: Routes, gnb_m: Point) -> Calibrat
             f"None of the {len(routes.edges)} routes through {routes.net.path} comes within "
             f"radio.coverage_radius_m = {experiment.radio.coverage_radius_m:g} of the gNB: move it (mobility.origin_m)."
         )
+    pilot = partial(_pilot, experiment, routes, gnb_m, settled_s=settled_s, tell=tell)
     rate_per_s, pilots = wanted * _GUESS * _free_mps(experiment, routes) / metres, []
     for _ in range(MOST_PILOTS):
-        pilots.append(_pilot(experiment, routes, gnb_m, rate_per_s, settled_s))
-        if abs(pilots[-1].in_coverage / wanted - 1) <= NEAR:
+        pilots.append(pilot(rate_per_s, max(experiment.mobility.step_s, PILOT_STEP_S)))
+        if _is_near(pilots[-1], wanted):
             break
         rate_per_s = _next_rate(pilots, wanted)
     best = min(pilots, key=lambda pilot: abs(pilot.in_coverage - wanted))
-    return Calibration(best.rate_per_s, settled_s, best.in_coverage, tuple(pilots))
+    if experiment.mobility.step_s >= PILOT_STEP_S:
+        return Calibration(best.rate_per_s, settled_s, best.in_coverage, tuple(pilots))
+    confirming = pilot(best.rate_per_s, experiment.mobility.step_s)
+    rate_per_s = _corrected(confirming, _growth(best, pilots), wanted)
+    return Calibration(rate_per_s, settled_s, best.in_coverage, tuple(pilots), confirming)
+
+
+def _is_near(pilot: Pilot, wanted: float) -> bool:
+    return abs(pilot.in_coverage / wanted - 1) <= NEAR
+
+
+def _corrected(confirming: Pilot, growth: float, wanted: float) -> float:
+    """The rate that should give what is wanted, if numbers go with this power of it."""
+    if _is_near(confirming, wanted) or not confirming.in_coverage:
+        return confirming.rate_per_s
+    return confirming.rate_per_s * min(max(math.pow(wanted / confirming.in_coverage, 1 / growth), 0.5), 2.0)
+
+
+def _growth(best: Pilot, pilots: list[Pilot]) -> float:
+    """Exponent between the best pilot and the one next to it: the denser the traffic, the longer everybody stays."""
+    others = [p for p in pilots if p.in_coverage > 0 and p.rate_per_s != best.rate_per_s]
+    if not others or not best.in_coverage:
+        return 1.0
+    other = min(others, key=lambda p: abs(math.log(p.rate_per_s / best.rate_per_s)))
+    growth = math.log(other.in_coverage / best.in_coverage) / math.log(other.rate_per_s / best.rate_per_s)
+    return min(max(growth, _GROWTH[0]), _GROWTH[1])
 
 
 def _next_rate(pilots: list[Pilot], wanted: float) -> float:
@@ -117,10 +154,18 @@ def _check_room(experiment: Experiment, routes: Routes, gnb_m: Point) -> None:
         )
 
 
-def _pilot(experiment: Experiment, routes: Routes, gnb_m: Point, rate_per_s: float, settled_s: float) -> Pilot:
+def _pilot(
+    experiment: Experiment,
+    routes: Routes,
+    gnb_m: Point,
+    rate_per_s: float,
+    step_s: float,
+    *,
+    settled_s: float,
+    tell: Tell | None = None,
+) -> Pilot:
     """Mean number of vehicles in coverage at this rate, once the traffic has settled."""
     mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m
-    step_s = max(mobility.step_s, PILOT_STEP_S)
     watched_s = max(LEAST_PILOT_S, 2 * settled_s)
     run = experiment.run.model_copy(update={"seed": 0})
     own = experiment.model_copy(update={"run": run, "mobility": mobility.model_copy(update={"step_s": step_s})})
@@ -128,8 +173,12 @@ def _pilot(experiment: Experiment, routes: Routes, gnb_m: Point, rate_per_s: flo
         demand = Path(folder) / "pilot.rou.xml.gz"
         write_demand(demand, routes, own, rate_per_s, settled_s + watched_s)
         with live(Case(own, arguments(routes.net.path, demand), gnb_m, settled_s)) as traffic:
-            seen = [_inside(traffic.advance(), radius_m) for _ in range(int(watched_s / step_s))]
-    return Pilot(rate_per_s, float(np.mean(seen)))
+            seen = []
+            for step in range(int(watched_s / step_s)):
+                seen.append(_inside(traffic.advance(), radius_m))
+                if tell and step % _TELL_EVERY == 0:
+                    tell(step * step_s, watched_s)
+    return Pilot(rate_per_s, float(np.mean(seen)), step_s)
 
 
 def _inside(scene: Scene, radius_m: float) -> int:

@@ -1,7 +1,11 @@
 """What `mobility.file` names for SUMO: a configuration, a net, or a map of OpenStreetMap."""
 
+import gzip
 import hashlib
 import math
+import os
+import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,7 +19,17 @@ from vefl_sim.mobility.sumo.programs import run
 CONFIGURATION = (".sumocfg",)
 NET = (".net.xml", ".net.xml.gz")
 OSM = (".osm", ".osm.xml", ".osm.gz", ".osm.xml.gz")
-_INPUTS = ("net-file", "route-files", "additional-files")
+_NET_FILE = ("net-file", "net", "n")
+_INPUTS = (
+    *_NET_FILE, "route-files", "routes", "r", "additional-files", "additional", "a", "weight-files", "weights", "w",
+    "load-state", "astar.all-distances", "astar.landmark-distances", "device.fcd-replay.files",
+    "device.fcd-replay.file",
+)  # fmt: skip
+"""Options that name files which SUMO reads, by all their names."""
+_OURS = ("remote-port", "num-clients")
+_NAMES_ANOTHER = re.compile(
+    rb"""<(?:include\b[^>]*?\bhref|(?:rerouter|variableSpeedSign)\b[^>]*?\bfile)\s*=\s*["']([^"']+)"""
+)
 _NETCONVERT = (
     "--keep-edges.by-vclass", "passenger", "--remove-edges.isolated",
     "--geometry.remove", "--roundabouts.guess", "--ramps.guess", "--junctions.join", "--no-turnarounds.except-deadend",
@@ -31,20 +45,44 @@ def located(file: str) -> Path:
         raise ExperimentError(f"{told}: there is no such file; paths start where you start the run.")
     if not path.name.lower().endswith((*CONFIGURATION, *NET, *OSM)):
         raise ExperimentError(f"{told} is of an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz).")
+    if "," in file:
+        raise ExperimentError(f"{told} has a comma, at which SUMO would cut it: rename the file or the folder.")
     return path
 
 
 def digest(file: str) -> str:
     """SHA-256 of everything that SUMO will read, so that an edited map or demand makes another run."""
     path = located(file)
-    files = [path, *_named_in(path)] if path.name.lower().endswith(CONFIGURATION) else [path]
-    content = hashlib.sha256()
-    for file_ in files:
+    if not path.name.lower().endswith(CONFIGURATION):
+        return hashlib.sha256(_content(path)).hexdigest()
+    all_of_it, seen, left = hashlib.sha256(), set[Path](), [path, *_named_in(path)]
+    while left:
+        file_ = left.pop(0)
+        if file_.resolve() in seen:
+            continue
+        seen.add(file_.resolve())
+        content = _content(file_)
+        all_of_it.update(hashlib.sha256(content).digest())
+        left += _included(file_, content)
+    return all_of_it.hexdigest()
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _included(path: Path, content: bytes) -> list[Path]:
+    """Files that a file of routes or the like names, as far as they are there; the rest SUMO will tell."""
+    if path.suffix.lower() == ".gz":
         try:
-            content.update(file_.read_bytes())
-        except OSError as error:
-            raise ExperimentError(f"{file_} cannot be read: {error.strerror}.") from None
-    return content.hexdigest()
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error):
+            return []  # SUMO will tell that, too
+    named = [path.parent / os.fsdecode(name) for name in _NAMES_ANOTHER.findall(content)]
+    return [file for file in named if file.is_file()]
 
 
 def net_of(file: str, folder: Path) -> Net:
@@ -53,7 +91,7 @@ def net_of(file: str, folder: Path) -> Net:
     if path.name.lower().endswith(OSM):
         path = convert(path, folder / "map.net.xml.gz", told)
     elif path.name.lower().endswith(CONFIGURATION):
-        path = next(_named_in(path, ("net-file",)))
+        path = next(_named_in(path, _NET_FILE))
         told = f"{path}, the net of {told},"
     return read_net(path, told)
 
@@ -101,16 +139,27 @@ def _from_degrees(net: Net, degrees: Point) -> Point:
 def _named_in(configuration: Path, options: tuple[str, ...] = _INPUTS) -> Iterator[Path]:
     """Files that a .sumocfg names, which are relative to it."""
     told = f'mobility.file = "{configuration}"'
+    given = _given_in(configuration, told)
+    if not any(option in _NET_FILE for option, _ in given):
+        raise ExperimentError(f"{told} is not a configuration of SUMO: it names no net-file.")
+    for option, value in given:
+        if option not in options:
+            continue
+        for name in filter(None, (name.strip() for name in os.path.expandvars(value).split(","))):
+            path = configuration.parent / name
+            if not path.is_file():
+                raise ExperimentError(f"{told} names {path}, and there is no such file.")
+            yield path
+
+
+def _given_in(configuration: Path, told: str) -> list[tuple[str, str]]:
+    """All options of a .sumocfg, but for those with which SUMO would wait for somebody else to connect."""
     try:
         root = ElementTree.parse(configuration).getroot()
-    except (OSError, ElementTree.ParseError) as error:
+    except (OSError, ElementTree.ParseError, LookupError, ValueError) as error:  # the latter: of the encoding
         raise ExperimentError(f"{told} is not a configuration of SUMO ({error}): correct it.") from None
-    if "net-file" in options and root.find(".//net-file") is None:
-        raise ExperimentError(f"{told} is not a configuration of SUMO: it names no net-file.")
-    for option in options:
-        for element in root.iter(option):
-            names = (name.strip() for name in element.get("value", "").split(","))
-            for path in (configuration.parent / name for name in names if name):
-                if not path.is_file():
-                    raise ExperimentError(f"{told} names {path}, and there is no such file.")
-                yield path
+    given = [(e.tag, (e.get("value") or e.get("v") or e.text or "").strip()) for e in root.iter()]
+    for option, value in given:
+        if option in _OURS and value:
+            raise ExperimentError(f"{told} sets {option}, with which SUMO would wait for another client: remove it.")
+    return given

@@ -1,24 +1,26 @@
 """Traffic as SUMO drives it, scene by scene."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from vefl_sim.clock import to_ns, to_s
-from vefl_sim.errors import ExperimentError, RunFailed
+from vefl_sim.errors import ExperimentError, RunFailed, VeflError
 from vefl_sim.experiment import Experiment
+from vefl_sim.mobility.frame import first
 from vefl_sim.mobility.register import Register
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sumo.net import Point
-from vefl_sim.mobility.sumo.process import running
+from vefl_sim.mobility.sumo.process import CannotStart, running
 from vefl_sim.rng import Streams
 
 AROUND_M = 100.0  # beyond coverage: farther than shadowing remembers, so that whoever comes back may be new
 _SKIP_S = 10.0  # of the time before the run in one go, so that Ctrl-C is heard
 _SPEED_TOLERANCE_MPS = 0.01
+_SIDESTEP_M = 4.0  # a lane is changed at once
 _GNB = "vefl_sim gNB"
 
 
@@ -76,7 +78,9 @@ class LiveTraffic:
     def advance(self) -> Scene:
         """The scene a step later."""
         self._time_ns += self.step_ns
-        self._scene = self._at(self._start_s + to_s(self._time_ns))
+        before, self._scene = self._scene, self._at(self._start_s + to_s(self._time_ns))
+        if self._case.experiment.is_sumo_configuration:
+            self._check_jumps(before, self._scene)
         return self._scene
 
     def _limit_types(self) -> None:
@@ -123,6 +127,20 @@ class LiveTraffic:
         connected = self._register.connected(vehicle)
         return Scene(self._time_ns, vehicle, table[:, 1] - x_m, table[:, 2] - y_m, speed_mps, connected)
 
+    def _check_jumps(self, before: Scene, now: Scene) -> None:
+        """A configuration may let vehicles jump, which the sojourn bound does not know."""
+        mobility = self._case.experiment.mobility
+        _, old, new = np.intersect1d(before.vehicle, now.vehicle, assume_unique=True, return_indices=True)
+        moved_m = np.hypot(now.x_m[new] - before.x_m[old], now.y_m[new] - before.y_m[old])
+        row = first(moved_m > mobility.max_speed_mps * mobility.step_s + _SIDESTEP_M)
+        if row is not None:
+            name = self._register.name(int(now.vehicle[new[row]]))
+            raise ExperimentError(
+                f"Vehicle {name} of {mobility.file} moves {moved_m[row]:.1f} m in {mobility.step_s:g} s, "
+                f"{to_s(now.time_ns):g} s after the start, farther than mobility.max_speed_mps = "
+                f"{mobility.max_speed_mps:g} allows: drive without jumps and teleports."
+            )
+
     def _too_fast(self, near: dict[str, Any]) -> str:
         mobility, speed = self._case.experiment.mobility, self._ask.VAR_SPEED
         name = max(near, key=lambda name: near[name][speed])
@@ -135,5 +153,15 @@ class LiveTraffic:
 @contextmanager
 def live(case: Case) -> Iterator[LiveTraffic]:
     """SUMO at work on a case, for the time of a block."""
-    with running(case.experiment.sumo.client, case.all_arguments()) as sumo:
-        yield LiveTraffic(sumo, case)
+    with ExitStack() as stack:
+        try:
+            sumo = stack.enter_context(running(case.experiment.sumo.client, case.all_arguments()))
+        except CannotStart as error:
+            raise ExperimentError(f'mobility.file = "{case.experiment.mobility.file}": SUMO says: {error}') from None
+        try:
+            traffic = LiveTraffic(sumo, case)
+        except VeflError:
+            raise
+        except Exception as error:  # of libsumo, of traci, or of its socket
+            raise RunFailed(f"SUMO stopped at its start: {str(error).strip() or type(error).__name__}") from error
+        yield traffic

@@ -104,7 +104,7 @@ def read_net(path: Path, told: str) -> Net:
                 is_net = is_net or element.tag == "net"
     except (OSError, EOFError, zlib.error) as error:
         raise ExperimentError(f"{told} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-    except (ElementTree.ParseError, ValueError, KeyError) as error:
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
         raise ExperimentError(f"{told} is not a net of SUMO, or not all of it ({error}): write it again.") from None
     if not is_net:
         raise ExperimentError(f"{told} is not a net of SUMO: it has no <net>.")

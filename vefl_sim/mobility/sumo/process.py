@@ -55,11 +55,18 @@ def _within(command: list[str]) -> Iterator[Any]:
     if libsumo.simulation.isLoaded():
         raise RunFailed('libsumo runs once in a process, and is at work already: set sumo.client = "traci".')
     try:
-        libsumo.start(command)
+        _start(libsumo, command)
         yield libsumo
     finally:
         with suppress(Exception):  # after an error there may be nothing left to close
             libsumo.close()
+
+
+def _start(libsumo: Any, command: list[str]) -> None:
+    try:
+        libsumo.start(command)
+    except Exception as error:
+        raise CannotStart(complaint(str(error))) from None
 
 
 @contextmanager
@@ -67,11 +74,16 @@ def _apart(command: list[str]) -> Iterator[Any]:
     with tempfile.TemporaryFile() as log:
         process, connection = _connected(command, log)
         try:
-            yield connection
-        finally:
-            with suppress(Exception):
-                connection.close(wait=False)
-            _end(process)
+            try:
+                yield connection
+            finally:
+                with suppress(Exception):
+                    connection.close(wait=False)
+                _end(process)
+        except RunFailed as error:
+            if "Error" not in (text := _text(log)):
+                raise
+            raise RunFailed(f"{str(error).rstrip('.')}: {complaint(text)}") from error  # traci knows no reason
 
 
 def _connected(command: list[str], log: IO[bytes]) -> tuple[subprocess.Popen[bytes], Any]:
@@ -96,6 +108,8 @@ def _connected(command: list[str], log: IO[bytes]) -> tuple[subprocess.Popen[byt
                 return process, connection
         except Exception:
             _end(process)
+            if process.returncode < 0:  # it did not refuse anything
+                raise RunFailed(f"SUMO was killed at its start, by signal {-process.returncode}.") from None
             if attempt == 2 or "bind" not in _text(log):
                 raise CannotStart(complaint(_text(log))) from None
         except BaseException:

@@ -5,6 +5,7 @@ first round; and nothing that happens in a round changes it. Hence SUMO drives a
 written down as it goes, and the rounds see what was written. Whoever resumes a run reads it again, without SUMO.
 """
 
+import hashlib
 import json
 import time
 from dataclasses import asdict, dataclass
@@ -22,9 +23,9 @@ from vefl_sim.mobility.sumo.live import Case, live
 from vefl_sim.mobility.sumo.net import Net
 from vefl_sim.mobility.sumo.process import CannotStart, check
 from vefl_sim.mobility.sumo.programs import home
-from vefl_sim.mobility.trajectory import Tell, Trajectory, TrajectoryWriter, record
+from vefl_sim.mobility.trajectory import COMPLETE, UNFINISHED, Tell, Trajectory, TrajectoryWriter, record
 
-COMPLETE, UNFINISHED = "trajectory.parquet", "unfinished.parquet"
+_NOTES = "sumo.json"
 _TELL_EVERY_S = 1.0
 
 
@@ -38,18 +39,21 @@ class Ready:
     calibration: Calibration | None
 
 
-def prepare(experiment: Experiment, folder: Path) -> Ready:
-    """Net, gNB and demand; all bad input shows here. Files that are made go to the folder."""
+def prepare(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Ready:
+    """Net, gNB and demand; all bad input shows here. Files that are made go to the folder, `tell` hears of pilots."""
     home()
     file = experiment.mobility.file
+    if "," in str(folder):
+        raise ExperimentError(f"{folder} has a comma, at which SUMO would cut it: choose another place (--out).")
     net = net_of(file, folder)
     place = gnb_m(experiment, net)
     if experiment.is_sumo_configuration:
-        case = Case(experiment, ("--configuration-file", str(located(file))), place, experiment.mobility.start_s)
+        given = ("--configuration-file", str(located(file)), "--route-steps", "0")  # all types, to limit them
+        case = Case(experiment, given, place, experiment.mobility.start_s)
         _check(case)
         return Ready(case, net, None, None)
     routes = draw_routes(net, experiment.sumo.fringe_factor)
-    calibration = calibrate(experiment, routes, place)
+    calibration = calibrate(experiment, routes, place, tell)
     start_s = experiment.mobility.start_s
     if start_s is None:
         start_s = calibration.settled_s if experiment.traffic.warm_start else 0.0
@@ -62,13 +66,14 @@ def prepare(experiment: Experiment, folder: Path) -> Ready:
 def drive(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Path:
     """The complete trajectory: the one that is there, or a new one by SUMO."""
     path = folder / COMPLETE
-    if path.exists():
+    if not fault(folder):
         return path
     with writing(folder):
         folder.mkdir(exist_ok=True)
-        (folder / UNFINISHED).unlink(missing_ok=True)
-    ready = prepare(experiment, folder)
-    write_text(folder / "sumo.json", json.dumps(_provenance(ready), indent=2) + "\n")
+        path.unlink(missing_ok=True)  # whoever has begun with a damaged one was told before
+    ready = prepare(experiment, folder, tell)
+    with_what = _provenance(ready)
+    _note(folder, with_what)
     writer = TrajectoryWriter(path)
     try:
         _drive(ready.case, writer, tell)
@@ -79,7 +84,30 @@ def drive(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Pat
         writer.discard()
         raise
     writer.close()
+    _note(folder, with_what | {"trajectory": _sums(path)})
+    (folder / UNFINISHED).unlink(missing_ok=True)
     return path
+
+
+def fault(folder: Path) -> str | None:
+    """What is wrong with the trajectory of a run; None if it is complete and as it was written."""
+    path, notes = folder / COMPLETE, folder / _NOTES
+    if not path.exists():
+        return f"{path} is not there"
+    try:
+        noted = json.loads(notes.read_text(encoding="utf-8"))["trajectory"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return f"{notes} does not say how {path} was written"
+    return None if _sums(path) == noted else f"{path} has changed since it was written"
+
+
+def _sums(path: Path) -> dict[str, object]:
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _note(folder: Path, notes: dict[str, object]) -> None:
+    write_text(folder / _NOTES, json.dumps(notes, indent=2) + "\n")
 
 
 def recorded(path: Path, experiment: Experiment) -> Trajectory:
