@@ -417,8 +417,15 @@ def _module(experiment: Experiment, dataset: Dataset) -> Any:
     """The model, which must take the images."""
     from vefl_sim.learning.jax_learner import parameter_count
 
-    module = make_part("model.factory", experiment.model.factory, dataset.classes)
-    parameter_count(module, dataset.image_shape)
+    name = experiment.model.factory
+    module = make_part("model.factory", name, dataset.classes)
+    try:
+        parameter_count(module, dataset.image_shape)
+    except Exception as error:
+        shape, told = " × ".join(map(str, dataset.image_shape)), f"{type(error).__name__}: {error}"
+        raise ExperimentError(
+            f'The experiment cannot be prepared: model.factory = "{name}" does not take images of {shape}: {told}'
+        ) from error
     return module
 
 

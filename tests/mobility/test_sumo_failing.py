@@ -53,6 +53,7 @@ class TestRunDirectory:
         with pytest.raises(RunFailed, match="SUMO stopped at its start"):
             simulate(town(net, sumo={"client": "traci"}), out=tmp_path)
         assert only(tmp_path).state == "failed"
+        assert not list(only(tmp_path).path.glob("traffic/*.parquet*"))
 
     def test_a_bug_of_ours_is_not_bad_input(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(*_):

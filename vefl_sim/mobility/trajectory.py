@@ -29,12 +29,13 @@ class TrajectoryWriter:
     def __init__(self, path: Path) -> None:
         self._columns = ColumnWriter(path, "mobility")
         self._end_ns = 0
+        self.is_empty = True
 
     def append(self, scene: Scene) -> None:
         """Write one scene down."""
         time_ns = np.full(scene.vehicle.size, scene.time_ns, np.int64)
         self._columns.append({**vars(scene), "time_ns": time_ns})
-        self._end_ns = scene.time_ns
+        self._end_ns, self.is_empty = scene.time_ns, False
 
     def close(self, path: Path | None = None) -> None:
         """It is complete, and gets its name; or `path` if it is not."""

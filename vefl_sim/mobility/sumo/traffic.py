@@ -78,6 +78,9 @@ def drive(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Pat
     try:
         _drive(ready.case, writer, tell)
     except RunFailed as error:
+        if writer.is_empty:
+            writer.discard()  # what an earlier one has left is more
+            raise
         writer.close(folder / UNFINISHED)
         raise RunFailed(f"{str(error).rstrip('.')} (what it drove so far is in {folder / UNFINISHED}).") from error
     except BaseException:
