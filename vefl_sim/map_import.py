@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 
 import tomli_w
 
-from vefl_sim.errors import BadInput
+from vefl_sim.errors import BadInput, ExperimentError
 from vefl_sim.experiment import Experiment
 from vefl_sim.loading import from_tables, load
 from vefl_sim.mobility.sumo.calibration import BLOCKED_S, Calibration
@@ -62,11 +62,12 @@ class ImportedMap:
         no_picture = [] if self.pictured else ["the picture needs matplotlib: install vefl_sim[report]"]
         return [
             f"{self.source}: {(high[0] - low[0]) / 1e3:.1f} × {(high[1] - low[1]) / 1e3:.1f} km, {net.junctions} "
-            f"junctions ({len(net.signals_m)} with signals), {len(net.streets)} streets of {net.length_m / 1e3:.1f} km",
+            f"junctions ({len(net.signals_m)} with signals), {len(net.streets)} streets of "
+            f"{net.length_m / 1e3:.1f} km, each direction counted",
             f"gNB at [{x_m:.1f}, {y_m:.1f}] in the net, {self.metres_in_coverage / 1e3:.1f} km of streets "
             f"within {RADIUS_M:g} m",
-            f"expected in coverage: {self.vehicles:g} CVs at {self.calibration.rate_per_s:.3g} departures per second "
-            f"({self._pilots()})",
+            f"wanted in coverage: {self.vehicles:g} vehicles, at {self.calibration.rate_per_s:.3g} departures per "
+            f"second ({self._pilots()})",
             *no_picture,
             f"in {self.folder}: {', '.join(made)}",
             f"run it with: python -m vefl_sim {self.folder / TOML}",
@@ -93,6 +94,9 @@ def import_map(
         (partial / CONFIGURATION).write_text(_configuration(imported), encoding="utf-8")
         os.chmod(partial, 0o777 & ~_umask())
         partial.rename(folder)
+    except ExperimentError as error:  # in the user's words: the net of the folder in the making is his map
+        told = str(error).replace(str(partial / NET_FILE), str(source)).replace("mobility.origin_deg", "--gnb")
+        raise BadInput(told.replace("traffic.mean_in_coverage", "--vehicles")) from None
     except OSError as error:
         raise BadInput(f"{error.filename or folder} cannot be written: {error.strerror}.") from None
     finally:
@@ -102,7 +106,9 @@ def import_map(
 
 def _check(source: Path, folder: Path) -> None:
     if not source.is_file():
-        raise BadInput(f"{source}: there is no such file.")
+        raise BadInput(
+            f"{source} is a directory: name a file." if source.is_dir() else f"{source}: there is no such file."
+        )
     if not source.name.lower().endswith((*NET, *OSM)):
         raise BadInput(f"{source} is of an unknown format: it must be .osm(.gz) or .net.xml(.gz).")
     if "," in f"{source}{folder}":

@@ -98,8 +98,28 @@ def net_of(file: str, folder: Path) -> Net:
 
 def convert(osm: Path, net: Path, told: str) -> Path:
     """Make a net of a map of OpenStreetMap."""
+    if fault := _no_map(osm):
+        raise ExperimentError(f"{told} {fault}.")
     run("netconvert", ("--osm-files", osm, "--output-file", net, *_NETCONVERT), f"{told} gives no net")
     return net
+
+
+def _no_map(path: Path) -> str | None:
+    """What a file is that went wrong on its way: netconvert would only say that it is no XML."""
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            start = file.read(400).removeprefix(b"\xef\xbb\xbf").strip()
+    except (OSError, EOFError, zlib.error):
+        return "is no gzip file, or only the beginning of one: download it again"
+    if not start:
+        return "is empty: download it again"
+    if start.startswith(b"PK"):
+        return "is a zip file: unpack it"
+    if b"<html" in start.lower():
+        return "is a web page, not a map: download it again"
+    if not start.startswith(b"<"):
+        return f"is not a map but the text {start.splitlines()[0][:80].decode(errors='replace')!r}"
+    return None
 
 
 def renew(old: Path, net: Path, told: str) -> Path:
