@@ -80,7 +80,14 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS.keys())
+QUICK = ("fdpc", "no constraints", "without slots", "no rounds", "no rounds, one pRB")
+"""The kinds that differ most; the others take their time elsewhere."""
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [pytest.param(v, id=name, marks=[] if name in QUICK else pytest.mark.slow) for name, v in VARIANTS.items()],
+)
 def test_every_kind_of_run_goes_on(settings: list[str], tmp_path: Path) -> None:
     experiment = with_settings(STOPPED, "run.rounds=4", *settings)
     whole = simulate(experiment, out=tmp_path / "whole")

@@ -55,7 +55,7 @@ class _LookUp:
         return getattr(self.real, name)
 
 
-@pytest.mark.parametrize("batch_size", [None, 7])
+@pytest.mark.parametrize("batch_size", [None, pytest.param(7, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["pdpc", "afa-cd", "fedbuff"])
 def test_lazy_is_eager(kind: str, batch_size: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     experiment = from_tables(LEARNING)
