@@ -88,6 +88,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         import_map(osm(tmp_path / "x.osm"), tmp_path / "file" / "town", None, 5.0, lambda *_: False)
 
 
+@pytest.mark.slow
 def test_few_vehicles_and_strange_names(tmp_path: Path) -> None:
     """A hundred letters, a quote and a backslash; so few vehicles that no street has one per hour."""
     folder = tmp_path / 'q"\\b'

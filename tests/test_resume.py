@@ -80,7 +80,7 @@ VARIANTS = {
 }
 
 
-QUICK = ("fdpc", "no constraints", "without slots", "no rounds", "no rounds, one pRB")
+QUICK = ("without slots", "no rounds", "no rounds, one pRB")
 """The kinds that differ most; the others take their time elsewhere."""
 
 
@@ -132,6 +132,7 @@ class OwnChannel:
         return np.ones((slots, len(cvs), self._link.prbs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "own"), [("mobility.kind", "OwnTraffic"), ("radio.channel", "OwnChannel")])
 def test_parts_that_cannot_tell_their_state_are_replayed(key: str, own: str, tmp_path: Path) -> None:
     experiment = with_settings(STOPPED, "run.rounds=4", "learning.kind=none", f"{key}=tests.test_resume:{own}")
@@ -140,6 +141,7 @@ def test_parts_that_cannot_tell_their_state_are_replayed(key: str, own: str, tmp
     assert same(simulate(experiment, out=tmp_path / "pieces"), whole)
 
 
+@pytest.mark.slow
 def test_traffic_that_does_not_repeat_itself_cannot_be_continued(tmp_path: Path) -> None:
     experiment = with_settings(STOPPED, "run.rounds=4", "learning.kind=none", "mobility.kind=tests.test_resume:Moody")
     run = killed_at(experiment, tmp_path, 3)
@@ -366,6 +368,7 @@ def test_a_state_that_cannot_be_written_shows_at_once(tmp_path: Path) -> None:
         simulate(with_settings(STOPPED, "learning.kind=none", own), out=tmp_path)
 
 
+@pytest.mark.slow
 def test_any_flipped_bit_is_a_sentence_or_harmless(tmp_path: Path) -> None:
     run = killed_at(with_settings(STOPPED, "learning.kind=none"), tmp_path, 2)
     [file] = (run.path / "checkpoints").iterdir()

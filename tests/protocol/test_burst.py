@@ -56,8 +56,12 @@ NO_ROUNDS = ["scheme.kind=afa-cd", "vefl.sojourn_weight=0.5", "mac.start=ready",
 
 @pytest.mark.parametrize(
     "settings",
-    [["rat.method=auto"], ["rat.method=equal"], ["rat.method=proportional-fair"], NO_ROUNDS],
-    ids=["auto", "equal", "proportional-fair", "no rounds"],
+    [
+        pytest.param(["rat.method=auto"], id="auto"),
+        pytest.param(["rat.method=equal"], id="equal", marks=pytest.mark.slow),
+        pytest.param(["rat.method=proportional-fair"], id="proportional-fair", marks=pytest.mark.slow),
+        pytest.param(NO_ROUNDS, id="no rounds"),
+    ],
 )
 def test_a_burst_is_ticking(tmp_path, monkeypatch: pytest.MonkeyPatch, settings: list[str]) -> None:
     ticked = run_with(tmp_path, 1, monkeypatch, *settings)
@@ -84,6 +88,7 @@ def test_leaving_in_the_middle_of_a_burst(tmp_path, monkeypatch: pytest.MonkeyPa
     assert lost["delivered_fraction"] * 33_000 == pytest.approx(slots["rate_bps"].iloc[:6].sum() * 0.5e-3)
 
 
+@pytest.mark.slow
 def test_python_parts_see_the_same_slots(tmp_path) -> None:
     """The readable path (`MacScheduler._tick`) against the kernel: the same but for the last digits."""
     compiled = simulate(BUSY, out=tmp_path).table("slots")
