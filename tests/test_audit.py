@@ -43,6 +43,16 @@ def laws(closed: ClosedRound) -> list[str]:
     return [law for law, _ in broken_laws(closed)]
 
 
+def test_energy_is_counted_over_all_orders_of_a_round() -> None:
+    """Without rounds a CV may have several in a window; each alone keeps to its 20 J."""
+    closed = closed_round()
+    [decision] = closed.decisions
+    half = [replace(outcome, order=replace(outcome.order, worst_j=12.0)) for outcome in decision.outcomes]
+    decision = replace(decision, outcomes=half, plan=replace(decision.plan, cost=None))
+    assert "C4" not in laws(replace(closed, decisions=[decision]))
+    assert laws(replace(closed, decisions=[decision, decision])).count("C4") == len(half)
+
+
 def ordered(cv: list[int], iterations: list[int], cpu_hz: float = 2e9, **keys) -> Plan:
     return Plan(np.array(cv), np.array(iterations), np.full(len(cv), cpu_hz), **keys)
 

@@ -46,7 +46,7 @@ class Audit:
         for decision in closed.decisions:
             if decision.plan.assured:
                 self.assured_bits += sum(outcome.account.bits_drained for outcome in decision.outcomes)
-        self.plans += len(closed.bound)
+        self.plans += len(closed.constrained)
         for law, sentence in broken_laws(closed):
             if self.binding:
                 raise AuditFailed(f"round {closed.round} breaks {law}: {sentence}")
@@ -107,7 +107,7 @@ def broken_laws(closed: ClosedRound) -> Iterator[tuple[str, str]]:
     """C1–C6 of a plan, computed from its orders and what was observed; nothing here trusts the optimizer."""
     energy_j: defaultdict[int, float] = defaultdict(float)
     cost, budget = 0.0, closed.decisions[0].observation.terms.budget
-    for decision in closed.bound:
+    for decision in closed.constrained:
         yield from _broken_by(decision)
         cost += _worst_cost(decision.outcomes)
         for outcome in decision.outcomes:

@@ -102,7 +102,7 @@ class ClosedRound:
         return next((d.plan.status for d in self.decisions if len(d.plan.cv)), self.plan.status)
 
     @property
-    def bound(self) -> "list[Decision]":
+    def constrained(self) -> list[Decision]:
         """The decisions that constraints bind: those whose updates are not delivered whatever happens."""
         return [decision for decision in self.decisions if not decision.plan.assured]
 

@@ -18,7 +18,7 @@ def overruns(closed: ClosedRound) -> Iterator[str]:
     sojourn bound or of the round, and more money than Ξ in all.
     """
     paid = 0.0
-    for decision in closed.bound:
+    for decision in closed.constrained:
         for outcome in decision.outcomes:
             yield from _overruns(decision.observation, outcome)
             paid += outcome.account.paid

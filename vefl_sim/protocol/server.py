@@ -3,6 +3,7 @@
 `synchronous` has rounds, `asynchronous` has none, `central` needs no CVs.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
@@ -24,7 +25,7 @@ from vefl_sim.trace import Trace
 
 
 @dataclass
-class EdgeServer:
+class EdgeServer(ABC):
     """Orders, aggregates, evaluates; k is counted here and nowhere else."""
 
     env: NanosecondEnvironment
@@ -41,11 +42,11 @@ class EdgeServer:
     round: int = 1  # k, of the round that runs or starts next
     model: Any = None  # ω
 
+    @abstractmethod
     def rounds(self) -> Generator[Event, Any, None]:
         """The server's process: one round after the other until the timetable ends."""
-        raise NotImplementedError
 
-    def greet(self, vehicle: ConnectedVehicle) -> None:
+    def greet(self, vehicle: ConnectedVehicle) -> None:  # noqa: B027 (with rounds it waits for the next)
         """A CV has entered coverage."""
 
     def state(self) -> State:

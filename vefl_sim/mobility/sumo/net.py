@@ -70,9 +70,7 @@ class Net:
         street, start, end = self._segments
         step, away = end - start, start - np.array(centre_m)
         a, b, c = (step**2).sum(1), (away * step).sum(1), (away**2).sum(1) - radius_m**2
-        root = np.sqrt(
-            np.maximum(b * b - a * c, 0.0)
-        )  # 0 where the line does not meet the circle: then nothing is inside
+        root = np.sqrt(np.maximum(b * b - a * c, 0.0))  # 0 for a line that does not meet the circle
         first, last = (np.clip((-b + sign * root) / np.maximum(a, 1e-12), 0.0, 1.0) for sign in (-1, 1))
         return np.bincount(street, (last - first) * np.sqrt(a), len(self.streets)).astype(np.float64)
 
