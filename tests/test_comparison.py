@@ -12,8 +12,9 @@ from vefl_sim.comparison import Compared, Comparison, compare
 from vefl_sim.comparison_figure import accuracy_by_round, draw, legend_order, line_styles
 from vefl_sim.comparison_report import comparison_lines
 from vefl_sim.errors import BadInput, ExperimentError
-from vefl_sim.loading import load, load_variants
+from vefl_sim.loading import load
 from vefl_sim.results import Run
+from vefl_sim.variants import load_variants
 
 HEAD = """
 [run]

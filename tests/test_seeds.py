@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from vefl_sim.errors import ExperimentError
-from vefl_sim.loading import load, load_variants
+from vefl_sim.loading import load
 from vefl_sim.seeds import parse_seeds
+from vefl_sim.variants import load_variants
 
 RUN = '[run]\nname = "x"\nrounds = 1\n'
 TWO = '[[compare]]\nlabel = "a"\n[[compare]]\nlabel = "b"\nscheme = { kind = "fdpc" }\n'

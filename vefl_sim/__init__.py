@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from vefl_sim.comparison import compare
     from vefl_sim.errors import BadInput, RunFailed, VeflError
     from vefl_sim.experiment import Experiment
-    from vefl_sim.loading import from_tables, load, load_variants, with_settings
+    from vefl_sim.loading import from_tables, load, with_settings
     from vefl_sim.mobility.scene import Mobility, Scene
     from vefl_sim.optimize.edf import Backlog, Scheduler
     from vefl_sim.optimize.rat import RatAllocation, RatPolicy, RatProblem
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vefl_sim.schemes.scheme import Plan, Scheme
     from vefl_sim.simulation import resume, simulate
     from vefl_sim.story import why
+    from vefl_sim.variants import load_variants
 
 _HOMES = {
     "Backlog": "optimize.edf",
@@ -41,7 +42,7 @@ _HOMES = {
     "compare": "comparison",
     "from_tables": "loading",
     "load": "loading",
-    "load_variants": "loading",
+    "load_variants": "variants",
     "resume": "simulation",
     "simulate": "simulation",
     "why": "story",

@@ -14,8 +14,8 @@ from vefl_sim.errors import BadInput, RunInterrupted, VeflError
 from vefl_sim.map_cli import map_
 
 if TYPE_CHECKING:
-    from vefl_sim.loading import Variant
     from vefl_sim.results import Run
+    from vefl_sim.variants import Variant
 
 # Heavy imports (pydantic, jax, pandas, …) happen inside the commands: --help answers at once.
 
@@ -76,8 +76,9 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run an experiment; go on with it if it was stopped, or show its summary if it is done."""
-    from vefl_sim.loading import load, load_variants
+    from vefl_sim.loading import load
     from vefl_sim.seeds import parse_seeds
+    from vefl_sim.variants import load_variants
 
     if variants := load_variants(experiment, settings or (), None if seeds is None else parse_seeds(seeds)):
         if dry_run:

@@ -12,11 +12,11 @@ import pandas as pd
 
 from vefl_sim import paired
 from vefl_sim.errors import BadInput, RunFailed
-from vefl_sim.loading import Variant
 from vefl_sim.provenance import config_digest
 from vefl_sim.results import Run
 from vefl_sim.session import Watcher
 from vefl_sim.simulation import simulate
+from vefl_sim.variants import Variant
 
 
 @dataclass(frozen=True)
