@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import vefl_sim
@@ -35,3 +36,16 @@ def test_help_loads_nothing_heavy() -> None:
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_what_cannot_change_a_result_is_what_stands_above_the_simulation() -> None:
+    from vefl_sim.provenance import _PRESENTATION
+
+    (layered,) = (
+        contract["layers"]
+        for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+        if contract["type"] == "layers"
+    )
+    layers = [set(layer.split(" | ")) for layer in layered]
+    above = layers[: next(place for place, layer in enumerate(layers) if "simulation" in layer)]
+    assert set().union(*above) == _PRESENTATION

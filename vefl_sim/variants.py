@@ -35,6 +35,7 @@ def load_variants(path: str | Path, settings: Sequence[str] = (), seeds: Sequenc
     tables = read_toml(Path(path))
     if "sweep" in tables:
         raise ExperimentError(HAS_SWEEP.format(path=path))
+    tables.pop("figure", None)  # for another command
     given = taken_variants(tables, settings)
     chosen = _seeds(path, tables, given, seeds)
     override(tables, settings, *rival_setting(settings, chosen))

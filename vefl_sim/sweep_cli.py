@@ -1,0 +1,1 @@
+"""The commands `sweep` and `figure`."""
