@@ -1,6 +1,6 @@
 """The figure of a comparison: cost per round, how much of the updates arrived, and accuracy by round."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,13 +26,14 @@ _COLOURS = (
 _DASHES = (("-", "--"), (":", "-."))
 """With and without constraints; the second pair once the colours are used up."""
 _FREE = ", unconstrained"
-_STYLE: Any = {
+STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
     "grid.color": "#e8ecef",
 }
+"""Of all figures with lines."""
 
 
 def draw(comparison: Comparison) -> Path:
@@ -48,11 +49,11 @@ def draw(comparison: Comparison) -> Path:
     lines = [*zip(by_label.values(), line_styles(list(by_label)), strict=True)]
     learnt = comparison.by_seed["accuracy"].notna().any()
     panels = (_costs, _successes, _accuracies)[: 2 + bool(learnt)]
-    with plt.rc_context(_STYLE):
+    with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, len(panels), figsize=(_PANEL_IN * len(panels), 3.5), layout="constrained")
         for panel, place in zip(panels, axes, strict=True):
             panel(place, lines)
-        _legend(figure, axes[0])
+        legend_below(figure, {str(line.get_label()): line for line in axes[0].get_lines()})
         figure.savefig(comparison.path / "comparison.png", dpi=130)
         plt.close(figure)
     return comparison.path / "comparison.png"
@@ -83,17 +84,20 @@ def legend_order(labels: Sequence[str]) -> list[str]:
     return paired + [label for label in labels if label not in paired]
 
 
-def _legend(figure: "Figure", axes: "Axes") -> None:
-    """Below the panels, in columns that do not part a pair; the figure grows with it."""
-    by_label = {str(line.get_label()): line for line in axes.get_lines()}
+def legend_below(figure: "Figure", by_label: Mapping[str, Any], shown: Mapping[str, str] | None = None) -> None:
+    """Below the panels, in columns that do not part a pair; the figure grows with it.
+
+    `shown`: what stands there for a label, if not itself.
+    """
     labels = legend_order(list(by_label))
     width_in, height_in = figure.get_size_inches()
-    fitting = max(1, int(width_in / (0.62 + 0.066 * max(map(len, labels)))))
+    texts = [(shown or {}).get(label, label) for label in labels]
+    fitting = max(1, int(width_in / (0.62 + 0.066 * max(map(len, texts)))))
     rows = ceil(len(labels) / fitting)
     rows += rows % 2 and any(label + _FREE in labels for label in labels)
     figure.set_size_inches(width_in, height_in + 0.2 * rows)
     figure.legend(
-        [by_label[label] for label in labels], labels, ncols=ceil(len(labels) / rows),
+        [by_label[label] for label in labels], texts, ncols=ceil(len(labels) / rows),
         loc="outside lower center", frameon=False, handlelength=2.8, columnspacing=1.5,
     )  # fmt: skip
 

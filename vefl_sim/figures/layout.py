@@ -1,0 +1,138 @@
+"""Which points of a sweep belong to which line of which panel."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vefl_sim.errors import ExperimentError
+from vefl_sim.figures.names import VARIANTS, plain, value_label
+from vefl_sim.figures.request import Request, nearest
+from vefl_sim.results import Run
+from vefl_sim.sweep.points import Point, Sweep
+
+_MOST_PANELS = 4  # side by side; more values are lines
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One way in which points differ: by variant, or along an axis."""
+
+    key: str  # by which it is named
+    keys: tuple[str, ...]  # all that go with it; none for the variants
+    steps: tuple[Any, ...]  # in the order of the file
+
+    def step(self, point: Point) -> Any:
+        """Where along it a point is."""
+        return tuple(point.values[key] for key in self.keys) if self.keys else point.label
+
+    def value(self, point: Point) -> Any:
+        """The value of the key that names it."""
+        return point.values[self.key] if self.keys else point.label
+
+    def label(self, point: Point, labels: Mapping[str, str]) -> str:
+        """How a point's step is written; all keys are named if the one does not tell the steps apart."""
+        if not self.keys:
+            return str(point.label)
+        named = self.keys.index(self.key)
+        apart = len({plain(self.key, step[named]) for step in self.steps}) == len(self.steps)
+        keys = (self.key,) if apart else self.keys
+        return ", ".join(value_label(key, point.values[key], labels) for key in keys)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the dimensions of a sweep are spread over a figure; `x` are bars side by side."""
+
+    lines: tuple[Dimension, ...]
+    panels: tuple[Dimension, ...]
+    x: Dimension | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """The repeats of one line, bar or cell."""
+
+    panel: tuple[str, ...]
+    line: str
+    bar: str
+    x: Any  # the value that a bar stands for
+    points: tuple[Point, ...]
+    runs: Mapping[int, Run]  # by seed, those that are done
+
+    @property
+    def title(self) -> str:
+        """What it is within its panel."""
+        return ", ".join(filter(None, [self.line, self.bar]))
+
+
+def layout(sweep: Sweep, request: Request) -> Layout:
+    """As the request says; what it leaves open is chosen, so that no two repeats of a line differ but in their seed."""
+    known = {dimension.key: dimension for dimension in _dimensions(sweep)}
+    known |= {key: Dimension(key, d.keys, d.steps) for d in [*known.values()] for key in d.keys}
+    _named("labels", [*request.labels], known)
+    panels_key = "rows" if request.kind == "table" else "panels"
+    asked = {"lines": request.lines, panels_key: getattr(request, panels_key)}
+    bars = request.kind == "total-cost" and request.x not in ("round", "time")
+    asked["x"] = [request.x] if bars and request.x else None
+    chosen = {where: _named(where, names or [], known) for where, names in asked.items()}
+    _require_once([*chosen.values()])
+    left = _left(sweep, chosen)
+    x = chosen["x"] or ([d for d in left if d.keys] or left)[: int(bars)]
+    left = [dimension for dimension in left if dimension not in x]
+    lines = chosen["lines"] or ([] if bars and left and left[0].keys else left[:1])
+    left = [dimension for dimension in left if dimension not in lines]
+    panels = chosen[panels_key]
+    apart = len(left) == 1 and len(left[0].steps) <= _MOST_PANELS and bool(lines)
+    if asked[panels_key] is None and (request.kind == "table" or apart):
+        panels, left = left, []
+    return Layout((*lines, *left), tuple(panels), x[0] if x else None)
+
+
+def groups(sweep: Sweep, plan: Layout, request: Request, out: Path) -> list[Group]:
+    """Panel by panel, line by line; also those of which nothing is done."""
+    dimensions = [*plan.panels, *plan.lines, *([plan.x] if plan.x else [])]
+    together: dict[tuple[int, ...], list[Point]] = {}
+    for point in sweep.points:
+        place = tuple(dimension.steps.index(dimension.step(point)) for dimension in dimensions)
+        together.setdefault(place, []).append(point)
+    return [_group(together[place], plan, request, sweep.name, out) for place in sorted(together)]
+
+
+def _group(points: Sequence[Point], plan: Layout, request: Request, name: str, out: Path) -> Group:
+    first, labels = points[0], request.labels
+    line = ", ".join(dimension.label(first, labels) for dimension in plan.lines)
+    found = {point.seed: point.run(out) for point in points}
+    return Group(
+        panel=tuple(dimension.label(first, labels) for dimension in plan.panels),
+        line=line or ("" if plan.x else name),
+        bar=plan.x.label(first, labels) if plan.x else "",
+        x=plan.x.value(first) if plan.x else None,
+        points=tuple(points),
+        runs={seed: run for seed, run in found.items() if run and run.is_done},
+    )
+
+
+def _dimensions(sweep: Sweep) -> list[Dimension]:
+    variants = [Dimension(VARIANTS, (), tuple(sweep.labels))] if sweep.labels else []
+    return variants + [Dimension(axis.keys[0], axis.keys, axis.steps) for axis in sweep.axes]
+
+
+def _named(where: str, names: Sequence[str], known: Mapping[str, Dimension]) -> list[Dimension]:
+    for name in names:
+        if name not in known:
+            there = f"there are {', '.join(known)}; the nearest is {nearest(name, [*known])}" if known else "nothing is"
+            raise ExperimentError(f'figure.{where} = "{name}": it is not varied in this sweep: {there}.')
+    return [known[name] for name in names]
+
+
+def _require_once(chosen: Sequence[Sequence[Dimension]]) -> None:
+    seen = [dimension.keys for dimensions in chosen for dimension in dimensions]
+    twice = [dimension.key for dimensions in chosen for dimension in dimensions if seen.count(dimension.keys) > 1]
+    if twice:
+        raise ExperimentError(f"figure: {twice[0]} is there twice: it can be in one of lines, panels, rows and x.")
+
+
+def _left(sweep: Sweep, chosen: Mapping[str, Sequence[Dimension]]) -> list[Dimension]:
+    used = {dimension.keys for dimensions in chosen.values() for dimension in dimensions}
+    return [dimension for dimension in _dimensions(sweep) if dimension.keys not in used]

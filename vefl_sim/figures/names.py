@@ -1,0 +1,61 @@
+"""How keys and their values are called in legends: by the paper's symbols, where it has one."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+VARIANTS = "variants"
+SUBSCRIPT = re.compile(r"\b([A-Za-z])_([a-z]+)\b")
+"""A symbol as we write it in plain text: u_max."""
+_LABELS = {
+    "mobility.max_speed_mps": "u_max = {} m/s",
+    "traffic.mean_in_coverage": "{} CVs in coverage",
+    "radio.coverage_radius_m": "r = {} m",
+    "radio.prbs": "Z = {}",
+    "radio.antennas": "N = {}",
+    "radio.max_tx_power_w": "P_max = {} W",
+    "vefl.round_s": "t_th = {} s",
+    "vefl.budget": "Ξ = {}",
+    "vefl.max_local_iterations": "l_max = {}",
+    "vefl.min_local_iterations": "l_des = {}",
+    "vefl.sojourn_weight": "λ̄ = {}",
+    "scheme.kind": "{}",
+    "scheme.selected": "|C_k| = {}",
+    "aggregation.sojourn_weight": "λ = {}",
+    "data.kind": "{}",
+    "data.dirichlet_alpha": "α = {}",
+    "learning.learning_rate": "δ = {}",
+    "learning.proximal_mu": "μ = {}",
+}
+_VALUES = {
+    "mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "gtsrb": "GTSRB",
+    "fdpc": "FDPC", "pdpc": "PDPC", "fedprox": "FedProx", "fedavg": "FedAvg", "afa-cd": "AFA-CD", "fedbuff": "FedBuff",
+}  # fmt: skip
+_HEADINGS = {VARIANTS: "scheme", "scheme.kind": "scheme", "data.kind": "data set"}
+
+
+def value_label(key: str, value: Any, labels: Mapping[str, str]) -> str:
+    """A value with its symbol and unit, as in a legend; `labels` are the user's own."""
+    return _template(key, labels).replace("{}", plain(key, value))
+
+
+def heading(key: str, labels: Mapping[str, str]) -> str:
+    """The symbol and the unit alone, as along an axis or above a column."""
+    if key in _HEADINGS and key not in labels:
+        return _HEADINGS[key]
+    before, _, after = _template(key, labels).partition("{}")
+    symbol, unit = before.strip().removesuffix("=").strip(), after.strip()
+    return f"{symbol} [{unit}]" if symbol and unit else symbol or unit or key
+
+
+def plain(key: str, value: Any) -> str:
+    """A value by itself."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    return _VALUES.get(value, value) if key in ("scheme.kind", "data.kind") else str(value)
+
+
+def _template(key: str, labels: Mapping[str, str]) -> str:
+    return labels.get(key) or _LABELS.get(key) or f"{key} = {{}}"
