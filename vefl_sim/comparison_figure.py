@@ -1,5 +1,6 @@
 """The figure of a comparison: cost per round, how much of the updates arrived, and accuracy by round."""
 
+import re
 from collections.abc import Mapping, Sequence
 from math import ceil, floor
 from pathlib import Path
@@ -26,6 +27,8 @@ _COLOURS = (
 _DASHES = (("-", "--"), (":", "-."))
 """With and without constraints; the second pair once the colours are used up."""
 _FREE = ", unconstrained"
+_MARKUP = re.compile(r"[$\\{}_]|mathrm|bar")
+"""Of formulas: it takes no room."""
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -84,21 +87,24 @@ def legend_order(labels: Sequence[str]) -> list[str]:
     return paired + [label for label in labels if label not in paired]
 
 
-def legend_below(figure: "Figure", by_label: Mapping[str, Any], shown: Mapping[str, str] | None = None) -> None:
+def legend_below(
+    figure: "Figure", by_label: Mapping[str, Any], shown: Mapping[str, str] | None = None, points: float = 9
+) -> None:
     """Below the panels, in columns that do not part a pair; the figure grows with it.
 
-    `shown`: what stands there for a label, if not itself.
+    `shown`: what stands there for a label, if not itself; `points`: the size of the font.
     """
     labels = legend_order(list(by_label))
     width_in, height_in = figure.get_size_inches()
     texts = [(shown or {}).get(label, label) for label in labels]
-    fitting = max(1, int(width_in / (0.62 + 0.066 * max(map(len, texts)))))
+    longest = max(len(_MARKUP.sub("", text)) for text in texts)
+    fitting = max(1, int(width_in / (points / 9 * (0.62 + 0.066 * longest))))
     rows = ceil(len(labels) / fitting)
     rows += rows % 2 and any(label + _FREE in labels for label in labels)
-    figure.set_size_inches(width_in, height_in + 0.2 * rows)
+    figure.set_size_inches(width_in, height_in + 0.2 * points / 9 * rows)
     figure.legend(
         [by_label[label] for label in labels], texts, ncols=ceil(len(labels) / rows),
-        loc="outside lower center", frameon=False, handlelength=2.8, columnspacing=1.5,
+        loc="outside lower center", frameon=False, handlelength=2.8, columnspacing=1.5, fontsize=points,
     )  # fmt: skip
 
 

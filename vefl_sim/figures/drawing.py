@@ -26,7 +26,7 @@ class Drawing:
     """What was drawn, from what, and where it is."""
 
     name: str
-    kind: str
+    request: Request
     groups: tuple[Group, ...]
     marks: pd.DataFrame  # the curves where the request marks them
     scalars: pd.DataFrame  # one row per panel, line and seed
@@ -48,8 +48,8 @@ def draw(sweep: Sweep, out: Path, folder: Path | None = None) -> Drawing:
     found = groups(sweep, plan, request, out)
     if not any(group.runs for group in found):
         raise BadInput(
-            f"{sweep.name}: none of its {len(sweep.points)} points is done in {out}: run them first, with: "
-            "python -m vefl_sim sweep"
+            f"{sweep.name}: none of its {len(sweep.points)} points is done in {out}: run its file with python -m "
+            "vefl_sim sweep first, with the same --set, --seeds and --out."
         )
     scalars = _scalars(found, request)
     differences = _differences(scalars)
@@ -69,7 +69,7 @@ def draw(sweep: Sweep, out: Path, folder: Path | None = None) -> Drawing:
         content |= {f".{ending}": picture for ending, picture in drawn.items()} | {".csv": _csv(rows)}
         content |= {"_marks.csv": _csv(marks)} if len(marks) else {}
     files = _write(content, sweep.name, folder or out / "figures" / sweep.name)
-    return Drawing(sweep.name, request.kind, tuple(found), marks, scalars, differences, tuple(files), text)
+    return Drawing(sweep.name, request, tuple(found), marks, scalars, differences, tuple(files), text)
 
 
 def missing(drawing: Drawing, out: Path) -> Iterator[str]:

@@ -20,6 +20,20 @@ SCALARS = {
 }
 """The one number that stands for a run, by kind of figure."""
 
+_VALUES = {
+    "accuracy": "test accuracy",
+    "failure-rate": "share of repeats under {:g}",
+    "sojourn": "share of CVs ≥ x",
+    "p_suc": "share of cases ≥ x",
+    "cost": "share of rounds ≤ x",
+    "total-cost": "total cost",
+}
+
+
+def y_name(request: Request) -> str:
+    """What the curves of a figure are."""
+    return _VALUES[request.kind].format(request.threshold)
+
 
 def series(run: Run, request: Request) -> pd.Series:
     """Over rounds or simulated seconds: accuracy, whether it is under the threshold, or what has been paid so far."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from io import BytesIO
-from math import ceil, floor
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,24 +11,18 @@ import pandas as pd
 from vefl_sim.comparison_figure import STYLE, legend_below, line_styles
 from vefl_sim.errors import BadInput
 from vefl_sim.figures.layout import Group
+from vefl_sim.figures.measures import y_name
 from vefl_sim.figures.names import SUBSCRIPT
 from vefl_sim.figures.request import Request
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_STYLE = STYLE | {"font.size": 8, "legend.fontsize": 8, "axes.axisbelow": True, "pdf.fonttype": 42, "svg.hashsalt": ""}
+_STYLE = STYLE | {"font.size": 8, "axes.axisbelow": True, "pdf.fonttype": 42, "svg.hashsalt": ""}
 _COLUMN_IN, _PAGE_IN, _HEIGHT_IN = 3.5, 7.16, 2.3  # one and two columns of a journal
-_Y = {
-    "accuracy": "test accuracy",
-    "failure-rate": "share of repeats under {:g}",
-    "sojourn": "share of CVs from x on",
-    "p_suc": "share from x on",
-    "cost": "share of rounds up to x",
-    "total-cost": "total cost",
-}
-_P_SUC = {"ordered": "of ordered CVs", "with-ineligible": "of CVs, ineligible as 0"}
-_P_SUC |= {"rounds": "means of rounds", "rounds-with-ineligible": "means of rounds, ineligible as 0"}
+_STEPS = {"failure-rate": "mid", "sojourn": "pre", "p_suc": "pre", "cost": "post"}
+_P_SUC = {"ordered": "of an ordered CV", "with-ineligible": "of a CV, ineligible as 0"}
+_P_SUC |= {"rounds": "mean of a round", "rounds-with-ineligible": "mean of a round, ineligible as 0"}
 
 
 def require_matplotlib() -> None:
@@ -60,9 +54,9 @@ def pictures(rows: pd.DataFrame, groups: Sequence[Group], request: Request, x_na
         _ranges(places[0], rows, request)
         if len(lines) > 1:
             handles = {line: styles[line]["handle"] for line in lines if "handle" in styles[line]}
-            legend_below(figure, handles, {line: shown(line) + _seeds(line, groups) for line in handles})
-        elif note := _seeds(lines[0], groups):
-            places[0][0].set_title(note.strip(" ()"), loc="right", fontsize=7, color="0.4")
+            legend_below(figure, handles, {line: shown(line) + _seeds(line, groups) for line in handles}, points=7)
+        if note := _note(groups):
+            places[0][-1].set_title(note, loc="right", fontsize=7, color="0.4")
         if request.title:
             figure.suptitle(shown(request.title), fontsize=9)
         drawn = {ending: _saved(figure, ending) for ending in ("pdf", "png")}
@@ -89,17 +83,19 @@ def _panel(
     if any(group.bar for group in groups):
         _bars(axes, rows, groups, styles)
         return
-    stepped = request.kind not in ("accuracy", "total-cost")
+    steps: Any = _STEPS.get(request.kind)
     for line, own in rows.groupby("line", sort=False):
         style = {key: value for key, value in styles[str(line)].items() if key != "handle"}
+        style["lw"] *= 0.75  # the figure is small
         x, mean, std = (own[name].to_numpy(float) for name in ("x", "mean", "std"))
-        how: Any = {"drawstyle": "steps-post"} if stepped else {}
+        how: Any = {"drawstyle": f"steps-{steps}"} if steps else {}
         if len(x) == 1:
             how["marker"] = "o"
         (styles[str(line)]["handle"],) = axes.plot(x, mean, **style | how)
         if not np.isnan(std).all():
-            step: Any = "post" if stepped else None
-            axes.fill_between(x, mean - std, mean + std, step=step, color=style["color"], alpha=0.15, lw=0)
+            top = np.inf if request.kind == "total-cost" else 1.0
+            strip = np.clip(mean - std, 0.0, top), np.clip(mean + std, 0.0, top)
+            axes.fill_between(x, *strip, step=steps, color=style["color"], alpha=0.15, lw=0)
 
 
 def _bars(axes: "Axes", rows: pd.DataFrame, groups: Sequence[Group], styles: Mapping[str, dict[str, Any]]) -> None:
@@ -129,8 +125,8 @@ def _x_label(request: Request, x_name: str) -> str:
     if x_name:
         return x_name
     if request.kind == "p_suc":
-        return f"p_suc {_P_SUC[request.count]}"
-    named = {"sojourn": "sojourn bound x [s]", "cost": "cost of a round x"}
+        return f"x = p_suc, {_P_SUC[request.count]}"
+    named = {"sojourn": "x = sojourn bound [s]", "cost": "x = cost of a round"}
     return named.get(request.kind) or ("simulated time [s]" if request.x == "time" else "round")
 
 
@@ -138,7 +134,7 @@ def _ranges(places: Sequence["Axes"], rows: pd.DataFrame, request: Request) -> N
     """From 0, or from where something happens; what the user says goes."""
     from matplotlib.ticker import MaxNLocator
 
-    places[0].set_ylabel(_Y[request.kind].format(request.threshold))
+    places[0].set_ylabel(y_name(request))
     for axes in places:
         if request.x_scale == "log":
             axes.set_xscale("log")
@@ -158,18 +154,28 @@ def _y_range(rows: pd.DataFrame, request: Request) -> tuple[float, float]:
         return 0.0, min(1.0, ceil(10 * above + 0.1) / 10)
     if request.kind == "total-cost":
         return 0.0, 1.05 * above or 1.0
-    lowest = float(rows["mean"].min()) if request.kind == "p_suc" else 0.0
-    bottom = max(0.0, floor(20 * (lowest - 0.01)) / 20)  # nothing happens below
-    return bottom - 0.02 * (1 - bottom) * (bottom == 0), 1 + 0.02 * (1 - bottom)
+    lowest = float((rows["mean"] - rows["std"].fillna(0)).min()) if request.kind == "p_suc" else 0.0
+    depth = min(1.0, max(1.15 * (1 - lowest), 0.01))  # nothing happens below
+    return 1 - 1.02 * depth, 1 + 0.02 * depth
 
 
 def _seeds(line: str, groups: Sequence[Group]) -> str:
-    """How many seeds are in it, if not all."""
-    own = [(len(group.runs), len(group.points)) for group in groups if group.line == line]
-    if all(done == wanted for done, wanted in own):
+    """How many seeds are in a line, if not all, and not in all lines as many."""
+    own = [len(group.runs) for group in groups if group.line == line]
+    if _note(groups) or all(len(group.runs) == len(group.points) for group in groups if group.line == line):
         return ""
-    least, most = min(done for done, _ in own), max(done for done, _ in own)
-    return f" ({least if least == most else f'{least}–{most}'} of {own[0][1]} seeds)"
+    told = str(own[0]) if len(set(own)) == 1 else f"{min(own)}–{max(own)}"
+    return f" ({told} of {len(groups[0].points)} seeds)"
+
+
+def _note(groups: Sequence[Group]) -> str:
+    """The same, if it holds for all lines, or if there is only one."""
+    counts = {len(group.runs) for group in groups}
+    least, wanted = min(counts), len(groups[0].points)
+    alone = len({group.line for group in groups}) == 1
+    if (len(counts) > 1 and not alone) or least == wanted:
+        return ""
+    return f"{least if len(counts) == 1 else f'{least}–{max(counts)}'} of {wanted} seeds"
 
 
 def _saved(figure: Any, ending: str) -> bytes:

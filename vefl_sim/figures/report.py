@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from vefl_sim.figures.drawing import Drawing, missing
+from vefl_sim.figures.measures import y_name
 
 _MOST = 12  # points that are missing are named; more are counted
 
@@ -20,7 +21,7 @@ def drawing_lines(drawing: Drawing, out: Path) -> Iterator[str]:
     if drawing.text:
         yield from ["", *drawing.text.splitlines()]
     if len(drawing.marks):
-        yield from _mark_lines(drawing.marks)
+        yield from _mark_lines(drawing)
     yield from _scalar_lines(drawing)
     yield ""
     yield f"in {drawing.files[0].parent}: {', '.join(file.name for file in drawing.files)}"
@@ -33,22 +34,24 @@ def _missing_lines(titles: Sequence[str]) -> Iterator[str]:
         yield f"  not there: {len(titles) - _MOST} more"
 
 
-def _mark_lines(marks: pd.DataFrame) -> Iterator[str]:
+def _mark_lines(drawing: Drawing) -> Iterator[str]:
+    marks, digits = drawing.marks, 1 if drawing.request.kind == "total-cost" else 4
     names = [_name(panel, line) for panel, line in zip(marks["panel"], marks["line"], strict=True)]
     width = max(map(len, names)) + 2
     heads = list(dict.fromkeys(marks["x"]))
     yield ""
-    yield f"{'at':{width}}" + "".join(f"{head:>18g}" for head in heads)
+    yield f"{y_name(drawing.request)}, mean ± s.d. over seeds, at:"
+    yield f"{'':{width}}" + "".join(f"{head:>18g}" for head in heads)
     for name, own in marks.assign(name=names).groupby("name", sort=False):
         cells = own.set_index("x")
-        yield f"{name:{width}}" + "".join(_spread(cells, head) for head in heads).rstrip()
+        yield f"{name:{width}}" + "".join(_spread(cells, head, digits) for head in heads).rstrip()
 
 
-def _spread(cells: pd.DataFrame, head: float) -> str:
+def _spread(cells: pd.DataFrame, head: float, digits: int) -> str:
     if head not in cells.index:
         return f"{'–':>18}"
     mean, std = float(cells["mean"].loc[head]), float(cells["std"].loc[head])
-    return f"{_number(mean) + ('' if math.isnan(std) else f' ±{_number(std)}'):>18}"
+    return f"{f'{mean:.{digits}f} {_half(std, digits)}'.rstrip():>18}"
 
 
 def _scalar_lines(drawing: Drawing) -> Iterator[str]:
@@ -56,6 +59,7 @@ def _scalar_lines(drawing: Drawing) -> Iterator[str]:
     scalars = drawing.scalars.dropna(subset="value")
     if not len(scalars) or drawing.text:
         return
+    digits = {"cost": 1, "total-cost": 1, "sojourn": 2}.get(drawing.request.kind, 4)
     apart = drawing.differences.set_index(["panel", "line"])
     names = [_name(panel, line) for panel, line in zip(scalars["panel"], scalars["line"], strict=True)]
     width = max(map(len, names)) + 2
@@ -63,28 +67,22 @@ def _scalar_lines(drawing: Drawing) -> Iterator[str]:
     yield f"{scalars['figure'].iloc[0]}: mean ± s.d. over seeds; difference to the first, paired by seed, ± half of the"
     yield "95 % confidence interval; * where that excludes 0"
     for (panel, line), own in scalars.groupby(["panel", "line"], sort=False):
-        told = f"{_number(own['value'].mean()):>10}{_half(own['value'].std(ddof=1)):>10}"
+        told = f"{own['value'].mean():>10.{digits}f}{_half(own['value'].std(ddof=1), digits):>10}"
         if (panel, line) in apart.index:
-            told += _difference(apart.loc[[(panel, line)]].iloc[0])
+            told += _difference(apart.loc[[(panel, line)]].iloc[0], digits)
         yield f"{_name(str(panel), str(line)):{width}}{told}"
 
 
-def _difference(row: pd.Series) -> str:
+def _difference(row: pd.Series, digits: int) -> str:
     if math.isnan(row["difference"]):
         return ""
     mark = "*" if row["differs"] else ""
-    return f"{_number(row['difference'], '+'):>12}{_half(row['half_width']):>10}{mark}"
+    return f"{row['difference']:>+12.{digits}f}{_half(row['half_width'], digits):>10}{mark}"
 
 
 def _name(panel: str, line: str) -> str:
     return ", ".join(filter(None, [panel, line]))
 
 
-def _half(value: float) -> str:
-    return "" if math.isnan(value) else f"±{_number(value)}"
-
-
-def _number(value: float, sign: str = "") -> str:
-    """Four places for shares, fewer for what is larger."""
-    digits = 4 if abs(value) < 10 else 1
-    return f"{value:{sign}.{digits}f}"
+def _half(value: float, digits: int) -> str:
+    return "" if math.isnan(value) else f"±{value:.{digits}f}"
