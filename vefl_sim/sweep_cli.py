@@ -11,7 +11,7 @@ from vefl_sim.errors import BadInput
 
 
 def figure(
-    files: Annotated[list[Path], typer.Argument(help="Files with a [sweep] or [[compare]].", show_default=False)],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="TOML files of sweeps.", show_default=False)],
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a key, as for the sweep; repeatable."),
@@ -25,7 +25,7 @@ def figure(
         typer.Option(help="Where the files go; if not given, <out>/figures/<name>.", show_default=False),
     ] = None,
 ) -> None:
-    """Draw sweeps as their [figure] says, as PDF and PNG with the numbers as CSV, from the points that are done."""
+    """Draw sweeps from the points that are done: the figure of each as PDF and PNG, its numbers as CSV."""
     from vefl_sim.figures.drawing import draw
     from vefl_sim.figures.report import drawing_lines
     from vefl_sim.seeds import parse_seeds

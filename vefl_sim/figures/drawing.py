@@ -53,7 +53,7 @@ def draw(sweep: Sweep, out: Path, folder: Path | None = None) -> Drawing:
         )
     scalars = _scalars(found, request)
     differences = _differences(scalars)
-    content = {"_differences.csv": _csv(differences)}
+    content: dict[str, bytes] = {}
     marks, text = pd.DataFrame(), ""
     if request.kind == "table":
         _require_learning(sweep, scalars["value"])
@@ -68,6 +68,7 @@ def draw(sweep: Sweep, out: Path, folder: Path | None = None) -> Drawing:
         drawn = pictures(rows, found, request, _x_name(plan, request))
         content |= {f".{ending}": picture for ending, picture in drawn.items()} | {".csv": _csv(rows)}
         content |= {"_marks.csv": _csv(marks)} if len(marks) else {}
+    content["_differences.csv"] = _csv(differences)
     files = _write(content, sweep.name, folder or out / "figures" / sweep.name)
     return Drawing(sweep.name, request, tuple(found), marks, scalars, differences, tuple(files), text)
 

@@ -87,7 +87,7 @@ def grid(groups: Sequence[Group], headings: Sequence[str], request: Request) -> 
     """Rows are the panels of the groups, columns their lines."""
     rows: dict[tuple[str, ...], dict[str, Cell]] = {}
     for group in groups:
-        rows.setdefault(group.panel, {})[group.line] = _cell(group, request)
+        rows.setdefault(group.row, {})[group.line] = _cell(group, request)
     constrained = {group.line for group in groups if is_constrained(group)}
     marked = {names: _marked(cells, constrained) for names, cells in rows.items()}
     return Grid(tuple(headings), tuple(dict.fromkeys(group.line for group in groups)), marked)

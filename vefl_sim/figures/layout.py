@@ -27,17 +27,24 @@ class Dimension:
         return tuple(point.values[key] for key in self.keys) if self.keys else point.label
 
     def value(self, point: Point) -> Any:
-        """The value of the key that names it."""
-        return point.values[self.key] if self.keys else point.label
+        """The value of the key that names it: a number, or text."""
+        value = point.values[self.key] if self.keys else point.label
+        return value if type(value) in (int, float) else self.cell(point)
 
     def label(self, point: Point, labels: Mapping[str, str]) -> str:
         """How a point's step is written; all keys are named if the one does not tell the steps apart."""
         if not self.keys:
             return str(point.label)
+        return ", ".join(value_label(key, point.values[key], labels) for key in self._telling())
+
+    def cell(self, point: Point) -> str:
+        """The same below a heading that names the key."""
+        return ", ".join(plain(key, point.values[key]) for key in self._telling()) if self.keys else str(point.label)
+
+    def _telling(self) -> tuple[str, ...]:
         named = self.keys.index(self.key)
         apart = len({plain(self.key, step[named]) for step in self.steps}) == len(self.steps)
-        keys = (self.key,) if apart else self.keys
-        return ", ".join(value_label(key, point.values[key], labels) for key in keys)
+        return (self.key,) if apart else (self.key, *(key for key in self.keys if key != self.key))
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ class Group:
     """The repeats of one line, bar or cell."""
 
     panel: tuple[str, ...]
+    row: tuple[str, ...]  # the same for a table
     line: str
     bar: str
     x: Any  # the value that a bar stands for
@@ -105,6 +113,7 @@ def _group(points: Sequence[Point], plan: Layout, request: Request, name: str, o
     found = {point.seed: point.run(out) for point in points}
     return Group(
         panel=tuple(dimension.label(first, labels) for dimension in plan.panels),
+        row=tuple(dimension.cell(first) for dimension in plan.panels),
         line=line or ("" if plan.x else name),
         bar=plan.x.label(first, labels) if plan.x else "",
         x=plan.x.value(first) if plan.x else None,

@@ -53,7 +53,7 @@ def plain(key: str, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return f"{value:g}"
+        return f"{value:.10g}"
     return _VALUES.get(value, value) if key in ("scheme.kind", "data.kind") else str(value)
 
 

@@ -111,14 +111,14 @@ def _bars(axes: "Axes", rows: pd.DataFrame, groups: Sequence[Group], styles: Map
         styles[line]["handle"] = axes.bar(
             at, own["mean"].to_numpy(float), 0.92 * width, yerr=error if error.any() else None, capsize=2.5,
             color=colour, hatch="///" if styles[line]["ls"] == "--" else None, edgecolor="white",
-            error_kw={"lw": 1, "ecolor": "0.15"},
+            error_kw={"lw": 1, "ecolor": "0.55"},
         )  # fmt: skip
     axes.set_xticks(range(len(steps)), [shown(value) for value in values])
     axes.grid(False, axis="x")
 
 
 def _value(x: Any) -> str:
-    return f"{x:g}" if isinstance(x, float) else str(x)
+    return f"{x:.10g}" if isinstance(x, float) else str(x)
 
 
 def _x_label(request: Request, x_name: str) -> str:
