@@ -11,7 +11,7 @@ from vefl_sim.errors import BadInput
 
 
 def figure(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="TOML files of sweeps.", show_default=False)],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="TOML files of sweeps.", show_default=False)],
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a key, as for the sweep; repeatable."),
