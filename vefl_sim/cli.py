@@ -12,6 +12,7 @@ import typer
 from vefl_sim.data_cli import data
 from vefl_sim.errors import BadInput, RunInterrupted, VeflError
 from vefl_sim.map_cli import map_
+from vefl_sim.sweep_cli import sweep
 
 if TYPE_CHECKING:
     from vefl_sim.results import Run
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(data)
 app.add_typer(map_)
+app.command()(sweep)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

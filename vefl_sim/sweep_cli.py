@@ -1,1 +1,121 @@
 """The commands `sweep` and `figure`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vefl_sim.errors import BadInput, RunFailed
+
+if TYPE_CHECKING:
+    from vefl_sim.sweep.crew import Crew
+    from vefl_sim.sweep.runner import Tasks
+
+# As in cli.py, heavy imports happen inside the commands.
+
+Files = Annotated[list[Path], typer.Argument(help="TOML files with a [sweep], or [[compare]].", show_default=False)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a key of all points, in TOML syntax; repeatable."),
+]
+Seeds = Annotated[
+    str | None, typer.Option(metavar="SEEDS", help="Instead of those in the files, for example 1,2,3 or 1-5.")
+]
+Out = Annotated[Path, typer.Option(help="Parent of the run directories.")]
+
+
+def sweep(
+    files: Files,
+    settings: Settings = None,
+    seeds: Seeds = None,
+    out: Out = Path("runs"),
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="A Dask cluster: the address of one that is there (tcp://…), or local-cluster to start one here; "
+            "if not given, processes on this machine.",
+            show_default=False,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Points to run at once; if not given, one per core.", show_default=False)
+    ] = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin anew beside an index of another version, which is kept.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the points with their states, and say how long it would take.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run all points of one or more sweeps; what is done is skipped, what was interrupted goes on."""
+    from vefl_sim.progress import PipedConsole, clock
+    from vefl_sim.seeds import parse_seeds
+    from vefl_sim.sweep.index import Index
+    from vefl_sim.sweep.local import cores
+    from vefl_sim.sweep.points import load_sweep
+    from vefl_sim.sweep.runner import Runner, tasks_of
+    from vefl_sim.sweep_progress import watching
+
+    chosen = None if seeds is None else parse_seeds(seeds)
+    sweeps = [load_sweep(file, settings or (), chosen) for file in files]
+    _require_names([found.name for found in sweeps], files)
+    indexes = [Index.of(found, out, settings or (), restart=restart and not dry_run) for found in sweeps]
+    tasks = tasks_of(indexes, out)
+    console = PipedConsole(quiet=quiet)
+
+    def say(line: str) -> None:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    tasks.workers = workers or cores()
+    done = f", {len(tasks.having('done'))} of them done" if tasks.having("done") else ""
+    left = f": about {clock(tasks.left_s())} on {tasks.workers} cores like ours" if tasks.left_s() else ""
+    say(f"{len(tasks)} points{done}{left}")
+    if dry_run:
+        for task in tasks:
+            say(f"{task.entry.status:8} {clock(tasks.factor * task.left_s):>8}  {task.point.title}")
+        return
+    if tasks.having("waiting", "failed", "stopped"):
+        _make(out)
+        crew = _crew(on, tasks.workers, out)
+        say(f"on {crew}")
+        with watching(console) as audience:
+            Runner(tasks, indexes, out, crew, audience).run()
+    else:
+        for index in indexes:
+            index.write({digest: task.entry for digest, task in tasks.by_digest.items()})
+    say(f"{len(tasks.having('done'))} of {len(tasks)} points are done, see {', '.join(str(i.file) for i in indexes)}")
+    _require_all(tasks)
+
+
+def _require_names(names: list[str], files: list[Path]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            both = [str(file) for file, other in zip(files, names, strict=True) if other == name]
+            raise BadInput(f"{' and '.join(both)} have the same run.name, {name!r}: give each sweep one of its own.")
+
+
+def _make(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{out} cannot be made ({error.strerror}): choose another --out.") from None
+
+
+def _crew(on: str | None, workers: int, out: Path) -> "Crew":
+    if on is None:
+        from vefl_sim.sweep.local import LocalCrew
+
+        return LocalCrew(workers)
+    from vefl_sim.sweep.cluster import connected
+
+    return connected(on, workers, out)
+
+
+def _require_all(tasks: "Tasks") -> None:
+    failed = tasks.having("failed")
+    if failed:
+        told = "".join(f"\n  {task.point.title}: {task.entry.error}" for task in failed[:5])
+        more = f"\n  … and {len(failed) - 5} more, see the index" if len(failed) > 5 else ""
+        raise RunFailed(f"{len(failed)} of {len(tasks)} points failed; the same command tries them again:{told}{more}")
