@@ -14,6 +14,7 @@ from queue import Empty, Queue
 from typing import Any
 from uuid import uuid4
 
+from vefl_sim.atomic import writing
 from vefl_sim.errors import BadInput
 from vefl_sim.provenance import package_digest
 from vefl_sim.sweep.child import work
@@ -40,7 +41,7 @@ def connected(on: str, workers: int, out: Path) -> "ClusterCrew":
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         told = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise BadInput(f"--on {on}: no cluster answers there ({told}): start one, or use --on {LOCAL}.") from None
-    crew = ClusterCrew(client, cluster)
+    crew = ClusterCrew(client, cluster, out.resolve())
     try:
         _require_same(client, on, out)
     except BaseException:
@@ -68,27 +69,29 @@ def _answer(out: str) -> tuple[str, bool]:
 
 
 def _work_there(job: Job, topic: str) -> dict[str, Any]:
-    """On a worker of the cluster."""
-    from distributed import Event, get_worker
+    """On a worker of the cluster; a file that all see tells it to stop."""
+    from distributed import get_worker
 
-    worker, stop = get_worker(), Event(topic)  # type: ignore[no-untyped-call]
+    worker, stop = get_worker(), _stop_file(Path(job.out), topic)
 
     def tell(report: Report) -> None:
         worker.log_event(topic, asdict(report))
 
     tell(Report(job.digest))
-    return asdict(work(job, tell, stop.is_set))
+    return asdict(work(job, tell, stop.exists))
+
+
+def _stop_file(out: Path, topic: str) -> Path:
+    return out / f".{topic}"
 
 
 class ClusterCrew:
     """All jobs are given to the scheduler of the cluster, the first with the highest priority."""
 
-    def __init__(self, client: Any, cluster: Any) -> None:
-        from distributed import Event
-
+    def __init__(self, client: Any, cluster: Any, out: Path) -> None:
         self._client, self._cluster = client, cluster
-        self._reports, self._topic = Queue[Report](), f"vefl_sim-{uuid4().hex}"
-        self._stop: Any = Event(self._topic, client=client)  # type: ignore[no-untyped-call]
+        self._reports, self._topic = Queue[Report](), f"stop-{uuid4().hex}"
+        self._stop = _stop_file(out, self._topic)
         self._futures: dict[str, Any] = {}
         self._given = 0
         client.subscribe_topic(self._topic, lambda event: self._reports.put(Report.of(event[1])))
@@ -132,7 +135,8 @@ class ClusterCrew:
 
     def stop(self) -> None:
         """Those that wait are taken back, the others stop after their rounds."""
-        self._stop.set()
+        with writing(self._stop):
+            self._stop.touch()
         begun = {key for keys in self._client.processing().values() for key in keys}
         self._client.cancel([future for future in self._futures.values() if future.key not in begun])
 
@@ -143,6 +147,8 @@ class ClusterCrew:
         if self._cluster:
             with suppress(Exception):
                 self._cluster.close()
+        with suppress(OSError):
+            self._stop.unlink()
 
 
 def _outcome(future: Any) -> Outcome:
