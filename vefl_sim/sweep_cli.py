@@ -9,7 +9,7 @@ from vefl_sim.errors import BadInput, RunFailed
 
 if TYPE_CHECKING:
     from vefl_sim.sweep.crew import Crew
-    from vefl_sim.sweep.runner import Tasks
+    from vefl_sim.sweep.tasks import Tasks
 
 # As in cli.py, heavy imports happen inside the commands.
 
@@ -55,7 +55,8 @@ def sweep(
     from vefl_sim.sweep.index import Index
     from vefl_sim.sweep.local import cores
     from vefl_sim.sweep.points import load_sweep
-    from vefl_sim.sweep.runner import Runner, tasks_of
+    from vefl_sim.sweep.runner import Runner
+    from vefl_sim.sweep.tasks import tasks_of
     from vefl_sim.sweep_progress import watching
 
     chosen = None if seeds is None else parse_seeds(seeds)
@@ -70,16 +71,18 @@ def sweep(
 
     tasks.workers = workers or cores()
     done = f", {len(tasks.having('done'))} of them done" if tasks.having("done") else ""
-    left = f": about {clock(tasks.left_s())} on {tasks.workers} cores like ours" if tasks.left_s() else ""
-    say(f"{len(tasks)} points{done}{left}")
     if dry_run:
         for task in tasks:
             say(f"{task.entry.status:8} {clock(tasks.factor * task.left_s):>8}  {task.point.title}")
+        say(f"{len(tasks)} points{done}, about {clock(tasks.left_s())} on {tasks.workers} cores")
         return
-    if tasks.having("waiting", "failed", "stopped"):
+    say(f"{len(tasks)} points{done}")
+    tasks.try_again()
+    if tasks.having("waiting"):
         _make(out)
         crew = _crew(on, tasks.workers, out)
-        say(f"on {crew}")
+        tasks.workers = crew.size()
+        say(f"about {clock(tasks.left_s())} on {crew}")
         with watching(console) as audience:
             Runner(tasks, indexes, out, crew, audience).run()
     else:

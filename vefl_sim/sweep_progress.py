@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from vefl_sim.progress import clock
-from vefl_sim.sweep.runner import Task, Tasks
+from vefl_sim.sweep.tasks import Task, Tasks
 
 _MOST_SHOWN = 12  # running points, one line each
 _SECONDS_BETWEEN = 60.0  # of two lines about the whole, where nothing moves

@@ -12,7 +12,8 @@ from vefl_sim.sweep import runner
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.job import Job, Outcome, Report
 from vefl_sim.sweep.points import Sweep, load_sweep
-from vefl_sim.sweep.runner import Runner, Task, Tasks, tasks_of
+from vefl_sim.sweep.runner import Runner
+from vefl_sim.sweep.tasks import Task, Tasks, tasks_of
 
 
 class Scripted:
