@@ -8,7 +8,6 @@ import typer
 from vefl_sim.errors import BadInput, RunFailed
 
 if TYPE_CHECKING:
-    from vefl_sim.sweep.crew import Crew
     from vefl_sim.sweep.tasks import Tasks
 
 # As in cli.py, heavy imports happen inside the commands.
@@ -56,6 +55,7 @@ def sweep(
     from vefl_sim.sweep.local import cores
     from vefl_sim.sweep.points import load_sweep
     from vefl_sim.sweep.runner import Runner
+    from vefl_sim.sweep.sweeping import crew_at
     from vefl_sim.sweep.tasks import tasks_of
     from vefl_sim.sweep_progress import watching
 
@@ -80,7 +80,7 @@ def sweep(
     tasks.try_again()
     if tasks.having("waiting"):
         _make(out)
-        crew = _crew(on, tasks.workers, out)
+        crew = crew_at(on, tasks.workers, out)
         tasks.workers = crew.size()
         say(f"about {clock(tasks.left_s())} on {crew}")
         with watching(console) as audience:
@@ -104,16 +104,6 @@ def _make(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"{out} cannot be made ({error.strerror}): choose another --out.") from None
-
-
-def _crew(on: str | None, workers: int, out: Path) -> "Crew":
-    if on is None:
-        from vefl_sim.sweep.local import LocalCrew
-
-        return LocalCrew(workers)
-    from vefl_sim.sweep.cluster import connected
-
-    return connected(on, workers, out)
 
 
 def _require_all(tasks: "Tasks") -> None:

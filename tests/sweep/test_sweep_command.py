@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.sweep.commands import checkpoints, ended, index, sessions, start, toml, wait_for, workers
+from vefl_sim import load_sweep, run_sweep
 
 pytestmark = pytest.mark.slow
 SWEEP: dict[str, object] = {"seeds": [1, 2], "scheme": {"kind": ["pdpc", "fdpc"]}}
@@ -126,3 +127,10 @@ def test_two_at_once_share_the_work(tmp_path: Path, undisturbed: Path) -> None:
     first.communicate(timeout=300)
     assert first.returncode == 0
     require_same(tmp_path, undisturbed)
+
+
+def test_from_a_script(tmp_path: Path, undisturbed: Path) -> None:
+    found = run_sweep(load_sweep(undisturbed / "many.toml", seeds=[2]), undisturbed)
+    assert found["status"].tolist()[:2] == ["done", "done"]
+    broken = toml(tmp_path, {"data": {"kind": ["mnist"]}}, data={"dir": "/nowhere"})
+    assert run_sweep(load_sweep(broken), tmp_path / "runs", workers=1)["status"].tolist() == ["failed"]
