@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN = .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test slow soak check format bench clean
+.PHONY: help install run paper paper-quick test slow soak check format bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -12,6 +12,12 @@ install: .venv/.installed  ## create .venv and install vefl_sim into it
 
 run: .venv/.installed  ## run experiments/quickstart.toml
 	@$(BIN)/python -m vefl_sim experiments/quickstart.toml
+
+paper-quick: .venv/.report  ## all figures of the paper in a reduced version (half an hour)
+	@$(BIN)/python experiments/paper/run.py --quick
+
+paper: .venv/.report  ## all figures of the paper; says how long it will take, and goes on where it was
+	@$(BIN)/python experiments/paper/run.py
 
 test: .venv/.dev  ## run the tests
 	@$(BIN)/python -m pytest -n auto -m "not slow"
@@ -46,6 +52,10 @@ clean:  ## remove .venv and caches; runs/ stays
 
 .venv/.installed: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+.venv/.report: .venv/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[report]'
 	@touch $@
 
 .venv/.dev: .venv/.installed

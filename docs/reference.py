@@ -14,6 +14,9 @@ HEADER = """# Experiment reference
 Every table and key of an experiment file, with its default. Only `run.name` is required. Written by
 `python docs/reference.py` from the models that check the files; `python -m vefl_sim schema` prints them as JSON schema.
 
+Files for many runs also have `[[compare]]` ([schemes](schemes.md)), `[sweep]` ([sweeps](sweeps.md)) and `[figure]`
+([reproduction](reproduction.md)).
+
 A value `"module:name"` is a part of your own: a class or function in a module that Python can import.
 """
 

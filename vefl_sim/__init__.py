@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from vefl_sim.schemes.scheme import Plan, Scheme
     from vefl_sim.simulation import resume, simulate
     from vefl_sim.story import why
+    from vefl_sim.sweep.points import load_sweep
+    from vefl_sim.sweep.sweeping import run_sweep
     from vefl_sim.variants import load_variants
 
 _HOMES = {
@@ -42,8 +44,10 @@ _HOMES = {
     "compare": "comparison",
     "from_tables": "loading",
     "load": "loading",
+    "load_sweep": "sweep.points",
     "load_variants": "variants",
     "resume": "simulation",
+    "run_sweep": "sweep.sweeping",
     "simulate": "simulation",
     "why": "story",
     "with_settings": "loading",
@@ -68,8 +72,10 @@ __all__ = [
     "compare",
     "from_tables",
     "load",
+    "load_sweep",
     "load_variants",
     "resume",
+    "run_sweep",
     "simulate",
     "why",
     "with_settings",

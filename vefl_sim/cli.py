@@ -12,7 +12,7 @@ import typer
 from vefl_sim.data_cli import data
 from vefl_sim.errors import BadInput, RunInterrupted, VeflError
 from vefl_sim.map_cli import map_
-from vefl_sim.sweep_cli import figure
+from vefl_sim.sweep_cli import figure, sweep
 
 if TYPE_CHECKING:
     from vefl_sim.results import Run
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(data)
 app.add_typer(map_)
+app.command()(sweep)
 app.command()(figure)
 
 

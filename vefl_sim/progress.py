@@ -72,7 +72,7 @@ class Progress:
         rounds = f"{closed.round:>{len(str(self._rounds))}}/{self._rounds}" if self._fixed else f"{closed.round:>4}"
         speed = (to_s(closed.end_ns) - self._first_s) / wall_s
         before, done = self._share(self._first_round, self._first_s), self._share(closed.round, to_s(closed.end_ns))
-        left = _clock(wall_s * (1 - done) / (done - before)) if done > before else "?"
+        left = clock(wall_s * (1 - done) / (done - before)) if done > before else "?"
         what, steps = ("window", f", {closed.steps} steps") if self._windows else ("round", "")
         self._show(
             f"{what} {rounds} | {to_s(closed.end_ns):7.1f} s simulated | {speed:6.2f} s/s"
@@ -111,7 +111,8 @@ def shown(console: Console) -> Iterator[Progress]:
         yield Progress(console, live)
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """As h:mm:ss, or m:ss."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

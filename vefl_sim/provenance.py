@@ -39,8 +39,9 @@ def _without_speed(experiment: Experiment) -> Experiment:
 
 
 _PRESENTATION = {
-    "__main__", "cli", "data_cli", "map_cli", "sweep_cli", "progress", "estimate", "download_bars", "report",
-    "comparison_report", "comparison_figure", "partition_figure", "map_figure", "comparison", "sweep", "figures",
+    "__main__", "cli", "data_cli", "map_cli", "sweep_cli", "sweep_progress", "progress", "estimate", "download_bars",
+    "report", "comparison_report", "comparison_figure", "partition_figure", "map_figure", "figures", "comparison",
+    "sweep",
 }  # fmt: skip
 """What stands above a simulation and cannot change it: a figure is drawn anew without running anything again."""
 

@@ -83,6 +83,25 @@ def test_nothing_done_is_one_sentence_and_the_others_are_drawn(
     assert named(tmp_path / "here", "second") == ENDINGS
 
 
+def test_two_files_of_one_name_do_not_overwrite_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / "first.toml", tmp_path / "second.toml"]
+    for file in files:
+        file.write_text('[run]\nname = "same"\nrounds = 2\n[sweep]\nradio.prbs = [6]\n')
+    pretend(monkeypatch, {(6, 1): run([0.1, 0.4])})
+    main_exits(["figure", *map(str, files), "--out", str(tmp_path)], 2)
+    assert "have the same run.name, 'same'" in capsys.readouterr().err
+
+
+def test_a_bad_figure_is_told_before_anything_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "tiny.toml"
+    file.write_text(TINY.replace("marks", "mark"))
+    main_exits(["sweep", str(file), "--out", str(tmp_path / "runs")], 2)
+    assert capsys.readouterr().err.startswith("error: figure.mark is not a known key of [figure]; the nearest is")
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize(
     "figure",
     [

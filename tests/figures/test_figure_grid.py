@@ -66,6 +66,8 @@ def test_as_latex(folder: Path) -> None:
     assert lines[6] == r"\hline"
     assert lines[-1] == r"\end{tabular}"
     assert text.isascii()
+    assert text.count("{") == text.count("}")
+    assert all(line.replace(r"\$", "").count("$") % 2 == 0 for line in lines)
     cells = [line for line in lines if line.endswith(r"\\")]
     assert {line.replace(r"\&", "").count("&") for line in cells} == {4}
 

@@ -1,0 +1,77 @@
+"""The table of a sweep on disk."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from vefl_sim.errors import BadInput
+from vefl_sim.sweep import index as index_module
+from vefl_sim.sweep.index import Entry, Index
+from vefl_sim.sweep.points import Sweep, load_sweep
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Sweep:
+    file = tmp_path / "s.toml"
+    file.write_text('[run]\nname = "s"\n[sweep]\nseeds = [1, 2]\nradio.prbs = [6, 12]\n')
+    return load_sweep(file)
+
+
+def written(sweep: Sweep, out: Path, *settings: str, **entry: object) -> pd.DataFrame:
+    """The table after all points got this entry."""
+    index = Index.of(sweep, out, settings)
+    index.write({point.digest: Entry(**entry) for point in sweep.points})  # type: ignore[arg-type]
+    return pd.read_csv(index.file)
+
+
+def test_it_has_parameters_seed_run_and_status(sweep: Sweep, tmp_path: Path) -> None:
+    table = written(sweep, tmp_path, status="failed", run="r", error='a "b", c')
+    assert table["radio.prbs"].tolist() == [6, 12, 6, 12]
+    assert table["seed"].tolist() == [1, 1, 2, 2]
+    assert set(table["status"]) == {"failed"}
+    assert set(table["error"]) == {'a "b", c'}
+    assert (tmp_path / "sweeps" / "s" / "index.csv").is_file()
+
+
+def test_points_of_other_settings_stay(sweep: Sweep, tmp_path: Path) -> None:
+    written(sweep, tmp_path, status="done")
+    fewer = load_sweep(tmp_path / "s.toml", ["radio.antennas=2"], seeds=[1])
+    table = written(fewer, tmp_path, "radio.antennas=2", status="waiting")
+    assert table["status"].tolist() == ["waiting"] * 2 + ["done"] * 4
+    assert table["set"].fillna("").tolist() == ["radio.antennas=2"] * 2 + [""] * 4
+    again = written(sweep, tmp_path, status="failed")
+    assert again["status"].tolist() == ["failed"] * 4 + ["waiting"] * 2
+
+
+def test_what_was_known_of_a_point(sweep: Sweep, tmp_path: Path) -> None:
+    written(sweep, tmp_path, status="failed", error="why", peak_mb=12.5)
+    known = Index.of(sweep, tmp_path).known(sweep.points[0].digest)
+    assert (known["status"], known["error"], known["peak_mb"]) == ("failed", "why", 12.5)
+    assert "run" not in known
+    assert Index.of(sweep, tmp_path).known("unheard of") == {}
+
+
+def test_one_of_another_version_is_refused_or_kept(
+    sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(sweep, tmp_path, status="done")
+    file = tmp_path / "sweeps" / "s" / "index.csv"
+    before = file.read_bytes()
+    monkeypatch.setattr(index_module, "made_with", lambda: "9.9 abc")
+    with pytest.raises(BadInput, match=r"index.csv is of another version .* 4 finished points .* --restart"):
+        Index.of(sweep, tmp_path)
+    assert file.read_bytes() == before
+    Index.of(sweep, tmp_path, restart=True)
+    (kept,) = file.parent.glob("index-*.csv")
+    assert kept.read_bytes() == before
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"open\n', "\x00\xff"])
+def test_a_damaged_one_gets_one_sentence(sweep: Sweep, tmp_path: Path, content: str) -> None:
+    file = tmp_path / "sweeps" / "s" / "index.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text(content, encoding="latin-1")
+    with pytest.raises(BadInput, match=r"index.csv .* move it away"):
+        Index.of(sweep, tmp_path)

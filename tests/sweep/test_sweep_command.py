@@ -1,0 +1,136 @@
+"""Sweeps for real: killed, on a cluster, with points that fail, on a full disk; results are the same."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.sweep.commands import checkpoints, ended, index, sessions, start, toml, wait_for, workers
+from vefl_sim import load_sweep, run_sweep
+
+pytestmark = pytest.mark.slow
+SWEEP: dict[str, object] = {"seeds": [1, 2], "scheme": {"kind": ["pdpc", "fdpc"]}}
+LONG = {"rounds": 30, "checkpoint_every": 1}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One process after the other."""
+    out = tmp_path_factory.mktemp("undisturbed")
+    code, said = ended("sweep", toml(out, SWEEP, run=LONG), "--out", out, "--workers", 1)
+    assert code == 0, said
+    assert "4 of 4 points are done" in said
+    return out
+
+
+def require_same(out: Path, undisturbed: Path) -> None:
+    """All points are done, with the same results."""
+    here, there = index(out), index(undisturbed)
+    assert here["status"].tolist() == ["done"] * 4
+    assert here["content"].to_dict() == there["content"].to_dict()
+    assert here["content"].nunique() == 4
+
+
+def test_what_is_done_is_skipped(undisturbed: Path) -> None:
+    before = sessions(undisturbed)
+    code, said = ended("sweep", undisturbed / "many.toml", "--out", undisturbed)
+    assert code == 0, said
+    assert "4 points, 4 of them done" in said
+    assert sessions(undisturbed) == before == 4
+
+
+def test_a_runner_that_is_killed_and_started_again(tmp_path: Path, undisturbed: Path) -> None:
+    file = toml(tmp_path, SWEEP, run=LONG)
+    process = start("sweep", file, "--out", tmp_path, "--workers", 2)
+    wait_for(lambda: checkpoints(tmp_path) == 2)
+    process.kill()
+    process.wait()
+    code, said = ended("sweep", file, "--out", tmp_path)  # its workers have let go of their runs
+    assert code == 0, said
+    assert sessions(tmp_path) > 4
+    require_same(tmp_path, undisturbed)
+
+
+def test_a_worker_of_a_local_cluster_that_is_killed(tmp_path: Path, undisturbed: Path) -> None:
+    file, log = toml(tmp_path, SWEEP, run=LONG), tmp_path / "log"
+    process = start("sweep", file, "--out", tmp_path, "--on", "local-cluster", "--workers", 2, log=log)
+    wait_for(lambda: checkpoints(tmp_path) >= 1)
+    os.kill(workers(log)[0], signal.SIGKILL)
+    assert process.wait(300) == 0, log.read_text()
+    assert sessions(tmp_path) > 4
+    require_same(tmp_path, undisturbed)
+
+
+def test_a_point_whose_process_is_killed_is_tried_again(tmp_path: Path, undisturbed: Path) -> None:
+    file = toml(tmp_path, SWEEP, run=LONG)
+    process = start("sweep", file, "--out", tmp_path, "--workers", 2)
+    wait_for(lambda: checkpoints(tmp_path) >= 1)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    every = [int(child) for task in children.parents[1].iterdir() for child in (task / "children").read_text().split()]
+    os.kill(every[0], signal.SIGKILL)
+    said, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+    assert "its process was ended by SIGKILL" in said
+    require_same(tmp_path, undisturbed)
+
+
+def test_ctrl_c_lets_points_save_and_the_same_command_goes_on(tmp_path: Path, undisturbed: Path) -> None:
+    file = toml(tmp_path, SWEEP, run=LONG | {"checkpoint_every": 1000})
+    process = start("sweep", file, "--out", tmp_path, "--workers", 2)
+    wait_for(lambda: len([*tmp_path.glob("*/parts")]) == 2)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "the same command goes on" in said
+    assert set(index(tmp_path)["status"]) <= {"waiting", "stopped", "done"}
+    code, said = ended("sweep", file, "--out", tmp_path)
+    assert code == 0, said
+    require_same(tmp_path, undisturbed)
+
+
+def test_a_point_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:
+    file = toml(tmp_path, {"seeds": [1], "data": {"kind": ["signs", "mnist"]}}, data={"dir": ""}, run={"rounds": 1})
+    code, said = ended("sweep", file, "--out", tmp_path, "--set", "data.dir=/nowhere", "--set", "model.float_bits=16")
+    assert code == 1
+    assert "1 of 2 points failed" in said
+    assert "train-images-idx3-ubyte.gz is not in /nowhere (data.dir)" in said
+    assert sorted(index(tmp_path)["status"]) == ["done", "failed"]
+    assert "is not in /nowhere" in index(tmp_path).set_index("status")["error"]["failed"]
+
+
+def test_a_full_disk_is_told_and_costs_nothing_that_is_done(tmp_path: Path, undisturbed: Path) -> None:
+    file = toml(tmp_path, SWEEP, run=LONG)
+    code, said = ended("sweep", file, "--out", tmp_path, most_bytes=12_000)
+    assert code == 1, said
+    assert "cannot be written (File too large)" in said
+    assert "Traceback" not in said
+    code, said = ended("sweep", file, "--out", tmp_path)
+    assert code == 0, said
+    require_same(tmp_path, undisturbed)
+
+
+def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
+    code, said = ended("sweep", toml(tmp_path, SWEEP), "--out", tmp_path / "runs", "--on", "tcp://127.0.0.1:9")
+    assert code == 2
+    assert "error: --on tcp://127.0.0.1:9: no cluster answers there" in said
+    code, said = ended("sweep", toml(tmp_path, SWEEP), "--out", tmp_path / "runs", "--on", "nonsense")
+    assert code == 2, said
+    assert "Traceback" not in said
+
+
+def test_two_at_once_share_the_work(tmp_path: Path, undisturbed: Path) -> None:
+    file = toml(tmp_path, SWEEP, run=LONG)
+    first = start("sweep", file, "--out", tmp_path, "--workers", 1)
+    code, said = ended("sweep", file, "--out", tmp_path, "--workers", 1)
+    assert code == 0, said
+    first.communicate(timeout=300)
+    assert first.returncode == 0
+    require_same(tmp_path, undisturbed)
+
+
+def test_from_a_script(tmp_path: Path, undisturbed: Path) -> None:
+    found = run_sweep(load_sweep(undisturbed / "many.toml", seeds=[2]), undisturbed)
+    assert found["status"].tolist()[:2] == ["done", "done"]
+    broken = toml(tmp_path, {"data": {"kind": ["mnist"]}}, data={"dir": "/nowhere"})
+    assert run_sweep(load_sweep(broken), tmp_path / "runs", workers=1)["status"].tolist() == ["failed"]

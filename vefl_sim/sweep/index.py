@@ -1,0 +1,112 @@
+"""The index of a sweep: a table of points with their parameters, their runs and how far they are.
+
+It is a view: runs are found by their configuration, so losing it loses nothing but how points failed.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vefl_sim.atomic import write_text
+from vefl_sim.errors import BadInput
+from vefl_sim.provenance import package_digest
+from vefl_sim.sweep.points import Point, Sweep
+
+STATUSES = ("waiting", "running", "done", "failed", "stopped")
+_FIGURES = ("run", "status", "rounds", "accuracy", "content", "wall_s", "peak_mb", "error")
+_KEY, _VERSION = "digest", "version"
+
+
+@dataclass
+class Entry:
+    """What is known of a point."""
+
+    status: str = "waiting"
+    run: str = ""
+    rounds: int | None = None
+    accuracy: float | None = None
+    content: str = ""  # digest of the results
+    wall_s: float | None = None
+    peak_mb: float | None = None
+    error: str = ""
+
+    def told(self) -> dict[str, Any]:
+        """By column."""
+        return {name: getattr(self, name) for name in _FIGURES}
+
+
+def made_with() -> str:
+    """The version, and the state of its sources."""
+    return f"{version('vefl_sim')} {package_digest()}"
+
+
+@dataclass
+class Index:
+    """The table of one sweep on disk. Points of earlier settings of the same file stay in it."""
+
+    file: Path
+    sweep: Sweep
+    settings: str = ""
+    _before: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @classmethod
+    def of(cls, sweep: Sweep, out: Path, settings: Sequence[str] = (), *, restart: bool = False) -> "Index":
+        """The index in out/sweeps; one of another version is refused, or kept under another name."""
+        file = out / "sweeps" / sweep.name / "index.csv"
+        before = _read(file)
+        other = [told for told in before.get(_VERSION, pd.Series(dtype=str)).unique() if told != made_with()]
+        if other and not restart:
+            done = int((before["status"] == "done").sum())
+            raise BadInput(
+                f"{file} is of another version of vefl_sim ({other[0]}, this is {made_with()}), which would run its "
+                f"{done} finished points again: go on with that version, choose another --out, or begin anew with "
+                "--restart, which keeps the old index and its runs."
+            )
+        if other:
+            file.replace(file.with_name(f"index-{other[0].replace(' ', '-')}.csv"))
+            before = pd.DataFrame()
+        return cls(file, sweep, "; ".join(settings), before)
+
+    def known(self, digest: str) -> Mapping[str, Any]:
+        """What was written about a point before."""
+        if self._before.empty:
+            return {}
+        rows = self._before[self._before[_KEY] == digest]
+        return {} if rows.empty else {str(name): told for name, told in rows.iloc[-1].items() if not pd.isna(told)}
+
+    def write(self, entries: Mapping[str, Entry]) -> None:
+        """All points, as they are now."""
+        table = pd.DataFrame([self._row(point, entries[point.digest]) for point in self.sweep.points])
+        if not self._before.empty:
+            gone = self._before[~self._before[_KEY].isin(table[_KEY])]
+            table = pd.concat([table, gone.astype(object)], ignore_index=True) if len(gone) else table
+        text = io.StringIO()
+        table.to_csv(text, index=False)
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        write_text(self.file, text.getvalue())
+
+    def _row(self, point: Point, entry: Entry) -> dict[str, Any]:
+        parameters = ({} if point.label is None else {"variant": point.label}) | dict(point.values)
+        told = {_KEY: point.digest, "set": self.settings, _VERSION: made_with()}
+        return parameters | {"seed": point.seed} | entry.told() | told
+
+
+def _read(file: Path) -> pd.DataFrame:
+    if not file.exists():
+        return pd.DataFrame()
+    try:
+        table = pd.read_csv(file)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{file} cannot be read ({_first(error)}): move it away, it is written anew.") from None
+    if not {_KEY, _VERSION, "status"} <= set(table.columns):
+        raise BadInput(f"{file} is not the index of a sweep: move it away, it is written anew.")
+    return table
+
+
+def _first(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

@@ -1,0 +1,144 @@
+"""Runs all points of some sweeps: what is done is skipped, what fails does not stop the rest."""
+
+import math
+import os
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import Protocol
+
+from vefl_sim.errors import CannotWrite, RunInterrupted
+from vefl_sim.loading import to_toml
+from vefl_sim.provenance import package_digest
+from vefl_sim.stopping import StopRequest
+from vefl_sim.sweep.crew import Crew
+from vefl_sim.sweep.index import Index
+from vefl_sim.sweep.job import Job, Outcome, Report
+from vefl_sim.sweep.tasks import Task, Tasks, look
+
+_ATTEMPTS = 3  # at a point whose process dies; from the second on it runs alone
+_BUSY_S = 5.0  # before asking again for a run that another process works on
+_INDEX_S = 2.0  # between two writings of the index
+_PATIENCE_S = 0.5
+
+
+class Audience(Protocol):
+    """Somebody who wants to see how a sweep goes."""
+
+    def changed(self, tasks: Tasks, task: Task) -> None:
+        """A point has begun, or has ended."""
+        ...
+
+    def ticked(self, tasks: Tasks) -> None:
+        """Some time has passed."""
+        ...
+
+    def stopping(self) -> None:
+        """Somebody asked to stop; called from within a signal handler."""
+        ...
+
+
+class Runner:
+    """One attempt to get everything done."""
+
+    def __init__(self, tasks: Tasks, indexes: Sequence[Index], out: Path, crew: Crew, audience: Audience) -> None:
+        self._tasks, self._indexes, self._out = tasks, indexes, out
+        self._crew, self._audience = crew, audience
+        self._stop = StopRequest(audience.stopping)
+        self._unwritten, self._written_s = False, 0.0
+
+    def run(self) -> None:
+        """Until every point is done or has failed; raises RunInterrupted if it was stopped before."""
+        self._tasks.try_again()
+        try:
+            with self._stop.heard():
+                self._work()
+        except KeyboardInterrupt:
+            raise RunInterrupted(_KEPT) from None
+        finally:
+            self._crew.close()
+            self._settle()
+        if self._stop.made:
+            raise RunInterrupted(_KEPT)
+
+    def _work(self) -> None:
+        asked = False
+        while self._given() or (self._tasks.having("waiting") and not self._stop.made):
+            if self._stop.made and not asked:
+                asked = True
+                self._crew.stop()
+            if not self._stop.made:
+                self._begin()
+            if report := self._crew.heard(_PATIENCE_S):
+                self._take(report)
+            self._tasks.workers = self._crew.size()
+            self._write()
+            self._audience.ticked(self._tasks)
+
+    def _given(self) -> list[str]:
+        return [task.point.digest for task in self._tasks if task.given]
+
+    def _begin(self) -> None:
+        """Give away as many as the crew takes, the longest first; one that died before may need all the memory."""
+        for task in self._tasks.having("waiting"):
+            if task.given or task.not_before_s > time.monotonic():
+                continue
+            needed_mb = math.inf if task.deaths else self._tasks.peak_mb(task.point)
+            if self._crew.takes(needed_mb, self._given()):
+                task.given = True
+                self._crew.begin(self._job(task), needed_mb)
+
+    def _job(self, task: Task) -> Job:
+        point = task.point
+        return Job(point.digest, to_toml(point.experiment), str(self._out.resolve()), os.getcwd(), package_digest())
+
+    def _take(self, report: Report) -> None:
+        task = self._tasks.by_digest[report.digest]
+        if report.outcome:
+            task.given = False
+            self._end(task, report.outcome)
+            self._changed(task)
+            return
+        task.share = task.share if report.share is None else report.share
+        if task.given and task.entry.status != "running":
+            task.entry.status = "running"
+            self._changed(task)
+
+    def _end(self, task: Task, outcome: Outcome) -> None:
+        entry = task.entry
+        if run := task.point.run(self._out):
+            look(task, run)
+        entry.status, entry.error = outcome.state, outcome.error
+        entry.peak_mb = outcome.peak_mb or entry.peak_mb
+        if outcome.state == "died":
+            task.deaths += 1
+            entry.status = "waiting" if task.deaths < _ATTEMPTS else "failed"
+        if outcome.state == "busy":
+            entry.status, task.not_before_s = "waiting", time.monotonic() + _BUSY_S
+
+    def _changed(self, task: Task) -> None:
+        self._audience.changed(self._tasks, task)
+        self._unwritten = True
+
+    def _write(self) -> None:
+        """The indexes. If they cannot be written, runs may still go on: it is tried again, at the latest at the end."""
+        if self._unwritten and time.monotonic() - self._written_s >= _INDEX_S:
+            self._unwritten, self._written_s = False, time.monotonic()
+            with suppress(CannotWrite):
+                self._write_all()
+
+    def _write_all(self) -> None:
+        entries = {digest: task.entry for digest, task in self._tasks.by_digest.items()}
+        for index in self._indexes:
+            index.write(entries)
+
+    def _settle(self) -> None:
+        """What was at work is not any more."""
+        for task in self._tasks.having("running"):
+            task.entry.status = "stopped"
+        with suppress(CannotWrite) if self._tasks.having("failed") else nullcontext():  # they have told why
+            self._write_all()
+
+
+_KEPT = "points that are done stay, and the others are kept as far as they came: the same command goes on"
