@@ -21,7 +21,7 @@ SWEEP = "[sweep]\nseeds = [1, 2, 3]\nradio.prbs = [6, 12]\n"
 
 def drawn(found: Sweep) -> pd.DataFrame:
     request = request_from(found.figure)
-    return curves(groups(found, layout(found, request), request, Path("nowhere")), request)
+    return curves(groups(found, layout(found, request), Path("nowhere")), request)
 
 
 def line(rows: pd.DataFrame, name: str) -> pd.DataFrame:

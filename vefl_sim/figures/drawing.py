@@ -14,7 +14,7 @@ from vefl_sim.figures.grid import grid
 from vefl_sim.figures.layout import Group, Layout, groups, layout
 from vefl_sim.figures.measures import SCALARS, scalar
 from vefl_sim.figures.names import heading
-from vefl_sim.figures.plot import pictures, require_matplotlib
+from vefl_sim.figures.plot import Curves, pictures, require_matplotlib
 from vefl_sim.figures.request import Request, request_from
 from vefl_sim.sweep.points import Sweep
 
@@ -45,7 +45,7 @@ def draw(sweep: Sweep, out: Path, folder: Path | None = None) -> Drawing:
     """From the runs in `out` that are done, into `folder` or out/figures/<name>."""
     request = request_from(sweep.figure)
     plan = layout(sweep, request)
-    found = groups(sweep, plan, request, out)
+    found = groups(sweep, plan, out)
     if not any(group.runs for group in found):
         raise BadInput(
             f"{sweep.name}: none of its {len(sweep.points)} points is done in {out}: run its file with python -m "
@@ -65,7 +65,7 @@ def draw(sweep: Sweep, out: Path, folder: Path | None = None) -> Drawing:
         rows = curves(found, request)
         _require_learning(sweep, rows["mean"])
         marks = at_marks(rows, request.marks)
-        drawn = pictures(rows, found, request, _x_name(plan, request))
+        drawn = pictures(Curves(rows, found, request, _x_name(plan)))
         content |= {f".{ending}": picture for ending, picture in drawn.items()} | {".csv": _csv(rows)}
         content |= {"_marks.csv": _csv(marks)} if len(marks) else {}
     content["_differences.csv"] = _csv(differences)
@@ -82,8 +82,8 @@ def missing(drawing: Drawing, out: Path) -> Iterator[str]:
                 yield f"{point.title} ({run.state if run else 'not begun'})"
 
 
-def _x_name(plan: Layout, request: Request) -> str:
-    return heading(plan.x.key, request.labels) if plan.x else ""
+def _x_name(plan: Layout) -> str:
+    return heading(plan.x.key, plan.labels) if plan.x else ""
 
 
 def _require_learning(sweep: Sweep, values: pd.Series) -> None:

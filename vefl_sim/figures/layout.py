@@ -53,7 +53,9 @@ class Layout:
 
     lines: tuple[Dimension, ...]
     panels: tuple[Dimension, ...]
-    x: Dimension | None = None
+    x: Dimension | None
+    labels: Mapping[str, str]  # the user's own
+    name: str  # of a line that has no other
 
 
 @dataclass(frozen=True)
@@ -94,27 +96,27 @@ def layout(sweep: Sweep, request: Request) -> Layout:
     apart = len(left) == 1 and len(left[0].steps) <= _MOST_PANELS and bool(lines)
     if asked[panels_key] is None and (request.kind == "table" or apart):
         panels, left = left, []
-    return Layout((*lines, *left), tuple(panels), x[0] if x else None)
+    return Layout((*lines, *left), tuple(panels), x[0] if x else None, request.labels, sweep.name)
 
 
-def groups(sweep: Sweep, plan: Layout, request: Request, out: Path) -> list[Group]:
+def groups(sweep: Sweep, plan: Layout, out: Path) -> list[Group]:
     """Panel by panel, line by line; also those of which nothing is done."""
     dimensions = [*plan.panels, *plan.lines, *([plan.x] if plan.x else [])]
     together: dict[tuple[int, ...], list[Point]] = {}
     for point in sweep.points:
         place = tuple(dimension.steps.index(dimension.step(point)) for dimension in dimensions)
         together.setdefault(place, []).append(point)
-    return [_group(together[place], plan, request, sweep.name, out) for place in sorted(together)]
+    return [_group(together[place], plan, out) for place in sorted(together)]
 
 
-def _group(points: Sequence[Point], plan: Layout, request: Request, name: str, out: Path) -> Group:
-    first, labels = points[0], request.labels
+def _group(points: Sequence[Point], plan: Layout, out: Path) -> Group:
+    first, labels = points[0], plan.labels
     line = ", ".join(dimension.label(first, labels) for dimension in plan.lines)
     found = {point.seed: point.run(out) for point in points}
     return Group(
         panel=tuple(dimension.label(first, labels) for dimension in plan.panels),
         row=tuple(dimension.cell(first) for dimension in plan.panels),
-        line=line or ("" if plan.x else name),
+        line=line or ("" if plan.x else plan.name),
         bar=plan.x.label(first, labels) if plan.x else "",
         x=plan.x.value(first) if plan.x else None,
         points=tuple(points),

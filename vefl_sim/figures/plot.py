@@ -1,6 +1,7 @@
 """The picture of a figure, in the paper's form: a line for the mean, a shaded strip for the standard deviation."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,11 @@ from vefl_sim.figures.request import Request
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _STYLE = STYLE | {"font.size": 8, "axes.axisbelow": True, "pdf.fonttype": 42, "svg.hashsalt": ""}
 _COLUMN_IN, _PAGE_IN, _HEIGHT_IN = 3.5, 7.16, 2.3  # one and two columns of a journal
+_ALONE = "#3f6aa3"
 _STEPS = {"failure-rate": "mid", "sojourn": "pre", "p_suc": "pre", "cost": "post"}
 _P_SUC = {"ordered": "of an ordered CV", "with-ineligible": "of a CV, ineligible as 0"}
 _P_SUC |= {"rounds": "mean of a round", "rounds-with-ineligible": "mean of a round, ineligible as 0"}
@@ -34,31 +37,45 @@ def require_matplotlib() -> None:
     matplotlib.use("Agg")
 
 
-def pictures(rows: pd.DataFrame, groups: Sequence[Group], request: Request, x_name: str) -> dict[str, bytes]:
-    """The same picture by its endings; `x_name`: of the key that bars stand for."""
+@dataclass(frozen=True)
+class Curves:
+    """What is drawn: the numbers, whose they are, and how they are asked for."""
+
+    rows: pd.DataFrame
+    groups: Sequence[Group]
+    request: Request
+    x_name: str  # of the key that bars stand for
+
+    @property
+    def lines(self) -> list[str]:
+        """All, also those of which nothing is done: colours do not change when they come."""
+        return list(dict.fromkeys(group.line for group in self.groups))
+
+    @property
+    def bars(self) -> list[str]:
+        """What stands below them; empty if there are lines."""
+        return list(dict.fromkeys(_value(group.x) for group in self.groups if group.bar))
+
+
+def pictures(curves: Curves) -> dict[str, bytes]:
+    """The same picture by its endings."""
     require_matplotlib()
     import matplotlib.pyplot as plt
 
-    panels = list(dict.fromkeys(rows["panel"]))
-    lines = list(dict.fromkeys(group.line for group in groups))
-    styles = dict(zip(lines, line_styles(lines), strict=True))
+    panels = list(dict.fromkeys(curves.rows["panel"]))
     with plt.rc_context(_STYLE):
         figure, places = plt.subplots(
             1, len(panels), sharey=True, squeeze=False, layout="constrained",
             figsize=(_COLUMN_IN if len(panels) == 1 else _PAGE_IN, _HEIGHT_IN),
         )  # fmt: skip
+        handles: dict[str, Any] = {}
         for axes, panel in zip(places[0], panels, strict=True):
-            _panel(axes, rows[rows["panel"] == panel], groups, request, styles)
-            axes.set(xlabel=shown(_x_label(request, x_name)))
+            rows = curves.rows[curves.rows["panel"] == panel]
+            handles |= _bars(axes, rows, curves) if curves.bars else _lines(axes, rows, curves)
+            axes.set(xlabel=shown(_x_label(curves)))
             axes.set_title(shown(panel), fontsize=8)
-        _ranges(places[0], rows, request)
-        if len(lines) > 1:
-            handles = {line: styles[line]["handle"] for line in lines if "handle" in styles[line]}
-            legend_below(figure, handles, {line: shown(line) + _seeds(line, groups) for line in handles}, points=7)
-        if note := _note(groups):
-            places[0][-1].set_title(note, loc="right", fontsize=7, color="0.4")
-        if request.title:
-            figure.suptitle(shown(request.title), fontsize=9)
+        _ranges(places[0], curves)
+        _notes(figure, places[0], curves, handles)
         drawn = {ending: _saved(figure, ending) for ending in ("pdf", "png")}
         plt.close(figure)
     return drawn
@@ -77,73 +94,89 @@ def shown(text: str) -> str:
     return SUBSCRIPT.sub(r"$\1_{\\mathrm{\2}}$", text).replace("λ\u0304", r"$\bar{\lambda}$")
 
 
-def _panel(
-    axes: "Axes", rows: pd.DataFrame, groups: Sequence[Group], request: Request, styles: Mapping[str, dict[str, Any]]
-) -> None:
-    if any(group.bar for group in groups):
-        _bars(axes, rows, groups, styles)
-        return
-    steps: Any = _STEPS.get(request.kind)
+def _lines(axes: "Axes", rows: pd.DataFrame, curves: Curves) -> dict[str, Any]:
+    """Draw one panel; returns what stands for each line in the legend."""
+    steps: Any = _STEPS.get(curves.request.kind)
+    top = np.inf if curves.request.kind == "total-cost" else 1.0
+    styles = _styles(curves)
+    handles = {}
     for line, own in rows.groupby("line", sort=False):
-        style = {key: value for key, value in styles[str(line)].items() if key != "handle"}
-        style["lw"] *= 0.75  # the figure is small
+        style = styles[str(line)]
         x, mean, std = (own[name].to_numpy(float) for name in ("x", "mean", "std"))
-        how: Any = {"drawstyle": f"steps-{steps}"} if steps else {}
-        if len(x) == 1:
-            how["marker"] = "o"
-        (styles[str(line)]["handle"],) = axes.plot(x, mean, **style | how)
+        how: Any = {"drawstyle": f"steps-{steps}" if steps else "default", "marker": "o" if len(x) == 1 else ""}
+        (handles[str(line)],) = axes.plot(x, mean, **style | how)
         if not np.isnan(std).all():
-            top = np.inf if request.kind == "total-cost" else 1.0
             strip = np.clip(mean - std, 0.0, top), np.clip(mean + std, 0.0, top)
             axes.fill_between(x, *strip, step=steps, color=style["color"], alpha=0.15, lw=0)
+    return handles
 
 
-def _bars(axes: "Axes", rows: pd.DataFrame, groups: Sequence[Group], styles: Mapping[str, dict[str, Any]]) -> None:
-    steps = list(dict.fromkeys(group.bar for group in groups))
-    values = dict.fromkeys(_value(group.x) for group in groups)
-    lines = [line for line in styles if line in set(rows["line"])]
+def _bars(axes: "Axes", rows: pd.DataFrame, curves: Curves) -> dict[str, Any]:
+    """The same, with the lines side by side at each value."""
+    lines = [line for line in curves.lines if line in set(rows["line"])]
+    styles = _styles(curves)
     width = 0.8 / len(lines) if len(lines) > 1 else 0.55
+    handles = {}
     for place, line in enumerate(lines):
-        own = rows[rows["line"] == line]
-        at = [list(values).index(_value(x)) + (place - (len(lines) - 1) / 2) * width for x in own["x"]]
+        own, style = rows[rows["line"] == line], styles[line]
+        at = [curves.bars.index(_value(x)) + (place - (len(lines) - 1) / 2) * width for x in own["x"]]
         error = own["std"].fillna(0.0).to_numpy(float)
-        colour = styles[line]["color"] if len(lines) > 1 else "#3f6aa3"
-        styles[line]["handle"] = axes.bar(
+        handles[line] = axes.bar(
             at, own["mean"].to_numpy(float), 0.92 * width, yerr=error if error.any() else None, capsize=2.5,
-            color=colour, hatch="///" if styles[line]["ls"] == "--" else None, edgecolor="white",
-            error_kw={"lw": 1, "ecolor": "0.55"},
+            color=style["color"] if len(lines) > 1 else _ALONE, hatch="///" if style["ls"] == "--" else None,
+            edgecolor="white", error_kw={"lw": 1, "ecolor": "0.55"},
         )  # fmt: skip
-    axes.set_xticks(range(len(steps)), [shown(value) for value in values])
+    axes.set_xticks(range(len(curves.bars)), [shown(value) for value in curves.bars])
     axes.grid(False, axis="x")
+    return handles
+
+
+def _styles(curves: Curves) -> dict[str, dict[str, Any]]:
+    """Of a comparison, and thinner, as the figure is smaller."""
+    styles = zip(curves.lines, line_styles(curves.lines), strict=True)
+    return {line: style | {"lw": 0.75 * style["lw"]} for line, style in styles}
+
+
+def _notes(figure: "Figure", places: Sequence["Axes"], curves: Curves, handles: Mapping[str, Any]) -> None:
+    """The legend, the title, and how many seeds there are if not all."""
+    if len(curves.lines) > 1:
+        own = {line: handles[line] for line in curves.lines if line in handles}
+        legend_below(figure, own, {line: shown(line) + _seeds(line, curves.groups) for line in own}, points=7)
+    if note := _note(curves.groups):
+        places[-1].set_title(note, loc="right", fontsize=7, color="0.4")
+    if curves.request.title:
+        figure.suptitle(shown(curves.request.title), fontsize=9)
 
 
 def _value(x: Any) -> str:
     return f"{x:.10g}" if isinstance(x, float) else str(x)
 
 
-def _x_label(request: Request, x_name: str) -> str:
-    if x_name:
-        return x_name
+def _x_label(curves: Curves) -> str:
+    request = curves.request
+    if curves.bars:
+        return curves.x_name
     if request.kind == "p_suc":
         return f"x = p_suc, {_P_SUC[request.count]}"
     named = {"sojourn": "x = sojourn bound [s]", "cost": "x = cost of a round"}
     return named.get(request.kind) or ("simulated time [s]" if request.x == "time" else "round")
 
 
-def _ranges(places: Sequence["Axes"], rows: pd.DataFrame, request: Request) -> None:
+def _ranges(places: Sequence["Axes"], curves: Curves) -> None:
     """From 0, or from where something happens; what the user says goes."""
     from matplotlib.ticker import MaxNLocator
 
+    request = curves.request
     places[0].set_ylabel(y_name(request))
     for axes in places:
         if request.x_scale == "log":
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter("{x:g}")
-        elif request.kind != "total-cost" or request.x in ("round", "time"):
+        elif not curves.bars:
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=request.x != "time" and request.kind != "p_suc"))
         if request.kind in ("sojourn", "p_suc", "cost"):
             axes.margins(x=0.02)
-        axes.set_ylim(*(request.y_range or _y_range(rows, request)))
+        axes.set_ylim(*(request.y_range or _y_range(curves.rows, request)))
         if request.x_range:
             axes.set_xlim(*request.x_range)
 
