@@ -73,7 +73,7 @@ def pictures(curves: Curves) -> dict[str, bytes]:
             rows = curves.rows[curves.rows["panel"] == panel]
             handles |= _bars(axes, rows, curves) if curves.bars else _lines(axes, rows, curves)
             axes.set(xlabel=shown(_x_label(curves)))
-            axes.set_title(shown(panel), fontsize=8)
+            axes.set_title(shown(panel), loc="left", fontsize=8)  # the right is for a note
         _ranges(places[0], curves)
         _notes(figure, places[0], curves, handles)
         drawn = {ending: _saved(figure, ending) for ending in ("pdf", "png")}
