@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Files = Annotated[
     list[Path],
-    typer.Argument(metavar="FILE...", help="TOML files with a table sweep, or several compare.", show_default=False),
+    typer.Argument(metavar="FILE", help="TOML files with a table sweep, or several compare.", show_default=False),
 ]
 Settings = Annotated[
     list[str] | None,
