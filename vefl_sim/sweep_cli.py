@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 # As in cli.py, heavy imports happen inside the commands.
 
-Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="TOML files of sweeps.", show_default=False)]
+Files = Annotated[
+    list[Path],
+    typer.Argument(metavar="FILE", help="TOML files with a table sweep, or several compare.", show_default=False),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a key of all points, in TOML syntax; repeatable."),

@@ -18,7 +18,7 @@ from vefl_sim.sweep.child import work
 from vefl_sim.sweep.job import Job, Outcome, Report
 
 ROOT = Path(__file__).parents[2]
-POINT = with_settings(STOPPED, "learning.kind=none", "run.rounds=40", "trace.slots=off")
+POINT = with_settings(STOPPED, "learning.kind=none", "run.rounds=20", "trace.slots=off")
 
 
 def job(out: Path) -> Job:

@@ -82,12 +82,27 @@ class Runner:
     def _begin(self) -> None:
         """Give away as many as the crew takes, the longest first; one that died before may need all the memory."""
         for task in self._tasks.having("waiting"):
-            if task.given or task.not_before_s > time.monotonic():
+            given = self._given()
+            if not self._crew.takes(0.0, given):
+                return
+            if task.given or task.not_before_s > time.monotonic() or self._others_have(task):
                 continue
             needed_mb = math.inf if task.deaths else self._tasks.peak_mb(task.point)
-            if self._crew.takes(needed_mb, self._given()):
+            if self._crew.takes(needed_mb, given):
                 task.given = True
                 self._crew.begin(self._job(task), needed_mb)
+
+    def _others_have(self, task: Task) -> bool:
+        """Whether another sweep works on it, or has done it, as far as can be seen from here."""
+        run = task.point.run(self._out)
+        if run and run.is_done:
+            look(task, run)
+            self._changed(task)
+        elif run and run.state == "running":
+            task.not_before_s = time.monotonic() + _BUSY_S
+        else:
+            return False
+        return True
 
     def _job(self, task: Task) -> Job:
         point = task.point
