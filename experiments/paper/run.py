@@ -1,7 +1,7 @@
 """All figures and the table of the paper: runs what is not done yet, then draws everything.
 
     python experiments/paper/run.py              # the whole: 5 seeds, 400 rounds, all data; days on two cores
-    python experiments/paper/run.py --quick      # 24 rounds, two seeds, 1000 samples: half an hour, to see it work
+    python experiments/paper/run.py --quick      # 12 rounds, two seeds, 1000 samples: half an hour, to see it work
 
 It prints the commands that it runs, so you can run them one by one, on a cluster, or with other settings. --quick takes
 Fashion-MNIST if it is there, or else traffic signs that the program draws, and in the table those data sets that are
@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 SELECTED = {"mnist": 8, "fashion-mnist": 10, "gtsrb": 8, "cifar10": 12}
 """CVs that PDPC selects, as the paper says for each data set."""
 QUICK = (
-    "run.duration_s=120",
+    "run.duration_s=60",
     "vefl.max_local_iterations=8",
     "data.train_samples=1000",
     "data.test_samples=500",
