@@ -40,15 +40,19 @@ def children() -> list[int]:
 
 class TestScenes:
     def test_everybody_near_the_gnb_is_told_once(self, net: Path, tmp_path: Path) -> None:
-        """The subscription against one question per vehicle."""
-        case = prepare(town(net, radio={"coverage_radius_m": 20.0}), tmp_path).case
+        """Both clients against one question per vehicle and step. Some are too far to be asked, and come near."""
+        small = town(net, radio={"coverage_radius_m": 20.0})
+        with live(prepare(small, tmp_path).case) as traffic:
+            within = [traffic.advance() for _ in range(90)]
+        case = prepare(with_settings(small, "sumo.client=traci"), tmp_path).case
         with live(case) as traffic:
             sumo, seen = traffic._sumo, 0
-            for _ in range(50):
+            for other in within:
                 scene = traffic.advance()
                 places = np.array([sumo.vehicle.getPosition(name) for name in sumo.vehicle.getIDList()])
                 near = places[np.hypot(*(places - case.gnb_m).T) <= case.reach_m] - case.gnb_m
                 assert sorted(zip(scene.x_m, scene.y_m, strict=True)) == sorted(map(tuple, near))
+                assert scene.same_as(other)
                 seen += len(places) - len(near)
             assert seen > 0  # so that being near means something
 

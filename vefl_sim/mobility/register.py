@@ -17,7 +17,7 @@ class Register:
     def __init__(self, streams: Streams, cv_share: float) -> None:
         self._streams, self._cv_share = streams, cv_share
         self._numbers: dict[str, int] = {}
-        self._connected: list[bool] = []
+        self._connected = bytearray()
 
     def numbers(self, names: Sequence[str]) -> IntArray:
         """The numbers of these vehicles; the unknown ones get the next."""
@@ -33,7 +33,7 @@ class Register:
 
     def connected(self, numbers: IntArray) -> BoolArray:
         """Which of them are CVs."""
-        return np.array([self._connected[number - 1] for number in numbers.tolist()], np.bool_)
+        return np.asarray(self._connected)[numbers - 1].view(np.bool_)
 
     def _enter(self, name: str) -> int:
         number = self._numbers[name] = len(self._numbers) + 1

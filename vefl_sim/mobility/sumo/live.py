@@ -1,5 +1,7 @@
 """Traffic as SUMO drives it, scene by scene."""
 
+import math
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,13 +17,13 @@ from vefl_sim.mobility.register import Register
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sumo.net import Point
 from vefl_sim.mobility.sumo.process import CannotStart, running
+from vefl_sim.mobility.sumo.watching import Asking, Notes, Subscribed, Watch
 from vefl_sim.rng import Streams
 
 AROUND_M = 100.0  # beyond coverage: farther than shadowing remembers, so that whoever comes back may be new
 _SKIP_S = 10.0  # of the time before the run in one go, so that Ctrl-C is heard
 _SPEED_TOLERANCE_MPS = 0.01
 _SIDESTEP_M = 4.0  # a lane is changed at once
-_GNB = "vefl_sim gNB"
 
 
 @dataclass(frozen=True)
@@ -52,23 +54,20 @@ class Case:
 
 
 class LiveTraffic:
-    """Scenes from a SUMO that runs. What it tells is subscribed to, so that a step is one exchange."""
+    """Scenes from a SUMO that runs. It may be some steps ahead, because a look at many at once takes less time."""
 
     def __init__(self, sumo: Any, case: Case) -> None:
-        import traci.constants as ask
-
-        self._sumo, self._case, self._ask = sumo, case, ask
+        self._sumo, self._case = sumo, case
         self.step_ns = to_ns(case.experiment.mobility.step_s)
         self._register = Register(Streams(case.experiment.run.seed), case.experiment.traffic.cv_share)
-        x_m, y_m = case.gnb_m
-        sumo.poi.add(_GNB, x_m, y_m, (255, 0, 0, 255))
-        sumo.poi.subscribeContext(_GNB, ask.CMD_GET_VEHICLE_VARIABLE, case.reach_m, [ask.VAR_POSITION, ask.VAR_SPEED])
-        sumo.simulation.subscribe([ask.VAR_DEPARTED_VEHICLES_IDS])
+        self._watch = self._watching()
         if case.experiment.is_sumo_configuration:
             self._limit_types()
         self._begin_s = sumo.simulation.getTime()
         self._start_s = self._begin_s if case.start_s is None else case.start_s
-        self._time_ns = 0
+        self._driven_ns = 0
+        self._ahead: deque[Scene] = deque()
+        self._failure: VeflError | None = None  # after the scenes ahead
         self._scene = self._skip()
 
     def scene(self) -> Scene:
@@ -77,11 +76,19 @@ class LiveTraffic:
 
     def advance(self) -> Scene:
         """The scene a step later."""
-        self._time_ns += self.step_ns
-        before, self._scene = self._scene, self._at(self._start_s + to_s(self._time_ns))
+        if not self._ahead and not self._failure:
+            self._drive()
+        before, self._scene = self._scene, self._next()
         if self._case.experiment.is_sumo_configuration:
             self._check_jumps(before, self._scene)
         return self._scene
+
+    def _watching(self) -> Watch:
+        case, sumo = self._case, self._sumo
+        if case.experiment.sumo.client == "traci":
+            return Subscribed(sumo, self._register, case.gnb_m, case.reach_m)
+        most_mps = math.inf if case.experiment.is_sumo_configuration else case.experiment.mobility.max_speed_mps
+        return Asking(sumo, self._register, case.gnb_m, case.reach_m, most_mps)
 
     def _limit_types(self) -> None:
         """u_max for the vehicles of a configuration; the rest of them is its own."""
@@ -95,37 +102,57 @@ class LiveTraffic:
             raise ExperimentError(
                 f"mobility.start_s = {self._start_s:g}: SUMO begins at {self._begin_s:g} s: start there or later."
             )
-        time_s = self._begin_s
+        time_s, notes = self._begin_s, Notes()
         while time_s < self._start_s:
-            time_s = min(time_s + _SKIP_S, self._start_s)
-            scene = self._at(time_s)
-        return scene if self._start_s > self._begin_s else self._seen({})
+            time_s, notes = min(time_s + _SKIP_S, self._start_s), Notes()
+            self._look(time_s, notes)
+        self._take(notes, [0])
+        return self._next()
 
-    def _at(self, sumo_s: float) -> Scene:
-        """Let SUMO drive up to this time. Vehicles are numbered in the order in which they depart."""
+    def _drive(self) -> None:
+        """Some steps at once. What goes wrong in one of them is told when the scenes before it have been seen."""
+        notes, times_ns = Notes(), list[int]()
+        self._watch.begin(to_s(self._watch.steps * self.step_ns))
+        while len(times_ns) < self._watch.steps and not self._failure:
+            time_ns = self._driven_ns + self.step_ns
+            try:
+                self._look(self._start_s + to_s(time_ns), notes)
+            except RunFailed as error:
+                self._failure = error
+            else:
+                self._driven_ns = time_ns
+                times_ns.append(time_ns)
+        self._take(notes, times_ns)
+
+    def _next(self) -> Scene:
+        if not self._ahead and self._failure:
+            raise self._failure
+        return self._ahead.popleft()
+
+    def _look(self, sumo_s: float, notes: Notes) -> None:
+        """Let SUMO drive up to this time, and see who is where."""
         try:
             self._sumo.simulationStep(sumo_s)
-            departed = self._sumo.simulation.getSubscriptionResults()[self._ask.VAR_DEPARTED_VEHICLES_IDS]
-            near = self._sumo.poi.getContextSubscriptionResults(_GNB)
+            self._watch.look(notes)
         except Exception as error:  # of libsumo, of traci, or of its socket
             since = f"{abs(sumo_s - self._start_s):.1f} s {'after' if sumo_s > self._start_s else 'before'}"
             when = f"{since} the start of the run ({sumo_s:.1f} s of its own time)"
             raise RunFailed(f"SUMO stopped {when}: {str(error).strip() or type(error).__name__}") from error
-        if departed:
-            self._register.numbers(departed)
-        return self._seen(near)
 
-    def _seen(self, near: dict[str, Any]) -> Scene:
-        """One array for everything: a step has to be cheap beside what SUMO takes for it."""
-        number, (x_m, y_m) = self._register.number, self._case.gnb_m
-        place, speed = self._ask.VAR_POSITION, self._ask.VAR_SPEED
-        rows = sorted((number(name), *told[place][:2], told[speed]) for name, told in near.items())
-        table = np.array(rows, np.float64).reshape(-1, 4)
-        vehicle, speed_mps = table[:, 0].astype(np.int64), table[:, 3].copy()
-        if rows and speed_mps.max() > self._case.experiment.mobility.max_speed_mps + _SPEED_TOLERANCE_MPS:
-            raise ExperimentError(self._too_fast(near))
-        connected = self._register.connected(vehicle)
-        return Scene(self._time_ns, vehicle, table[:, 1] - x_m, table[:, 2] - y_m, speed_mps, connected)
+    def _take(self, notes: Notes, times_ns: list[int]) -> None:
+        """Scenes of everybody within reach, up to the first in which somebody is too fast."""
+        step, vehicle, x_m, y_m, speed_mps = notes.table(len(times_ns))
+        x_m, y_m = x_m - self._case.gnb_m[0], y_m - self._case.gnb_m[1]
+        near = np.flatnonzero(x_m * x_m + y_m * y_m <= self._case.reach_m**2)
+        step, speed_mps = step[near], speed_mps[near]
+        whole = Scene(0, vehicle[near], x_m[near], y_m[near], speed_mps, self._register.connected(vehicle[near]))
+        row = first(speed_mps > self._case.experiment.mobility.max_speed_mps + _SPEED_TOLERANCE_MPS)
+        if row is not None:
+            times_ns = times_ns[: step[row]]
+            self._failure = self._too_fast(whole.rows(np.flatnonzero(step == step[row])))
+        ends = np.searchsorted(step, np.arange(len(times_ns) + 1)).tolist()
+        for time_ns, start, end in zip(times_ns, ends, ends[1:], strict=False):
+            self._ahead.append(_part(whole, time_ns, slice(start, end)))
 
     def _check_jumps(self, before: Scene, now: Scene) -> None:
         """A configuration may let vehicles jump, which the sojourn bound does not know."""
@@ -141,13 +168,18 @@ class LiveTraffic:
                 f"{mobility.max_speed_mps:g} allows: drive without jumps and teleports."
             )
 
-    def _too_fast(self, near: dict[str, Any]) -> str:
-        mobility, speed = self._case.experiment.mobility, self._ask.VAR_SPEED
-        name = max(near, key=lambda name: near[name][speed])
-        return (
-            f"Vehicle {name} of {mobility.file} drives {near[name][speed]:.2f} m/s: raise "
+    def _too_fast(self, scene: Scene) -> ExperimentError:
+        mobility, row = self._case.experiment.mobility, int(scene.speed_mps.argmax())
+        name = self._register.name(int(scene.vehicle[row]))
+        return ExperimentError(
+            f"Vehicle {name} of {mobility.file} drives {scene.speed_mps[row]:.2f} m/s: raise "
             f"mobility.max_speed_mps = {mobility.max_speed_mps:g}, because the sojourn bound relies on it."
         )
+
+
+def _part(scene: Scene, time_ns: int, rows: slice) -> Scene:
+    place = scene.x_m[rows], scene.y_m[rows]
+    return Scene(time_ns, scene.vehicle[rows], *place, scene.speed_mps[rows], scene.connected[rows])
 
 
 @contextmanager
