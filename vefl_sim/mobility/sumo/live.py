@@ -60,8 +60,9 @@ class LiveTraffic:
         self._sumo, self._case = sumo, case
         self.step_ns = to_ns(case.experiment.mobility.step_s)
         self._register = Register(Streams(case.experiment.run.seed), case.experiment.traffic.cv_share)
+        self._may_jump = case.experiment.is_sumo_configuration
         self._watch = self._watching()
-        if case.experiment.is_sumo_configuration:
+        if self._may_jump:
             self._limit_types()
         self._begin_s = sumo.simulation.getTime()
         self._start_s = self._begin_s if case.start_s is None else case.start_s
@@ -77,9 +78,9 @@ class LiveTraffic:
     def advance(self) -> Scene:
         """The scene a step later."""
         if not self._ahead and not self._failure:
-            self._drive()
+            self._go_on()
         before, self._scene = self._scene, self._next()
-        if self._case.experiment.is_sumo_configuration:
+        if self._may_jump:
             self._check_jumps(before, self._scene)
         return self._scene
 
@@ -87,7 +88,7 @@ class LiveTraffic:
         case, sumo = self._case, self._sumo
         if case.experiment.sumo.client == "traci":
             return Subscribed(sumo, self._register, case.gnb_m, case.reach_m)
-        most_mps = math.inf if case.experiment.is_sumo_configuration else case.experiment.mobility.max_speed_mps
+        most_mps = math.inf if self._may_jump else case.experiment.mobility.max_speed_mps
         return Asking(sumo, self._register, case.gnb_m, case.reach_m, most_mps)
 
     def _limit_types(self) -> None:
@@ -103,25 +104,30 @@ class LiveTraffic:
                 f"mobility.start_s = {self._start_s:g}: SUMO begins at {self._begin_s:g} s: start there or later."
             )
         time_s, notes = self._begin_s, Notes()
-        while time_s < self._start_s:
+        if time_s == self._start_s:
+            notes.vehicles.append(self._register.numbers(()))  # nobody has departed yet
+        while time_s < self._start_s and not self._failure:
             time_s, notes = min(time_s + _SKIP_S, self._start_s), Notes()
-            self._look(time_s, notes)
+            self._drive([time_s], notes)
         self._take(notes, [0])
         return self._next()
 
-    def _drive(self) -> None:
-        """Some steps at once. What goes wrong in one of them is told when the scenes before it have been seen."""
-        notes, times_ns = Notes(), list[int]()
-        self._watch.begin(to_s(self._watch.steps * self.step_ns))
-        while len(times_ns) < self._watch.steps and not self._failure:
-            time_ns = self._driven_ns + self.step_ns
-            try:
-                self._look(self._start_s + to_s(time_ns), notes)
-            except RunFailed as error:
-                self._failure = error
-            else:
-                self._driven_ns = time_ns
-                times_ns.append(time_ns)
+    def _drive(self, times_s: list[float], notes: Notes) -> None:
+        """What goes wrong is told when the scenes before it have been seen."""
+        try:
+            self._watch.drive(times_s, notes)
+        except Exception as error:  # of libsumo, of traci, or of its socket
+            sumo_s = times_s[len(notes.vehicles)]
+            since = f"{abs(sumo_s - self._start_s):.1f} s {'after' if sumo_s > self._start_s else 'before'}"
+            when = f"{since} the start of the run ({sumo_s:.1f} s of its own time)"
+            self._failure = RunFailed(f"SUMO stopped {when}: {str(error).strip() or type(error).__name__}")
+            self._failure.__cause__ = error
+
+    def _go_on(self) -> None:
+        times_ns = [self._driven_ns + step * self.step_ns for step in range(1, self._watch.steps + 1)]
+        notes = Notes()
+        self._drive([self._start_s + to_s(time_ns) for time_ns in times_ns], notes)
+        self._driven_ns = times_ns[-1]
         self._take(notes, times_ns)
 
     def _next(self) -> Scene:
@@ -129,23 +135,14 @@ class LiveTraffic:
             raise self._failure
         return self._ahead.popleft()
 
-    def _look(self, sumo_s: float, notes: Notes) -> None:
-        """Let SUMO drive up to this time, and see who is where."""
-        try:
-            self._sumo.simulationStep(sumo_s)
-            self._watch.look(notes)
-        except Exception as error:  # of libsumo, of traci, or of its socket
-            since = f"{abs(sumo_s - self._start_s):.1f} s {'after' if sumo_s > self._start_s else 'before'}"
-            when = f"{since} the start of the run ({sumo_s:.1f} s of its own time)"
-            raise RunFailed(f"SUMO stopped {when}: {str(error).strip() or type(error).__name__}") from error
-
     def _take(self, notes: Notes, times_ns: list[int]) -> None:
         """Scenes of everybody within reach, up to the first in which somebody is too fast."""
-        step, vehicle, x_m, y_m, speed_mps = notes.table(len(times_ns))
+        step, vehicle, x_m, y_m, speed_mps = notes.table()
         x_m, y_m = x_m - self._case.gnb_m[0], y_m - self._case.gnb_m[1]
         near = np.flatnonzero(x_m * x_m + y_m * y_m <= self._case.reach_m**2)
         step, speed_mps = step[near], speed_mps[near]
         whole = Scene(0, vehicle[near], x_m[near], y_m[near], speed_mps, self._register.connected(vehicle[near]))
+        times_ns = times_ns[: len(notes.vehicles)]
         row = first(speed_mps > self._case.experiment.mobility.max_speed_mps + _SPEED_TOLERANCE_MPS)
         if row is not None:
             times_ns = times_ns[: step[row]]

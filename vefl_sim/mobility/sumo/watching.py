@@ -4,8 +4,9 @@ A subscription saves exchanges with another process. Within ours there are none 
 around the gNB, a map of maps, a dict of dicts) is several times as much as two plain questions per vehicle.
 """
 
+import math
 from array import array
-from collections.abc import Callable
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Protocol
 
@@ -23,76 +24,66 @@ class Notes:
     """What was seen in some steps, one after the other. Arrays are made of it later, of many steps at once."""
 
     def __init__(self) -> None:
-        self.vehicles: list[IntArray] = []  # of each step, in ascending order
+        self.vehicles: list[IntArray] = []  # of each step that is complete, in ascending order
         self.places_m, self.speeds_mps = array("d"), array("d")  # x, y, x, y, …; and one for each of them
 
-    def table(self, steps: int) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
-        """Step, vehicle, x, y and speed of the first steps, which are complete; one row for each who was seen."""
-        vehicles = self.vehicles[:steps]
-        step = np.repeat(np.arange(len(vehicles)), [numbers.size for numbers in vehicles])
+    def table(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
+        """Step, vehicle, x, y and speed; one row for each who was seen in a step."""
+        step = np.repeat(np.arange(len(self.vehicles)), [numbers.size for numbers in self.vehicles])
         rows, places_m = step.size, np.array(self.places_m[: 2 * step.size])
-        numbers = np.concatenate(vehicles) if vehicles else step
+        numbers = np.concatenate(self.vehicles) if self.vehicles else step
         return step, numbers, places_m[0::2], places_m[1::2], np.array(self.speeds_mps[:rows])
 
 
 class Watch(Protocol):
-    """Asks a SUMO that runs."""
+    """Lets SUMO drive, and sees who is where."""
 
-    steps: int  # that are driven in one go
+    steps: int  # that are best driven in one go
 
-    def begin(self, seconds: float) -> None:
-        """Steps follow that take so long in all."""
-        ...
+    def drive(self, times_s: Sequence[float], notes: Notes) -> None:
+        """Drive to one time after the other, and note each time everybody near the gNB, and maybe others.
 
-    def look(self, notes: Notes) -> None:
-        """Note everybody near the gNB, and maybe others. Who departs gets a number, in the order of departures."""
+        Who departs gets a number, in the order of departures. What SUMO raises is raised.
+        """
         ...
 
 
 class Asking:
     """Two questions per vehicle, to libsumo. Who is too far to come near in this go is not asked before the next."""
 
-    steps = 20
+    steps = 40
 
     def __init__(self, libsumo: Any, register: Register, gnb_m: Point, reach_m: float, max_speed_mps: float) -> None:
-        self._register, self._gnb_m = register, gnb_m
-        self._reach_m, self._max_speed_mps = reach_m, max_speed_mps  # an infinite one: anybody may be anywhere next
-        self._place_m, self._speed_mps = _plain(libsumo, "vehicle_getPosition"), _plain(libsumo, "vehicle_getSpeed")
-        self._everybody = _plain(libsumo, "vehicle_getIDList")
-        self._departed = _plain(libsumo, "simulation_getDepartedIDList")
-        self._arrived = _plain(libsumo, "simulation_getArrivedIDList")
-        self._names: list[str] = []
-        self._numbers = register.numbers(())
+        self._libsumo, self._register = libsumo._libsumo, register  # without the layer of Python, as slow as itself
+        self._gnb_m, self._reach_m, self._max_speed_mps = gnb_m, reach_m, max_speed_mps
+        self._now_s: float = libsumo.simulation.getTime()
 
-    def begin(self, seconds: float) -> None:
-        """Choose whom to ask."""
-        x_m, y_m = self._gnb_m
-        least = (self._reach_m + self._max_speed_mps * seconds + _SPARE_M) ** 2
-        places = ((name, self._place_m(name)) for name in self._everybody())
-        self._ask([name for name, (x, y) in places if (x - x_m) ** 2 + (y - y_m) ** 2 <= least])
+    def drive(self, times_s: Sequence[float], notes: Notes) -> None:
+        """A tight loop: per step SUMO takes a tenth of a millisecond, and whatever is done beside it shows."""
+        sumo, number = self._libsumo, self._register.number
+        step, place_m, speed_mps = sumo.simulation_step, sumo.vehicle_getPosition, sumo.vehicle_getSpeed
+        departures, arrivals = sumo.simulation_getDepartedIDList, sumo.simulation_getArrivedIDList
+        anywhere = self._max_speed_mps == math.inf  # whoever is far away may be here next
+        names = sorted(self._can_come_near(times_s[-1] - self._now_s), key=number)
+        numbers = self._register.numbers(names)
+        for time_s in times_s:
+            step(time_s)
+            departed, arrived = departures(), arrivals()
+            if departed or arrived or anywhere:
+                self._register.numbers(departed)
+                there = sumo.vehicle_getIDList() if anywhere else (*names, *departed)
+                names = sorted(set(there).difference(arrived), key=number)
+                numbers = self._register.numbers(names)
+            notes.places_m.extend(chain.from_iterable(map(place_m, names)))
+            notes.speeds_mps.extend(map(speed_mps, names))
+            notes.vehicles.append(numbers)
+            self._now_s = time_s
 
-    def look(self, notes: Notes) -> None:
-        """Ask them, without those who have arrived, and with those who have departed."""
-        departed, arrived = self._departed(), self._arrived()
-        self._register.numbers(departed)
-        if np.isinf(self._max_speed_mps):
-            self._ask(list(self._everybody()))
-        elif departed or arrived:
-            gone = set(arrived)
-            self._ask([name for name in (*self._names, *departed) if name not in gone])
-        notes.vehicles.append(self._numbers)
-        notes.places_m.extend(chain.from_iterable(map(self._place_m, self._names)))
-        notes.speeds_mps.extend(map(self._speed_mps, self._names))
-
-    def _ask(self, names: list[str]) -> None:
-        self._names = sorted(names, key=self._register.number)
-        self._numbers = self._register.numbers(self._names)
-
-
-def _plain(libsumo: Any, name: str) -> Callable[..., Any]:
-    """A function of libsumo without the layer of Python around it, which takes as long again."""
-    function: Callable[..., Any] = getattr(libsumo._libsumo, name)
-    return function
+    def _can_come_near(self, seconds: float) -> list[str]:
+        sumo, (x_m, y_m) = self._libsumo, self._gnb_m
+        away_m = self._reach_m + self._max_speed_mps * seconds + _SPARE_M
+        places = ((name, sumo.vehicle_getPosition(name)) for name in sumo.vehicle_getIDList())
+        return [name for name, (x, y) in places if (x - x_m) ** 2 + (y - y_m) ** 2 <= away_m**2]
 
 
 class Subscribed:
@@ -108,14 +99,13 @@ class Subscribed:
         traci.poi.subscribeContext(_GNB, ask.CMD_GET_VEHICLE_VARIABLE, reach_m, [ask.VAR_POSITION, ask.VAR_SPEED])
         traci.simulation.subscribe([ask.VAR_DEPARTED_VEHICLES_IDS])
 
-    def begin(self, seconds: float) -> None:
-        """Nothing is to be prepared."""
-
-    def look(self, notes: Notes) -> None:
-        """Take what came with the step."""
-        self._register.numbers(self._sumo.simulation.getSubscriptionResults()[self._ask.VAR_DEPARTED_VEHICLES_IDS])
-        near = self._sumo.poi.getContextSubscriptionResults(_GNB)
-        names = sorted(near, key=self._register.number)
-        notes.vehicles.append(self._register.numbers(names))
-        notes.places_m.extend(chain.from_iterable(near[name][self._ask.VAR_POSITION][:2] for name in names))
-        notes.speeds_mps.extend(near[name][self._ask.VAR_SPEED] for name in names)
+    def drive(self, times_s: Sequence[float], notes: Notes) -> None:
+        """One exchange per step."""
+        for time_s in times_s:
+            self._sumo.simulationStep(time_s)
+            self._register.numbers(self._sumo.simulation.getSubscriptionResults()[self._ask.VAR_DEPARTED_VEHICLES_IDS])
+            near = self._sumo.poi.getContextSubscriptionResults(_GNB)
+            names = sorted(near, key=self._register.number)
+            notes.places_m.extend(chain.from_iterable(near[name][self._ask.VAR_POSITION][:2] for name in names))
+            notes.speeds_mps.extend(near[name][self._ask.VAR_SPEED] for name in names)
+            notes.vehicles.append(self._register.numbers(names))
