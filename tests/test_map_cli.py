@@ -93,10 +93,11 @@ def test_few_vehicles_and_strange_names(tmp_path: Path) -> None:
     """A hundred letters, a quote and a backslash; so few vehicles that no street has one per hour."""
     folder = tmp_path / 'q"\\b'
     assert imported(osm(tmp_path / f"{'long ' * 20}.osm"), "-o", folder, "--vehicles", 0.1) == 0
-    experiment = load(folder / "experiment.toml")
-    assert experiment.mobility.file == str(folder / NET_FILE)
+    moved = folder.rename(tmp_path / "moved")
+    experiment = load(moved / "experiment.toml")
+    assert experiment.mobility.file == str(moved / NET_FILE)
     assert experiment.run.name.startswith("long-long-")
-    assert (folder / "map.png").exists()
+    assert (moved / "map.png").exists()
 
 
 def test_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ _RIVALS = {
     "traffic.arrivals_per_s": "mean_in_coverage",
 }
 """Keys of which a table has one or the other."""
+_PATHS = (("mobility", "file"), ("data", "dir"))
 _ALONE = "{what} is for files with [[compare]], and {path} has none: {keep} for one experiment."
 _MAP = re.compile(r"\.(osm|osm\.xml|net\.xml|sumocfg)(\.gz)?$")
 _BARE_WORD = re.compile(r"([A-Za-z_~]|\.{0,2}/)[\w.:/~-]*")  # a name, a part, or a path
@@ -32,7 +33,7 @@ def load(path: str | Path, settings: Sequence[str] = ()) -> Experiment:
     """Read an experiment; `settings` are `table.key=value` strings that override it."""
     if isinstance(settings, str):
         settings = [settings]
-    tables = _read_toml(Path(path))
+    tables = _read_experiment(Path(path))
     if "compare" in tables:
         raise ExperimentError(f"{path} compares several experiments: load them with vefl_sim.load_variants.")
     if "seeds" in tables:
@@ -64,7 +65,7 @@ def load_variants(path: str | Path, settings: Sequence[str] = (), seeds: Sequenc
     """
     if isinstance(settings, str):
         settings = [settings]
-    tables = _read_toml(Path(path))
+    tables = _read_experiment(Path(path))
     given = tables.pop("compare", [])
     _check_variants(given)
     _check_settings(given, settings)
@@ -178,6 +179,26 @@ def with_settings(experiment: Experiment, *settings: str) -> Experiment:
 def to_toml(experiment: Experiment) -> str:
     """All keys with their values, defaults included."""
     return tomli_w.dumps(experiment.resolved().model_dump(exclude_none=True))
+
+
+def _read_experiment(path: Path) -> dict[str, Any]:
+    """The tables of a file. Paths in it start from its folder, so that both can be moved, or else from where we are."""
+    tables = _read_toml(path)
+    variants = tables.get("compare", [])
+    for part in (tables, *(variants if isinstance(variants, list) else ())):
+        for table, key in _PATHS:
+            keys = part.get(table) if isinstance(part, dict) else None
+            if isinstance(keys, dict) and isinstance(name := keys.get(key), str) and name:
+                keys[key] = _beside(path, name)
+    return tables
+
+
+def _beside(path: Path, name: str) -> str:
+    there = path.parent / name
+    try:
+        return str(there) if there.exists() else name
+    except (OSError, ValueError):  # no name of a file at all; whoever opens it will tell
+        return name
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def _toml(imported: ImportedMap) -> str:
 
 [mobility]
 kind = "sumo"
-{tomli_w.dumps({"file": (folder / NET_FILE).as_posix()}).rstrip()}
+file = "{NET_FILE}"          # beside this file
 origin_m = [{x_m:.2f}, {y_m:.2f}]    # the gNB, in the net's coordinates
 sojourn = "radial"               # streets go anywhere
 
