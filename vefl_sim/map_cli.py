@@ -1,11 +1,16 @@
 """The command `map import`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vefl_sim.errors import BadInput, RunInterrupted
+
+if TYPE_CHECKING:
+    from vefl_sim.map_import import Step
 
 # As in cli.py, heavy imports happen inside the commands.
 
@@ -33,11 +38,31 @@ def import_(
     from vefl_sim.stopping import stopping_at_once
 
     try:
-        with stopping_at_once():
-            imported = import_map(file, out, _degrees(gnb), vehicles, draw)
+        with stopping_at_once(), _shown() as tell:
+            imported = import_map(file, out, _degrees(gnb), vehicles, draw, tell)
     except KeyboardInterrupt:
         raise RunInterrupted(f"{out} is not made") from None
     print("\n".join(imported.lines()))
+
+
+@contextmanager
+def _shown() -> "Iterator[Step]":
+    """One live line on a terminal; elsewhere a line for every step. Not among the results, hence on stderr."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    console, steps = Console(stderr=True), list[str]()
+
+    def tell(step: str, so_far: str) -> None:
+        line = f"{step}: {so_far}" if so_far else step
+        if status:
+            status.update(escape(line))
+        elif step not in steps:
+            steps.append(step)
+            console.print(step, highlight=False, markup=False, soft_wrap=True)
+
+    with console.status("…") if console.is_terminal else nullcontext() as status:
+        yield tell
 
 
 def _degrees(text: str | None) -> tuple[float, float] | None:

@@ -286,6 +286,28 @@ class TestDying:
         )
         assert only(tmp_path / "runs").state == "done"
 
+    def test_libsumo_that_stops_in_the_middle_of_a_go(
+        self, straight: Run, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is ahead of the scenes that it has given; all of them are kept."""
+        direct = process.load_libsumo()._libsumo
+        step = direct.simulation_step
+
+        def stopping(time_s: float) -> None:
+            if time_s > 32.05:
+                raise ValueError("the bridge is up")
+            step(time_s)
+
+        monkeypatch.setattr(direct, "simulation_step", stopping)
+        with pytest.raises(
+            RunFailed, match=r"SUMO stopped 2.1 s after .* \(32.1 s of its own time\): the bridge is up"
+        ):
+            drive(town(net), tmp_path)
+        kept = recorded(tmp_path / UNFINISHED, town(net))
+        whole = recorded(straight.path / "traffic" / COMPLETE, town(net))
+        assert all(kept.advance().same_as(whole.advance()) for _ in range(20))
+        assert kept.advance().vehicle.size == 0
+
     @pytest.mark.parametrize("client", ["libsumo", "traci"])
     def test_nothing_is_left_of_it_after_an_error_or_ctrl_c(self, net: Path, tmp_path: Path, client: str) -> None:
         experiment = town(net, sumo={"client": client})

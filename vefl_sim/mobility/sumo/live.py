@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +56,8 @@ class Case:
 class LiveTraffic:
     """Scenes from a SUMO that runs. It may be some steps ahead, because a look at many at once takes less time."""
 
-    def __init__(self, sumo: Any, case: Case) -> None:
+    def __init__(self, sumo: Any, case: Case, hear: Callable[[float], None] | None = None) -> None:
+        """`hear` is told SUMO's time while it drives to the start of the run."""
         self._sumo, self._case = sumo, case
         self.step_ns = to_ns(case.experiment.mobility.step_s)
         self._register = Register(Streams(case.experiment.run.seed), case.experiment.traffic.cv_share)
@@ -69,7 +70,7 @@ class LiveTraffic:
         self._driven_ns = 0
         self._ahead: deque[Scene] = deque()
         self._failure: VeflError | None = None  # after the scenes ahead
-        self._scene = self._skip()
+        self._scene = self._skip(hear)
 
     def scene(self) -> Scene:
         """The current scene."""
@@ -97,7 +98,7 @@ class LiveTraffic:
         for name in types.getIDList():
             types.setMaxSpeed(name, min(types.getMaxSpeed(name), most_mps))
 
-    def _skip(self) -> Scene:
+    def _skip(self, hear: Callable[[float], None] | None) -> Scene:
         """Drive to where the run begins."""
         if self._start_s < self._begin_s:
             raise ExperimentError(
@@ -109,6 +110,8 @@ class LiveTraffic:
         while time_s < self._start_s and not self._failure:
             time_s, notes = min(time_s + _SKIP_S, self._start_s), Notes()
             self._drive([time_s], notes)
+            if hear:
+                hear(time_s)
         self._take(notes, [0])
         return self._next()
 
@@ -180,7 +183,7 @@ def _part(scene: Scene, time_ns: int, rows: slice) -> Scene:
 
 
 @contextmanager
-def live(case: Case) -> Iterator[LiveTraffic]:
+def live(case: Case, hear: Callable[[float], None] | None = None) -> Iterator[LiveTraffic]:
     """SUMO at work on a case, for the time of a block."""
     with ExitStack() as stack:
         try:
@@ -188,7 +191,7 @@ def live(case: Case) -> Iterator[LiveTraffic]:
         except CannotStart as error:
             raise ExperimentError(f'mobility.file = "{case.experiment.mobility.file}": SUMO says: {error}') from None
         try:
-            traffic = LiveTraffic(sumo, case)
+            traffic = LiveTraffic(sumo, case, hear)
         except VeflError:
             raise
         except Exception as error:  # of libsumo, of traci, or of its socket
