@@ -218,6 +218,15 @@ class TestConfiguration:
         scenes = recorded(drive(experiment, tmp_path / "traffic"), experiment)
         assert max(scenes.advance().speed_mps.max(initial=0.0) for _ in range(50)) > 13.0
 
+    @pytest.mark.parametrize("client", ["libsumo", "traci"])
+    def test_a_bicycle_is_no_cv(self, configuration: Path, tmp_path: Path, client: str) -> None:
+        trips = configuration.with_name("trips.xml")
+        bicycle = '<vType id="b" vClass="bicycle"/><flow id="b" type="b" begin="100" end="160" period="4" '
+        trips.write_text(trips.read_text().replace("</routes>", f'{bicycle} from="left0A0" to="C2right2"/></routes>'))
+        experiment = town(configuration, mobility={"start_s": 120.0}, sumo={"client": client})
+        scene = recorded(drive(experiment, tmp_path / "traffic"), experiment).scene()
+        assert 0 < scene.connected.sum() < scene.connected.size
+
     def test_nobody_jumps(self, configuration: Path, tmp_path: Path) -> None:
         configuration.with_name("trips.xml").write_text(
             '<routes><vehicle id="frog" depart="100"><route edges="left0A0 A0B0 B0C0 C0right0"/>'

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,11 @@ from vefl_sim.rng import Streams
 AROUND_M = 100.0  # beyond coverage: farther than shadowing remembers, so that whoever comes back may be new
 _SKIP_S = 10.0  # of the time before the run in one go, so that Ctrl-C is heard
 _SPEED_TOLERANCE_MPS = 0.01
+_NOT_ON_THE_ROAD = frozenset(
+    ("bicycle", "pedestrian", "wheelchair", "scooter", "tram", "rail", "rail_urban", "rail_electric", "rail_fast",
+     "subway", "cable_car", "ship", "container", "aircraft", "drone")
+)  # fmt: skip
+"""SUMO's classes of vehicles that are no CVs."""
 _SIDESTEP_M = 4.0  # a lane is changed at once
 
 
@@ -86,11 +91,22 @@ class LiveTraffic:
         return self._scene
 
     def _watching(self) -> Watch:
-        case, sumo = self._case, self._sumo
+        case, around = self._case, (self._case.gnb_m, self._case.reach_m)
         if case.experiment.sumo.client == "traci":
-            return Subscribed(sumo, self._register, case.gnb_m, case.reach_m)
+            return Subscribed(self._sumo, self._register, around, self._enter)
         most_mps = math.inf if self._may_jump else case.experiment.mobility.max_speed_mps
-        return Asking(sumo, self._register, case.gnb_m, case.reach_m, most_mps)
+        return Asking(self._sumo, self._register, around, self._enter, most_mps)
+
+    def _enter(self, names: Sequence[str]) -> None:
+        """Number them. In a configuration there may be others than cars, which are no CVs."""
+        for name in names:
+            self._register.number(name, not self._may_jump or self._is_on_the_road(name))
+
+    def _is_on_the_road(self, name: str) -> bool:
+        try:
+            return self._sumo.vehicle.getVehicleClass(name) not in _NOT_ON_THE_ROAD
+        except Exception:  # it has arrived in the same go; nobody will see it
+            return True
 
     def _limit_types(self) -> None:
         """u_max for the vehicles of a configuration; the rest of them is its own."""

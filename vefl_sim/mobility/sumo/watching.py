@@ -6,7 +6,7 @@ around the gNB, a map of maps, a dict of dicts) is several times as much as two 
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, Protocol
 
@@ -18,6 +18,11 @@ from vefl_sim.mobility.sumo.net import Point
 
 _GNB = "vefl_sim gNB"
 _SPARE_M = 10.0  # lanes are changed at once
+
+Around = tuple[Point, float]
+"""A place and a distance from it."""
+Enter = Callable[[Sequence[str]], None]
+"""Hears who departs, in this order."""
 
 
 class Notes:
@@ -43,7 +48,7 @@ class Watch(Protocol):
     def drive(self, times_s: Sequence[float], notes: Notes) -> None:
         """Drive to one time after the other, and note each time everybody near the gNB, and maybe others.
 
-        Who departs gets a number, in the order of departures. What SUMO raises is raised.
+        What SUMO raises is raised.
         """
         ...
 
@@ -53,9 +58,9 @@ class Asking:
 
     steps = 40
 
-    def __init__(self, libsumo: Any, register: Register, gnb_m: Point, reach_m: float, max_speed_mps: float) -> None:
+    def __init__(self, libsumo: Any, register: Register, around: Around, enter: Enter, max_speed_mps: float) -> None:
         self._libsumo, self._register = libsumo._libsumo, register  # without the layer of Python, as slow as itself
-        self._gnb_m, self._reach_m, self._max_speed_mps = gnb_m, reach_m, max_speed_mps
+        self._around, self._enter, self._max_speed_mps = around, enter, max_speed_mps
         self._now_s: float = libsumo.simulation.getTime()
 
     def drive(self, times_s: Sequence[float], notes: Notes) -> None:
@@ -70,7 +75,7 @@ class Asking:
             step(time_s)
             departed, arrived = departures(), arrivals()
             if departed or arrived or anywhere:
-                self._register.numbers(departed)
+                self._enter(departed)
                 there = sumo.vehicle_getIDList() if anywhere else (*names, *departed)
                 names = sorted(set(there).difference(arrived), key=number)
                 numbers = self._register.numbers(names)
@@ -80,8 +85,8 @@ class Asking:
             self._now_s = time_s
 
     def _can_come_near(self, seconds: float) -> list[str]:
-        sumo, (x_m, y_m) = self._libsumo, self._gnb_m
-        away_m = self._reach_m + self._max_speed_mps * seconds + _SPARE_M
+        sumo, ((x_m, y_m), reach_m) = self._libsumo, self._around
+        away_m = reach_m + self._max_speed_mps * seconds + _SPARE_M
         places = ((name, sumo.vehicle_getPosition(name)) for name in sumo.vehicle_getIDList())
         return [name for name, (x, y) in places if (x - x_m) ** 2 + (y - y_m) ** 2 <= away_m**2]
 
@@ -91,10 +96,11 @@ class Subscribed:
 
     steps = 1
 
-    def __init__(self, traci: Any, register: Register, gnb_m: Point, reach_m: float) -> None:
+    def __init__(self, traci: Any, register: Register, around: Around, enter: Enter) -> None:
         import traci.constants as ask
 
-        self._sumo, self._register, self._ask = traci, register, ask
+        self._sumo, self._register, self._enter, self._ask = traci, register, enter, ask
+        gnb_m, reach_m = around
         traci.poi.add(_GNB, *gnb_m, (255, 0, 0, 255))
         traci.poi.subscribeContext(_GNB, ask.CMD_GET_VEHICLE_VARIABLE, reach_m, [ask.VAR_POSITION, ask.VAR_SPEED])
         traci.simulation.subscribe([ask.VAR_DEPARTED_VEHICLES_IDS])
@@ -103,7 +109,7 @@ class Subscribed:
         """One exchange per step."""
         for time_s in times_s:
             self._sumo.simulationStep(time_s)
-            self._register.numbers(self._sumo.simulation.getSubscriptionResults()[self._ask.VAR_DEPARTED_VEHICLES_IDS])
+            self._enter(self._sumo.simulation.getSubscriptionResults()[self._ask.VAR_DEPARTED_VEHICLES_IDS])
             near = self._sumo.poi.getContextSubscriptionResults(_GNB)
             names = sorted(near, key=self._register.number)
             notes.places_m.extend(chain.from_iterable(near[name][self._ask.VAR_POSITION][:2] for name in names))
