@@ -35,7 +35,7 @@ def draw(imported: ImportedMap, path: Path) -> bool:
         flow = _streets(axes, imported)
         bar = figure.colorbar(flow, ax=axes, label="vehicles per hour, each direction", shrink=0.8, pad=0.02, aspect=30)
         ticks = _ticks(flow.norm.vmin, flow.norm.vmax)
-        bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
+        bar.set_ticks(ticks, labels=[f"{float(f'{tick:.3g}'):g}" for tick in ticks])
         bar.ax.minorticks_off()
         bar.outline.set_visible(False)
         _coverage(axes, imported)
