@@ -64,6 +64,7 @@ class ImportedMap:
         net, (low, high) = self.net, self.net.box_m
         x_m, y_m = self.gnb_m
         made = (NET_FILE, DEMAND, CONFIGURATION, TOML, *((PICTURE,) if self.pictured else ()))
+        jam = ["so many only stand in a jam: ask for fewer to see them drive"] if self.calibration.jams else []
         no_picture = [] if self.pictured else ["the picture needs matplotlib: install vefl_sim[report]"]
         return [
             f"{self.source}: {(high[0] - low[0]) / 1e3:.1f} × {(high[1] - low[1]) / 1e3:.1f} km, {net.junctions} "
@@ -73,6 +74,7 @@ class ImportedMap:
             f"within {RADIUS_M:g} m",
             f"wanted in coverage: {self.vehicles:g} vehicles, at {self.calibration.rate_per_s:.3g} departures per "
             f"second ({self._pilots()})",
+            *jam,
             *no_picture,
             f"in {self.folder}: {', '.join(made)}",
             f"run it with: python -m vefl_sim {self.folder / TOML}",

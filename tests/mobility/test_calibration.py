@@ -3,7 +3,15 @@
 import pytest
 
 from vefl_sim.errors import ExperimentError
-from vefl_sim.mobility.sumo.calibration import Pilot, _check_jam, _corrected, _growth, _is_hopeless, _next_rate
+from vefl_sim.mobility.sumo.calibration import (
+    Calibration,
+    Pilot,
+    _check_jam,
+    _corrected,
+    _growth,
+    _is_hopeless,
+    _next_rate,
+)
 
 
 def test_numbers_grow_as_they_did_between_the_pilots() -> None:
@@ -32,3 +40,5 @@ def test_a_jam_is_no_reason_for_more_departures() -> None:
     ):
         _check_jam(jam, [flowing, jam, nearer], 500.0)
     _check_jam(jam, [flowing, jam], 100.0)
+    assert Calibration(4.0, 100.0, 90.0, (flowing, jam)).jams
+    assert not Calibration(1.0, 100.0, 60.0, (flowing, jam)).jams

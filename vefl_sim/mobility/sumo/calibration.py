@@ -50,6 +50,12 @@ class Calibration:
     pilots: tuple[Pilot, ...]
     confirming: Pilot | None = None  # at the run's own step, if that is smaller; the rate is corrected by it
 
+    @property
+    def jams(self) -> bool:
+        """Whether vehicles stood rather than drove in the pilot that came nearest."""
+        nearest = [pilot for pilot in self.pilots if pilot.in_coverage == self.in_coverage]
+        return any(pilot.jammed for pilot in (self.confirming, *nearest) if pilot)
+
 
 def calibrate(experiment: Experiment, routes: Routes, gnb_m: Point, tell: Tell | None = None) -> Calibration:
     """The rate that was asked for, or the one that keeps up `traffic.mean_in_coverage`.
