@@ -212,15 +212,23 @@ def _pilot(
         case = Case(own, arguments(routes.net.path, demand), gnb_m, settled_s)
         hear = partial(tell, of_s=settled_s + watched_s) if tell else None
         with live(case, hear) as traffic:
-            seen, speeds_mps = [], []
+            seen, speeds_mps, free_mps = list[int](), list[float](), _free_mps(own, routes)
             for step in range(int(watched_s / step_s)):
                 inside = _inside(traffic.advance(), radius_m)
                 seen.append(inside.size)
                 speeds_mps.append(float(inside.sum()))
-                if hear and step % _TELL_EVERY == 0:
+                if step % _TELL_EVERY:
+                    continue
+                if hear:
                     hear(settled_s + step * step_s)
-    mean_mps = sum(speeds_mps) / max(sum(seen), 1)
-    return Pilot(rate_per_s, float(np.mean(seen)), step_s, sum(seen) > 0 and mean_mps < _JAM * _free_mps(own, routes))
+                if step * step_s >= LEAST_SETTLED_S and _stands(seen, speeds_mps, free_mps):
+                    break  # it would go on like this, and for long: SUMO is slow with so many
+    return Pilot(rate_per_s, float(np.mean(seen)), step_s, _stands(seen, speeds_mps, free_mps))
+
+
+def _stands(seen: list[int], speeds_mps: list[float], free_mps: float) -> bool:
+    """Whether it is a jam: vehicles in coverage and the sum of their speeds, at every step."""
+    return sum(speeds_mps) < _JAM * free_mps * sum(seen)
 
 
 def _inside(scene: Scene, radius_m: float) -> FloatArray:
