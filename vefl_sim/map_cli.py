@@ -1,5 +1,6 @@
 """The command `map import`."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 # As in cli.py, heavy imports happen inside the commands.
 
+_AGAIN_S = 20.0
 map_ = typer.Typer(name="map", no_args_is_help=True, help="Maps: make an experiment of a part of OpenStreetMap.")
 
 
@@ -47,19 +49,20 @@ def import_(
 
 @contextmanager
 def _shown() -> "Iterator[Step]":
-    """One live line on a terminal; elsewhere a line for every step. Not among the results, hence on stderr."""
+    """One live line on a terminal; elsewhere a line for every step, and for long ones more. It is no result: stderr."""
     from rich.console import Console
     from rich.markup import escape
 
-    console, steps = Console(stderr=True), list[str]()
+    console, told = Console(stderr=True), ("", 0.0)
 
     def tell(step: str, so_far: str) -> None:
-        line = f"{step}: {so_far}" if so_far else step
+        nonlocal told
+        line, now_s = f"{step}: {so_far}" if so_far else step, time.monotonic()
         if status:
             status.update(escape(line))
-        elif step not in steps:
-            steps.append(step)
-            console.print(step, highlight=False, markup=False, soft_wrap=True)
+        elif step != told[0] or now_s - told[1] > _AGAIN_S:
+            told = step, now_s
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     with console.status("…") if console.is_terminal else nullcontext() as status:
         yield tell
