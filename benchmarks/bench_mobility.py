@@ -132,20 +132,22 @@ def on_a_map(seconds: int, turns: int) -> dict[str, Times]:
 
 
 def in_turns(works: dict[str, Callable[[], None]], turns: int, vehicles: float) -> dict[str, Times]:
-    """Median wall and CPU seconds, and the CPU seconds over those of SUMO alone."""
+    """Median wall and CPU seconds, and the median over the turns of the CPU seconds over those of SUMO alone."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
     for _ in range(turns):
         for name, work in works.items():
             before = cpu_s()
             took_s = wall_s(work)
             times[name].append((took_s, cpu_s() - before))
-    medians = {
-        name: [statistics.median(column) for column in zip(*pairs, strict=True)] for name, pairs in times.items()
-    }
-    alone = medians["SUMO alone"][1]
+    alone = [cpu for _, cpu in times["SUMO alone"]]
     return {
-        name: {"vehicles": vehicles, "wall_s": wall, "cpu_s": cpu, "ratio": cpu / alone}
-        for name, (wall, cpu) in medians.items()
+        name: {
+            "vehicles": vehicles,
+            "wall_s": statistics.median(wall for wall, _ in pairs),
+            "cpu_s": statistics.median(cpu for _, cpu in pairs),
+            "ratio": statistics.median(cpu / of for (_, cpu), of in zip(pairs, alone, strict=True)),
+        }
+        for name, pairs in times.items()
     }
 
 
@@ -203,7 +205,7 @@ def main() -> None:
     works = (("the same vehicles on the same grid", against_sumo, 600), ("on a map of 5 × 5 km", on_a_map, 150))
     for title, measure, seconds in works:
         print(f"\n{title:<34}{'vehicles':>12}{'wall s':>9}{'CPU s':>8}{'CPU, of SUMO alone':>20}")
-        figures[title] = measure(*((60, 1) if QUICK else (seconds, 3)))
+        figures[title] = measure(*((60, 1) if QUICK else (seconds, 7)))
         for name, row in figures[title].items():
             print(f"{name:<34}" + "{vehicles:12.0f}{wall_s:9.2f}{cpu_s:8.2f}{ratio:19.2f}×".format(**row), flush=True)
     if not QUICK:

@@ -211,3 +211,23 @@ def test_a_map_is_no_experiment(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("<osm/>")
     with pytest.raises(ExperimentError, match="map import"):
         load(tmp_path / name)
+
+
+def test_paths_start_at_the_file_or_else_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, folder = tmp_path / "here", tmp_path / "folder"
+    for place in (here, folder):
+        place.mkdir()
+        (place / "both.net.xml").touch()
+    (here / "only.net.xml").touch()
+    monkeypatch.chdir(here)
+
+    def named(file: str, *settings: str) -> str:
+        text = f'[run]\nname = "x"\n[mobility]\nkind = "sumo"\nfile = "{file}"\n'
+        (folder / "x.toml").write_text(text)
+        return load(folder / "x.toml", settings).mobility.file
+
+    assert named("both.net.xml") == str(folder / "both.net.xml")
+    assert named("only.net.xml") == "only.net.xml"
+    assert named("no.net.xml") == "no.net.xml"
+    assert named("no.net.xml", "mobility.file=both.net.xml") == "both.net.xml"
+    assert named(str(here / "both.net.xml")) == str(here / "both.net.xml")

@@ -1,5 +1,7 @@
 """`map import`: from an .osm to a folder from which one can run."""
 
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from tests.mobility.towns import osm
 from tests.resumable import only
 from vefl_sim import BadInput, load, simulate
 from vefl_sim.cli import main
+from vefl_sim.map_figure import _ticks
 from vefl_sim.map_import import NET_FILE, import_map
 from vefl_sim.mobility.sumo.inputs import net_of
 
@@ -76,7 +79,7 @@ def test_what_cannot_be_imported(tmp_path: Path, capsys, file: str, options: tup
     osm(tmp_path / "x.osm")
     osm(tmp_path / "paths.osm", "footway")
     assert imported(tmp_path / file, "-o", tmp_path / "town", *options) == 2
-    [told] = capsys.readouterr().err.strip().splitlines()
+    *_, told = capsys.readouterr().err.strip().splitlines()  # after what was being done
     assert sentence in told
     assert not (tmp_path / "town").exists()
     assert not list(tmp_path.glob(".*"))
@@ -93,12 +96,44 @@ def test_few_vehicles_and_strange_names(tmp_path: Path) -> None:
     """A hundred letters, a quote and a backslash; so few vehicles that no street has one per hour."""
     folder = tmp_path / 'q"\\b'
     assert imported(osm(tmp_path / f"{'long ' * 20}.osm"), "-o", folder, "--vehicles", 0.1) == 0
-    experiment = load(folder / "experiment.toml")
-    assert experiment.mobility.file == str(folder / NET_FILE)
+    moved = folder.rename(tmp_path / "moved")
+    experiment = load(moved / "experiment.toml")
+    assert experiment.mobility.file == str(moved / NET_FILE)
     assert experiment.run.name.startswith("long-long-")
-    assert (folder / "map.png").exists()
+    assert (moved / "map.png").exists()
 
 
 def test_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert imported(osm(tmp_path / "x.osm"), "-o", tmp_path / "a,b") == 2
     assert "SUMO would cut them at the comma" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_of_one_that_is_stopped(tmp_path: Path, number: signal.Signals) -> None:
+    """In the middle of a pilot; it has said on stderr what it is at."""
+    command = [
+        sys.executable,
+        "-m",
+        "vefl_sim",
+        "map",
+        "import",
+        str(osm(tmp_path / "x.osm")),
+        "-o",
+        str(tmp_path / "town"),
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        told = [process.stderr.readline().strip() for _ in range(3)]
+        assert told[0] == f"netconvert reads {tmp_path / 'x.osm'}"
+        assert told[2].startswith("pilot run 1")
+        assert list(tmp_path.glob(".town-*"))
+        process.send_signal(number)
+        assert f"{tmp_path / 'town'} is not made" in process.stderr.read()
+    assert process.returncode not in (0, None)
+    assert [file.name for file in tmp_path.iterdir()] == ["x.osm"]
+
+
+def test_ticks_are_round_numbers() -> None:
+    assert _ticks(3.0, 240.0) == [5.0, 10.0, 20.0, 50.0, 100.0, 200.0]
+    assert _ticks(3.0, 4.0) == [3.0, 4.0]

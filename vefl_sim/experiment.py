@@ -77,7 +77,8 @@ class Mobility(Table):
     `module:Class`."""
     file: str = ""
     """"playback": a run directory or its mobility.parquet, or SUMO's floating car data as .xml, .xml.gz or .parquet, in
-    metres and not in degrees. "sumo": a .sumocfg, or a map as .net.xml, .osm or .osm.xml, which may end in .gz."""
+    metres and not in degrees. "sumo": a .sumocfg, or a map as .net.xml, .osm or .osm.xml, which may end in .gz.
+    It starts at the folder of the experiment's file, or, if there is no such file, where you are."""
     origin_m: Point | None = None
     """Where the gNB stands in the coordinates of the recording ("playback"; if not given, [0, 0]) or of the net
     ("sumo"; if not given, its centre)."""
@@ -282,7 +283,7 @@ class Data(Table):
     "folder": images of your own; or `module:function`."""
     dir: str = ""
     """Where the files of other kinds are; if empty, where `data get` puts them. "folder": a folder or a .zip of
-    train/<class>/<image> and test/<class>/<image>."""
+    train/<class>/<image> and test/<class>/<image>. It starts where `mobility.file` does."""
     train_samples: Annotated[int, Field(ge=10, le=1_000_000)] | None = None
     """Samples over all CVs, drawn at random from what there is; if not given, 12000 ("signs") or all."""
     test_samples: Annotated[int, Field(ge=10, le=1_000_000)] | None = None

@@ -2,7 +2,8 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ _RIVALS = {
     "traffic.arrivals_per_s": "mean_in_coverage",
 }
 """Keys of which a table has one or the other."""
+_PATHS = (("mobility", "file"), ("data", "dir"))
 ALONE = "{what} is for files with [[compare]], and {path} has none: {keep} for one experiment."
 HAS_SWEEP = "{path} has a [sweep]: run it with: python -m vefl_sim sweep {path}"
 _MAP = re.compile(r"\.(osm|osm\.xml|net\.xml|sumocfg)(\.gz)?$")
@@ -28,7 +30,7 @@ _BARE_WORD = re.compile(r"([A-Za-z_~]|\.{0,2}/)[\w.:/~-]*")  # a name, a part, o
 
 def load(path: str | Path, settings: Sequence[str] = ()) -> Experiment:
     """Read an experiment; `settings` are `table.key=value` strings that override it."""
-    tables = read_toml(Path(path))
+    tables = read_experiment(Path(path))
     if "sweep" in tables:
         raise ExperimentError(HAS_SWEEP.format(path=path))
     if "compare" in tables:
@@ -71,6 +73,35 @@ def with_settings(experiment: Experiment, *settings: str) -> Experiment:
 def to_toml(experiment: Experiment) -> str:
     """All keys with their values, defaults included."""
     return tomli_w.dumps(experiment.resolved().model_dump(exclude_none=True))
+
+
+def read_experiment(path: Path) -> dict[str, Any]:
+    """The tables of a file. Paths in it start from its folder, so that both can be moved, or else from where we are."""
+    tables = read_toml(path)
+    for part in _parts(tables):
+        for table, key in _PATHS:
+            keys = part.get(table)
+            if isinstance(keys, dict) and key in keys:
+                keys[key] = _beside(path, keys[key])
+    return tables
+
+
+def _parts(tables: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Wherever a file may say something of an experiment."""
+    swept = tables.get("sweep")
+    zipped = swept.get("zip") if isinstance(swept, dict) else None
+    lists = [found for found in (tables.get("compare"), zipped) if isinstance(found, list)]
+    return (part for part in (tables, swept, *chain(*lists)) if isinstance(part, dict))
+
+
+def _beside(path: Path, name: Any) -> Any:
+    """The same name from the folder of a file, if there is something; of each one in a list."""
+    if isinstance(name, list):
+        return [_beside(path, one) for one in name]
+    try:
+        return str(there) if name and (there := path.parent / name).exists() else name
+    except (OSError, TypeError, ValueError):  # no name of a file at all; whoever opens it will tell
+        return name
 
 
 def read_toml(path: Path) -> dict[str, Any]:

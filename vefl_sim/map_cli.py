@@ -1,14 +1,21 @@
 """The command `map import`."""
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vefl_sim.errors import BadInput, RunInterrupted
 
+if TYPE_CHECKING:
+    from vefl_sim.map_import import Step
+
 # As in cli.py, heavy imports happen inside the commands.
 
+_AGAIN_S = 20.0
 map_ = typer.Typer(name="map", no_args_is_help=True, help="Maps: make an experiment of a part of OpenStreetMap.")
 
 
@@ -33,11 +40,32 @@ def import_(
     from vefl_sim.stopping import stopping_at_once
 
     try:
-        with stopping_at_once():
-            imported = import_map(file, out, _degrees(gnb), vehicles, draw)
+        with stopping_at_once(), _shown() as tell:
+            imported = import_map(file, out, _degrees(gnb), vehicles, draw, tell)
     except KeyboardInterrupt:
         raise RunInterrupted(f"{out} is not made") from None
     print("\n".join(imported.lines()))
+
+
+@contextmanager
+def _shown() -> "Iterator[Step]":
+    """One live line on a terminal; elsewhere a line for every step, and for long ones more. It is no result: stderr."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    console, told = Console(stderr=True), ("", 0.0)
+
+    def tell(step: str, so_far: str) -> None:
+        nonlocal told
+        line, now_s = f"{step}: {so_far}" if so_far else step, time.monotonic()
+        if status:
+            status.update(escape(line))
+        elif step != told[0] or now_s - told[1] > _AGAIN_S:
+            told = step, now_s
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    with console.status("…") if console.is_terminal else nullcontext() as status:
+        yield tell
 
 
 def _degrees(text: str | None) -> tuple[float, float] | None:

@@ -1,16 +1,19 @@
 """The picture of an imported map: streets by expected traffic, signals, the gNB and its coverage."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vefl_sim.map_import import RADIUS_M, ImportedMap
+from vefl_sim.mobility.arrays import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_DARK, _RED, _AMBER, _STREET = "#22303c", "#c0392b", "#e0a100", "#d5dce2"
+_DARK, _RED, _AMBER, _EMPTY = "#22303c", "#c0392b", "#e0a100", "#b9b4ad"
+_FLOW = ("#7fb8dd", "#3a7fc0", "#12519b", "#0a1f52")  # dark enough on white from the beginning
 _STYLE: Any = {"font.size": 9}
 _WIDTH_IN = 9.0
 
@@ -23,7 +26,6 @@ def draw(imported: ImportedMap, path: Path) -> bool:
         return False
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    from matplotlib.ticker import LogFormatter
 
     low, high = imported.net.box_m
     width, height = high - low
@@ -32,8 +34,10 @@ def draw(imported: ImportedMap, path: Path) -> bool:
         figure, axes = plt.subplots(figsize=(_WIDTH_IN, tall + 0.7), layout="constrained")
         flow = _streets(axes, imported)
         bar = figure.colorbar(flow, ax=axes, label="vehicles per hour, each direction", shrink=0.8, pad=0.02, aspect=30)
-        bar.ax.yaxis.set_major_formatter("{x:g}")
-        bar.ax.yaxis.set_minor_formatter(LogFormatter())  # plain numbers, and not too many
+        ticks = _ticks(flow.norm.vmin, flow.norm.vmax)
+        bar.set_ticks(ticks, labels=[f"{float(f'{tick:.3g}'):g}" for tick in ticks])
+        bar.ax.minorticks_off()
+        bar.outline.set_visible(False)
         _coverage(axes, imported)
         _scale(axes, float(width))
         margin = 0.02 * max(width, height)
@@ -54,23 +58,40 @@ def _title(imported: ImportedMap) -> str:
 
 
 def _streets(axes: "Axes", imported: ImportedMap) -> Any:
-    """All of them in grey, and over it those that are used, the busiest on top."""
+    """Those that no trip takes in grey, and the others by what is expected on them, the busiest on top."""
     from matplotlib.collections import LineCollection
-    from matplotlib.colors import LogNorm
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
-    streets = imported.net.streets
-    lines, lanes = [street.points_m for street in streets], np.array([street.lanes for street in streets])
+    net, streets = imported.net, imported.net.streets
+    lines, lanes = [net.joined_m(street) for street in streets], np.array([street.lanes for street in streets])
     per_hour = 3600 * imported.calibration.rate_per_s * imported.routes.per_street()
-    axes.add_collection(LineCollection(lines, colors=_STREET, linewidths=0.8 + 0.5 * lanes, capstyle="round", zorder=1))
-    used = np.flatnonzero(per_hour > 0)
-    used = used[np.argsort(per_hour[used])]
-    norm = LogNorm(max(per_hour[used].min(), 0.01 * per_hour.max()), per_hour.max())
+    empty, used = np.flatnonzero(per_hour == 0), np.flatnonzero(per_hour > 0)
+    used = used[np.argsort(per_hour[used], kind="stable")]
+    if empty.size:
+        wide = 0.5 + 0.4 * lanes[empty]
+        axes.add_collection(LineCollection([lines[i] for i in empty], colors=_EMPTY, linewidths=wide, zorder=1))
+        axes.plot([], [], color=_EMPTY, lw=1.5, label="streets that no trip takes")
+    most = float(per_hour.max())
     flow = LineCollection(
-        [lines[i] for i in used], array=per_hour[used], cmap="YlGnBu", norm=norm,
-        linewidths=0.6 + 2.4 * np.sqrt(per_hour[used] / per_hour.max()), capstyle="round", zorder=2,
+        [lines[i] for i in used], array=per_hour[used], cmap=LinearSegmentedColormap.from_list("traffic", _FLOW),
+        norm=LogNorm(max(float(per_hour[used].min()), 0.01 * most) / 1.001, most), linewidths=_widths(per_hour[used]),
+        capstyle="round", joinstyle="round", zorder=2,
     )  # fmt: skip
     axes.add_collection(flow)
     return flow
+
+
+def _widths(per_hour: FloatArray) -> FloatArray:
+    """Points; even a quiet street must be seen."""
+    widths: FloatArray = 1.0 + 2.2 * np.sqrt(per_hour / per_hour.max())
+    return widths
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, 20, … in between; the ends if there is not more than one of them."""
+    digits = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [tick for digit in digits for step in (1, 2, 5) if low <= (tick := step * 10.0**digit) <= high]
+    return ticks if len(ticks) > 1 else [low, high]
 
 
 def _coverage(axes: "Axes", imported: ImportedMap) -> None:
@@ -92,7 +113,7 @@ def _coverage(axes: "Axes", imported: ImportedMap) -> None:
     axes.add_patch(Circle(imported.gnb_m, RADIUS_M, fill=False, color=_RED, lw=1.4, ls="--", zorder=5))
     axes.plot([], [], color=_RED, lw=1.4, ls="--", label=f"coverage, {imported.vehicles:g} vehicles on average")
     axes.scatter(*imported.gnb_m, marker="^", s=90, color=_RED, edgecolors="white", lw=0.8, zorder=6, label="gNB")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, frameon=False, fontsize=8)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, frameon=False, fontsize=8)
 
 
 def _scale(axes: "Axes", width_m: float) -> None:

@@ -1,5 +1,6 @@
 """A map of OpenStreetMap made into an experiment: net, demand, TOML, and a picture of it."""
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,6 +26,10 @@ NET_FILE, DEMAND, TOML, PICTURE, CONFIGURATION = (
 SHOWN_S = 600.0  # of demand, for whoever looks at it in sumo-gui
 RADIUS_M = 500.0
 LONGEST_NAME = 60
+
+
+Step = Callable[[str, str], None]
+"""Hears what is being done, and how far it is."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ class ImportedMap:
         net, (low, high) = self.net, self.net.box_m
         x_m, y_m = self.gnb_m
         made = (NET_FILE, DEMAND, CONFIGURATION, TOML, *((PICTURE,) if self.pictured else ()))
+        jam = ["so many only stand in a jam: ask for fewer to see them drive"] if self.calibration.jams else []
         no_picture = [] if self.pictured else ["the picture needs matplotlib: install vefl_sim[report]"]
         return [
             f"{self.source}: {(high[0] - low[0]) / 1e3:.1f} × {(high[1] - low[1]) / 1e3:.1f} km, {net.junctions} "
@@ -68,6 +74,7 @@ class ImportedMap:
             f"within {RADIUS_M:g} m",
             f"wanted in coverage: {self.vehicles:g} vehicles, at {self.calibration.rate_per_s:.3g} departures per "
             f"second ({self._pilots()})",
+            *jam,
             *no_picture,
             f"in {self.folder}: {', '.join(made)}",
             f"run it with: python -m vefl_sim {self.folder / TOML}",
@@ -80,14 +87,16 @@ def import_map(
     gnb_deg: Point | None,
     vehicles: float,
     draw: Callable[[ImportedMap, Path], bool],
+    tell: Step = lambda step, so_far: None,
 ) -> ImportedMap:
     """Make the folder; it appears with everything in it, or not at all. `draw` says whether it could."""
     home()
     _check(source, folder)
     partial = _made_beside(folder)
     try:
-        imported = _imported(source, partial, gnb_deg, vehicles)
+        imported = _imported(source, partial, gnb_deg, vehicles, tell)
         imported = replace(imported, folder=folder)
+        tell("the picture", "")
         imported = replace(imported, pictured=draw(imported, partial / PICTURE))
         (partial / TOML).write_text(_toml(imported), encoding="utf-8")
         load(partial / TOML)  # nobody shall get one that cannot be run
@@ -126,15 +135,29 @@ def _made_beside(folder: Path) -> Path:
         raise BadInput(f"{folder} cannot be written: {error.strerror}.") from None
 
 
-def _imported(source: Path, folder: Path, gnb_deg: Point | None, vehicles: float) -> ImportedMap:
+def _imported(source: Path, folder: Path, gnb_deg: Point | None, vehicles: float, tell: Step) -> ImportedMap:
+    tell(f"netconvert reads {source}", "")
     make = convert if source.name.lower().endswith(OSM) else renew
     net = make(source, folder / NET_FILE, str(source))
     experiment = _experiment(net, gnb_deg, vehicles)
-    ready = prepare(experiment, folder)
+    tell("randomTrips and duarouter draw routes", "")
+    ready = prepare(experiment, folder, _Pilots(tell))
     routes, found = ready.routes, ready.calibration
     assert routes
     assert found
     return ImportedMap(source, folder, ready.net, routes, ready.case.gnb_m, vehicles, found)
+
+
+class _Pilots:
+    """Counts pilot runs by what each tells of its time."""
+
+    def __init__(self, tell: Step) -> None:
+        self._tell, self._number, self._before_s = tell, 0, math.inf
+
+    def __call__(self, done_s: float, of_s: float) -> None:
+        self._number += done_s < self._before_s
+        self._before_s = done_s
+        self._tell(f"pilot run {self._number} to find the number of departures", f"{done_s:.0f} of {of_s:.0f} s")
 
 
 def _experiment(net: Path, gnb_deg: Point | None, vehicles: float) -> Experiment:
@@ -161,7 +184,7 @@ def _toml(imported: ImportedMap) -> str:
 
 [mobility]
 kind = "sumo"
-{tomli_w.dumps({"file": (folder / NET_FILE).as_posix()}).rstrip()}
+file = "{NET_FILE}"          # beside this file
 origin_m = [{x_m:.2f}, {y_m:.2f}]    # the gNB, in the net's coordinates
 sojourn = "radial"               # streets go anywhere
 

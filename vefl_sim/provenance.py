@@ -35,7 +35,10 @@ def _without_speed(experiment: Experiment) -> Experiment:
     run = experiment.run.model_copy(update={"checkpoint_every": None})
     learning = experiment.learning.model_copy(update={"threads": None})
     sumo = experiment.sumo.model_copy(update={"client": "libsumo"})
-    return experiment.model_copy(update={"run": run, "learning": learning, "sumo": sumo})
+    mobility = experiment.mobility.model_copy(
+        update={"file": Path(experiment.mobility.file).name}
+    )  # its content counts
+    return experiment.model_copy(update={"run": run, "learning": learning, "sumo": sumo, "mobility": mobility})
 
 
 _PRESENTATION = {

@@ -143,13 +143,16 @@ def _tell(watcher: Watcher | None, last: Checkpoint, notes: list[str]) -> None:
 
 @contextmanager
 def _marked(run: Run, new: bool) -> Iterator[None]:
-    """What fails while it is prepared leaves its mark, and what was recorded; bad input a new directory only then."""
+    """What fails while it is prepared leaves its mark and what was recorded; bad input only if there is a record."""
     try:
         yield
     except CannotWrite:
         raise
-    except BadInput:
-        if new and not has_driven(run.path / "traffic"):
+    except BadInput as error:
+        if has_driven(run.path / "traffic"):
+            with suppress(CannotWrite):
+                run.mark("FAILED", f"{error}\n")
+        elif new:
             rmtree(run.path, ignore_errors=True)
         raise
     except Exception as error:

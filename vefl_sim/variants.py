@@ -8,7 +8,7 @@ from typing import Any
 
 from vefl_sim.errors import ExperimentError
 from vefl_sim.experiment import Experiment, contradictions, ignored_keys
-from vefl_sim.loading import ALONE, HAS_SWEEP, override, read_toml, validated
+from vefl_sim.loading import ALONE, HAS_SWEEP, override, read_experiment, validated
 from vefl_sim.seeds import check_seeds, misplaced_seeds, rival_seeds
 
 
@@ -32,7 +32,7 @@ def load_variants(path: str | Path, settings: Sequence[str] = (), seeds: Sequenc
     All of them once per seed if the file has `seeds` at its top, or `seeds` are given, which override it and run.seed.
     """
     settings = [settings] if isinstance(settings, str) else settings
-    tables = read_toml(Path(path))
+    tables = read_experiment(Path(path))
     if "sweep" in tables:
         raise ExperimentError(HAS_SWEEP.format(path=path))
     tables.pop("figure", None)  # for another command

@@ -147,7 +147,7 @@ class TestBadRecordings:
             told = complaint(lambda call=call: call(tmp_path / "x.xml"))
             assert told == (
                 f'mobility.file = "{tmp_path}/x.xml": there is no such file or run directory; '
-                "paths start where you start the run."
+                "paths start at the experiment's file, or where you start the run."
             )
 
     def test_nobody_comes_near_the_gnb(self) -> None:

@@ -40,15 +40,19 @@ def children() -> list[int]:
 
 class TestScenes:
     def test_everybody_near_the_gnb_is_told_once(self, net: Path, tmp_path: Path) -> None:
-        """The subscription against one question per vehicle."""
-        case = prepare(town(net, radio={"coverage_radius_m": 20.0}), tmp_path).case
+        """Both clients against one question per vehicle and step. Some are too far to be asked, and come near."""
+        small = town(net, radio={"coverage_radius_m": 20.0})
+        with live(prepare(small, tmp_path).case) as traffic:
+            within = [traffic.advance() for _ in range(90)]
+        case = prepare(with_settings(small, "sumo.client=traci"), tmp_path).case
         with live(case) as traffic:
             sumo, seen = traffic._sumo, 0
-            for _ in range(50):
+            for other in within:
                 scene = traffic.advance()
                 places = np.array([sumo.vehicle.getPosition(name) for name in sumo.vehicle.getIDList()])
                 near = places[np.hypot(*(places - case.gnb_m).T) <= case.reach_m] - case.gnb_m
                 assert sorted(zip(scene.x_m, scene.y_m, strict=True)) == sorted(map(tuple, near))
+                assert scene.same_as(other)
                 seen += len(places) - len(near)
             assert seen > 0  # so that being near means something
 
@@ -135,6 +139,7 @@ class TestRuns:
         copy = tmp_path / "grid.net.xml"
         copy.write_text(net.read_text())
         before = config_digest(town(copy))
+        assert before == config_digest(town(net))  # wherever it is
         copy.write_text(net.read_text() + "<!-- -->")
         assert config_digest(town(copy)) != before
 
@@ -214,6 +219,15 @@ class TestConfiguration:
         scenes = recorded(drive(experiment, tmp_path / "traffic"), experiment)
         assert max(scenes.advance().speed_mps.max(initial=0.0) for _ in range(50)) > 13.0
 
+    @pytest.mark.parametrize("client", ["libsumo", "traci"])
+    def test_a_bicycle_is_no_cv(self, configuration: Path, tmp_path: Path, client: str) -> None:
+        trips = configuration.with_name("trips.xml")
+        bicycle = '<vType id="b" vClass="bicycle"/><flow id="b" type="b" begin="100" end="160" period="4" '
+        trips.write_text(trips.read_text().replace("</routes>", f'{bicycle} from="left0A0" to="C2right2"/></routes>'))
+        experiment = town(configuration, mobility={"start_s": 120.0}, sumo={"client": client})
+        scene = recorded(drive(experiment, tmp_path / "traffic"), experiment).scene()
+        assert 0 < scene.connected.sum() < scene.connected.size
+
     def test_nobody_jumps(self, configuration: Path, tmp_path: Path) -> None:
         configuration.with_name("trips.xml").write_text(
             '<routes><vehicle id="frog" depart="100"><route edges="left0A0 A0B0 B0C0 C0right0"/>'
@@ -281,6 +295,28 @@ class TestDying:
             straight
         )
         assert only(tmp_path / "runs").state == "done"
+
+    def test_libsumo_that_stops_in_the_middle_of_a_go(
+        self, straight: Run, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is ahead of the scenes that it has given; all of them are kept."""
+        direct = process.load_libsumo()._libsumo
+        step = direct.simulation_step
+
+        def stopping(time_s: float) -> None:
+            if time_s > 32.05:
+                raise ValueError("the bridge is up")
+            step(time_s)
+
+        monkeypatch.setattr(direct, "simulation_step", stopping)
+        with pytest.raises(
+            RunFailed, match=r"SUMO stopped 2.1 s after .* \(32.1 s of its own time\): the bridge is up"
+        ):
+            drive(town(net), tmp_path)
+        kept = recorded(tmp_path / UNFINISHED, town(net))
+        whole = recorded(straight.path / "traffic" / COMPLETE, town(net))
+        assert all(kept.advance().same_as(whole.advance()) for _ in range(20))
+        assert kept.advance().vehicle.size == 0
 
     @pytest.mark.parametrize("client", ["libsumo", "traci"])
     def test_nothing_is_left_of_it_after_an_error_or_ctrl_c(self, net: Path, tmp_path: Path, client: str) -> None:

@@ -30,6 +30,8 @@ class TestRunDirectory:
         with pytest.raises(BadInput):
             simulate(town(net, data={"train_samples": 43, "min_samples": 43}), out=tmp_path)
         assert (only(tmp_path).path / "traffic" / COMPLETE).exists()
+        assert only(tmp_path).state == "failed"
+        assert "samples" in (only(tmp_path).path / "FAILED").read_text()
 
     def test_what_can_be_known_before_is_said_before(
         self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -110,7 +110,7 @@ class TestBadInput:
 
     def test_no_file(self, tmp_path: Path, capsys) -> None:
         told = self.refused(tmp_path / "x.osm", tmp_path, capsys)
-        assert told.endswith("there is no such file; paths start where you start the run.")
+        assert told.endswith("there is no such file; paths start at the experiment's file, or where you start the run.")
 
     def test_no_drivable_road(self, tmp_path: Path, capsys) -> None:
         told = self.refused(osm(tmp_path / "paths.osm", "footway"), tmp_path, capsys)

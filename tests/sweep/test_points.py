@@ -126,3 +126,15 @@ def test_other_commands_point_to_sweep(tmp_path: Path) -> None:
     for read in (load, load_variants):
         with pytest.raises(ExperimentError, match="run it with: python -m vefl_sim sweep"):
             read(file)
+
+
+def test_paths_start_at_the_file(tmp_path: Path) -> None:
+    (tmp_path / "pictures").mkdir()
+    text = (
+        '[sweep]\ndata.dir = ["pictures", "nowhere"]\n[[sweep.zip]]\nmobility.file = ["s.toml"]\n'
+        '[data]\nkind = "folder"\n[mobility]\nkind = "playback"\n'
+    )
+    first, second = sweep(tmp_path, text).points
+    assert first.experiment.data.dir == str(tmp_path / "pictures")
+    assert second.experiment.data.dir == "nowhere"
+    assert first.experiment.mobility.file == str(tmp_path / "s.toml")

@@ -22,9 +22,8 @@ def located(file: str) -> Path:
             f'mobility.file = "{file}" is a directory, but not of a run: it has no tables/mobility.parquet.'
         )
     if not path.exists():
-        raise ExperimentError(
-            f'mobility.file = "{file}": there is no such file or run directory; paths start where you start the run.'
-        )
+        where = "paths start at the experiment's file, or where you start the run"
+        raise ExperimentError(f'mobility.file = "{file}": there is no such file or run directory; {where}.')
     return table if path.is_dir() else path
 
 

@@ -17,15 +17,15 @@ class Register:
     def __init__(self, streams: Streams, cv_share: float) -> None:
         self._streams, self._cv_share = streams, cv_share
         self._numbers: dict[str, int] = {}
-        self._connected: list[bool] = []
+        self._connected = bytearray()
 
     def numbers(self, names: Sequence[str]) -> IntArray:
         """The numbers of these vehicles; the unknown ones get the next."""
         return np.array([self.number(name) for name in names], np.int64)
 
-    def number(self, name: str) -> int:
-        """The number of one of them."""
-        return self._numbers.get(name) or self._enter(name)
+    def number(self, name: str, may_connect: bool = True) -> int:
+        """The number of one of them; whether it may be a CV is asked when it is new."""
+        return self._numbers.get(name) or self._enter(name, may_connect)
 
     def name(self, number: int) -> str:
         """Whose number it is."""
@@ -33,9 +33,10 @@ class Register:
 
     def connected(self, numbers: IntArray) -> BoolArray:
         """Which of them are CVs."""
-        return np.array([self._connected[number - 1] for number in numbers.tolist()], np.bool_)
+        return np.asarray(self._connected)[numbers - 1].view(np.bool_)
 
-    def _enter(self, name: str) -> int:
+    def _enter(self, name: str, may_connect: bool) -> int:
         number = self._numbers[name] = len(self._numbers) + 1
-        self._connected.append(bool(self._streams.generator("traffic", number).random() < self._cv_share))
+        drawn = self._streams.generator("traffic", number).random() < self._cv_share
+        self._connected.append(bool(drawn and may_connect))
         return number

@@ -3,9 +3,10 @@
 The file is a `mobility` table with a row for every vehicle and step.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -15,8 +16,14 @@ from vefl_sim.parquet import ParquetFile
 from vefl_sim.state import State
 from vefl_sim.tables import ColumnWriter
 
-Tell = Callable[[float, float], None]
-"""Hears how many of how many simulated seconds have been driven."""
+
+class Tell(Protocol):
+    """Hears how many of how many simulated seconds have been driven."""
+
+    def __call__(self, done_s: float, of_s: float) -> None:
+        """Hear it."""
+        ...
+
 
 COMPLETE, UNFINISHED = "trajectory.parquet", "unfinished.parquet"
 _NONE = np.zeros(0)

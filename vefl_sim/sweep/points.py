@@ -14,7 +14,7 @@ from typing import Any
 
 from vefl_sim.errors import ExperimentError
 from vefl_sim.experiment import Experiment, contradictions, ignored_keys
-from vefl_sim.loading import override, read_toml, validated
+from vefl_sim.loading import override, read_experiment, validated
 from vefl_sim.provenance import config_digest
 from vefl_sim.results import Run, existing_run
 from vefl_sim.seeds import check_seeds, misplaced_seeds, rival_seeds
@@ -81,7 +81,7 @@ def load_sweep(path: str | Path, settings: Sequence[str] = (), seeds: Sequence[i
     `seeds` override those of the file.
     """
     settings = [settings] if isinstance(settings, str) else settings
-    tables = read_toml(Path(path))
+    tables = read_experiment(Path(path))
     _require_some(path, tables)
     variants = taken_variants(tables, settings)
     override(tables, settings)

@@ -42,7 +42,9 @@ def located(file: str) -> Path:
     """The file itself; a sentence if there is none, or if SUMO could not take it."""
     path, told = Path(file), f'mobility.file = "{file}"'
     if not path.is_file():
-        raise ExperimentError(f"{told}: there is no such file; paths start where you start the run.")
+        raise ExperimentError(
+            f"{told}: there is no such file; paths start at the experiment's file, or where you start the run."
+        )
     if not path.name.lower().endswith((*CONFIGURATION, *NET, *OSM)):
         raise ExperimentError(f"{told} is of an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz).")
     if "," in file:

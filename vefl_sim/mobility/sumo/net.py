@@ -28,6 +28,7 @@ class Street:
     length_m: float
     limit_mps: float
     points_m: FloatArray  # (n, 2), of its first lane
+    ends: tuple[str, str]  # the junctions from which and to which it goes
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class Net:
     path: Path
     digest: str
     streets: list[Street]
-    junctions: int
+    junctions_m: dict[str, Point]
     signals_m: FloatArray  # (n, 2), where the junctions with traffic lights are
     has_degrees: bool  # whether it knows its place on the earth
 
@@ -46,6 +47,16 @@ class Net:
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+    @property
+    def junctions(self) -> int:
+        """How many there are, dead ends not counted."""
+        return len(self.junctions_m)
+
+    def joined_m(self, street: Street) -> FloatArray:
+        """Its points from the middle of a junction to that of the next: on a picture, streets do not end before."""
+        start, end = ([self.junctions_m[name]] if name in self.junctions_m else [] for name in street.ends)
+        return np.array([*start, *street.points_m.tolist(), *end])
 
     @property
     def length_m(self) -> float:
@@ -85,7 +96,7 @@ class Net:
 
 def read_net(path: Path, told: str) -> Net:
     """Read a .net.xml or .net.xml.gz; `told` is how the user calls it."""
-    streets, junctions, signals, has_degrees, is_net = [], 0, [], False, False
+    streets, junctions, signals, has_degrees, is_net = list[Street](), dict[str, Point](), list[Point](), False, False
     try:
         content = _content(path)
         digest = hashlib.sha256(content[max(content.find(b"<net"), 0) :]).hexdigest()  # without the date on top
@@ -94,9 +105,10 @@ def read_net(path: Path, told: str) -> Net:
                 if element.tag == "edge" and (street := _street(element)):
                     streets.append(street)
                 elif element.tag == "junction" and element.get("type") not in ("internal", "dead_end"):
-                    junctions += 1
+                    place = float(element.attrib["x"]), float(element.attrib["y"])
+                    junctions[element.attrib["id"]] = place
                     if element.get("type", "").startswith("traffic_light"):
-                        signals.append((float(element.attrib["x"]), float(element.attrib["y"])))
+                        signals.append(place)
                 elif element.tag == "location":
                     has_degrees = element.get("projParameter", "!") not in ("!", "-", ".")
                 is_net = is_net or element.tag == "net"
@@ -135,7 +147,8 @@ def _street(edge: ElementTree.Element) -> Street | None:
     points = np.array([[float(value) for value in point.split(",")[:2]] for point in lane.attrib["shape"].split()])
     if points.ndim != 2 or points.shape[0] < 2:
         raise ValueError(f"lane {lane.get('id')} has no shape")
-    return Street(edge.attrib["id"], len(lanes), float(lane.attrib["length"]), float(lane.attrib["speed"]), points)
+    length_m, limit_mps, ends = lane.attrib["length"], lane.attrib["speed"], (edge.get("from", ""), edge.get("to", ""))
+    return Street(edge.attrib["id"], len(lanes), float(length_m), float(limit_mps), points, ends)
 
 
 def _allows_cars(lane: ElementTree.Element) -> bool:
