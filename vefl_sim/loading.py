@@ -78,12 +78,24 @@ def to_toml(experiment: Experiment) -> str:
 def read_experiment(path: Path) -> dict[str, Any]:
     """The tables of a file. Paths in it start from its folder, so that both can be moved, or else from where we are."""
     tables = read_toml(path)
+    if problems := [*_no_tables(tables)]:
+        raise ExperimentError(problems)
     for part in _parts(tables):
         for table, key in _PATHS:
             keys = part.get(table)
             if isinstance(keys, dict) and key in keys:
                 keys[key] = _beside(path, keys[key])
     return tables
+
+
+def _no_tables(tables: dict[str, Any]) -> Iterator[str]:
+    """Tables of an experiment that are none, also those of a variant."""
+    variants = tables.get("compare")
+    for part in (tables, *(variants if isinstance(variants, list) else ())):
+        where = "" if part is tables or not isinstance(part, dict) else f"compare, {part.get('label')!r}: "
+        for name in Experiment.model_fields:
+            if isinstance(part, dict) and name in part and not isinstance(part[name], dict):
+                yield f"{where}{name} must be a table, and not {part[name]!r}."
 
 
 def _parts(tables: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -149,7 +161,8 @@ def _override(tables: dict[str, Any], setting: str) -> str | None:
     """Apply one --set option in place; return what is wrong with it, if anything."""
     key, equals, text = setting.partition("=")
     names = key.strip().split(".")
-    if not equals or len(names) != 2 or not all(names):
+    levels = 3 if names[0] == "sweep" and len(names) == 3 else 2  # sweep.radio.prbs=[6, 12]
+    if not equals or len(names) != levels or not all(names):
         return f"--set {setting}: write it as table.key=value, for example --set radio.prbs=12."
     try:
         value = tomllib.loads(f"value = {text}")["value"]
@@ -157,10 +170,12 @@ def _override(tables: dict[str, Any], setting: str) -> str | None:
         if not _BARE_WORD.fullmatch(text.strip()):
             return f"--set {setting}: the value is not valid TOML; put text in double quotes."
         value = text.strip()  # a shell eats the quotes that TOML wants around a word
-    table = tables.setdefault(names[0], {})
-    if not isinstance(table, dict):
-        return f"--set {setting}: {names[0]} is not a table in the file."
+    table = tables
+    for name in names[:-1]:
+        table = table.setdefault(name, {})
+        if not isinstance(table, dict):
+            return f"--set {setting}: {name} is not a table in the file."
     if rival := _RIVALS.get(key.strip()):
         table.pop(rival, None)  # the later word wins
-    table[names[1]] = value
+    table[names[-1]] = value
     return None

@@ -20,11 +20,11 @@ import pandas as pd
 
 from vefl_sim.atomic import write_text
 from vefl_sim.checkpoint import Checkpoints
-from vefl_sim.errors import BadInput, CannotWrite, RunNotFound
+from vefl_sim.errors import BadInput, CannotWrite, NotResumable, RunNotFound
 from vefl_sim.experiment import Experiment
 from vefl_sim.loading import load_resolved, to_toml
 from vefl_sim.lock import is_locked
-from vefl_sim.provenance import config_digest, versions
+from vefl_sim.provenance import config_digest, recorded, versions
 from vefl_sim.tables import SCHEMAS, content_digest
 
 RunState = Literal["done", "failed", "running", "unfinished"]
@@ -193,5 +193,15 @@ def _read(file: Path) -> pd.DataFrame:
 
 
 def _siblings(experiment: Experiment, out: Path) -> list[Path]:
-    name = f"{experiment.run.name}-{config_digest(experiment)[:8]}"
-    return sorted(path for path in (out / name, *out.glob(f"{name}-*")) if (path / "resolved.toml").is_file())
+    digest = config_digest(experiment)
+    name = f"{experiment.run.name}-{digest[:8]}"
+    found = sorted(path for path in (out / name, *out.glob(f"{name}-*")) if (path / "resolved.toml").is_file())
+    return [path for path in found if _is_of(path, digest)]
+
+
+def _is_of(path: Path, digest: str) -> bool:
+    """Whether a run is of this configuration and not of one whose digest begins alike; if that is not known, it is."""
+    try:
+        return bool(recorded(path).get("configuration", digest) == digest)
+    except NotResumable:
+        return True

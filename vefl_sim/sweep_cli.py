@@ -80,6 +80,7 @@ def sweep(
     if dry_run:
         for task in tasks:
             say(f"{task.entry.status:8} {clock(tasks.factor * task.left_s):>8}  {task.point.title}")
+        tasks.try_again()
         say(f"{len(tasks)} points{done}, about {clock(tasks.left_s())} on {tasks.workers} cores")
         return
     say(f"{len(tasks)} points{done}")
@@ -145,7 +146,7 @@ def _make(out: Path) -> None:
 
 
 def _require_all(tasks: "Tasks") -> None:
-    failed = tasks.having("failed")
+    failed = [task for task in tasks if task.entry.status != "done"]
     if failed:
         told = "".join(f"\n  {task.point.title}: {task.entry.error}" for task in failed[:5])
         more = f"\n  … and {len(failed) - 5} more, see the index" if len(failed) > 5 else ""

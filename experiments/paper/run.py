@@ -32,7 +32,12 @@ QUICK = (
 def call(*arguments: str) -> int:
     """Run a command of the program, and show it."""
     print(f"\n$ python -m vefl_sim {shlex.join(arguments)}", flush=True)
-    return subprocess.run([sys.executable, "-m", "vefl_sim", *arguments], check=False).returncode
+    process = subprocess.Popen([sys.executable, "-m", "vefl_sim", *arguments])
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue  # it has heard of it, too, and saves what it has
 
 
 def both(files: Sequence[Path], out: str, *options: str) -> int:

@@ -14,6 +14,7 @@ from tests.resumable import STOPPED
 from vefl_sim.loading import to_toml, with_settings
 from vefl_sim.provenance import config_digest, package_digest
 from vefl_sim.results import existing_run
+from vefl_sim.sweep import child
 from vefl_sim.sweep.child import work
 from vefl_sim.sweep.job import Job, Outcome, Report
 
@@ -38,6 +39,27 @@ def test_jobs_and_reports_travel_as_text(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     outcome = work(replace(job(tmp_path), cwd="/not/there"), print, never)
     assert (outcome.state, outcome.error.split(":")[0]) == ("failed", "/not/there is not there")
+
+
+def test_no_process_to_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(child.tempfile, "TemporaryFile", full)
+    assert work(job(tmp_path), print, never).state == "failed"
+
+
+@pytest.mark.slow
+def test_a_damaged_run_is_set_aside(tmp_path: Path) -> None:
+    work(job(tmp_path), lambda report: None, never)
+    damaged = existing_run(POINT, tmp_path)
+    assert damaged is not None
+    (damaged.path / "summary.json").write_text("{")
+    assert work(job(tmp_path), lambda report: None, never).state == "done"
+    whole = existing_run(POINT, tmp_path)
+    assert whole is not None
+    assert whole.summary["rounds"] == 20
+    assert len([*tmp_path.glob("*.damaged1")]) == 1
 
 
 @pytest.mark.slow
@@ -78,14 +100,14 @@ def test_other_sources_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_it_ends_when_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
-    child = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", "vefl_sim.sweep.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         cwd=ROOT, env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "models")])},
     )  # fmt: skip
-    assert child.stdin
-    assert child.stdout
-    child.stdin.write(job(tmp_path).text() + "\n")
-    child.stdin.flush()
-    assert "share" in child.stdout.readline()
-    child.stdin.close()
-    assert child.wait(20) == 1
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(job(tmp_path).text() + "\n")
+    process.stdin.flush()
+    assert "share" in process.stdout.readline()
+    process.stdin.close()
+    assert process.wait(20) == 1

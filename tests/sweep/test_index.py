@@ -68,6 +68,13 @@ def test_one_of_another_version_is_refused_or_kept(
     assert not file.exists()
 
 
+def test_what_another_sweep_wrote_meanwhile_stays(sweep: Sweep, tmp_path: Path) -> None:
+    mine, others = Index.of(sweep, tmp_path), load_sweep(tmp_path / "s.toml", seeds=[7])
+    written(others, tmp_path, status="done")
+    mine.write({point.digest: Entry() for point in sweep.points})
+    assert sorted(pd.read_csv(mine.file)["seed"]) == [1, 1, 2, 2, 7, 7]
+
+
 @pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"open\n', "\x00\xff"])
 def test_a_damaged_one_gets_one_sentence(sweep: Sweep, tmp_path: Path, content: str) -> None:
     file = tmp_path / "sweeps" / "s" / "index.csv"

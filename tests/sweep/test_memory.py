@@ -32,3 +32,17 @@ def test_of_this_process() -> None:
     assert free is None or free > 0
     assert memory.used_mb(os.getpid()) >= 0
     assert memory.used_mb(2**30) == 0
+
+
+def test_the_limit_of_a_group_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "/proc/meminfo": ["MemAvailable:  8192000 kB"],
+        "/proc/self/cgroup": ["0::/job"],
+        "/sys/fs/cgroup/job/memory.max": [str(1000 * 2**20)],
+        "/sys/fs/cgroup/job/memory.current": [str(700 * 2**20)],
+        "/sys/fs/cgroup/job/memory.stat": ["anon 1", f"inactive_file {100 * 2**20}"],
+    }
+    monkeypatch.setattr(memory, "_lines", lambda file: files.get(str(file), []))
+    assert memory.available_mb() == 400
+    files["/sys/fs/cgroup/job/memory.max"] = ["max"]
+    assert memory.available_mb() == 8000

@@ -102,6 +102,8 @@ def test_the_title_names_what_differs(tmp_path: Path) -> None:
         ("[sweep]\nseeds = []\n", "sweep.seeds: the list is empty"),
         ("[sweep]\nseeds = [1, 1]\n", "sweep.seeds: 1 is there twice"),
         ("[sweep]\n[[sweep.zip]]\nradio.prbs = [6]\nvefl.budget = [1, 2]\n", "radio.prbs has 1, vefl.budget has 2"),
+        ("[sweep]\n[[sweep.zip]]\nradio.prbs = [6, 6]\nvefl.budget = [1, 1]\n", "vefl.budget = 1 is there twice"),
+        ("[sweep]\nscheme.kind = ['pdpc']\n[[compare]]\nlabel = 'A'\nscheme = 5\n", "'A': scheme must be a table"),
         ("[sweep]\nzip = 3\n", "sweep.zip must be written as tables"),
         ("[sweep]\n[[sweep.zip]]\n", "sweep.zip: a table is empty"),
         ("[sweep]\nradio.prbs = [6]\n[[sweep.zip]]\nradio.prbs = [6]\n", "sweep: radio.prbs is there twice"),
@@ -117,7 +119,18 @@ def test_bad_sweeps_get_one_sentence(tmp_path: Path, text: str, told: str) -> No
 
 def test_a_setting_of_a_swept_key_is_refused(tmp_path: Path) -> None:
     assert "--set radio.prbs has no effect" in problem(tmp_path, "[sweep]\nradio.prbs = [6]\n", "radio.prbs=7")
-    assert "run.seed and sweep.seeds exclude each other" in problem(tmp_path, "[sweep]\nseeds = [6]\n", "run.seed=7")
+    assert "run.seed and seeds exclude each other" in problem(tmp_path, "[sweep]\nseeds = [6]\n", "run.seed=7")
+
+
+def test_a_seed_beside_given_seeds_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match=r"--set run\.seed and seeds exclude each other"):
+        sweep(tmp_path, "[sweep]\nradio.prbs = [6]\n", "run.seed=7", seeds=[1, 2])
+
+
+def test_a_list_of_the_sweep_can_be_set_by_its_key(tmp_path: Path) -> None:
+    text = "[sweep]\nradio.prbs = [6, 12]\nradio.antennas = [2, 4]\n"
+    found = sweep(tmp_path, text, "sweep.radio.prbs=[7]")
+    assert [(p.experiment.radio.prbs, p.experiment.radio.antennas) for p in found.points] == [(7, 2), (7, 4)]
 
 
 def test_other_commands_point_to_sweep(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from vefl_sim.errors import RunInterrupted
+from vefl_sim.errors import BadInput, RunInterrupted
 from vefl_sim.sweep import runner
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.job import Job, Outcome, Report
@@ -137,6 +137,22 @@ def test_one_that_another_works_on_is_asked_for_later(
     tasks, _ = run(sweep, tmp_path, crew)
     assert crew.begun[-1] == long
     assert len(tasks.having("done")) == 3
+
+
+def test_one_that_stops_unasked_is_tried_again(sweep: Sweep, tmp_path: Path) -> None:
+    _, long, _ = digests(sweep)
+    crew = Scripted({long: [Outcome("stopped")]})
+    tasks, _ = run(sweep, tmp_path, crew)
+    assert crew.begun.count(long) == 2
+    assert len(tasks.having("done")) == 3
+
+
+def test_an_index_that_cannot_be_written_is_told_before_anything_runs(sweep: Sweep, tmp_path: Path) -> None:
+    (tmp_path / "sweeps").touch()
+    crew = Scripted({})
+    with pytest.raises(BadInput, match="choose another --out"):
+        run(sweep, tmp_path, crew)
+    assert crew.begun == []
 
 
 def test_a_point_of_two_sweeps_is_run_once(sweep: Sweep, tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ def curves(groups: Sequence[Group], request: Request) -> pd.DataFrame:
 
 def at_marks(rows: pd.DataFrame, marks: Sequence[float]) -> pd.DataFrame:
     """The values where the user wants to know them, or just before; none beyond the end of a curve."""
+    if not marks or pd.to_numeric(rows["x"], errors="coerce").isna().any():
+        return rows.iloc[:0]  # there is no between for bars
     found = []
     for _, own in rows.groupby(["panel", "line"], sort=False):
         xs = own["x"].to_numpy(float)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vefl_sim.errors import ExperimentError
+from vefl_sim.errors import ExperimentError, RunNotFound
 from vefl_sim.figures.names import VARIANTS, plain, value_label
 from vefl_sim.figures.request import Request, nearest
 from vefl_sim.results import Run
@@ -120,8 +120,17 @@ def _group(points: Sequence[Point], plan: Layout, out: Path) -> Group:
         bar=plan.x.label(first, labels) if plan.x else "",
         x=plan.x.value(first) if plan.x else None,
         points=tuple(points),
-        runs={seed: run for seed, run in found.items() if run and run.is_done},
+        runs={seed: run for seed, run in found.items() if run and run.is_done and _is_whole(run)},
     )
+
+
+def _is_whole(run: Run) -> bool:
+    """Whether its tables can be read; one that is damaged must not keep others from being drawn."""
+    try:
+        _ = run.summary, run.rounds, run.vehicles
+    except RunNotFound:
+        return False
+    return True
 
 
 def _dimensions(sweep: Sweep) -> list[Dimension]:

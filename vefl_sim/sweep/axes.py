@@ -93,4 +93,8 @@ def _zipped(together: dict[str, list[Any]]) -> Axis:
         raise ExperimentError(f"sweep.zip: the lists must be of equal length, and {told} values.")
     if not lengths:
         raise ExperimentError("sweep.zip: a table is empty; name the keys that go together, or remove it.")
-    return Axis(tuple(together), tuple(zip(*together.values(), strict=True)))
+    steps = tuple(zip(*together.values(), strict=True))
+    if twice := [step for place, step in enumerate(steps) if step in steps[:place]]:
+        told = ", ".join(f"{key} = {value}" for key, value in zip(together, twice[0], strict=True))
+        raise ExperimentError(f"sweep.zip: {told} is there twice; each step counts once.")
+    return Axis(tuple(together), steps)

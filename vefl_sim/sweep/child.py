@@ -19,17 +19,28 @@ from vefl_sim.sweep.job import Job, Outcome, Report
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _SECONDS_BETWEEN = 0.5  # of two looks at whether it shall stop
+Wishes = tuple[Callable[[], bool], Callable[[], bool]]
+"""Whether it shall save and end, and whether it shall end at once."""
 
 
-def work(job: Job, tell: Callable[[Report], None], stop: Callable[[], bool]) -> Outcome:
-    """Run a point to its end, or until `stop` says so; `tell` hears how far it is."""
+def work(
+    job: Job, tell: Callable[[Report], None], stop: Callable[[], bool], leave: Callable[[], bool] = lambda: False
+) -> Outcome:
+    """Run a point to its end, or until `stop` lets it save, or `leave` ends it at once; `tell` hears how far it is."""
     if not os.path.isdir(job.cwd):
         return Outcome("failed", error=f"{job.cwd} is not there: the worker must see the same folders as who asks it.")
+    try:
+        return _worked(job, tell, (stop, leave))
+    except (OSError, ValueError) as error:  # no process to be had, no room for what it says, half a report
+        return Outcome("failed", error=f"its process cannot be run ({error})")
+
+
+def _worked(job: Job, tell: Callable[[Report], None], wishes: Wishes) -> Outcome:
     with tempfile.TemporaryFile() as said, _started(job, said.fileno()) as child:
         over = threading.Event()
-        threading.Thread(target=_pass_on, args=(child, stop, over), daemon=True).start()
+        threading.Thread(target=_pass_on, args=(child, wishes, over), daemon=True).start()
         try:
-            return _heard(child, tell) or _died(child, _last_line(said))
+            return _heard(child, tell) or _died(child, said)
         finally:
             over.set()
             if child.poll() is None:
@@ -66,11 +77,15 @@ def _write(child: subprocess.Popen[str], line: str) -> None:
         pass  # it has ended, and its output tells how
 
 
-def _pass_on(child: subprocess.Popen[str], stop: Callable[[], bool], over: threading.Event) -> None:
+def _pass_on(child: subprocess.Popen[str], wishes: Wishes, over: threading.Event) -> None:
+    (stop, leave), asked = wishes, False
     while not over.wait(_SECONDS_BETWEEN):
-        if stop():
-            _write(child, "stop")
+        if leave():
+            child.kill()
             return
+        if not asked and stop():
+            asked = True
+            _write(child, "stop")
 
 
 def _heard(child: subprocess.Popen[str], tell: Callable[[Report], None]) -> Outcome | None:
@@ -83,14 +98,14 @@ def _heard(child: subprocess.Popen[str], tell: Callable[[Report], None]) -> Outc
     return None
 
 
-def _died(child: subprocess.Popen[str], last: str) -> Outcome:
-    """It said nothing at its end."""
+def _died(child: subprocess.Popen[str], said: IO[bytes]) -> Outcome:
+    """It reported nothing at its end."""
     code = child.wait()
     if code < 0:
         name = signal.Signals(-code).name
         hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
         return Outcome("died", error=f"its process was ended by {name}{hint}")
-    return Outcome("died", error=f"its process ended with code {code}: {last}")
+    return Outcome("died", error=f"its process ended with code {code}: {_last_line(said)}")
 
 
 def _last_line(said: IO[bytes]) -> str:

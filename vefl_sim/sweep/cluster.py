@@ -6,8 +6,10 @@ worker dies, Dask gives its point to another, which goes on from the last checkp
 
 import logging
 import os
-from collections.abc import Collection
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from queue import Empty, Queue
@@ -15,7 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from vefl_sim.atomic import writing
-from vefl_sim.errors import BadInput
+from vefl_sim.errors import BadInput, RunFailed
 from vefl_sim.provenance import package_digest
 from vefl_sim.sweep.child import work
 from vefl_sim.sweep.job import Job, Outcome, Report
@@ -34,9 +36,10 @@ def connected(on: str, workers: int, out: Path) -> "ClusterCrew":
     cluster = None
     try:
         if on == LOCAL:
-            cluster = distributed.LocalCluster(  # type: ignore[no-untyped-call]
-                n_workers=workers, threads_per_worker=1, memory_limit=0, dashboard_address=None, silence_logs=50
-            )
+            with _deaf():
+                cluster = distributed.LocalCluster(  # type: ignore[no-untyped-call]
+                    n_workers=workers, threads_per_worker=1, memory_limit=0, dashboard_address=None, silence_logs=50
+                )
         client = distributed.Client(cluster or on, timeout=_PATIENCE_S)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         told = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
@@ -48,6 +51,19 @@ def connected(on: str, workers: int, out: Path) -> "ClusterCrew":
         crew.close()
         raise
     return crew
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that are started meanwhile do not hear Ctrl-C, which is for us: we let the points save first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _require_same(client: Any, on: str, out: Path) -> None:
@@ -91,19 +107,31 @@ class ClusterCrew:
     def __init__(self, client: Any, cluster: Any, out: Path) -> None:
         self._client, self._cluster = client, cluster
         self._reports, self._topic = Queue[Report](), f"stop-{uuid4().hex}"
-        self._stop = _stop_file(out, self._topic)
+        self._stop, self._address = _stop_file(out, self._topic), client.scheduler.address
         self._futures: dict[str, Any] = {}
         self._given = 0
         client.subscribe_topic(self._topic, lambda event: self._reports.put(Report.of(event[1])))
 
     def __str__(self) -> str:
         found = self._workers()
-        where = f"{len(found)} worker{'s' if len(found) != 1 else ''} at {self._client.scheduler.address}"
+        where = f"{len(found)} worker{'s' if len(found) != 1 else ''} at {self._address}"
         pids = [str(worker["pid"]) for worker in found.values() if "pid" in worker]
         return f"{where} (processes {', '.join(pids)})" if self._cluster and pids else where
 
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Dask raises all sorts of things when its scheduler is gone."""
+        try:
+            yield
+        except Exception as error:
+            raise RunFailed(
+                f"The cluster at {self._address} does not answer any more ({type(error).__name__}): start it again, "
+                "and the same command goes on."
+            ) from error
+
     def _workers(self) -> dict[str, Any]:
-        found = self._client.scheduler_info(n_workers=-1)["workers"]
+        with self._answering():
+            found = self._client.scheduler_info(n_workers=-1)["workers"]
         if self._cluster:
             for number, nanny in self._cluster.workers.items():
                 for worker in found.values():
@@ -122,9 +150,10 @@ class ClusterCrew:
     def begin(self, job: Job, needed_mb: float) -> None:
         """Whenever a worker is free."""
         self._given += 1
-        future = self._client.submit(_work_there, job, self._topic, pure=False, priority=-self._given)
-        self._futures[job.digest] = future
-        future.add_done_callback(lambda done: self._reports.put(Report(job.digest, outcome=_outcome(done))))
+        with self._answering():
+            future = self._client.submit(_work_there, job, self._topic, pure=False, priority=-self._given)
+            self._futures[job.digest] = future
+            future.add_done_callback(lambda done: self._reports.put(Report(job.digest, outcome=_outcome(done))))
 
     def heard(self, patience_s: float) -> Report | None:
         """From any of them."""
@@ -137,23 +166,29 @@ class ClusterCrew:
         """Those that wait are taken back, the others stop after their rounds."""
         with writing(self._stop):
             self._stop.touch()
-        begun = {key for keys in self._client.processing().values() for key in keys}
-        self._client.cancel([future for future in self._futures.values() if future.key not in begun])
+        with self._answering():
+            begun = {key for keys in self._client.processing().values() for key in keys}
+            self._client.cancel([future for future in self._futures.values() if future.key not in begun])
 
     def close(self) -> None:
-        """Leave the cluster, and end it if it was started for this."""
+        """Leave the cluster, and end it if it was started for this; who has not stopped yet still shall."""
+        over = all(future.done() for future in self._futures.values())
         with suppress(Exception):  # one that has died does not answer
             self._client.close()
         if self._cluster:
             with suppress(Exception):
                 self._cluster.close()
-        with suppress(OSError):
-            self._stop.unlink()
+        if over or self._cluster:
+            self._stop.unlink(missing_ok=True)
 
 
 def _outcome(future: Any) -> Outcome:
-    if future.cancelled():
-        return Outcome("stopped")
-    if future.status == "finished":
-        return Outcome(**future.result())
-    return Outcome("failed", error=f"the cluster gave it up: {future.exception()}")
+    """By whatever way it ended. One that is cancelled was stopped by us, or the cluster is gone."""
+    try:
+        if future.cancelled():
+            return Outcome("stopped", error="the cluster has dropped it")
+        if future.status == "finished":
+            return Outcome(**future.result())
+        return Outcome("failed", error=f"the cluster gave it up: {future.exception()}")
+    except Exception as error:
+        return Outcome("failed", error=f"the cluster gave it up: {type(error).__name__}: {error}")

@@ -3,16 +3,17 @@
 It is a view: runs are found by their configuration, so losing it loses nothing but how points failed.
 """
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from filelock import FileLock
 
-from vefl_sim.atomic import write_text
+from vefl_sim.atomic import write_text, writing
 from vefl_sim.errors import BadInput
 from vefl_sim.provenance import package_digest
 from vefl_sim.sweep.points import Point, Sweep
@@ -68,7 +69,7 @@ class Index:
                 "--restart, which keeps the old index and its runs."
             )
         if other:
-            file.replace(file.with_name(f"index-{other[0].replace(' ', '-')}.csv"))
+            _keep(file, str(other[0]))
             before = pd.DataFrame()
         return cls(file, sweep, "; ".join(settings), before)
 
@@ -80,15 +81,15 @@ class Index:
         return {} if rows.empty else {str(name): told for name, told in rows.iloc[-1].items() if not pd.isna(told)}
 
     def write(self, entries: Mapping[str, Entry]) -> None:
-        """All points, as they are now."""
+        """All points as they are now; rows of other points stay, also those that another sweep has written."""
         table = pd.DataFrame([self._row(point, entries[point.digest]) for point in self.sweep.points])
-        if not self._before.empty:
-            gone = self._before[~self._before[_KEY].isin(table[_KEY])]
-            table = pd.concat([table, gone.astype(object)], ignore_index=True) if len(gone) else table
-        text = io.StringIO()
-        table.to_csv(text, index=False)
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        write_text(self.file, text.getvalue())
+        with writing(self.file):
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.file.with_name(".lock")):
+                before = _read(self.file)
+                if not before.empty and len(others := before[~before[_KEY].isin(table[_KEY])]):
+                    table = pd.concat([table, others.astype(object)], ignore_index=True)
+                write_text(self.file, str(table.to_csv(index=False)))
 
     def _row(self, point: Point, entry: Entry) -> dict[str, Any]:
         parameters = ({} if point.label is None else {"variant": point.label}) | dict(point.values)
@@ -100,12 +101,21 @@ def _read(file: Path) -> pd.DataFrame:
     if not file.exists():
         return pd.DataFrame()
     try:
-        table = pd.read_csv(file)
+        table = pd.read_csv(file, dtype={_VERSION: str, _KEY: str})
     except (OSError, ValueError) as error:
         raise BadInput(f"{file} cannot be read ({_first(error)}): move it away, it is written anew.") from None
     if not {_KEY, _VERSION, "status"} <= set(table.columns):
         raise BadInput(f"{file} is not the index of a sweep: move it away, it is written anew.")
     return table
+
+
+def _keep(file: Path, version: str) -> None:
+    """Give an old index a name of its own."""
+    for number in count(1):
+        kept = file.with_name(f"index-{version.replace(' ', '-')}{f'-{number}' if number > 1 else ''}.csv")
+        if not kept.exists():
+            file.replace(kept)
+            return
 
 
 def _first(error: Exception) -> str:

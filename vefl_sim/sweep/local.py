@@ -1,10 +1,8 @@
 """The cores of this machine: one process per point, as many as there are cores and as memory allows."""
 
 import os
-import signal
 import threading
 from collections.abc import Collection
-from contextlib import suppress
 from queue import Empty, Queue
 
 from vefl_sim.sweep.child import work
@@ -24,7 +22,7 @@ class LocalCrew:
         self._workers, self._reports = workers, Queue[Report]()
         self._needed: dict[str, float] = {}
         self._process: dict[str, int] = {}
-        self._stop = threading.Event()
+        self._stop, self._leave = threading.Event(), threading.Event()
 
     def __str__(self) -> str:
         return f"{self._workers} process{'es' if self._workers > 1 else ''} on this machine, one thread each"
@@ -61,10 +59,9 @@ class LocalCrew:
         self._stop.set()
 
     def close(self) -> None:
-        """Those that nobody has heard of yet end with our end of their input, when this process is gone."""
-        for process in self._process.values():
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+        """At once."""
+        self._leave.set()
 
     def _run(self, job: Job) -> None:
-        self._reports.put(Report(job.digest, outcome=work(job, self._reports.put, self._stop.is_set)))
+        outcome = work(job, self._reports.put, self._stop.is_set, self._leave.is_set)
+        self._reports.put(Report(job.digest, outcome=outcome))

@@ -19,7 +19,7 @@ from vefl_sim.provenance import config_digest
 from vefl_sim.results import Run, existing_run
 from vefl_sim.seeds import check_seeds, misplaced_seeds, rival_seeds
 from vefl_sim.sweep.axes import Axis, axes
-from vefl_sim.variants import taken_variants, variant_of
+from vefl_sim.variants import rival_setting, taken_variants, variant_of
 
 _MOST = 100_000  # a mistyped list is likelier than more
 
@@ -87,6 +87,8 @@ def load_sweep(path: str | Path, settings: Sequence[str] = (), seeds: Sequence[i
     override(tables, settings)
     swept, figure = _table(tables, "sweep"), _table(tables, "figure")
     chosen = _seeds(tables, swept, variants, seeds)
+    if problems := [*rival_setting(settings, chosen)]:
+        raise ExperimentError(problems)
     found = axes(swept)
     _require_free([*found], variants, settings)
     steps = len(chosen or [1]) * max(1, len(variants)) * prod(len(axis.steps) for axis in found)
@@ -125,7 +127,7 @@ def _seeds(
     chosen = check_seeds(top) if top is not None else None
     chosen = check_seeds(written, "sweep.seeds") if written is not None else chosen
     chosen = check_seeds(given) if given is not None else chosen
-    rivals = [*rival_seeds(tables if given is None else {}, variants, "sweep.seeds")] if chosen else []
+    rivals = [*rival_seeds(tables if given is None else {}, variants, "seeds")] if chosen else []
     if rivals:
         raise ExperimentError(rivals)
     return chosen

@@ -8,7 +8,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Protocol
 
-from vefl_sim.errors import CannotWrite, RunInterrupted
+from vefl_sim.errors import BadInput, CannotWrite, RunInterrupted
 from vefl_sim.loading import to_toml
 from vefl_sim.provenance import package_digest
 from vefl_sim.stopping import StopRequest
@@ -20,6 +20,7 @@ from vefl_sim.sweep.tasks import Task, Tasks, look
 _ATTEMPTS = 3  # at a point whose process dies; from the second on it runs alone
 _BUSY_S = 5.0  # before asking again for a run that another process works on
 _INDEX_S = 2.0  # between two writings of the index
+_COUNT_S = 2.0  # between two countings of the workers
 _PATIENCE_S = 0.5
 
 
@@ -46,11 +47,15 @@ class Runner:
         self._tasks, self._indexes, self._out = tasks, indexes, out
         self._crew, self._audience = crew, audience
         self._stop = StopRequest(audience.stopping)
-        self._unwritten, self._written_s = False, 0.0
+        self._unwritten, self._written_s, self._counted_s = False, 0.0, 0.0
 
     def run(self) -> None:
         """Until every point is done or has failed; raises RunInterrupted if it was stopped before."""
         self._tasks.try_again()
+        try:
+            self._write_all()
+        except CannotWrite as error:
+            raise BadInput(f"{error.__cause__}: choose another --out.") from None
         try:
             with self._stop.heard():
                 self._work()
@@ -70,26 +75,40 @@ class Runner:
                 self._crew.stop()
             if not self._stop.made:
                 self._begin()
-            if report := self._crew.heard(_PATIENCE_S):
-                self._take(report)
-            self._tasks.workers = self._crew.size()
+            self._listen()
+            self._count()
             self._write()
             self._audience.ticked(self._tasks)
+
+    def _listen(self) -> None:
+        """To everything that has been said, or else for a moment."""
+        report = self._crew.heard(_PATIENCE_S)
+        while report:
+            self._take(report)
+            report = self._crew.heard(0.0)
+
+    def _count(self) -> None:
+        if time.monotonic() - self._counted_s >= _COUNT_S:
+            self._counted_s = time.monotonic()
+            self._tasks.workers = self._crew.size()
 
     def _given(self) -> list[str]:
         return [task.point.digest for task in self._tasks if task.given]
 
     def _begin(self) -> None:
         """Give away as many as the crew takes, the longest first; one that died before may need all the memory."""
+        given = self._given()
         for task in self._tasks.having("waiting"):
-            given = self._given()
+            if task.given:
+                continue
             if not self._crew.takes(0.0, given):
                 return
-            if task.given or task.not_before_s > time.monotonic() or self._others_have(task):
+            if task.not_before_s > time.monotonic() or self._others_have(task):
                 continue
             needed_mb = math.inf if task.deaths else self._tasks.peak_mb(task.point)
             if self._crew.takes(needed_mb, given):
                 task.given = True
+                given.append(task.point.digest)
                 self._crew.begin(self._job(task), needed_mb)
 
     def _others_have(self, task: Task) -> bool:
@@ -97,6 +116,9 @@ class Runner:
         run = task.point.run(self._out)
         if run and run.is_done:
             look(task, run)
+            if task.entry.status != "done":
+                task.entry.status = "waiting"
+                return False  # it is damaged
             self._changed(task)
         elif run and run.state == "running":
             task.not_before_s = time.monotonic() + _BUSY_S
@@ -126,7 +148,7 @@ class Runner:
             look(task, run)
         entry.status, entry.error = outcome.state, outcome.error
         entry.peak_mb = outcome.peak_mb or entry.peak_mb
-        if outcome.state == "died":
+        if outcome.state == "died" or (outcome.state == "stopped" and not self._stop.made):
             task.deaths += 1
             entry.status = "waiting" if task.deaths < _ATTEMPTS else "failed"
         if outcome.state == "busy":

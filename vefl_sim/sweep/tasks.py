@@ -97,6 +97,7 @@ def _task(point: Point, before: Mapping[str, object], out: Path) -> Task:
 def look(task: Task, run: Run) -> None:
     """Take over what a run directory says."""
     entry = task.entry
+    entry.error = ""
     entry.run, entry.status = run.path.name, {"done": "done", "failed": "failed"}.get(run.state, "stopped")
     try:
         summary = run.summary

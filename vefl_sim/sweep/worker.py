@@ -12,6 +12,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -93,22 +94,38 @@ def _ended(job: Job, teller: Teller) -> Any:
         return "stopped", teller.run, ""
     except (VeflError, OSError, MemoryError) as error:
         return "failed", teller.run, str(error) or type(error).__name__
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return "failed", teller.run, f"{type(error).__name__}: {error}"
 
 
 def _simulated(job: Job, teller: Teller) -> "Run":
-    from vefl_sim.errors import BadInput, NotResumable
+    from vefl_sim.errors import BadInput, NotResumable, RunNotFound
     from vefl_sim.provenance import package_digest
+    from vefl_sim.results import existing_run
     from vefl_sim.simulation import simulate
 
     if package_digest() != job.source:
         raise BadInput(f"The worker has other sources of vefl_sim ({package_digest()}, not {job.source}): update it.")
     experiment, out = _experiment(job), Path(job.out)
-    try:
-        return simulate(experiment, out=out, watcher=teller)
-    except NotResumable:  # what is damaged is left for its owner to look at
-        return simulate(experiment, out=out, fresh=True, watcher=teller)
+    while True:
+        before = existing_run(experiment, out)
+        try:
+            run = simulate(experiment, out=out, watcher=teller)
+            _ = run.summary
+            return run
+        except (NotResumable, RunNotFound):
+            if before is None:
+                raise
+            _set_aside(before.path)
+
+
+def _set_aside(run: Path) -> None:
+    """A damaged run is left for its owner to look at, under a name by which nobody looks for it."""
+    for number in count(1):
+        aside = run.with_name(f"{run.name}.damaged{number}")
+        if not aside.exists():
+            run.rename(aside)
+            return
 
 
 def _experiment(job: Job) -> "Experiment":
