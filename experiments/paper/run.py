@@ -9,6 +9,7 @@ there; the whole needs all four.
 """
 
 import argparse
+import os
 import shlex
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def call(*arguments: str) -> int:
 
 def both(files: Sequence[Path], out: str, *options: str) -> int:
     """Sweep and draw; a point that fails does not keep the others from being drawn."""
-    names = [str(file) for file in files]
+    names = [os.path.relpath(file) for file in files]
     code = call("sweep", *names, "--out", out, *options)
     return code if code in (2, 130) else call("figure", *names, "--out", out, *options) or code
 
