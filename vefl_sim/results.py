@@ -74,6 +74,12 @@ class Run:
         except (OSError, ValueError):
             raise RunNotFound(f"{file} is missing or damaged: --fresh runs the experiment again.") from None
 
+    def require_whole(self) -> None:
+        """Of a run that is done: whether everything that others build on is there. Contents are for `verify`."""
+        _ = self.summary
+        for name in ("rounds", "vehicles", "events"):
+            self.files(name)
+
     def table(self, name: str) -> pd.DataFrame:
         """One table by name: events, rounds, vehicles, mobility, timings, slots."""
         if name not in SCHEMAS:

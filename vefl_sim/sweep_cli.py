@@ -139,6 +139,8 @@ def _require_names(names: list[str], files: list[Path]) -> None:
 
 
 def _make(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"--out {out} is a file, and must be a folder: choose another.")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -153,7 +153,7 @@ def test_many_missing_points_are_counted(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_runs_that_did_not_learn_have_no_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, {(6, 1): run(costs=[1.0, 2.0])})
-    with pytest.raises(BadInput, match="s: its runs have nothing to show"):
+    with pytest.raises(BadInput, match="s: its runs have no accuracy"):
         draw(sweep(tmp_path, SWEEP), tmp_path)
     assert not (tmp_path / "figures").exists()
 

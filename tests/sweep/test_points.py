@@ -95,7 +95,7 @@ def test_the_title_names_what_differs(tmp_path: Path) -> None:
         ("[sweep]\nradios.prbs = [6]\n", "sweep.radios.prbs: [radios] is not a known table; the nearest is [radio]."),
         ("[sweep]\nradio.prbs = []\n", "sweep.radio.prbs: the list is empty; name at least one value, or remove"),
         ("[sweep]\nradio.prbs = 6\n", "sweep.radio.prbs: it must be a list of values, for example [6]."),
-        ("[sweep]\nprbs = [6]\n", "sweep.prbs: give its table and a list, for example sweep.radio.prbs = [6, 12]."),
+        ("[sweep]\nprbs = [6]\n", "sweep.prbs is neither seeds nor zip: a key needs its table"),
         ("[sweep]\nradio.prbs = [6, 6]\n", "sweep.radio.prbs: 6 is there twice"),
         ("[sweep]\nradio.prbs = [6, 300]\n", "sweep, radio.prbs = 300: radio.prbs = 300: it must be at most 275."),
         ("[sweep]\nrun.seed = [1, 2]\n", "sweep.run.seed: it cannot be swept: write the repeats as sweep.seeds"),

@@ -72,7 +72,8 @@ def _grid(values: NDArray[np.float64], request: Request) -> NDArray[np.float64]:
         spread = np.geomspace(max(float(np.quantile(values, 0.001)), 1e-4 * top), top, _POINTS)
     else:
         spread = np.linspace(0.0, top, _POINTS + 1)
-    return np.unique(np.concatenate([spread, request.marks]))
+    near = [mark for mark in request.marks if mark <= 2 * top]  # one far beyond would leave no room for the rest
+    return np.unique(np.concatenate([spread, near]))
 
 
 def _rows(group: Group, each: Sequence[pd.Series], request: Request) -> pd.DataFrame:

@@ -79,7 +79,8 @@ def missing(drawing: Drawing, out: Path) -> Iterator[str]:
         for point in group.points:
             if point.seed not in group.runs:
                 run = point.run(out)
-                yield f"{point.title} ({run.state if run else 'not begun'})"
+                state = run.state if run else "not begun"
+                yield f"{point.title} ({'damaged: move it away' if state == 'done' else state})"
 
 
 def _x_name(plan: Layout) -> str:
@@ -89,8 +90,8 @@ def _x_name(plan: Layout) -> str:
 def _require_learning(sweep: Sweep, values: pd.Series) -> None:
     if values.isna().all():
         raise BadInput(
-            f"{sweep.name}: its runs have nothing to show, because they did not learn or deliver anything: choose "
-            "another figure.kind, or runs with learning."
+            f"{sweep.name}: its runs have no accuracy, because nothing is learnt in them (learning.kind), and no other "
+            'value for this figure.kind: choose another, for example "cost", "p_suc", "sojourn" or "total-cost".'
         )
 
 

@@ -63,9 +63,12 @@ def _scalar_lines(drawing: Drawing) -> Iterator[str]:
     apart = drawing.differences.set_index(["panel", "line"])
     names = [_name(panel, line) for panel, line in zip(scalars["panel"], scalars["line"], strict=True)]
     width = max(map(len, names)) + 2
+    references = list(dict.fromkeys(drawing.differences["reference"]))
+    reference = references[0] if len(references) == 1 else "the first that is there in each panel"
     yield ""
-    yield f"{scalars['figure'].iloc[0]}: mean ± s.d. over seeds; difference to the first, paired by seed, ± half of the"
-    yield "95 % confidence interval; * where that excludes 0"
+    yield f"{scalars['figure'].iloc[0]}: mean ± s.d. over seeds"
+    if references:
+        yield f"and difference to {reference}, paired by seed, ± half of the 95 % confidence interval; * if it excludes 0"
     for (panel, line), own in scalars.groupby(["panel", "line"], sort=False):
         told = f"{own['value'].mean():>10.{digits}f}{_half(own['value'].std(ddof=1), digits):>10}"
         if (panel, line) in apart.index:

@@ -120,5 +120,7 @@ def _useless(request: Request) -> Iterator[str]:
         yield f'figure.{key} has no effect with figure.kind = "{request.kind}": remove it.'
     if request.kind in ("accuracy", "failure-rate") and request.x not in ("", "round", "time"):
         yield f'figure.x = "{request.x}": with figure.kind = "{request.kind}" it must be "round" or "time".'
+    if request.kind == "total-cost" and request.x not in ("round", "time") and request.x_range:
+        yield 'figure.x_range has no effect on bars: remove it, or choose figure.x = "time".'
     if request.x_scale == "log" and request.x_range and request.x_range[0] <= 0:
         yield f"figure.x_range begins at {request.x_range[0]:g}, which a logarithmic axis does not have: begin above 0."

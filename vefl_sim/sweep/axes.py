@@ -47,7 +47,9 @@ def _lists(tables: Mapping[str, Any], problems: list[str]) -> dict[str, list[Any
     found: dict[str, list[Any]] = {}
     for name, table in tables.items():
         if not isinstance(table, dict):
-            problems.append(f"sweep.{name}: give its table and a list, for example sweep.radio.prbs = [6, 12].")
+            problems.append(
+                f"sweep.{name} is neither seeds nor zip: a key needs its table, for example sweep.radio.prbs = [6, 12]."
+            )
             continue
         for key, values in table.items():
             if problem := _problem(name, key, values):

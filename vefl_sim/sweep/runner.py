@@ -139,7 +139,7 @@ class Runner:
             return
         task.share = task.share if report.share is None else report.share
         if task.given and task.entry.status != "running":
-            task.entry.status = "running"
+            task.begin()
             self._changed(task)
 
     def _end(self, task: Task, outcome: Outcome) -> None:

@@ -1,5 +1,6 @@
 """The points of some sweeps, each with what has become of it, and how long the rest will take."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from vefl_sim.sweep.index import Entry, Index
 from vefl_sim.sweep.points import Point
 
 _TYPICAL_MB = 900.0
+_SOME_WAY = 0.1  # of a point
 
 
 @dataclass
@@ -26,6 +28,11 @@ class Task:
     deaths: int = 0
     given: bool = False  # to somebody, who may have a queue
     not_before_s: float = 0.0  # on the monotonic clock
+    began: tuple[float, float] | None = None  # when, on that clock, and with what share
+
+    def begin(self) -> None:
+        """Somebody works on it."""
+        self.entry.status, self.began = "running", (time.monotonic(), self.share)
 
     @property
     def left_s(self) -> float:
@@ -59,7 +66,13 @@ class Tasks:
     def factor(self) -> float:
         """How much slower or faster things are here than expected, as far as it is known."""
         done = [task.entry.wall_s / task.expected_s for task in self.having("done") if task.entry.wall_s]
-        return median(done) if done else 1.0
+        return median(done or [*self._running()] or [1.0])
+
+    def _running(self) -> Iterator[float]:
+        """The same of those that have come some way."""
+        for task in self.having("running"):
+            if task.began and (progress := task.share - task.began[1]) >= _SOME_WAY:
+                yield (time.monotonic() - task.began[0]) / (progress * task.expected_s)
 
     def left_s(self) -> float:
         """Until all are done: the work on all workers, but not less than the longest point."""
@@ -101,6 +114,8 @@ def look(task: Task, run: Run) -> None:
     entry.run, entry.status = run.path.name, {"done": "done", "failed": "failed"}.get(run.state, "stopped")
     try:
         summary = run.summary
+        if run.is_done:
+            run.require_whole()
     except VeflError as error:
         entry.status, entry.error = "failed", str(error)
         return

@@ -111,7 +111,7 @@ def _simulated(job: Job, teller: Teller) -> "Run":
         before = existing_run(experiment, out)
         try:
             run = simulate(experiment, out=out, watcher=teller)
-            _ = run.summary
+            run.require_whole()
             return run
         except (NotResumable, RunNotFound):
             if before is None:
