@@ -68,7 +68,7 @@ def _scalar_lines(drawing: Drawing) -> Iterator[str]:
     yield ""
     yield f"{scalars['figure'].iloc[0]}: mean ± s.d. over seeds"
     if references:
-        yield f"and difference to {reference}, paired by seed, ± half of the 95 % confidence interval; * if it excludes 0"
+        yield f"and difference to {reference}, paired by seed, ± half of the 95 % confidence interval; * if without 0"
     for (panel, line), own in scalars.groupby(["panel", "line"], sort=False):
         told = f"{own['value'].mean():>10.{digits}f}{_half(own['value'].std(ddof=1), digits):>10}"
         if (panel, line) in apart.index:
