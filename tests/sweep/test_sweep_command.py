@@ -11,7 +11,7 @@ from vefl_sim import load_sweep, run_sweep
 
 pytestmark = pytest.mark.slow
 SWEEP: dict[str, object] = {"seeds": [1, 2, 3]}
-LONG = {"rounds": 15, "checkpoint_every": 1}
+LONG = {"rounds": 40, "checkpoint_every": 1}
 
 
 @pytest.fixture(scope="module")
@@ -55,23 +55,10 @@ def test_a_runner_that_is_killed_and_started_again(tmp_path: Path, undisturbed: 
 def test_a_worker_of_a_local_cluster_that_is_killed(tmp_path: Path, undisturbed: Path) -> None:
     file, log = toml(tmp_path, SWEEP, run=LONG), tmp_path / "log"
     process = start("sweep", file, "--out", tmp_path, "--on", "local-cluster", "--workers", 2, log=log)
-    wait_for(lambda: checkpoints(tmp_path) >= 1)
+    wait_for(lambda: checkpoints(tmp_path) == 2)  # both have something to lose
     os.kill(workers(log)[0], signal.SIGKILL)
     assert process.wait(300) == 0, log.read_text()
     assert sessions(tmp_path) > 3
-    require_same(tmp_path, undisturbed)
-
-
-def test_a_point_whose_process_is_killed_is_tried_again(tmp_path: Path, undisturbed: Path) -> None:
-    file = toml(tmp_path, SWEEP, run=LONG)
-    process = start("sweep", file, "--out", tmp_path, "--workers", 2)
-    wait_for(lambda: checkpoints(tmp_path) >= 1)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    every = [int(child) for task in children.parents[1].iterdir() for child in (task / "children").read_text().split()]
-    os.kill(every[0], signal.SIGKILL)
-    said, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, said
-    assert "its process was ended by SIGKILL" in said
     require_same(tmp_path, undisturbed)
 
 
@@ -117,16 +104,6 @@ def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
     code, said = ended("sweep", toml(tmp_path, SWEEP), "--out", tmp_path / "runs", "--on", "nonsense")
     assert code == 2, said
     assert "Traceback" not in said
-
-
-def test_two_at_once_share_the_work(tmp_path: Path, undisturbed: Path) -> None:
-    file = toml(tmp_path, SWEEP, run=LONG)
-    first = start("sweep", file, "--out", tmp_path, "--workers", 1)
-    code, said = ended("sweep", file, "--out", tmp_path, "--workers", 1)
-    assert code == 0, said
-    first.communicate(timeout=300)
-    assert first.returncode == 0
-    require_same(tmp_path, undisturbed)
 
 
 def test_from_a_script(tmp_path: Path, undisturbed: Path) -> None:
