@@ -22,7 +22,7 @@ from vefl_sim.cli import main
 from vefl_sim.loading import to_toml
 
 pytestmark = pytest.mark.slow
-KILLS = int(os.environ.get("VEFL_SIM_KILLS", "20"))
+KILLS = int(os.environ.get("VEFL_SIM_KILLS", "10"))
 LONG = with_settings(STOPPED, "run.rounds=30", "vefl.round_s=0.5")
 
 # Forked from a process that has imported everything: importing it for each of them would take the most time.
