@@ -23,7 +23,7 @@ test: .venv/.dev  ## run the tests
 	@$(BIN)/python -m pytest -n auto -m "not slow"
 
 slow: .venv/.dev  ## run the tests that take longer
-	@$(BIN)/python -m pytest -n auto -m slow
+	@$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
 
 soak: .venv/.dev  ## kill a run a hundred times and compare (some minutes)
 	@VEFL_SIM_KILLS=100 $(BIN)/python -m pytest tests/test_kill.py

@@ -72,6 +72,7 @@ def test_the_same_run_again_is_shown_not_run(finished: Path) -> None:
     assert sorted((finished / "runs").rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_fresh_runs_again_beside_it_with_the_same_digest(toml: Path) -> None:
     fading = ("--set", "radio.fading=rayleigh", "--quiet")
     runs = [vefl_sim(toml, *fading, *more, cwd=toml.parent) for more in ((), ("--fresh",), ("--set", "run.seed=2"))]
@@ -189,6 +190,7 @@ def test_the_run_that_is_read_is_named_and_a_finished_one_preferred(finished: Pa
     unfinished.rmdir()
 
 
+@pytest.mark.slow
 def test_a_damaged_run_is_named_with_the_way_out(toml: Path) -> None:
     assert vefl_sim(toml, cwd=toml.parent).returncode == 0
     summary = next((toml.parent / "runs").glob("*/summary.json"))

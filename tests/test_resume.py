@@ -80,7 +80,7 @@ VARIANTS = {
 }
 
 
-QUICK = ("without slots", "no rounds", "no rounds, one pRB")
+QUICK = ("without slots", "no rounds")
 """The kinds that differ most; the others take their time elsewhere."""
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.sweep.commands import checkpoints, ended, index, sessions, start, toml, wait_for, workers
 from vefl_sim import load_sweep, run_sweep
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("sweeps")]  # one process, one undisturbed sweep
 SWEEP: dict[str, object] = {"seeds": [1, 2]}
 LONG = {"rounds": 25, "checkpoint_every": 1}
 

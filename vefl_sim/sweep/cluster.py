@@ -23,7 +23,7 @@ from vefl_sim.sweep.child import work
 from vefl_sim.sweep.job import Job, Outcome, Report
 
 LOCAL = "local-cluster"
-_PATIENCE_S = 10.0  # for somebody to answer at an address
+_PATIENCE_S = 5.0  # for somebody to answer at an address
 
 
 def connected(on: str, workers: int, out: Path) -> "ClusterCrew":
