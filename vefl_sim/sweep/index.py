@@ -18,7 +18,6 @@ from vefl_sim.errors import BadInput
 from vefl_sim.provenance import package_digest
 from vefl_sim.sweep.points import Point, Sweep
 
-STATUSES = ("waiting", "running", "done", "failed", "stopped")
 _FIGURES = ("run", "status", "rounds", "accuracy", "content", "wall_s", "peak_mb", "error")
 _KEY, _VERSION = "digest", "version"
 
@@ -27,7 +26,7 @@ _KEY, _VERSION = "digest", "version"
 class Entry:
     """What is known of a point."""
 
-    status: str = "waiting"
+    status: str = "waiting"  # then running, done, failed or stopped
     run: str = ""
     rounds: int | None = None
     accuracy: float | None = None

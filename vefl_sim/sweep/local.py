@@ -33,8 +33,10 @@ class LocalCrew:
 
     def takes(self, needed_mb: float, running: Collection[str]) -> bool:
         """Whether a core and enough memory are free."""
+        if len(running) >= self._workers:
+            return False
         held = [(self._needed[digest], used_mb(self._process.get(digest, 0))) for digest in running]
-        return len(running) < self._workers and has_room(needed_mb, held)
+        return has_room(needed_mb, held)
 
     def begin(self, job: Job, needed_mb: float) -> None:
         """In a process of its own."""

@@ -90,7 +90,7 @@ def load_sweep(path: str | Path, settings: Sequence[str] = (), seeds: Sequence[i
     if problems := [*rival_setting(settings, chosen)]:
         raise ExperimentError(problems)
     found = axes(swept)
-    _require_free([*found], variants, settings)
+    _require_free(found, variants, settings)
     steps = len(chosen or [1]) * max(1, len(variants)) * prod(len(axis.steps) for axis in found)
     if steps > _MOST:
         raise ExperimentError(f"{path}: that is {steps} points, and {_MOST} are the most: shorten a list.")
