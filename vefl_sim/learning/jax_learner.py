@@ -92,6 +92,11 @@ class JaxLearner:
             combined = _add_update(combined, start, update, weight)
         return combined
 
+    def average(self, updates: Sequence[Model], weights: Sequence[float]) -> Model:
+        """Σ weight · update, summed in the given order."""
+        nothing = jax.tree.map(jnp.zeros_like, updates[0])
+        return self.combine(nothing, [nothing] * len(updates), updates, weights)
+
     def evaluate(self, model: Model) -> Evaluation:
         """Accuracy and loss on the whole test set."""
         return self._evaluator.evaluate(model)
