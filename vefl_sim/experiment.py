@@ -468,6 +468,11 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             f"vefl.min_local_iterations = {e.vefl.min_local_iterations} is above "
             f"vefl.max_local_iterations = {e.vefl.max_local_iterations}."
         )
+    if e.scheme.kind == "afa-cd" and e.learning.optimizer != "sgd":
+        yield (
+            f'scheme.kind = "afa-cd" divides an update by the sum of its steps, which learning.optimizer = '
+            f'"{e.learning.optimizer}" does not have: use "sgd".'
+        )
     if e.learning.iterations_per_step > 1 and e.scheme.kind != "centralized":  # which ignores the key
         yield from _step_contradictions(e.learning)
 
