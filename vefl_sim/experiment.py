@@ -356,6 +356,10 @@ class Learning(Table):
     batch_size: Count | None = None
     """Samples per local step; not given: all that the CV holds, as in the paper. An iteration stays one pass over
     all of them."""
+    iterations_per_step: Count = 1
+    """n: so many planned iterations are computed as one gradient step of n·δ, to save time in long runs; the last step
+    is smaller if n does not divide l. Time, energy and money still count every iteration. Only with "sgd" on all
+    samples."""
     threads: Count | None = None
     """CVs trained at the same time; not given: one per core. Results do not depend on it; 1 is best for sweeps with one
     process per core."""
@@ -484,6 +488,21 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             f"vefl.min_local_iterations = {e.vefl.min_local_iterations} is above "
             f"vefl.max_local_iterations = {e.vefl.max_local_iterations}."
         )
+    if e.scheme.kind == "afa-cd" and e.learning.optimizer != "sgd":
+        yield (
+            f'scheme.kind = "afa-cd" divides an update by the sum of its steps, which learning.optimizer = '
+            f'"{e.learning.optimizer}" does not have: use "sgd".'
+        )
+    if e.learning.iterations_per_step > 1 and e.scheme.kind != "centralized":  # which ignores the key
+        yield from _step_contradictions(e.learning)
+
+
+def _step_contradictions(learning: Learning) -> Iterator[str]:
+    merged = f"learning.iterations_per_step = {learning.iterations_per_step}"
+    if learning.optimizer != "sgd":
+        yield f'{merged} needs learning.optimizer = "sgd", not "{learning.optimizer}": remove one of the two keys.'
+    if learning.batch_size is not None:
+        yield f"{merged} needs steps on all samples, not learning.batch_size: remove one of the two keys."
 
 
 def _sumo_contradictions(e: Experiment) -> Iterator[str]:
@@ -554,7 +573,7 @@ _UNUSED_BY: dict[str, dict[str, tuple[str, ...]]] = {
         "vefl": (*_PROBLEM, "upload_margin"),
         "server": ("early_close", "retry_s"),
         "scheme": ("constrained", "rounds"),
-        "learning": ("proximal_mu",),
+        "learning": ("proximal_mu", "iterations_per_step"),
     },  # not what it leaves out of the world that it shares with others: radio, SLAs, money, who holds which data
 }
 """Keys that a scheme does not look at."""

@@ -456,5 +456,5 @@ def _learner(
         learning_rate=learning.learning_rate,
         proximal_mu=getattr(scheme, "proximal_mu", learning.proximal_mu),  # a part may not say
         seed=streams.seed_for("init"),
-        options=Options(learning.optimizer, shuffling, learning.threads),
+        options=Options(learning.optimizer, shuffling, learning.threads, learning.iterations_per_step),
     )

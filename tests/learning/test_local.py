@@ -68,6 +68,51 @@ def test_fifty_steps_of_any_cv_equal_the_plain_twin(
         assert distance(ours, plain, model) <= tolerance
 
 
+@pytest.mark.parametrize("iterations", [3, 40, 43])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-9)])
+def test_merged_iterations_equal_the_plain_twin(
+    small_signs: Dataset, start: Model, iterations: int, dtype: type, tolerance: float
+) -> None:
+    """One step of 3·δ; 4 of 10·δ; 4 of 10·δ and one of 3·δ. The strong proximal term is scaled likewise."""
+    descent = Descent(0.005, 2.0, iterations_per_step=10)
+    with jax.enable_x64(dtype is np.float64):
+        model = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), start)
+        plain = train_plain(PlainCnn(small_signs.classes), model, *held_by(2, small_signs), iterations, descent)
+        ours = training(cnn(small_signs.classes), small_signs, descent).train(model, LocalJob(2, iterations))
+        assert distance(ours, plain, model) <= tolerance
+
+
+def test_merged_iterations_are_one_step_of_their_sum(small_signs: Dataset, start: Model) -> None:
+    """So the twin cannot be wrong in the same way: 7 iterations by 4 are a step of 4·δ and one of 3·δ."""
+    module, held = PlainCnn(small_signs.classes), held_by(2, small_signs)
+    gradient = jax.grad(lambda w, w_k: _objective(module, w, w_k, held, DESCENT.proximal_mu))
+    expected = start
+    for size in (4 * DESCENT.learning_rate, 3 * DESCENT.learning_rate):
+        slope = gradient(expected, start)
+        expected = jax.tree.map(lambda w, g: w - size * g, expected, slope)  # noqa: B023 (used at once)
+    for kind in (cnn(small_signs.classes), module):  # in one program, and block by block
+        ours = training(kind, small_signs, DESCENT._replace(iterations_per_step=4)).train(start, LocalJob(2, 7))
+        assert distance(ours, expected, start) <= 1e-4
+
+
+def _objective(module: nn.Module, w: Model, w_k: Model, held: tuple[np.ndarray, np.ndarray], mu: float) -> jax.Array:
+    proximal = sum(jnp.sum((a - b) ** 2) for a, b in zip(jax.tree.leaves(w), jax.tree.leaves(w_k), strict=True))
+    return cross_entropy(logits(module, w, scaled(jnp.asarray(held[0]))), held[1]).mean() + mu / 2 * proximal
+
+
+def test_the_error_of_merging_falls_with_the_size_of_a_step(small_signs: Dataset) -> None:
+    """Of a smooth objective: relative to the way, it is proportional to n·δ."""
+    module = logistic(small_signs.classes)
+    model = initial_model(module, small_signs.image_shape, SEED)
+
+    def error(rate: float) -> float:
+        ways = [training(module, small_signs, Descent(rate, 0.5, n)) for n in (1, 10)]
+        one, ten = (way.train(model, LocalJob(2, 40)) for way in ways)
+        return distance(ten, one, model)
+
+    assert 0 < error(0.00005) < 0.15 * error(0.0005) < 0.15 * 0.03
+
+
 def test_a_model_of_plain_layers_works_too(small_signs: Dataset, start: Model) -> None:
     module = PlainCnn(small_signs.classes)
     plain = train_plain(module, start, *held_by(2, small_signs), 10, DESCENT)
@@ -83,11 +128,15 @@ def test_no_iterations_change_nothing(trained: LocalTraining, start: Model) -> N
     assert np.array_equal(flat(trained.train(start, LocalJob(2, 0))), flat(start))
 
 
-def test_one_compilation_serves_all_cvs(trained: LocalTraining, start: Model) -> None:
+def test_one_compilation_serves_all_cvs(small_signs: Dataset, trained: LocalTraining, start: Model) -> None:
+    """Also whatever the number of iterations in a step is."""
     trained.train(start, LocalJob(4, 1))
     compiled = local._descend_in_one._cache_size()
     for cv in SHARDS:
         trained.train(start, LocalJob(cv, 2))
+    merging = training(cnn(small_signs.classes), small_signs, DESCENT._replace(iterations_per_step=3))
+    for iterations in (2, 3, 7):
+        merging.train(start, LocalJob(2, iterations))
     assert local._descend_in_one._cache_size() == compiled
 
 
