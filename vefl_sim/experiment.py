@@ -7,7 +7,7 @@ nothing is the worst kind of wrong.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -602,6 +602,15 @@ def ignored_keys(e: Experiment) -> Iterator[tuple[str, str]]:
             yield key, f"{key} has no effect with {cause}: remove it."
 
 
+def without_ignored(e: Experiment) -> Experiment:
+    """The same experiment with every ignored key at its default: such a key changes no result and no run's name."""
+    for key, _ in [*ignored_keys(e)]:
+        name, _, inner = key.partition(".")
+        table = getattr(e, name)
+        e = e.model_copy(update={name: table.model_copy(update={inner: _default(table, inner)})})
+    return e
+
+
 def _unused(e: Experiment) -> Iterator[tuple[str, Mapping[str, Iterable[str]]]]:
     """(what makes keys useless, the keys by table)."""
     if e.mobility.kind in _UNUSED_BY_MOBILITY:
@@ -644,4 +653,8 @@ def _changed(e: Experiment, keys: Mapping[str, Iterable[str]]) -> Iterator[str]:
     """Those of the keys that differ from their defaults."""
     for name, inside in keys.items():
         table = getattr(e, name)
-        yield from (f"{name}.{key}" for key in inside if getattr(table, key) != type(table).model_fields[key].default)
+        yield from (f"{name}.{key}" for key in inside if getattr(table, key) != _default(table, key))
+
+
+def _default(table: Table, key: str) -> Any:
+    return type(table).model_fields[key].default

@@ -16,7 +16,7 @@ from simpy import Process
 from vefl_sim.audit import Audit
 from vefl_sim.clock import to_ns, to_s
 from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Experiment
+from vefl_sim.experiment import Experiment, without_ignored
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner, NullLearner
 from vefl_sim.ledger import Ledger
@@ -153,8 +153,10 @@ def prepare(experiment: Experiment, folder: Path | None = None, tell: Tell | Non
     """Make all parts. Bad input shows here, before anything is simulated.
 
     `folder`: where traffic is kept that cannot be made again step by step; `tell` hears how far that is. Such traffic
-    may take an hour, so that all that can be wrong elsewhere comes before.
+    may take an hour, so that all that can be wrong elsewhere comes before. Keys that the experiment declares without
+    effect are at their defaults from here on, because parts may read keys for whatever scheme there is.
     """
+    experiment = without_ignored(experiment)
     streams = Streams(experiment.run.seed)
     scheme, scheduler, policy = _scheme(experiment), _scheduler(experiment), _policy(experiment)
     dataset = _all_data(experiment, streams)
