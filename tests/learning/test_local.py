@@ -20,8 +20,6 @@ from vefl_sim.learning.shuffling import Shuffling
 
 DESCENT = Descent(learning_rate=0.05, proximal_mu=0.5)
 SHARDS = {4: np.arange(3), 9: np.arange(3, 3 + BLOCK), 2: np.arange(100, 175), 7: np.array([199, 50, 60])}
-# At a kink of the objective (a ReLU or a pooling window that changes hands) any two versions in float32 part, also two
-# that start 2e-7 apart (by 1e-2 after 50 steps). From this seed the plain twin meets none: it moves by 2e-6.
 SEED = 7
 
 
@@ -55,15 +53,33 @@ def trained(small_signs: Dataset) -> LocalTraining:
     return training(cnn(small_signs.classes), small_signs)
 
 
+def away_from_kinks(data: Dataset, cv: int, dtype: type) -> tuple[Model, Model]:
+    """A first model, and what fifty steps of the plain twin make of it, that are far from every kink.
+
+    At a kink of the objective (a ReLU or a pooling window that changes hands) any two versions in float32 part, also two
+    that start two roundings apart (by 1e-2 after 50 steps). Which seeds meet one depends on how the CPU rounds, so the
+    twin is asked: from starts that are a few roundings apart it ends 1e-5 apart, or 1e-2 if there is a kink on the way.
+    """
+    twin = PlainCnn(data.classes)
+    for seed in range(SEED, SEED + 5):
+        first = initial_model(cnn(data.classes), data.image_shape, seed)
+        model = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), first)
+        roundings = (0, 2, -2, 4, -4)
+        starts = [jax.tree.map(lambda w, n=n: w * dtype(1 + n * np.finfo(dtype).eps), model) for n in roundings]
+        one, *others = (train_plain(twin, w, *held_by(cv, data), 50, DESCENT) for w in starts)
+        if all(distance(other, one, model) < 1e-3 for other in others):
+            return model, one
+    pytest.fail("five first models in a row meet a kink: something else makes the plain twin unsteady")
+
+
 @pytest.mark.parametrize("cv", SHARDS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-9)])
 def test_fifty_steps_of_any_cv_equal_the_plain_twin(
-    small_signs: Dataset, start: Model, cv: int, dtype: type, tolerance: float
+    small_signs: Dataset, cv: int, dtype: type, tolerance: float
 ) -> None:
     """Also the network: the twin has the layers of flax."""
     with jax.enable_x64(dtype is np.float64):
-        model = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), start)
-        plain = train_plain(PlainCnn(small_signs.classes), model, *held_by(cv, small_signs), 50, DESCENT)
+        model, plain = away_from_kinks(small_signs, cv, dtype)
         ours = training(cnn(small_signs.classes), small_signs).train(model, LocalJob(cv, 50))
         assert distance(ours, plain, model) <= tolerance
 
