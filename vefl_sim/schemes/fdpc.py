@@ -10,6 +10,7 @@ from vefl_sim.optimize.vefl import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.plans import assured, planned
 from vefl_sim.schemes.scheme import Floats, Ints, Plan
+from vefl_sim.schemes.theorem2 import theorem2_sum
 
 
 class Fdpc:
@@ -37,3 +38,7 @@ class Fdpc:
         rows = np.searchsorted(observation.cv, delivered)
         p_suc = observation.p_suc_of(delivered, self._aggregation.p_suc)
         return fdpc_weights(importance, rows, p_suc, normalize=self._aggregation.normalize)
+
+    def theorem2_sum(self, observation: Observation, plan: Plan) -> float | None:
+        """Σ p_v/p_suc,v, as q_v = 1, over all CVs in coverage (theorem2)."""
+        return theorem2_sum(self, observation, plan, self._aggregation)
