@@ -22,6 +22,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vefl_sim.errors import BadInput, RunFailed, RunInterrupted
+from vefl_sim.figures.drawing import draw
+from vefl_sim.figures.report import drawing_lines
 from vefl_sim.learning.datasets.inventory import inventory
 from vefl_sim.learning.datasets.place import downloads
 from vefl_sim.sweep.gathering import Gathering, add_runs, clock, done_run, require_equal
@@ -178,6 +180,18 @@ def probe(gathering: Gathering, sweeps: Sequence[Sweep], accept: bool) -> int:
     return 0
 
 
+def figures(gathering: Gathering, sweeps: Sequence[Sweep]) -> int:
+    """Draw everything from runs and stored results; a figure of which nothing is there is a line."""
+    for sweep in sweeps:
+        folder = gathering.out / "figures"
+        try:
+            lines = [*drawing_lines(draw(sweep, gathering.out, folder, gathering.store), gathering.out)]
+        except BadInput as error:
+            lines = [str(error)]
+        say("\n".join(lines) + "\n")
+    return 0
+
+
 def say(line: str) -> None:
     """At once, also into a file."""
     print(line, flush=True)
@@ -188,6 +202,7 @@ def chosen_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--quick", action="store_true", help="a reduced version of everything")
+    what.add_argument("--figures", action="store_true", help="draw everything from what is there")
     what.add_argument("--next", type=int, metavar="N", help="run the N most useful missing points, and store them")
     what.add_argument("--status", action="store_true", help="what is stored and what is missing")
     what.add_argument("--add", type=Path, nargs="+", metavar="DIR", help="store finished runs")
@@ -219,7 +234,7 @@ def main() -> int:
 
 def wants_results(chosen: argparse.Namespace) -> bool:
     """Whether it is about the stored results."""
-    return bool(chosen.add or chosen.status or chosen.probe or chosen.next is not None)
+    return bool(chosen.add or chosen.figures or chosen.status or chosen.probe or chosen.next is not None)
 
 
 def from_scratch(chosen: argparse.Namespace) -> int:
@@ -236,8 +251,8 @@ def collected(chosen: argparse.Namespace) -> int:
         say(f"{add_runs(store, [*runs_in(chosen.add)], say)} results added to {store.folder}")
         return 0
     gathering, sweeps = Gathering(store, chosen.out, say), [load_sweep(file) for file in files]
-    if chosen.status:
-        return status(gathering, sweeps)
+    if chosen.status or chosen.figures:
+        return (status if chosen.status else figures)(gathering, sweeps)
     return probe(gathering, sweeps, chosen.accept) if chosen.probe else gather(gathering, sweeps, chosen.next)
 
 

@@ -12,6 +12,8 @@ from vefl_sim.results import Run
 
 Floats = NDArray[np.float64]
 Source = Literal["run", "result"]
+SELECTING = ("pdpc", "random")
+"""Schemes that select CVs; in the others everybody takes part who can."""
 
 
 class Measurements(Protocol):
@@ -20,6 +22,16 @@ class Measurements(Protocol):
     @property
     def source(self) -> Source:
         """Whether it is a run directory or a stored result."""
+        ...
+
+    @property
+    def stale(self) -> bool:
+        """Whether the code has changed such results since it was made."""
+        ...
+
+    @property
+    def selects(self) -> bool:
+        """Whether its scheme selects CVs."""
         ...
 
     @property
@@ -48,7 +60,9 @@ class RunMeasurements:
     """The measurements of a run directory; its tables are read when they are asked for."""
 
     run: Run
+    selects: bool = False
     source: Source = "run"
+    stale: bool = False  # runs of other sources have another name
 
     @cached_property
     def rounds(self) -> pd.DataFrame:
@@ -56,23 +70,24 @@ class RunMeasurements:
         return self.run.rounds
 
     @cached_property
-    def _vehicles(self) -> pd.DataFrame:
+    def vehicles(self) -> pd.DataFrame:
+        """The table of vehicles."""
         return self.run.vehicles
 
     @property
     def sojourns_s(self) -> Floats:
         """From the table of vehicles."""
-        return floats(self._vehicles["sojourn_ns"].dropna()) / 1e9
+        return floats(self.vehicles["sojourn_ns"].dropna()) / 1e9
 
     @property
     def delivered_fractions(self) -> Floats:
         """From the table of vehicles."""
-        return floats(self._vehicles["delivered_fraction"].dropna())
+        return floats(self.vehicles["delivered_fraction"].dropna())
 
     @property
     def ineligible(self) -> int:
         """From the table of vehicles."""
-        return int((self._vehicles["state"] == "ineligible").sum())
+        return int((self.vehicles["state"] == "ineligible").sum())
 
 
 def floats(column: "pd.Series[Any]") -> Floats:

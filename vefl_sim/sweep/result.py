@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from vefl_sim.atomic import whole
 from vefl_sim.errors import BadInput
 from vefl_sim.sweep.keys import flat, key_digest, toml_of
-from vefl_sim.sweep.measurements import Floats, Measurements, Source, floats
+from vefl_sim.sweep.measurements import SELECTING, Floats, Measurements, Source, floats
 
 SUFFIX = ".json.xz"
 _MOST_PACKED, _MOST_BYTES = 2_000_000, 50_000_000
@@ -119,6 +119,11 @@ class Result:
         words = [str(self.keys.get(key, "")).rpartition(":")[2] for key in ("scheme.kind", "data.kind")]
         kind = "" if self.keys.get("learning.kind") == "jax" else "-network"
         return f"{'-'.join(words)}{kind}-s{self.keys.get('run.seed')}-{key_digest(self.keys)}{SUFFIX}"
+
+    @property
+    def selects(self) -> bool:
+        """Whether its scheme selects CVs."""
+        return self.keys.get("scheme.kind") in SELECTING
 
     @property
     def learns(self) -> bool:
