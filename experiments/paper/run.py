@@ -124,11 +124,12 @@ def rank(name: str, point: Point) -> tuple[float, ...]:
 
 
 def gather(gathering: Gathering, sweeps: Sequence[Sweep], count: int) -> int:
-    """Run the next points; those whose data set is not there are left out."""
-    points = [*with_data(in_order(sweeps))]
-    wanted = [point for point in points if not gathering.has(point)]
+    """Run the next points, those that have only a stale result last; those whose data set is not there are left out."""
+    found = [(point, gathering.store.find(point)) for point in with_data(in_order(sweeps))]
+    wanted = [point for point, result in found if not result]
+    wanted += [point for point, result in found if result and result.stale]
     ready = [run for point in wanted if (run := done_run(point, gathering.out))]
-    add_runs(gathering.store, ready, say)
+    add_runs(gathering.store, ready, wanted, say)
     require_equal(gathering.probe(wanted[:count], again=False))
     failed = gathering.gather(wanted, count)
     for problem in failed:
@@ -205,7 +206,7 @@ def chosen_options() -> argparse.Namespace:
     what.add_argument("--figures", action="store_true", help="draw everything from what is there")
     what.add_argument("--next", type=int, metavar="N", help="run the N most useful missing points, and store them")
     what.add_argument("--status", action="store_true", help="what is stored and what is missing")
-    what.add_argument("--add", type=Path, nargs="+", metavar="DIR", help="store finished runs")
+    what.add_argument("--add", type=Path, action="append", metavar="DIR", help="store finished runs; repeatable")
     what.add_argument("--probe", action="store_true", help="compare short runs with those stored beside the results")
     parser.add_argument("--accept", action="store_true", help="with --probe: what differs is meant")
     parser.add_argument("--nice", action="store_true", help="leave the cores to others who want them")
@@ -227,8 +228,8 @@ def main() -> int:
     except RunFailed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except RunInterrupted as error:
-        print(error, file=sys.stderr)
+    except (RunInterrupted, KeyboardInterrupt) as error:
+        print(error or "stopped", file=sys.stderr)
         return 130
 
 
@@ -247,10 +248,11 @@ def collected(chosen: argparse.Namespace) -> int:
     """Look at the stored results, or add to them."""
     files = chosen.files or [*sorted(HERE.glob("fig*.toml")), HERE / "table1.toml"]
     store = Store.beside(files[0])
-    if chosen.add:
-        say(f"{add_runs(store, [*runs_in(chosen.add)], say)} results added to {store.folder}")
-        return 0
     gathering, sweeps = Gathering(store, chosen.out, say), [load_sweep(file) for file in files]
+    if chosen.add:
+        added = add_runs(store, runs_in(chosen.add), [point for sweep in sweeps for point in sweep.points], say)
+        say(f"{added} results added to {store.folder}")
+        return 0
     if chosen.status or chosen.figures:
         return (status if chosen.status else figures)(gathering, sweeps)
     return probe(gathering, sweeps, chosen.accept) if chosen.probe else gather(gathering, sweeps, chosen.next)

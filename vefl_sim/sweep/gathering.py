@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from vefl_sim.stopping import StopRequest
 from vefl_sim.sweep.child import work
 from vefl_sim.sweep.expected import expected_s
 from vefl_sim.sweep.job import Job, Outcome, Report
-from vefl_sim.sweep.keys import key_digest, keys_of
+from vefl_sim.sweep.keys import key_digest, keys_of, matches
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.probes import name_of, probe_experiment, source_digest_now, variants
 from vefl_sim.sweep.store import Store
@@ -71,7 +71,7 @@ class Gathering:
         """Run a point and store its result."""
         self.say(f"{number}: {describe(point)}, about {clock(self.wall_s(point))}")
         began = time.monotonic()
-        ended = self._run(point.experiment)
+        ended = self._run(point.experiment, self.out)
         if ended.state != "done":
             self.say(f"  {ended.state}{f': {ended.error}' if ended.error else ''}")
             return ended
@@ -85,20 +85,21 @@ class Gathering:
         What is equal, new or accepted is written. `again`: also those that these sources have passed before.
         """
         differ: dict[str, list[str]] = {}
-        self.out.mkdir(parents=True, exist_ok=True)
-        with self._stop.heard(), FileLock(self.out / ".probes.lock"):
-            self.store.__dict__.pop("probes", None)  # another process may have written them meanwhile
+        folder = self.out / "probes"
+        folder.mkdir(parents=True, exist_ok=True)
+        with self._stop.heard(), FileLock(folder / ".lock"):
+            self.store.refresh()  # another process may have written probes meanwhile
             for keys in variants(point.experiment for point in points):
                 known, experiment = self.store.probes.of(keys), probe_experiment(keys)
                 if not again and known and source_digest_now(experiment) in known.sources:
                     continue
                 self.say(f"probe: {name_of(keys)}")
-                ended = self._run(experiment)
+                ended = self._run(experiment, folder)
                 if ended.state == "stopped":
                     raise RunInterrupted("the probes are not all run: run them again")
                 if ended.state != "done":
                     raise RunFailed(f"The probe {name_of(keys)} fails: {ended.error}")
-                if apart := self.store.probes.take(keys, Run(self.out / ended.run), accept=accept):
+                if apart := self.store.probes.take(keys, Run(folder / ended.run), accept=accept):
                     differ[name_of(keys)] = apart
                 self.store.probes.write()
         return differ
@@ -108,10 +109,9 @@ class Gathering:
         like = self.store.wall_times(point.experiment)
         return median(like) if like else expected_s(point.experiment)
 
-    def _run(self, experiment: Experiment) -> Outcome:
-        job = Job(
-            config_digest(experiment), to_toml(experiment), str(self.out.resolve()), os.getcwd(), package_digest()
-        )
+    def _run(self, experiment: Experiment, out: Path) -> Outcome:
+        """In a process of its own, with one thread."""
+        job = Job(config_digest(experiment), to_toml(experiment), str(out.resolve()), os.getcwd(), package_digest())
         last = [time.monotonic()]
 
         def tell(report: Report) -> None:
@@ -119,7 +119,7 @@ class Gathering:
                 last[0] = time.monotonic()
                 self.say(f"  {100 * report.share:.0f} %")
 
-        self.out.mkdir(parents=True, exist_ok=True)
+        out.mkdir(parents=True, exist_ok=True)
         return work(job, tell, lambda: self._stop.made)
 
     @contextmanager
@@ -139,11 +139,16 @@ class Gathering:
             lock.release()
 
 
-def add_runs(store: Store, runs: Sequence[Run], say: Say) -> int:
-    """Store finished runs; returns how many."""
+def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], say: Say) -> int:
+    """Store finished runs that are of one of these points; returns how many."""
+    wanted = [keys_of(point.experiment) for point in points]
     added = 0
     for run in runs:
         try:
+            keys = keys_of(run.experiment)
+            if not any(one["run.seed"] == keys["run.seed"] and matches(keys, one) for one in wanted):
+                say(f"{run.path.name} is left out: it is of none of the points")
+                continue
             path = store.add(run)
         except VeflError as error:  # damaged, or of a version whose keys are gone
             say(f"{run.path.name} is left out: {error}")

@@ -65,14 +65,12 @@ def relevant(keys: Keys) -> dict[str, Any]:
 
 def matches(stored: Keys, wanted: Keys) -> bool:
     """Whether results of an experiment with the `stored` keys are those of one with the `wanted` keys."""
-    unused = set(_UNUSED_BY.get(str(wanted.get("scheme.kind")), ()))
-    return _equal(stored, wanted, unused)
+    return _equal(stored, wanted, _unused(wanted))
 
 
 def matches_network(stored: Keys, wanted: Keys) -> bool:
     """The same for an experiment that learns nothing: any learning on the same network side serves it."""
-    unused = set(_UNUSED_BY.get(str(wanted.get("scheme.kind")), ())) | LEARNT
-    return wanted.get("learning.kind") == "none" and _equal(stored, wanted, unused)
+    return wanted.get("learning.kind") == "none" and _equal(stored, wanted, _unused(wanted) | LEARNT)
 
 
 def key_digest(keys: Keys) -> str:
@@ -80,10 +78,15 @@ def key_digest(keys: Keys) -> str:
     return hashlib.sha256(json.dumps(dict(keys), sort_keys=True).encode()).hexdigest()[:10]
 
 
-def _equal(stored: Keys, wanted: Keys, unused: Iterable[str]) -> bool:
-    left_out = set(unused)
-    return all(key in wanted and wanted[key] == value for key, value in stored.items() if key not in left_out) and all(
-        key in stored or value == _DEFAULTS.get(key) for key, value in wanted.items() if key not in left_out
+def _unused(keys: Keys) -> frozenset[str]:
+    return frozenset(_UNUSED_BY.get(str(keys.get("scheme.kind")), ()))
+
+
+def _equal(first: Keys, second: Keys, unused: Iterable[str]) -> bool:
+    """Whether all keys are equal; one that is absent has its default."""
+    return all(
+        first.get(key, _DEFAULTS.get(key)) == second.get(key, _DEFAULTS.get(key))
+        for key in {*first, *second}.difference(unused)
     )
 
 

@@ -11,7 +11,8 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from math import isclose, isnan
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ class Probe:
     learning: dict[str, Any]
     sources: dict[str, Generations] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def keys(self) -> dict[str, Any]:
         """Of the short run."""
         return flat(tomllib.loads(self.toml))
@@ -71,6 +72,10 @@ class Probe:
     def name(self) -> str:
         """For people: the scheme, and what is special about it."""
         return name_of(self.keys)
+
+    def plain(self) -> dict[str, Any]:
+        """As it is written."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 @dataclass
@@ -125,14 +130,12 @@ class Probes:
     def write(self) -> None:
         """One line per figure, so that a change shows in a review."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(self.path, json.dumps({"probes": [vars(probe) for probe in self.probes]}, indent=1) + "\n")
+        write_text(self.path, json.dumps({"probes": [probe.plain() for probe in self.probes]}, indent=1) + "\n")
 
 
 def probe_keys(keys: Keys) -> dict[str, Any]:
     """The keys of the short run that stands for an experiment with these keys."""
-    kept = {key: value for key, value in keys.items() if not key.startswith(_LEFT_OUT)}
-    bare = validated(tomllib.loads(toml_of(kept | _SMALL | {"run.name": "probe"})))
-    return keys_of(bare)
+    return {key: value for key, value in keys.items() if not key.startswith(_LEFT_OUT)} | _SMALL
 
 
 def probe_experiment(keys: Keys) -> Experiment:

@@ -74,7 +74,8 @@ class Store:
         return path
 
     def refresh(self) -> None:
-        """Look at the folder again: another process may have added results."""
+        """Look at the folder again: another process may have added results or probes."""
+        self.__dict__.pop("probes", None)
         for path in self.folder.glob(f"*{SUFFIX}"):
             if path not in self._results and (result := self._read(path)):
                 self._results[path] = result
