@@ -55,7 +55,7 @@ def draw(sweep: Sweep, out: Path, folder: Path | None = None, store: Store | Non
     request, plan = _planned(sweep)
     found = groups(sweep, plan, Place(out, store, request.kind in _OF_LEARNING))
     if not any(group.runs for group in found):
-        stored = f", and no result in {store.folder} is of one of them" if store else ""
+        stored = f", and no result in {store.folder} is of one of them" if store is not None else ""
         raise BadInput(
             f"{sweep.name}: none of its {len(sweep.points)} points is done in {out}{stored}: run its file with "
             "python -m vefl_sim sweep first, with the same --set, --seeds and --out."
@@ -80,7 +80,7 @@ def draw(sweep: Sweep, out: Path, folder: Path | None = None, store: Store | Non
         content |= {"_marks.csv": _csv(marks)} if len(marks) else {}
     content["_differences.csv"] = _csv(differences)
     files = _write(content, sweep.name, folder or out / "figures" / sweep.name)
-    problems = tuple(store.problems) if store else ()
+    problems = () if store is None else tuple(store.problems)
     return Drawing(sweep.name, request, tuple(found), marks, scalars, differences, tuple(files), text, problems)
 
 

@@ -115,7 +115,7 @@ class Place:
             measured = RunMeasurements(run, point.experiment.scheme.kind in SELECTING)
             if _is_whole(measured):
                 return measured
-        return self.store.find(point, learning=self.learning) if self.store else None
+        return None if self.store is None else self.store.find(point, learning=self.learning)
 
 
 def groups(sweep: Sweep, plan: Layout, place: Place) -> list[Group]:

@@ -128,7 +128,7 @@ def _useless(request: Request) -> Iterator[str]:
             yield 'figure.x_range has no effect on bars: remove it, or choose figure.x = "time".'
         if request.reference:
             yield 'figure.reference is for lines, not for bars: remove it, or choose figure.x = "round" or "time".'
-    for line, values in request.reference.items():
+    for line, values in request.reference.items() if "reference" in _USED[request.kind] else ():
         if len(values) != len(request.marks):
             yield (
                 f"figure.reference: {line!r} has {len(values)} values, and figure.marks {len(request.marks)}: write "
