@@ -171,12 +171,15 @@ def status(gathering: Gathering, sweeps: Sequence[Sweep]) -> int:
 
 def probe(gathering: Gathering, sweeps: Sequence[Sweep], accept: bool) -> int:
     """Run all probes and compare them with what is stored."""
+    before = len(gathering.store.probes.probes)
     differ = gathering.probe([point for sweep in sweeps for point in sweep.points], accept=accept)
     if not accept:
         require_equal(differ)
     for name, told in differ.items():
         say(f"accepted, results of {name} are stale: {'; '.join(told)}")
-    if not differ:
+    if new := len(gathering.store.probes.probes) - before:
+        say(f"{new} probes are new")
+    elif not differ:
         say("all probes are as stored")
     return 0
 

@@ -11,7 +11,7 @@ from vefl_sim.results import Run
 from vefl_sim.sweep.gathering import Gathering, require_equal
 from vefl_sim.sweep.keys import keys_of
 from vefl_sim.sweep.points import Point, load_sweep
-from vefl_sim.sweep.probes import Probes, differences, name_of, probe_experiment, probe_keys, variants
+from vefl_sim.sweep.probes import Probes, differences, name_of, network_figures, probe_experiment, probe_keys, variants
 from vefl_sim.sweep.store import Store
 
 PAPER = Path(__file__).parents[2] / "experiments" / "paper"
@@ -30,7 +30,13 @@ def test_a_probe_is_short_and_shared_by_points_that_differ_in_size() -> None:
     assert len(variants([PLAIN, large, other])) == 2
     assert name_of(probe_keys(keys_of(other))) == "fdpc"
     short = probe_experiment(probe_keys(keys_of(large)))
-    assert (short.rounds, short.data.kind, short.run.seed) == (4, "signs", 1)
+    assert (short.rounds, short.data.kind, short.run.seed) == (6, "signs", 1)
+
+
+def test_a_probe_sees_losses_and_cvs_that_cannot_take_part(run: Run) -> None:
+    figures = network_figures(run)
+    assert sum(figures["lost"].values()) > 0
+    assert sum(figures["eligible"]) < sum(figures["in_coverage"])
 
 
 def test_equal_figures_say_nothing(tmp_path: Path, run: Run) -> None:
