@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.errors import NotResumable
-from vefl_sim.experiment import Experiment
+from vefl_sim.experiment import Experiment, without_ignored
 from vefl_sim.loading import to_toml
 from vefl_sim.mobility import recording
 from vefl_sim.mobility.sumo import inputs
@@ -20,7 +20,11 @@ _VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "p
 
 
 def config_digest(experiment: Experiment) -> str:
-    """Digest of the resolved TOML, of this package, of the source of the user's own parts and of a recording or map."""
+    """Digest of the resolved TOML, of this package, of the source of the user's own parts and of a recording or map.
+
+    Keys that have no effect in the experiment are left out.
+    """
+    experiment = without_ignored(experiment)
     parts = json.dumps(part_digests(experiment), sort_keys=True)
     texts = [to_toml(_without_speed(experiment)), version("vefl_sim"), package_digest(), parts]
     if experiment.mobility.file:

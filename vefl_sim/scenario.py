@@ -16,7 +16,7 @@ from simpy import Process
 from vefl_sim.audit import Audit
 from vefl_sim.clock import to_ns, to_s
 from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Experiment
+from vefl_sim.experiment import Experiment, without_ignored
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner, NullLearner
 from vefl_sim.ledger import Ledger
@@ -43,7 +43,7 @@ from vefl_sim.radio.link import Link
 from vefl_sim.radio.shadowing import LargeScale
 from vefl_sim.recorder import Recorder
 from vefl_sim.rng import Streams
-from vefl_sim.schemes.afa_cd import AfaCd
+from vefl_sim.schemes.afa_cd import afa_cd
 from vefl_sim.schemes.asynchronous import AsynchronousScheme
 from vefl_sim.schemes.centralized import BATCH_SIZE, Centralized
 from vefl_sim.schemes.fdpc import Fdpc
@@ -66,7 +66,7 @@ SCHEMES: dict[str, Callable[[Experiment], AnyScheme]] = {
     "fedprox": FedProx,
     "fedavg": FedAvg,
     "random": RandomSelection,
-    "afa-cd": AfaCd,
+    "afa-cd": afa_cd,
     "fedbuff": FedBuff,
     "centralized": Centralized,
 }
@@ -153,8 +153,10 @@ def prepare(experiment: Experiment, folder: Path | None = None, tell: Tell | Non
     """Make all parts. Bad input shows here, before anything is simulated.
 
     `folder`: where traffic is kept that cannot be made again step by step; `tell` hears how far that is. Such traffic
-    may take an hour, so that all that can be wrong elsewhere comes before.
+    may take an hour, so that all that can be wrong elsewhere comes before. Keys that the experiment declares without
+    effect are at their defaults from here on, because parts may read keys for whatever scheme there is.
     """
+    experiment = without_ignored(experiment)
     streams = Streams(experiment.run.seed)
     scheme, scheduler, policy = _scheme(experiment), _scheduler(experiment), _policy(experiment)
     dataset = _all_data(experiment, streams)
@@ -256,6 +258,7 @@ def wire(
         stopwatch=Stopwatch(lambda row: recorder.append("timings", row)),
         report=report,
         go_on=go_on,
+        averages_models=experiment.aggregation.form == "models",
     )
     return Actors(ledger, record, trace, streets, gnb, server)
 
@@ -319,6 +322,7 @@ def _terms(scenario: Scenario) -> Terms:
         max_selected=experiment.scheme.selected,
         sojourn_weight=vefl.sojourn_weight,
         share_among_selected=vefl.upload_share == "selected",
+        upload_margin=vefl.upload_margin,
     )
 
 
@@ -454,5 +458,5 @@ def _learner(
         learning_rate=learning.learning_rate,
         proximal_mu=getattr(scheme, "proximal_mu", learning.proximal_mu),  # a part may not say
         seed=streams.seed_for("init"),
-        options=Options(learning.optimizer, shuffling, learning.threads),
+        options=Options(learning.optimizer, shuffling, learning.threads, learning.iterations_per_step),
     )

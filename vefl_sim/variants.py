@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Experiment, contradictions, ignored_keys
+from vefl_sim.experiment import Experiment, contradictions, ignored_keys, without_ignored
 from vefl_sim.loading import ALONE, HAS_SWEEP, override, read_experiment, validated
 from vefl_sim.seeds import check_seeds, misplaced_seeds, rival_seeds
 
@@ -19,6 +19,7 @@ class Variant:
     comparison: str  # the name of the whole
     label: str
     experiment: Experiment
+    ignored: Mapping[str, str] = field(default_factory=dict, compare=False)  # keys that do nothing here, and why
 
     @property
     def seed(self) -> int:
@@ -40,6 +41,7 @@ def load_variants(path: str | Path, settings: Sequence[str] = (), seeds: Sequenc
     chosen = _seeds(path, tables, given, seeds)
     override(tables, settings, *rival_setting(settings, chosen))
     variants = [variant_of(tables, variant) for variant in given]
+    require_effect(variants)
     return [_seeded(variant, seed) for seed in chosen for variant in variants] if chosen else variants
 
 
@@ -119,7 +121,24 @@ def variant_of(tables: Mapping[str, Any], given: Mapping[str, Any]) -> Variant:
     except ExperimentError as error:
         raise ExperimentError([f"compare, {label!r}: {problem}" for problem in error.problems]) from None
     own = {f"{table}.{key}" for table, keys in variant.items() for key in keys}  # what all share may suit only some
-    problems = [*contradictions(experiment), *(told for key, told in ignored_keys(experiment) if key in own)]
+    ignored = dict(ignored_keys(experiment))
+    problems = [*contradictions(experiment), *(told for key, told in ignored.items() if key in own)]
     if problems:
         raise ExperimentError([f"compare, {label!r}: {problem}" for problem in problems])
-    return Variant(name, label, experiment)
+    return Variant(name, label, without_ignored(experiment), ignored)
+
+
+class WithIgnored(Protocol):
+    """A variant, or a point of a sweep."""
+
+    @property
+    def ignored(self) -> Mapping[str, str]:
+        """Keys that do nothing there, each with a sentence that says why."""
+        ...
+
+
+def require_effect(several: Sequence[WithIgnored]) -> None:
+    """What all share may suit only some, but a key that does nothing in any of them is a mistake."""
+    first = several[0].ignored if several else {}
+    if problems := [told for key, told in first.items() if all(key in one.ignored for one in several)]:
+        raise ExperimentError(problems)

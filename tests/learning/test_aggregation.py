@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.learning.aggregation import data_weights, fdpc_weights, mixed_shares, normalized, pdpc_weights, weights
+from vefl_sim.learning.aggregation import fdpc_weights, mixed_shares, normalized, pdpc_weights, weights
 
 
 def test_weights_are_importance_over_both_probabilities() -> None:
@@ -41,14 +41,9 @@ def test_the_rule_is_unbiased_with_true_probabilities_and_uniform_selection() ->
 
 
 def test_fdpc_weights_by_hand() -> None:
-    # Four CVs of importance 1, 2, 0, 1 (the third cannot take part); the first and the last delivered.
-    importance, delivered = np.array([1.0, 2.0, 0.0, 1.0]), np.array([0, 3])
-    assert fdpc_weights(importance, delivered, np.array([1.0, 0.5])) == pytest.approx([0.25, 0.5])
-    assert fdpc_weights(importance, delivered, np.ones(2), normalize=True) == pytest.approx([0.5, 0.5])
-
-
-def test_data_weights_by_hand() -> None:
-    assert data_weights(np.array([30, 10])) == pytest.approx([0.75, 0.25])
+    p = np.array([0.25, 0.25])  # of four CVs, two delivered
+    assert fdpc_weights(p, np.array([1.0, 0.5])) == pytest.approx([0.25, 0.5])
+    assert fdpc_weights(p, np.ones(2), normalize=True) == pytest.approx([0.5, 0.5])
 
 
 def test_mixed_shares_by_hand() -> None:
@@ -71,9 +66,9 @@ def mean_step(weigh, chosen, p_suc, rounds=20_000) -> np.ndarray:
 
 def test_fdpc_is_unbiased_with_the_true_p_suc() -> None:
     """E[ω_{k+1}] = Σ p_v·ω_v: on average every CV counts by its p_v, whoever is lost."""
-    importance, p_suc = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.9, 0.5, 0.7, 1.0])
-    seen = mean_step(lambda _, d: fdpc_weights(importance, d, p_suc[d]), lambda rng: np.arange(4), p_suc)
-    assert seen == pytest.approx(importance / 10, abs=0.01)
+    p, p_suc = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.9, 0.5, 0.7, 1.0])
+    seen = mean_step(lambda _, d: fdpc_weights(p[d], p_suc[d]), lambda rng: np.arange(4), p_suc)
+    assert seen == pytest.approx(p, abs=0.01)
 
 
 def test_pdpc_is_unbiased_with_the_true_p_suc_and_uniform_selection() -> None:

@@ -69,4 +69,4 @@ def printed(problem: VeflProblem) -> Ints:
             return None
         return np.minimum(found.iterations, np.floor(in_time_at(eligible, found.cpu_ghz)))
 
-    return whole_iterations(problem, of_eligible)
+    return whole_iterations(problem, of_eligible, fill=False)

@@ -14,7 +14,7 @@ Repairs, without which it reaches next to nothing (vefl_printed.py has the print
 - ϑ₀ = 0, η in GHz, and a stop on relative change.
 - η ≥ η(lo_v) instead of η_min, which no plan misses: linearised at 1 kHz the limits have coefficients of 10⁸, and
   HiGHS takes the next step for infeasible.
-- At the end: round, set η(l), shrink to the budget.
+- At the end: round, set η(l), shrink to the budget, and spend what is left of it on further iterations.
 """
 
 import warnings
@@ -194,4 +194,4 @@ def sca(problem: VeflProblem) -> Ints:
         found = iterate(start(eligible), lambda at: linearised(eligible, at), programme.steps())
         return None if found is None else found.iterations
 
-    return whole_iterations(problem, of_eligible)
+    return whole_iterations(problem, of_eligible, fill=True)

@@ -95,5 +95,9 @@ class SynchronousServer(EdgeServer):
         with self.stopwatch("train"):
             jobs = [LocalJob(o.order.cv, o.order.iterations, o.order.number) for o in delivered]
             starts = [self.model] * len(jobs)
-            self.model = self.learner.combine(self.model, starts, self.learner.train(starts, jobs), weights)
+            updates = self.learner.train(starts, jobs)
+            if self.averages_models:
+                self.model = self.learner.average(updates, weights)
+            else:
+                self.model = self.learner.combine(self.model, starts, updates, weights)
         return weights

@@ -4,7 +4,7 @@ A point is named by what is in it, not by its sweep, so that sweeps that have a 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Experiment, contradictions, ignored_keys
+from vefl_sim.experiment import Experiment, contradictions, ignored_keys, without_ignored
 from vefl_sim.loading import override, read_experiment, validated
 from vefl_sim.provenance import config_digest
 from vefl_sim.results import Run, existing_run
 from vefl_sim.seeds import check_seeds, misplaced_seeds, rival_seeds
 from vefl_sim.sweep.axes import Axis, axes
-from vefl_sim.variants import rival_setting, taken_variants, variant_of
+from vefl_sim.variants import require_effect, rival_setting, taken_variants, variant_of
 
 _MOST = 100_000  # a mistyped list is likelier than more
 
@@ -95,7 +95,7 @@ def load_sweep(path: str | Path, settings: Sequence[str] = (), seeds: Sequence[i
     if steps > _MOST:
         raise ExperimentError(f"{path}: that is {steps} points, and {_MOST} are the most: shorten a list.")
     points = tuple(_points(tables, found, variants, chosen))
-    _require_effect(points)
+    require_effect(points)
     return Sweep(_name(tables), points, tuple(found), figure)
 
 
@@ -171,31 +171,22 @@ def _changed(tables: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, 
 def _point(tables: dict[str, Any], variant: dict[str, Any], values: dict[str, Any]) -> Point:
     told = "".join(f"{key} = {value}, " for key, value in values.items())
     try:
-        experiment = variant_of(tables, variant).experiment if variant else validated(tables)
-        if problems := [*contradictions(experiment)]:
-            raise ExperimentError(problems)
+        experiment, ignored = _settled(tables, variant)
     except ExperimentError as error:
         where = f"sweep, {told.rstrip(', ')}: " if told else ""
         raise ExperimentError([where + problem for problem in error.problems]) from None
-    ignored = dict(ignored_keys(experiment))
-    return Point(variant.get("label"), values, _named(_without(experiment, ignored)), ignored)
+    return Point(variant.get("label"), values, _named(experiment), ignored)
 
 
-def _without(experiment: Experiment, keys: Iterable[str]) -> Experiment:
-    """With the defaults of some keys: points that differ only where nobody looks are the same."""
-    for key in keys:
-        name, _, inner = key.partition(".")
-        table = getattr(experiment, name)
-        default = type(table).model_fields[inner].default
-        experiment = experiment.model_copy(update={name: table.model_copy(update={inner: default})})
-    return experiment
-
-
-def _require_effect(points: Sequence[Point]) -> None:
-    """What all share may suit only some, but a key that does nothing anywhere is a mistake."""
-    problems = [told for key, told in points[0].ignored.items() if all(key in point.ignored for point in points)]
-    if problems:
+def _settled(tables: dict[str, Any], variant: dict[str, Any]) -> tuple[Experiment, Mapping[str, str]]:
+    """The experiment of a point, in which ignored keys have their defaults, and those keys with the reasons."""
+    if variant:
+        found = variant_of(tables, variant)
+        return found.experiment, found.ignored
+    experiment = validated(tables)
+    if problems := [*contradictions(experiment)]:
         raise ExperimentError(problems)
+    return without_ignored(experiment), dict(ignored_keys(experiment))
 
 
 def _named(experiment: Experiment) -> Experiment:
