@@ -56,9 +56,9 @@ def trained(small_signs: Dataset) -> LocalTraining:
 def away_from_kinks(data: Dataset, cv: int, dtype: type) -> tuple[Model, Model]:
     """A first model, and what fifty steps of the plain twin make of it, that are far from every kink.
 
-    At a kink of the objective (a ReLU or a pooling window that changes hands) any two versions in float32 part, also two
-    that start two roundings apart (by 1e-2 after 50 steps). Which seeds meet one depends on how the CPU rounds, so the
-    twin is asked: from starts that are a few roundings apart it ends 1e-5 apart, or 1e-2 if there is a kink on the way.
+    At a kink of the objective (a ReLU or a pooling window that changes hands) any two versions in float32 part, also
+    two that start two roundings apart (by 1e-2 after 50 steps). Which seeds meet one depends on how the CPU rounds, so
+    the twin is asked: from starts that are a few roundings apart it ends 1e-5 apart, or 1e-2 apart if there is a kink.
     """
     twin = PlainCnn(data.classes)
     for seed in range(SEED, SEED + 5):

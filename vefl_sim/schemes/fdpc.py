@@ -11,6 +11,7 @@ from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.plans import assured, planned
 from vefl_sim.schemes.scheme import Floats, Ints, Plan
 from vefl_sim.schemes.shares import shares_over
+from vefl_sim.schemes.theorem2 import theorem2_sum
 
 
 class Fdpc:
@@ -38,3 +39,7 @@ class Fdpc:
         importance = observation.importance(rule.sojourn_weight)
         p = shares_over(rule.weights_over or "ordered", importance, observation, plan, delivered)
         return fdpc_weights(p, observation.p_suc_of(delivered, rule.p_suc), normalize=rule.normalize)
+
+    def theorem2_sum(self, observation: Observation, plan: Plan) -> float | None:
+        """Σ p_v/p_suc,v, as q_v = 1, over the ordered (theorem2): p_v of the others is 0."""
+        return theorem2_sum(self, observation, plan, self._aggregation, plan.cv)
