@@ -129,6 +129,7 @@ def test_bad_value_gets_one_sentence(table: str, key: str, value: object, compla
         ({**NAMED, "rat": {"method": "exact"}, "radio": {"prbs": 13}}, ("rat.method", "radio.prbs")),
         ({**NAMED, "vefl": {"round_s": 3000.0}}, ("run.duration_s", "vefl.round_s")),
         ({**NAMED, "roads": {"blocks": [4, 6]}}, ("roads.blocks", "radio.coverage_radius_m")),
+        ({**NAMED, "roads": {"exits": "outside"}}, ("roads.exits", "roads.blocks")),
         ({**NAMED, "scheme": {"rounds": True}}, ("scheme.rounds", "no effect")),
         ({**NAMED, "aggregation": {"weights_over": "coverage"}}, ("aggregation.weights_over", "no effect")),
         ({**NAMED, **PROX, "aggregation": {"form": "models"}}, ("aggregation.form", "weights_over")),

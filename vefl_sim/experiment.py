@@ -77,6 +77,12 @@ class Roads(Table):
         """Blocks along x and along y."""
         return (self.blocks, self.blocks) if isinstance(self.blocks, int) else self.blocks
 
+    @property
+    def nearest_end_m(self) -> float:
+        """Distance from the gNB to the nearest end of a street that leads out of the grid."""
+        sides = [self.blocks_xy, self.blocks_xy[::-1]]
+        return min(self.block_m * math.hypot(along / 2 + 1, across % 2 / 2) for along, across in sides)
+
 
 class Mobility(Table):
     """How vehicles move."""
@@ -619,6 +625,8 @@ def _unused(e: Experiment) -> Iterator[tuple[str, Mapping[str, Iterable[str]]]]:
         yield f'mobility.file = "{e.mobility.file}", which says it itself', _IN_A_SUMOCFG
     if e.mobility.kind == "idm" and e.roads.signals == "none":
         yield 'roads.signals = "none"', {"roads": ("green_s",)}
+    if e.mobility.kind == "idm" and e.roads.nearest_end_m >= e.radio.coverage_radius_m:
+        yield "streets that all end outside coverage (roads.blocks)", {"roads": ("exits",)}
     if e.mobility.kind == "idm" and e.traffic.through_share == 1:
         yield "traffic.through_share = 1", {"traffic": ("leaving_weight",)}
     if e.data.kind in _UNUSED_BY_DATA:

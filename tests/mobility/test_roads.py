@@ -113,3 +113,9 @@ class TestRectangle:
         assert np.hypot(*ends(grid)[grid.exits].T).min() >= 500
         open_everywhere = StreetGrid.of(Roads(blocks=(8, 4)), 500.0)
         assert open_everywhere.exits.size == 28
+
+    @pytest.mark.parametrize("blocks", [(8, 4), (5, 3), (4, 7), (6, 6)])
+    def test_the_nearest_end_of_a_street(self, blocks):
+        roads = Roads(blocks=blocks)
+        grid = StreetGrid.of(roads, 500.0)
+        assert roads.nearest_end_m == pytest.approx(np.hypot(*ends(grid)[grid.exits].T).min())
