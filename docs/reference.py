@@ -17,8 +17,8 @@ Every table and key of an experiment file, with its default. Only `run.name` is 
 Files for many runs also have `[[compare]]` ([schemes](schemes.md)), `[sweep]` ([sweeps](sweeps.md)) and `[figure]`
 ([reproduction](reproduction.md)).
 
-A file may begin with `base = "other.toml"`: it has all keys of that file, in the same folder or where the path says, and its own win one by
-one. A base may have a base; `[[compare]]`, `[sweep]` and `[figure]` of a file replace those of its base.
+A file may begin with `base = "other.toml"`, a path that starts at its folder: it has all keys of that file, and its own
+win one by one. A base may have a base; `[[compare]]`, `[sweep]` and `[figure]` of a file replace those of its base.
 
 A value `"module:name"` is a part of your own: a class or function in a module that Python can import.
 """
