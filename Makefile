@@ -3,10 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN = .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run paper paper-quick test slow soak check format bench clean
+.PHONY: help install run paper paper-quick paper-figures test slow soak check format bench clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 15
 
 install: .venv/.installed  ## create .venv and install vefl_sim into it
 
@@ -15,6 +15,9 @@ run: .venv/.installed  ## run experiments/quickstart.toml
 
 paper-quick: .venv/.report  ## all figures of the paper in a reduced version (half an hour)
 	@$(BIN)/python experiments/paper/run.py --quick
+
+paper-figures: .venv/.report  ## all figures of the paper from the results that are kept here, without running anything
+	@$(BIN)/python experiments/paper/run.py --figures
 
 paper: .venv/.report  ## all figures of the paper; says how long it will take, and goes on where it was
 	@$(BIN)/python experiments/paper/run.py

@@ -126,6 +126,22 @@ def test_bad_value_gets_one_sentence(table: str, key: str, value: object, compla
         ),
         ({**NAMED, "rat": {"method": "exact"}, "radio": {"prbs": 13}}, ("rat.method", "radio.prbs")),
         ({**NAMED, "vefl": {"round_s": 3000.0}}, ("run.duration_s", "vefl.round_s")),
+        (
+            {**NAMED, "scheme": {"kind": "afa-cd"}, "learning": {"optimizer": "adam"}},
+            ('scheme.kind = "afa-cd"', 'learning.optimizer = "adam"', 'use "sgd"'),
+        ),
+        (
+            {**NAMED, "learning": {"iterations_per_step": 20, "optimizer": "adam"}},
+            ("learning.iterations_per_step = 20", 'learning.optimizer = "sgd", not "adam"'),
+        ),
+        (
+            {**NAMED, "learning": {"iterations_per_step": 2, "batch_size": 8}},
+            ("learning.iterations_per_step = 2", "learning.batch_size"),
+        ),
+        (
+            {**NAMED, "scheme": {"kind": "centralized"}, "learning": {"iterations_per_step": 2, "optimizer": "adam"}},
+            ("learning.iterations_per_step has no effect", 'scheme.kind = "centralized"'),
+        ),
     ],
 )
 def test_contradiction_names_its_keys(tables: dict, words: tuple[str, ...]) -> None:

@@ -20,6 +20,7 @@ Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
+Blocks = Annotated[int, Field(ge=1, le=50)]
 
 
 def _ordered(bounds: tuple[float, float]) -> tuple[float, float]:
@@ -61,12 +62,20 @@ class Roads(Table):
 
     block_m: Annotated[float, Field(ge=20, le=10_000)] = 128.0
     """Side of a square block (downtown Raleigh: 420 ft)."""
-    blocks: Annotated[int, Field(ge=1, le=50)] = 8
-    """Blocks along each side of the grid."""
+    blocks: Blocks | Annotated[tuple[Blocks, Blocks], Field(strict=False)] = 8
+    """Blocks along each side of the grid, or [along x, along y]: a rectangle, whose streets may end within coverage."""
+    exits: Literal["all", "outside"] = "all"
+    """Over which streets vehicles come in and leave: all that lead out of the grid, or only those that end outside
+    coverage, so that no trip begins or ends within."""
     signals: Literal["fixed", "none"] = "fixed"
     """"fixed": traffic lights with a fixed cycle at every junction; "none": first come, first served."""
     green_s: Annotated[float, Field(ge=1, le=600)] = 20.0
     """Green of a signal, each way; amber follows, for as long as it takes to stop from u_max, at least 3 s."""
+
+    @property
+    def blocks_xy(self) -> tuple[int, int]:
+        """Blocks along x and along y."""
+        return (self.blocks, self.blocks) if isinstance(self.blocks, int) else self.blocks
 
 
 class Mobility(Table):
@@ -236,6 +245,8 @@ class Vefl(Table):
     """λ̄ of Θ_v: sojourn bound (1) against data size (0)."""
     upload_share: Literal["all", "selected"] = "all"
     """z̃: Z over all CVs in coverage (the paper) or over those that can be selected ("pdpc", "random")."""
+    upload_margin: Positive = 1.0
+    """Factor on t̄_tx, the upload time that plans reserve: above 1 plans are more careful, below 1 bolder."""
 
 
 class Server(Table):
@@ -257,11 +268,19 @@ class SchemeTable(Table):
     """|C_k|, the largest number of CVs that get an order ("pdpc", "random")."""
     constrained: bool = True
     """Delay, energy and cost constraints hold; false: l_max iterations each, and everything is delivered."""
+    rounds: bool = False
+    """"afa-cd" in rounds, as the paper seems to have run it: the orders of "fedprox", one step per round."""
 
 
 class Aggregation(Table):
     """How received updates become the next model."""
 
+    form: Literal["step", "models"] = "step"
+    """"step": the model moves by the weighted differences, so a lost update moves nothing; "models": the next model is
+    the weighted sum of the received models, so weights that do not sum to one shrink it."""
+    weights_over: Literal["delivered", "ordered", "coverage"] | None = None
+    """The CVs whose weights sum to one. If not given, "delivered" ("fedprox", "fedavg", "afa-cd" in rounds) or
+    "ordered" ("fdpc"); "coverage": all CVs in coverage, so that whoever is missing is missing from the sum."""
     sojourn_weight: Share = 1.0
     """λ of p_v (FDPC)."""
     p_suc: Literal["realized", "history"] = "realized"
@@ -337,6 +356,10 @@ class Learning(Table):
     batch_size: Count | None = None
     """Samples per local step; not given: all that the CV holds, as in the paper. An iteration stays one pass over
     all of them."""
+    iterations_per_step: Count = 1
+    """n: so many planned iterations are computed as one gradient step of n·δ, to save time in long runs; the last step
+    is smaller if n does not divide l. Time, energy and money still count every iteration. Only with "sgd" on all
+    samples."""
     threads: Count | None = None
     """CVs trained at the same time; not given: one per core. Results do not depend on it; 1 is best for sweeps with one
     process per core."""
@@ -437,9 +460,10 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             yield f"{key} = {value_s:g} is not a whole number of slots of {slot_ms:g} ms: round it."
     if e.traffic.mean_in_coverage is not None and e.traffic.arrivals_per_s is not None:
         yield "traffic.mean_in_coverage and traffic.arrivals_per_s both set the traffic: keep one of them."
-    if e.mobility.kind == "idm" and e.roads.block_m * e.roads.blocks < 2 * e.radio.coverage_radius_m:
+    longest_m = e.roads.block_m * max(e.roads.blocks_xy)
+    if e.mobility.kind == "idm" and longest_m < 2 * e.radio.coverage_radius_m:
         yield (
-            f"The grid of roads.blocks × roads.block_m = {e.roads.block_m * e.roads.blocks:g} m does not cover "
+            f"The grid of roads.blocks × roads.block_m = {longest_m:g} m does not cover "
             f"2 × radio.coverage_radius_m = {2 * e.radio.coverage_radius_m:g} m: set roads.blocks to at least "
             f"{math.ceil(2 * e.radio.coverage_radius_m / e.roads.block_m)}, or shrink the radius."
         )
@@ -464,6 +488,21 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             f"vefl.min_local_iterations = {e.vefl.min_local_iterations} is above "
             f"vefl.max_local_iterations = {e.vefl.max_local_iterations}."
         )
+    if e.scheme.kind == "afa-cd" and e.learning.optimizer != "sgd":
+        yield (
+            f'scheme.kind = "afa-cd" divides an update by the sum of its steps, which learning.optimizer = '
+            f'"{e.learning.optimizer}" does not have: use "sgd".'
+        )
+    if e.learning.iterations_per_step > 1 and e.scheme.kind != "centralized":  # which ignores the key
+        yield from _step_contradictions(e.learning)
+
+
+def _step_contradictions(learning: Learning) -> Iterator[str]:
+    merged = f"learning.iterations_per_step = {learning.iterations_per_step}"
+    if learning.optimizer != "sgd":
+        yield f'{merged} needs learning.optimizer = "sgd", not "{learning.optimizer}": remove one of the two keys.'
+    if learning.batch_size is not None:
+        yield f"{merged} needs steps on all samples, not learning.batch_size: remove one of the two keys."
 
 
 def _sumo_contradictions(e: Experiment) -> Iterator[str]:
@@ -480,7 +519,7 @@ def _sumo_contradictions(e: Experiment) -> Iterator[str]:
         yield "mobility.start_s lets the traffic settle, which traffic.warm_start = false forbids: keep one of them."
 
 
-_GRID = ("block_m", "blocks", "signals", "green_s")
+_GRID = ("block_m", "blocks", "exits", "signals", "green_s")
 _DRIVER = ("max_accel_mps2", "comfort_decel_mps2", "headway_s", "min_gap_m", "length_m", "driver_spread")
 _SUMO = ("client", "lane_limits", "fringe_factor")
 _DEMAND = ("mean_in_coverage", "arrivals_per_s", "warm_start", "through_share", "leaving_weight")
@@ -492,35 +531,60 @@ _UNUSED_BY_MOBILITY = {
 _IN_A_SUMOCFG = {"traffic": _DEMAND[:3], "mobility": _DRIVER[:-1], "sumo": _SUMO[1:]}
 """Keys that a source of traffic does not look at; those that a configuration of SUMO says itself."""
 _RULE = ("sojourn_weight", "p_suc", "normalize")
+_SUM = ("form", "weights_over")
 _WITHOUT_ROUNDS = ("buffer", "server_rate")
 _PROBLEM = ("method", "sojourn_weight", "min_local_iterations", "upload_share")
-_BY_DATA = {"aggregation": (*_RULE, *_WITHOUT_ROUNDS), "vefl": _PROBLEM, "server": ("retry_s",)}
-_BUFFERED = {"aggregation": _RULE, "vefl": _PROBLEM, "server": ("early_close",), "learning": ("proximal_mu",)}
+_BY_DATA = {
+    "aggregation": (*_RULE, *_WITHOUT_ROUNDS),
+    "vefl": _PROBLEM,
+    "server": ("retry_s",),
+    "scheme": ("rounds",),
+}
+_BUFFERED = {
+    "aggregation": (*_RULE, *_SUM),
+    "vefl": _PROBLEM,
+    "server": ("early_close",),
+    "learning": ("proximal_mu",),
+}
 _UNUSED_BY: dict[str, dict[str, tuple[str, ...]]] = {
-    "pdpc": {"aggregation": ("sojourn_weight", *_WITHOUT_ROUNDS), "server": ("retry_s",)},
+    "pdpc": {
+        "aggregation": ("sojourn_weight", "weights_over", *_WITHOUT_ROUNDS),
+        "server": ("retry_s",),
+        "scheme": ("rounds",),
+    },
     "fdpc": {
         "aggregation": _WITHOUT_ROUNDS,
         "vefl": ("sojourn_weight", "upload_share"),
         "server": ("retry_s",),
+        "scheme": ("rounds",),
     },
     "fedprox": _BY_DATA,
     "fedavg": _BY_DATA | {"learning": ("proximal_mu",)},
     "random": {
-        "aggregation": ("sojourn_weight", *_WITHOUT_ROUNDS),
+        "aggregation": ("sojourn_weight", "weights_over", *_WITHOUT_ROUNDS),
         "vefl": ("method", "sojourn_weight", "min_local_iterations"),
         "server": ("retry_s",),
+        "scheme": ("rounds",),
     },
     "afa-cd": _BUFFERED,
-    "fedbuff": _BUFFERED,
+    "fedbuff": _BUFFERED | {"scheme": ("rounds",)},
     "centralized": {
-        "aggregation": (*_RULE, *_WITHOUT_ROUNDS),
-        "vefl": _PROBLEM,
+        "aggregation": (*_RULE, *_SUM, *_WITHOUT_ROUNDS),
+        "vefl": (*_PROBLEM, "upload_margin"),
         "server": ("early_close", "retry_s"),
-        "scheme": ("constrained",),
-        "learning": ("proximal_mu",),
+        "scheme": ("constrained", "rounds"),
+        "learning": ("proximal_mu", "iterations_per_step"),
     },  # not what it leaves out of the world that it shares with others: radio, SLAs, money, who holds which data
 }
 """Keys that a scheme does not look at."""
+_UNUSED_BY_AFA_CD_IN_ROUNDS = {
+    "aggregation": (*_RULE, "form", "buffer"),
+    "vefl": _PROBLEM,
+    "server": ("retry_s",),
+    "learning": ("proximal_mu",),
+}
+_SUMMING_TO_ONE = {"aggregation": ("form",)}
+"""The two forms agree where the applied weights sum to one."""
 
 _UNUSED_BY_DATA = {"signs": ("dir",), "mnist": ("image_px",), "fashion-mnist": ("image_px",), "cifar10": ("image_px",)}
 _UNUSED_BY_PARTITION = {
@@ -562,13 +626,27 @@ def _unused(e: Experiment) -> Iterator[tuple[str, Mapping[str, Iterable[str]]]]:
     yield f'data.partition = "{e.data.partition}"', {"data": _UNUSED_BY_PARTITION[e.data.partition]}
     if e.rat.method in ("equal", "max-snr", "proportional-fair"):
         yield f'rat.method = "{e.rat.method}"', {"rat": ("efficiency_weight", "circuit_power_w")}
-    if e.scheme.kind in _UNUSED_BY:
+    if e.scheme.kind == "afa-cd" and e.scheme.rounds:
+        yield 'scheme.kind = "afa-cd" in rounds', _UNUSED_BY_AFA_CD_IN_ROUNDS
+    elif e.scheme.kind in _UNUSED_BY:
         yield f'scheme.kind = "{e.scheme.kind}"', _UNUSED_BY[e.scheme.kind]
-        if not e.scheme.constrained:
-            vefl, server = ("method", "budget", "min_local_iterations", "upload_share"), ("early_close", "retry_s")
-            yield "scheme.constrained = false", {"vefl": vefl, "server": server}
     else:
-        yield "a scheme of your own, which says so in its plans (assured)", {"scheme": ("constrained",)}
+        yield "a scheme of your own, which says so in its plans (assured)", {"scheme": ("constrained", "rounds")}
+        yield "a scheme of your own, which returns the weights itself", {"aggregation": ("weights_over",)}
+    if e.scheme.kind in _UNUSED_BY and not e.scheme.constrained:
+        vefl = ("method", "budget", "min_local_iterations", "upload_share", "upload_margin")
+        unused = {"vefl": vefl, "server": ("early_close", "retry_s"), "aggregation": _SUM}
+        yield "scheme.constrained = false", unused
+    yield from _unused_forms(e.scheme.kind, e.aggregation)
+
+
+def _unused_forms(kind: str, aggregation: Aggregation) -> Iterator[tuple[str, Mapping[str, Iterable[str]]]]:
+    """Keys of the sum that cancel each other."""
+    over = aggregation.weights_over or ("delivered" if kind in ("fedprox", "fedavg") else "ordered")
+    if aggregation.normalize and kind in ("fdpc", "pdpc", "random"):
+        yield "aggregation.normalize = true, which makes the weights sum to one", {"aggregation": _SUM}
+    elif over == "delivered" and (kind in ("fedprox", "fedavg") or aggregation.p_suc == "realized"):
+        yield "weights over the delivered, which sum to one (aggregation.weights_over)", _SUMMING_TO_ONE
 
 
 def _changed(e: Experiment, keys: Mapping[str, Iterable[str]]) -> Iterator[str]:

@@ -76,7 +76,15 @@ def to_toml(experiment: Experiment) -> str:
 
 
 def read_experiment(path: Path) -> dict[str, Any]:
-    """The tables of a file. Paths in it start from its folder, so that both can be moved, or else from where we are."""
+    """The tables of a file, on top of those of its `base`.
+
+    Paths in a file start from its folder, so that both can be moved, or else from where we are.
+    """
+    return _read(path, ())
+
+
+def _read(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
+    """`above`: the files that build on this one, to notice a circle."""
     tables = read_toml(path)
     if problems := [*_no_tables(tables)]:
         raise ExperimentError(problems)
@@ -85,7 +93,28 @@ def read_experiment(path: Path) -> dict[str, Any]:
             keys = part.get(table)
             if isinstance(keys, dict) and key in keys:
                 keys[key] = _beside(path, keys[key])
-    return tables
+    base = tables.pop("base", None)
+    if base is None:
+        return tables
+    if not isinstance(base, str) or not base:
+        raise ExperimentError(f'{path}: base = {base!r} must name a TOML file, for example base = "base.toml".')
+    below, seen = path.parent / base, (*above, path.resolve())
+    if below.resolve() in seen:
+        raise ExperimentError(f"{path}: base = {base!r} leads back to a file that builds on it: remove one of them.")
+    try:
+        return _on_top(_read(below, seen), tables)
+    except ExperimentError as error:
+        raise ExperimentError([f"{path}, base: {problem}" for problem in error.problems]) from None
+
+
+def _on_top(base: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    """Keys of `tables` win, one by one; what is no table of an experiment ([[compare]], [figure]) wins as a whole."""
+    merged = base | tables
+    for name in base.keys() & tables.keys() & Experiment.model_fields.keys():
+        rivals = {_RIVALS.get(f"{name}.{key}") for key in tables[name]}
+        kept = {key: value for key, value in base[name].items() if key not in rivals}
+        merged[name] = kept | tables[name]
+    return merged
 
 
 def _no_tables(tables: dict[str, Any]) -> Iterator[str]:

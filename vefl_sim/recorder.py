@@ -140,6 +140,7 @@ def round_row(closed: ClosedRound) -> dict[str, Any]:
         "steps": closed.steps,
         "staleness": float(np.mean([update.staleness for update in closed.applied])) if closed.applied else None,
         "weight_sum": sum(update.weight for update in closed.applied),
+        "theorem2_sum": closed.theorem2_sum,
         "planned_cost": sum(outcome.worst_cost for outcome in outcomes),
         "cost": sum(outcome.account.paid for outcome in outcomes),
         "energy_j": sum(outcome.account.energy_j for outcome in outcomes),

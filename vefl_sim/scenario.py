@@ -43,7 +43,7 @@ from vefl_sim.radio.link import Link
 from vefl_sim.radio.shadowing import LargeScale
 from vefl_sim.recorder import Recorder
 from vefl_sim.rng import Streams
-from vefl_sim.schemes.afa_cd import AfaCd
+from vefl_sim.schemes.afa_cd import afa_cd
 from vefl_sim.schemes.asynchronous import AsynchronousScheme
 from vefl_sim.schemes.centralized import BATCH_SIZE, Centralized
 from vefl_sim.schemes.fdpc import Fdpc
@@ -66,7 +66,7 @@ SCHEMES: dict[str, Callable[[Experiment], AnyScheme]] = {
     "fedprox": FedProx,
     "fedavg": FedAvg,
     "random": RandomSelection,
-    "afa-cd": AfaCd,
+    "afa-cd": afa_cd,
     "fedbuff": FedBuff,
     "centralized": Centralized,
 }
@@ -258,6 +258,7 @@ def wire(
         stopwatch=Stopwatch(lambda row: recorder.append("timings", row)),
         report=report,
         go_on=go_on,
+        averages_models=experiment.aggregation.form == "models",
     )
     return Actors(ledger, record, trace, streets, gnb, server)
 
@@ -321,6 +322,7 @@ def _terms(scenario: Scenario) -> Terms:
         max_selected=experiment.scheme.selected,
         sojourn_weight=vefl.sojourn_weight,
         share_among_selected=vefl.upload_share == "selected",
+        upload_margin=vefl.upload_margin,
     )
 
 
@@ -456,5 +458,5 @@ def _learner(
         learning_rate=learning.learning_rate,
         proximal_mu=getattr(scheme, "proximal_mu", learning.proximal_mu),  # a part may not say
         seed=streams.seed_for("init"),
-        options=Options(learning.optimizer, shuffling, learning.threads),
+        options=Options(learning.optimizer, shuffling, learning.threads, learning.iterations_per_step),
     )

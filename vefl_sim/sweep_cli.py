@@ -108,22 +108,36 @@ def figure(
         Path | None,
         typer.Option(help="Where the files go; if not given, <out>/figures/<name>.", show_default=False),
     ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Stored results, for points without a run; if not given, the folder results beside the file.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Draw sweeps from the points that are done: the figure of each as PDF and PNG, its numbers as CSV."""
+    """Draw sweeps from the points that are done or stored: the figure of each as PDF and PNG, its numbers as CSV."""
     from vefl_sim.figures.drawing import draw
     from vefl_sim.figures.report import drawing_lines
     from vefl_sim.seeds import parse_seeds
     from vefl_sim.sweep.points import load_sweep
+    from vefl_sim.sweep.store import FOLDER, Store
 
     chosen = None if seeds is None else parse_seeds(seeds)
     problems: list[str] = []
+    stores: dict[Path, Store] = {}
+    if results and not results.is_dir():
+        raise BadInput(f"--results {results} is not a folder: name the folder of stored results.")
     drawn: dict[str, Path] = {}
     for file in files:
         try:
             found = load_sweep(file, settings or (), chosen)
             _require_names([found.name, *drawn], [file, *drawn.values()])
             drawn[found.name] = file
-            lines = [*drawing_lines(draw(found, out, to), out)]
+            folder = results or file.parent / FOLDER
+            store = stores.setdefault(folder, Store(folder)) if folder.is_dir() else None
+            lines = [*drawing_lines(draw(found, out, to, store), out)]
             print("\n".join(lines), end="\n\n" if len(files) > 1 else "\n")
         except BadInput as error:  # the other figures are drawn all the same
             problems += [f"{file}: {problem}" for problem in error.problems] if len(files) > 1 else error.problems

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.figures.invented_runs import pretend, run, sweep
 from vefl_sim.figures.curves import at_least, at_marks, at_most, curves
-from vefl_sim.figures.layout import groups, layout
+from vefl_sim.figures.layout import Place, groups, layout
 from vefl_sim.figures.request import request_from
 from vefl_sim.results import Run
 from vefl_sim.sweep.points import Sweep
@@ -21,7 +21,7 @@ SWEEP = "[sweep]\nseeds = [1, 2, 3]\nradio.prbs = [6, 12]\n"
 
 def drawn(found: Sweep) -> pd.DataFrame:
     request = request_from(found.figure)
-    return curves(groups(found, layout(found, request), Path("nowhere")), request)
+    return curves(groups(found, layout(found, request), Place(Path("nowhere"))), request)
 
 
 def line(rows: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.learning.aggregation import data_weights, fdpc_weights, mixed_shares, normalized, pdpc_weights, weights
+from vefl_sim.learning.aggregation import fdpc_weights, mixed_shares, normalized, pdpc_weights, weights
 
 
 def test_weights_are_importance_over_both_probabilities() -> None:
@@ -30,25 +30,21 @@ def test_normalized_weights_keep_their_ratios() -> None:
     assert normalized(np.array([1.0, 3.0])) == pytest.approx([0.25, 0.75])
 
 
-def test_the_rule_is_unbiased_with_true_probabilities_and_uniform_selection() -> None:
-    """E[Σ weight · Δ] = Σ p · Δ over random orders and losses (p_v equal, as the paper asks)."""
+@pytest.mark.parametrize("p", [[0.2] * 5, [0.5, 0.1, 0.1, 0.1, 0.2]], ids=["equal", "unequal"])
+def test_the_rule_is_unbiased_with_true_probabilities_and_uniform_selection(p: list[float]) -> None:
+    """E[Σ weight · Δ] = Σ p · Δ over random orders and losses. The paper asks for equal p_v; others do as well."""
     rng, cvs, ordered, repeats = np.random.default_rng(0), 5, 2, 20_000
     update, p_suc = rng.normal(size=cvs), np.array([0.5, 0.9, 1.0, 0.7, 0.6])
-    applied = weights(np.full(cvs, 1 / cvs), np.full(cvs, ordered / cvs), p_suc)
+    applied = weights(np.array(p), np.full(cvs, ordered / cvs), p_suc)
     selected = rng.permuted(np.tile(np.arange(cvs) < ordered, (repeats, 1)), axis=1)
     received = selected & (rng.random((repeats, cvs)) < p_suc)
-    assert (received @ (applied * update)).mean() == pytest.approx(update.mean(), abs=0.02)
+    assert (received @ (applied * update)).mean() == pytest.approx(p @ update, abs=0.02)
 
 
 def test_fdpc_weights_by_hand() -> None:
-    # Four CVs of importance 1, 2, 0, 1 (the third cannot take part); the first and the last delivered.
-    importance, delivered = np.array([1.0, 2.0, 0.0, 1.0]), np.array([0, 3])
-    assert fdpc_weights(importance, delivered, np.array([1.0, 0.5])) == pytest.approx([0.25, 0.5])
-    assert fdpc_weights(importance, delivered, np.ones(2), normalize=True) == pytest.approx([0.5, 0.5])
-
-
-def test_data_weights_by_hand() -> None:
-    assert data_weights(np.array([30, 10])) == pytest.approx([0.75, 0.25])
+    p = np.array([0.25, 0.25])  # of four CVs, two delivered
+    assert fdpc_weights(p, np.array([1.0, 0.5])) == pytest.approx([0.25, 0.5])
+    assert fdpc_weights(p, np.ones(2), normalize=True) == pytest.approx([0.5, 0.5])
 
 
 def test_mixed_shares_by_hand() -> None:
@@ -71,9 +67,9 @@ def mean_step(weigh, chosen, p_suc, rounds=20_000) -> np.ndarray:
 
 def test_fdpc_is_unbiased_with_the_true_p_suc() -> None:
     """E[ω_{k+1}] = Σ p_v·ω_v: on average every CV counts by its p_v, whoever is lost."""
-    importance, p_suc = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.9, 0.5, 0.7, 1.0])
-    seen = mean_step(lambda _, d: fdpc_weights(importance, d, p_suc[d]), lambda rng: np.arange(4), p_suc)
-    assert seen == pytest.approx(importance / 10, abs=0.01)
+    p, p_suc = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.9, 0.5, 0.7, 1.0])
+    seen = mean_step(lambda _, d: fdpc_weights(p[d], p_suc[d]), lambda rng: np.arange(4), p_suc)
+    assert seen == pytest.approx(p, abs=0.01)
 
 
 def test_pdpc_is_unbiased_with_the_true_p_suc_and_uniform_selection() -> None:

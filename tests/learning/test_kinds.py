@@ -30,7 +30,7 @@ from tests.learning.files import (
 )
 from vefl_sim.errors import ExperimentError
 from vefl_sim.experiment import Data
-from vefl_sim.learning.datasets import cifar10
+from vefl_sim.learning.datasets import tar_members
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import read_dataset
 
@@ -297,7 +297,7 @@ def test_a_bad_cifar_archive(tmp_path: Path, content: bytes, words: str) -> None
 
 
 def test_an_archive_that_unpacks_without_end_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cifar10, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(tar_members, "_MOST_BYTES", 1 << 20)
     bomb = tar_gz(cifar_members() | {"bomb": bytes(1 << 20)})
     assert "unpacks to more than 1 MB" in sentence("cifar10", write_cifar(tmp_path, bomb))
 
@@ -309,7 +309,7 @@ def test_whatever_tarfile_raises_becomes_a_sentence(
     def fail(*_: object) -> bytes:
         raise error
 
-    monkeypatch.setattr(cifar10, "_content", fail)
+    monkeypatch.setattr(tar_members, "_content", fail)
     assert f"cannot be read ({str(error) or 'MemoryError'})" in sentence("cifar10", write_cifar(tmp_path))
 
 

@@ -20,8 +20,6 @@ from vefl_sim.learning.shuffling import Shuffling
 
 DESCENT = Descent(learning_rate=0.05, proximal_mu=0.5)
 SHARDS = {4: np.arange(3), 9: np.arange(3, 3 + BLOCK), 2: np.arange(100, 175), 7: np.array([199, 50, 60])}
-# At a kink of the objective (a ReLU or a pooling window that changes hands) any two versions in float32 part, also two
-# that start 2e-7 apart (by 1e-2 after 50 steps). From this seed the plain twin meets none: it moves by 2e-6.
 SEED = 7
 
 
@@ -55,17 +53,80 @@ def trained(small_signs: Dataset) -> LocalTraining:
     return training(cnn(small_signs.classes), small_signs)
 
 
+def away_from_kinks(data: Dataset, cv: int, dtype: type) -> tuple[Model, Model]:
+    """A first model, and what fifty steps of the plain twin make of it, that are far from every kink.
+
+    At a kink of the objective (a ReLU or a pooling window that changes hands) any two versions in float32 part, also
+    two that start two roundings apart (by 1e-2 after 50 steps). Which seeds meet one depends on how the CPU rounds, so
+    the twin is asked: from starts that are a few roundings apart it ends 1e-5 apart, or 1e-2 apart if there is a kink.
+    """
+    twin = PlainCnn(data.classes)
+    for seed in range(SEED, SEED + 5):
+        first = initial_model(cnn(data.classes), data.image_shape, seed)
+        model = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), first)
+        roundings = (0, 2, -2, 4, -4)
+        starts = [jax.tree.map(lambda w, n=n: w * dtype(1 + n * np.finfo(dtype).eps), model) for n in roundings]
+        one, *others = (train_plain(twin, w, *held_by(cv, data), 50, DESCENT) for w in starts)
+        if all(distance(other, one, model) < 1e-3 for other in others):
+            return model, one
+    pytest.fail("five first models in a row meet a kink: something else makes the plain twin unsteady")
+
+
 @pytest.mark.parametrize("cv", SHARDS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-9)])
 def test_fifty_steps_of_any_cv_equal_the_plain_twin(
-    small_signs: Dataset, start: Model, cv: int, dtype: type, tolerance: float
+    small_signs: Dataset, cv: int, dtype: type, tolerance: float
 ) -> None:
     """Also the network: the twin has the layers of flax."""
     with jax.enable_x64(dtype is np.float64):
-        model = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), start)
-        plain = train_plain(PlainCnn(small_signs.classes), model, *held_by(cv, small_signs), 50, DESCENT)
+        model, plain = away_from_kinks(small_signs, cv, dtype)
         ours = training(cnn(small_signs.classes), small_signs).train(model, LocalJob(cv, 50))
         assert distance(ours, plain, model) <= tolerance
+
+
+@pytest.mark.parametrize("iterations", [3, 40, 43])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-9)])
+def test_merged_iterations_equal_the_plain_twin(
+    small_signs: Dataset, start: Model, iterations: int, dtype: type, tolerance: float
+) -> None:
+    """One step of 3·δ; 4 of 10·δ; 4 of 10·δ and one of 3·δ. The strong proximal term is scaled likewise."""
+    descent = Descent(0.005, 2.0, iterations_per_step=10)
+    with jax.enable_x64(dtype is np.float64):
+        model = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), start)
+        plain = train_plain(PlainCnn(small_signs.classes), model, *held_by(2, small_signs), iterations, descent)
+        ours = training(cnn(small_signs.classes), small_signs, descent).train(model, LocalJob(2, iterations))
+        assert distance(ours, plain, model) <= tolerance
+
+
+def test_merged_iterations_are_one_step_of_their_sum(small_signs: Dataset, start: Model) -> None:
+    """So the twin cannot be wrong in the same way: 7 iterations by 4 are a step of 4·δ and one of 3·δ."""
+    module, held = PlainCnn(small_signs.classes), held_by(2, small_signs)
+    gradient = jax.grad(lambda w, w_k: _objective(module, w, w_k, held, DESCENT.proximal_mu))
+    expected = start
+    for size in (4 * DESCENT.learning_rate, 3 * DESCENT.learning_rate):
+        slope = gradient(expected, start)
+        expected = jax.tree.map(lambda w, g: w - size * g, expected, slope)  # noqa: B023 (used at once)
+    for kind in (cnn(small_signs.classes), module):  # in one program, and block by block
+        ours = training(kind, small_signs, DESCENT._replace(iterations_per_step=4)).train(start, LocalJob(2, 7))
+        assert distance(ours, expected, start) <= 1e-4
+
+
+def _objective(module: nn.Module, w: Model, w_k: Model, held: tuple[np.ndarray, np.ndarray], mu: float) -> jax.Array:
+    proximal = sum(jnp.sum((a - b) ** 2) for a, b in zip(jax.tree.leaves(w), jax.tree.leaves(w_k), strict=True))
+    return cross_entropy(logits(module, w, scaled(jnp.asarray(held[0]))), held[1]).mean() + mu / 2 * proximal
+
+
+def test_the_error_of_merging_falls_with_the_size_of_a_step(small_signs: Dataset) -> None:
+    """Of a smooth objective: relative to the way, it is proportional to n·δ."""
+    module = logistic(small_signs.classes)
+    model = initial_model(module, small_signs.image_shape, SEED)
+
+    def error(rate: float) -> float:
+        ways = [training(module, small_signs, Descent(rate, 0.5, n)) for n in (1, 10)]
+        one, ten = (way.train(model, LocalJob(2, 40)) for way in ways)
+        return distance(ten, one, model)
+
+    assert 0 < error(0.00005) < 0.15 * error(0.0005) < 0.15 * 0.03
 
 
 def test_a_model_of_plain_layers_works_too(small_signs: Dataset, start: Model) -> None:
@@ -83,11 +144,15 @@ def test_no_iterations_change_nothing(trained: LocalTraining, start: Model) -> N
     assert np.array_equal(flat(trained.train(start, LocalJob(2, 0))), flat(start))
 
 
-def test_one_compilation_serves_all_cvs(trained: LocalTraining, start: Model) -> None:
+def test_one_compilation_serves_all_cvs(small_signs: Dataset, trained: LocalTraining, start: Model) -> None:
+    """Also whatever the number of iterations in a step is."""
     trained.train(start, LocalJob(4, 1))
     compiled = local._descend_in_one._cache_size()
     for cv in SHARDS:
         trained.train(start, LocalJob(cv, 2))
+    merging = training(cnn(small_signs.classes), small_signs, DESCENT._replace(iterations_per_step=3))
+    for iterations in (2, 3, 7):
+        merging.train(start, LocalJob(2, iterations))
     assert local._descend_in_one._cache_size() == compiled
 
 

@@ -7,9 +7,15 @@ import pytest
 
 from tests.learning.files import SHARED
 from vefl_sim.experiment import Data
+from vefl_sim.learning.datasets.compact_gtsrb import compact_state
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.inventory import inventory
 from vefl_sim.learning.datasets.kinds import read_dataset
+from vefl_sim.learning.datasets.place import downloads
+from vefl_sim.learning.datasets.sources import SOURCES
+
+CIFAR = downloads() / "cifar10"
+"""Of the user; the tests themselves have another cache, which is set when they start."""
 
 
 def folder(kind: str) -> Path:
@@ -51,3 +57,21 @@ def test_the_digests_are_those_of_the_published_files(kind: str) -> None:
     folder(kind)
     states = {holding.kind: holding.state for holding in inventory(SHARED)}
     assert states[kind] == "complete"
+
+
+def test_the_small_zips_of_gtsrb_are_complete() -> None:
+    state = compact_state(folder("gtsrb"))
+    assert state == "complete, in compact form: 39209 of 39209 training and 12630 of 12630 test images"
+
+
+def test_the_published_files_of_cifar_are_complete_however_they_are_packed() -> None:
+    [file] = SOURCES["cifar10"]
+    if not (CIFAR / file.name).is_file():
+        pytest.skip(f"{CIFAR / file.name} is not there; data get cifar10 gets it")
+    assert file.is_in(CIFAR)
+    data = read_dataset(Data(kind="cifar10", dir=str(CIFAR)), np.random.default_rng(1))
+    assert data.train_images.shape == (50_000, 32, 32, 3)
+    assert data.test_images.shape == (10_000, 32, 32, 3)
+    assert data.train_labels[:5].tolist() == [6, 9, 9, 4, 1]
+    assert np.bincount(data.train_labels).tolist() == [5000] * 10
+    assert data.train_images.mean(axis=(0, 1, 2)) / 255 == pytest.approx([0.4914, 0.4822, 0.4465], abs=1e-4)

@@ -17,6 +17,9 @@ from vefl_sim.schemes.random_selection import RandomSelection
 ROUND = {"samples": [40, 20, 10, 30], "sojourn_s": [10.0, 4.0, 2.0, 24.0]}
 
 
+IN_ROUNDS = {"scheme": {"rounds": True}}
+
+
 def scheme(kind, **tables):
     return SCHEMES[kind](experiment(scheme={"kind": kind} | tables.pop("scheme", {}), **tables))
 
@@ -76,6 +79,16 @@ class TestFdpc:
         assert plan.dropped
         assert plan.cost <= 35.0
 
+    def test_weights_of_a_selection_are_over_the_ordered_or_over_all(self):
+        round = seen(**ROUND, budget=35.0)
+        for over, whole in (("ordered", None), ("coverage", 40.0), ("delivered", 24.0)):
+            fdpc = scheme("fdpc", aggregation={"weights_over": over})
+            plan = fdpc.plan(round)
+            assert (plan.dropped, 16 in plan.cv, len(plan.cv) < 4) == (True, True, True)
+            rows = np.searchsorted(round.cv, plan.cv)
+            whole = whole or round.sighting.sojourn_s[rows].sum()
+            assert fdpc.aggregate(round, plan, np.array([16])) == pytest.approx([24.0 / whole])
+
     def test_unconstrained_takes_all(self):
         plan = scheme("fdpc", scheme={"constrained": False}).plan(seen(**ROUND))
         assert (plan.cv.tolist(), set(plan.iterations.tolist()), plan.assured) == ([1, 4, 9, 16], {20}, True)
@@ -134,11 +147,32 @@ class TestFedProx:
         assert plan.cv.tolist() == [1, 4, 9, 16]
         assert prox.aggregate(round, plan, np.array([1, 9])) == pytest.approx([0.8, 0.2])
 
+    def test_weights_over_coverage_leave_out_whoever_is_missing(self):
+        prox, round = scheme("fedprox", aggregation={"weights_over": "coverage"}), seen(**ROUND)
+        assert prox.aggregate(round, prox.plan(round), np.array([1, 9])) == pytest.approx([0.4, 0.1])
+
     def test_fedavg_has_no_proximal_term(self):
         learning = {"learning": {"proximal_mu": 0.3}}
         assert FedProx(experiment(**learning)).proximal_mu == 0.3
         assert FedAvg(experiment(**learning)).proximal_mu == 0
         assert Pdpc(experiment(**learning)).proximal_mu == Fdpc(experiment(**learning)).proximal_mu == 0.3
+
+
+class TestAfaCdInRounds:
+    def test_orders_are_those_of_fedprox(self):
+        round = seen(**ROUND, budget=60.0)
+        one, other = (scheme(kind, **more).plan(round) for kind, more in (("fedprox", {}), ("afa-cd", IN_ROUNDS)))
+        assert (one.cv.tolist(), one.iterations.tolist()) == (other.cv.tolist(), other.iterations.tolist())
+
+    @pytest.mark.parametrize(("over", "members"), [("delivered", 2), ("coverage", 4)])
+    def test_a_difference_becomes_a_share_of_a_mean_gradient(self, over, members):
+        given = {"aggregation": {"server_rate": 0.01, "weights_over": over}, "learning": {"learning_rate": 0.5}}
+        afa, round = scheme("afa-cd", **IN_ROUNDS, **given), seen(**ROUND, budget=1e6)
+        plan = afa.plan(round)
+        assert plan.iterations.tolist() == [9, 15, 15, 13]
+        expected = [0.01 / members / (0.5 * 9), 0.01 / members / (0.5 * 13)]
+        assert afa.aggregate(round, plan, np.array([1, 16])) == pytest.approx(expected)
+        assert afa.proximal_mu == 0
 
 
 class TestRandomSelection:

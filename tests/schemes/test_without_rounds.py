@@ -1,12 +1,20 @@
 """AFA-CD and FedBuff: what they order, and how their updates count; and learning with all data in one place."""
 
+import jax
 import numpy as np
 import pytest
 
 from tests.resumable import STOPPED
 from tests.schemes.rounds import experiment, seen
+from vefl_models.logistic import logistic
 from vefl_sim import from_tables, simulate, with_settings
 from vefl_sim.errors import ExperimentError
+from vefl_sim.learning.datasets.signs import signs
+from vefl_sim.learning.jax_learner import JaxLearner, Options
+from vefl_sim.learning.learner import LocalJob
+from vefl_sim.learning.local import Descent
+from vefl_sim.learning.plain import train_plain
+from vefl_sim.learning.shuffling import Shuffling
 from vefl_sim.schemes.afa_cd import AfaCd
 from vefl_sim.schemes.asynchronous import Received
 from vefl_sim.schemes.fedbuff import FedBuff
@@ -26,6 +34,33 @@ class TestWeights:
         afa = scheme(learning={"learning_rate": 0.1}, aggregation={"server_rate": 0.5})
         # 0.5 over two updates, each 1/(0.1·l) of its difference
         assert afa.weights(RECEIVED).tolist() == pytest.approx([0.25 / 1.0, 0.25 / 0.2])
+
+    def test_mini_batches_are_steps(self) -> None:
+        """40 samples in batches of 8 are 5 steps per iteration, 41 are 6; a batch as large as the shard is one."""
+        received = Received(*(np.array(row) for row in ([4, 1, 7], [10, 2, 3], [40, 41, 8], [0, 3, 0])))
+        afa = scheme(learning={"learning_rate": 0.1, "batch_size": 8}, aggregation={"server_rate": 0.6})
+        assert afa.weights(received).tolist() == pytest.approx([0.2 / (0.1 * n) for n in (10 * 5, 2 * 6, 3 * 1)])
+
+    @pytest.mark.parametrize("options", [{"batch_size": 8}, {"iterations_per_step": 3}, {}])
+    def test_what_the_server_steps_along_is_a_mean_gradient(self, options: dict) -> None:
+        """One CV with D = 40 and l = 7, through the real training: at a tiny δ every gradient is that of the start."""
+        rate, data = 1e-4, signs(40, 20, 16, np.random.default_rng(5))
+        settings = experiment(scheme={"kind": "afa-cd"}, learning={"learning_rate": rate} | options)
+        module, shuffling = logistic(data.classes), Shuffling(8, seed=3) if "batch_size" in options else None
+        ways = Options(shuffling=shuffling, iterations_per_step=options.get("iterations_per_step", 1))
+        learner = JaxLearner(
+            data, {4: np.arange(40)}, module, learning_rate=rate, proximal_mu=0.0, seed=1, options=ways
+        )
+        start = learner.initial_model()
+        [trained] = learner.train([start], [LocalJob(4, 7)])
+        [weight] = AfaCd(settings).weights(Received(*(np.array([n]) for n in (4, 7, 40, 0))))
+        once = train_plain(module, start, data.train_images, data.train_labels, 1, Descent(1.0, 0.0))
+        gradient, stepped = (
+            np.concatenate([np.ravel(a - b) for a, b in zip(jax.tree.leaves(end), jax.tree.leaves(start), strict=True)])
+            for end in (once, trained)
+        )
+        server_rate = AfaCd.default_rate
+        assert np.linalg.norm(weight * stepped / server_rate - gradient) <= 0.05 * np.linalg.norm(gradient)
 
     def test_one_step_each_is_gradient_descent(self) -> None:
         """Everybody does one step from the newest model: the server's step is one of the mean gradient."""

@@ -11,13 +11,16 @@ from vefl_sim.atomic import whole
 from vefl_sim.errors import BadInput, CannotWrite
 from vefl_sim.figures.curves import at_marks, curves
 from vefl_sim.figures.grid import grid
-from vefl_sim.figures.layout import Group, Layout, groups, layout
+from vefl_sim.figures.layout import Group, Layout, Place, groups, layout, names
 from vefl_sim.figures.measures import SCALARS, scalar
 from vefl_sim.figures.names import heading
 from vefl_sim.figures.plot import Curves, pictures, require_matplotlib
+from vefl_sim.figures.reference import require_lines, with_reference
 from vefl_sim.figures.request import Request, request_from
-from vefl_sim.sweep.points import Sweep
+from vefl_sim.sweep.points import Point, Sweep
+from vefl_sim.sweep.store import Store
 
+_OF_LEARNING = ("accuracy", "failure-rate", "table")
 _DIFFERENCES = ("panel", "line", "reference", "figure", "pairs", "difference", "half_width", "differs")
 
 
@@ -33,23 +36,29 @@ class Drawing:
     differences: pd.DataFrame
     files: tuple[Path, ...]
     text: str = ""  # the table, if it is one
+    problems: tuple[str, ...] = ()  # of stored results that cannot be read
+
+    @property
+    def stale(self) -> list[Point]:
+        """The points whose results the code has changed since."""
+        pairs = [(point, group.runs.get(point.seed)) for group in self.groups for point in group.points]
+        return [point for point, run in pairs if run and run.stale]
 
 
 def check(sweep: Sweep) -> None:
     """Whether its [figure] can be drawn once there are runs: better said before them."""
-    request = request_from(sweep.figure)
-    layout(sweep, request)
+    _planned(sweep)
 
 
-def draw(sweep: Sweep, out: Path, folder: Path | None = None) -> Drawing:
-    """From the runs in `out` that are done, into `folder` or out/figures/<name>."""
-    request = request_from(sweep.figure)
-    plan = layout(sweep, request)
-    found = groups(sweep, plan, out)
+def draw(sweep: Sweep, out: Path, folder: Path | None = None, store: Store | None = None) -> Drawing:
+    """From the runs in `out` that are done, or else from stored results, into `folder` or out/figures/<name>."""
+    request, plan = _planned(sweep)
+    found = groups(sweep, plan, Place(out, store, request.kind in _OF_LEARNING))
     if not any(group.runs for group in found):
+        stored = f", and no result in {store.folder} is of one of them" if store is not None else ""
         raise BadInput(
-            f"{sweep.name}: none of its {len(sweep.points)} points is done in {out}: run its file with python -m "
-            "vefl_sim sweep first, with the same --set, --seeds and --out."
+            f"{sweep.name}: none of its {len(sweep.points)} points is done in {out}{stored}: run its file with "
+            "python -m vefl_sim sweep first, with the same --set, --seeds and --out."
         )
     scalars = _scalars(found, request)
     differences = _differences(scalars)
@@ -64,13 +73,15 @@ def draw(sweep: Sweep, out: Path, folder: Path | None = None) -> Drawing:
         require_matplotlib()
         rows = curves(found, request)
         _require_learning(sweep, rows["mean"])
-        marks = at_marks(rows, request.marks)
-        drawn = pictures(Curves(rows, found, request, _x_name(plan)))
+        known = [(", ".join(group.panel), group.line) for group in found]
+        marks = with_reference(at_marks(rows, request.marks), request, known)
+        drawn = pictures(Curves(rows, found, request, _x_name(plan), marks))
         content |= {f".{ending}": picture for ending, picture in drawn.items()} | {".csv": _csv(rows)}
         content |= {"_marks.csv": _csv(marks)} if len(marks) else {}
     content["_differences.csv"] = _csv(differences)
     files = _write(content, sweep.name, folder or out / "figures" / sweep.name)
-    return Drawing(sweep.name, request, tuple(found), marks, scalars, differences, tuple(files), text)
+    problems = () if store is None else tuple(store.problems)
+    return Drawing(sweep.name, request, tuple(found), marks, scalars, differences, tuple(files), text, problems)
 
 
 def missing(drawing: Drawing, out: Path) -> Iterator[str]:
@@ -81,6 +92,14 @@ def missing(drawing: Drawing, out: Path) -> Iterator[str]:
                 run = point.run(out)
                 state = run.state if run else "not begun"
                 yield f"{point.title} ({'damaged: move it away' if state == 'done' else state})"
+
+
+def _planned(sweep: Sweep) -> tuple[Request, Layout]:
+    """What its [figure] asks for, and whether that goes with the sweep."""
+    request = request_from(sweep.figure)
+    plan = layout(sweep, request)
+    require_lines(request, names(sweep, plan))
+    return request, plan
 
 
 def _x_name(plan: Layout) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 from vefl_sim.errors import ExperimentError, RunNotFound
 from vefl_sim.figures.names import VARIANTS, plain, value_label
 from vefl_sim.figures.request import Request, nearest
-from vefl_sim.results import Run
+from vefl_sim.sweep.measurements import SELECTING, Measurements, RunMeasurements
 from vefl_sim.sweep.points import Point, Sweep
+from vefl_sim.sweep.store import Store
 
 _MOST_PANELS = 4  # side by side; more values are lines
 
@@ -68,7 +69,7 @@ class Group:
     bar: str
     x: Any  # the value that a bar stands for
     points: tuple[Point, ...]
-    runs: Mapping[int, Run]  # by seed, those that are done
+    runs: Mapping[int, Measurements]  # by seed, those that are done
 
     @property
     def title(self) -> str:
@@ -99,20 +100,49 @@ def layout(sweep: Sweep, request: Request) -> Layout:
     return Layout((*lines, *left), tuple(panels), x[0] if x else None, request.labels, sweep.name)
 
 
-def groups(sweep: Sweep, plan: Layout, out: Path) -> list[Group]:
+@dataclass(frozen=True)
+class Place:
+    """Where finished points are looked for: among the runs of a folder, and then among stored results."""
+
+    out: Path
+    store: Store | None = None
+    learning: bool = True  # whether results are stale if only what is learnt has changed
+
+    def find(self, point: Point) -> Measurements | None:
+        """The measurements of a point, if it is done."""
+        run = point.run(self.out)
+        if run and run.is_done:
+            measured = RunMeasurements(run, point.experiment.scheme.kind in SELECTING)
+            if _is_whole(measured):
+                return measured
+        return None if self.store is None else self.store.find(point, learning=self.learning)
+
+
+def groups(sweep: Sweep, plan: Layout, place: Place) -> list[Group]:
     """Panel by panel, line by line; also those of which nothing is done."""
+    return [_group(points, plan, place) for points in _together(sweep, plan)]
+
+
+def names(sweep: Sweep, plan: Layout) -> list[str]:
+    """Every line with its panel, as it is printed."""
+    nowhere = [_group(points, plan, None) for points in _together(sweep, plan)]
+    return [", ".join(filter(None, [*group.panel, group.line])) for group in nowhere]
+
+
+def _together(sweep: Sweep, plan: Layout) -> list[list[Point]]:
+    """The points of each line, bar or cell."""
     dimensions = [*plan.panels, *plan.lines, *([plan.x] if plan.x else [])]
     together: dict[tuple[int, ...], list[Point]] = {}
     for point in sweep.points:
-        place = tuple(dimension.steps.index(dimension.step(point)) for dimension in dimensions)
-        together.setdefault(place, []).append(point)
-    return [_group(together[place], plan, out) for place in sorted(together)]
+        where = tuple(dimension.steps.index(dimension.step(point)) for dimension in dimensions)
+        together.setdefault(where, []).append(point)
+    return [together[where] for where in sorted(together)]
 
 
-def _group(points: Sequence[Point], plan: Layout, out: Path) -> Group:
+def _group(points: Sequence[Point], plan: Layout, place: Place | None) -> Group:
     first, labels = points[0], plan.labels
     line = ", ".join(dimension.label(first, labels) for dimension in plan.lines)
-    found = {point.seed: point.run(out) for point in points}
+    found = {point.seed: place.find(point) for point in points} if place else {}
     return Group(
         panel=tuple(dimension.label(first, labels) for dimension in plan.panels),
         row=tuple(dimension.cell(first) for dimension in plan.panels),
@@ -120,14 +150,14 @@ def _group(points: Sequence[Point], plan: Layout, out: Path) -> Group:
         bar=plan.x.label(first, labels) if plan.x else "",
         x=plan.x.value(first) if plan.x else None,
         points=tuple(points),
-        runs={seed: run for seed, run in found.items() if run and run.is_done and _is_whole(run)},
+        runs={seed: run for seed, run in found.items() if run},
     )
 
 
-def _is_whole(run: Run) -> bool:
+def _is_whole(measured: RunMeasurements) -> bool:
     """Whether its tables can be read; one that is damaged must not keep others from being drawn."""
     try:
-        _ = run.summary, run.rounds, run.vehicles
+        _ = measured.run.summary, measured.rounds, measured.vehicles
     except RunNotFound:
         return False
     return True

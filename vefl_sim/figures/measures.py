@@ -1,13 +1,10 @@
 """What a figure takes from one run: values over its rounds, samples, or one number."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from vefl_sim.figures.request import Request
-from vefl_sim.results import Run
+from vefl_sim.sweep.measurements import Floats, Measurements, floats
 
 SCALARS = {
     "accuracy": "final accuracy",
@@ -35,46 +32,42 @@ def y_name(request: Request) -> str:
     return _VALUES[request.kind].format(request.threshold)
 
 
-def series(run: Run, request: Request) -> pd.Series:
+def series(run: Measurements, request: Request) -> pd.Series:
     """Over rounds or simulated seconds: accuracy, whether it is under the threshold, or what has been paid so far."""
     rounds = run.rounds
     x = rounds["end_ns"] / 1e9 if request.x == "time" else rounds["round"]
     if request.kind == "total-cost":
         return pd.Series(rounds["cost"].to_numpy(float).cumsum(), index=x.to_numpy(float))
-    accuracy = pd.Series(_floats(rounds["accuracy"]), index=x.to_numpy(float)).dropna()
+    accuracy = pd.Series(floats(rounds["accuracy"]), index=x.to_numpy(float)).dropna()
     return (accuracy < request.threshold).astype(float) if request.kind == "failure-rate" else accuracy
 
 
-def samples(run: Run, request: Request) -> NDArray[np.float64]:
+def samples(run: Measurements, request: Request) -> Floats:
     """Sojourn bounds in seconds of the CVs in coverage, round by round; costs of rounds; or p_suc."""
     if request.kind == "sojourn":
-        return _floats(run.vehicles["sojourn_ns"].dropna()) / 1e9
+        return run.sojourns_s
     if request.kind == "cost":
-        return _floats(run.rounds["cost"])
+        return floats(run.rounds["cost"])
     return _p_suc(run, request.count)
 
 
-def scalar(run: Run, request: Request) -> float:
+def scalar(run: Measurements, request: Request) -> float:
     """The number that is compared from seed to seed; NaN if the run has none."""
     if request.kind in ("accuracy", "table"):
-        accuracy = run.summary.get("last_accuracy")
-        return float("nan") if accuracy is None else float(accuracy)
+        known = run.rounds["accuracy"].dropna()
+        return float(known.iloc[-1]) if len(known) else float("nan")
     if request.kind == "total-cost":
-        return float(_floats(run.rounds["cost"]).sum())
+        return float(floats(run.rounds["cost"]).sum())
     values = series(run, request).to_numpy() if request.kind == "failure-rate" else samples(run, request)
     return float(values.mean()) if len(values) else float("nan")
 
 
-def _p_suc(run: Run, count: str) -> NDArray[np.float64]:
+def _p_suc(run: Measurements, count: str) -> Floats:
+    if count == "paper":
+        count = "rounds" if run.selects else "rounds-with-ineligible"
     if count.startswith("rounds"):
         column = "p_suc" if count == "rounds" else "p_suc_with_ineligible"
-        return _floats(run.rounds[column].dropna())
-    ordered = _floats(run.vehicles["delivered_fraction"].dropna())
+        return floats(run.rounds[column].dropna())
     if count == "ordered":
-        return ordered
-    unable = int((run.vehicles["state"] == "ineligible").sum())
-    return np.concatenate([ordered, np.zeros(unable)])
-
-
-def _floats(column: "pd.Series[Any]") -> NDArray[np.float64]:
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return run.delivered_fractions
+    return np.concatenate([run.delivered_fractions, np.zeros(run.ineligible)])

@@ -1,7 +1,7 @@
 """The picture of a figure, in the paper's form: a line for the mean, a shaded strip for the standard deviation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from vefl_sim.errors import BadInput
 from vefl_sim.figures.layout import Group
 from vefl_sim.figures.measures import y_name
 from vefl_sim.figures.names import SUBSCRIPT
+from vefl_sim.figures.reference import COLUMN
 from vefl_sim.figures.request import Request
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _ALONE = "#3f6aa3"
 _STEPS = {"failure-rate": "mid", "sojourn": "pre", "p_suc": "pre", "cost": "post"}
 _P_SUC = {"ordered": "of an ordered CV", "with-ineligible": "of a CV, ineligible as 0"}
 _P_SUC |= {"rounds": "mean of a round", "rounds-with-ineligible": "mean of a round, ineligible as 0"}
+_P_SUC |= {"paper": "mean of a round, over those who could take part"}
 
 
 def require_matplotlib() -> None:
@@ -45,6 +47,12 @@ class Curves:
     groups: Sequence[Group]
     request: Request
     x_name: str  # of the key that bars stand for
+    marks: pd.DataFrame = field(default_factory=pd.DataFrame)  # with the values of somebody else, if there are any
+
+    @property
+    def references(self) -> pd.DataFrame:
+        """The marks that have a value of somebody else."""
+        return self.marks.dropna(subset=COLUMN) if COLUMN in self.marks else self.marks.iloc[:0]
 
     @property
     def lines(self) -> list[str]:
@@ -72,6 +80,7 @@ def pictures(curves: Curves) -> dict[str, bytes]:
         for axes, panel in zip(places[0], panels, strict=True):
             rows = curves.rows[curves.rows["panel"] == panel]
             handles |= _bars(axes, rows, curves) if curves.bars else _lines(axes, rows, curves)
+            _references(axes, panel, curves)
             axes.set(xlabel=shown(_x_label(curves)))
             axes.set_title(shown(panel), loc="left", fontsize=8)  # the right is for a note
         _ranges(places[0], curves)
@@ -109,6 +118,15 @@ def _lines(axes: "Axes", rows: pd.DataFrame, curves: Curves) -> dict[str, Any]:
             strip = np.clip(mean - std, 0.0, top), np.clip(mean + std, 0.0, top)
             axes.fill_between(x, *strip, step=steps, color=style["color"], alpha=0.15, lw=0)
     return handles
+
+
+def _references(axes: "Axes", panel: str, curves: Curves) -> None:
+    """Values of somebody else at the marks, as hollow markers in the colour of their line."""
+    styles = _styles(curves)
+    for _, row in curves.references.iterrows():
+        if row["panel"] == panel:
+            colour = styles[row["line"]]["color"]
+            axes.plot(row["x"], row[COLUMN], "o", mec=colour, mfc="none", ms=4, mew=0.9, ls="", zorder=5, clip_on=False)
 
 
 def _bars(axes: "Axes", rows: pd.DataFrame, curves: Curves) -> dict[str, Any]:
@@ -176,9 +194,17 @@ def _ranges(places: Sequence["Axes"], curves: Curves) -> None:
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=request.x != "time" and request.kind != "p_suc"))
         if request.kind in ("sojourn", "p_suc", "cost"):
             axes.margins(x=0.02)
-        axes.set_ylim(*(request.y_range or _y_range(curves.rows, request)))
+        axes.set_ylim(*(request.y_range or _y_range(_with_references(curves), request)))
         if request.x_range:
             axes.set_xlim(*request.x_range)
+
+
+def _with_references(curves: Curves) -> pd.DataFrame:
+    """The rows, and the values of somebody else as if they were rows."""
+    own = curves.references
+    if not len(own):
+        return curves.rows
+    return pd.concat([curves.rows, own.assign(mean=own[COLUMN], std=np.nan)], ignore_index=True)
 
 
 def _y_range(rows: pd.DataFrame, request: Request) -> tuple[float, float]:

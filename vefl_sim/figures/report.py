@@ -8,16 +8,21 @@ import pandas as pd
 
 from vefl_sim.figures.drawing import Drawing, missing
 from vefl_sim.figures.measures import y_name
+from vefl_sim.figures.reference import COLUMN
+from vefl_sim.figures.reference import name as _name
 
-_MOST = 12  # points that are missing are named; more are counted
+_MOST = 4  # points that are missing are named; more are counted
 
 
 def drawing_lines(drawing: Drawing, out: Path) -> Iterator[str]:
     """From how much it was drawn, what it says, and where it is."""
     done = sum(len(group.runs) for group in drawing.groups)
     wanted = sum(len(group.points) for group in drawing.groups)
-    yield f"{drawing.name}: from {f'all {wanted}' if done == wanted else f'{done} of {wanted}'} points"
-    yield from _missing_lines([*missing(drawing, out)])
+    count = f"all {wanted}" if done == wanted else f"{done} of {wanted}"
+    yield f"{drawing.name}: from {count} points{_sources(drawing)}"
+    yield from _listed("not there", [*missing(drawing, out)])
+    yield from _listed("stale, the code has changed such results since", [point.title for point in drawing.stale])
+    yield from _listed("left out", drawing.problems)
     if drawing.text:
         yield from ["", *drawing.text.splitlines()]
     if len(drawing.marks):
@@ -27,31 +32,53 @@ def drawing_lines(drawing: Drawing, out: Path) -> Iterator[str]:
     yield f"in {drawing.files[0].parent}: {', '.join(file.name for file in drawing.files)}"
 
 
-def _missing_lines(titles: Sequence[str]) -> Iterator[str]:
+def _sources(drawing: Drawing) -> str:
+    """How many points come from runs, and how many from stored results."""
+    found = [run.source for group in drawing.groups for run in group.runs.values()]
+    stored, stale = found.count("result"), len(drawing.stale)
+    if not stored:
+        return ""
+    told = f", {stale} of them stale" if stale else ""
+    return f": {found.count('run')} from runs, {stored} from stored results{told}"
+
+
+def _listed(what: str, titles: Sequence[str]) -> Iterator[str]:
+    """The first few, and how many more there are."""
     for title in titles[:_MOST]:
-        yield f"  not there: {title}"
+        yield f"  {what}: {title}"
     if len(titles) > _MOST:
-        yield f"  not there: {len(titles) - _MOST} more"
+        yield f"  {what}: {len(titles) - _MOST} more"
 
 
 def _mark_lines(drawing: Drawing) -> Iterator[str]:
     marks, digits = drawing.marks, 1 if drawing.request.kind == "total-cost" else 4
     names = [_name(panel, line) for panel, line in zip(marks["panel"], marks["line"], strict=True)]
     width = max(map(len, names)) + 2
-    heads = list(dict.fromkeys(marks["x"]))
+    heads = sorted(set(marks["x"]))
+    beside = ", [of the reference]" if COLUMN in marks else ""
     yield ""
-    yield f"{y_name(drawing.request)}, mean ± s.d. over seeds, at:"
-    yield f"{'':{width}}" + "".join(f"{head:>18g}" for head in heads)
+    yield f"{y_name(drawing.request)}, mean ± s.d. over seeds{beside}, at:"
+    yield f"{'':{width}}" + "".join(f"{head:>{_column(marks)}g}" for head in heads)
     for name, own in marks.assign(name=names).groupby("name", sort=False):
         cells = own.set_index("x")
         yield f"{name:{width}}" + "".join(_spread(cells, head, digits) for head in heads).rstrip()
 
 
 def _spread(cells: pd.DataFrame, head: float, digits: int) -> str:
+    width = _column(cells)
     if head not in cells.index:
-        return f"{'–':>18}"
+        return f"{'–':>{width}}"
     mean, std = float(cells["mean"].loc[head]), float(cells["std"].loc[head])
-    return f"{f'{mean:.{digits}f} {_half(std, digits)}'.rstrip():>18}"
+    ours = "–" if math.isnan(mean) else f"{mean:.{digits}f} {_half(std, digits)}".rstrip()
+    if COLUMN not in cells:
+        return f"{ours:>{width}}"
+    other = float(cells[COLUMN].loc[head])
+    told = "" if math.isnan(other) else f" [{other:.{digits}f}]"
+    return f"{ours + told:>{width}}"
+
+
+def _column(marks: pd.DataFrame) -> int:
+    return 28 if COLUMN in marks else 18
 
 
 def _scalar_lines(drawing: Drawing) -> Iterator[str]:
@@ -81,10 +108,6 @@ def _difference(row: pd.Series, digits: int) -> str:
         return ""
     mark = "*" if row["differs"] else ""
     return f"{row['difference']:>+12.{digits}f}{_half(row['half_width'], digits):>10}{mark}"
-
-
-def _name(panel: str, line: str) -> str:
-    return ", ".join(filter(None, [panel, line]))
 
 
 def _half(value: float, digits: int) -> str:

@@ -65,10 +65,13 @@ class Request(Table):
     y_range: Ends | None = None
     threshold: Share = 0.7
     """Of a failure rate: the accuracy that is not to be missed."""
-    count: Literal["ordered", "with-ineligible", "rounds", "rounds-with-ineligible"] = "ordered"
-    """What p_suc is counted over: CVs with an order, these and the ineligible as 0, or means of rounds of both."""
+    count: Literal["ordered", "with-ineligible", "rounds", "rounds-with-ineligible", "paper"] = "ordered"
+    """What p_suc is counted over: CVs with an order, these and the ineligible as 0, or means of rounds of both;
+    "paper": means of rounds, over the selected CVs where CVs are selected, and else with the ineligible as 0."""
     marks: list[float] = Field(default_factory=list)
     """Where on the x-axis the values are printed."""
+    reference: dict[str, list[Annotated[float, Field(allow_inf_nan=True)]]] = Field(default_factory=dict)
+    """By line: the values of somebody else at the marks, to be drawn beside ours; nan where there is none."""
     labels: Annotated[dict[str, str], BeforeValidator(_flat), AfterValidator(_with_places)] = Field(
         default_factory=dict
     )
@@ -78,12 +81,12 @@ class Request(Table):
 _ALL = {"kind", "title", "lines", "labels"}
 _PICTURE = _ALL | {"panels", "x_range", "y_range"}
 _USED: dict[str, set[str]] = {
-    "accuracy": _PICTURE | {"x", "marks"},
+    "accuracy": _PICTURE | {"x", "marks", "reference"},
     "failure-rate": _PICTURE | {"x", "marks", "threshold"},
-    "sojourn": _PICTURE | {"marks", "x_scale"},
-    "p_suc": _PICTURE | {"marks", "count"},
-    "cost": _PICTURE | {"marks", "x_scale"},
-    "total-cost": _PICTURE | {"x", "marks"},
+    "sojourn": _PICTURE | {"marks", "x_scale", "reference"},
+    "p_suc": _PICTURE | {"marks", "count", "reference"},
+    "cost": _PICTURE | {"marks", "x_scale", "reference"},
+    "total-cost": _PICTURE | {"x", "marks", "reference"},
     "table": _ALL - {"title"} | {"rows"},
 }
 
@@ -120,7 +123,16 @@ def _useless(request: Request) -> Iterator[str]:
         yield f'figure.{key} has no effect with figure.kind = "{request.kind}": remove it.'
     if request.kind in ("accuracy", "failure-rate") and request.x not in ("", "round", "time"):
         yield f'figure.x = "{request.x}": with figure.kind = "{request.kind}" it must be "round" or "time".'
-    if request.kind == "total-cost" and request.x not in ("round", "time") and request.x_range:
-        yield 'figure.x_range has no effect on bars: remove it, or choose figure.x = "time".'
+    if request.kind == "total-cost" and request.x not in ("round", "time"):
+        if request.x_range:
+            yield 'figure.x_range has no effect on bars: remove it, or choose figure.x = "time".'
+        if request.reference:
+            yield 'figure.reference is for lines, not for bars: remove it, or choose figure.x = "round" or "time".'
+    for line, values in request.reference.items() if "reference" in _USED[request.kind] else ():
+        if len(values) != len(request.marks):
+            yield (
+                f"figure.reference: {line!r} has {len(values)} values, and figure.marks {len(request.marks)}: write "
+                "one for each mark, and nan where there is none."
+            )
     if request.x_scale == "log" and request.x_range and request.x_range[0] <= 0:
         yield f"figure.x_range begins at {request.x_range[0]:g}, which a logarithmic axis does not have: begin above 0."

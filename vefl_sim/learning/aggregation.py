@@ -1,7 +1,8 @@
 """How much each received update counts: ω_{k+1} = ω_k + Σ_v weight_v · (ω_{v,k+1} − ω_k).
 
 Pure functions of arrays over the *received* updates, in one order. The models themselves are combined by the
-learner.
+learner, in this step form or, with `aggregation.form = "models"`, as ω_{k+1} = Σ_v weight_v · ω_{v,k+1}. Both are the
+same if the weights sum to one.
 """
 
 import numpy as np
@@ -37,23 +38,10 @@ def pdpc_weights(p_suc: Weights, ordered: int, in_coverage: int, *, normalize: b
     return normalized(applied) if normalize else applied
 
 
-def fdpc_weights(
-    importance: Weights, delivered: NDArray[np.int64], p_suc: Weights, *, normalize: bool = False
-) -> Weights:
-    """Weights under FDPC (aggregationRule): p_v over p_suc.
-
-    importance: p̄_v of all CVs in coverage (p_V_Mobility), 0 for those who could not take part; delivered: rows of the
-    updates that came; p_suc: of these.
-    """
-    p = importance[delivered] / importance.sum()
+def fdpc_weights(p: Weights, p_suc: Weights, *, normalize: bool = False) -> Weights:
+    """Weights of delivered updates under FDPC (aggregationRule): p_v of (p_V_Mobility) over p_suc."""
     applied = weights(p, np.ones(len(p)), p_suc)
     return normalized(applied) if normalize else applied
-
-
-def data_weights(samples: NDArray[np.int64]) -> Weights:
-    """Weights of FedAvg and FedProx: D_v over the data of all who delivered."""
-    shares: Weights = samples / samples.sum()
-    return shares
 
 
 def mixed_shares(samples: Weights, sojourn_s: Weights, sojourn_weight: float) -> Weights:

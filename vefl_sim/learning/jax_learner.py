@@ -28,6 +28,7 @@ class Options:
     optimizer: str = "sgd"  # name in optax
     shuffling: Shuffling | None = None  # None: every step takes all samples
     threads: int | None = None  # CVs trained at the same time; None: one per core
+    iterations_per_step: int = 1  # n: so many iterations on all samples are computed as one step of n·δ
 
 
 class JaxLearner:
@@ -58,7 +59,7 @@ class JaxLearner:
             Method(module, options.optimizer),
             (dataset.train_images, dataset.train_labels),
             shards,
-            Descent(learning_rate, proximal_mu),
+            Descent(learning_rate, proximal_mu, options.iterations_per_step),
             options.shuffling,
         )
         self._evaluator = Evaluator(module, dataset.test_images, dataset.test_labels)
@@ -91,6 +92,11 @@ class JaxLearner:
         for start, update, weight in zip(starts, updates, weights, strict=True):
             combined = _add_update(combined, start, update, weight)
         return combined
+
+    def average(self, updates: Sequence[Model], weights: Sequence[float]) -> Model:
+        """Σ weight · update, summed in the given order."""
+        nothing = jax.tree.map(jnp.zeros_like, updates[0])
+        return self.combine(nothing, [nothing] * len(updates), updates, weights)
 
     def evaluate(self, model: Model) -> Evaluation:
         """Accuracy and loss on the whole test set."""

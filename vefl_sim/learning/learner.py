@@ -52,6 +52,10 @@ class Learner(Protocol):
         """model + Σ weight · (update − start), summed in the given order; a start is the model an update began with."""
         ...
 
+    def average(self, updates: Sequence[Model], weights: Sequence[float]) -> Model:
+        """Σ weight · update, summed in the given order; weights that sum to less than one shrink the model."""
+        ...
+
     def evaluate(self, model: Model) -> Evaluation | None:
         """Accuracy and loss on the test set; None if nothing is learnt."""
         ...
@@ -82,6 +86,10 @@ class NullLearner:
     def combine(
         self, model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]
     ) -> Model:
+        """None."""
+        return None
+
+    def average(self, updates: Sequence[Model], weights: Sequence[float]) -> Model:
         """None."""
         return None
 

@@ -1,7 +1,8 @@
 """Local training: l_v iterations of descent on F_v(ω) + (μ/2)·‖ω − ω_k‖².
 
 F_v is the mean cross-entropy over the CV's samples. An iteration is one pass over them, as the CPU model charges it:
-one step on all samples (the paper), or one step per mini-batch. `plain.train_plain` says it in the plainest way.
+one step on all samples (the paper), or one step per mini-batch. `plain.train_plain` says it in the plainest way. To
+save time, n iterations on all samples may be computed as one step of n·δ (`Descent.iterations_per_step`).
 
 One compilation serves all CVs: a gradient is summed over blocks of BLOCK samples, and the numbers of blocks, steps and
 iterations are arguments. The sums run in the order of the samples, so no result depends on who else trains.
@@ -32,6 +33,7 @@ class Descent(NamedTuple):
 
     learning_rate: float  # δ
     proximal_mu: float  # μ
+    iterations_per_step: int = 1  # n: so many iterations on all samples are computed as one step of n·δ
 
 
 class Method(NamedTuple):
@@ -117,7 +119,7 @@ def _descend(
 ) -> Progress:
     """All iterations of some work."""
 
-    def step(i: jax.Array, progress: Progress) -> Progress:
+    def step(merged: jax.Array, i: jax.Array, progress: Progress) -> Progress:
         first = i * work.batch
         count = jnp.minimum(work.batch, work.size - first)
 
@@ -126,12 +128,13 @@ def _descend(
             return _add_block(method, progress.local, total, samples, work.numbers, first + done, count - done)
 
         total = loop(_parts(count, BLOCK), add, _zeros(progress.local))
-        return _step(method, progress, total, count, descent)  # type: ignore[no-any-return]
+        return _step(method, progress, total, count, descent, merged)  # type: ignore[no-any-return]
 
-    def iterate(_: jax.Array, progress: Progress) -> Progress:
-        return loop(_parts(work.size, work.batch), step, progress)  # type: ignore[no-any-return]
+    def iterate(i: jax.Array, progress: Progress) -> Progress:
+        merged = jnp.minimum(descent.iterations_per_step, work.iterations - i * descent.iterations_per_step)
+        return loop(_parts(work.size, work.batch), partial(step, merged), progress)  # type: ignore[no-any-return]
 
-    return loop(work.iterations, iterate, progress)  # type: ignore[no-any-return]
+    return loop(_parts(work.iterations, descent.iterations_per_step), iterate, progress)  # type: ignore[no-any-return]
 
 
 def _compiled_loop(count: Any, body: Callable[[Any, Any], Any], value: Any) -> Any:
@@ -167,21 +170,23 @@ def _add_block(
 
 
 @partial(jax.jit, static_argnums=0)
-def _step(method: Method, progress: Progress, total: Model, count: jax.Array, descent: Descent) -> Progress:
-    """A step of the optimizer along ∇F + μ·(ω − ω_k); "sgd": ω − δ·that."""
+def _step(
+    method: Method, progress: Progress, total: Model, count: jax.Array, descent: Descent, merged: jax.Array
+) -> Progress:
+    """A step of the optimizer along ∇F + μ·(ω − ω_k), for so many iterations; "sgd": ω − merged·δ·that."""
     local, start, state = progress
     gradient = jax.tree.map(lambda g, w, w_k: g / count + descent.proximal_mu * (w - w_k), total, local, start)
-    updates, state = _optimizer(method, descent).update(gradient, state, local)
+    updates, state = _optimizer(method, merged * descent.learning_rate).update(gradient, state, local)
     return Progress(optax.apply_updates(local, updates), start, state)
 
 
 @partial(jax.jit, static_argnums=0)
 def _remember(method: Method, model: Model, descent: Descent) -> Any:
-    return _optimizer(method, descent).init(model)
+    return _optimizer(method, descent.learning_rate).init(model)
 
 
-def _optimizer(method: Method, descent: Descent) -> optax.GradientTransformation:
-    return getattr(optax, method.optimizer)(descent.learning_rate)
+def _optimizer(method: Method, learning_rate: Any) -> optax.GradientTransformation:
+    return getattr(optax, method.optimizer)(learning_rate)
 
 
 @jax.jit

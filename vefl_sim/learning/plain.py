@@ -1,6 +1,7 @@
 """Local training in the plainest way: slow, and the oracle for `local`."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -18,14 +19,20 @@ def train_plain(
     module: nn.Module, model: Model, images: NDArray[np.uint8], labels: NDArray[np.int32], iterations: int,
     descent: Descent,
 ) -> Model:  # fmt: skip
-    """One CV's training as the paper writes it: every iteration is one step on all samples."""
-    return descend(module, model, [(images, labels)] * iterations, descent)
+    """One CV's training as the paper writes it: every iteration is one step on all samples, or every n of them."""
+    whole, rest = divmod(iterations, descent.iterations_per_step)
+    merged = [descent.iterations_per_step] * whole + [rest] * (rest > 0)
+    return descend(module, model, [(images, labels)] * len(merged), descent, merged)
 
 
 def descend(
-    module: nn.Module, model: Model, batches: Iterable[tuple[NDArray[np.uint8], NDArray[np.int32]]], descent: Descent
-) -> Model:
-    """ω ← ω − δ·∇[F(ω) + (μ/2)·‖ω − ω_k‖²], one step per batch; F: mean cross-entropy over the batch."""
+    module: nn.Module, model: Model, batches: Sequence[tuple[NDArray[np.uint8], NDArray[np.int32]]], descent: Descent,
+    merged: Sequence[int] | None = None,
+) -> Model:  # fmt: skip
+    """ω ← ω − n·δ·∇[F(ω) + (μ/2)·‖ω − ω_k‖²], one step per batch; F: mean cross-entropy over the batch.
+
+    `merged`: n of each step; 1 if not given.
+    """
 
     @jax.jit
     def gradient(local: Model, x: jax.Array, y: jax.Array) -> Model:
@@ -37,7 +44,11 @@ def descend(
         return jax.grad(objective)(local)
 
     local = model
-    for images, labels in batches:
-        slope = gradient(local, scaled(jnp.asarray(images)), jnp.asarray(labels))
-        local = jax.tree.map(lambda w, g: w - descent.learning_rate * g, local, slope)
+    for (images, labels), n in zip(batches, merged or [1] * len(batches), strict=True):
+        slope, size = gradient(local, scaled(jnp.asarray(images)), jnp.asarray(labels)), n * descent.learning_rate
+        local = jax.tree.map(partial(_moved, size), local, slope)
     return local
+
+
+def _moved(size: float, weights: jax.Array, slope: jax.Array) -> jax.Array:
+    return weights - size * slope

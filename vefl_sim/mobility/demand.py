@@ -69,7 +69,7 @@ class _Area:
 
     @cached_property
     def routes(self) -> Routes:
-        return Routes(StreetGrid.square(self.roads.blocks, self.roads.block_m), self.traffic)
+        return Routes(StreetGrid.of(self.roads, self.radius_m), self.traffic)
 
     @property
     def experiment(self) -> Experiment:

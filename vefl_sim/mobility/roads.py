@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vefl_sim.experiment import Roads
 from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
 
 EAST, NORTH, WEST, SOUTH = range(4)
@@ -53,27 +54,48 @@ class StreetGrid:
     entries: IntArray
     """Stubs on which vehicles arrive."""
     leads_out: BoolArray
-    """True for the stubs over which vehicles leave."""
+    """True for the stubs that lead out."""
+    exits: IntArray
+    """Those of them over which vehicles leave."""
+
+    @classmethod
+    def of(cls, roads: Roads, radius_m: float) -> "StreetGrid":
+        """The grid of a [roads] table; the radius is that of the coverage, which `exits` may depend on."""
+        return cls.rectangle(*roads.blocks_xy, roads.block_m, radius_m if roads.exits == "outside" else 0.0)
 
     @classmethod
     def square(cls, blocks: int, block_m: float) -> "StreetGrid":
-        """A grid of blocks × blocks, centred on (0, 0), with (blocks + 1)² junctions."""
+        """A grid of blocks × blocks."""
+        return cls.rectangle(blocks, blocks, block_m)
+
+    @classmethod
+    def rectangle(cls, blocks_x: int, blocks_y: int, block_m: float, closed_m: float = 0.0) -> "StreetGrid":
+        """A grid of square blocks, centred on (0, 0), with (blocks_x + 1)·(blocks_y + 1) junctions.
+
+        closed_m: nobody comes in or leaves over a stub whose outer end is nearer to the gNB than this.
+        """
+        blocks = blocks_x, blocks_y
         column, row, heading = _lanes(blocks)
         to_column, to_row = column + STEP_X[heading], row + STEP_Y[heading]
-        number = np.full((blocks + 3, blocks + 3, 4), NONE)
+        number = np.full((blocks_x + 3, blocks_y + 3, 4), NONE)
         number[column, row, heading] = np.arange(heading.size)
         leads_out = ~_is_junction(to_column, to_row, blocks)
         turns = number[to_column[:, None], to_row[:, None], (heading[:, None] + TURN) % 4]
         turns[leads_out] = NONE
+        start_x_m = block_m * (column.astype(np.float64) - 1 - blocks_x / 2)
+        start_y_m = block_m * (row.astype(np.float64) - 1 - blocks_y / 2)
+        end_x_m, end_y_m = start_x_m + block_m * STEP_X[heading], start_y_m + block_m * STEP_Y[heading]
+        is_entry = ~_is_junction(column, row, blocks)
         return cls(
             block_m=block_m,
-            start_x_m=block_m * (column.astype(np.float64) - 1 - blocks / 2),
-            start_y_m=block_m * (row.astype(np.float64) - 1 - blocks / 2),
+            start_x_m=start_x_m,
+            start_y_m=start_y_m,
             heading=heading,
-            junction=np.where(leads_out, NONE, to_column * (blocks + 3) + to_row),
+            junction=np.where(leads_out, NONE, to_column * (blocks_y + 3) + to_row),
             turns=turns,
-            entries=np.flatnonzero(~_is_junction(column, row, blocks)),
+            entries=np.flatnonzero(is_entry & (np.hypot(start_x_m, start_y_m) >= closed_m)),
             leads_out=leads_out,
+            exits=np.flatnonzero(leads_out & (np.hypot(end_x_m, end_y_m) >= closed_m)),
         )
 
     @property
@@ -121,15 +143,15 @@ class StreetGrid:
         return np.maximum(length, 0.0)
 
 
-def _is_junction(column: IntArray, row: IntArray, blocks: int) -> BoolArray:
+def _is_junction(column: IntArray, row: IntArray, blocks: tuple[int, int]) -> BoolArray:
     """Columns and rows 1 to blocks + 1 are junctions; 0 and blocks + 2 are the outer ends of the stubs."""
-    inside = (column >= 1) & (column <= blocks + 1) & (row >= 1) & (row <= blocks + 1)
+    inside = (column >= 1) & (column <= blocks[0] + 1) & (row >= 1) & (row <= blocks[1] + 1)
     return np.asarray(inside, dtype=np.bool_)
 
 
-def _lanes(blocks: int) -> tuple[IntArray, IntArray, IntArray]:
+def _lanes(blocks: tuple[int, int]) -> tuple[IntArray, IntArray, IntArray]:
     """Column, row and heading at the start of every lane that touches a junction."""
-    column, row, heading = np.indices((blocks + 3, blocks + 3, 4)).reshape(3, -1)
+    column, row, heading = np.indices((blocks[0] + 3, blocks[1] + 3, 4)).reshape(3, -1)
     to_column, to_row = column + STEP_X[heading], row + STEP_Y[heading]
     exists = _is_junction(column, row, blocks) | _is_junction(to_column, to_row, blocks)
     return column[exists], row[exists], heading[exists]

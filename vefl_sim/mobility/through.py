@@ -17,7 +17,7 @@ class Through:
 
     def __init__(self, grid: StreetGrid) -> None:
         self.grid = grid
-        self.goals: IntArray = np.flatnonzero(grid.leads_out)
+        self.goals = grid.exits
         self._end_x_m = grid.start_x_m + grid.block_m * STEP_X[grid.heading]
         self._end_y_m = grid.start_y_m + grid.block_m * STEP_Y[grid.heading]
 

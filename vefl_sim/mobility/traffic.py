@@ -22,7 +22,7 @@ class IdmTraffic:
     """Vehicles that arrive at the border, drive about the grid and leave again."""
 
     def __init__(self, experiment: Experiment, streams: Streams) -> None:
-        grid = StreetGrid.square(experiment.roads.blocks, experiment.roads.block_m)
+        grid = StreetGrid.of(experiment.roads, experiment.radio.coverage_radius_m)
         params = typical_driver(experiment.mobility)
         self.step_ns = to_ns(experiment.mobility.step_s)
         self.streets = Streets(experiment, Routes(grid, experiment.traffic), to_s(self.step_ns), streams)

@@ -25,8 +25,9 @@ class Wandering:
     def __init__(self, grid: StreetGrid, leaving_weight: float) -> None:
         self.grid = grid
         weights = np.array([TURN_WEIGHTS[turn] for turn in range(3)])
-        out = grid.leads_out[grid.turns]
-        weight = np.where(out, leaving_weight * weights, weights)
+        appeal = np.where(grid.leads_out, 0.0, 1.0)
+        appeal[grid.exits] = leaving_weight
+        weight = appeal[grid.turns] * weights
         self.probability: FloatArray = weight / weight.sum(axis=1, keepdims=True)
         """(edges, 3), in the order LEFT, STRAIGHT, RIGHT; without meaning on stubs that lead out."""
         self._threshold = self.probability.cumsum(axis=1)[:, :2]

@@ -85,6 +85,7 @@ class ClosedRound:
     applied: list[Applied]
     steps: int  # of the server
     evaluation: Evaluation | None
+    theorem2_sum: float | None = None  # Σ p_v/(q_v·p_suc,v), where the scheme aggregates by such weights
 
     @property
     def outcomes(self) -> list[Outcome]:

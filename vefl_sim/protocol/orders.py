@@ -1,7 +1,9 @@
 """From a plan to orders."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -82,6 +84,15 @@ def checked_weights(given: Any, delivered: int) -> list[float]:
     if weights.shape != (delivered,) or weights.dtype.kind not in "fiu" or not np.all(np.isfinite(weights)):
         raise RunFailed("scheme.kind must give one finite weight for each delivered update.")
     return [float(weight) for weight in weights]
+
+
+def checked_sum(given: Any) -> float | None:
+    """What a scheme gives as the sum of Theorem 2."""
+    if given is None:
+        return None
+    if not isinstance(given, Real) or not math.isfinite(given):
+        raise RunFailed("scheme.kind must give a finite number or None from theorem2_sum().")
+    return float(given)
 
 
 def training_ns(cycles: float, cpu_hz: float, limit_ns: int) -> int:

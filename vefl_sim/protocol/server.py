@@ -39,6 +39,7 @@ class EdgeServer(ABC):
     stopwatch: Stopwatch
     report: Callable[[ClosedRound], None]
     go_on: Callable[[], bool]  # asked between two rounds
+    averages_models: bool = False  # the next model is a weighted sum of models, not a step from the last one
     round: int = 1  # k, of the round that runs or starts next
     model: Any = None  # ω
 

@@ -10,7 +10,7 @@ from simpy import AllOf, Event, Process
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.protocol.instant import Instant, Order
 from vefl_sim.protocol.messages import Applied, ClosedRound, Decision, Outcome
-from vefl_sim.protocol.orders import checked, checked_weights, orders_of
+from vefl_sim.protocol.orders import checked, checked_sum, checked_weights, orders_of
 from vefl_sim.protocol.server import EdgeServer
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan
@@ -78,8 +78,14 @@ class SynchronousServer(EdgeServer):
             applied,
             int(self._steps(delivered)),
             evaluation,
+            self._theorem2_sum(decision),
         )
         self.report(closed)
+
+    def _theorem2_sum(self, decision: Decision) -> float | None:
+        """Of the schemes that have one; others need not know of it."""
+        tell = getattr(self.scheme, "theorem2_sum", None)
+        return checked_sum(tell(decision.observation, decision.plan)) if tell else None
 
     def _steps(self, delivered: list[Outcome]) -> bool:
         """Whether there is a new model."""
@@ -95,5 +101,9 @@ class SynchronousServer(EdgeServer):
         with self.stopwatch("train"):
             jobs = [LocalJob(o.order.cv, o.order.iterations, o.order.number) for o in delivered]
             starts = [self.model] * len(jobs)
-            self.model = self.learner.combine(self.model, starts, self.learner.train(starts, jobs), weights)
+            updates = self.learner.train(starts, jobs)
+            if self.averages_models:
+                self.model = self.learner.average(updates, weights)
+            else:
+                self.model = self.learner.combine(self.model, starts, updates, weights)
         return weights

@@ -10,12 +10,15 @@ from vefl_sim.optimize.vefl import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.plans import assured, planned
 from vefl_sim.schemes.scheme import Floats, Ints, Plan
+from vefl_sim.schemes.shares import shares_over
+from vefl_sim.schemes.theorem2 import theorem2_sum
 
 
 class Fdpc:
     """The VEFL sub-problem without selection, weighted by p_v of (p_V_Mobility); aggregate by (aggregationRule).
 
-    CVs that cannot train even one iteration are left out, and p_v is renormalized over the others.
+    CVs that cannot train even one iteration, or that the budget does not reach, get no order; p_v is renormalized over
+    the others, unless `aggregation.weights_over` says otherwise.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -32,8 +35,11 @@ class Fdpc:
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """p_v over p_suc."""
-        able = ~np.isin(observation.cv, list(plan.ineligible))
-        importance = np.where(able, observation.importance(self._aggregation.sojourn_weight), 0.0)
-        rows = np.searchsorted(observation.cv, delivered)
-        p_suc = observation.p_suc_of(delivered, self._aggregation.p_suc)
-        return fdpc_weights(importance, rows, p_suc, normalize=self._aggregation.normalize)
+        rule = self._aggregation
+        importance = observation.importance(rule.sojourn_weight)
+        p = shares_over(rule.weights_over or "ordered", importance, observation, plan, delivered)
+        return fdpc_weights(p, observation.p_suc_of(delivered, rule.p_suc), normalize=rule.normalize)
+
+    def theorem2_sum(self, observation: Observation, plan: Plan) -> float | None:
+        """Σ p_v/p_suc,v, as q_v = 1, over the ordered (theorem2): p_v of the others is 0."""
+        return theorem2_sum(self, observation, plan, self._aggregation, plan.cv)

@@ -4,29 +4,28 @@ Li et al., Federated Optimization in Heterogeneous Networks (2020); McMahan et a
 Deep Networks from Decentralized Data (2017), which is the case μ = 0.
 """
 
-import numpy as np
-
 from vefl_sim.experiment import Experiment
-from vefl_sim.learning.aggregation import data_weights
 from vefl_sim.schemes.equal_share import everybody
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Floats, Ints, Plan
+from vefl_sim.schemes.shares import shares_over
 
 
 class FedProx:
-    """Equal shares of the budget, full speed; weights D_v over the delivered."""
+    """Equal shares of the budget, full speed; weights D_v over the delivered, or as `aggregation.weights_over` says."""
 
     def __init__(self, experiment: Experiment) -> None:
         self.proximal_mu = experiment.learning.proximal_mu
         self._constrained = experiment.scheme.constrained
+        self._whole = experiment.aggregation.weights_over or "delivered"
 
     def plan(self, observation: Observation) -> Plan:
         """Everybody, with a share Ξ/V each."""
         return everybody(observation, self._constrained)
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
-        """Shares of the data of those who delivered."""
-        return data_weights(observation.sighting.samples[np.searchsorted(observation.cv, delivered)])
+        """Shares of the data."""
+        return shares_over(self._whole, observation.sighting.samples, observation, plan, delivered)
 
 
 class FedAvg(FedProx):

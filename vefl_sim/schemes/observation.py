@@ -66,6 +66,7 @@ class Terms:
     max_selected: int  # N
     sojourn_weight: float  # λ̄
     share_among_selected: bool  # z̃
+    upload_margin: float = 1.0  # factor on t̄_tx
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,8 @@ def observe(sighting: Sighting, terms: Terms) -> Observation:
     cvs = sighting.in_coverage
     sharing = min(cvs, terms.max_selected) if terms.share_among_selected else cvs
     prb_share = min(1.0, terms.link.prbs / max(1, sharing))
-    worst = terms.link.worst_case_slots(sighting.snr_per_watt, terms.payload_bits, prb_share, terms.grid.slot_s)
+    bits = terms.upload_margin * terms.payload_bits  # the time to send them is proportional
+    worst = terms.link.worst_case_slots(sighting.snr_per_watt, bits, prb_share, terms.grid.slot_s)
     longest_ns = terms.round_ns if sighting.horizon_ns is None else min(terms.round_ns, sighting.horizon_ns)
     stay_ns = np.minimum(np.floor(sighting.sojourn_s * 1e9), longest_ns).astype(np.int64)
     last_slot = (sighting.time_ns + stay_ns) // terms.grid.slot_ns

@@ -8,6 +8,7 @@ from vefl_sim.optimize.vefl import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.plans import assured, planned
 from vefl_sim.schemes.scheme import Floats, Ints, Plan
+from vefl_sim.schemes.theorem2 import theorem2_sum
 
 
 class Pdpc:
@@ -32,6 +33,10 @@ class Pdpc:
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Every delivered update weighs 1/|C_k|, over its p_suc."""
         return equal_weights(observation, plan, delivered, self._aggregation)
+
+    def theorem2_sum(self, observation: Observation, plan: Plan) -> float | None:
+        """Σ p_v/(q_v·p_suc,v) over all CVs in coverage (theorem2)."""
+        return theorem2_sum(self, observation, plan, self._aggregation, observation.cv)
 
 
 def equal_weights(observation: Observation, plan: Plan, delivered: Ints, aggregation: Aggregation) -> Floats:

@@ -11,6 +11,7 @@ from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.pdpc import equal_weights
 from vefl_sim.schemes.plans import assured, unable
 from vefl_sim.schemes.scheme import Floats, Ints, Plan
+from vefl_sim.schemes.theorem2 import theorem2_sum
 
 
 class RandomSelection:
@@ -39,3 +40,7 @@ class RandomSelection:
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Every delivered update weighs 1/(number ordered), over its p_suc."""
         return equal_weights(observation, plan, delivered, self._aggregation)
+
+    def theorem2_sum(self, observation: Observation, plan: Plan) -> float | None:
+        """Σ p_v/(q_v·p_suc,v) over all CVs in coverage (theorem2)."""
+        return theorem2_sum(self, observation, plan, self._aggregation, observation.cv)

@@ -23,8 +23,8 @@ CLASSES = 43
 OFFICIAL = ("GTSRB_Final_Training_Images.zip", "GTSRB_Final_Test_Images.zip")
 COMPACT = ("gtsrb-32x32-train-jpeg.zip", "gtsrb-32x32-test-jpeg.zip")
 TRUTH = "GTSRB_Final_Test_GT.zip"
-_TRAIN_IMAGE = re.compile(r"(?:.*/)?(\d{5})/(\d{5})_\d{5}\.(?:ppm|jpg)")
-_COMPACT_TEST_IMAGE = re.compile(r"(?:.*/)?(\d{5})/\d{5}\.jpg")
+TRAIN_IMAGE = re.compile(r"(?:.*/)?(\d{5})/(\d{5})_\d{5}\.(?:ppm|jpg)")
+COMPACT_TEST_IMAGE = re.compile(r"(?:.*/)?(\d{5})/\d{5}\.jpg")
 
 Labels = dict[str, int]
 """Class of each image, by its name in the zip."""
@@ -35,10 +35,10 @@ def gtsrb(place: Place, choice: Choice, image_px: int) -> Dataset:
     compact = place.has(COMPACT[0]) and not place.has(OFFICIAL[0])
     train_zip, test_zip = COMPACT if compact else OFFICIAL
     with place.reading(train_zip) as path, Zip(path) as archive:
-        names = [name for name in archive.names() if _TRAIN_IMAGE.fullmatch(name)]
+        names = [name for name in archive.names() if TRAIN_IMAGE.fullmatch(name)]
         used = [names[number] for number in choice.train(_some(len(names)))]
         train_images = read_pictures(archive, used, image_px)
-        train_labels = _array([_class(_TRAIN_IMAGE, name) for name in used])
+        train_labels = _array([_class(TRAIN_IMAGE, name) for name in used])
         tracks = _tracks(used)
     truth = None if compact else _truth(place)
     with place.reading(test_zip) as path, Zip(path) as archive:
@@ -65,8 +65,8 @@ def _truth(place: Place) -> Labels:
 
 def _test_labels(archive: Zip, truth: Labels | None) -> Labels:
     if truth is None:
-        names = [name for name in archive.names() if _COMPACT_TEST_IMAGE.fullmatch(name)]
-        return {name: _class(_COMPACT_TEST_IMAGE, name) for name in names}
+        names = [name for name in archive.names() if COMPACT_TEST_IMAGE.fullmatch(name)]
+        return {name: _class(COMPACT_TEST_IMAGE, name) for name in names}
     pictures = {Path(name).name: name for name in archive.names() if name.endswith(".ppm")}
     if missing := truth.keys() - pictures.keys():
         raise Damaged(f"has no image {min(missing)}, of which {TRUTH} says the class")
@@ -75,7 +75,7 @@ def _test_labels(archive: Zip, truth: Labels | None) -> Labels:
 
 def _tracks(names: list[str]) -> NDArray[np.int64]:
     """One number for each class and track; tracks are counted anew in each class."""
-    found = [_TRAIN_IMAGE.fullmatch(name) for name in names]
+    found = [TRAIN_IMAGE.fullmatch(name) for name in names]
     return np.array([int(match[1] + match[2]) for match in found if match], np.int64)
 
 

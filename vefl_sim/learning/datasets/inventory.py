@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from vefl_sim.learning.datasets.gtsrb import COMPACT
+from vefl_sim.learning.datasets.compact_gtsrb import compact_files, compact_state
 from vefl_sim.learning.datasets.sources import SOURCES, RemoteFile
 
 
@@ -29,9 +29,8 @@ def inventory(parent: Path) -> list[Holding]:
 
 def _holding(kind: str, files: tuple[RemoteFile, ...], folder: Path) -> Holding:
     there = [file for file in files if (folder / file.name).is_file()]
-    compact = [folder / name for name in COMPACT if kind == "gtsrb" and (folder / name).is_file()]
-    if compact and not there:
-        return Holding(kind, folder, "compact form, no digests known", _bytes(compact))
+    if kind == "gtsrb" and not there and (compact := compact_files(folder)):
+        return Holding(kind, folder, compact_state(folder), _bytes(compact))
     size = _bytes([folder / file.name for file in there])
     return Holding(kind, folder, _state(kind, files, there, folder), size)
 

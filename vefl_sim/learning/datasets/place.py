@@ -20,7 +20,7 @@ class Damaged(Exception):
     """A file that is not what its name says; the text goes on after "it"."""
 
 
-_UNREADABLE = (
+UNREADABLE = (
     OSError, EOFError, RuntimeError, ValueError, OverflowError, MemoryError, struct.error, zlib.error,
     zipfile.BadZipFile, tarfile.TarError, csv.Error,
 )  # fmt: skip
@@ -39,7 +39,7 @@ def sentences(path: Path, way_out: str) -> Iterator[None]:
         yield
     except Damaged as error:
         raise ExperimentError(f"{path} cannot be used: it {error}; {way_out}.") from None
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise ExperimentError(f"{path} cannot be read ({_reason(error)}); {way_out}.") from None
 
 

@@ -1,8 +1,12 @@
 """The files of the public data sets: their names, digests and where they can be had."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from vefl_sim.learning.datasets.place import UNREADABLE, Damaged
+from vefl_sim.learning.datasets.tar_members import members
 
 
 @dataclass(frozen=True)
@@ -12,14 +16,24 @@ class RemoteFile:
     name: str
     md5: str
     mirrors: tuple[str, ...]  # addresses of its folder, the first tried first
+    inside: Mapping[str, str] = field(default_factory=dict)  # of a .tar.gz: md5 of the files that matter, by name
 
     def is_in(self, folder: Path) -> bool:
-        """Whether the file is there and right."""
+        """Whether the file is there and right: as published, or packed anew from the files that were published."""
+        path = folder / self.name
         try:
-            with (folder / self.name).open("rb") as file:
-                return hashlib.file_digest(file, "md5").hexdigest() == self.md5
-        except OSError:  # what cannot be read is as good as missing
+            return _md5(path) == self.md5 or (bool(self.inside) and self._holds_the_same(path))
+        except (Damaged, *UNREADABLE):  # what cannot be read is as good as missing
             return False
+
+    def _holds_the_same(self, path: Path) -> bool:
+        digests = {name: hashlib.md5(content).hexdigest() for name, content in members(path, self.inside)}
+        return digests == self.inside
+
+
+def _md5(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "md5").hexdigest()
 
 
 def _files(mirrors: tuple[str, ...], digests: dict[str, str]) -> tuple[RemoteFile, ...]:
@@ -48,8 +62,20 @@ SOURCES: dict[str, tuple[RemoteFile, ...]] = {
             "t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
         },
     ),
-    "cifar10": _files(
-        ("https://www.cs.toronto.edu/~kriz/",), {"cifar-10-binary.tar.gz": "c32a1d4ab5d03f1284b67883e8d87530"}
+    "cifar10": (
+        RemoteFile(
+            "cifar-10-binary.tar.gz",
+            "c32a1d4ab5d03f1284b67883e8d87530",
+            ("https://www.cs.toronto.edu/~kriz/",),
+            inside={
+                "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
+                "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
+                "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
+                "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
+                "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
+                "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
+            },
+        ),
     ),
     "gtsrb": _files(
         ("https://sid.erda.dk/public/archives/daaeac0d7ce1152aea9b61d9f1e19370/",),

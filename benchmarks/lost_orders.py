@@ -1,0 +1,232 @@
+"""Why orders of PDPC are lost to the end of the round, although plans count with a worst case.
+
+    python benchmarks/lost_orders.py [--rounds 200] [TABLE.KEY=VALUE ...]
+
+Runs PDPC without learning, with data of the size of Fashion-MNIST, in two kinds of traffic, and says how much worse
+the channel of an order was while it was sent than at the start of the round, from which t̄_tx is computed. Then it
+repeats each run with one thing changed. Runs that keep the plans of the first (the same world, the same orders, the
+same t̄_tx) are compared with it order by order: a loss that does not happen again was due to what was changed.
+Settings given on the command line change all runs.
+"""
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+import vefl_sim
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.mobility.scene import Scene
+from vefl_sim.radio.channel import UmaChannel
+from vefl_sim.radio.fading import MeanChannel, RayleighFading
+from vefl_sim.radio.link import Link
+from vefl_sim.radio.shadowing import SHADOWING_DB, LargeScale
+from vefl_sim.radio.uma import MAX_DISTANCE_M, pathloss_db
+
+TRAFFIC = {
+    "35 CVs that wander (the default)": [],
+    "18 CVs that pass through": ["traffic.through_share=1", "traffic.mean_in_coverage=18"],
+}
+AS_IT_IS = ["radio.channel=__main__:Noted"]
+CHANGES = {
+    "distance, sight and shadowing stay as at the start of the round": ["radio.channel=__main__:AllHeld"],
+    "only sight stays": ["radio.channel=__main__:SightHeld"],
+    "only shadowing stays": ["radio.channel=__main__:ShadowingHeld"],
+    "only the distance stays": ["radio.channel=__main__:DistanceHeld"],
+    "no price for power (rat.efficiency_weight = 0)": ["rat.efficiency_weight=0"],
+    "the same, and everything stays": ["rat.efficiency_weight=0", "radio.channel=__main__:AllHeld"],
+    'served when trained (mac.start = "ready")': ["mac.start=ready"],
+    'rat.method = "equal"': ["rat.method=equal"],
+    'rat.method = "max-snr"': ["rat.method=max-snr"],
+    'radio.fading = "none"': ["radio.fading=none"],
+    'radio.shadowing = "none"': ["radio.shadowing=none"],
+    'radio.los = "always"': ["radio.los=always"],
+    'radio.los = "never"': ["radio.los=never"],
+}
+
+
+def fashion_sized(experiment: vefl_sim.Experiment, streams: Any) -> Dataset:
+    """60,000 images of 28 × 28 × 1 in ten classes, all black: nobody looks at them."""
+    labels = streams.generator("data").integers(10, size=60_000).astype(np.int32)
+    images = np.zeros((60_000, 28, 28, 1), np.uint8)
+    return Dataset("fashion-sized", images, labels, images[:10], labels[:10], 10)
+
+
+class HeldLargeScale(LargeScale):
+    """The usual channel of the same world, some parts of which change at the start of a round only."""
+
+    def __init__(self, experiment: vefl_sim.Experiment, rng: np.random.Generator, held: tuple[str, ...]) -> None:
+        super().__init__(experiment.radio, rng)
+        self._round_ns, self._held = experiment.round_ns, held
+        self._start: dict[str, np.ndarray] = {}
+
+    def move(self, scene: Scene) -> None:
+        """As usual; then put back what is held, for the vehicles that were there when the round began."""
+        super().move(scene)
+        now = self._parts()
+        if scene.time_ns % self._round_ns == 0:
+            self._start = {name: column.copy() for name, column in now.items()}
+        known = np.isin(now["vehicle"], self._start["vehicle"])
+        rows = np.searchsorted(self._start["vehicle"], now["vehicle"][known])
+        for name in self._held:
+            now[name][known] = self._start[name][rows]
+        self._los = now["sight"]
+        shadowing_db = np.where(self._los, now["shadowing_los"], now["shadowing_nlos"])
+        self._loss_db = self._pathloss(now["distance"]) + shadowing_db
+
+    def _parts(self) -> dict[str, np.ndarray]:
+        track = self._track
+        factor = 1.0 if self._radio.shadowing == "correlated" else 0.0
+        return {
+            "vehicle": track.vehicle,
+            "distance": np.minimum(np.hypot(track.x_m, track.y_m), MAX_DISTANCE_M),
+            "sight": self._los,
+            "shadowing_los": factor * SHADOWING_DB[True] * track.normal[:, 1],
+            "shadowing_nlos": factor * SHADOWING_DB[False] * track.normal[:, 2],
+        }
+
+    def _pathloss(self, distance_m: np.ndarray) -> np.ndarray:
+        radio = self._radio
+        heights = {"h_bs_m": radio.gnb_height_m, "h_ut_m": radio.cv_height_m}
+        return pathloss_db(distance_m, los=self._los, carrier_ghz=radio.carrier_ghz, **heights)
+
+
+class AllHeld(UmaChannel):
+    """Path loss, sight and shadowing of a CV are those of the start of the round, which t̄_tx is computed from."""
+
+    held: ClassVar[tuple[str, ...]] = ("distance", "sight", "shadowing_los", "shadowing_nlos")
+    large_scale_class: ClassVar[type[HeldLargeScale]] = HeldLargeScale
+
+    def __init__(self, experiment: vefl_sim.Experiment, streams: Any) -> None:
+        radio = experiment.radio
+        fading = (
+            MeanChannel(radio.prbs, radio.antennas)
+            if radio.fading == "none"
+            else RayleighFading(streams.philox_key("fading"), radio.prbs, radio.antennas)
+        )
+        large_scale = self.large_scale_class(experiment, streams.generator("shadowing"), self.held)
+        super().__init__(Link.of(radio), large_scale, fading)
+
+
+class SightHeld(AllHeld):
+    """Only whether a CV is in sight."""
+
+    held = ("sight",)
+
+
+class ShadowingHeld(AllHeld):
+    """Only the shadowing."""
+
+    held = ("shadowing_los", "shadowing_nlos")
+
+
+class DistanceHeld(AllHeld):
+    """Only the distance in the path loss."""
+
+    held = ("distance",)
+
+
+class NotedLargeScale(HeldLargeScale):
+    """The usual channel, which is written down."""
+
+    scenes: ClassVar[list[tuple[int, pd.DataFrame]]] = []  # of the last run: time, channel of each vehicle
+
+    def move(self, scene: Scene) -> None:
+        """As usual."""
+        super().move(scene)
+        columns = {"loss_db": self._loss_db.copy(), "sight": self._los.copy()}
+        self.scenes.append((scene.time_ns, pd.DataFrame(columns, index=scene.vehicle)))
+
+
+class Noted(AllHeld):
+    """The usual channel, which is written down."""
+
+    held = ()
+    large_scale_class = NotedLargeScale
+
+
+def orders(rounds: int, settings: list[str]) -> pd.DataFrame:
+    """The orders of a run: one row each, by round and CV."""
+    tables = {
+        "run": {"name": "lost-orders", "rounds": rounds},
+        "data": {"kind": "__main__:fashion_sized"},
+        "learning": {"kind": "none"},
+    }
+    experiment = vefl_sim.from_tables(tables)
+    experiment = vefl_sim.with_settings(experiment, *settings) if settings else experiment
+    with tempfile.TemporaryDirectory() as folder:
+        vehicles = vefl_sim.simulate(experiment, out=folder).vehicles
+    return vehicles[vehicles["state"].isin(["delivered", "lost"])].set_index(["round", "cv"])
+
+
+def lost_in(found: pd.DataFrame) -> pd.Index:
+    """Round and CV of the orders that the end of the round took."""
+    return found.query("reason == 'round_ended'").index
+
+
+def line(found: pd.DataFrame, first: pd.DataFrame) -> str:
+    """How many orders are lost, and how many of those that are lost as it is."""
+    lost, again = lost_in(found), lost_in(first)
+    planned = ["worst_slots", "iterations", "train_ns"]
+    same_plans = found.index.equals(first.index) and found[planned].equals(first[planned])
+    of_first = f"{len(lost.intersection(again)):5} of {len(again)}" if same_plans else "  other plans"
+    return f"{len(lost):6} of {len(found)} ({len(lost) / len(found):.2%}) {of_first:>13}"
+
+
+def with_channel(found: pd.DataFrame) -> pd.DataFrame:
+    """Of each order: by how many dB its channel was worse while it was sent than at the start, and whether in sight."""
+    times, channels = zip(*NotedLargeScale.scenes, strict=True)
+    sent = found[["train_ns", "delay_ns"]].astype("int64") + found[["ordered_ns"]].astype("int64").to_numpy()
+    spans = np.searchsorted(times, sent, side="right") - 1
+    start = np.searchsorted(times, found["ordered_ns"].astype("int64"))
+    rows = []
+    for (_, cv), at, (first, last) in zip(found.index, start, spans, strict=True):
+        before = channels[at].loc[cv]
+        during = [channels[i].loc[cv] for i in range(first, last + 1) if cv in channels[i].index]
+        worse_db = np.mean([now["loss_db"] for now in during]) - before["loss_db"]
+        rows.append((worse_db, before["sight"] and not all(now["sight"] for now in during)))
+    return found.assign(**dict(zip(("worse_db", "sight_lost"), zip(*rows, strict=True), strict=True)))
+
+
+def told_channel(found: pd.DataFrame) -> Iterator[str]:
+    """How the channel changed for the orders that were lost, and for the others."""
+    for name in ("lost", "delivered"):
+        some = found[found["state"] == name]
+        if len(some):
+            low, middle, high = np.quantile(some["worse_db"].to_numpy(float), (0.05, 0.5, 0.95))
+            yield (
+                f"  {name}: {len(some)} orders; channel worse by {middle:.1f} dB (median; 5 to 95 %: {low:.1f} to "
+                f"{high:.1f}); {some['sight_lost'].sum()} went out of sight"
+            )
+    for limit_db in (0, 3, 6, 10):
+        some = found[found["worse_db"] > limit_db]
+        share = len(lost_in(some)) / max(1, len(some))
+        yield f"  worse by more than {limit_db} dB: {len(some)} orders, {len(lost_in(some))} ({share:.1%}) of them lost"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--only-channel", action="store_true", help="do not repeat the runs with something changed")
+    parser.add_argument("settings", nargs="*", metavar="TABLE.KEY=VALUE")
+    given = parser.parse_args()
+    for name, traffic in TRAFFIC.items():
+        NotedLargeScale.scenes.clear()
+        first = orders(given.rounds, [*traffic, *AS_IT_IS, *given.settings])
+        print(f"{name}, {given.rounds} rounds", *told_channel(with_channel(first)), sep="\n")
+        print(f"  {'orders lost to the end of the round; of those lost as it is':64}{line(first, first)}", flush=True)
+        for change, settings in () if given.only_channel else CHANGES.items():
+            found = orders(given.rounds, [*traffic, *settings, *given.settings])
+            print(f"  {change:64}{line(found, first)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""`experiments/paper/run.py`: which points come next, and how their results get into the store."""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.sweep.commands import ROOT, wait_for
+from vefl_sim.figures.drawing import draw
+from vefl_sim.figures.report import drawing_lines
+from vefl_sim.sweep.keys import key_digest, keys_of
+from vefl_sim.sweep.points import load_sweep
+from vefl_sim.sweep.store import Store
+
+SCRIPT = ROOT / "experiments" / "paper" / "run.py"
+TINY = """
+[run]
+name = "tiny"
+rounds = 2
+[traffic]
+mean_in_coverage = 8.0
+[data]
+train_samples = 400
+test_samples = 10
+image_px = 16
+[learning]
+kind = "none"
+[sweep]
+seeds = [1, 2]
+vefl.budget = [50.0, 1000.0]
+[figure]
+kind = "cost"
+marks = [100]
+"""
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("paper_run", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_most_useful_points_come_first(script: ModuleType) -> None:
+    files = [SCRIPT.with_name(f"{name}.toml") for name in ("table1", "fig16", "fig15", "fig05")]
+    sweeps = [load_sweep(file) for file in files]
+    points = script.in_order(sweeps)
+    digests = [key_digest(keys_of(point.experiment)) for point in points]
+    assert len(set(digests)) == len(digests)
+    first, second = len(sweeps[3].points), len(sweeps[2].points)
+    assert {point.experiment.learning.kind for point in points[:first]} == {"none"}
+    assert {p.title for p in points[first : first + second]} == {p.title for p in sweeps[2].points}
+    rest = points[first + second :]
+    assert [point.seed > 2 for point in rest] == sorted(point.seed > 2 for point in rest)
+    table = [p for p in rest if p.seed <= 2 and p.label and p.label.startswith("FDPC") and "data.kind" in p.values]
+    kinds = [(p.experiment.data.kind, p.experiment.data.dirichlet_alpha) for p in table]
+    assert list(dict.fromkeys(kind for kind, _ in kinds)) == ["fashion-mnist", "mnist", "gtsrb", "cifar10"]
+    assert list(dict.fromkeys(alpha for kind, alpha in kinds if kind == "mnist")) == [0.1, 0.9, 10.0]
+
+
+def start(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:
+    def hear() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+
+    command = [sys.executable, SCRIPT, *arguments, "--out", tmp_path / "runs", tmp_path / "tiny.toml"]
+    return subprocess.Popen(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, preexec_fn=hear,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "models")])},
+    )  # fmt: skip
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    said, _ = process.communicate(timeout=300)
+    return process.returncode, said
+
+
+@pytest.mark.slow
+def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    both = [start(tmp_path, "--next", 2) for _ in range(2)]
+    codes, said = zip(*(ended(process) for process in both), strict=True)
+    assert codes == (0, 0), said
+    results = sorted((tmp_path / "results").glob("*.json.xz"))
+    assert len(results) == 4
+    assert sum(text.count("  done in") for text in said) == 4  # nobody did what the other one did
+    code, told = ended(start(tmp_path, "--next", 1))
+    assert (code, told) == (0, "")
+    code, told = ended(start(tmp_path, "--status"))
+    assert "tiny           4       4       0        0   nothing to do" in told
+    code, told = ended(start(tmp_path, "--probe"))
+    assert (code, told.splitlines()[-1]) == (0, "all probes are as stored")
+    sweep = load_sweep(tmp_path / "tiny.toml")
+    drawings = [
+        draw(sweep, out, tmp_path / out.name, store)
+        for out, store in ((tmp_path / "runs", None), (tmp_path / "nowhere", Store(tmp_path / "results")))
+    ]
+    first, second = ([*drawing_lines(drawing, tmp_path)] for drawing in drawings)
+    assert (first[0], second[0]) == (
+        "tiny: from all 4 points",
+        "tiny: from all 4 points: 0 from runs, 4 from stored results",
+    )
+    assert first[1:-1] == second[1:-1]
+    for path in results:
+        path.unlink()
+    code, told = ended(start(tmp_path, "--add", tmp_path / "runs"))
+    assert (code, told.splitlines()[-1]) == (0, f"4 results added to {tmp_path / 'results'}")
+    assert sorted((tmp_path / "results").glob("*.json.xz")) == results
+
+
+@pytest.mark.slow
+def test_a_point_that_is_stopped_goes_on_and_a_changed_result_is_told(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY.replace("rounds = 2", "rounds = 150\ncheckpoint_every = 1"))
+    process = start(tmp_path, "--next", 1)
+    wait_for(lambda: [*(tmp_path / "runs").glob("*/checkpoints/*")])
+    process.send_signal(signal.SIGTERM)
+    code, told = ended(process)
+    assert code == 130, told
+    assert "stopping" in told
+    assert not [*(tmp_path / "results").glob("*.json.xz")]
+    file = tmp_path / "results" / "probes.json"
+    text = file.read_text()
+    changed = text.replace('"tx_slots": ', '"tx_slots": 9', 1)
+    file.write_text(changed.replace('"sources": {\n', '"sources": {\n    "other": [1, 1],\n'))
+    code, told = ended(start(tmp_path, "--probe"))
+    assert code == 2
+    assert "tx_slots was 9" in told
+    assert "--probe --accept" in told
+    code, told = ended(start(tmp_path, "--probe", "--accept"))
+    assert code == 0
+    assert "are stale: tx_slots was 9" in told
+    code, told = ended(start(tmp_path, "--next", 1))
+    assert code == 0
+    assert len([*(tmp_path / "runs").glob("pdpc-*")]) == 1  # it went on
+    assert [*(tmp_path / "results").glob("*.json.xz")]

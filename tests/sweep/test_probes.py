@@ -1,0 +1,119 @@
+"""Short runs that show whether the code has changed results."""
+
+from pathlib import Path
+
+import pytest
+
+import vefl_sim
+from vefl_sim.errors import BadInput
+from vefl_sim.loading import validated, with_settings
+from vefl_sim.results import Run
+from vefl_sim.sweep.gathering import Gathering, require_equal
+from vefl_sim.sweep.keys import keys_of
+from vefl_sim.sweep.points import Point, load_sweep
+from vefl_sim.sweep.probes import Probes, differences, name_of, network_figures, probe_experiment, probe_keys, variants
+from vefl_sim.sweep.store import Store
+
+PAPER = Path(__file__).parents[2] / "experiments" / "paper"
+PLAIN = validated({"run": {"name": "x"}})
+KEYS = probe_keys(keys_of(PLAIN))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return vefl_sim.simulate(probe_experiment(KEYS), out=tmp_path_factory.mktemp("runs"))
+
+
+def test_a_probe_is_short_and_shared_by_points_that_differ_in_size() -> None:
+    large = with_settings(PLAIN, "run.seed=4", "data.kind=mnist", "data.dirichlet_alpha=10.0", "vefl.round_s=10.0")
+    other = with_settings(PLAIN, "scheme.kind=fdpc")
+    assert len(variants([PLAIN, large, other])) == 2
+    assert name_of(probe_keys(keys_of(other))) == "fdpc"
+    short = probe_experiment(probe_keys(keys_of(large)))
+    assert (short.rounds, short.data.kind, short.run.seed) == (6, "signs", 1)
+
+
+def test_a_probe_sees_losses_and_cvs_that_cannot_take_part(run: Run) -> None:
+    figures = network_figures(run)
+    assert sum(figures["lost"].values()) > 0
+    assert sum(figures["eligible"]) < sum(figures["in_coverage"])
+
+
+def test_equal_figures_say_nothing(tmp_path: Path, run: Run) -> None:
+    probes = Probes(tmp_path / "probes.json")
+    assert probes.take(KEYS, run, accept=False) == []
+    probes.write()
+    again = Probes.in_folder(tmp_path)
+    assert again.take(KEYS, run, accept=False) == []
+    assert again.probes[0].generations == (1, 1)
+    assert again.probes[0].name == "pdpc"
+
+
+@pytest.mark.parametrize(
+    ("part", "figure", "by", "after"),
+    [("network", "cost", 1e-6, (2, 1)), ("network", "ordered", 1, (2, 1)), ("learning", "loss", 0.01, (1, 2))],
+)
+def test_other_figures_are_told_and_make_a_generation_when_accepted(
+    tmp_path: Path, run: Run, part: str, figure: str, by: float, after: tuple[int, int]
+) -> None:
+    probes = Probes(tmp_path / "probes.json")
+    probes.take(KEYS, run, accept=False)
+    (probe,) = probes.probes
+    values = getattr(probe, part)[figure]
+    values[0] += by
+    probe.sources = {"before": (1, 1)}
+    (told,) = probes.take(KEYS, run, accept=False)
+    assert told.startswith(f"{figure} was [{str(values[0])[:4]}")
+    assert (probe.generations, probe.sources) == ((1, 1), {"before": (1, 1)})
+    probes.take(KEYS, run, accept=True)
+    assert probe.generations == after
+    assert probe.sources.pop("before") == (1, 1)
+    assert [*probe.sources.values()] == [after]
+    assert probes.take(KEYS, run, accept=False) == []
+
+
+def test_float_noise_is_no_difference() -> None:
+    assert differences({"cost": [100.0]}, {"cost": [100.0 + 1e-8]}) == []
+    assert differences({"cost": [100.0]}, {"cost": [100.0 + 1e-6]}) != []
+    assert differences({"lost": {"expired": 1}}, {"lost": {"expired": 2}}) != []
+    assert differences({"accuracy": [0.5, None]}, {"accuracy": [0.51, None]}) == []
+    assert differences({"accuracy": [0.5, None]}, {"accuracy": [0.5, 0.5]}) != []
+    assert differences({"accuracy": [0.5]}, {"accuracy": [0.53]}) != []
+
+
+def test_new_variants_make_no_other_stale(tmp_path: Path, run: Run) -> None:
+    probes = Probes(tmp_path / "probes.json")
+    probes.take(KEYS, run, accept=False)
+    before = probes.probes[0].plain()
+    probes.take(probe_keys(keys_of(with_settings(PLAIN, "scheme.kind=fdpc"))), run, accept=False)
+    assert len(probes.probes) == 2
+    assert probes.probes[0].plain() == before
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"probes": [{}]}', '{"probes": [{"toml": "["}]}'])
+def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "probes.json").write_text(text)
+    with pytest.raises(BadInput, match=r"probes.json cannot be read .*: restore it from the repository\.$"):
+        Probes.in_folder(tmp_path)
+
+
+@pytest.mark.slow
+def test_the_code_gives_the_results_that_are_stored_for_the_paper(tmp_path: Path) -> None:
+    """If this fails, code has changed results: run.py --probe says what, --probe --accept if it is meant."""
+    results = PAPER / "results"
+    if not (results / "probes.json").is_file():
+        pytest.skip("no probes are stored yet: python experiments/paper/run.py --probe")
+    (tmp_path / "probes.json").write_bytes((results / "probes.json").read_bytes())
+    stored = Probes.in_folder(results).probes
+    points = [Point(None, {}, probe_experiment(probe.keys)) for probe in stored]
+    require_equal(Gathering(Store(tmp_path), tmp_path / "runs", print).probe(points))
+
+
+@pytest.mark.slow
+def test_every_point_of_the_paper_has_a_probe() -> None:
+    probes = Probes.in_folder(PAPER / "results")
+    if not probes.probes:
+        pytest.skip("no probes are stored yet: python experiments/paper/run.py --probe")
+    files = [*PAPER.glob("fig*.toml"), PAPER / "table1.toml"]
+    wanted = variants(point.experiment for file in files for point in load_sweep(file).points)
+    assert [name_of(keys) for keys in wanted if probes.of(keys) is None] == []
