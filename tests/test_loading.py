@@ -7,6 +7,8 @@ from vefl_sim.experiment import Experiment
 from vefl_sim.loading import from_tables, load, to_toml, with_settings
 
 NAMED = {"run": {"name": "x"}}
+PROX = {"scheme": {"kind": "fedprox"}}
+IN_ROUNDS = {"scheme": {"kind": "afa-cd", "rounds": True}}
 
 
 def problems(tables: dict) -> list[str]:
@@ -126,6 +128,24 @@ def test_bad_value_gets_one_sentence(table: str, key: str, value: object, compla
         ),
         ({**NAMED, "rat": {"method": "exact"}, "radio": {"prbs": 13}}, ("rat.method", "radio.prbs")),
         ({**NAMED, "vefl": {"round_s": 3000.0}}, ("run.duration_s", "vefl.round_s")),
+        ({**NAMED, "roads": {"blocks": [4, 6]}}, ("roads.blocks", "radio.coverage_radius_m")),
+        ({**NAMED, "scheme": {"rounds": True}}, ("scheme.rounds", "no effect")),
+        ({**NAMED, "aggregation": {"weights_over": "coverage"}}, ("aggregation.weights_over", "no effect")),
+        ({**NAMED, **PROX, "aggregation": {"form": "models"}}, ("aggregation.form", "weights_over")),
+        ({**NAMED, **IN_ROUNDS, "aggregation": {"form": "models"}}, ("aggregation.form", "in rounds")),
+        ({**NAMED, **IN_ROUNDS, "aggregation": {"buffer": 3}}, ("aggregation.buffer", "in rounds")),
+        (
+            {**NAMED, "aggregation": {"form": "models", "normalize": True}},
+            ("aggregation.form", "aggregation.normalize"),
+        ),
+        (
+            {**NAMED, "scheme": {"constrained": False}, "vefl": {"upload_margin": 2.0}},
+            ("vefl.upload_margin", "scheme.constrained"),
+        ),
+        (
+            {**NAMED, "scheme": {"constrained": False}, "aggregation": {"form": "models"}},
+            ("aggregation.form", "scheme.constrained"),
+        ),
         (
             {**NAMED, "scheme": {"kind": "afa-cd"}, "learning": {"optimizer": "adam"}},
             ('scheme.kind = "afa-cd"', 'learning.optimizer = "adam"', 'use "sgd"'),
@@ -151,6 +171,62 @@ def test_contradiction_names_its_keys(tables: dict, words: tuple[str, ...]) -> N
 
 def test_all_problems_are_reported_at_once() -> None:
     assert len(problems({"radio": {"prbs": 0, "nonsense": 1}, "vefl": {"budget": -1.0}})) == 4
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"roads": {"blocks": [8, 2], "exits": "outside"}},
+        PROX | {"aggregation": {"form": "models", "weights_over": "coverage"}},
+        PROX | {"aggregation": {"weights_over": "ordered"}},
+        {"scheme": {"kind": "fdpc"}, "aggregation": {"form": "models", "weights_over": "coverage"}},
+        {"scheme": {"kind": "pdpc"}, "aggregation": {"form": "models"}},
+        IN_ROUNDS | {"aggregation": {"server_rate": 0.004, "weights_over": "coverage"}},
+    ],
+)
+def test_keys_that_go_together(tables: dict) -> None:
+    from_tables(NAMED | tables)
+
+
+class TestBase:
+    def file(self, folder: Path, name: str, text: str) -> Path:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+        return folder / name
+
+    def test_keys_of_the_file_win_one_by_one(self, toml: Path) -> None:
+        top = self.file(toml.parent, "top.toml", 'base = "x.toml"\n[radio]\nantennas = 2\n[run]\nname = "y"\n')
+        experiment = load(top, ["vefl.budget=7.0"])
+        assert (experiment.run.name, experiment.run.rounds, experiment.vefl.budget) == ("y", 3, 7.0)
+        assert (experiment.radio.prbs, experiment.radio.antennas) == (12, 2)
+
+    def test_a_rival_of_a_key_is_replaced(self, toml: Path) -> None:
+        top = self.file(toml.parent, "top.toml", 'base = "x.toml"\nrun.duration_s = 50.0\n')
+        assert load(top).run.rounds is None
+        assert load(top).rounds == 10
+
+    def test_bases_have_bases_and_paths_start_at_their_own_files(self, toml: Path) -> None:
+        self.file(toml.parent, "far/mid.toml", 'base = "../x.toml"\n[data]\nkind = "folder"\ndir = "images"\n')
+        (toml.parent / "far" / "images").mkdir()
+        top = self.file(toml.parent, "top.toml", 'base = "far/mid.toml"\n')
+        assert load(top).data.dir == str(toml.parent / "far" / "images")
+        assert load(top).radio.prbs == 12
+
+    @pytest.mark.parametrize(
+        ("base", "words"),
+        [
+            ('"top.toml"', ("top.toml", "leads back")),
+            ('"nowhere.toml"', ("top.toml, base", "nowhere.toml", "no such file")),
+            ("3", ("base = 3", "base.toml")),
+            ('""', ("base", "base.toml")),
+        ],
+    )
+    def test_bad_bases_are_one_sentence(self, tmp_path: Path, base: str, words: tuple[str, ...]) -> None:
+        top = self.file(tmp_path, "top.toml", f'base = {base}\n[run]\nname = "x"\n')
+        with pytest.raises(ExperimentError) as caught:
+            load(top)
+        [problem] = caught.value.problems
+        assert all(word in problem for word in words)
 
 
 def test_settings_override_the_file(toml: Path) -> None:

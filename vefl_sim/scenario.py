@@ -224,7 +224,7 @@ def wire(
 
     experiment, grid, ledger = scenario.experiment, scenario.experiment.slots, Ledger()
     trace = Trace(lambda row: recorder.append("events", row))
-    channel = _channel(scenario)
+    channel = make_channel(scenario)
     tradeoff = experiment.rat.efficiency_weight * grid.slot_s * scenario.payload_bits
     mac = MacScheduler(
         scenario.link,
@@ -245,7 +245,7 @@ def wire(
         env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, recorder.scene, make_vehicle,
         lambda vehicle: server.greet(vehicle),
     )  # fmt: skip
-    record, terms = Record(), _terms(scenario)
+    record, terms = Record(), make_terms(scenario)
     server = _server_kind(scenario, terms)(
         env=env,
         timetable=_timetable(experiment),
@@ -307,7 +307,8 @@ def _observer(
     return look
 
 
-def _terms(scenario: Scenario) -> Terms:
+def make_terms(scenario: Scenario) -> Terms:
+    """What is the same in every round of the run."""
     experiment, vefl = scenario.experiment, scenario.experiment.vefl
     return Terms(
         grid=experiment.slots,
@@ -337,7 +338,8 @@ def _timetable(experiment: Experiment) -> Timetable:
     )
 
 
-def _channel(scenario: Scenario) -> Channel:
+def make_channel(scenario: Scenario) -> Channel:
+    """The channel named by `radio.channel`, before anybody has moved."""
     name = scenario.experiment.radio.channel
     if is_part(name):
         return make_part("radio.channel", name, scenario.experiment, scenario.streams)  # type: ignore[no-any-return]

@@ -101,7 +101,7 @@ def whole(figures: Sequence[Path], table: Path, there: Sequence[str]) -> int:
 def data_there() -> list[str]:
     """The public data sets that are downloaded."""
     held = inventory(downloads())
-    return [one.kind for one in held if one.state == "complete" or one.state.startswith("compact")]
+    return [one.kind for one in held if one.state.startswith(("complete", "compact"))]
 
 
 def in_order(sweeps: Sequence[Sweep]) -> list[Point]:

@@ -86,6 +86,20 @@ def test_combine_of_nothing_is_the_model(learner: JaxLearner, start: Model) -> N
     assert same(learner.combine(start, [], [], []), start)
 
 
+def test_average_adds_weighted_models(learner: JaxLearner, start: Model) -> None:
+    one, other = learner.train([start] * 2, JOBS[:2])
+    expected = jax.tree.map(lambda a, b: 0.25 * a + 0.5 * b, one, other)
+    found = learner.average([one, other], [0.25, 0.5])
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7), found, expected)
+
+
+def test_both_forms_agree_where_the_weights_sum_to_one(learner: JaxLearner, start: Model) -> None:
+    updates = learner.train([start] * 2, JOBS[:2])
+    step = learner.combine(start, [start] * 2, updates, [0.3, 0.7])
+    models = learner.average(updates, [0.3, 0.7])
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), step, models)
+
+
 def test_training_lowers_the_loss_and_raises_the_accuracy(learner: JaxLearner, start: Model) -> None:
     model, before = start, learner.evaluate(start)
     for _ in range(4):

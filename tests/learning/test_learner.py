@@ -10,6 +10,7 @@ def test_a_null_learner_has_the_size_but_no_model() -> None:
     assert learner.initial_model() is None
     assert learner.train([None, None], [LocalJob(1, 5), LocalJob(2, 5)]) == [None, None]
     assert learner.combine(None, [None], [None], [1.0]) is None
+    assert learner.average([None], [1.0]) is None
     assert learner.evaluate(None) is None
 
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from vefl_sim.experiment import Roads
 from vefl_sim.mobility.roads import LEFT, NONE, RIGHT, STEP_X, STEP_Y, STRAIGHT, StreetGrid
 
 
@@ -85,3 +86,30 @@ def test_stop_lines():
     assert set(grid.limit_m[~grid.leads_out]) == {121.0}
     assert set(grid.limit_m[grid.leads_out]) == {np.inf}
     assert StreetGrid.square(2, 20.0).stop_line_m == 15.0
+
+
+class TestRectangle:
+    def test_a_square_is_a_rectangle_of_equal_sides(self):
+        one, other = StreetGrid.square(3, 100.0), StreetGrid.rectangle(3, 3, 100.0)
+        assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in vars(one))
+
+    def test_sizes_and_reach(self):
+        grid = StreetGrid.rectangle(8, 4, 128.0)
+        assert len(np.unique(grid.junction[grid.junction != NONE])) == 9 * 5
+        assert grid.entries.size == grid.exits.size == 2 * 9 + 2 * 5
+        inner = ends(grid)[~grid.leads_out]
+        assert np.abs(inner).max(axis=0).tolist() == [512, 256]
+
+    def test_every_edge_leads_to_a_street_of_the_same_place(self):
+        grid = StreetGrid.rectangle(2, 5, 100.0)
+        inner = np.flatnonzero(~grid.leads_out)
+        for turn in (LEFT, STRAIGHT, RIGHT):
+            np.testing.assert_allclose(starts(grid)[grid.turns[inner, turn]], ends(grid)[inner], atol=1e-9)
+
+    def test_streets_that_end_in_coverage_can_be_closed(self):
+        grid = StreetGrid.of(Roads(blocks=(8, 4), exits="outside"), 500.0)
+        assert 0 < grid.exits.size == grid.entries.size < 28
+        assert np.hypot(*starts(grid)[grid.entries].T).min() >= 500
+        assert np.hypot(*ends(grid)[grid.exits].T).min() >= 500
+        open_everywhere = StreetGrid.of(Roads(blocks=(8, 4)), 500.0)
+        assert open_everywhere.exits.size == 28

@@ -6,6 +6,7 @@ import pytest
 
 from vefl_sim.errors import ExperimentError
 from vefl_sim.experiment import Experiment, Mobility, Radio, Roads, Run, Traffic
+from vefl_sim.mobility.coverage import in_coverage
 from vefl_sim.mobility.junctions import PATHS_MEET
 from vefl_sim.mobility.roads import NONE
 from vefl_sim.mobility.signals import light
@@ -369,3 +370,24 @@ def test_who_is_cleared_gets_wholly_out_of_the_junction(step, gap):
         streets.drive()
     assert fleet.edge[0] == ahead
     assert fleet.position_m[0] - LENGTH >= grid.junction_m - 1e-6
+
+
+@pytest.mark.parametrize("through_share", [1.0, 0.0])
+def test_with_exits_outside_no_trip_begins_or_ends_in_coverage(through_share):
+    """On a strip that is narrower than the coverage; with all exits open, some do."""
+    appeared = {}
+    for exits in ("all", "outside"):
+        experiment = Experiment(
+            run=Run(name="x"),
+            roads=Roads(blocks=(8, 4), exits=exits),
+            mobility=Mobility(step_s=0.5),
+            traffic=Traffic(through_share=through_share, mean_in_coverage=40.0),
+        )
+        seen = scenes(IdmTraffic(experiment, Streams(1)), 300)
+        appeared[exits] = sum(
+            len(np.setdiff1d(in_coverage(one, 500.0), other.vehicle))
+            for before, after in itertools.pairwise(seen)
+            for one, other in ((before, after), (after, before))
+        )
+    assert appeared["all"] > 0
+    assert appeared["outside"] == 0

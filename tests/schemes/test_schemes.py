@@ -205,3 +205,11 @@ class TestRandomSelection:
 def test_empty_coverage_is_a_plan_like_any_other(kind, constrained):
     plan = scheme(kind, scheme={"constrained": constrained}).plan(seen([], []))
     assert (len(plan.cv), plan.status) == (0, "nobody_in_coverage")
+
+
+@pytest.mark.parametrize(("margin", "slots"), [(0.5, 2), (1.0, 4), (2.0, 8)])
+def test_the_upload_margin_scales_the_time_that_plans_reserve(margin, slots):
+    """A slot carries 0.5 ms · 1.8 MHz · 13/14 · log₂(1 + 2e5) = 14,717 bits here; 58,000 take four of them."""
+    round = seen(**ROUND, payload_bits=58_000, upload_margin=margin)
+    assert round.worst_slots.tolist() == [slots] * 4
+    assert (round.train_limit_ns == (round.window_slots - slots) * 500_000).all()

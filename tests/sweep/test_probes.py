@@ -51,7 +51,7 @@ def test_equal_figures_say_nothing(tmp_path: Path, run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("part", "figure", "by", "after"),
-    [("network", "cost", 1e-6, (2, 1)), ("network", "ordered", 1, (2, 1)), ("learning", "loss", 0.01, (1, 2))],
+    [("network", "cost", 1e-6, (2, 1)), ("network", "ordered", 1, (2, 1)), ("learning", "loss", 0.001, (1, 2))],
 )
 def test_other_figures_are_told_and_make_a_generation_when_accepted(
     tmp_path: Path, run: Run, part: str, figure: str, by: float, after: tuple[int, int]

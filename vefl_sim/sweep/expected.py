@@ -43,5 +43,5 @@ def _learning_s(experiment: Experiment, duration_s: float) -> float:
     picked = min(experiment.scheme.selected, experiment.mean_in_coverage)
     taking_part = picked if experiment.scheme.kind in ("pdpc", "random") else experiment.mean_in_coverage
     share = _SHARE_OF_ITERATIONS if experiment.scheme.constrained else 1.0
-    iterations = share * experiment.vefl.max_local_iterations
-    return size * (rounds * taking_part * held * iterations * _SAMPLE_S + tested)
+    steps = math.ceil(share * experiment.vefl.max_local_iterations / experiment.learning.iterations_per_step)
+    return size * (rounds * taking_part * held * steps * _SAMPLE_S + tested)

@@ -20,9 +20,8 @@ Keys = Mapping[str, Any]
 """Values by `table.key`."""
 
 _PRESENTATION = ("run.name", "run.checkpoint_every", "learning.threads", "sumo.client", "trace.")
-_LEARNING = ("kind", "learning_rate", "proximal_mu", "optimizer", "batch_size", "evaluate_every")
-LEARNT = frozenset(f"learning.{key}" for key in _LEARNING)
-"""Keys that change what is learnt, and nothing of traffic, plans, channels and money."""
+_LEARNT = "learning."
+"""Keys of this table change what is learnt, and nothing of traffic, plans, channels and money."""
 _UNUSED_BY = {
     "centralized": ("data.dirichlet_alpha", "data.partition", "data.shards_per_cv", "scheme.selected", "vefl.budget"),
 }
@@ -70,12 +69,17 @@ def matches(stored: Keys, wanted: Keys) -> bool:
 
 def matches_network(stored: Keys, wanted: Keys) -> bool:
     """The same for an experiment that learns nothing: any learning on the same network side serves it."""
-    return wanted.get("learning.kind") == "none" and _equal(stored, wanted, _unused(wanted) | LEARNT)
+    return wanted.get("learning.kind") == "none" and _equal(_network(stored), _network(wanted), _unused(wanted))
 
 
 def key_digest(keys: Keys) -> str:
     """Names a result file; it does not change with our sources."""
     return hashlib.sha256(json.dumps(dict(keys), sort_keys=True).encode()).hexdigest()[:10]
+
+
+def _network(keys: Keys) -> dict[str, Any]:
+    """Without the keys of learning."""
+    return {key: value for key, value in keys.items() if not key.startswith(_LEARNT)}
 
 
 def _unused(keys: Keys) -> frozenset[str]:

@@ -46,13 +46,15 @@ _SMALL = {
     "data.test_samples": 100,
     "data.image_px": 16,
     "learning.kind": "jax",
+    "learning.learning_rate": 0.002,  # small steps: rounding errors, which differ between machines, do not grow
+    "learning.evaluate_every": 1,
 }
 """Fast CVs with little power and a tight budget: some cannot take part, some are dropped, some updates are lost."""
 _LEFT_OUT = ("run.duration_s", "traffic.arrivals_per_s", "data.")
 _SUMS = ("in_coverage", "eligible", "ordered", "delivered", "steps")
 _MONEY = ("cost", "energy_j", "planned_cost", "weight_sum")
 _LEARNT = ("accuracy", "loss")
-_CLOSE = {"accuracy": 0.02, "loss": 1e-3}  # two of a hundred test samples; these depend on the machine's arithmetic
+_CLOSE = {"accuracy": 0.02, "loss": 1e-4}  # two of a hundred test samples; these depend on the machine's arithmetic
 _EQUAL = 1e-9  # relative, of all other floats
 _MOST_BYTES = 10_000_000
 
