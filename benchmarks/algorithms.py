@@ -1,6 +1,6 @@
 """The paper's Algorithms 2 and 4 by CVXPY beside our solvers, on the rounds and the slots of one experiment.
 
-    python benchmarks/algorithms.py [EXPERIMENT] [--rounds 20] [--slots 200] [--minutes 5] [--set TABLE.KEY=VALUE ...]
+    python benchmarks/algorithms.py [EXPERIMENT] [--rounds 20] [--slots 200] [--minutes 20] [--set TABLE.KEY=VALUE ...]
 
 PDPC and FDPC, nothing learnt, one thread. Prints three tables and writes benchmarks/algorithms.json:
 - Algorithm 2 (`vefl.method`): one run per method. All methods plan the same rounds, so their plans are compared with
@@ -213,7 +213,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("experiment", nargs="?", default=str(ROOT / "experiments" / "paper" / "base.toml"))
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--slots", type=int, default=200, help="slots of the sample")
-    parser.add_argument("--minutes", type=float, default=5.0, help="of a run with Algorithm 4 at work")
+    parser.add_argument("--minutes", type=float, default=20.0, help="of a run with Algorithm 4 at work")
     parser.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE", dest="settings")
     given = parser.parse_args()
     for name in ("rounds", "slots", "minutes"):
