@@ -156,7 +156,7 @@ def mac(cvs: int, seconds: float) -> dict[str, float]:
             yield Instant(env, to_ns(0.1) * step, Order.COVERAGE)
 
     for cv in range(cvs):
-        order = TrainOrder(cv, 1, 1, 1e9, 1, 0.0, 10**9, 0, 10**6)
+        order = TrainOrder(cv, 1, 1, 1e9, 1, 0.0, 10**9, 0, 10**6, 0.0)
         gnb.offer(order, ledger.open(cv, 1, 1.0, 1.0), 0)
     env.process(streets())
     env.process(gnb.ticks())

@@ -11,7 +11,7 @@ from vefl_sim.audit import Audit, broken_laws
 from vefl_sim.errors import AuditFailed, LedgerMismatch
 from vefl_sim.ledger import Account, Ledger
 from vefl_sim.optimize.burst import Queues, new_log
-from vefl_sim.protocol.mac import Burst
+from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import Applied, ClosedRound, Decision, Outcome
 from vefl_sim.protocol.orders import orders_of
 from vefl_sim.protocol.overruns import overruns
@@ -124,13 +124,13 @@ def test_overruns_are_counted_by_kind() -> None:
 
 def burst(prbs, power_w, rate_bps=None, bits_left=None) -> Burst:
     """Two slots of two CVs; the first slot is lawful."""
-    log = new_log(2, 2)
+    log = new_log(2, 2, 10)
     log.prbs[:] = [[5, 5], prbs]
     log.power_w[:] = [[0.1, 0.1], power_w]
     log.rate_bps[:] = [[1e6, 1e6], rate_bps or [1e6, 1e6]]
     log.bits_left[:] = [[500.0, 500.0], bits_left or [400.0, 0.0]]
     empty = np.zeros(2)
-    return Burst(70, 2, Queues(*[empty] * 8), empty, log, [])
+    return Burst(70, 2, Queues(*[empty] * 8), empty, log, [], np.zeros((2, 2, 10)))
 
 
 @pytest.mark.parametrize(
@@ -153,13 +153,27 @@ def test_a_slot_that_breaks_a_law(law: str, slot: dict) -> None:
 
 
 def test_more_cvs_than_prbs_in_a_slot() -> None:
-    link, log = TERMS.link, new_log(1, 11)
+    log, none = new_log(1, 11, 10), np.zeros(11)
+    slot = Burst(0, 1, Queues(*[none] * 8), none, log, [], np.zeros((1, 11, 10)))
     log.prbs[:] = 1
     log.prbs[0, 0] = 0
-    Audit(link, 5e-4).burst(Burst(0, 1, Queues(*[np.zeros(11)] * 8), np.zeros(11), log, []))  # ten of ten is lawful
+    Audit(TERMS.link, 5e-4).burst(slot)  # ten of ten is lawful
     log.prbs[:] = 1
     with pytest.raises(AuditFailed, match="slot 0 breaks C7 or C9"):
-        Audit(link, 5e-4).burst(Burst(0, 1, Queues(*[np.zeros(11)] * 8), np.zeros(11), log, []))
+        Audit(TERMS.link, 5e-4).burst(slot)
+
+
+def test_a_kernel_that_invents_bits_fails_the_run(tmp_path, monkeypatch) -> None:
+    lawful = MacScheduler.transmit
+
+    def generous(self, *arguments) -> Burst:
+        slots = lawful(self, *arguments)
+        slots.log.rate_bps[:] *= 1.01
+        return slots
+
+    monkeypatch.setattr(MacScheduler, "transmit", generous)
+    with pytest.raises(AuditFailed, match=r"slot \d+ breaks the capacity: CV \d+ has .* bit/s, and .* is all that"):
+        simulate(experiment(**SMALL), out=tmp_path)
 
 
 @pytest.mark.parametrize("field", ["bits_offered", "bits_drained", "compute_j", "transmit_j", "paid"])

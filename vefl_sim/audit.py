@@ -1,7 +1,9 @@
 """The laws of a run, checked while it happens: C1–C6 on every plan, C7–C12 in every slot.
 
-A plan of ours or a slot that breaks a law ends the run. What the channel does to a lawful plan is another matter:
-uploads that take longer, cost more or come later than the worst case are overruns, which are counted and reported.
+One slot in EVERY is computed again from the definitions (slot_check.py), as the books of a slot cannot show whether
+a rate is within the capacity, a floor is met or the order of deadlines is kept. A plan of ours or a slot that breaks a
+law ends the run. What the channel does to a lawful plan is another matter: uploads that take longer, cost more or come
+later than the worst case are overruns, which are counted and reported.
 """
 
 from collections import Counter, defaultdict
@@ -20,10 +22,12 @@ from vefl_sim.protocol.overruns import OVERRUNS, overruns
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 from vefl_sim.schemes.scheme import Plan
+from vefl_sim.slot_check import SlotCheck
 from vefl_sim.state import State
 
 _TOLERANCE = 1e-9  # relative: sums in another order
-_COUNTED = ("plans", "slots", "transmit_j", "bits", "assured_bits")
+EVERY = 127  # slots per slot that is computed again; prime, so that it is now here, now there in a burst
+_COUNTED = ("plans", "slots", "recomputed", "transmit_j", "bits", "assured_bits")
 
 
 @dataclass
@@ -33,8 +37,10 @@ class Audit:
     link: Link
     slot_s: float  # κ
     binding: bool = True  # False: the scheme is the user's own, so breaches of C1–C6 are only counted
+    check: SlotCheck | None = None  # computes slots again; None: nobody does
     plans: int = 0
     slots: int = 0
+    recomputed: int = 0
     transmit_j: float = 0.0  # κ·Σ power of all slots
     bits: float = 0.0  # κ·Σ rate of all slots
     assured_bits: float = 0.0  # delivered without the network
@@ -57,7 +63,7 @@ class Audit:
         """Check slots that have been decided."""
         log, slots = burst.log, burst.slots
         prbs, power_w, rate_bps = log.prbs[:slots], log.power_w[:slots], log.rate_bps[:slots]
-        self.slots += slots
+        first, self.slots = self.slots, self.slots + slots
         self.transmit_j += self.slot_s * float(power_w.sum())
         self.bits += self.slot_s * float(rate_bps.sum())
         limit_w = self.link.max_power_w * (1 + _TOLERANCE)
@@ -72,6 +78,13 @@ class Audit:
         for law, broken in laws.items():
             if broken.any():
                 raise AuditFailed(f"slot {burst.first_slot + int(np.argmax(broken))} breaks {law}.")
+        for index in range(-first % EVERY, slots, EVERY) if self.check else ():
+            self._recompute(burst, index)
+
+    def _recompute(self, burst: Burst, index: int) -> None:
+        self.recomputed += 1
+        for law, sentence in self.check.broken(burst, index) if self.check else ():
+            raise AuditFailed(f"slot {burst.first_slot + index} breaks {law}: {sentence}")
 
     def close(self, ledger: Ledger) -> None:
         """At the end: the ledgers add up, and agree with what the slots used and carried."""
@@ -98,6 +111,7 @@ class Audit:
         return {
             "plans_audited": self.plans,
             "slots_audited": self.slots,
+            "slots_recomputed": self.recomputed,
             "plan_breaches": dict(sorted(self.breaches.items())),
             "overruns": {name: self.overruns[name] for name in OVERRUNS},
         }

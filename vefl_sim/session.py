@@ -15,6 +15,7 @@ from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.recorder import Recorder
 from vefl_sim.results import FOLDERS, Run
 from vefl_sim.scenario import Scenario, wire
+from vefl_sim.slot_check import SlotCheck
 from vefl_sim.state import State, Stateful, pack
 from vefl_sim.stopping import StopRequest
 from vefl_sim.summary import Tally
@@ -183,4 +184,10 @@ class Session:
 
 def _audit(scenario: Scenario) -> Audit:
     experiment = scenario.experiment
-    return Audit(scenario.link, experiment.slots.slot_s, binding=not is_part(experiment.scheme.kind))
+    check = SlotCheck(
+        scenario.link,
+        experiment.slots.slot_s,
+        edf=not is_part(experiment.mac.scheduler),
+        floors=not is_part(experiment.rat.method),
+    )
+    return Audit(scenario.link, experiment.slots.slot_s, binding=not is_part(experiment.scheme.kind), check=check)

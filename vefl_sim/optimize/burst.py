@@ -50,14 +50,16 @@ class Log(NamedTuple):
     bits_left: Floats  # at the start of the slot
     gap: Floats  # (bound − objective) / Σ a·r, nan where there is no bound; one column
     outcome: Ints  # allocate.Outcome; one column
+    owner: Ints  # column of the CV that owns the pRB, −1: nobody; columns are pRBs
+    watts: Floats  # transmit power on the pRB; columns are pRBs
 
 
-def new_log(slots: int, cvs: int) -> Log:
+def new_log(slots: int, cvs: int, prbs: int) -> Log:
     """Room for a burst."""
     shape = (slots, cvs)
     return Log(
         np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(slots),
-        np.zeros(slots, np.int64),
+        np.zeros(slots, np.int64), np.full((slots, prbs), -1), np.zeros((slots, prbs)),
     )  # fmt: skip
 
 
@@ -94,6 +96,10 @@ def run_slots(many, cell, first_slot, fading, queues, efficiency, log, last_bits
         certified = outcome == Outcome.OPTIMAL or outcome == Outcome.GAP
         worth = max((weight * rate).sum(), 1e-300)
         log.gap[index] = max(0.0, bound - objective) / worth if certified else np.nan
+        log.bits_left[index] = queues.bits_left
+        for prb in range(prbs):
+            if owner[prb] >= 0:
+                log.owner[index, prb], log.watts[index, prb] = order[owner[prb]], watts[prb]
         last_bits[:] = 0.0
         emptied = False
         for row in range(scheduled):
@@ -106,7 +112,6 @@ def run_slots(many, cell, first_slot, fading, queues, efficiency, log, last_bits
                     snr += watts[prb] * gain[row, prb]
             bits_per_s = rate[row] * cell.nats_hz
             log.prbs[index, v], log.power_w[index, v], log.rate_bps[index, v] = owned, spent, bits_per_s
-            log.bits_left[index, v] = queues.bits_left[v]
             efficiency[0] += bits_per_s
             efficiency[1] += spent + cell.circuit_w
             if owned == 0:

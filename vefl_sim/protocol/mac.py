@@ -30,6 +30,7 @@ class Burst:
     last_bits: Floats  # of its last slot
     log: Log
     uploads: Sequence[Upload]
+    fading: Floats  # gains that the slots were decided with; shape (slots, CVs, pRBs)
 
 
 @dataclass
@@ -55,14 +56,14 @@ class MacScheduler:
         queues = self._queues(uploads)
         cvs = np.array([upload.cv for upload in uploads])
         fading = self.channel.fading_gains(slot, slots, cvs)
-        log, last_bits = new_log(slots, len(uploads)), np.zeros(len(uploads))
+        log, last_bits = new_log(slots, len(uploads), self.link.prbs), np.zeros(len(uploads))
         if compiled:
             many = needs_large(Method(self._cell.method), self.link.prbs)
             done = run_slots(many, self._cell, slot, fading, queues, self._efficiency, log, last_bits)
         else:
             done = 1
             self._tick(slot, cvs, fading[0], queues, log, last_bits)
-        return Burst(slot, done, queues, last_bits, log, uploads)
+        return Burst(slot, done, queues, last_bits, log, uploads, fading)
 
     def _enter_round(self, round: int) -> None:
         """β(k, t) starts each round from the last one's value; in the first it is 0, as printed."""
@@ -108,6 +109,7 @@ class MacScheduler:
     ) -> None:
         """One slot with a scheduler or a policy in Python: the readable form of `run_slots`."""
         gain = fading * queues.snr_per_watt[:, None]
+        log.bits_left[0] = queues.bits_left
         rows = self._schedule(slot, cvs, gain, queues)
         if not len(rows):
             return  # a scheduler may leave a slot idle
@@ -121,10 +123,12 @@ class MacScheduler:
         certified = allocation.status in ("optimal", "gap")
         log.gap[0] = (allocation.bound - allocation.objective) / max(worth, 1e-300) if certified else np.nan
         self._efficiency[:2] += allocation.rate_bps.sum(), allocation.power_w.sum() + len(rows) * self.circuit_w
+        log.owner[0] = np.where(allocation.owner >= 0, rows[allocation.owner], -1)
+        log.watts[0] = allocation.power_w
         for row, v in enumerate(rows):
             mine = np.flatnonzero(allocation.owner == row)
             log.prbs[0, v], log.rate_bps[0, v] = len(mine), allocation.rate_bps[row]
-            log.power_w[0, v], log.bits_left[0, v] = allocation.power_w[mine].sum(), queues.bits_left[v]
+            log.power_w[0, v] = allocation.power_w[mine].sum()
             if len(mine):
                 queues.slots[v] += 1
                 queues.snr_sum[v] += (allocation.power_w[mine] * problem.snr_per_watt[row, mine]).mean()
