@@ -62,6 +62,8 @@ def main() -> None:
     parser.add_argument("--scheme", choices=SCHEMES, action="append", help="only this one; repeatable")
     parser.add_argument("settings", nargs="*", metavar="TABLE.KEY=VALUE")
     given = parser.parse_intermixed_args()
+    if "=" in str(given.file):  # settings alone
+        given.settings, given.file = [str(given.file), *given.settings], parser.get_default("file")
     for scheme in given.scheme or SCHEMES:
         merged, single = (run_of(given.file, scheme, n, given) for n in (given.n, 1))
         orders = merged.vehicles["iterations"].dropna()
