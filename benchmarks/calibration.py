@@ -259,6 +259,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("settings", nargs="*", metavar="TABLE.KEY=VALUE")
     given = parser.parse_args()
+    if given.search and given.settings:
+        parser.error("--search has a grid of its own: leave out TABLE.KEY=VALUE")
     if not given.search:
         print_targets([network(seed, given.settings) for seed in given.seeds])
         return

@@ -359,7 +359,11 @@ def _fading(scenario: Scenario) -> Fading:
 
 def _scheme(experiment: Experiment) -> AnyScheme:
     if is_part(experiment.scheme.kind):
-        return _checked_scheme(make_part("scheme.kind", experiment.scheme.kind, experiment))
+        scheme = _checked_scheme(make_part("scheme.kind", experiment.scheme.kind, experiment))
+        if is_asynchronous(scheme) and experiment.aggregation.form == "models":
+            kind = type(scheme).__name__
+            raise ExperimentError(f"aggregation.form has no effect with {kind}, which has no rounds: remove it.")
+        return scheme
     return SCHEMES[experiment.scheme.kind](experiment)
 
 

@@ -64,7 +64,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("steps", pa.int32()),  # of the server; 0 or 1 where there are rounds
             ("staleness", pa.float64()),  # mean over the updates applied: steps since the model they started from
             ("weight_sum", pa.float64()),
-            ("theorem2_sum", pa.float64()),  # Σ p_v/(q_v·p_suc) over all CVs in coverage
+            ("theorem2_sum", pa.float64()),  # Σ p_v/(q_v·p_suc) over the CVs with p_v > 0
             ("planned_cost", pa.float64()),
             ("cost", pa.float64()),
             ("energy_j", pa.float64()),

@@ -27,7 +27,7 @@ _ALONE = "#3f6aa3"
 _STEPS = {"failure-rate": "mid", "sojourn": "pre", "p_suc": "pre", "cost": "post"}
 _P_SUC = {"ordered": "of an ordered CV", "with-ineligible": "of a CV, ineligible as 0"}
 _P_SUC |= {"rounds": "mean of a round", "rounds-with-ineligible": "mean of a round, ineligible as 0"}
-_P_SUC |= {"paper": "mean of a round, over those who could take part"}
+_P_SUC |= {"paper": "mean of a round over C_k"}
 
 
 def require_matplotlib() -> None:
