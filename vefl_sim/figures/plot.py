@@ -156,11 +156,12 @@ def _styles(curves: Curves) -> dict[str, dict[str, Any]]:
 
 
 def _notes(figure: "Figure", places: Sequence["Axes"], curves: Curves, handles: Mapping[str, Any]) -> None:
-    """The legend, the title, and how many seeds there are if not all."""
+    """The legend, the title, how many seeds there are if not all, and what hollow markers are."""
     if len(curves.lines) > 1:
         own = {line: handles[line] for line in curves.lines if line in handles}
         legend_below(figure, own, {line: shown(line) + _seeds(line, curves.groups) for line in own}, points=7)
-    if note := _note(curves.groups):
+    markers = "○ reference" if len(curves.references) else ""
+    if note := ", ".join(filter(None, [_note(curves.groups), markers])):
         places[-1].set_title(note, loc="right", fontsize=7, color="0.4")
     if curves.request.title:
         figure.suptitle(shown(curves.request.title), fontsize=9)
