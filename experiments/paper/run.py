@@ -128,9 +128,9 @@ def gather(gathering: Gathering, sweeps: Sequence[Sweep], count: int) -> int:
     found = [(point, gathering.store.find(point)) for point in with_data(in_order(sweeps))]
     wanted = [point for point, result in found if not result]
     wanted += [point for point, result in found if result and result.stale]
-    ready = [run for point in wanted if (run := done_run(point, gathering.out))]
-    add_runs(gathering.store, ready, wanted, say)
-    require_equal(gathering.probe(wanted[:count], again=False))
+    ready = [(point, run) for point in wanted if (run := done_run(point, gathering.out))]
+    require_equal(gathering.probe([point for point, _ in ready], again=False))
+    add_runs(gathering.store, [run for _, run in ready], wanted, say)
     failed = gathering.gather(wanted, count)
     for problem in failed:
         print(f"error: {problem}", file=sys.stderr)

@@ -10,11 +10,15 @@ from types import ModuleType
 
 import pytest
 
+import vefl_sim
 from tests.sweep.commands import ROOT, wait_for
+from tests.sweep.stored import store_result
 from vefl_sim.figures.drawing import draw
 from vefl_sim.figures.report import drawing_lines
+from vefl_sim.sweep.gathering import Gathering
+from vefl_sim.sweep.job import Outcome
 from vefl_sim.sweep.keys import key_digest, keys_of
-from vefl_sim.sweep.points import load_sweep
+from vefl_sim.sweep.points import Point, Sweep, load_sweep
 from vefl_sim.sweep.store import Store
 
 SCRIPT = ROOT / "experiments" / "paper" / "run.py"
@@ -64,6 +68,54 @@ def test_the_most_useful_points_come_first(script: ModuleType) -> None:
     kinds = [(p.experiment.data.kind, p.experiment.data.dirichlet_alpha) for p in table]
     assert list(dict.fromkeys(kind for kind, _ in kinds)) == ["fashion-mnist", "mnist", "gtsrb", "cifar10"]
     assert list(dict.fromkeys(alpha for kind, alpha in kinds if kind == "mnist")) == [0.1, 0.9, 10.0]
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Sweep:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    return load_sweep(tmp_path / "tiny.toml")
+
+
+def silent(tmp_path: Path, out: str = "runs") -> Gathering:
+    return Gathering(Store(tmp_path / "results"), tmp_path / out, lambda line: None)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
+    """What is probed and run, in this order; neither happens."""
+    found: list[tuple[str, Point]] = []
+
+    def probe(self: Gathering, points: list[Point], *, again: bool) -> dict[str, list[str]]:
+        assert not again
+        found.extend(("probed", point) for point in points)
+        return {}
+
+    def gathered(self: Gathering, point: Point, number: str) -> Outcome:
+        found.append(("run", point))
+        return Outcome("done")
+
+    monkeypatch.setattr(Gathering, "probe", probe)
+    monkeypatch.setattr(Gathering, "_gathered", gathered)
+    return found
+
+
+def test_just_those_points_are_probed_that_are_run(tmp_path: Path, tiny: Sweep, calls: list[tuple[str, Point]]) -> None:
+    stored, claimed, third, fourth = tiny.points
+    store_result(tmp_path / "results", stored, [None, None])
+    with silent(tmp_path)._claimed(claimed.experiment):
+        assert silent(tmp_path).gather(tiny.points, 1) == []
+    assert calls == [("probed", third), ("run", third)]
+    assert fourth not in [point for _, point in calls]
+
+
+def test_a_finished_run_is_probed_before_it_is_stored(
+    script: ModuleType, tmp_path: Path, tiny: Sweep, calls: list[tuple[str, Point]]
+) -> None:
+    vefl_sim.simulate(tiny.points[2].experiment, out=tmp_path / "runs")
+    gathering = silent(tmp_path)
+    assert script.gather(gathering, [tiny], 0) == 0
+    assert [(what, point.title) for what, point in calls] == [("probed", tiny.points[2].title)]
+    assert gathering.has(tiny.points[2])
 
 
 def start(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:

@@ -42,7 +42,9 @@ class Gathering:
     def gather(self, points: Sequence[Point], most: int) -> list[str]:
         """Run the first `most` of these points that are not stored; returns what failed, one sentence each.
 
-        A point that another process works on is left to it. Raises RunInterrupted if it was stopped before.
+        The probe of each is run first, unless these sources have passed it: no result is of sources that its probe does
+        not know. A point that another process works on is left to it. Raises BadInput if a probe differs, and
+        RunInterrupted if it was stopped.
         """
         done, failed = 0, list[str]()
         with self._stop.heard():
@@ -52,6 +54,7 @@ class Gathering:
                 with self._claimed(point.experiment) as is_ours:
                     if not is_ours or self.has(point):
                         continue
+                    require_equal(self.probe([point], again=False))
                     ended = self._gathered(point, f"{done + len(failed) + 1} of {most}")
                 if ended.state == "done":
                     done += 1
