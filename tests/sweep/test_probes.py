@@ -33,6 +33,23 @@ def test_a_probe_is_short_and_shared_by_points_that_differ_in_size() -> None:
     assert (short.rounds, short.data.kind, short.run.seed) == (6, "signs", 1)
 
 
+def test_a_probe_takes_several_steps_where_iterations_are_merged() -> None:
+    """After one step from the global model, the proximal term would still be 0."""
+    for merged, expected in ((50, 8), (8, 8), (1, 1)):
+        large = with_settings(PLAIN, f"learning.iterations_per_step={merged}", "vefl.max_local_iterations=200")
+        keys = probe_keys(keys_of(large))
+        short = probe_experiment(keys)
+        assert short.learning.iterations_per_step == expected
+        assert short.vefl.max_local_iterations >= 5 * expected
+        assert probe_keys(keys) == keys
+
+
+def test_another_weight_of_the_proximal_term_is_another_probe() -> None:
+    settings = ("learning.iterations_per_step=50", "scheme.kind=fedprox")
+    others = [with_settings(PLAIN, *settings, f"learning.proximal_mu={mu}") for mu in (0.0, 0.1)]
+    assert len(variants(others)) == 2
+
+
 def test_a_probe_sees_losses_and_cvs_that_cannot_take_part(run: Run) -> None:
     figures = network_figures(run)
     assert sum(figures["lost"].values()) > 0

@@ -50,6 +50,8 @@ _SMALL = {
     "learning.evaluate_every": 1,
 }
 """Fast CVs with little power and a tight budget: some cannot take part, some are dropped, some updates are lost."""
+_MERGED = "learning.iterations_per_step"
+_ITERATIONS_PER_STEP = 8  # of a probe whose experiment merges iterations: a CV still takes several steps
 _LEFT_OUT = ("run.duration_s", "traffic.arrivals_per_s", "data.")
 _SUMS = ("in_coverage", "eligible", "ordered", "delivered", "steps")
 _MONEY = ("cost", "energy_j", "planned_cost", "weight_sum")
@@ -141,7 +143,8 @@ class Probes:
 
 def probe_keys(keys: Keys) -> dict[str, Any]:
     """The keys of the short run that stands for an experiment with these keys."""
-    return {key: value for key, value in keys.items() if not key.startswith(_LEFT_OUT)} | _SMALL
+    small = {key: value for key, value in keys.items() if not key.startswith(_LEFT_OUT)} | _SMALL
+    return small | {_MERGED: _ITERATIONS_PER_STEP} if small.get(_MERGED, 1) > 1 else small
 
 
 def probe_experiment(keys: Keys) -> Experiment:
