@@ -118,6 +118,24 @@ def test_what_another_process_adds_is_seen(tmp_path: Path, sweep: Sweep) -> None
     assert store.find(sweep.points[0])
 
 
+def test_what_another_process_replaces_or_removes_is_seen(tmp_path: Path, sweep: Sweep) -> None:
+    path = store_result(tmp_path / "results", sweep.points[0], [None], "before")
+    store = Store(tmp_path / "results")
+    assert len(store) == 1
+    store_result(tmp_path / "results", sweep.points[0], [None], "now")
+    store.refresh()
+    found = store.find(sweep.points[0])
+    assert found
+    assert found.file.source == "now"
+    path.write_bytes(b"damaged")
+    store.refresh()
+    assert store.find(sweep.points[0]) is None
+    assert len(store.problems) == 1
+    path.unlink()
+    store.refresh()
+    assert (len(store), store.problems) == (0, [])
+
+
 @pytest.mark.parametrize(
     ("generations", "source", "stale"),
     [
