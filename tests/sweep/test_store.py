@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import vefl_sim
-from tests.sweep.stored import store_result
+from tests.sweep.stored import measurements, store_result
 from vefl_sim.errors import BadInput
 from vefl_sim.experiment import Experiment
 from vefl_sim.results import Run
@@ -13,6 +13,7 @@ from vefl_sim.sweep.keys import keys_of
 from vefl_sim.sweep.measurements import RunMeasurements
 from vefl_sim.sweep.points import Sweep, load_sweep
 from vefl_sim.sweep.probes import Probe, Probes, probe_keys, toml_of
+from vefl_sim.sweep.result import Origin, result_from, write_result
 from vefl_sim.sweep.store import Store, runs_in
 
 TINY = """
@@ -84,6 +85,34 @@ def test_what_learns_serves_what_does_not_without_its_accuracies(tmp_path: Path,
     learnt = Store(tmp_path / "results").find(learning(sweep, tmp_path).points[0])
     assert learnt
     assert learnt.rounds["accuracy"].tolist() == [0.1, 0.2]
+
+
+def test_a_stale_result_does_not_hide_a_current_one_that_learns(tmp_path: Path, sweep: Sweep) -> None:
+    learnt = learning(sweep, tmp_path).points[0]
+    probe = Probe(toml_of(probe_keys(keys_of(learnt.experiment))), (2, 1), {}, {}, {"before": (1, 1), "now": (2, 1)})
+    Probes(tmp_path / "results" / "probes.json", [probe]).write()
+    store_result(tmp_path / "results", sweep.points[0], [None], "before")
+    store_result(tmp_path / "results", learnt, [0.1], "now")
+    found = Store(tmp_path / "results").find(sweep.points[0])
+    assert found
+    assert (found.file.source, found.stale) == ("now", False)
+    store_result(tmp_path / "results", sweep.points[0], [None, None], "now")
+    found = Store(tmp_path / "results").find(sweep.points[0])
+    assert found
+    assert len(found.rounds) == 2  # among equals the one with the very keys
+
+
+def test_an_exact_result_of_other_inputs_does_not_hide_one_that_learns(
+    tmp_path: Path, sweep: Sweep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learnt = learning(sweep, tmp_path).points[0]
+    store_result(tmp_path / "results", sweep.points[0], [None])
+    monkeypatch.setattr("vefl_sim.sweep.store.inputs_of", lambda experiment: {"mobility.file": "d2"})
+    origin = Origin(keys_of(learnt.experiment), {"mobility.file": "d2"}, "0.1.0", "abc", "d1", 1.0)
+    write_result(result_from(measurements([0.1, 0.2, 0.3]), origin), tmp_path / "results")
+    found = Store(tmp_path / "results").find(sweep.points[0])
+    assert found
+    assert len(found.rounds) == 3
 
 
 def test_what_does_not_learn_does_not_serve_what_does(tmp_path: Path, sweep: Sweep) -> None:

@@ -56,14 +56,15 @@ class Store:
         return len(self._results)
 
     def find(self, point: Point, *, learning: bool = True) -> Result | None:
-        """The result of a point, if there is one; a current one before a stale one.
+        """The result of a point, if there is one; a current one before a stale one, then one with the very keys.
 
         `learning`: whether it shall be stale if only what is learnt has changed.
         """
         wanted = keys_of(point.experiment)
-        exact = [result for result in self._with_seed(wanted) if matches(result.keys, wanted)]
-        found = exact or [r.without_learning() for r in self._with_seed(wanted) if matches_network(r.keys, wanted)]
-        marked = [self._marked(result, learning) for result in found if self._has_inputs(result, point.experiment)]
+        there = [result for result in self._with_seed(wanted) if self._has_inputs(result, point.experiment)]
+        exact = [result for result in there if matches(result.keys, wanted)]
+        others = [result.without_learning() for result in there if matches_network(result.keys, wanted)]
+        marked = [self._marked(result, learning) for result in (*exact, *others)]
         return min(marked, key=lambda result: result.stale, default=None)
 
     def add(self, run: Run) -> Path:
