@@ -70,6 +70,14 @@ def test_the_most_useful_points_come_first(script: ModuleType) -> None:
     assert list(dict.fromkeys(alpha for kind, alpha in kinds if kind == "mnist")) == [0.1, 0.9, 10.0]
 
 
+def test_centralized_learning_is_one_point_for_all_ways_to_share_the_data(script: ModuleType) -> None:
+    sweep = load_sweep(SCRIPT.with_name("table1.toml"))
+    points = [point for point in sweep.points if point.experiment.scheme.kind == "centralized"]
+    kinds = {(point.experiment.data.kind, point.seed) for point in points}
+    left = [point for point in script.in_order([sweep]) if point.experiment.scheme.kind == "centralized"]
+    assert len(points) == 3 * len(left) == 3 * len(kinds)
+
+
 @pytest.fixture
 def tiny(tmp_path: Path) -> Sweep:
     (tmp_path / "tiny.toml").write_text(TINY)
