@@ -1,5 +1,6 @@
 """Short runs that show whether the code has changed results."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,39 @@ def test_new_variants_make_no_other_stale(tmp_path: Path, run: Run) -> None:
     assert probes.probes[0].plain() == before
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"probes": [{}]}', '{"probes": [{"toml": "["}]}'])
+def written(**changed: object) -> str:
+    return json.dumps(
+        {"probes": [{"toml": "", "generations": [1, 1], "network": {}, "learning": {}, "sources": {}} | changed]}
+    )
+
+
+def test_a_file_is_read_as_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "probes.json").write_text(written(sources={"abc": [1, 1]}))
+    assert Probes.in_folder(tmp_path).probes[0].sources == {"abc": (1, 1)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"probes": 3}',
+        '{"probes": [3]}',
+        '{"probes": [{}]}',
+        '{"probes": [{"toml": "["}]}',
+        written(toml="["),
+        written(sources=[]),
+        written(sources={"abc": [1]}),
+        written(sources={"abc": {"1": 1, "2": 2}}),
+        written(network=[["a", 1]]),
+        written(learning=None),
+        written(generations=[1.5, 1]),
+        written(generations=[-1, 1]),
+        written(generations=["1", 1]),
+        written(generations=[1, 1]).replace("[1, 1]", "[1e999, 1]"),
+        "[" * 100_000,
+    ],
+)
 def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "probes.json").write_text(text)
     with pytest.raises(BadInput, match=r"probes.json cannot be read .*: restore it from the repository\.$"):

@@ -208,16 +208,25 @@ def source_digest_now(experiment: Experiment) -> str:
     return source_digest(versions(experiment))
 
 
-def _probe(told: Mapping[str, Any]) -> Probe:
-    sources = {str(source): _pair(pair) for source, pair in told["sources"].items()}
-    probe = Probe(str(told["toml"]), _pair(told["generations"]), dict(told["network"]), dict(told["learning"]), sources)
+def _probe(told: Any) -> Probe:
+    """What is written of a probe; raises ValueError, KeyError or TypeError if it is something else."""
+    tables = [_table(told, name) for name in ("network", "learning", "sources")]
+    sources = {source: _pair(pair) for source, pair in tables[2].items()}
+    probe = Probe(str(told["toml"]), _pair(told["generations"]), tables[0], tables[1], sources)
     _ = probe.keys
     return probe
 
 
+def _table(told: Any, name: str) -> dict[str, Any]:
+    if not isinstance(told[name], dict):
+        raise ValueError(f"{name} is no table")
+    return told[name]
+
+
 def _pair(told: Any) -> Generations:
-    first, second = told
-    return int(first), int(second)
+    if not (isinstance(told, list) and len(told) == 2 and all(type(one) is int and one >= 0 for one in told)):
+        raise ValueError("generations are no pairs of whole numbers")
+    return told[0], told[1]
 
 
 def _same(before: Any, now: Any, close: float) -> bool:
