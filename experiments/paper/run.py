@@ -99,9 +99,8 @@ def whole(figures: Sequence[Path], table: Path, there: Sequence[str]) -> int:
 
 
 def data_there() -> list[str]:
-    """The public data sets that are downloaded."""
-    held = inventory(downloads())
-    return [one.kind for one in held if one.state.startswith(("complete", "compact"))]
+    """The public data sets that are downloaded and whole."""
+    return [one.kind for one in inventory(downloads()) if one.state.startswith("complete")]
 
 
 def in_order(sweeps: Sequence[Sweep]) -> list[Point]:

@@ -15,6 +15,7 @@ from tests.sweep.commands import ROOT, wait_for
 from tests.sweep.stored import store_result
 from vefl_sim.figures.drawing import draw
 from vefl_sim.figures.report import drawing_lines
+from vefl_sim.learning.datasets.inventory import Holding
 from vefl_sim.sweep.gathering import Gathering
 from vefl_sim.sweep.job import Outcome
 from vefl_sim.sweep.keys import key_digest, keys_of
@@ -68,6 +69,23 @@ def test_the_most_useful_points_come_first(script: ModuleType) -> None:
     kinds = [(p.experiment.data.kind, p.experiment.data.dirichlet_alpha) for p in table]
     assert list(dict.fromkeys(kind for kind, _ in kinds)) == ["fashion-mnist", "mnist", "gtsrb", "cifar10"]
     assert list(dict.fromkeys(alpha for kind, alpha in kinds if kind == "mnist")) == [0.1, 0.9, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("state", "is_there"),
+    [
+        ("complete", True),
+        ("complete, in compact form: 39209 of 39209 training and 12630 of 12630 test images", True),
+        ("compact form, damaged: one.zip cannot be read", False),
+        ("incomplete, in compact form: 4 of 39209 training and 1 of 12630 test images", False),
+        ("not there", False),
+    ],
+)
+def test_only_data_that_are_whole_are_there(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, state: str, is_there: bool
+) -> None:
+    monkeypatch.setattr(script, "inventory", lambda parent: [Holding("gtsrb", parent, state, 1)])
+    assert script.data_there() == ["gtsrb"] * is_there
 
 
 def test_centralized_learning_is_one_point_for_all_ways_to_share_the_data(script: ModuleType) -> None:
