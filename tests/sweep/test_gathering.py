@@ -16,7 +16,7 @@ from tests.sweep.stored import store_result
 from vefl_sim.figures.drawing import draw
 from vefl_sim.figures.report import drawing_lines
 from vefl_sim.learning.datasets.inventory import Holding
-from vefl_sim.sweep.gathering import Gathering
+from vefl_sim.sweep.gathering import CLAIMS, LOCK, Gathering
 from vefl_sim.sweep.job import Outcome
 from vefl_sim.sweep.keys import key_digest, keys_of
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
@@ -128,10 +128,15 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
 def test_just_those_points_are_probed_that_are_run(tmp_path: Path, tiny: Sweep, calls: list[tuple[str, Point]]) -> None:
     stored, claimed, third, fourth = tiny.points
     store_result(tmp_path / "results", stored, [None, None])
-    with silent(tmp_path)._claimed(claimed.experiment):
+    with silent(tmp_path, "elsewhere")._claimed(claimed.experiment):  # by somebody with the same store
         assert silent(tmp_path).gather(tiny.points, 1) == []
     assert calls == [("probed", third), ("run", third)]
     assert fourth not in [point for _, point in calls]
+
+
+def test_locks_of_a_store_are_not_for_the_repository() -> None:
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {f"results/{CLAIMS}/", f"results/{LOCK}"} <= {*ignored}
 
 
 def test_a_finished_run_is_probed_before_it_is_stored(

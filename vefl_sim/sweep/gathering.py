@@ -24,6 +24,7 @@ from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.probes import name_of, probe_experiment, source_digest_now, variants
 from vefl_sim.sweep.store import Store
 
+CLAIMS, LOCK = ".claims", ".lock"  # in a store: who works on which point, and who on the probes
 _SECONDS_BETWEEN = 60.0  # of two lines about one point
 Say = Callable[[str], None]
 
@@ -90,7 +91,8 @@ class Gathering:
         differ: dict[str, list[str]] = {}
         folder = self.out / "probes"
         folder.mkdir(parents=True, exist_ok=True)
-        with self._stop.heard(), FileLock(folder / ".lock"):
+        self.store.folder.mkdir(parents=True, exist_ok=True)
+        with self._stop.heard(), FileLock(self.store.folder / LOCK, is_singleton=False):
             self.store.refresh()  # another process may have written probes meanwhile
             for keys in variants(point.experiment for point in points):
                 known, experiment = self.store.probes.of(keys), probe_experiment(keys)
@@ -128,7 +130,7 @@ class Gathering:
     @contextmanager
     def _claimed(self, experiment: Experiment) -> Iterator[bool]:
         """Whether nobody else works on an experiment; nobody does while the block lasts. The sources do not matter."""
-        folder = self.out / ".claims"
+        folder = self.store.folder / CLAIMS  # not in `out`: two processes may have one store, and each its own runs
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / key_digest(keys_of(experiment)), is_singleton=False)
         try:
