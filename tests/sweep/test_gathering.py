@@ -154,7 +154,8 @@ def start(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
 
-    command = [sys.executable, SCRIPT, *arguments, "--out", tmp_path / "runs", tmp_path / "tiny.toml"]
+    out = () if {"--status", "--add"} & {*arguments} else ("--out", tmp_path / "runs")
+    command = [sys.executable, SCRIPT, *arguments, *out, tmp_path / "tiny.toml"]
     return subprocess.Popen(
         [str(word) for word in command],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, preexec_fn=hear,
@@ -165,6 +166,77 @@ def start(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     said, _ = process.communicate(timeout=300)
     return process.returncode, said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("--accept --status", "--accept goes with --probe only"),
+        ("--accept", "--accept goes with --probe only"),
+        ("FILE", "FILE and --out go with --figures, --status, --next, --add and --probe only"),
+        ("--quick --out there", "FILE and --out go with --figures, --status, --next, --add and --probe only"),
+        ("--status --out there", "--out goes with --figures, --next and --probe only"),
+        ("--next -3", "-3 points cannot be run: choose 1 or more"),
+        ("--next 0", "0 points cannot be run: choose 1 or more"),
+        ("--next many", "invalid count value: 'many'"),
+        ("--status one/a.toml other/b.toml", "the FILEs lie in several folders"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: str, problem: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["run.py", *arguments.split()])
+    with pytest.raises(SystemExit, match="2"):
+        script.main()
+    assert problem in capsys.readouterr().err
+
+
+def called(script: ModuleType, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["run.py", *map(str, arguments)])
+    return int(script.main())
+
+
+def test_a_place_that_is_no_folder_is_one_sentence(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
+) -> None:
+    assert called(script, monkeypatch, "--next", 1, "--out", "/dev/null", tmp_path / "tiny.toml") == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: /dev/null")
+    assert told.endswith("choose another --out.\n")
+    assert told.count("\n") == 1
+
+
+def test_a_figure_that_cannot_be_drawn_is_an_error_and_one_without_results_is_not(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
+) -> None:
+    arguments = ("--figures", "--out", tmp_path / "runs", tmp_path / "tiny.toml")
+    assert called(script, monkeypatch, *arguments) == 0
+    assert "none of its 4 points is done" in capsys.readouterr().out
+    store_result(tmp_path / "results", tiny.points[0], [None, None])
+    (tmp_path / "tiny.toml").write_text(TINY.replace('"cost"', '"accuracy"'))
+    assert called(script, monkeypatch, *arguments) == 2
+    assert "error: tiny: its runs have no accuracy" in capsys.readouterr().err
+
+
+def test_other_results_are_told_with_the_way_to_accept_them(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
+) -> None:
+    monkeypatch.setattr(Gathering, "probe", lambda *_, **__: {"pdpc": ["cost was 1 and is 2"]})
+    assert called(script, monkeypatch, "--probe", "--out", tmp_path / "runs", tmp_path / "tiny.toml") == 2
+    told = capsys.readouterr().err
+    assert "error: pdpc: cost was 1 and is 2" in told
+    assert told.splitlines()[-1] == script.ACCEPTING
+
+
+def test_being_stopped_is_told(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(chosen: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(script, "from_scratch", stop)
+    assert called(script, monkeypatch) == 130
+    assert capsys.readouterr().err == "stopped\n"
 
 
 @pytest.mark.slow

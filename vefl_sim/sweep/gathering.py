@@ -14,7 +14,7 @@ from vefl_sim.errors import BadInput, RunFailed, RunInterrupted, VeflError
 from vefl_sim.experiment import Experiment
 from vefl_sim.loading import to_toml
 from vefl_sim.provenance import config_digest, package_digest
-from vefl_sim.results import Run, existing_run
+from vefl_sim.results import Run
 from vefl_sim.stopping import StopRequest
 from vefl_sim.sweep.child import work
 from vefl_sim.sweep.expected import expected_s
@@ -27,6 +27,10 @@ from vefl_sim.sweep.store import Store
 CLAIMS, LOCK = ".claims", ".lock"  # in a store: who works on which point, and who on the probes
 _SECONDS_BETWEEN = 60.0  # of two lines about one point
 Say = Callable[[str], None]
+
+
+class ResultsChanged(BadInput):
+    """Probes that differ from what is written beside the results."""
 
 
 @dataclass
@@ -44,7 +48,7 @@ class Gathering:
         """Run the first `most` of these points that are not stored; returns what failed, one sentence each.
 
         The probe of each is run first, unless these sources have passed it: no result is of sources that its probe does
-        not know. A point that another process works on is left to it. Raises BadInput if a probe differs, and
+        not know. A point that another process works on is left to it. Raises ResultsChanged if a probe differs, and
         RunInterrupted if it was stopped.
         """
         done, failed = 0, list[str]()
@@ -163,12 +167,6 @@ def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], say: Sa
     return added
 
 
-def done_run(point: Point, out: Path) -> Run | None:
-    """The finished run of a point, if it is there."""
-    run = existing_run(point.experiment, out) if out.is_dir() else None
-    return run if run and run.is_done else None
-
-
 def describe(point: Point) -> str:
     """A point with its data set and scheme."""
     experiment = point.experiment
@@ -183,13 +181,7 @@ def clock(seconds: float) -> str:
 
 
 def require_equal(differ: dict[str, list[str]]) -> None:
-    """Raise BadInput if probes differ from what is written."""
+    """Raise ResultsChanged if probes differ from what is written."""
     problems = [f"{name}: {told}" for name, all_told in differ.items() for told in all_told]
     if problems:
-        raise BadInput(
-            [
-                *problems,
-                "The code gives other results than those that are stored: if that is meant, run "
-                "python experiments/paper/run.py --probe --accept, and results of these schemes count as stale.",
-            ]
-        )
+        raise ResultsChanged([*problems, "The code gives other results than those that are stored."])
