@@ -183,7 +183,11 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     ],
 )
 def test_options_without_effect_are_refused(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: str, problem: str
+    script: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: str,
+    problem: str,
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["run.py", *arguments.split()])
     with pytest.raises(SystemExit, match="2"):

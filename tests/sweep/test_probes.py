@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 import vefl_sim
+from tests.mobility.recordings import own_table
 from vefl_sim.errors import BadInput
+from vefl_sim.experiment import ignored_keys
 from vefl_sim.loading import validated, with_settings
 from vefl_sim.results import Run
 from vefl_sim.sweep.gathering import Gathering, require_equal
@@ -49,6 +51,28 @@ def test_another_weight_of_the_proximal_term_is_another_probe() -> None:
     settings = ("learning.iterations_per_step=50", "scheme.kind=fedprox")
     others = [with_settings(PLAIN, *settings, f"learning.proximal_mu={mu}") for mu in (0.0, 0.1)]
     assert len(variants(others)) == 2
+
+
+def test_a_probe_has_the_way_in_which_data_are_shared() -> None:
+    others = [with_settings(PLAIN, *own) for own in (["data.partition=iid"], ["data.partition=shards"],
+              ["data.partition=shards", "data.shards_per_cv=5"], ["data.dirichlet_alpha=10.0"])]  # fmt: skip
+    found = [experiment.data for _, experiment in variants([PLAIN, *others])]
+    assert [(data.partition, data.shards_per_cv) for data in found] == [
+        ("dirichlet", 2), ("iid", 2), ("shards", 2), ("shards", 5),
+    ]  # fmt: skip
+
+
+def test_a_probe_of_recorded_traffic_runs(tmp_path: Path) -> None:
+    """Keys name a file without its folder; the probe needs it."""
+    cars = range(6)
+    file = own_table(
+        tmp_path / "recorded", [(t, car, 8.0 * t + 60 * car - 300, 4.0, 8.0) for t in range(61) for car in cars]
+    )
+    driven = with_settings(PLAIN, "mobility.kind=playback", f"mobility.file={file}", "run.duration_s=30.0")
+    ((keys, short),) = variants([driven])
+    assert (keys["mobility.file"], short.mobility.file) == (file.name, str(file))
+    assert not [*ignored_keys(short)]
+    assert vefl_sim.simulate(short, out=tmp_path / "runs").is_done
 
 
 def test_a_probe_sees_losses_and_cvs_that_cannot_take_part(run: Run) -> None:
@@ -166,4 +190,4 @@ def test_every_point_of_the_paper_has_a_probe() -> None:
         pytest.skip("no probes are stored yet: python experiments/paper/run.py --probe")
     files = [*PAPER.glob("fig*.toml"), PAPER / "table1.toml"]
     wanted = variants(point.experiment for file in files for point in load_sweep(file).points)
-    assert [name_of(keys) for keys in wanted if probes.of(keys) is None] == []
+    assert [name_of(keys) for keys, _ in wanted if probes.of(keys) is None] == []

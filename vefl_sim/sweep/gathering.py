@@ -21,7 +21,7 @@ from vefl_sim.sweep.expected import expected_s
 from vefl_sim.sweep.job import Job, Outcome, Report
 from vefl_sim.sweep.keys import key_digest, keys_of, matches
 from vefl_sim.sweep.points import Point
-from vefl_sim.sweep.probes import name_of, probe_experiment, source_digest_now, variants
+from vefl_sim.sweep.probes import name_of, source_digest_now, variants
 from vefl_sim.sweep.store import Store
 
 CLAIMS, LOCK = ".claims", ".lock"  # in a store: who works on which point, and who on the probes
@@ -98,8 +98,8 @@ class Gathering:
         self.store.folder.mkdir(parents=True, exist_ok=True)
         with self._stop.heard(), FileLock(self.store.folder / LOCK, is_singleton=False):
             self.store.refresh()  # another process may have written probes meanwhile
-            for keys in variants(point.experiment for point in points):
-                known, experiment = self.store.probes.of(keys), probe_experiment(keys)
+            for keys, experiment in variants(point.experiment for point in points):
+                known = self.store.probes.of(keys)
                 if not again and known and source_digest_now(experiment) in known.sources:
                     continue
                 self.say(f"probe: {name_of(keys)}")
