@@ -23,6 +23,7 @@ from vefl_sim.sweep.keys import key_digest, keys_of, matches
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.probes import name_of, source_digest_now, variants
 from vefl_sim.sweep.store import Store
+from vefl_sim.sweep.whole_data import require_whole
 
 CLAIMS, LOCK = ".claims", ".lock"  # in a store: who works on which point, and who on the probes
 _SECONDS_BETWEEN = 60.0  # of two lines about one point
@@ -59,6 +60,7 @@ class Gathering:
                 with self._claimed(point.experiment) as is_ours:
                     if not is_ours or self.has(point):
                         continue
+                    require_whole(point.experiment.data)
                     require_equal(self.probe([point], again=False))
                     ended = self._gathered(point, f"{done + len(failed) + 1} of {most}")
                 if ended.state == "done":
@@ -149,10 +151,10 @@ class Gathering:
 
 
 def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], say: Say) -> int:
-    """Store finished runs that are of one of these points; returns how many."""
+    """Store finished runs that are of one of these points; returns how many. Of two of one point, the later one stays."""
     wanted = [keys_of(point.experiment) for point in points]
     added = 0
-    for run in runs:
+    for run in sorted(runs, key=_ended_ns):
         try:
             keys = keys_of(run.experiment)
             if not any(one["run.seed"] == keys["run.seed"] and matches(keys, one) for one in wanted):
@@ -165,6 +167,12 @@ def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], say: Sa
         added += 1
         say(f"{run.path.name}: {path.name}, {path.stat().st_size} bytes")
     return added
+
+
+def _ended_ns(run: Run) -> int:
+    """When a finished run ended, or the folder was changed last."""
+    mark = run.path / "DONE"
+    return (mark if mark.exists() else run.path).stat().st_mtime_ns
 
 
 def describe(point: Point) -> str:

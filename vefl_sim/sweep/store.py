@@ -19,6 +19,7 @@ from vefl_sim.sweep.measurements import RunMeasurements
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.probes import Probes, source_digest
 from vefl_sim.sweep.result import SUFFIX, Origin, Result, read_result, result_from, write_result
+from vefl_sim.sweep.whole_data import require_whole
 
 FOLDER = "results"
 _OURS = ("vefl_models.", "vefl_sim.")
@@ -68,11 +69,18 @@ class Store:
         return min(marked, key=lambda result: result.stale, default=None)
 
     def add(self, run: Run) -> Path:
-        """Store a finished run; results that it replaces are removed."""
+        """Store a finished run; results that it replaces are removed.
+
+        Raises BadInput if it is stale and would replace a current result, or if it did not have all of its data set.
+        """
         experiment = run.experiment
+        require_whole(experiment.data)
         keys = keys_of(experiment)
-        before = [path for path, result in self._results.items() if matches(result.keys, keys)]
-        path = write_result(result_from(RunMeasurements(run), self._origin(run, experiment, keys)), self.folder)
+        before = {path: result for path, result in self._results.items() if matches(result.keys, keys)}
+        result = result_from(RunMeasurements(run), self._origin(run, experiment, keys))
+        if self._is_stale(result) and not all(map(self._is_stale, before.values())):
+            raise BadInput("the code has changed such results since this run, and a current one is stored.")
+        path = write_result(result, self.folder)
         for old in before:
             if old != path:
                 old.unlink(missing_ok=True)
@@ -123,6 +131,9 @@ class Store:
     def _marked(self, result: Result, learning: bool) -> Result:
         stale = self.probes.is_stale(result.keys, result.file.source, learning=learning and result.learns)
         return replace(result, stale=stale)
+
+    def _is_stale(self, result: Result) -> bool:
+        return self._marked(result, True).stale
 
     def _origin(self, run: Run, experiment: Experiment, keys: Mapping[str, Any]) -> Origin:
         noted, summary = recorded(run.path), run.summary
