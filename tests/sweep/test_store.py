@@ -112,10 +112,11 @@ def test_of_two_runs_of_a_point_the_later_one_is_stored(tmp_path: Path, sweep: S
     assert found.file.source == source_digest_of(runs[1])
 
 
-def test_a_run_with_a_part_of_a_public_data_set_is_not_stored(tmp_path: Path, sweep: Sweep) -> None:
+def test_a_run_with_a_part_of_a_public_data_set_is_not_stored(tmp_path: Path) -> None:
     folder = write_mnist(tmp_path / "some")
     settings = ["data.kind=mnist", f"data.dir={folder}", "data.train_samples=20", "data.test_samples=10"]
-    point = load_sweep(tmp_path / "tiny.toml", [*settings, "data.min_samples=1"]).points[0]
+    (tmp_path / "tiny.toml").write_text(TINY.replace("image_px = 16", "min_samples = 1"))
+    point = load_sweep(tmp_path / "tiny.toml", settings).points[0]
     run = create_run(point.experiment, tmp_path / "runs")
     with pytest.raises(BadInput, match="does not hold all of mnist"):
         Store(tmp_path / "results").add(run)

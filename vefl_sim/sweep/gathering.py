@@ -151,7 +151,7 @@ class Gathering:
 
 
 def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], say: Say) -> int:
-    """Store finished runs that are of one of these points; returns how many. Of two of one point, the later one stays."""
+    """Store finished runs that are of one of these points; returns how many. Of two of a point the later one stays."""
     wanted = [keys_of(point.experiment) for point in points]
     added = 0
     for run in sorted(runs, key=_ended_ns):

@@ -221,9 +221,10 @@ def _probe(told: Any) -> Probe:
 
 
 def _table(told: Any, name: str) -> dict[str, Any]:
-    if not isinstance(told[name], dict):
+    table = told[name]
+    if not isinstance(table, dict):
         raise ValueError(f"{name} is no table")
-    return told[name]
+    return table
 
 
 def _pair(told: Any) -> Generations:
