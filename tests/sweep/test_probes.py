@@ -14,7 +14,16 @@ from vefl_sim.results import Run
 from vefl_sim.sweep.gathering import Gathering, require_equal
 from vefl_sim.sweep.keys import keys_of
 from vefl_sim.sweep.points import Point, load_sweep
-from vefl_sim.sweep.probes import Probes, differences, name_of, network_figures, probe_experiment, probe_keys, variants
+from vefl_sim.sweep.probes import (
+    Probes,
+    differences,
+    learning_figures,
+    name_of,
+    network_figures,
+    probe_experiment,
+    probe_keys,
+    variants,
+)
 from vefl_sim.sweep.store import Store
 
 PAPER = Path(__file__).parents[2] / "experiments" / "paper"
@@ -117,10 +126,20 @@ def test_other_figures_are_told_and_make_a_generation_when_accepted(
 def test_float_noise_is_no_difference() -> None:
     assert differences({"cost": [100.0]}, {"cost": [100.0 + 1e-8]}) == []
     assert differences({"cost": [100.0]}, {"cost": [100.0 + 1e-6]}) != []
+    assert differences({"loss": [2.8]}, {"loss": [2.8 + 3e-6]}) == []
+    assert differences({"loss": [2.8]}, {"loss": [2.8 + 4e-5]}) != []
     assert differences({"lost": {"expired": 1}}, {"lost": {"expired": 2}}) != []
     assert differences({"accuracy": [0.5, None]}, {"accuracy": [0.51, None]}) == []
     assert differences({"accuracy": [0.5, None]}, {"accuracy": [0.5, 0.5]}) != []
     assert differences({"accuracy": [0.5]}, {"accuracy": [0.53]}) != []
+
+
+@pytest.mark.slow
+def test_a_probe_sees_whether_there_is_a_proximal_term(tmp_path: Path) -> None:
+    settings = ("scheme.kind=fdpc", "learning.iterations_per_step=50")
+    both = [with_settings(PLAIN, *settings, f"learning.proximal_mu={mu}") for mu in (0.01, 0.0)]
+    first, second = (learning_figures(vefl_sim.simulate(short, out=tmp_path / "runs")) for _, short in variants(both))
+    assert any(told.startswith("loss was") for told in differences(first, second))
 
 
 def test_new_variants_make_no_other_stale(tmp_path: Path, run: Run) -> None:
