@@ -22,16 +22,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vefl_sim.errors import BadInput, RunFailed, RunInterrupted
-from vefl_sim.figures.drawing import draw
+from vefl_sim.figures.drawing import NothingToDraw, draw
 from vefl_sim.figures.report import drawing_lines
 from vefl_sim.learning.datasets.inventory import inventory
 from vefl_sim.learning.datasets.place import downloads
-from vefl_sim.sweep.gathering import Gathering, add_runs, clock, done_run, require_equal
+from vefl_sim.sweep.gathering import Gathering, ResultsChanged, add_runs, clock, require_equal
 from vefl_sim.sweep.keys import key_digest, keys_of
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
 from vefl_sim.sweep.store import Store, runs_in
 
 HERE = Path(__file__).parent
+ACCEPTING = (
+    "If that is meant, run python experiments/paper/run.py --probe --accept: results of these schemes are stale then."
+)
 SELECTED = {"mnist": 8, "fashion-mnist": 10, "gtsrb": 8, "cifar10": 12}
 """CVs that PDPC selects, as the paper says for each data set."""
 QUICK = (
@@ -43,6 +46,8 @@ QUICK = (
 FIRST = ("fig05", "fig13", "fig17", "fig18", "fig15")
 """Figures that are wanted with all seeds before the others begin; all but the last need no learning."""
 THEN = ("fig16", "fig14", "fig07", "fig08", "fig09", "fig10", "fig11", "fig12", "table1")
+NAMED = 4
+"""Points that are missing or stale are named for each figure; more are counted."""
 DATA = ("fashion-mnist", "mnist", "gtsrb", "cifar10")
 
 
@@ -99,9 +104,8 @@ def whole(figures: Sequence[Path], table: Path, there: Sequence[str]) -> int:
 
 
 def data_there() -> list[str]:
-    """The public data sets that are downloaded."""
-    held = inventory(downloads())
-    return [one.kind for one in held if one.state.startswith(("complete", "compact"))]
+    """The public data sets that are downloaded and whole."""
+    return [one.kind for one in inventory(downloads()) if one.state.startswith("complete")]
 
 
 def in_order(sweeps: Sequence[Sweep]) -> list[Point]:
@@ -128,9 +132,9 @@ def gather(gathering: Gathering, sweeps: Sequence[Sweep], count: int) -> int:
     found = [(point, gathering.store.find(point)) for point in with_data(in_order(sweeps))]
     wanted = [point for point, result in found if not result]
     wanted += [point for point, result in found if result and result.stale]
-    ready = [run for point in wanted if (run := done_run(point, gathering.out))]
-    add_runs(gathering.store, ready, wanted, say)
-    require_equal(gathering.probe(wanted[:count], again=False))
+    ready = [(point, run) for point in wanted if (run := point.run(gathering.out)) and run.is_done]
+    require_equal(gathering.probe([point for point, _ in ready], again=False))
+    add_runs(gathering.store, [run for _, run in ready], wanted, say)
     failed = gathering.gather(wanted, count)
     for problem in failed:
         print(f"error: {problem}", file=sys.stderr)
@@ -186,14 +190,18 @@ def probe(gathering: Gathering, sweeps: Sequence[Sweep], accept: bool) -> int:
 
 def figures(gathering: Gathering, sweeps: Sequence[Sweep]) -> int:
     """Draw everything from runs and stored results; a figure of which nothing is there is a line."""
+    failed = False
     for sweep in sweeps:
         folder = gathering.out / "figures"
         try:
-            lines = [*drawing_lines(draw(sweep, gathering.out, folder, gathering.store), gathering.out)]
+            drawing = draw(sweep, gathering.out, folder, gathering.store)
+            say("\n".join(drawing_lines(drawing, gathering.out, NAMED)) + "\n")
+        except NothingToDraw as error:
+            say(f"{error}\n")
         except BadInput as error:
-            lines = [str(error)]
-        say("\n".join(lines) + "\n")
-    return 0
+            failed = True
+            print(f"error: {error}\n", file=sys.stderr)
+    return 2 if failed else 0
 
 
 def say(line: str) -> None:
@@ -207,15 +215,38 @@ def chosen_options() -> argparse.Namespace:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--quick", action="store_true", help="a reduced version of everything")
     what.add_argument("--figures", action="store_true", help="draw everything from what is there")
-    what.add_argument("--next", type=int, metavar="N", help="run the N most useful missing points, and store them")
+    what.add_argument("--next", type=count, metavar="N", help="run the N most useful missing points, and store them")
     what.add_argument("--status", action="store_true", help="what is stored and what is missing")
     what.add_argument("--add", type=Path, action="append", metavar="DIR", help="store finished runs; repeatable")
     what.add_argument("--probe", action="store_true", help="compare short runs with those stored beside the results")
     parser.add_argument("--accept", action="store_true", help="with --probe: what differs is meant")
     parser.add_argument("--nice", action="store_true", help="leave the cores to others who want them")
-    parser.add_argument("--out", type=Path, default=Path("runs/paper"), help="parent of the run directories")
+    parser.add_argument("--out", type=Path, help="parent of the run directories (runs/paper)")
     parser.add_argument("files", type=Path, nargs="*", metavar="FILE", help="instead of the files of the paper")
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    if problem := next(useless(chosen), None):
+        parser.error(problem)
+    return chosen
+
+
+def count(text: str) -> int:
+    """Of points: at least 1."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} points cannot be run: choose 1 or more")
+    return number
+
+
+def useless(chosen: argparse.Namespace) -> Iterator[str]:
+    """What is given and would have no effect."""
+    if chosen.accept and not chosen.probe:
+        yield "--accept goes with --probe only"
+    if not wants_results(chosen) and (chosen.files or chosen.out):
+        yield "FILE and --out go with --figures, --status, --next, --add and --probe only"
+    if len({file.resolve().parent for file in chosen.files}) > 1:
+        yield "the FILEs lie in several folders, each with results of its own: call this once for each folder"
+    if chosen.out and (chosen.status or chosen.add):
+        yield "--out goes with --figures, --next and --probe only"
 
 
 def main() -> int:
@@ -227,12 +258,18 @@ def main() -> int:
         return (collected if wants_results(chosen) else from_scratch)(chosen)
     except BadInput as error:
         print("\n".join(f"error: {problem}" for problem in error.problems), file=sys.stderr)
+        if isinstance(error, ResultsChanged):
+            print(ACCEPTING, file=sys.stderr)
+        return 2
+    except OSError as error:
+        reason = error.strerror or error
+        print(f"error: {error.filename or 'a file'} cannot be used ({reason}): choose another --out.", file=sys.stderr)
         return 2
     except RunFailed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except (RunInterrupted, KeyboardInterrupt) as error:
-        print(error or "stopped", file=sys.stderr)
+        print(str(error) or "stopped", file=sys.stderr)
         return 130
 
 
@@ -251,7 +288,7 @@ def collected(chosen: argparse.Namespace) -> int:
     """Look at the stored results, or add to them."""
     files = chosen.files or [*sorted(HERE.glob("fig*.toml")), HERE / "table1.toml"]
     store = Store.beside(files[0])
-    gathering, sweeps = Gathering(store, chosen.out, say), [load_sweep(file) for file in files]
+    gathering, sweeps = Gathering(store, chosen.out or Path("runs/paper"), say), [load_sweep(file) for file in files]
     if chosen.add:
         added = add_runs(store, runs_in(chosen.add), [point for sweep in sweeps for point in sweep.points], say)
         say(f"{added} results added to {store.folder}")

@@ -147,8 +147,10 @@ def test_many_missing_points_are_counted(tmp_path: Path, monkeypatch: pytest.Mon
     pretend(monkeypatch, {(6, 1): run([0.1])})
     found = sweep(tmp_path, "[sweep]\nseeds = [1, 2]\nradio.prbs = [6, 7, 8, 9, 10, 11, 12, 13]\n")
     lines = [*drawing_lines(draw(found, tmp_path), tmp_path)]
-    assert sum("not there" in line for line in lines) == 5
-    assert "  not there: 11 more" in lines
+    assert sum("not there" in line for line in lines) == 13
+    assert "  not there: 3 more" in lines
+    fewer = [*drawing_lines(draw(found, tmp_path), tmp_path, 4)]
+    assert "  not there: 11 more" in fewer
 
 
 def test_runs_that_did_not_learn_have_no_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

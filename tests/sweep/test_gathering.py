@@ -10,11 +10,16 @@ from types import ModuleType
 
 import pytest
 
+import vefl_sim
 from tests.sweep.commands import ROOT, wait_for
+from tests.sweep.stored import store_result
 from vefl_sim.figures.drawing import draw
 from vefl_sim.figures.report import drawing_lines
+from vefl_sim.learning.datasets.inventory import Holding
+from vefl_sim.sweep.gathering import CLAIMS, LOCK, Gathering
+from vefl_sim.sweep.job import Outcome
 from vefl_sim.sweep.keys import key_digest, keys_of
-from vefl_sim.sweep.points import load_sweep
+from vefl_sim.sweep.points import Point, Sweep, load_sweep
 from vefl_sim.sweep.store import Store
 
 SCRIPT = ROOT / "experiments" / "paper" / "run.py"
@@ -66,12 +71,91 @@ def test_the_most_useful_points_come_first(script: ModuleType) -> None:
     assert list(dict.fromkeys(alpha for kind, alpha in kinds if kind == "mnist")) == [0.1, 0.9, 10.0]
 
 
+@pytest.mark.parametrize(
+    ("state", "is_there"),
+    [
+        ("complete", True),
+        ("complete, in compact form: 39209 of 39209 training and 12630 of 12630 test images", True),
+        ("compact form, damaged: one.zip cannot be read", False),
+        ("incomplete, in compact form: 4 of 39209 training and 1 of 12630 test images", False),
+        ("not there", False),
+    ],
+)
+def test_only_data_that_are_whole_are_there(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, state: str, is_there: bool
+) -> None:
+    monkeypatch.setattr(script, "inventory", lambda parent: [Holding("gtsrb", parent, state, 1)])
+    assert script.data_there() == ["gtsrb"] * is_there
+
+
+def test_centralized_learning_is_one_point_for_all_ways_to_share_the_data(script: ModuleType) -> None:
+    sweep = load_sweep(SCRIPT.with_name("table1.toml"))
+    points = [point for point in sweep.points if point.experiment.scheme.kind == "centralized"]
+    kinds = {(point.experiment.data.kind, point.seed) for point in points}
+    left = [point for point in script.in_order([sweep]) if point.experiment.scheme.kind == "centralized"]
+    assert len(points) == 3 * len(left) == 3 * len(kinds)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Sweep:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    return load_sweep(tmp_path / "tiny.toml")
+
+
+def silent(tmp_path: Path, out: str = "runs") -> Gathering:
+    return Gathering(Store(tmp_path / "results"), tmp_path / out, lambda line: None)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
+    """What is probed and run, in this order; neither happens."""
+    found: list[tuple[str, Point]] = []
+
+    def probe(self: Gathering, points: list[Point], *, again: bool) -> dict[str, list[str]]:
+        assert not again
+        found.extend(("probed", point) for point in points)
+        return {}
+
+    def gathered(self: Gathering, point: Point, number: str) -> Outcome:
+        found.append(("run", point))
+        return Outcome("done")
+
+    monkeypatch.setattr(Gathering, "probe", probe)
+    monkeypatch.setattr(Gathering, "_gathered", gathered)
+    return found
+
+
+def test_just_those_points_are_probed_that_are_run(tmp_path: Path, tiny: Sweep, calls: list[tuple[str, Point]]) -> None:
+    stored, claimed, third, fourth = tiny.points
+    store_result(tmp_path / "results", stored, [None, None])
+    with silent(tmp_path, "elsewhere")._claimed(claimed.experiment):  # by somebody with the same store
+        assert silent(tmp_path).gather(tiny.points, 1) == []
+    assert calls == [("probed", third), ("run", third)]
+    assert fourth not in [point for _, point in calls]
+
+
+def test_locks_of_a_store_are_not_for_the_repository() -> None:
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {f"results/{CLAIMS}/", f"results/{LOCK}"} <= {*ignored}
+
+
+def test_a_finished_run_is_probed_before_it_is_stored(
+    script: ModuleType, tmp_path: Path, tiny: Sweep, calls: list[tuple[str, Point]]
+) -> None:
+    vefl_sim.simulate(tiny.points[2].experiment, out=tmp_path / "runs")
+    gathering = silent(tmp_path)
+    assert script.gather(gathering, [tiny], 0) == 0
+    assert [(what, point.title) for what, point in calls] == [("probed", tiny.points[2].title)]
+    assert gathering.has(tiny.points[2])
+
+
 def start(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:
     def hear() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
 
-    command = [sys.executable, SCRIPT, *arguments, "--out", tmp_path / "runs", tmp_path / "tiny.toml"]
+    out = () if {"--status", "--add"} & {*arguments} else ("--out", tmp_path / "runs")
+    command = [sys.executable, SCRIPT, *arguments, *out, tmp_path / "tiny.toml"]
     return subprocess.Popen(
         [str(word) for word in command],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, preexec_fn=hear,
@@ -82,6 +166,81 @@ def start(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     said, _ = process.communicate(timeout=300)
     return process.returncode, said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("--accept --status", "--accept goes with --probe only"),
+        ("--accept", "--accept goes with --probe only"),
+        ("FILE", "FILE and --out go with --figures, --status, --next, --add and --probe only"),
+        ("--quick --out there", "FILE and --out go with --figures, --status, --next, --add and --probe only"),
+        ("--status --out there", "--out goes with --figures, --next and --probe only"),
+        ("--next -3", "-3 points cannot be run: choose 1 or more"),
+        ("--next 0", "0 points cannot be run: choose 1 or more"),
+        ("--next many", "invalid count value: 'many'"),
+        ("--status one/a.toml other/b.toml", "the FILEs lie in several folders"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    script: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: str,
+    problem: str,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["run.py", *arguments.split()])
+    with pytest.raises(SystemExit, match="2"):
+        script.main()
+    assert problem in capsys.readouterr().err
+
+
+def called(script: ModuleType, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["run.py", *map(str, arguments)])
+    return int(script.main())
+
+
+def test_a_place_that_is_no_folder_is_one_sentence(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
+) -> None:
+    assert called(script, monkeypatch, "--next", 1, "--out", "/dev/null", tmp_path / "tiny.toml") == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: /dev/null")
+    assert told.endswith("choose another --out.\n")
+    assert told.count("\n") == 1
+
+
+def test_a_figure_that_cannot_be_drawn_is_an_error_and_one_without_results_is_not(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
+) -> None:
+    arguments = ("--figures", "--out", tmp_path / "runs", tmp_path / "tiny.toml")
+    assert called(script, monkeypatch, *arguments) == 0
+    assert "none of its 4 points is done" in capsys.readouterr().out
+    store_result(tmp_path / "results", tiny.points[0], [None, None])
+    (tmp_path / "tiny.toml").write_text(TINY.replace('"cost"', '"accuracy"'))
+    assert called(script, monkeypatch, *arguments) == 2
+    assert "error: tiny: its runs have no accuracy" in capsys.readouterr().err
+
+
+def test_other_results_are_told_with_the_way_to_accept_them(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
+) -> None:
+    monkeypatch.setattr(Gathering, "probe", lambda *_, **__: {"pdpc": ["cost was 1 and is 2"]})
+    assert called(script, monkeypatch, "--probe", "--out", tmp_path / "runs", tmp_path / "tiny.toml") == 2
+    told = capsys.readouterr().err
+    assert "error: pdpc: cost was 1 and is 2" in told
+    assert told.splitlines()[-1] == script.ACCEPTING
+
+
+def test_being_stopped_is_told(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(chosen: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(script, "from_scratch", stop)
+    assert called(script, monkeypatch) == 130
+    assert capsys.readouterr().err == "stopped\n"
 
 
 @pytest.mark.slow

@@ -75,6 +75,15 @@ def test_centralized_learning_does_not_depend_on_who_holds_what() -> None:
     for kind, is_same in (("centralized", True), ("fdpc", False)):
         first, second = (keys_of(experiment(scheme={"kind": kind}, data={"dirichlet_alpha": a})) for a in (0.1, 10.0))
         assert matches(first, second) == is_same
+        assert (key_digest(first) == key_digest(second)) == is_same
+
+
+def test_a_centralized_result_that_still_names_who_holds_what_matches() -> None:
+    wanted = keys_of(experiment(scheme={"kind": "centralized"}))
+    before = wanted | {"data.dirichlet_alpha": 10.0, "scheme.selected": 8, "vefl.budget": 999.0}
+    assert matches(before, wanted)
+    assert matches_network(before, wanted | {"learning.kind": "none"})
+    assert not matches(before | {"run.seed": 2}, wanted)
 
 
 def test_keys_survive_as_toml() -> None:

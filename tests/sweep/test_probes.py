@@ -1,17 +1,29 @@
 """Short runs that show whether the code has changed results."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 import vefl_sim
+from tests.mobility.recordings import own_table
 from vefl_sim.errors import BadInput
+from vefl_sim.experiment import ignored_keys
 from vefl_sim.loading import validated, with_settings
 from vefl_sim.results import Run
 from vefl_sim.sweep.gathering import Gathering, require_equal
 from vefl_sim.sweep.keys import keys_of
 from vefl_sim.sweep.points import Point, load_sweep
-from vefl_sim.sweep.probes import Probes, differences, name_of, network_figures, probe_experiment, probe_keys, variants
+from vefl_sim.sweep.probes import (
+    Probes,
+    differences,
+    learning_figures,
+    name_of,
+    network_figures,
+    probe_experiment,
+    probe_keys,
+    variants,
+)
 from vefl_sim.sweep.store import Store
 
 PAPER = Path(__file__).parents[2] / "experiments" / "paper"
@@ -31,6 +43,45 @@ def test_a_probe_is_short_and_shared_by_points_that_differ_in_size() -> None:
     assert name_of(probe_keys(keys_of(other))) == "fdpc"
     short = probe_experiment(probe_keys(keys_of(large)))
     assert (short.rounds, short.data.kind, short.run.seed) == (6, "signs", 1)
+
+
+def test_a_probe_takes_several_steps_where_iterations_are_merged() -> None:
+    """After one step from the global model, the proximal term would still be 0."""
+    for merged, expected in ((50, 8), (8, 8), (1, 1)):
+        large = with_settings(PLAIN, f"learning.iterations_per_step={merged}", "vefl.max_local_iterations=200")
+        keys = probe_keys(keys_of(large))
+        short = probe_experiment(keys)
+        assert short.learning.iterations_per_step == expected
+        assert short.vefl.max_local_iterations >= 5 * expected
+        assert probe_keys(keys) == keys
+
+
+def test_another_weight_of_the_proximal_term_is_another_probe() -> None:
+    settings = ("learning.iterations_per_step=50", "scheme.kind=fedprox")
+    others = [with_settings(PLAIN, *settings, f"learning.proximal_mu={mu}") for mu in (0.0, 0.1)]
+    assert len(variants(others)) == 2
+
+
+def test_a_probe_has_the_way_in_which_data_are_shared() -> None:
+    others = [with_settings(PLAIN, *own) for own in (["data.partition=iid"], ["data.partition=shards"],
+              ["data.partition=shards", "data.shards_per_cv=5"], ["data.dirichlet_alpha=10.0"])]  # fmt: skip
+    found = [experiment.data for _, experiment in variants([PLAIN, *others])]
+    assert [(data.partition, data.shards_per_cv) for data in found] == [
+        ("dirichlet", 2), ("iid", 2), ("shards", 2), ("shards", 5),
+    ]  # fmt: skip
+
+
+def test_a_probe_of_recorded_traffic_runs(tmp_path: Path) -> None:
+    """Keys name a file without its folder; the probe needs it."""
+    cars = range(6)
+    file = own_table(
+        tmp_path / "recorded", [(t, car, 8.0 * t + 60 * car - 300, 4.0, 8.0) for t in range(61) for car in cars]
+    )
+    driven = with_settings(PLAIN, "mobility.kind=playback", f"mobility.file={file}", "run.duration_s=30.0")
+    ((keys, short),) = variants([driven])
+    assert (keys["mobility.file"], short.mobility.file) == (file.name, str(file))
+    assert not [*ignored_keys(short)]
+    assert vefl_sim.simulate(short, out=tmp_path / "runs").is_done
 
 
 def test_a_probe_sees_losses_and_cvs_that_cannot_take_part(run: Run) -> None:
@@ -75,10 +126,20 @@ def test_other_figures_are_told_and_make_a_generation_when_accepted(
 def test_float_noise_is_no_difference() -> None:
     assert differences({"cost": [100.0]}, {"cost": [100.0 + 1e-8]}) == []
     assert differences({"cost": [100.0]}, {"cost": [100.0 + 1e-6]}) != []
+    assert differences({"loss": [2.8]}, {"loss": [2.8 + 3e-6]}) == []
+    assert differences({"loss": [2.8]}, {"loss": [2.8 + 4e-5]}) != []
     assert differences({"lost": {"expired": 1}}, {"lost": {"expired": 2}}) != []
     assert differences({"accuracy": [0.5, None]}, {"accuracy": [0.51, None]}) == []
     assert differences({"accuracy": [0.5, None]}, {"accuracy": [0.5, 0.5]}) != []
     assert differences({"accuracy": [0.5]}, {"accuracy": [0.53]}) != []
+
+
+@pytest.mark.slow
+def test_a_probe_sees_whether_there_is_a_proximal_term(tmp_path: Path) -> None:
+    settings = ("scheme.kind=fdpc", "learning.iterations_per_step=50")
+    both = [with_settings(PLAIN, *settings, f"learning.proximal_mu={mu}") for mu in (0.01, 0.0)]
+    first, second = (learning_figures(vefl_sim.simulate(short, out=tmp_path / "runs")) for _, short in variants(both))
+    assert any(told.startswith("loss was") for told in differences(first, second))
 
 
 def test_new_variants_make_no_other_stale(tmp_path: Path, run: Run) -> None:
@@ -90,7 +151,39 @@ def test_new_variants_make_no_other_stale(tmp_path: Path, run: Run) -> None:
     assert probes.probes[0].plain() == before
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"probes": [{}]}', '{"probes": [{"toml": "["}]}'])
+def written(**changed: object) -> str:
+    return json.dumps(
+        {"probes": [{"toml": "", "generations": [1, 1], "network": {}, "learning": {}, "sources": {}} | changed]}
+    )
+
+
+def test_a_file_is_read_as_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "probes.json").write_text(written(sources={"abc": [1, 1]}))
+    assert Probes.in_folder(tmp_path).probes[0].sources == {"abc": (1, 1)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"probes": 3}',
+        '{"probes": [3]}',
+        '{"probes": [{}]}',
+        '{"probes": [{"toml": "["}]}',
+        written(toml="["),
+        written(sources=[]),
+        written(sources={"abc": [1]}),
+        written(sources={"abc": {"1": 1, "2": 2}}),
+        written(network=[["a", 1]]),
+        written(learning=None),
+        written(generations=[1.5, 1]),
+        written(generations=[-1, 1]),
+        written(generations=["1", 1]),
+        written(generations=[1, 1]).replace("[1, 1]", "[1e999, 1]"),
+        "[" * 100_000,
+    ],
+)
 def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "probes.json").write_text(text)
     with pytest.raises(BadInput, match=r"probes.json cannot be read .*: restore it from the repository\.$"):
@@ -116,4 +209,4 @@ def test_every_point_of_the_paper_has_a_probe() -> None:
         pytest.skip("no probes are stored yet: python experiments/paper/run.py --probe")
     files = [*PAPER.glob("fig*.toml"), PAPER / "table1.toml"]
     wanted = variants(point.experiment for file in files for point in load_sweep(file).points)
-    assert [name_of(keys) for keys in wanted if probes.of(keys) is None] == []
+    assert [name_of(keys) for keys, _ in wanted if probes.of(keys) is None] == []

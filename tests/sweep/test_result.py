@@ -93,7 +93,11 @@ def packed(path: Path, change: object) -> Path:
         ({"toml": "["}, ""),
         ({"ineligible": -1}, "ineligible"),
         ({"sojourn_s": {"values": [1.0], "counts": [10**9]}}, "sojourn_s"),
-        ({"p_suc": {"values": [1.0, 2.0], "counts": [1]}}, "values and counts do not go together"),
+        ({"p_suc": {"values": [0.5, 1.0], "counts": [1]}}, "values and counts do not go together"),
+        ({"p_suc": {"values": [1.5], "counts": [1]}}, "p_suc.values"),
+        ({"sojourn_s": {"values": [-1.0], "counts": [1]}}, "sojourn_s.values"),
+        ({"wall_s": -1.0}, "wall_s"),
+        ({"wall_s": 1e308}, "wall_s"),
         ({"rounds": {}}, "rounds"),
     ],
 )
@@ -105,6 +109,15 @@ def test_a_bad_file_is_one_sentence(tmp_path: Path, point: Point, change: object
     assert sentence.startswith(f"{path} is not a stored result (")
     assert told in sentence
     assert sentence.endswith(": remove it, and run its point again.")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("accuracy", 1.5), ("accuracy", -0.1), ("p_suc", 1.01), ("cost", -1.0), ("energy_j", -1.0)]
+)
+def test_a_value_that_cannot_be_is_refused(tmp_path: Path, point: Point, column: str, value: float) -> None:
+    path = store_result(tmp_path, point, [0.5])
+    with pytest.raises(BadInput, match=rf"rounds\.{column}"):
+        read_result(packed(path, {"rounds": unpacked(path)["rounds"] | {column: [value]}}))
 
 
 def test_columns_of_unequal_length_and_cut_files_are_refused(tmp_path: Path, point: Point) -> None:

@@ -1,19 +1,25 @@
 """A folder of results: which one belongs to a point, and how they get there."""
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 
 import vefl_sim
-from tests.sweep.stored import store_result
+from tests.learning.files import write_mnist
+from tests.sweep.stored import measurements, store_result
 from vefl_sim.errors import BadInput
 from vefl_sim.experiment import Experiment
-from vefl_sim.results import Run
+from vefl_sim.results import Run, create_run
+from vefl_sim.sweep.gathering import Gathering, add_runs
 from vefl_sim.sweep.keys import keys_of
 from vefl_sim.sweep.measurements import RunMeasurements
 from vefl_sim.sweep.points import Sweep, load_sweep
-from vefl_sim.sweep.probes import Probe, Probes, probe_keys, toml_of
+from vefl_sim.sweep.probes import Probe, Probes, probe_keys, source_digest_of, toml_of
+from vefl_sim.sweep.result import Origin, result_from, write_result
 from vefl_sim.sweep.store import Store, runs_in
+from vefl_sim.sweep.whole_data import require_whole
 
 TINY = """
 [run]
@@ -76,6 +82,49 @@ def test_an_older_result_of_the_same_point_is_replaced(tmp_path: Path, sweep: Sw
     assert not older.exists()
 
 
+def test_an_old_run_does_not_replace_a_current_result(tmp_path: Path, sweep: Sweep) -> None:
+    point = sweep.points[0]
+    run = vefl_sim.simulate(point.experiment, out=tmp_path / "runs")
+    keys = probe_keys(keys_of(point.experiment))
+    probe = Probe(toml_of(keys), (2, 1), {}, {}, {source_digest_of(run): (1, 1), "now": (2, 1)})
+    Probes(tmp_path / "results" / "probes.json", [probe]).write()
+    path = store_result(tmp_path / "results", point, [None], "now")
+    before = path.read_bytes()
+    with pytest.raises(BadInput, match="a current one is stored"):
+        Store(tmp_path / "results").add(run)
+    assert path.read_bytes() == before
+    path.unlink()
+    store_result(tmp_path / "results", point, [None], "also old")
+    assert Store(tmp_path / "results").add(run) == path
+    assert path.read_bytes() != before
+
+
+def test_of_two_runs_of_a_point_the_later_one_is_stored(tmp_path: Path, sweep: Sweep) -> None:
+    runs = [vefl_sim.simulate(sweep.points[0].experiment, out=tmp_path / name) for name in ("a", "b")]
+    for number, run in enumerate(runs):
+        os.utime(run.path / "DONE", (number, number))
+        note = run.path / "versions.json"
+        note.write_text(json.dumps(json.loads(note.read_text()) | {"vefl_sim source": f"{number}"}))
+    store = Store(tmp_path / "results")
+    assert add_runs(store, reversed(runs), sweep.points, print) == 2
+    found = store.find(sweep.points[0])
+    assert found
+    assert found.file.source == source_digest_of(runs[1])
+
+
+def test_a_run_with_a_part_of_a_public_data_set_is_not_stored(tmp_path: Path) -> None:
+    folder = write_mnist(tmp_path / "some")
+    settings = ["data.kind=mnist", f"data.dir={folder}", "data.train_samples=20", "data.test_samples=10"]
+    (tmp_path / "tiny.toml").write_text(TINY.replace("image_px = 16", "min_samples = 1"))
+    point = load_sweep(tmp_path / "tiny.toml", settings).points[0]
+    run = create_run(point.experiment, tmp_path / "runs")
+    with pytest.raises(BadInput, match="does not hold all of mnist"):
+        Store(tmp_path / "results").add(run)
+    with pytest.raises(BadInput, match="does not hold all of mnist"):
+        Gathering(Store(tmp_path / "results"), tmp_path / "runs", print).gather([point], 1)
+    require_whole(point.experiment.data.model_copy(update={"dir": ""}))  # a download is whole
+
+
 def test_what_learns_serves_what_does_not_without_its_accuracies(tmp_path: Path, sweep: Sweep) -> None:
     store_result(tmp_path / "results", learning(sweep, tmp_path).points[0], [0.1, 0.2])
     found = Store(tmp_path / "results").find(sweep.points[0])
@@ -84,6 +133,34 @@ def test_what_learns_serves_what_does_not_without_its_accuracies(tmp_path: Path,
     learnt = Store(tmp_path / "results").find(learning(sweep, tmp_path).points[0])
     assert learnt
     assert learnt.rounds["accuracy"].tolist() == [0.1, 0.2]
+
+
+def test_a_stale_result_does_not_hide_a_current_one_that_learns(tmp_path: Path, sweep: Sweep) -> None:
+    learnt = learning(sweep, tmp_path).points[0]
+    probe = Probe(toml_of(probe_keys(keys_of(learnt.experiment))), (2, 1), {}, {}, {"before": (1, 1), "now": (2, 1)})
+    Probes(tmp_path / "results" / "probes.json", [probe]).write()
+    store_result(tmp_path / "results", sweep.points[0], [None], "before")
+    store_result(tmp_path / "results", learnt, [0.1], "now")
+    found = Store(tmp_path / "results").find(sweep.points[0])
+    assert found
+    assert (found.file.source, found.stale) == ("now", False)
+    store_result(tmp_path / "results", sweep.points[0], [None, None], "now")
+    found = Store(tmp_path / "results").find(sweep.points[0])
+    assert found
+    assert len(found.rounds) == 2  # among equals the one with the very keys
+
+
+def test_an_exact_result_of_other_inputs_does_not_hide_one_that_learns(
+    tmp_path: Path, sweep: Sweep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learnt = learning(sweep, tmp_path).points[0]
+    store_result(tmp_path / "results", sweep.points[0], [None])
+    monkeypatch.setattr("vefl_sim.sweep.store.inputs_of", lambda experiment: {"mobility.file": "d2"})
+    origin = Origin(keys_of(learnt.experiment), {"mobility.file": "d2"}, "0.1.0", "abc", "d1", 1.0)
+    write_result(result_from(measurements([0.1, 0.2, 0.3]), origin), tmp_path / "results")
+    found = Store(tmp_path / "results").find(sweep.points[0])
+    assert found
+    assert len(found.rounds) == 3
 
 
 def test_what_does_not_learn_does_not_serve_what_does(tmp_path: Path, sweep: Sweep) -> None:
@@ -116,6 +193,24 @@ def test_what_another_process_adds_is_seen(tmp_path: Path, sweep: Sweep) -> None
     store_result(tmp_path / "results", sweep.points[0], [None])
     store.refresh()
     assert store.find(sweep.points[0])
+
+
+def test_what_another_process_replaces_or_removes_is_seen(tmp_path: Path, sweep: Sweep) -> None:
+    path = store_result(tmp_path / "results", sweep.points[0], [None], "before")
+    store = Store(tmp_path / "results")
+    assert len(store) == 1
+    store_result(tmp_path / "results", sweep.points[0], [None], "now")
+    store.refresh()
+    found = store.find(sweep.points[0])
+    assert found
+    assert found.file.source == "now"
+    path.write_bytes(b"damaged")
+    store.refresh()
+    assert store.find(sweep.points[0]) is None
+    assert len(store.problems) == 1
+    path.unlink()
+    store.refresh()
+    assert (len(store), store.problems) == (0, [])
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,10 @@ _OF_LEARNING = ("accuracy", "failure-rate", "table")
 _DIFFERENCES = ("panel", "line", "reference", "figure", "pairs", "difference", "half_width", "differs")
 
 
+class NothingToDraw(BadInput):
+    """A figure none of whose points is there."""
+
+
 @dataclass(frozen=True)
 class Drawing:
     """What was drawn, from what, and where it is."""
@@ -56,7 +60,7 @@ def draw(sweep: Sweep, out: Path, folder: Path | None = None, store: Store | Non
     found = groups(sweep, plan, Place(out, store, request.kind in _OF_LEARNING))
     if not any(group.runs for group in found):
         stored = f", and no result in {store.folder} is of one of them" if store is not None else ""
-        raise BadInput(
+        raise NothingToDraw(
             f"{sweep.name}: none of its {len(sweep.points)} points is done in {out}{stored}: run its file with "
             "python -m vefl_sim sweep first, with the same --set, --seeds and --out."
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from vefl_sim.errors import ExperimentError, RunNotFound
 from vefl_sim.figures.names import VARIANTS, plain, value_label
+from vefl_sim.figures.reference import name as line_name
 from vefl_sim.figures.request import Request, nearest
 from vefl_sim.sweep.measurements import SELECTING, Measurements, RunMeasurements
 from vefl_sim.sweep.points import Point, Sweep
@@ -126,7 +127,7 @@ def groups(sweep: Sweep, plan: Layout, place: Place) -> list[Group]:
 def names(sweep: Sweep, plan: Layout) -> list[str]:
     """Every line with its panel, as it is printed."""
     nowhere = [_group(points, plan, None) for points in _together(sweep, plan)]
-    return [", ".join(filter(None, [*group.panel, group.line])) for group in nowhere]
+    return [line_name(", ".join(group.panel), group.line) for group in nowhere]
 
 
 def _together(sweep: Sweep, plan: Layout) -> list[list[Point]]:

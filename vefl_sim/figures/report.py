@@ -11,18 +11,18 @@ from vefl_sim.figures.measures import y_name
 from vefl_sim.figures.reference import COLUMN
 from vefl_sim.figures.reference import name as _name
 
-_MOST = 4  # points that are missing are named; more are counted
+_MOST = 12  # points that are missing are named; more are counted
 
 
-def drawing_lines(drawing: Drawing, out: Path) -> Iterator[str]:
-    """From how much it was drawn, what it says, and where it is."""
+def drawing_lines(drawing: Drawing, out: Path, most: int = _MOST) -> Iterator[str]:
+    """From how much it was drawn, what it says, and where it is; `most` points that are not in it are named."""
     done = sum(len(group.runs) for group in drawing.groups)
     wanted = sum(len(group.points) for group in drawing.groups)
     count = f"all {wanted}" if done == wanted else f"{done} of {wanted}"
     yield f"{drawing.name}: from {count} points{_sources(drawing)}"
-    yield from _listed("not there", [*missing(drawing, out)])
-    yield from _listed("stale, the code has changed such results since", [point.title for point in drawing.stale])
-    yield from _listed("left out", drawing.problems)
+    yield from _listed("not there", [*missing(drawing, out)], most)
+    yield from _listed("stale, the code has changed such results since", [point.title for point in drawing.stale], most)
+    yield from _listed("left out", drawing.problems, most)
     if drawing.text:
         yield from ["", *drawing.text.splitlines()]
     if len(drawing.marks):
@@ -42,12 +42,12 @@ def _sources(drawing: Drawing) -> str:
     return f": {found.count('run')} from runs, {stored} from stored results{told}"
 
 
-def _listed(what: str, titles: Sequence[str]) -> Iterator[str]:
+def _listed(what: str, titles: Sequence[str], most: int) -> Iterator[str]:
     """The first few, and how many more there are."""
-    for title in titles[:_MOST]:
+    for title in titles[:most]:
         yield f"  {what}: {title}"
-    if len(titles) > _MOST:
-        yield f"  {what}: {len(titles) - _MOST} more"
+    if len(titles) > most:
+        yield f"  {what}: {len(titles) - most} more"
 
 
 def _mark_lines(drawing: Drawing) -> Iterator[str]:

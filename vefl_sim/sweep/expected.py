@@ -7,6 +7,7 @@ import math
 
 from vefl_sim.clock import to_s
 from vefl_sim.experiment import Experiment
+from vefl_sim.sweep.measurements import SELECTING
 
 _START_S = 4.0  # imports, traffic, data
 _SIMULATED_S = {"pdpc": 1 / 70, "centralized": 1 / 300}  # wall per simulated second, without learning
@@ -41,7 +42,7 @@ def _learning_s(experiment: Experiment, duration_s: float) -> float:
         return size * (rounds * train * _SAMPLE_S + tested)
     held = train / (experiment.mean_in_coverage + duration_s * _ARRIVALS_PER_S)  # by one CV
     picked = min(experiment.scheme.selected, experiment.mean_in_coverage)
-    taking_part = picked if experiment.scheme.kind in ("pdpc", "random") else experiment.mean_in_coverage
+    taking_part = picked if experiment.scheme.kind in SELECTING else experiment.mean_in_coverage
     share = _SHARE_OF_ITERATIONS if experiment.scheme.constrained else 1.0
     steps = math.ceil(share * experiment.vefl.max_local_iterations / experiment.learning.iterations_per_step)
     return size * (rounds * taking_part * held * steps * _SAMPLE_S + tested)

@@ -14,18 +14,24 @@ from vefl_sim.errors import BadInput, RunFailed, RunInterrupted, VeflError
 from vefl_sim.experiment import Experiment
 from vefl_sim.loading import to_toml
 from vefl_sim.provenance import config_digest, package_digest
-from vefl_sim.results import Run, existing_run
+from vefl_sim.results import Run
 from vefl_sim.stopping import StopRequest
 from vefl_sim.sweep.child import work
 from vefl_sim.sweep.expected import expected_s
 from vefl_sim.sweep.job import Job, Outcome, Report
 from vefl_sim.sweep.keys import key_digest, keys_of, matches
 from vefl_sim.sweep.points import Point
-from vefl_sim.sweep.probes import name_of, probe_experiment, source_digest_now, variants
+from vefl_sim.sweep.probes import name_of, source_digest_now, variants
 from vefl_sim.sweep.store import Store
+from vefl_sim.sweep.whole_data import require_whole
 
+CLAIMS, LOCK = ".claims", ".lock"  # in a store: who works on which point, and who on the probes
 _SECONDS_BETWEEN = 60.0  # of two lines about one point
 Say = Callable[[str], None]
+
+
+class ResultsChanged(BadInput):
+    """Probes that differ from what is written beside the results."""
 
 
 @dataclass
@@ -42,7 +48,9 @@ class Gathering:
     def gather(self, points: Sequence[Point], most: int) -> list[str]:
         """Run the first `most` of these points that are not stored; returns what failed, one sentence each.
 
-        A point that another process works on is left to it. Raises RunInterrupted if it was stopped before.
+        The probe of each is run first, unless these sources have passed it: no result is of sources that its probe does
+        not know. A point that another process works on is left to it. Raises ResultsChanged if a probe differs, and
+        RunInterrupted if it was stopped.
         """
         done, failed = 0, list[str]()
         with self._stop.heard():
@@ -52,6 +60,8 @@ class Gathering:
                 with self._claimed(point.experiment) as is_ours:
                     if not is_ours or self.has(point):
                         continue
+                    require_whole(point.experiment.data)
+                    require_equal(self.probe([point], again=False))
                     ended = self._gathered(point, f"{done + len(failed) + 1} of {most}")
                 if ended.state == "done":
                     done += 1
@@ -87,10 +97,11 @@ class Gathering:
         differ: dict[str, list[str]] = {}
         folder = self.out / "probes"
         folder.mkdir(parents=True, exist_ok=True)
-        with self._stop.heard(), FileLock(folder / ".lock"):
+        self.store.folder.mkdir(parents=True, exist_ok=True)
+        with self._stop.heard(), FileLock(self.store.folder / LOCK, is_singleton=False):
             self.store.refresh()  # another process may have written probes meanwhile
-            for keys in variants(point.experiment for point in points):
-                known, experiment = self.store.probes.of(keys), probe_experiment(keys)
+            for keys, experiment in variants(point.experiment for point in points):
+                known = self.store.probes.of(keys)
                 if not again and known and source_digest_now(experiment) in known.sources:
                     continue
                 self.say(f"probe: {name_of(keys)}")
@@ -125,7 +136,7 @@ class Gathering:
     @contextmanager
     def _claimed(self, experiment: Experiment) -> Iterator[bool]:
         """Whether nobody else works on an experiment; nobody does while the block lasts. The sources do not matter."""
-        folder = self.out / ".claims"
+        folder = self.store.folder / CLAIMS  # not in `out`: two processes may have one store, and each its own runs
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / key_digest(keys_of(experiment)), is_singleton=False)
         try:
@@ -140,10 +151,10 @@ class Gathering:
 
 
 def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], say: Say) -> int:
-    """Store finished runs that are of one of these points; returns how many."""
+    """Store finished runs that are of one of these points; returns how many. Of two of a point the later one stays."""
     wanted = [keys_of(point.experiment) for point in points]
     added = 0
-    for run in runs:
+    for run in sorted(runs, key=_ended_ns):
         try:
             keys = keys_of(run.experiment)
             if not any(one["run.seed"] == keys["run.seed"] and matches(keys, one) for one in wanted):
@@ -158,10 +169,10 @@ def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], say: Sa
     return added
 
 
-def done_run(point: Point, out: Path) -> Run | None:
-    """The finished run of a point, if it is there."""
-    run = existing_run(point.experiment, out) if out.is_dir() else None
-    return run if run and run.is_done else None
+def _ended_ns(run: Run) -> int:
+    """When a finished run ended, or the folder was changed last."""
+    mark = run.path / "DONE"
+    return (mark if mark.exists() else run.path).stat().st_mtime_ns
 
 
 def describe(point: Point) -> str:
@@ -178,13 +189,7 @@ def clock(seconds: float) -> str:
 
 
 def require_equal(differ: dict[str, list[str]]) -> None:
-    """Raise BadInput if probes differ from what is written."""
+    """Raise ResultsChanged if probes differ from what is written."""
     problems = [f"{name}: {told}" for name, all_told in differ.items() for told in all_told]
     if problems:
-        raise BadInput(
-            [
-                *problems,
-                "The code gives other results than those that are stored: if that is meant, run "
-                "python experiments/paper/run.py --probe --accept, and results of these schemes count as stale.",
-            ]
-        )
+        raise ResultsChanged([*problems, "The code gives other results than those that are stored."])

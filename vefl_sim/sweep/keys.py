@@ -59,7 +59,7 @@ def relevant(keys: Keys) -> dict[str, Any]:
         found.pop("data.dir", None)  # the public data sets are the same wherever they are
     if isinstance(file := found.get("mobility.file"), str):
         found["mobility.file"] = PurePath(file).name
-    return found
+    return {key: value for key, value in found.items() if key not in _unused(found)}
 
 
 def matches(stored: Keys, wanted: Keys) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 
 from vefl_sim.atomic import write_text
 from vefl_sim.errors import BadInput
-from vefl_sim.experiment import Experiment
+from vefl_sim.experiment import Experiment, without_ignored
 from vefl_sim.loading import validated
 from vefl_sim.provenance import versions
 from vefl_sim.results import Run
@@ -50,11 +50,15 @@ _SMALL = {
     "learning.evaluate_every": 1,
 }
 """Fast CVs with little power and a tight budget: some cannot take part, some are dropped, some updates are lost."""
+_MERGED = "learning.iterations_per_step"
+_ITERATIONS_PER_STEP = 8  # of a probe whose experiment merges iterations: a CV still takes several steps
 _LEFT_OUT = ("run.duration_s", "traffic.arrivals_per_s", "data.")
+_KEPT = ("data.partition", "data.shards_per_cv")  # of what is left out: other code, not another size
 _SUMS = ("in_coverage", "eligible", "ordered", "delivered", "steps")
 _MONEY = ("cost", "energy_j", "planned_cost", "weight_sum")
 _LEARNT = ("accuracy", "loss")
-_CLOSE = {"accuracy": 0.02, "loss": 1e-4}  # two of a hundred test samples; these depend on the machine's arithmetic
+_CLOSE = {"accuracy": 0.02, "loss": 1e-5}  # two of a hundred test samples; these depend on the machine's arithmetic
+"""Losses differ by less than 10⁻⁶ between instruction sets (AVX, SSE4), and by more than this without μ = 0.01."""
 _EQUAL = 1e-9  # relative, of all other floats
 _MOST_BYTES = 10_000_000
 
@@ -141,21 +145,24 @@ class Probes:
 
 def probe_keys(keys: Keys) -> dict[str, Any]:
     """The keys of the short run that stands for an experiment with these keys."""
-    return {key: value for key, value in keys.items() if not key.startswith(_LEFT_OUT)} | _SMALL
+    small = {key: value for key, value in keys.items() if key in _KEPT or not key.startswith(_LEFT_OUT)} | _SMALL
+    return small | {_MERGED: _ITERATIONS_PER_STEP} if small.get(_MERGED, 1) > 1 else small
 
 
-def probe_experiment(keys: Keys) -> Experiment:
-    """The short run itself."""
-    return validated(tomllib.loads(toml_of({**keys, "run.name": f"probe-{key_digest(keys)}", "learning.threads": 1})))
+def probe_experiment(keys: Keys, file: str = "") -> Experiment:
+    """The short run itself; `file` is that of its traffic with its folder, which keys do not have."""
+    whole = {**keys, "run.name": f"probe-{key_digest(keys)}", "learning.threads": 1}
+    return without_ignored(validated(tomllib.loads(toml_of(whole | ({"mobility.file": file} if file else {})))))
 
 
-def variants(experiments: Iterable[Experiment]) -> list[dict[str, Any]]:
-    """The keys of the probes of many experiments, each once."""
-    found: dict[str, dict[str, Any]] = {}
+def variants(experiments: Iterable[Experiment]) -> list[tuple[dict[str, Any], Experiment]]:
+    """The probes of many experiments, each once: their keys, and the short runs."""
+    found: dict[str, tuple[dict[str, Any], Experiment]] = {}
     for experiment in experiments:
         keys = probe_keys(keys_of(experiment))
-        found.setdefault(key_digest(keys), keys)
-    return list(found.values())
+        if (digest := key_digest(keys)) not in found:
+            found[digest] = keys, probe_experiment(keys, experiment.mobility.file)
+    return [*found.values()]
 
 
 def name_of(keys: Keys) -> str:
@@ -205,16 +212,26 @@ def source_digest_now(experiment: Experiment) -> str:
     return source_digest(versions(experiment))
 
 
-def _probe(told: Mapping[str, Any]) -> Probe:
-    sources = {str(source): _pair(pair) for source, pair in told["sources"].items()}
-    probe = Probe(str(told["toml"]), _pair(told["generations"]), dict(told["network"]), dict(told["learning"]), sources)
+def _probe(told: Any) -> Probe:
+    """What is written of a probe; raises ValueError, KeyError or TypeError if it is something else."""
+    tables = [_table(told, name) for name in ("network", "learning", "sources")]
+    sources = {source: _pair(pair) for source, pair in tables[2].items()}
+    probe = Probe(str(told["toml"]), _pair(told["generations"]), tables[0], tables[1], sources)
     _ = probe.keys
     return probe
 
 
+def _table(told: Any, name: str) -> dict[str, Any]:
+    table = told[name]
+    if not isinstance(table, dict):
+        raise ValueError(f"{name} is no table")
+    return table
+
+
 def _pair(told: Any) -> Generations:
-    first, second = told
-    return int(first), int(second)
+    if not (isinstance(told, list) and len(told) == 2 and all(type(one) is int and one >= 0 for one in told)):
+        raise ValueError("generations are no pairs of whole numbers")
+    return told[0], told[1]
 
 
 def _same(before: Any, now: Any, close: float) -> bool:

@@ -39,6 +39,8 @@ _COLUMNS = (
 _Count = Annotated[int, Field(ge=0, le=10**12)]
 _Nanoseconds = Annotated[int, Field(ge=0, lt=2**63)]
 _Some = Annotated[float, Field(allow_inf_nan=False)] | None
+_Fraction = Annotated[float, Field(ge=0, le=1)]
+_Amount = Annotated[float, Field(ge=0)]
 
 
 class _Plain(BaseModel):
@@ -53,11 +55,11 @@ class _Rounds(_Plain):
     eligible: list[_Count]
     ordered: list[_Count]
     delivered: list[_Count]
-    p_suc: list[_Some]
+    p_suc: list[_Fraction | None]
     steps: list[_Count]
-    cost: list[float]
-    energy_j: list[float]
-    accuracy: list[_Some]
+    cost: list[_Amount]
+    energy_j: list[_Amount]
+    accuracy: list[_Fraction | None]
     loss: list[_Some]
 
     @model_validator(mode="after")
@@ -70,7 +72,7 @@ class _Rounds(_Plain):
 class _Counted(_Plain):
     """A distribution: values, and how many cases have each."""
 
-    values: list[float] = Field(max_length=1_000_000)
+    values: list[_Amount] = Field(max_length=1_000_000)
     counts: list[Annotated[int, Field(ge=1, le=10**7)]]
 
     @model_validator(mode="after")
@@ -83,6 +85,12 @@ class _Counted(_Plain):
         return np.repeat(np.asarray(self.values, np.float64), self.counts)
 
 
+class _Fractions(_Counted):
+    """Of values up to 1."""
+
+    values: list[_Fraction] = Field(max_length=1_000_000)
+
+
 class _File(_Plain):
     """Everything in a file."""
 
@@ -92,11 +100,11 @@ class _File(_Plain):
     version: str
     source: str
     content: str
-    wall_s: float
+    wall_s: Annotated[float, Field(ge=0, le=1e9)]  # 30 years
     ineligible: _Count
     rounds: _Rounds
     sojourn_s: _Counted
-    p_suc: _Counted
+    p_suc: _Fractions
 
 
 @dataclass(frozen=True)

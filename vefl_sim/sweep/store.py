@@ -19,14 +19,17 @@ from vefl_sim.sweep.measurements import RunMeasurements
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.probes import Probes, source_digest
 from vefl_sim.sweep.result import SUFFIX, Origin, Result, read_result, result_from, write_result
+from vefl_sim.sweep.whole_data import require_whole
 
 FOLDER = "results"
 _OURS = ("vefl_models.", "vefl_sim.")
+_Stamp = tuple[int, int, int]
+"""When a file was written, how large it is, and which it is on its disk: another one if it was replaced."""
 
 
 @dataclass
 class Store:
-    """The results of one folder, read once."""
+    """The results of one folder; `refresh` looks whether its files have changed."""
 
     folder: Path
     problems: list[str] = field(default_factory=list)  # of files that cannot be read, one sentence each
@@ -36,10 +39,14 @@ class Store:
         """The store of an experiment's file; it may not be there."""
         return cls(file.parent / FOLDER)
 
+    def __post_init__(self) -> None:
+        self._seen: dict[Path, _Stamp] = {}  # when each file was last read; also of those that cannot be
+
     @cached_property
     def _results(self) -> dict[Path, Result]:
-        files = sorted(self.folder.glob(f"*{SUFFIX}"))
-        return {path: result for path in files if (result := self._read(path))}
+        found: dict[Path, Result] = {}
+        self._look_again(found)
+        return found
 
     @cached_property
     def probes(self) -> Probes:
@@ -50,35 +57,40 @@ class Store:
         return len(self._results)
 
     def find(self, point: Point, *, learning: bool = True) -> Result | None:
-        """The result of a point, if there is one; a current one before a stale one.
+        """The result of a point, if there is one; a current one before a stale one, then one with the very keys.
 
         `learning`: whether it shall be stale if only what is learnt has changed.
         """
         wanted = keys_of(point.experiment)
-        exact = [result for result in self._with_seed(wanted) if matches(result.keys, wanted)]
-        found = exact or [r.without_learning() for r in self._with_seed(wanted) if matches_network(r.keys, wanted)]
-        marked = [self._marked(result, learning) for result in found if self._has_inputs(result, point.experiment)]
+        there = [result for result in self._with_seed(wanted) if self._has_inputs(result, point.experiment)]
+        exact = [result for result in there if matches(result.keys, wanted)]
+        others = [result.without_learning() for result in there if matches_network(result.keys, wanted)]
+        marked = [self._marked(result, learning) for result in (*exact, *others)]
         return min(marked, key=lambda result: result.stale, default=None)
 
     def add(self, run: Run) -> Path:
-        """Store a finished run; results that it replaces are removed."""
+        """Store a finished run; results that it replaces are removed.
+
+        Raises BadInput if it is stale and would replace a current result, or if it did not have all of its data set.
+        """
         experiment = run.experiment
+        require_whole(experiment.data)
         keys = keys_of(experiment)
-        before = [path for path, result in self._results.items() if matches(result.keys, keys)]
-        path = write_result(result_from(RunMeasurements(run), self._origin(run, experiment, keys)), self.folder)
+        before = {path: result for path, result in self._results.items() if matches(result.keys, keys)}
+        result = result_from(RunMeasurements(run), self._origin(run, experiment, keys))
+        if self._is_stale(result) and not all(map(self._is_stale, before.values())):
+            raise BadInput("the code has changed such results since this run, and a current one is stored.")
+        path = write_result(result, self.folder)
         for old in before:
             if old != path:
                 old.unlink(missing_ok=True)
-            self._results.pop(old, None)
-        self._results[path] = read_result(path)
+        self._look_again(self._results)
         return path
 
     def refresh(self) -> None:
         """Look at the folder again: another process may have added results or probes."""
         self.__dict__.pop("probes", None)
-        for path in self.folder.glob(f"*{SUFFIX}"):
-            if path not in self._results and (result := self._read(path)):
-                self._results[path] = result
+        self._look_again(self._results)
 
     def wall_times(self, experiment: Experiment) -> list[float]:
         """Seconds that results of such experiments took: of the same scheme, data set, round length and learning."""
@@ -89,6 +101,17 @@ class Store:
             for result in self._results.values()
             if result.file.wall_s and all(result.keys.get(key) == keys.get(key) for key in alike)
         ]
+
+    def _look_again(self, results: dict[Path, Result]) -> None:
+        """Read files that are new or changed, and forget those that are gone."""
+        there = {path: stamp for path in sorted(self.folder.glob(f"*{SUFFIX}")) if (stamp := _stamp(path))}
+        for path in [path for path in self._seen if there.get(path) != self._seen[path]]:
+            results.pop(path, None)
+            self.problems[:] = [problem for problem in self.problems if not problem.startswith(f"{path} ")]
+        for path in [path for path, stamp in there.items() if self._seen.get(path) != stamp]:
+            if result := self._read(path):
+                results[path] = result
+        self._seen = there
 
     def _read(self, path: Path) -> Result | None:
         try:
@@ -109,6 +132,9 @@ class Store:
         stale = self.probes.is_stale(result.keys, result.file.source, learning=learning and result.learns)
         return replace(result, stale=stale)
 
+    def _is_stale(self, result: Result) -> bool:
+        return self._marked(result, True).stale
+
     def _origin(self, run: Run, experiment: Experiment, keys: Mapping[str, Any]) -> Origin:
         noted, summary = recorded(run.path), run.summary
         packages = noted.get("packages", {})
@@ -120,6 +146,14 @@ class Store:
             str(summary.get("content_digest", "")),
             float(summary.get("wall_s", 0.0)) + float(summary.get("prepare_s", 0.0)),
         )
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    try:
+        told = path.stat()
+    except OSError:  # another process has just removed it
+        return None
+    return told.st_mtime_ns, told.st_size, told.st_ino
 
 
 def inputs_of(experiment: Experiment) -> dict[str, str]:
