@@ -265,8 +265,8 @@ def main() -> None:
         print_targets([network(seed, given.settings) for seed in given.seeds])
         return
     rows = pd.DataFrame(search(given.seeds)).sort_values("misfit")
-    rows.round(2).to_csv(ROOT / "benchmarks" / "calibration.csv", index=False)
-    print(rows.head(20).round(1).to_string(index=False))
+    rows.to_csv(ROOT / "benchmarks" / "calibration.csv", index=False, float_format="%.4g")
+    print(rows.head(20).to_string(index=False, float_format="{:.3g}".format))
 
 
 if __name__ == "__main__":
