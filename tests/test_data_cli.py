@@ -91,7 +91,7 @@ def test_list_says_what_is_there(small_mnist: Path, capsys: pytest.CaptureFixtur
     assert [line.split()[0] for line in lines] == ["signs", "mnist", "fashion-mnist", "cifar10", "gtsrb"]
     assert lines[1].endswith(f"{small_mnist / 'mnist'}  complete")
     assert lines[3].endswith("not there")
-    assert lines[4].endswith("compact form, incomplete: 4 of 39209 training and 1 of 12630 test images")
+    assert lines[4].endswith("incomplete, in compact form: 4 of 39209 training and 1 of 12630 test images")
 
 
 def test_list_of_what_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,12 +112,12 @@ def test_the_digests_inside_are_those_of_the_batches_that_are_read() -> None:
 def test_small_zips_of_gtsrb_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, test_zip = (write_compact_gtsrb(tmp_path / "gtsrb") / name for name in compact_gtsrb.COMPACT)
     counts = "4 of 39209 training and 1 of 12630 test images"
-    assert state(tmp_path, "gtsrb") == f"compact form, incomplete: {counts}"
+    assert state(tmp_path, "gtsrb") == f"incomplete, in compact form: {counts}"
     monkeypatch.setattr(compact_gtsrb, "TRAIN_IMAGES", 4)
     monkeypatch.setattr(compact_gtsrb, "TEST_IMAGES", 1)
     assert state(tmp_path, "gtsrb") == "complete, in compact form: 4 of 4 training and 1 of 1 test images"
     test_zip.unlink()
-    assert state(tmp_path, "gtsrb") == f"compact form, incomplete, without {test_zip.name}"
+    assert state(tmp_path, "gtsrb") == f"incomplete, in compact form: without {test_zip.name}"
 
 
 def test_a_wrong_byte_in_an_image_of_a_small_zip_is_damage(tmp_path: Path) -> None:
@@ -127,6 +127,6 @@ def test_a_wrong_byte_in_an_image_of_a_small_zip_is_damage(tmp_path: Path) -> No
     content = bytearray(train_zip.read_bytes())
     content[first.header_offset + 30 + len(first.filename) + first.compress_size // 2] ^= 1
     train_zip.write_bytes(content)
-    assert state(tmp_path, "gtsrb") == f"compact form, damaged: {train_zip.name} cannot be read"
+    assert state(tmp_path, "gtsrb") == f"damaged, in compact form: {train_zip.name} cannot be read"
     train_zip.write_bytes(b"no zip")
-    assert state(tmp_path, "gtsrb") == f"compact form, damaged: {train_zip.name} cannot be read"
+    assert state(tmp_path, "gtsrb") == f"damaged, in compact form: {train_zip.name} cannot be read"

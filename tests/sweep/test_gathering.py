@@ -76,7 +76,7 @@ def test_the_most_useful_points_come_first(script: ModuleType) -> None:
     [
         ("complete", True),
         ("complete, in compact form: 39209 of 39209 training and 12630 of 12630 test images", True),
-        ("compact form, damaged: one.zip cannot be read", False),
+        ("damaged, in compact form: one.zip cannot be read", False),
         ("incomplete, in compact form: 4 of 39209 training and 1 of 12630 test images", False),
         ("not there", False),
     ],

@@ -19,15 +19,15 @@ def compact_state(folder: Path) -> str:
     """Complete, or what is missing or damaged; every image is read, so that its checksum is compared."""
     there = [path.name for path in compact_files(folder)]
     if missing := [name for name in COMPACT if name not in there]:
-        return f"compact form, incomplete, without {', '.join(missing)}"
+        return f"incomplete, in compact form: without {', '.join(missing)}"
     try:
         train = _sound_images(folder / COMPACT[0], TRAIN_IMAGE)
         test = _sound_images(folder / COMPACT[1], COMPACT_TEST_IMAGE)
     except _Unsound as error:
-        return f"compact form, damaged: {error}"
+        return f"damaged, in compact form: {error}"
     counts = f"{train} of {TRAIN_IMAGES} training and {test} of {TEST_IMAGES} test images"
     whole = (train, test) == (TRAIN_IMAGES, TEST_IMAGES)
-    return f"complete, in compact form: {counts}" if whole else f"compact form, incomplete: {counts}"
+    return f"complete, in compact form: {counts}" if whole else f"incomplete, in compact form: {counts}"
 
 
 class _Unsound(Exception):
