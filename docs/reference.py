@@ -18,7 +18,8 @@ Files for many runs also have `[[compare]]` ([schemes](schemes.md)), `[sweep]` (
 ([reproduction](reproduction.md)).
 
 A file may begin with `base = "other.toml"`, a path that starts at its folder: it has all keys of that file, and its own
-win one by one. A base may have a base; `[[compare]]`, `[sweep]` and `[figure]` of a file replace those of its base.
+win one by one; write a default to undo a key of the base. A base may have a base; `[[compare]]`, `[sweep]` and
+`[figure]` of a file replace those of its base.
 
 A value `"module:name"` is a part of your own: a class or function in a module that Python can import.
 """

@@ -189,6 +189,12 @@ def test_keys_that_go_together(tables: dict) -> None:
     from_tables(NAMED | tables)
 
 
+@pytest.mark.parametrize("blocks", [0, 51, True, "8", 4.5, [8], [8, 0], [8, 4, 2], [8, 4.5]])
+def test_bad_blocks_are_one_sentence(blocks: object) -> None:
+    [problem] = problems(NAMED | {"roads": {"blocks": blocks}})
+    assert problem.endswith("it must be a whole number from 1 to 50, or two of them as [x, y].")
+
+
 class TestBase:
     def file(self, folder: Path, name: str, text: str) -> Path:
         (folder / name).parent.mkdir(exist_ok=True)

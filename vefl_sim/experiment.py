@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from vefl_sim.clock import SlotGrid, to_ns
 
@@ -20,7 +20,6 @@ Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
-Blocks = Annotated[int, Field(ge=1, le=50)]
 
 
 def _ordered(bounds: tuple[float, float]) -> tuple[float, float]:
@@ -29,6 +28,16 @@ def _ordered(bounds: tuple[float, float]) -> tuple[float, float]:
     return bounds
 
 
+def _block_counts(value: Any) -> Any:
+    """Two sentences of a union would contradict each other."""
+    counts = value if isinstance(value, (list, tuple)) else (value, value)
+    if len(counts) != 2 or not all(type(count) is int and 1 <= count <= 50 for count in counts):
+        raise ValueError("it must be a whole number from 1 to 50, or two of them as [x, y]")
+    return value
+
+
+Side = Annotated[int, Field(ge=1, le=50)]
+Blocks = Annotated[Side | Annotated[tuple[Side, Side], Field(strict=False)], BeforeValidator(_block_counts)]
 PositiveRange = Annotated[tuple[Positive, Positive], Field(strict=False), AfterValidator(_ordered)]
 NonNegativeRange = Annotated[tuple[NonNegative, NonNegative], Field(strict=False), AfterValidator(_ordered)]
 Point = Annotated[tuple[float, float], Field(strict=False, json_schema_extra={"format": "point"})]
@@ -62,7 +71,7 @@ class Roads(Table):
 
     block_m: Annotated[float, Field(ge=20, le=10_000)] = 128.0
     """Side of a square block (downtown Raleigh: 420 ft)."""
-    blocks: Blocks | Annotated[tuple[Blocks, Blocks], Field(strict=False)] = 8
+    blocks: Blocks = 8
     """Blocks along each side of the grid, or [along x, along y]: a rectangle, whose streets may end within coverage."""
     exits: Literal["all", "outside"] = "all"
     """Over which streets vehicles come in and leave: all that lead out of the grid, or only those that end outside
@@ -468,10 +477,10 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
         yield "traffic.mean_in_coverage and traffic.arrivals_per_s both set the traffic: keep one of them."
     longest_m = e.roads.block_m * max(e.roads.blocks_xy)
     if e.mobility.kind == "idm" and longest_m < 2 * e.radio.coverage_radius_m:
+        least = math.ceil(2 * e.radio.coverage_radius_m / e.roads.block_m)
         yield (
-            f"The grid of roads.blocks × roads.block_m = {longest_m:g} m does not cover "
-            f"2 × radio.coverage_radius_m = {2 * e.radio.coverage_radius_m:g} m: set roads.blocks to at least "
-            f"{math.ceil(2 * e.radio.coverage_radius_m / e.roads.block_m)}, or shrink the radius."
+            f"The grid of roads.blocks × roads.block_m = {longest_m:g} m does not cover 2 × radio.coverage_radius_m = "
+            f"{2 * e.radio.coverage_radius_m:g} m: give it a side of at least {least} blocks, or shrink the radius."
         )
     if e.mobility.kind == "playback" and not e.mobility.file:
         yield 'mobility.kind = "playback" needs mobility.file: name a run directory or a recording.'
