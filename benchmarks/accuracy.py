@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from vefl_sim import from_tables
+from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import read_dataset
 from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.learning.shuffling import Shuffling
-from vefl_sim.parts import load_part
 
 EPOCHS = 10
 

@@ -27,9 +27,9 @@ import pandas as pd
 
 import vefl_sim
 from vefl_sim import Experiment, RatAllocation, RatProblem, Run, VeflError
-from vefl_sim.experiment import without_ignored
-from vefl_sim.loading import validated
-from vefl_sim.optimize.rat import solve
+from vefl_sim.experiment.experiment import without_ignored
+from vefl_sim.experiment.toml import validated
+from vefl_sim.optimize.rat.problem import solve
 
 ROOT = Path(__file__).parents[1]
 RUNS = tempfile.TemporaryDirectory(prefix="algorithms-")

@@ -25,19 +25,19 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.mobility.plain_step import PlainStep, vehicles_of
+from tests.mobility.grid.plain_step import PlainStep, vehicles_of
 from vefl_sim import from_tables
-from vefl_sim.experiment import Experiment, Mobility, Roads, Run, Traffic
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment, Mobility, Roads, Run, Traffic
 from vefl_sim.mobility.coverage import crossings
-from vefl_sim.mobility.motion import step
+from vefl_sim.mobility.grid.step import step
+from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.sumo.calibration import arguments
 from vefl_sim.mobility.sumo.demand import draw_routes, write_demand
 from vefl_sim.mobility.sumo.live import Case, live
 from vefl_sim.mobility.sumo.net import read_net
 from vefl_sim.mobility.sumo.programs import environment, program
 from vefl_sim.mobility.sumo.programs import run as run_program
-from vefl_sim.mobility.traffic import IdmTraffic
-from vefl_sim.rng import Streams
 
 QUICK = "--quick" in sys.argv
 Times = dict[str, float]

@@ -26,22 +26,22 @@ sys.path.insert(0, str(ROOT))
 
 import vefl_sim
 from tests.optimize.problems import random_problem
-from vefl_sim.clock import SlotGrid, to_ns
-from vefl_sim.experiment import Radio
-from vefl_sim.ledger import Ledger
+from vefl_sim.core.clock import SlotGrid, to_ns
+from vefl_sim.experiment.experiment import Radio
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.optimize.edf import edf
-from vefl_sim.optimize.rat import RatAllocation, RatProblem, solve
+from vefl_sim.optimize.rat.edf import edf
+from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, solve
 from vefl_sim.protocol.environment import NanosecondEnvironment
+from vefl_sim.protocol.events import Instant, Order
 from vefl_sim.protocol.gnb import GNodeB
-from vefl_sim.protocol.instant import Instant, Order
+from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.mac import MacScheduler
 from vefl_sim.protocol.messages import TrainOrder
+from vefl_sim.protocol.trace import Trace
 from vefl_sim.radio.channel import UmaChannel
 from vefl_sim.radio.fading import RayleighFading
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.shadowing import LargeScale
-from vefl_sim.trace import Trace
 
 QUICK = "--quick" in sys.argv
 RECORDED: list[RatProblem] = []

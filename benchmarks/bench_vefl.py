@@ -23,8 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.optimize.vefl_problems import realistic_problem
-from vefl_sim.optimize.vefl import METHODS, REFERENCES, VeflPlan, VeflProblem, solve
+from tests.optimize.vefl.vefl_problems import realistic_problem
+from vefl_sim.optimize.vefl.problem import METHODS, REFERENCES, VeflPlan, VeflProblem, solve
 
 QUICK = "--quick" in sys.argv
 ROUNDS, REFERENCE_ROUNDS = (20, 3) if QUICK else (100, 25)

@@ -25,14 +25,14 @@ import numpy as np
 import pandas as pd
 
 import vefl_sim
-from vefl_sim import scenario
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.toml import override, read_experiment
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.loading import override, read_experiment
 from vefl_sim.mobility.coverage import in_coverage, sojourn_bound_s, visitors
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.rng import Streams
 from vefl_sim.schemes.observation import Sighting, observe
-from vefl_sim.sla import draw
+from vefl_sim.schemes.sla import draw
+from vefl_sim.simulation import scenario
 
 ROOT = Path(__file__).parents[1]
 BASE = ROOT / "experiments" / "paper" / "base.toml"

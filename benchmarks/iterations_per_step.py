@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 
 import vefl_sim
-from vefl_sim.loading import override, read_experiment
-from vefl_sim.variants import variant_of
+from vefl_sim.experiment.toml import override, read_experiment
+from vefl_sim.sweep.variants import variant_of
 
 ROOT = Path(__file__).parents[1]
 SCHEMES = {"FDPC": "fdpc", "FedProx": "fedprox"}

@@ -1,4 +1,4 @@
-"""Write docs/experiment.md from the models of vefl_sim.experiment, so that the reference cannot go stale.
+"""Write docs/experiment.md from the models of vefl_sim.experiment.experiment, so that the reference cannot go stale.
 
 python docs/reference.py
 """
@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from pydantic_core import PydanticUndefined
 
-from vefl_sim.experiment import Experiment
+from vefl_sim.experiment.experiment import Experiment
 
 HEADER = """# Experiment reference
 Every table and key of an experiment file, with its default. Only `run.name` is required. Written by

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import flax.linen as nn
 import numpy as np
 
-from vefl_sim.clock import to_ns
-from vefl_sim.experiment import Experiment
+from vefl_sim.core.clock import to_ns
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.rng import Streams
 
 Path = Callable[[float], tuple[float, float] | None]  # seconds -> position in metres, None while not there
 

@@ -28,8 +28,8 @@ def test_public_names() -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     script = (
-        "import sys, vefl_sim.cli\n"
-        "try: vefl_sim.cli.main(['--help'])\n"
+        "import sys, vefl_sim.cli.main\n"
+        "try: vefl_sim.cli.main.main(['--help'])\n"
         "except SystemExit: pass\n"
         "heavy = {'jax', 'pandas', 'pyarrow', 'numpy', 'scipy', 'pydantic', 'simpy', 'flax'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
@@ -38,7 +38,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_what_cannot_change_a_result_is_what_stands_above_the_simulation() -> None:
-    from vefl_sim.provenance import _PRESENTATION
+    from vefl_sim.records.identity import _PRESENTATION
 
     (layered,) = (
         contract["layers"]

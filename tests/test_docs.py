@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from vefl_sim.tables import SCHEMAS
-from vefl_sim.trace import KINDS
+from vefl_sim.core.tables import SCHEMAS
+from vefl_sim.protocol.trace import KINDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "experiments").glob("*.md")]

@@ -9,48 +9,48 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vefl_sim.comparison import compare
-    from vefl_sim.errors import BadInput, RunFailed, VeflError
-    from vefl_sim.experiment import Experiment
-    from vefl_sim.loading import from_tables, load, with_settings
+    from vefl_sim.analysis.why import why
+    from vefl_sim.core.errors import BadInput, RunFailed, VeflError
+    from vefl_sim.experiment.experiment import Experiment
+    from vefl_sim.experiment.toml import from_tables, load, with_settings
     from vefl_sim.mobility.scene import Mobility, Scene
-    from vefl_sim.optimize.edf import Backlog, Scheduler
-    from vefl_sim.optimize.rat import RatAllocation, RatPolicy, RatProblem
-    from vefl_sim.results import Run
+    from vefl_sim.optimize.rat.edf import Backlog, Scheduler
+    from vefl_sim.optimize.rat.problem import RatAllocation, RatPolicy, RatProblem
+    from vefl_sim.records.run_directory import Run
     from vefl_sim.schemes.observation import Observation
     from vefl_sim.schemes.scheme import Plan, Scheme
-    from vefl_sim.simulation import resume, simulate
-    from vefl_sim.story import why
+    from vefl_sim.simulation.run import resume, simulate
+    from vefl_sim.sweep.comparison import compare
     from vefl_sim.sweep.points import load_sweep
     from vefl_sim.sweep.sweeping import run_sweep
-    from vefl_sim.variants import load_variants
+    from vefl_sim.sweep.variants import load_variants
 
 _HOMES = {
-    "Backlog": "optimize.edf",
-    "BadInput": "errors",
-    "Experiment": "experiment",
+    "Backlog": "optimize.rat.edf",
+    "BadInput": "core.errors",
+    "Experiment": "experiment.experiment",
     "Mobility": "mobility.scene",
     "Observation": "schemes.observation",
     "Plan": "schemes.scheme",
-    "RatAllocation": "optimize.rat",
-    "RatPolicy": "optimize.rat",
-    "RatProblem": "optimize.rat",
-    "Run": "results",
-    "RunFailed": "errors",
+    "RatAllocation": "optimize.rat.problem",
+    "RatPolicy": "optimize.rat.problem",
+    "RatProblem": "optimize.rat.problem",
+    "Run": "records.run_directory",
+    "RunFailed": "core.errors",
     "Scene": "mobility.scene",
-    "Scheduler": "optimize.edf",
+    "Scheduler": "optimize.rat.edf",
     "Scheme": "schemes.scheme",
-    "VeflError": "errors",
-    "compare": "comparison",
-    "from_tables": "loading",
-    "load": "loading",
+    "VeflError": "core.errors",
+    "compare": "sweep.comparison",
+    "from_tables": "experiment.toml",
+    "load": "experiment.toml",
     "load_sweep": "sweep.points",
-    "load_variants": "variants",
-    "resume": "simulation",
+    "load_variants": "sweep.variants",
+    "resume": "simulation.run",
     "run_sweep": "sweep.sweeping",
-    "simulate": "simulation",
-    "why": "story",
-    "with_settings": "loading",
+    "simulate": "simulation.run",
+    "why": "analysis.why",
+    "with_settings": "experiment.toml",
 }
 
 __all__ = [

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from shutil import copyfile
 
-from vefl_sim.map_figure import draw
-from vefl_sim.map_import import PICTURE, import_map
+from vefl_sim.analysis.figures.map import draw
+from vefl_sim.mobility.sumo.map_import import PICTURE, import_map
 from vefl_sim.mobility.sumo.programs import run
 
 GRID = (

@@ -13,13 +13,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
-from vefl_sim.experiment import Experiment, Run
-from vefl_sim.mobility.check_sheet import SPEEDS_MPS, default_traffic
+from vefl_sim.analysis.references.mobility import SPEEDS_MPS, default_traffic
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment, Run
 from vefl_sim.mobility.coverage import sojourn_bound_s
-from vefl_sim.mobility.roads import STEP_X, STEP_Y
-from vefl_sim.mobility.signals import light
-from vefl_sim.mobility.traffic import IdmTraffic
-from vefl_sim.rng import Streams
+from vefl_sim.mobility.grid.roads import STEP_X, STEP_Y
+from vefl_sim.mobility.grid.signals import light
+from vefl_sim.mobility.grid.traffic import IdmTraffic
 
 DARK, LIGHT, RED = "#22303c", "#7aa0cf", "#c0392b"
 LIGHTS = ("#2e9e5b", "#e0a100", RED)

@@ -12,8 +12,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from vefl_sim import from_tables
-from vefl_sim.partition_figure import panels
-from vefl_sim.shares import shares
+from vefl_sim.analysis.data_split import shares
+from vefl_sim.analysis.data_split_picture import panels
 
 SPLITS: tuple[dict[str, Any], ...] = (
     {"partition": "dirichlet", "dirichlet_alpha": 0.1},

@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from vefl_sim.experiment import Radio
+from vefl_sim.experiment.experiment import Radio
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.uma import los_probability, pathloss_db
 

@@ -20,18 +20,18 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from vefl_sim import from_tables
-from vefl_sim.experiment import Experiment
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.coverage import sojourn_bound_s
-from vefl_sim.mobility.demand import demand
-from vefl_sim.mobility.roads import STEP_X, STEP_Y, StreetGrid
+from vefl_sim.mobility.grid.demand import demand
+from vefl_sim.mobility.grid.roads import STEP_X, STEP_Y, StreetGrid
+from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.scene import Mobility, Scene
 from vefl_sim.mobility.sumo.calibration import arguments
 from vefl_sim.mobility.sumo.demand import _vehicle_type
 from vefl_sim.mobility.sumo.live import Case, live
 from vefl_sim.mobility.sumo.net import Street, read_net
 from vefl_sim.mobility.sumo.programs import run
-from vefl_sim.mobility.traffic import IdmTraffic
-from vefl_sim.rng import Streams
 
 FILL_S, WATCHED_S, RADIUS_M, BLOCKS, BLOCK_M = 600, 1200, 500.0, 8, 128.0
 GREEN_S, AMBER_S = 20, 5  # SUMO takes whole seconds; ours is 4.7 s at this speed

@@ -14,8 +14,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 import vefl_sim
-from vefl_sim.comparison import Comparison
-from vefl_sim.comparison_figure import accuracy_by_round, line_styles
+from vefl_sim.analysis.figures.comparison import accuracy_by_round, line_styles
+from vefl_sim.sweep.comparison import Comparison
 
 ROOT = Path(__file__).parents[2]
 # constrained FDPC, PDPC, FedProx, AFA-CD, then the latter two without constraints, and all data in one place

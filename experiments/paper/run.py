@@ -21,15 +21,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from vefl_sim.errors import BadInput, RunFailed, RunInterrupted
-from vefl_sim.figures.drawing import NothingToDraw, draw
-from vefl_sim.figures.report import drawing_lines
-from vefl_sim.learning.datasets.inventory import inventory
-from vefl_sim.learning.datasets.place import downloads
-from vefl_sim.sweep.gathering import Gathering, ResultsChanged, add_runs, clock, require_equal
-from vefl_sim.sweep.keys import key_digest, keys_of
+from vefl_sim.analysis.figures.drawing import NothingToDraw, draw
+from vefl_sim.analysis.figures.report import drawing_lines
+from vefl_sim.core.errors import BadInput, RunFailed, RunInterrupted
+from vefl_sim.learning.datasets.files.inventory import inventory
+from vefl_sim.learning.datasets.files.location import downloads
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
-from vefl_sim.sweep.store import Store, runs_in
+from vefl_sim.sweep.results.gathering import Gathering, ResultsChanged, add_runs, clock, require_equal
+from vefl_sim.sweep.results.keys import key_digest, keys_of
+from vefl_sim.sweep.results.store import Store, runs_in
 
 HERE = Path(__file__).parent
 ACCEPTING = (

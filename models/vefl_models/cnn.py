@@ -4,7 +4,7 @@ import jax
 from flax import linen as nn
 from flax.linen.dtypes import promote_dtype
 
-from vefl_sim.learning.pooled_conv import pooled_conv
+from vefl_sim.learning.conv.pooled_conv import pooled_conv
 
 
 class Cnn(nn.Module):

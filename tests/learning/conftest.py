@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.signs import signs
+from vefl_sim.learning.datasets.signs.drawing import signs
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,8 +5,8 @@ import pytest
 from flax import linen as nn
 
 from vefl_models.cnn import cnn
+from vefl_sim.learning.conv.pooled_conv import max_pool
 from vefl_sim.learning.jax_learner import parameter_count
-from vefl_sim.learning.pooled_conv import max_pool
 
 
 def test_the_papers_size() -> None:

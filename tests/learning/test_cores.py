@@ -8,10 +8,10 @@ import pytest
 
 SCRIPT = """
 import hashlib, sys, jax, numpy as np
-from vefl_sim.learning.datasets.signs import signs
+from vefl_sim.learning.datasets.signs.drawing import signs
 from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
-from vefl_sim.parts import load_part
+from vefl_sim.experiment.plugins import load_part
 factory, threads = sys.argv[1], int(sys.argv[2])
 data = signs(120, 100, 28, np.random.default_rng(0))
 shards = {0: np.arange(40), 1: np.arange(40, 120)}

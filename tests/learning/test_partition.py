@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Data
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.experiment import Data
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.lots import Lots
+from vefl_sim.learning.groups import Lots
 from vefl_sim.learning.partition import dirichlet, iid, partition, shards
 
 RULES = ("dirichlet", "iid", "shards")

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vefl_sim.learning.pooled_conv import compiled_pooled_conv, plain_pooled_conv, pooled_conv
+from vefl_sim.learning.conv.pooled_conv import compiled_pooled_conv, plain_pooled_conv, pooled_conv
 
 Layer = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vefl_sim.optimize.rat import RatProblem
+from vefl_sim.optimize.rat.problem import RatProblem
 
 SLOT_S = 5e-4
 PAYLOAD_BITS = 720_720.0  # the paper's CNN

@@ -9,9 +9,9 @@ from tests.optimize.problems import random_problem
 from tests.protocol.test_golden import EXPERIMENT as GOLDEN
 from tests.scripted import ScriptedCars
 from vefl_sim import Backlog, Experiment, RatAllocation, RatProblem, Run, from_tables, simulate, with_settings
-from vefl_sim.optimize.burst import _edf, slots_to_count_on
-from vefl_sim.optimize.edf import edf
-from vefl_sim.optimize.rat import solve
+from vefl_sim.optimize.rat.burst import _edf, slots_to_count_on
+from vefl_sim.optimize.rat.edf import edf
+from vefl_sim.optimize.rat.problem import solve
 from vefl_sim.protocol.mac import MacScheduler
 
 BUSY = from_tables(
@@ -139,7 +139,7 @@ def test_a_policy_that_cheats_fails_the_run(tmp_path, monkeypatch: pytest.Monkey
     monkeypatch.syspath_prepend(tmp_path)
     name = "cheat_" + str(abs(hash(body)))
     (tmp_path / f"{name}.py").write_text(
-        "from dataclasses import replace\nimport numpy as np\nfrom vefl_sim.optimize.rat import solve\n"
+        "from dataclasses import replace\nimport numpy as np\nfrom vefl_sim.optimize.rat.problem import solve\n"
         f"def cheat(problem):\n    good = solve(problem, 'equal')\n    return replace(good, {body})\n"
     )
     with pytest.raises(RunFailed, match=words):

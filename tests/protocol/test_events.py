@@ -27,7 +27,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counts.append(0)
         return CountingEnvironment(start_ns)
 
-    monkeypatch.setattr("vefl_sim.session.NanosecondEnvironment", begin)
+    monkeypatch.setattr("vefl_sim.simulation.session.NanosecondEnvironment", begin)
     return counts
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from tests.protocol.test_lazy import LEARNING
 from vefl_sim import from_tables, simulate
-from vefl_sim.errors import ExperimentError
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.jax_learner import JaxLearner
-from vefl_sim.scenario import prepare
+from vefl_sim.simulation.scenario import prepare
 
 COVERAGE = {"weights_over": "coverage"}
 

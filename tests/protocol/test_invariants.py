@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.protocol.test_golden import EXPERIMENT
 from tests.scripted import ScriptedCars
 from vefl_sim import Run, from_tables, simulate, with_settings
-from vefl_sim.trace import LOSSES
-from vefl_sim.verification import verify
+from vefl_sim.analysis.verify.verification import verify
+from vefl_sim.protocol.trace import LOSSES
 
 EARLY = ["server.early_close=true"]
 NO_ROUNDS = ["scheme.kind=afa-cd", "aggregation.buffer=2"]

@@ -8,8 +8,8 @@ import pytest
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import from_tables, simulate, with_settings
 from vefl_sim.learning.learner import LocalJob
-from vefl_sim.protocol.asynchronous import AsynchronousServer
-from vefl_sim.protocol.synchronous import SynchronousServer
+from vefl_sim.protocol.server.asynchronous import AsynchronousServer
+from vefl_sim.protocol.server.synchronous import SynchronousServer
 
 LEARNING = EXPERIMENT | {
     "learning": {"kind": "jax"},
@@ -65,8 +65,8 @@ def test_lazy_is_eager(kind: str, batch_size: int | None, monkeypatch: pytest.Mo
     if batch_size:
         experiment = with_settings(experiment, f"learning.batch_size={batch_size}")
     lazy = simulate(experiment, out=tmp_path / "lazy")
-    monkeypatch.setattr("vefl_sim.scenario.SynchronousServer", EagerRounds)
-    monkeypatch.setattr("vefl_sim.scenario.AsynchronousServer", EagerBuffer)
+    monkeypatch.setattr("vefl_sim.simulation.scenario.SynchronousServer", EagerRounds)
+    monkeypatch.setattr("vefl_sim.simulation.scenario.AsynchronousServer", EagerBuffer)
     monkeypatch.setattr(Eager, "trained", [])
     eager = simulate(experiment, out=tmp_path / "eager")
     assert len(Eager.trained) == lazy.summary["updates_ordered"] > lazy.summary["updates_delivered"]

@@ -3,7 +3,7 @@ import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Observation, Plan, RunFailed, from_tables, simulate, with_settings
-from vefl_sim.protocol.orders import training_ns
+from vefl_sim.protocol.server.orders import training_ns
 
 
 class Overambitious:

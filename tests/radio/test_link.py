@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.experiment import Radio
+from vefl_sim.experiment.experiment import Radio
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.numerology import overhead, prb_bandwidth_hz, subcarrier_spacing_hz
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.experiment import Radio
+from vefl_sim.experiment.experiment import Radio
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.shadowing import LargeScale
 from vefl_sim.radio.uma import los_probability, pathloss_db

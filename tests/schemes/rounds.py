@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from vefl_sim.clock import SlotGrid
-from vefl_sim.experiment import Experiment, Radio
-from vefl_sim.loading import from_tables
+from vefl_sim.core.clock import SlotGrid
+from vefl_sim.experiment.experiment import Experiment, Radio
+from vefl_sim.experiment.toml import from_tables
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.observation import Observation, Sighting, Terms, observe
-from vefl_sim.sla import Agreement
+from vefl_sim.schemes.sla import Agreement
 
 TYPICAL = Agreement(
     energy_budget_j=20.0, cycles_per_bit=25.0, price_per_joule=10.0, base_fee=10.0, cpu_min_hz=1e3, cpu_max_hz=2e9

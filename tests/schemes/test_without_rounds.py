@@ -8,8 +8,9 @@ from tests.resumable import STOPPED
 from tests.schemes.rounds import experiment, seen
 from vefl_models.logistic import logistic
 from vefl_sim import from_tables, simulate, with_settings
-from vefl_sim.errors import ExperimentError
-from vefl_sim.learning.datasets.signs import signs
+from vefl_sim.analysis.verify.verification import verify
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.learning.datasets.signs.drawing import signs
 from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.learning.local import Descent
@@ -19,7 +20,6 @@ from vefl_sim.schemes.afa_cd import AfaCd
 from vefl_sim.schemes.asynchronous import Received
 from vefl_sim.schemes.fedbuff import FedBuff
 from vefl_sim.schemes.observation import Committed
-from vefl_sim.verification import verify
 
 RECEIVED = Received(*(np.array(row) for row in ([4, 1], [10, 2], [30, 40], [0, 3])))
 

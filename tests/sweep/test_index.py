@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from vefl_sim.errors import BadInput
+from vefl_sim.core.errors import BadInput
 from vefl_sim.sweep import index as index_module
 from vefl_sim.sweep.index import Entry, Index
 from vefl_sim.sweep.points import Sweep, load_sweep

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from vefl_sim.errors import ExperimentError
-from vefl_sim.loading import load
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.toml import load
 from vefl_sim.sweep.points import Sweep, load_sweep
-from vefl_sim.variants import load_variants
+from vefl_sim.sweep.variants import load_variants
 
 BASE = '[run]\nname = "s"\nrounds = 2\n'
 

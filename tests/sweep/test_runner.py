@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from vefl_sim.errors import BadInput, RunInterrupted
+from vefl_sim.core.errors import BadInput, RunInterrupted
 from vefl_sim.sweep import runner
+from vefl_sim.sweep.executors.job import Job, Outcome, Report
 from vefl_sim.sweep.index import Index
-from vefl_sim.sweep.job import Job, Outcome, Report
 from vefl_sim.sweep.points import Sweep, load_sweep
 from vefl_sim.sweep.runner import Runner
 from vefl_sim.sweep.tasks import Task, Tasks, tasks_of

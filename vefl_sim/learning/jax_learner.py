@@ -12,7 +12,7 @@ import numpy as np
 from flax import linen as nn
 from numpy.typing import NDArray
 
-from vefl_sim.errors import ExperimentError
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning import compilation_cache
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.evaluation import Evaluator

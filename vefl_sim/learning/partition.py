@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Data
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.experiment import Data
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.lots import Hands, Lots
+from vefl_sim.learning.groups import Hands, Lots
 
 
 def partition(dataset: Dataset, owners: int, data: Data, rng: np.random.Generator) -> list[NDArray[np.int64]]:

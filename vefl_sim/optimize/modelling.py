@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from vefl_sim.errors import RunFailed
+from vefl_sim.core.errors import RunFailed
 
 
 def cvxpy() -> Any:

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from simpy import Event
 
-from vefl_sim.clock import SlotGrid
-from vefl_sim.ledger import Account, Ledger
+from vefl_sim.core.clock import SlotGrid
+from vefl_sim.core.state import State
 from vefl_sim.protocol.environment import NanosecondEnvironment
-from vefl_sim.protocol.instant import Instant, Order
+from vefl_sim.protocol.events import Instant, Order
+from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import TrainOrder
+from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.uplink import Uplink, Upload
-from vefl_sim.state import State
-from vefl_sim.trace import Trace
 
 
 @dataclass

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.errors import RunFailed
-from vefl_sim.optimize.allocate import Method, Outcome, needs_large
-from vefl_sim.optimize.burst import LAST_BIT, Cell, Log, Queues, new_log, run_slots, slots_to_count_on
-from vefl_sim.optimize.edf import Backlog, Scheduler, edf
-from vefl_sim.optimize.rat import METHODS, RatAllocation, RatPolicy, RatProblem, solve
+from vefl_sim.core.errors import RunFailed
+from vefl_sim.core.state import State
+from vefl_sim.optimize.rat.allocate import Method, Outcome, needs_large
+from vefl_sim.optimize.rat.burst import LAST_BIT, Cell, Log, Queues, new_log, run_slots, slots_to_count_on
+from vefl_sim.optimize.rat.edf import Backlog, Scheduler, edf
+from vefl_sim.optimize.rat.problem import METHODS, RatAllocation, RatPolicy, RatProblem, solve
 from vefl_sim.protocol.uplink import Upload
 from vefl_sim.radio.channel import Channel
 from vefl_sim.radio.fading import BLOCK_SLOTS
 from vefl_sim.radio.link import Link
-from vefl_sim.state import State
 
 Floats = NDArray[np.float64]
 

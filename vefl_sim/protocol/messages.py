@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vefl_sim.learning.learner import Evaluation
-from vefl_sim.ledger import Account
+from vefl_sim.protocol.ledger import Account
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan
 

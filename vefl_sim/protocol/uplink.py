@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from simpy import Event
 
-from vefl_sim.ledger import Account
+from vefl_sim.core.state import State
+from vefl_sim.protocol.ledger import Account
 from vefl_sim.protocol.messages import TrainOrder
-from vefl_sim.state import State
 
 
 @dataclass

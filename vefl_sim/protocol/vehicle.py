@@ -7,15 +7,15 @@ from typing import Any
 
 from simpy import Event, Interrupt, Process
 
-from vefl_sim.ledger import Account, Ledger
+from vefl_sim.core.state import State
 from vefl_sim.protocol.environment import NanosecondEnvironment
+from vefl_sim.protocol.events import Instant, Order
 from vefl_sim.protocol.gnb import GNodeB
-from vefl_sim.protocol.instant import Instant, Order
+from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.messages import Loss, Outcome, TrainOrder
+from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.uplink import Upload
-from vefl_sim.sla import Agreement
-from vefl_sim.state import State
-from vefl_sim.trace import Trace
+from vefl_sim.schemes.sla import Agreement
 
 
 @dataclass

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainccinv
 
-from vefl_sim.experiment import Radio
+from vefl_sim.experiment.experiment import Radio
 from vefl_sim.radio.numerology import overhead
 
 Floats = NDArray[np.float64]

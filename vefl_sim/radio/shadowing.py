@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from vefl_sim.experiment import Radio
+from vefl_sim.core.state import State, generator_state, restore_generator
+from vefl_sim.experiment.experiment import Radio
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.uma import MAX_DISTANCE_M, los_probability, pathloss_db
-from vefl_sim.state import State, generator_state, restore_generator
 
 Floats = NDArray[np.float64]
 SHADOWING_DB = {True: 4.0, False: 6.0}

@@ -7,7 +7,7 @@ round against the mean of what arrived: so the paper seems to have run it, as it
 
 import numpy as np
 
-from vefl_sim.experiment import Experiment, Learning
+from vefl_sim.experiment.experiment import Experiment, Learning
 from vefl_sim.schemes.asynchronous import Received
 from vefl_sim.schemes.equal_share import everybody
 from vefl_sim.schemes.observation import Observation

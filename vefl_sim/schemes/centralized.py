@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vefl_sim.experiment import Experiment
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Floats, Ints, Plan
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from vefl_sim.optimize.vefl import VeflProblem
+from vefl_sim.optimize.vefl.problem import VeflProblem
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.plans import assured, nobody
 from vefl_sim.schemes.scheme import Floats, Ints, Plan

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from vefl_sim.experiment import Experiment
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.aggregation import fdpc_weights
-from vefl_sim.optimize.vefl import solve
+from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.plans import assured, planned
 from vefl_sim.schemes.scheme import Floats, Ints, Plan

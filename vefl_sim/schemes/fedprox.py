@@ -4,7 +4,7 @@ Li et al., Federated Optimization in Heterogeneous Networks (2020); McMahan et a
 Deep Networks from Decentralized Data (2017), which is the case μ = 0.
 """
 
-from vefl_sim.experiment import Experiment
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.schemes.equal_share import everybody
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Floats, Ints, Plan

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from vefl_sim.experiment import Aggregation, Experiment
+from vefl_sim.experiment.experiment import Aggregation, Experiment
 from vefl_sim.learning.aggregation import pdpc_weights
-from vefl_sim.optimize.vefl import solve
+from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.plans import assured, planned
 from vefl_sim.schemes.scheme import Floats, Ints, Plan

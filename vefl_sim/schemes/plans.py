@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from vefl_sim.optimize.vefl import VeflPlan, VeflProblem
+from vefl_sim.optimize.vefl.problem import VeflPlan, VeflProblem
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Ints, Plan
-from vefl_sim.sla import column
+from vefl_sim.schemes.sla import column
 
 
 def planned(observation: Observation, problem: VeflProblem, solution: VeflPlan) -> Plan:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from vefl_sim.experiment import Experiment
-from vefl_sim.rng import Streams
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.schemes.equal_share import equal_share
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.pdpc import equal_weights

@@ -2,7 +2,7 @@
 
 import math
 
-from vefl_sim.experiment import Aggregation
+from vefl_sim.experiment.experiment import Aggregation
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Ints, Plan, Scheme
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vefl_sim.complaints import unknown
-from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Experiment
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.complaints import unknown
+from vefl_sim.experiment.experiment import Experiment
 
 _NOT_SWEPT = {
     "run.seed": "write the repeats as sweep.seeds = [1, 2, 3]",

@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock
 
-from vefl_sim.atomic import write_text, writing
-from vefl_sim.errors import BadInput
-from vefl_sim.provenance import package_digest
+from vefl_sim.core.atomic import write_text, writing
+from vefl_sim.core.errors import BadInput
+from vefl_sim.records.identity import package_digest
 from vefl_sim.sweep.points import Point, Sweep
 
 _FIGURES = ("run", "status", "rounds", "accuracy", "content", "wall_s", "peak_mb", "error")

@@ -12,14 +12,14 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Experiment, contradictions, ignored_keys, without_ignored
-from vefl_sim.loading import override, read_experiment, validated
-from vefl_sim.provenance import config_digest
-from vefl_sim.results import Run, existing_run
-from vefl_sim.seeds import check_seeds, misplaced_seeds, rival_seeds
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.experiment import Experiment, contradictions, ignored_keys, without_ignored
+from vefl_sim.experiment.toml import override, read_experiment, validated
+from vefl_sim.records.identity import config_digest
+from vefl_sim.records.run_directory import Run, existing_run
 from vefl_sim.sweep.axes import Axis, axes
-from vefl_sim.variants import require_effect, rival_setting, taken_variants, variant_of
+from vefl_sim.sweep.seeds import check_seeds, misplaced_seeds, rival_seeds
+from vefl_sim.sweep.variants import require_effect, rival_setting, taken_variants, variant_of
 
 _MOST = 100_000  # a mistyped list is likelier than more
 

@@ -8,13 +8,13 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Protocol
 
-from vefl_sim.errors import BadInput, CannotWrite, RunInterrupted
-from vefl_sim.loading import to_toml
-from vefl_sim.provenance import package_digest
-from vefl_sim.stopping import StopRequest
-from vefl_sim.sweep.crew import Crew
+from vefl_sim.core.errors import BadInput, CannotWrite, RunInterrupted
+from vefl_sim.core.stopping import StopRequest
+from vefl_sim.experiment.toml import to_toml
+from vefl_sim.records.identity import package_digest
+from vefl_sim.sweep.executors.executor import Crew
+from vefl_sim.sweep.executors.job import Job, Outcome, Report
 from vefl_sim.sweep.index import Index
-from vefl_sim.sweep.job import Job, Outcome, Report
 from vefl_sim.sweep.tasks import Task, Tasks, look
 
 _ATTEMPTS = 3  # at a point whose process dies; from the second on it runs alone

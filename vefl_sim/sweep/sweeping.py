@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from vefl_sim.sweep.crew import Crew
+from vefl_sim.sweep.executors.executor import Crew
+from vefl_sim.sweep.executors.local import LocalCrew, cores
 from vefl_sim.sweep.index import Index
-from vefl_sim.sweep.local import LocalCrew, cores
 from vefl_sim.sweep.points import Sweep
 from vefl_sim.sweep.runner import Runner
 from vefl_sim.sweep.tasks import Task, Tasks, tasks_of
@@ -45,6 +45,6 @@ def crew_at(on: str | None, workers: int, out: Path) -> Crew:
     """Those who run the points: processes here, or a cluster."""
     if on is None:
         return LocalCrew(workers)
-    from vefl_sim.sweep.cluster import connected
+    from vefl_sim.sweep.executors.cluster import connected
 
     return connected(on, workers, out)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from vefl_sim.errors import VeflError
-from vefl_sim.results import Run
-from vefl_sim.sweep.expected import expected_s
+from vefl_sim.core.errors import VeflError
+from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.index import Entry, Index
 from vefl_sim.sweep.points import Point
+from vefl_sim.sweep.wall_time import expected_s
 
 _TYPICAL_MB = 900.0
 _SOME_WAY = 0.1  # of a point

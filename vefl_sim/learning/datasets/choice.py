@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Data
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.experiment import Data
 
 
 class Choice:

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from vefl_sim.learning.datasets.choice import Choice
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.place import Damaged, Place
-from vefl_sim.learning.datasets.tar_members import members
+from vefl_sim.learning.datasets.files.location import Damaged, Place
+from vefl_sim.learning.datasets.files.tar_members import members
 
 ARCHIVE = "cifar-10-binary.tar.gz"
 CLASSES = 10

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from vefl_sim.learning.datasets.archive import Zip
+from vefl_sim.learning.datasets.files.archive import Zip
+from vefl_sim.learning.datasets.files.location import UNREADABLE, Damaged
 from vefl_sim.learning.datasets.gtsrb import COMPACT, COMPACT_TEST_IMAGE, TRAIN_IMAGE
-from vefl_sim.learning.datasets.place import UNREADABLE, Damaged
 
 TRAIN_IMAGES, TEST_IMAGES = 39_209, 12_630
 

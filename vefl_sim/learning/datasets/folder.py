@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vefl_sim.errors import ExperimentError
-from vefl_sim.learning.datasets.archive import Folder, Zip
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.datasets.choice import Choice
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.picture import SUFFIXES, read_pictures
-from vefl_sim.learning.datasets.place import Damaged, Place, sentences
+from vefl_sim.learning.datasets.files.archive import Folder, Zip
+from vefl_sim.learning.datasets.files.location import Damaged, Place, sentences
+from vefl_sim.learning.datasets.files.picture import SUFFIXES, read_pictures
 
 _SPLITS = ("train", "test")
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from vefl_sim.errors import ExperimentError
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.lots import Lots
+from vefl_sim.learning.groups import Lots
 
 
 def held_out(dataset: Dataset, samples: int, rng: np.random.Generator) -> Dataset:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.learning.datasets.place import Damaged
+from vefl_sim.learning.datasets.files.location import Damaged
 
 _UNSIGNED_BYTE = 8
 _MOST_BYTES = 1 << 30  # MNIST has 47 million

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from vefl_sim.experiment import Data
+from vefl_sim.experiment.experiment import Data
 from vefl_sim.learning.datasets.choice import Choice
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.place import Place
+from vefl_sim.learning.datasets.files.location import Place
 
 # Each reader is imported when it is used: most runs need none of Pillow, tarfile, gzip.
 
@@ -33,7 +33,7 @@ def read_dataset(data: Data, rng: np.random.Generator) -> Dataset:
 
 
 def _signs(data: Data, rng: np.random.Generator) -> Dataset:
-    from vefl_sim.learning.datasets.signs import signs
+    from vefl_sim.learning.datasets.signs.drawing import signs
 
     settled = data.settled()
     assert settled.train_samples is not None

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.errors import ExperimentError
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.datasets.choice import Choice
 from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.files.location import Damaged, Place
 from vefl_sim.learning.datasets.idx import read_idx
-from vefl_sim.learning.datasets.place import Damaged, Place
 
 CLASSES = 10
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Experiment, Radio, Run
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.experiment import Experiment, Radio, Run
 from vefl_sim.mobility.arrays import FloatArray
+from vefl_sim.mobility.recorded.trajectory import Tell
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sumo.demand import Routes, write_demand
 from vefl_sim.mobility.sumo.live import Case, live
 from vefl_sim.mobility.sumo.net import Point
-from vefl_sim.mobility.trajectory import Tell
 
 LEAST_SETTLED_S = 100.0
 LEAST_PILOT_S = 600.0

@@ -12,12 +12,12 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Experiment
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.arrays import FloatArray
 from vefl_sim.mobility.sumo.net import Net, Point
 from vefl_sim.mobility.sumo.programs import run_tool
-from vefl_sim.rng import Streams
 
 ROUTES = 1000
 _ANY_SPEED = 1000.0  # times the limit is no limit: the vehicle type's maximum is

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from vefl_sim.errors import ExperimentError
-from vefl_sim.experiment import Experiment
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.sumo.net import Net, Point, read_net
 from vefl_sim.mobility.sumo.process import running
 from vefl_sim.mobility.sumo.programs import run

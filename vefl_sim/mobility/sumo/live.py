@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from vefl_sim.clock import to_ns, to_s
-from vefl_sim.errors import ExperimentError, RunFailed, VeflError
-from vefl_sim.experiment import Experiment
-from vefl_sim.mobility.frame import first
-from vefl_sim.mobility.register import Register
+from vefl_sim.core.clock import to_ns, to_s
+from vefl_sim.core.errors import ExperimentError, RunFailed, VeflError
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.mobility.recorded.frame import first
+from vefl_sim.mobility.recorded.register import Register
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sumo.net import Point
 from vefl_sim.mobility.sumo.process import CannotStart, running
 from vefl_sim.mobility.sumo.watching import Asking, Notes, Subscribed, Watch
-from vefl_sim.rng import Streams
 
 AROUND_M = 100.0  # beyond coverage: farther than shadowing remembers, so that whoever comes back may be new
 _SKIP_S = 10.0  # of the time before the run in one go, so that Ctrl-C is heard

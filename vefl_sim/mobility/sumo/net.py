@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from vefl_sim.errors import ExperimentError
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.mobility.arrays import FloatArray, IntArray
 
 Point = tuple[float, float]

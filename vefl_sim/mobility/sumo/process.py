@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import IO, Any, Literal
 
-from vefl_sim.errors import ExperimentError, RunFailed
+from vefl_sim.core.errors import ExperimentError, RunFailed
 from vefl_sim.mobility.sumo.programs import complaint, environment, program
 
 Kind = Literal["libsumo", "traci"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from vefl_sim.errors import BadInput, ExperimentError
+from vefl_sim.core.errors import BadInput, ExperimentError
 
 MISSING = "Maps need SUMO, which is not installed here: pip install 'vefl_sim[sumo]'."
 

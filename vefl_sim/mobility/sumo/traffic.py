@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from vefl_sim.atomic import write_text, writing
-from vefl_sim.clock import to_ns, to_s
-from vefl_sim.errors import ExperimentError, RunFailed
-from vefl_sim.experiment import Experiment
+from vefl_sim.core.atomic import write_text, writing
+from vefl_sim.core.clock import to_ns, to_s
+from vefl_sim.core.errors import ExperimentError, RunFailed
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED, Tell, Trajectory, TrajectoryWriter, record
 from vefl_sim.mobility.sumo.calibration import Calibration, arguments, calibrate
 from vefl_sim.mobility.sumo.demand import Routes, draw_routes, write_demand
 from vefl_sim.mobility.sumo.inputs import gnb_m, located, net_of
@@ -23,7 +24,6 @@ from vefl_sim.mobility.sumo.live import Case, live
 from vefl_sim.mobility.sumo.net import Net
 from vefl_sim.mobility.sumo.process import CannotStart, check
 from vefl_sim.mobility.sumo.programs import home
-from vefl_sim.mobility.trajectory import COMPLETE, UNFINISHED, Tell, Trajectory, TrajectoryWriter, record
 
 _NOTES = "sumo.json"
 _TELL_EVERY_S = 1.0

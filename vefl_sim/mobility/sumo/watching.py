@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vefl_sim.mobility.arrays import FloatArray, IntArray
-from vefl_sim.mobility.register import Register
+from vefl_sim.mobility.recorded.register import Register
 from vefl_sim.mobility.sumo.net import Point
 
 _GNB = "vefl_sim gNB"

@@ -1,0 +1,59 @@
+"""Sweeps with runs that were never run: what a figure reads of them, and nothing else."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pandas as pd
+import pytest
+
+from vefl_sim.records.run_directory import Run
+from vefl_sim.sweep.points import Point, Sweep, load_sweep
+
+HEAD = '[run]\nname = "s"\nrounds = 4\n'
+
+
+def run(
+    accuracies: Sequence[float | None] = (),
+    costs: Sequence[float] = (),
+    sojourns_s: Sequence[float] = (),
+    fractions: Sequence[float | None] = (),
+    round_s: float = 5.0,
+) -> Run:
+    """A run that is done, with these values in its tables."""
+    accuracies = accuracies or [None] * len(costs)
+    costs = costs or [1.0] * len(accuracies)
+    count = len(accuracies)
+    ends = [int(round_s * 1e9) * k for k in range(1, count + 1)]
+    rounds = {"round": range(1, count + 1), "end_ns": ends, "cost": costs}
+    states = ["ineligible" if part is None else "delivered" for part in fractions]
+    return cast(
+        Run,
+        SimpleNamespace(
+            is_done=True,
+            state="done",
+            rounds=pd.DataFrame(rounds).assign(accuracy=pd.array(accuracies, dtype="Float64")),
+            vehicles=pd.DataFrame({"sojourn_ns": [int(1e9 * s) for s in sojourns_s]})
+            if sojourns_s
+            else pd.DataFrame({"state": states, "delivered_fraction": pd.array(fractions, dtype="Float64")}),
+            summary={"last_accuracy": accuracies[-1] if count else None},
+        ),
+    )
+
+
+def sweep(tmp_path: Path, text: str, *settings: str) -> Sweep:
+    """The sweep of a file with this text below a [run]."""
+    file = tmp_path / "s.toml"
+    file.write_text(HEAD + text)
+    return load_sweep(file, settings)
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, runs: Mapping[tuple[Any, ...], Run]) -> None:
+    """Points have these runs, by their label (if any), values and seed; others have none."""
+
+    def find(point: Point, out: Path) -> Run | None:
+        label = () if point.label is None else (point.label,)
+        return runs.get((*label, *point.values.values(), point.seed))
+
+    monkeypatch.setattr(Point, "run", find)

@@ -1,0 +1,155 @@
+"""The numbers of a figure against plain loops."""
+
+from pathlib import Path
+from statistics import mean, stdev
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.figures.invented_runs import pretend, run, sweep
+from vefl_sim.analysis.figures.curves import at_least, at_marks, at_most, curves
+from vefl_sim.analysis.figures.layout import Place, groups, layout
+from vefl_sim.analysis.figures.request import request_from
+from vefl_sim.records.run_directory import Run
+from vefl_sim.sweep.points import Sweep
+
+SWEEP = "[sweep]\nseeds = [1, 2, 3]\nradio.prbs = [6, 12]\n"
+
+
+def drawn(found: Sweep) -> pd.DataFrame:
+    request = request_from(found.figure)
+    return curves(groups(found, layout(found, request), Place(Path("nowhere"))), request)
+
+
+def line(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    return rows[rows["line"] == name].set_index("x")
+
+
+ACCURACIES = {
+    (6, 1): [0.1, 0.5, 0.8, 0.9],
+    (6, 2): [0.2, 0.6, 0.6, 0.8],
+    (6, 3): [0.3, None, 0.7, 0.7],
+    (12, 2): [0.4, 0.4, 0.4, 0.4],
+}
+
+
+def test_accuracy_is_the_mean_where_all_seeds_were_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, {key: run(values) for key, values in ACCURACIES.items()})
+    rows = drawn(sweep(tmp_path, SWEEP))
+    six = line(rows, "Z = 6")
+    assert six.index.tolist() == [1, 3, 4]
+    for k in six.index:
+        own = [values[int(k) - 1] for (prbs, _), values in ACCURACIES.items() if prbs == 6]
+        assert six.loc[k, "mean"] == pytest.approx(mean(own))
+        assert six.loc[k, "std"] == pytest.approx(stdev(own))
+    assert set(six["seeds"]) == {3}
+    alone = line(rows, "Z = 12")
+    assert alone["mean"].tolist() == [0.4] * 4
+    assert alone["std"].isna().all()
+    assert set(alone["seeds"]) == {1}
+
+
+def test_the_failure_rate_is_the_share_of_repeats_under_the_threshold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(monkeypatch, {key: run(values) for key, values in ACCURACIES.items()})
+    rows = drawn(sweep(tmp_path, SWEEP + '[figure]\nkind = "failure-rate"\nthreshold = 0.7\n'))
+    six = line(rows, "Z = 6")
+    for k in (1, 3, 4):
+        own = [values[k - 1] for (prbs, _), values in ACCURACIES.items() if prbs == 6]
+        assert six.loc[k, "mean"] == pytest.approx(sum(a < 0.7 for a in own if a is not None) / 3)
+    assert six["std"].isna().all()
+
+
+def test_over_time_a_value_holds_until_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, {(6, 1): run([0.1, 0.5, 0.9], round_s=2.0), (6, 2): run([0.3, 0.7], round_s=3.0)})
+    rows = line(drawn(sweep(tmp_path, SWEEP + '[figure]\nx = "time"\n')), "Z = 6")
+    # 2 s: only one has a value; 3 s: 0.1, 0.3; 4 s: 0.5, 0.3; 6 s: 0.9, 0.7
+    assert rows.index.tolist() == [3, 4, 6]
+    assert rows["mean"].tolist() == pytest.approx([0.2, 0.4, 0.8])
+
+
+def test_ccdfs_are_averaged_on_a_common_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds = {(6, 1): [1.0, 2.5, 5.0, 9.0], (6, 2): [2.0, 2.0, 6.0], (12, 1): [40.0, 50.0]}
+    pretend(monkeypatch, {key: run(sojourns_s=values) for key, values in bounds.items()})
+    found = sweep(tmp_path, SWEEP + '[figure]\nkind = "sojourn"\nmarks = [2.5, 5.0]\n')
+    rows = drawn(found)
+    six = line(rows, "Z = 6")
+    assert six.index.tolist() == line(rows, "Z = 12").index.tolist()
+    for x in six.index:
+        shares = [sum(b >= x for b in bounds[6, seed]) / len(bounds[6, seed]) for seed in (1, 2)]
+        assert six.loc[x, "mean"] == pytest.approx(mean(shares))
+        assert six.loc[x, "std"] == pytest.approx(stdev(shares))
+    marks = at_marks(rows, [2.5, 5.0]).set_index(["line", "x"])["mean"]
+    assert marks["Z = 6", 2.5] == pytest.approx(mean([3 / 4, 1 / 3]))
+    assert marks["Z = 12", 5.0] == 1
+
+
+@pytest.mark.parametrize(("scale", "first"), [("linear", 0.0), ("log", 1.0)])
+def test_the_cdf_of_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scale: str, first: float) -> None:
+    pretend(monkeypatch, {(6, 1): run(costs=[1.0, 700.0, 900.0]), (6, 2): run(costs=[650.0, 800.0])})
+    rows = drawn(sweep(tmp_path, SWEEP + f'[figure]\nkind = "cost"\nx_scale = "{scale}"\nmarks = [700]\n'))
+    assert rows["x"].iloc[0] == pytest.approx(first, abs=3)
+    assert rows.set_index("x")["mean"][700.0] == pytest.approx((2 / 3 + 1 / 2) / 2)
+    assert rows["mean"].iloc[-1] == 1
+
+
+P_SUC = [1.0, 1.0, 0.95, None]  # the last is ineligible
+
+
+@pytest.mark.parametrize(("count", "share"), [("ordered", 2 / 3), ("with-ineligible", 1 / 2)])
+def test_p_suc_is_counted_as_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: str, share: float) -> None:
+    pretend(monkeypatch, {(6, 1): run(fractions=P_SUC)})
+    rows = drawn(sweep(tmp_path, SWEEP + f'[figure]\nkind = "p_suc"\ncount = "{count}"\n'))
+    assert rows.set_index("x")["mean"][0.99] == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("count", "column"), [("rounds", "p_suc"), ("rounds-with-ineligible", "p_suc_with_ineligible")]
+)
+def test_p_suc_of_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: str, column: str) -> None:
+    own = run(costs=[1.0, 1.0, 1.0, 1.0])
+    other = {"p_suc": "p_suc_with_ineligible", "p_suc_with_ineligible": "p_suc"}[column]
+    own.rounds[column], own.rounds[other] = pd.array([1.0, 0.9, 0.5, None], dtype="Float64"), 0.0
+    pretend(monkeypatch, {(6, 1): own})
+    rows = drawn(sweep(tmp_path, SWEEP + f'[figure]\nkind = "p_suc"\ncount = "{count}"\n')).set_index("x")["mean"]
+    assert [rows[0.9], rows[0.99]] == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_total_cost_against_a_key_and_over_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = {(6, 1): [10.0, 20.0], (6, 2): [30.0, 40.0], (12, 1): [1.0, 2.0]}
+    pretend(monkeypatch, {key: run(costs=values) for key, values in costs.items()})
+    bars = drawn(sweep(tmp_path, SWEEP + '[figure]\nkind = "total-cost"\n'))
+    assert bars["x"].tolist() == [6, 12]
+    assert bars["mean"].tolist() == [50.0, 3.0]
+    assert bars["std"].iloc[0] == pytest.approx(stdev([30.0, 70.0]))
+    grown = line(drawn(sweep(tmp_path, SWEEP + '[figure]\nkind = "total-cost"\nx = "time"\n')), "Z = 6")
+    assert grown["mean"].to_dict() == {5.0: 20.0, 10.0: 50.0}
+
+
+def test_marks_beyond_the_end_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, {(6, 1): run([0.1, 0.2, 0.3], round_s=3.0)})
+    rows = drawn(sweep(tmp_path, SWEEP + '[figure]\nx = "time"\n'))
+    marks = at_marks(rows, [2.0, 4.0, 9.0, 10.0, 12.0])  # the values are of 3, 6 and 9 s
+    assert marks[["x", "mean"]].to_numpy().tolist() == [[4.0, 0.1], [9.0, 0.3], [10.0, 0.3]]
+
+
+values = st.lists(st.floats(0, 10), min_size=1, max_size=20)
+
+
+@given(values, values)
+def test_shares_are_counted(own: list[float], grid: list[float]) -> None:
+    ordered = np.array(sorted(grid))
+    assert at_least(np.array(own), ordered) == pytest.approx([sum(v >= x for v in own) / len(own) for x in ordered])
+    assert at_most(np.array(own), ordered) == pytest.approx([sum(v <= x for v in own) / len(own) for x in ordered])
+
+
+def test_only_runs_that_are_done_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    half: Run = run([0.9])
+    half.is_done = False  # type: ignore[misc]
+    pretend(monkeypatch, {(6, 1): run([0.1]), (6, 2): half})
+    rows = drawn(sweep(tmp_path, SWEEP))
+    assert rows[["mean", "seeds"]].to_numpy().tolist() == [[0.1, 1]]

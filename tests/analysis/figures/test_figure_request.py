@@ -1,0 +1,94 @@
+"""What a [figure] may say, and what is said about the rest."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.figures.invented_runs import sweep
+from vefl_sim.analysis.figures.drawing import check
+from vefl_sim.analysis.figures.layout import Layout, layout
+from vefl_sim.analysis.figures.names import heading, value_label
+from vefl_sim.analysis.figures.request import request_from
+from vefl_sim.core.errors import ExperimentError
+
+TWO_AXES = "[sweep]\nradio.prbs = [6, 12]\nvefl.round_s = [3.0, 5.0]\n"
+VARIANTS = '[[compare]]\nlabel = "A"\n[[compare]]\nlabel = "B"\nscheme.kind = "fdpc"\n'
+
+
+@pytest.mark.parametrize(
+    ("figure", "told"),
+    [
+        ('knd = "cost"', "figure.knd is not a known key of [figure]; the nearest is figure.kind."),
+        ('kind = "costs"', "figure.kind = \"costs\": it must be 'accuracy', 'failure-rate', 'sojourn'"),
+        ('kind = "cost"\nthreshold = 0.5', 'figure.threshold has no effect with figure.kind = "cost": remove it.'),
+        ('kind = "failure-rate"\nthreshold = 70', "figure.threshold = 70: it must be at most 1."),
+        ('x = "rounds"', 'figure.x = "rounds": with figure.kind = "accuracy" it must be "round" or "time".'),
+        ("x_range = [3, 3]", "the lower end 3 is not below the upper end 3"),
+        ('kind = "sojourn"\nx_scale = "log"\nx_range = [0, 3]', "a logarithmic axis does not have: begin above 0."),
+        ('lines = "radio.prb"', 'figure.lines = "radio.prb": it is not varied in this sweep: there are radio.prbs, '),
+        ('lines = "variants"', 'figure.lines = "variants": it is not varied'),
+        ('lines = "radio.prbs"\npanels = "radio.prbs"', "figure: radio.prbs is there twice"),
+        ('kind = "total-cost"\nx = "radio.antennas"', 'figure.x = "radio.antennas": it is not varied'),
+        ('labels = { radio = { prbs = "Z" } }', "the label of radio.prbs needs one {} where the value goes"),
+        ('labels = { radio = { antennas = "N {}" } }', 'figure.labels = "radio.antennas": it is not varied'),
+        ("marks = 3", "figure.marks = 3:"),
+    ],
+)
+def test_bad_figures_get_one_sentence(tmp_path: Path, figure: str, told: str) -> None:
+    found = sweep(tmp_path, f"{TWO_AXES}[figure]\n{figure}\n")
+    with pytest.raises(ExperimentError) as error:
+        check(found)
+    assert told in str(error.value)
+    assert len(error.value.problems) == 1
+
+
+def laid_out(tmp_path: Path, text: str) -> Layout:
+    found = sweep(tmp_path, text)
+    return layout(found, request_from(found.figure))
+
+
+def keys(plan: Layout) -> tuple[list[str], list[str], str | None]:
+    return [d.key for d in plan.lines], [d.key for d in plan.panels], plan.x.key if plan.x else None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[sweep]\nradio.prbs = [6, 12]\n", (["radio.prbs"], [], None)),
+        (TWO_AXES, (["radio.prbs"], ["vefl.round_s"], None)),
+        ("[sweep]\nseeds = [1]\n", ([], [], None)),
+        ("[sweep]\nseeds = [1]\n" + VARIANTS, (["variants"], [], None)),
+        (TWO_AXES + VARIANTS, (["variants", "radio.prbs", "vefl.round_s"], [], None)),
+        ("[sweep]\nradio.prbs = [6, 7, 8, 9, 10]\n" + VARIANTS, (["variants", "radio.prbs"], [], None)),
+        ("[sweep]\nradio.prbs = [6, 7]\n" + VARIANTS, (["variants"], ["radio.prbs"], None)),
+        (TWO_AXES + '[figure]\nlines = "vefl.round_s"\n', (["vefl.round_s"], ["radio.prbs"], None)),
+        (TWO_AXES + "[figure]\npanels = []\n", (["radio.prbs", "vefl.round_s"], [], None)),
+        (TWO_AXES + '[figure]\nkind = "total-cost"\n', (["vefl.round_s"], [], "radio.prbs")),
+        ("[sweep]\nradio.prbs = [6, 7]\n[figure]\nkind = 'total-cost'\n", ([], [], "radio.prbs")),
+        ("[sweep]\nradio.prbs = [6, 7]\n[figure]\nkind = 'total-cost'\nx = 'time'\n", (["radio.prbs"], [], None)),
+        ("[figure]\nkind = 'total-cost'\n" + VARIANTS, ([], [], "variants")),
+        (TWO_AXES + "[figure]\nkind = 'table'\n" + VARIANTS, (["variants"], ["radio.prbs", "vefl.round_s"], None)),
+    ],
+)
+def test_what_is_left_open_is_chosen(tmp_path: Path, text: str, told: tuple[list[str], list[str], str | None]) -> None:
+    assert keys(laid_out(tmp_path, text)) == told
+
+
+def test_zipped_keys_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
+    text = "[sweep]\n[[sweep.zip]]\nvefl.round_s = [3.0, 3.0]\nvefl.budget = [300, 500]\n"
+    found = sweep(tmp_path, text)
+    (line,) = layout(found, request_from({})).lines
+    assert [line.label(point, {}) for point in found.points] == ["t_th = 3 s, Ξ = 300", "t_th = 3 s, Ξ = 500"]
+    (line,) = layout(found, request_from({"lines": "vefl.budget"})).lines
+    assert [line.label(point, {}) for point in found.points] == ["Ξ = 300", "Ξ = 500"]
+
+
+def test_names() -> None:
+    assert value_label("mobility.max_speed_mps", 0.45, {}) == "u_max = 0.45 m/s"
+    assert value_label("data.kind", "cifar10", {}) == "CIFAR-10"
+    assert value_label("server.early_close", True, {}) == "server.early_close = true"
+    assert value_label("radio.prbs", 6, {"radio.prbs": "{} pRBs"}) == "6 pRBs"
+    assert heading("vefl.round_s", {}) == "t_th [s]"
+    assert heading("data.dirichlet_alpha", {}) == "α"
+    assert heading("server.early_close", {}) == "server.early_close"
+    assert heading("radio.prbs", {"radio.prbs": "{} pRBs"}) == "pRBs"

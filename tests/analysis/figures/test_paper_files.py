@@ -1,0 +1,88 @@
+"""The files of the paper's figures: what they run, and what they share."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from vefl_sim.analysis.figures.drawing import check
+from vefl_sim.sweep.points import Sweep, load_sweep
+
+FOLDER = Path(__file__).parents[3] / "experiments" / "paper"
+POINTS = {
+    "fig05": 20, "fig07": 40, "fig08": 50, "fig09": 50, "fig10": 20, "fig11": 15, "fig12": 15, "fig13": 15,
+    "fig14": 15, "fig15": 45, "fig16": 75, "fig17": 20, "fig18": 20, "table1": 540,
+}  # fmt: skip
+WITHOUT_LEARNING = ("fig05", "fig13", "fig17", "fig18")
+
+
+@cache
+def of(name: str) -> Sweep:
+    return load_sweep(FOLDER / f"{name}.toml")
+
+
+@cache
+def digests(name: str) -> frozenset[str]:
+    return frozenset(point.digest for point in of(name).points)
+
+
+def with_learning(name: str, kind: str) -> frozenset[str]:
+    sweep = load_sweep(FOLDER / f"{name}.toml", [f"learning.kind={kind}"])
+    return frozenset(point.digest for point in sweep.points)
+
+
+def test_all_are_here() -> None:
+    assert sorted(file.stem for file in FOLDER.glob("*.toml")) == ["base", *sorted(POINTS)]
+
+
+@pytest.mark.parametrize(("name", "points"), POINTS.items())
+def test_each_loads_and_can_be_drawn(name: str, points: int) -> None:
+    assert of(name).name == name
+    assert len(digests(name)) == len(of(name).points) == points
+    assert of(name).seeds == [1, 2, 3, 4, 5]
+    check(of(name))
+    text = (FOLDER / f"{name}.toml").read_text()
+    assert f"python -m vefl_sim sweep  experiments/paper/{name}.toml" in text
+    assert f"python -m vefl_sim figure experiments/paper/{name}.toml" in text
+
+
+def test_figures_share_runs() -> None:
+    assert digests("fig15") < digests("table1")
+    assert digests("fig17") == digests("fig18")
+    assert len(digests("fig17") & with_learning("fig15", "none")) == 15  # all but AFA-CD, whose rate differs
+    assert with_learning("fig12", "none") == digests("fig13")
+    assert digests("fig05") == with_learning("fig10", "none")
+    assert len(digests("fig15") & digests("fig16")) == 25  # 20.12 m/s
+    assert len(digests("fig14") & digests("fig16")) == 15  # all of PDPC
+    assert len(digests("fig10") & digests("fig12")) == 5  # 20.12 m/s and 5 s
+    assert len(digests("fig10") & digests("fig11")) == 5  # 0.45 m/s and 5 s
+    assert len(digests("fig07") & digests("fig08")) == len(digests("fig07") & digests("fig09")) == 10  # λ = 0
+    assert len(digests("fig10") & digests("fig08")) == len(digests("fig10") & digests("fig09")) == 5  # λ = 1
+    assert len(digests("fig10") & digests("fig15")) == 5
+
+
+def test_the_baselines_are_there_in_both_readings() -> None:
+    for name in ("fig15", "table1"):
+        readings = {point.label: point.experiment for point in of(name).points}
+        paper, fair = (readings[f"FedProx, {reading}"].aggregation for reading in ("as in the paper", "fair"))
+        assert (paper.form, paper.weights_over) == ("models", "coverage")
+        assert (fair.form, fair.weights_over) == ("step", None)
+        assert readings["AFA-CD, as in the paper"].scheme.rounds
+        assert not readings["AFA-CD, fair"].scheme.rounds
+
+
+def test_they_are_the_paper_s_setting() -> None:
+    for name in POINTS:
+        for point in of(name).points:
+            experiment = point.experiment
+            lasts_s = 200 if experiment.scheme.kind == "centralized" else 2000
+            assert experiment.rounds == lasts_s // experiment.vefl.round_s
+            assert experiment.vefl.budget == 1000
+            if name != "table1":
+                assert (experiment.data.kind, experiment.data.dirichlet_alpha) == ("fashion-mnist", 0.1)
+
+
+@pytest.mark.parametrize("name", WITHOUT_LEARNING)
+def test_these_need_no_learning(name: str) -> None:
+    assert {point.experiment.learning.kind for point in of(name).points} == {"none"}
+    assert len(with_learning(name, "jax") - digests(name)) == POINTS[name]

@@ -1,0 +1,12 @@
+from vefl_sim.analysis.references.check import Check
+from vefl_sim.analysis.references.radio import check_sheet
+
+
+def test_every_line_of_the_sheet_agrees() -> None:
+    checks = list(check_sheet())
+    assert len(checks) > 30
+    assert [check.what for check in checks if not check.passed] == []
+
+
+def test_a_difference_is_seen() -> None:
+    assert not Check("x", "y", reference=1.0, ours=1.1, tolerance=0.05, unit="dB").passed

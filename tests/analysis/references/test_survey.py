@@ -1,0 +1,30 @@
+import numpy as np
+import pytest
+
+from tests.scripted import ScriptedCars
+from vefl_sim.analysis.references.survey import survey
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment, Mobility, Run
+
+EXPERIMENT = Experiment(run=Run(name="x"), mobility=Mobility(step_s=0.5, max_speed_mps=20.0))
+
+
+class Cars(ScriptedCars):
+    """One parked at the gNB, one at 300 m that drives off at once, one that comes in after 6 s, one never inside."""
+
+    paths = (
+        lambda s: (0.0, 0.0),
+        lambda s: (300.0 + 100.0 * s, 0.0),
+        lambda s: (0.0, 560.0 - 10.0 * s),
+        lambda s: (0.0, 700.0),
+    )
+
+
+def test_figures_of_three_cars():
+    seen = survey(Cars(EXPERIMENT, Streams(1)), EXPERIMENT, 10.0)
+    assert seen.unique_cvs == 3
+    # Over 20 scenes: the first in all, the second until 2.0 s (5 scenes), the third from 6.0 s on (8 scenes).
+    assert seen.in_coverage == pytest.approx((20 + 5 + 8) / 20)
+    # At 0 s: 500/20 and 200/20; at 5 s only the first, who is there still.
+    np.testing.assert_allclose(seen.sojourn_s, [10.0, 25.0, 25.0])
+    assert [seen.share_below(t) for t in (10.0, 10.1, 30.0)] == [0, pytest.approx(1 / 3), 1]

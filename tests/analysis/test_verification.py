@@ -1,0 +1,180 @@
+"""Whoever changes a table of a run, or breaks a law in it, is found out."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from shutil import copytree
+
+import pandas as pd
+import pytest
+
+from tests.resumable import STOPPED, Kill, Killer, Silent, only
+from vefl_sim import Run, RunFailed, simulate, with_settings
+from vefl_sim.analysis.verify.verification import verify
+
+NETWORK = with_settings(STOPPED, "run.rounds=3", "learning.kind=none", "scheme.selected=3")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return simulate(NETWORK, out=tmp_path_factory.mktemp("finished"))
+
+
+@pytest.fixture
+def copy(finished: Run, tmp_path: Path) -> Run:
+    return Run(copytree(finished.path, tmp_path / finished.path.name))
+
+
+def faults(run: Run) -> dict[str, str]:
+    return {finding.what: finding.fault for finding in verify(run) if finding.fault}
+
+
+def change(run: Run, table: str, edit: Callable[[pd.DataFrame], None]) -> None:
+    """Edit a table, and cover the tracks: the digest is made right again."""
+    rows = run.table(table)
+    edit(rows)
+    rows.to_parquet(run.path / "tables" / f"{table}.parquet")
+    digest = run.content_digest()
+    (run.path / "summary.json").write_text(json.dumps(run.summary | {"content_digest": digest}))
+    (run.path / "DONE").write_text(digest)
+
+
+def add(column: str, amount: float, state: str = "delivered") -> Callable[[pd.DataFrame], None]:
+    def edit(rows: pd.DataFrame) -> None:
+        row = rows.index[rows["state"] == state][0] if "state" in rows else rows.index[0]
+        rows.loc[row, column] += amount
+
+    return edit
+
+
+def swap(rows: pd.DataFrame) -> None:
+    rows.loc[[0, 1], "id"] = rows.loc[[1, 0], "id"].to_numpy()
+
+
+def forget_an_end(rows: pd.DataFrame) -> None:
+    rows.loc[rows.index[rows["kind"] == "upload_received"][0], "kind"] = "upload_started"
+
+
+EDITS: dict[str, tuple[str, Callable[[pd.DataFrame], None], str]] = {
+    "numbers": ("events", swap, "trace"),
+    "ends": ("events", forget_an_end, "trace"),
+    "causes": ("events", lambda rows: rows.__setitem__("cause", rows["id"]), "trace"),
+    "cost": ("rounds", add("cost", 1.0), "rounds"),
+    "energy": ("rounds", add("energy_j", 1e-6), "rounds"),
+    "ordered": ("rounds", add("ordered", 1), "rounds"),
+    "C1": ("rounds", add("ordered", 9), "C1"),
+    "time": ("vehicles", add("train_ns", 10**9), "C2, C3"),
+    "budget of energy": ("vehicles", add("worst_j", 100.0), "C4"),
+    "price": ("vehicles", add("worst_cost", 0.1), "C5"),
+    "iterations": ("vehicles", add("iterations", 100), "C6"),
+    "frequency": ("vehicles", add("cpu_hz", 1e10), "C6"),
+    "paid": ("vehicles", add("paid", 0.1), "money"),
+    "joules": ("vehicles", add("transmit_j", 1e-4), "C7–C12"),
+    "pRBs": ("slots", add("prbs", 4), "C7–C12"),
+    "power": ("slots", add("power_w", 1.0), "C7–C12"),
+    "a slot's power": ("slots", add("power_w", -1e-3), "C7–C12"),
+    "order of slots": ("slots", add("slot", 1000), "C7–C12"),
+}
+
+
+def test_a_sound_run_is_sound(finished: Run) -> None:
+    findings = list(verify(finished))
+    assert faults(finished) == {}
+    assert [finding.what for finding in findings] == [
+        "configuration", "content", "trace", "rounds", "summary", "money", "C7–C12", "C1", "C2, C3", "C4", "C5", "C6",
+    ]  # fmt: skip
+    assert findings[0].note == "made by this version"
+
+
+@pytest.mark.parametrize(("table", "edit", "what"), EDITS.values(), ids=EDITS.keys())
+def test_an_edit_is_found(table: str, edit: Callable[[pd.DataFrame], None], what: str, copy: Run) -> None:
+    change(copy, table, edit)
+    found = faults(copy)
+    assert what in found
+    assert "content" not in found
+
+
+def test_the_budget(copy: Run) -> None:
+    """With less money than the plans cost; the edit itself shows, too."""
+    toml = copy.path / "resolved.toml"
+    toml.write_text(toml.read_text().replace("budget = 1000.0", "budget = 10.0"))
+    assert set(faults(copy)) == {"C5", "configuration"}
+
+
+def test_an_edited_table_has_another_digest(copy: Run) -> None:
+    rows = copy.rounds
+    rows.loc[0, "p_suc"] = 0.5
+    rows.to_parquet(copy.path / "tables" / "rounds.parquet")
+    assert set(faults(copy)) == {"content"}
+
+
+def test_an_edited_summary(copy: Run) -> None:
+    (copy.path / "summary.json").write_text(json.dumps(copy.summary | {"updates_delivered": 99}))
+    assert faults(copy) == {"summary": "updates_delivered: not what the tables say"}
+
+
+def test_a_damaged_table_is_a_sentence(copy: Run) -> None:
+    file = copy.path / "tables" / "vehicles.parquet"
+    file.write_bytes(file.read_bytes()[:-100])
+    assert all("vehicles.parquet cannot be read" in faults(copy)[what] for what in ("content", "money"))
+    file.unlink()
+    assert "vehicles.parquet is not there" in faults(copy)["money"]
+    (copy.path / "summary.json").write_text("{}")
+    assert "summary says nothing" in faults(copy)["content"]
+
+
+def test_a_failed_run_is_verified_up_to_its_last_checkpoint(tmp_path: Path) -> None:
+    class Clumsy(Silent):
+        def round(self, closed) -> None:
+            if closed.round == 2:
+                raise ZeroDivisionError
+
+    rarely = with_settings(NETWORK, "run.checkpoint_every=3")
+    for experiment, what in ((rarely, "content"), (with_settings(NETWORK, "run.seed=2"), "so far")):
+        with pytest.raises(RunFailed):
+            simulate(experiment, out=tmp_path / what, watcher=Clumsy())
+        findings = list(verify(only(tmp_path / what)))
+        assert all(finding.passed for finding in findings)
+        assert findings[1].what == what
+
+
+def test_an_unfinished_run_is_verified_up_to_its_last_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(Kill):
+        simulate(NETWORK, out=tmp_path, watcher=Killer(3))
+    run = only(tmp_path)
+    assert faults(run) == {}
+    (run.path / "parts" / "rounds-000001.parquet").unlink()
+    assert "rounds-000001.parquet is not there" in faults(run)["content"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "what", "note"),
+    [
+        ("scheme.kind=tests.analysis.test_verification:Everybody", "C5", "a scheme of your own"),
+        ("trace.slots=off", "C7–C12", "no slots were recorded"),
+        ("scheme.constrained=false", "C4", ""),
+    ],
+)
+def test_what_does_not_apply_is_said(setting: str, what: str, note: str, tmp_path: Path) -> None:
+    findings = {finding.what: finding for finding in verify(simulate(with_settings(NETWORK, setting), out=tmp_path))}
+    assert all(finding.passed for finding in findings.values())
+    assert findings[what].note.startswith(note)
+
+
+class Everybody:
+    """A scheme that asks everybody for an iteration at full speed, whatever it costs."""
+
+    proximal_mu = 0.0
+
+    def __init__(self, experiment) -> None:
+        pass
+
+    def plan(self, observation):
+        from vefl_sim import Plan
+
+        agreements = observation.sighting.agreements
+        speeds = [agreement.cpu_max_hz for agreement in agreements]
+        return Plan(observation.cv, [100] * len(agreements), speeds)
+
+    def aggregate(self, observation, plan, delivered):
+        return [0.1] * len(delivered)

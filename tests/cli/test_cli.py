@@ -1,0 +1,272 @@
+"""The command line as a user meets it: exit codes, sentences, files."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from tests.protocol.test_golden import EXPERIMENT
+from vefl_sim import Run
+
+ROOT = Path(__file__).parents[2]
+
+
+def vefl_sim(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "vefl_sim", *map(str, arguments)],
+        cwd=cwd, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Path:
+    path = tmp_path / "cars.toml"
+    path.write_text("# my own words\n" + tomli_w.dumps(EXPERIMENT))
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a finished golden run in ./runs."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "cars.toml").write_text(tomli_w.dumps(EXPERIMENT))
+    done = vefl_sim("cars.toml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def only_run(folder: Path) -> Run:
+    [path] = folder.iterdir()
+    return Run(path)
+
+
+def test_a_run_leaves_everything_in_its_directory(toml: Path) -> None:
+    done = vefl_sim(toml, "--out", "here", cwd=toml.parent)
+    assert done.returncode == 0, done.stderr
+    run = only_run(toml.parent / "here")
+    assert run.state == "done"
+    assert (run.path / "experiment.toml").read_text() == toml.read_text()
+    assert {file.name for file in (run.path / "tables").iterdir()} == {
+        "events.parquet", "rounds.parquet", "vehicles.parquet", "mobility.parquet", "slots.parquet", "timings.parquet",
+    }  # fmt: skip
+    assert (run.path / "DONE").read_text().strip() == run.summary["content_digest"] == run.content_digest()
+    assert set(json.loads((run.path / "versions.json").read_text())["packages"]) >= {"vefl_sim", "jax", "simpy"}
+    assert "round 2/2" in done.stdout
+    assert run.path.name in done.stdout.replace("\n", "")
+
+
+def test_the_same_run_again_is_shown_not_run(finished: Path) -> None:
+    before = sorted((finished / "runs").rglob("*"))
+    again = vefl_sim("cars.toml", cwd=finished)
+    assert again.returncode == 0
+    assert "3 of 5 delivered" in again.stdout
+    assert "done already" in again.stdout
+    assert "round 1/2" not in again.stdout
+    assert sorted((finished / "runs").rglob("*")) == before
+
+
+@pytest.mark.slow
+def test_fresh_runs_again_beside_it_with_the_same_digest(toml: Path) -> None:
+    fading = ("--set", "radio.fading=rayleigh", "--quiet")
+    runs = [vefl_sim(toml, *fading, *more, cwd=toml.parent) for more in ((), ("--fresh",), ("--set", "run.seed=2"))]
+    assert [run.returncode for run in runs] == [0, 0, 0]
+    assert all(run.stdout == "" for run in runs)
+    paths = sorted((toml.parent / "runs").iterdir(), key=lambda path: path.stat().st_mtime)
+    digests = [Run(path).content_digest() for path in paths]
+    assert digests[0] == digests[1] != digests[2]
+    assert paths[1].name == paths[0].name + "-2"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["cars.toml", "--set", "radio.nonsense=1"], ["radio.nonsense", "radio.antennas"]),
+        (["cars.toml", "--set", "radio.prb_bandwidth_hz=-1"], ["radio.prb_bandwidth_hz", "greater than 0"]),
+        (["cars.toml", "--set", "radio.carrier_ghz=nan"], ["radio.carrier_ghz", "finite"]),
+        (["missing.toml"], ["missing.toml", "no such file"]),
+        (["."], ["directory"]),
+        (["broken.toml"], ["broken.toml", "not valid TOML"]),
+        (["rubbish.toml"], ["rubbish.toml", "not a text file"]),
+        (["cars.toml", "--set", "scheme.kind=nowhere:Scheme"], ["scheme.kind", "nowhere"]),
+        (["cars.toml", "--set", "mac.scheduler=json:nothing"], ["mac.scheduler", "nothing"]),
+        (["cars.toml", "--set", "data.min_samples=50"], ["data.min_samples"]),
+        (["cars.toml", "--out", "cars.toml"], ["cars.toml"]),
+        (["trace", "nothing"], ["nothing"]),
+        (["trace", "/no/such/run"], ["/no/such/run"]),
+        (["cars.toml", "--set", "mac.scheduler=broken_part:mine"], ["mac.scheduler", "broken_part", "SyntaxError"]),
+        (["cars.toml", "--set", "mobility.kind=lame_part:Lame"], ["ZeroDivisionError"]),
+        (["cars.toml", "--set", "model.factory=math:sin"], ["cannot be prepared"]),
+        (["cars.toml", "--set", "run.duration_s=0.5"], ["run.duration_s", "vefl.round_s"]),
+        (["trace", "."], ["not a run directory"]),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(toml: Path, arguments: list[str], words: list[str]) -> None:
+    (toml.parent / "broken.toml").write_text("[run\n")
+    (toml.parent / "rubbish.toml").write_bytes(bytes(range(256)))
+    (toml.parent / "broken_part.py").write_text("def mine(:\n")
+    (toml.parent / "lame_part.py").write_text("def Lame(experiment, streams):\n    return 1 / 0\n")
+    failed = vefl_sim(*arguments, cwd=toml.parent)
+    assert failed.returncode == 2, failed.stderr
+    [line] = failed.stderr.strip().splitlines()
+    assert line.startswith("error: ")
+    assert all(word in line for word in words)
+    assert not (toml.parent / "runs").exists()  # nothing is begun that cannot be done
+
+
+def test_all_problems_of_a_file_are_reported_at_once(toml: Path) -> None:
+    failed = vefl_sim(toml, "--set", "radio.prbs=0", "--set", "vefl.budget=-1", cwd=toml.parent)
+    assert failed.returncode == 2
+    assert len(failed.stderr.strip().splitlines()) == 2
+
+
+def test_unknown_option_is_exit_2(toml: Path) -> None:
+    assert vefl_sim(toml, "--nonsense", cwd=toml.parent).returncode == 2
+
+
+def test_schema_is_json_for_editors() -> None:
+    schema = json.loads(vefl_sim("schema", cwd=ROOT).stdout)
+    assert schema["properties"].keys() >= {"run", "radio", "vefl"}
+    assert schema["additionalProperties"] is False
+
+
+def test_dry_run_prints_an_experiment_and_its_cost(toml: Path) -> None:
+    dry = vefl_sim(toml, "--dry-run", cwd=toml.parent)
+    assert dry.returncode == 0, dry.stderr
+    assert "# 2 rounds of 1 s, 3 CVs, 33.0 kbit per update" in dry.stdout
+    assert "wall time" in dry.stdout
+    again = toml.parent / "again.toml"
+    again.write_text(dry.stdout)
+    assert vefl_sim(again, "--quiet", cwd=toml.parent).returncode == 0
+    assert not list(toml.parent.glob("runs/*-2"))
+
+
+def test_trace_filters(finished: Path) -> None:
+    def lines(*filters: object) -> list[str]:
+        done = vefl_sim("trace", "three-cars", *filters, cwd=finished)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    assert len(lines()) == 35
+    assert len(lines("--cv", 3)) == 4
+    assert len(lines("--round", 2)) == 14
+    assert len(lines("--kind", "update_lost")) == 2
+    assert len(lines("--from", 1.5, "--to", 2.0)) == 6
+    assert "update_lost" in lines("--cv", 2, "--round", 2, "--kind", "update_lost")[0]
+    csv = lines("--csv", "--kind", "upload_received")
+    assert csv[0].startswith("id,cause,time_ns,kind,actor,round,cv")
+    assert len(csv) == 4
+
+
+def test_unknown_kind_names_the_kinds(finished: Path) -> None:
+    failed = vefl_sim("trace", "three-cars", "--kind", "upload", cwd=finished)
+    assert failed.returncode == 2
+    assert "upload_received" in failed.stderr
+
+
+def test_trace_into_a_closed_pipe(finished: Path) -> None:
+    shell = f"{sys.executable} -m vefl_sim trace three-cars | true"
+    done = subprocess.run(
+        shell, shell=True, cwd=finished, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_the_run_that_is_read_is_named_and_a_finished_one_preferred(finished: Path) -> None:
+    [path] = (finished / "runs").iterdir()
+    unfinished = path.with_name(path.name + "-2")
+    unfinished.mkdir()
+    (unfinished / "resolved.toml").write_text((path / "resolved.toml").read_text())
+    done = vefl_sim("trace", "three-cars", cwd=finished)
+    assert done.stderr.strip() == f"# {path.relative_to(finished)} (done)"
+    assert len(done.stdout.splitlines()) == 35
+    (unfinished / "resolved.toml").unlink()
+    unfinished.rmdir()
+
+
+@pytest.mark.slow
+def test_a_damaged_run_is_named_with_the_way_out(toml: Path) -> None:
+    assert vefl_sim(toml, cwd=toml.parent).returncode == 0
+    summary = next((toml.parent / "runs").glob("*/summary.json"))
+    summary.write_text("{")
+    again = vefl_sim(toml, cwd=toml.parent)
+    assert again.returncode == 2
+    assert "--fresh" in again.stderr
+
+
+def test_version() -> None:
+    assert vefl_sim("--version", cwd=ROOT).stdout.strip() == __import__("vefl_sim").__version__
+
+
+def test_a_later_setting_replaces_its_rival(toml: Path) -> None:
+    done = vefl_sim(toml, "--set", "run.duration_s=1.0", "--quiet", cwd=toml.parent)
+    assert done.returncode == 0, done.stderr
+    run = only_run(toml.parent / "runs")
+    assert len(run.rounds) == 1
+    assert json.loads((run.path / "versions.json").read_text())["set"] == ["run.duration_s=1.0"]
+
+
+def test_check_radio_prints_the_sheet() -> None:
+    done = vefl_sim("check", "radio", cwd=ROOT)
+    assert done.returncode == 0
+    assert "37 of 37 agree" in done.stdout
+    assert vefl_sim("check", "nothing", cwd=ROOT).returncode == 2
+
+
+@pytest.mark.slow
+def test_check_mobility_prints_the_sheet_and_surveys_the_traffic() -> None:
+    done = vefl_sim("check", "mobility", "--duration", "20", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert "21 of 21 agree" in done.stdout
+    assert "default traffic, 20 s" in done.stdout
+    assert len(re.findall(r"^ *[\d.]+ m/s .*%$", done.stdout, re.MULTILINE)) == 4
+
+
+_INTERRUPTIBLE = """
+import signal
+from vefl_sim.cli.main import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by whoever is started in the background
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_readable_tables(toml: Path, number: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-c", _INTERRUPTIBLE, str(toml), "--set", "run.rounds=500"],
+        cwd=toml.parent, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("round "):
+            break
+    time.sleep(0.2)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "interrupted: stopped after" in errors
+    assert "Traceback" not in errors
+    run = only_run(toml.parent / "runs")
+    assert run.state == "unfinished"
+    assert run.summary["rounds"] == len(run.rounds)
+    assert run.rounds["round"].tolist() == list(range(1, len(run.rounds) + 1))
+    assert len(run.events) > 10
+
+
+def test_a_part_that_breaks_fails_the_run_with_a_sentence(toml: Path) -> None:
+    (toml.parent / "mine.py").write_text("def worst(backlog, limit):\n    return backlog.nonsense\n")
+    failed = vefl_sim(toml, "--set", "mac.scheduler=mine:worst", cwd=toml.parent)
+    assert failed.returncode == 1
+    assert len(failed.stderr.strip().splitlines()) == 1
+    assert "nonsense" in failed.stderr
+    run = only_run(toml.parent / "runs")
+    assert run.state == "failed"
+    assert "mine.py" in (run.path / "FAILED").read_text()
+    assert len(run.events) > 0

@@ -1,0 +1,258 @@
+"""`data get`, `data list`, `data show`, and a run on data from files, as a user meets them."""
+
+import hashlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tomli_w
+from PIL import Image
+
+from tests.learning.datasets.files import write_compact_gtsrb, write_gtsrb, write_mnist
+from tests.learning.datasets.test_download import CONTENT, Server, server
+from tests.protocol.test_golden import EXPERIMENT
+from vefl_sim import Run, from_tables, simulate
+from vefl_sim.analysis.data_split import Shares
+from vefl_sim.analysis.data_split_picture import draw
+from vefl_sim.cli.main import main
+from vefl_sim.core.errors import BadInput
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.files.inventory import inventory
+from vefl_sim.learning.datasets.files.sources import SOURCES, RemoteFile
+
+__all__ = ["server"]  # a fixture
+
+
+def vefl_sim(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, arguments)])
+    captured = capsys.readouterr()
+    return int(ended.value.code or 0), captured.out, captured.err
+
+
+def digest(path: Path) -> str:
+    return hashlib.md5(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def small_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A parent folder with a small MNIST whose digests count as right."""
+    folder = write_mnist(tmp_path / "mnist")
+    files = tuple(RemoteFile(path.name, digest(path), ()) for path in sorted(folder.iterdir()))
+    monkeypatch.setitem(SOURCES, "mnist", files)
+    return tmp_path
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Path:
+    """Three cars share a small MNIST."""
+    data = {"kind": "mnist", "dir": str(write_mnist(tmp_path / "mnist")), "min_samples": 5}
+    path = tmp_path / "cars.toml"
+    path.write_text(tomli_w.dumps(EXPERIMENT | {"data": data}))
+    return path
+
+
+def test_get_downloads_and_says_where(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = RemoteFile("cifar-10-binary.tar.gz", hashlib.md5(CONTENT).hexdigest(), (server.address,))
+    monkeypatch.setitem(SOURCES, "cifar10", (file,))
+    monkeypatch.setenv("VEFL_SIM_CACHE", str(tmp_path))
+    folder = tmp_path / "data" / "cifar10"
+    code, out, err = vefl_sim(capsys, "data", "get", "cifar10")
+    assert (code, out) == (0, f"cifar10 is complete in {folder}\n")
+    assert "cifar-10-binary.tar.gz" in err
+    assert "256.0/256.0 kB" in err
+    assert (folder / file.name).read_bytes() == CONTENT
+    code, out, _ = vefl_sim(capsys, "data", "get", "cifar10", "--dir", tmp_path / "mine")
+    assert code == 0
+    assert f'data.dir = "{tmp_path / "mine" / "cifar10"}"' in out
+    assert (tmp_path / "mine" / "cifar10" / file.name).read_bytes() == CONTENT
+
+
+def test_a_download_that_fails_is_one_sentence_and_exit_2(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.behaviours = ["wrong"]
+    monkeypatch.setitem(SOURCES, "cifar10", (RemoteFile("x.gz", hashlib.md5(CONTENT).hexdigest(), (server.address,)),))
+    code, out, err = vefl_sim(capsys, "data", "get", "cifar10", "--dir", tmp_path)
+    assert (code, out) == (2, "")
+    [problem] = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert "digest is wrong" in problem
+    assert list((tmp_path / "cifar10").iterdir()) == []
+
+
+def test_list_says_what_is_there(small_mnist: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_compact_gtsrb(small_mnist / "gtsrb")
+    code, out, _ = vefl_sim(capsys, "data", "list", "--dir", small_mnist)
+    lines = out.splitlines()
+    assert code == 0
+    assert [line.split()[0] for line in lines] == ["signs", "mnist", "fashion-mnist", "cifar10", "gtsrb"]
+    assert lines[1].endswith(f"{small_mnist / 'mnist'}  complete")
+    assert lines[3].endswith("not there")
+    assert lines[4].endswith("incomplete, in compact form: 4 of 39209 training and 1 of 12630 test images")
+
+
+def test_list_of_what_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for place in (tmp_path / "file", tmp_path / "nothing"):
+        code, out, err = vefl_sim(capsys, "data", "list", "--dir", place)
+        assert (code, out, err) == (2, "", f"error: --dir {place}: there is no such folder.\n")
+
+
+def test_an_inventory_tells_missing_from_damaged(small_mnist: Path) -> None:
+    def mnist() -> tuple[str, int]:
+        [holding] = [holding for holding in inventory(small_mnist) if holding.kind == "mnist"]
+        return holding.state, holding.size_bytes
+
+    images = small_mnist / "mnist" / "train-images-idx3-ubyte.gz"
+    size = sum(file.stat().st_size for file in images.parent.iterdir())
+    assert mnist() == ("complete", size)
+    images.write_bytes(images.read_bytes()[:-1])
+    assert mnist() == ("damaged, wrong digest of train-images-idx3-ubyte.gz", size - 1)
+    size -= images.stat().st_size + 1
+    images.unlink()
+    assert mnist() == ("incomplete, without train-images-idx3-ubyte.gz", size)
+
+
+def test_a_run_on_data_from_files(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = vefl_sim(capsys, toml, "--out", toml.parent / "runs", "--quiet")
+    assert (code, err) == (0, "")
+    [path] = (toml.parent / "runs").iterdir()
+    run = Run(path)
+    assert run.experiment.data.train_samples is None  # all
+    assert run.rounds["ordered"].tolist() == [3, 2]
+
+
+def test_real_data_are_learnt_from(tmp_path: Path) -> None:
+    data = {"kind": "gtsrb", "dir": str(write_gtsrb(tmp_path / "signs")), "min_samples": 3, "image_px": 16}
+    learning = {"learning": {"kind": "jax"}, "model": {"factory": "vefl_models.cnn:cnn"}, "vefl": {"round_s": 5.0}}
+    run = simulate(from_tables(EXPERIMENT | learning | {"data": data}), out=tmp_path / "runs")
+    assert run.rounds["accuracy"].isin([0.0, 0.5, 1.0]).all()  # of two test images
+
+
+def test_damaged_data_are_one_sentence_and_exit_2(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    images = toml.parent / "mnist" / "train-images-idx3-ubyte.gz"
+    images.write_bytes(images.read_bytes()[:50])
+    code, _, err = vefl_sim(capsys, toml, "--out", toml.parent / "runs")
+    [line] = err.splitlines()
+    assert code == 2
+    assert line.startswith(f"error: {images} cannot be read")
+    assert not (toml.parent / "runs").exists()
+
+
+def nothing(*_: object) -> None:
+    """A data set of somebody who forgot to return it."""
+
+
+def three_axes(*_: object) -> Dataset:
+    images, labels = np.zeros((9, 4, 4), np.uint8), np.zeros(9, np.int32)
+    return Dataset("grey", images, labels, images, labels, classes=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nothing", "gives a NoneType: return a Dataset."),
+        (
+            "three_axes",
+            "could not be made: ValueError: grey: train_images must be uint8 [samples, height, width, channels].",
+        ),
+    ],
+)
+def test_a_wrong_data_set_of_your_own_is_one_sentence_and_exit_2(
+    toml: Path, capsys: pytest.CaptureFixture[str], name: str, words: str
+) -> None:
+    kind = f"tests.cli.test_data_cli:{name}"
+    code, _, err = vefl_sim(capsys, toml, "--set", f"data.kind={kind}", "--out", toml.parent)
+    assert (code, err) == (2, f'error: data.kind = "{kind}" {words}\n')
+
+
+@pytest.mark.parametrize("folder", ["x" * 300, "~nobodyxx/x"])
+def test_an_impossible_dir_is_one_sentence_and_exit_2(
+    toml: Path, capsys: pytest.CaptureFixture[str], folder: str
+) -> None:
+    code, _, err = vefl_sim(capsys, toml, "--set", f"data.dir={folder}", "--out", toml.parent / "runs")
+    [line] = err.splitlines()
+    assert code == 2
+    assert line.startswith(f"error: data.dir = '{folder}' cannot be used")
+
+
+def test_show_counts_and_draws(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = toml.parent / "who.png"
+    code, out, _ = vefl_sim(capsys, "data", "show", toml, "--set", "data.partition=iid", "--out", picture)
+    assert code == 0
+    assert out.splitlines()[:2] == [
+        "mnist: 40 samples of 10 classes over 3 CVs, IID",
+        "samples of a CV: at least 13, median 13, at most 14",
+    ]
+    assert out.splitlines()[-1] == f"picture: {picture}"
+    with Image.open(picture) as image:
+        colours = image.convert("RGB").getcolors(1 << 20)
+    assert colours is not None
+    assert len(colours) > 50  # something is drawn
+
+
+def test_show_without_matplotlib_still_counts(
+    toml: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, out, err = vefl_sim(capsys, "data", "show", toml)
+    assert code == 2
+    assert "over 3 CVs" in out
+    assert err == "error: The picture needs matplotlib: install vefl_sim[report]; the figures are above.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no/such.png", "cannot be written: No such file or directory."),
+        (f"{'x' * 300}.png", "cannot be written: File name too long."),
+        ("mnist", "is a folder: name a file in it, as {}/data.png."),
+        ("who.doc", "cannot be written: pictures end with .png, .pdf, .svg."),
+    ],
+)
+def test_a_picture_that_cannot_be_written_is_refused_before_data_are_read(
+    toml: Path, capsys: pytest.CaptureFixture[str], name: str, words: str
+) -> None:
+    picture = toml.parent / name
+    code, out, err = vefl_sim(capsys, "data", "show", toml, "--out", picture)
+    assert (code, out, err) == (2, "", f"error: {picture} {words.format(picture)}\n")
+
+
+def test_a_picture_without_an_ending_gets_one(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = vefl_sim(capsys, "data", "show", toml, "--out", toml.parent / "who")
+    assert code == 0
+    assert out.splitlines()[-1] == f"picture: {toml.parent / 'who.png'}"
+    assert (toml.parent / "who.png").is_file()
+
+
+def test_a_disk_that_fails_is_told_without_numbers(tmp_path: Path) -> None:
+    (tmp_path / "who.png").mkdir()
+    shares = Shares("toy", "IID", np.array([[1]]), groups=0)
+    with pytest.raises(BadInput, match=r"who\.png cannot be written: Is a directory\."):
+        draw(shares, tmp_path / "who.png")
+
+
+def test_small_counts_are_plain_numbers_at_the_colour_bar(tmp_path: Path) -> None:
+    shares = Shares("toy", "IID", np.array([[1, 6], [3, 2]]), groups=0)
+    drawn = draw(shares, tmp_path / "who.svg").read_text()
+    assert "<!-- 6 -->" in drawn
+    assert "times" not in drawn
+
+
+def test_shares_in_figures() -> None:
+    shares = Shares("toy", "IID", np.array([[9, 1, 0], [1, 1, 1], [0, 2, 2]]), groups=5)
+    assert shares.large_classes.tolist() == [1, 3, 2]
+    assert shares.lines() == [
+        "toy: 17 samples of 3 classes over 3 CVs, IID",
+        "samples of a CV: at least 3, median 4, at most 10",
+        "classes of a CV: at least 2, median 2, at most 3; the largest 2 (median) make up 90% of its samples",
+        "5 groups, each with one CV",
+    ]
+
+
+def test_one_cv_with_one_sample_can_be_drawn(tmp_path: Path) -> None:
+    shares = Shares("toy", "IID", np.array([[1]]), groups=0)
+    assert draw(shares, tmp_path / "one.png").stat().st_size > 1000

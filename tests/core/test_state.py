@@ -1,0 +1,45 @@
+"""What goes into a checkpoint comes out of it, whatever it is made of."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vefl_sim.core.errors import RunFailed
+from vefl_sim.core.state import pack, unpack
+
+KEYS = st.one_of(st.text(max_size=3), st.sampled_from(["array", "pairs", "tuple", "a/b"]), st.integers())
+LEAVES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=3))
+ARRAYS = st.lists(st.integers(0, 9), max_size=3).map(np.array)
+STATES = st.recursive(
+    st.one_of(LEAVES, ARRAYS),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=3), st.tuples(inner, inner)
+    ),
+)
+
+
+def same(one: object, other: object) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
+
+
+@given(STATES)
+def test_there_and_back(state: object) -> None:
+    arrays: dict[str, np.ndarray] = {}
+    assert same(unpack(json.loads(json.dumps(pack(state, arrays))), arrays), state)
+
+
+def test_what_cannot_be_written_is_named() -> None:
+    for bad in ({1}, object(), np.array([None])):
+        with pytest.raises(RunFailed, match="a/b of a checkpoint is a"):
+            pack({"a": {"b": bad}}, {})

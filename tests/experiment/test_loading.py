@@ -1,0 +1,332 @@
+from pathlib import Path
+
+import pytest
+
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.toml import from_tables, load, to_toml, with_settings
+
+NAMED = {"run": {"name": "x"}}
+PROX = {"scheme": {"kind": "fedprox"}}
+IN_ROUNDS = {"scheme": {"kind": "afa-cd", "rounds": True}}
+
+
+def problems(tables: dict) -> list[str]:
+    with pytest.raises(ExperimentError) as caught:
+        from_tables(tables)
+    return list(caught.value.problems)
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Path:
+    path = tmp_path / "x.toml"
+    path.write_text('[run]\nname = "x"\nrounds = 3\n[radio]\nprbs = 12\n')
+    return path
+
+
+def test_only_the_name_is_required() -> None:
+    experiment = from_tables(NAMED)
+    assert experiment.rounds == 400
+    assert experiment.duration_ns == 2000 * 10**9
+
+
+def test_resolved_toml_reads_back_as_the_same_experiment(tmp_path: Path) -> None:
+    experiment = from_tables({**NAMED, "radio": {"prbs": 3}, "sla": {"base_fee": [1, 2]}})
+    path = tmp_path / "resolved.toml"
+    path.write_text(to_toml(experiment))
+    assert load(path) == experiment.resolved()
+
+
+def test_the_number_of_signs_is_settled_and_other_data_are_used_whole() -> None:
+    assert "train_samples = 12000\ntest_samples = 2000\n" in to_toml(from_tables(NAMED))
+    assert "train_samples = 500\ntest_samples = 2000\n" in to_toml(
+        from_tables({**NAMED, "data": {"train_samples": 500}})
+    )
+    mnist = to_toml(from_tables({**NAMED, "data": {"kind": "mnist"}}))
+    assert not any(key in mnist for key in ("train_samples", "test_samples"))
+
+
+def test_unknown_key_names_table_key_and_nearest() -> None:
+    assert problems({**NAMED, "radio": {"prb": 3}}) == [
+        "radio.prb is not a known key of [radio]; the nearest is radio.prbs."
+    ]
+
+
+def test_key_of_another_table_is_recognised() -> None:
+    assert problems({**NAMED, "vefl": {"prbs": 3}}) == [
+        "vefl.prbs is not a known key of [vefl]; did you mean radio.prbs?"
+    ]
+
+
+def test_unknown_table() -> None:
+    assert problems({**NAMED, "raido": {}}) == ["[raido] is not a known table; the nearest is [radio]."]
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "complaint"),
+    [
+        ("radio", "prb_bandwidth_hz", -1.0, "it must be greater than 0"),
+        ("radio", "prb_bandwidth_hz", float("nan"), "it must be a finite number"),
+        ("radio", "prb_bandwidth_hz", float("inf"), "it must be a finite number"),
+        ("radio", "prbs", 0, "it must be at least 1"),
+        ("radio", "prbs", 2.5, "it must be a whole number"),
+        ("radio", "prbs", True, "it must be a whole number"),
+        ("radio", "carrier_ghz", "3.5", "it must be a number"),
+        ("radio", "fading", "rician", "it must be 'rayleigh' or 'none'"),
+        ("traffic", "warm_start", 1, "it must be true or false"),
+        ("traffic", "cv_share", 1.5, "it must be at most 1"),
+        ("sla", "base_fee", [2.0, 1.0], "the lower bound 2 is above the upper bound 1"),
+        ("sla", "base_fee", [1.0], "it must be a range [low, high] of two numbers"),
+        ("sla", "base_fee", [1.0, 2.0, 3.0], "it must be a range [low, high] of two numbers"),
+        ("sla", "base_fee", 5.0, "it must be a range [low, high]"),
+        ("sla", "cpu_max_hz", [1.0, float("nan")], "it must be a finite number"),
+        (
+            "scheme",
+            "kind",
+            "fedsgd",
+            "it must be 'pdpc', 'fdpc', 'fedprox', 'fedavg', 'random', 'afa-cd', 'fedbuff' or 'centralized', "
+            'or a part of your own as "module:name"',
+        ),
+        ("model", "factory", "cnn", 'it must be a part as "module:name"'),
+        ("run", "name", "a b", "it may hold letters, digits, dots, dashes and underscores"),
+    ],
+)
+def test_bad_value_gets_one_sentence(table: str, key: str, value: object, complaint: str) -> None:
+    [problem] = problems({**NAMED, table: {**NAMED.get(table, {}), key: value}})
+    assert problem.startswith(f"{table}.{key} = ")
+    assert complaint in problem
+    assert problem.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ({"run": {"name": "x", "rounds": 1, "duration_s": 9.0}}, ("run.rounds", "run.duration_s")),
+        ({"run": {"name": "x", "duration_s": 1.0}}, ("run.duration_s", "vefl.round_s")),
+        ({**NAMED, "vefl": {"round_s": 5.0001}}, ("vefl.round_s", "0.5 ms")),
+        ({**NAMED, "mobility": {"step_s": 0.0003}}, ("mobility.step_s", "0.5 ms")),
+        (
+            {**NAMED, "traffic": {"mean_in_coverage": 3.0, "arrivals_per_s": 1.0}},
+            ("mean_in_coverage", "arrivals_per_s"),
+        ),
+        ({**NAMED, "roads": {"blocks": 3}}, ("roads.blocks", "radio.coverage_radius_m")),
+        ({**NAMED, "radio": {"prb_bandwidth_hz": 1e6}}, ("radio.prb_bandwidth_hz", "360000")),
+        ({**NAMED, "sla": {"cpu_min_hz": [1e3, 2e9]}}, ("sla.cpu_min_hz", "sla.cpu_max_hz")),
+        ({**NAMED, "vefl": {"min_local_iterations": 90}}, ("min_local_iterations", "max_local_iterations")),
+        ({**NAMED, "data": {"dir": "somewhere"}}, ("data.dir", "no effect")),
+        ({**NAMED, "data": {"kind": "mnist", "image_px": 32}}, ("data.image_px", 'data.kind = "mnist"')),
+        ({**NAMED, "data": {"kind": "cifar10", "image_px": 32}}, ("data.image_px", 'data.kind = "cifar10"')),
+        ({**NAMED, "data": {"kind": "folder"}}, ("data.kind", "data.dir")),
+        ({**NAMED, "data": {"shards_per_cv": 3}}, ("data.shards_per_cv", 'data.partition = "dirichlet"')),
+        ({**NAMED, "data": {"partition": "iid", "shards_per_cv": 3}}, ("data.shards_per_cv", 'data.partition = "iid"')),
+        ({**NAMED, "data": {"partition": "iid", "dirichlet_alpha": 1.0}}, ("data.dirichlet_alpha", "no effect")),
+        ({**NAMED, "data": {"partition": "shards", "dirichlet_alpha": 1.0}}, ("data.dirichlet_alpha", "no effect")),
+        ({**NAMED, "aggregation": {"sojourn_weight": 0.5}}, ("aggregation.sojourn_weight", "no effect")),
+        (
+            {**NAMED, "rat": {"method": "equal", "efficiency_weight": 0.5}},
+            ("rat.efficiency_weight", "no effect"),
+        ),
+        ({**NAMED, "rat": {"method": "exact"}, "radio": {"prbs": 13}}, ("rat.method", "radio.prbs")),
+        ({**NAMED, "vefl": {"round_s": 3000.0}}, ("run.duration_s", "vefl.round_s")),
+        ({**NAMED, "roads": {"blocks": [4, 6]}}, ("roads.blocks", "radio.coverage_radius_m")),
+        ({**NAMED, "roads": {"exits": "outside"}}, ("roads.exits", "roads.blocks")),
+        ({**NAMED, "scheme": {"rounds": True}}, ("scheme.rounds", "no effect")),
+        ({**NAMED, "aggregation": {"weights_over": "coverage"}}, ("aggregation.weights_over", "no effect")),
+        ({**NAMED, **PROX, "aggregation": {"form": "models"}}, ("aggregation.form", "weights_over")),
+        ({**NAMED, **IN_ROUNDS, "aggregation": {"form": "models"}}, ("aggregation.form", "in rounds")),
+        ({**NAMED, **IN_ROUNDS, "aggregation": {"buffer": 3}}, ("aggregation.buffer", "in rounds")),
+        (
+            {**NAMED, "aggregation": {"form": "models", "normalize": True}},
+            ("aggregation.form", "aggregation.normalize"),
+        ),
+        (
+            {**NAMED, "scheme": {"constrained": False}, "vefl": {"upload_margin": 2.0}},
+            ("vefl.upload_margin", "scheme.constrained"),
+        ),
+        (
+            {**NAMED, "scheme": {"constrained": False}, "aggregation": {"form": "models"}},
+            ("aggregation.form", "scheme.constrained"),
+        ),
+        (
+            {**NAMED, "scheme": {"kind": "afa-cd"}, "learning": {"optimizer": "adam"}},
+            ('scheme.kind = "afa-cd"', 'learning.optimizer = "adam"', 'use "sgd"'),
+        ),
+        (
+            {**NAMED, "learning": {"iterations_per_step": 20, "optimizer": "adam"}},
+            ("learning.iterations_per_step = 20", 'learning.optimizer = "sgd", not "adam"'),
+        ),
+        (
+            {**NAMED, "learning": {"iterations_per_step": 2, "batch_size": 8}},
+            ("learning.iterations_per_step = 2", "learning.batch_size"),
+        ),
+        (
+            {**NAMED, "scheme": {"kind": "centralized"}, "learning": {"iterations_per_step": 2, "optimizer": "adam"}},
+            ("learning.iterations_per_step has no effect", 'scheme.kind = "centralized"'),
+        ),
+    ],
+)
+def test_contradiction_names_its_keys(tables: dict, words: tuple[str, ...]) -> None:
+    [problem] = problems(tables)
+    assert all(word in problem for word in words)
+
+
+def test_all_problems_are_reported_at_once() -> None:
+    assert len(problems({"radio": {"prbs": 0, "nonsense": 1}, "vefl": {"budget": -1.0}})) == 4
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"roads": {"blocks": [8, 2], "exits": "outside"}},
+        PROX | {"aggregation": {"form": "models", "weights_over": "coverage"}},
+        PROX | {"aggregation": {"weights_over": "ordered"}},
+        {"scheme": {"kind": "fdpc"}, "aggregation": {"form": "models", "weights_over": "coverage"}},
+        {"scheme": {"kind": "pdpc"}, "aggregation": {"form": "models"}},
+        IN_ROUNDS | {"aggregation": {"server_rate": 0.004, "weights_over": "coverage"}},
+    ],
+)
+def test_keys_that_go_together(tables: dict) -> None:
+    from_tables(NAMED | tables)
+
+
+@pytest.mark.parametrize("blocks", [0, 51, True, "8", 4.5, [8], [8, 0], [8, 4, 2], [8, 4.5]])
+def test_bad_blocks_are_one_sentence(blocks: object) -> None:
+    [problem] = problems(NAMED | {"roads": {"blocks": blocks}})
+    assert problem.endswith("it must be a whole number from 1 to 50, or two of them as [x, y].")
+
+
+class TestBase:
+    def file(self, folder: Path, name: str, text: str) -> Path:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+        return folder / name
+
+    def test_keys_of_the_file_win_one_by_one(self, toml: Path) -> None:
+        top = self.file(toml.parent, "top.toml", 'base = "x.toml"\n[radio]\nantennas = 2\n[run]\nname = "y"\n')
+        experiment = load(top, ["vefl.budget=7.0"])
+        assert (experiment.run.name, experiment.run.rounds, experiment.vefl.budget) == ("y", 3, 7.0)
+        assert (experiment.radio.prbs, experiment.radio.antennas) == (12, 2)
+
+    def test_a_rival_of_a_key_is_replaced(self, toml: Path) -> None:
+        top = self.file(toml.parent, "top.toml", 'base = "x.toml"\nrun.duration_s = 50.0\n')
+        assert load(top).run.rounds is None
+        assert load(top).rounds == 10
+
+    def test_bases_have_bases_and_paths_start_at_their_own_files(self, toml: Path) -> None:
+        self.file(toml.parent, "far/mid.toml", 'base = "../x.toml"\n[data]\nkind = "folder"\ndir = "images"\n')
+        (toml.parent / "far" / "images").mkdir()
+        top = self.file(toml.parent, "top.toml", 'base = "far/mid.toml"\n')
+        assert load(top).data.dir == str(toml.parent / "far" / "images")
+        assert load(top).radio.prbs == 12
+
+    @pytest.mark.parametrize(
+        ("base", "words"),
+        [
+            ('"top.toml"', ("top.toml", "leads back")),
+            ('"nowhere.toml"', ("top.toml, base", "nowhere.toml", "no such file")),
+            ("3", ("base = 3", "base.toml")),
+            ('""', ("base", "base.toml")),
+        ],
+    )
+    def test_bad_bases_are_one_sentence(self, tmp_path: Path, base: str, words: tuple[str, ...]) -> None:
+        top = self.file(tmp_path, "top.toml", f'base = {base}\n[run]\nname = "x"\n')
+        with pytest.raises(ExperimentError) as caught:
+            load(top)
+        [problem] = caught.value.problems
+        assert all(word in problem for word in words)
+
+
+def test_settings_override_the_file(toml: Path) -> None:
+    experiment = load(toml, ["radio.prbs=7", "sla.base_fee=[1, 2]", 'run.name="y"', "mac.start=ready"])
+    assert experiment.radio.prbs == 7
+    assert experiment.sla.base_fee == (1, 2)
+    assert experiment.run.name == "y"
+    assert experiment.mac.start == "ready"
+
+
+@pytest.mark.parametrize(
+    "setting", ["radio.nonsense=1", "radio.prbs", "prbs=1", "radio.prbs=", "radio.a.b=1", "radio.prbs=[1"]
+)
+def test_bad_setting_is_an_error(toml: Path, setting: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        load(toml, [setting])
+    [problem] = caught.value.problems
+    assert setting.split("=")[0] in problem
+
+
+def test_a_byte_order_mark_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "windows.toml"
+    path.write_bytes(b'\xef\xbb\xbf[run]\r\nname = "x"\r\n')
+    assert load(path).run.name == "x"
+
+
+def test_one_setting_may_be_a_string(toml: Path) -> None:
+    assert load(toml, "radio.prbs=3").radio.prbs == 3
+
+
+def test_nothing_is_nested_that_deeply(tmp_path: Path) -> None:
+    path = tmp_path / "deep.toml"
+    path.write_text("a = " + "[" * 5000 + "]" * 5000)
+    with pytest.raises(ExperimentError):
+        load(path)
+
+
+def test_missing_file_directory_and_rubbish(tmp_path: Path) -> None:
+    rubbish, broken = tmp_path / "rubbish.toml", tmp_path / "broken.toml"
+    rubbish.write_bytes(bytes(range(128, 256)))
+    broken.write_text("[run\nname=")
+    for path, words in [
+        (tmp_path / "none.toml", "no such file"),
+        (tmp_path, "is a directory"),
+        (rubbish, "not a text file"),
+        (broken, "not valid TOML"),
+    ]:
+        with pytest.raises(ExperimentError, match=words) as caught:
+            load(path)
+        assert str(path) in str(caught.value)
+
+
+def test_with_settings_changes_one_key() -> None:
+    experiment = with_settings(from_tables(NAMED), "radio.prbs=3")
+    assert experiment == from_tables({**NAMED, "radio": {"prbs": 3}})
+
+
+def test_every_key_is_described_in_the_schema() -> None:
+    schema = Experiment.model_json_schema()
+    for table in schema["$defs"].values():
+        for key, field in table["properties"].items():
+            assert field.get("description"), f"{table['title']}.{key}"
+
+
+def test_two_settings_that_exclude_each_other_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text('[run]\nname = "x"\n')
+    with pytest.raises(ExperimentError, match=r"--set run\.duration_s and --set run\.rounds exclude each other"):
+        load(file, ["run.rounds=3", "run.duration_s=10.0"])
+
+
+@pytest.mark.parametrize("name", ["town.osm", "town.net.xml", "town.sumocfg"])
+def test_a_map_is_no_experiment(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("<osm/>")
+    with pytest.raises(ExperimentError, match="map import"):
+        load(tmp_path / name)
+
+
+def test_paths_start_at_the_file_or_else_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, folder = tmp_path / "here", tmp_path / "folder"
+    for place in (here, folder):
+        place.mkdir()
+        (place / "both.net.xml").touch()
+    (here / "only.net.xml").touch()
+    monkeypatch.chdir(here)
+
+    def named(file: str, *settings: str) -> str:
+        text = f'[run]\nname = "x"\n[mobility]\nkind = "sumo"\nfile = "{file}"\n'
+        (folder / "x.toml").write_text(text)
+        return load(folder / "x.toml", settings).mobility.file
+
+    assert named("both.net.xml") == str(folder / "both.net.xml")
+    assert named("only.net.xml") == "only.net.xml"
+    assert named("no.net.xml") == "no.net.xml"
+    assert named("no.net.xml", "mobility.file=both.net.xml") == "both.net.xml"
+    assert named(str(here / "both.net.xml")) == str(here / "both.net.xml")

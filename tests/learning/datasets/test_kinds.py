@@ -1,0 +1,444 @@
+"""Data sets from files: what is read, what is chosen, and the sentence for everything that is wrong."""
+
+import gzip
+import io
+import struct
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
+
+from tests.learning.datasets.files import (
+    cifar_members,
+    folder_members,
+    idx,
+    picture,
+    tar_gz,
+    write_compact_gtsrb,
+    write_folder,
+    write_gtsrb,
+    write_mnist,
+    zipped,
+)
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.experiment import Data
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.files import tar_members
+from vefl_sim.learning.datasets.kinds import read_dataset
+
+
+def read(kind: str, folder: Path | str, seed: int = 1, **keys: object) -> Dataset:
+    data = Data.model_validate({"kind": kind, "dir": str(folder), **keys})
+    return read_dataset(data, np.random.default_rng(seed))
+
+
+def sentence(kind: str, folder: Path | str, **keys: object) -> str:
+    with pytest.raises(ExperimentError) as refused:
+        read(kind, folder, **keys)
+    [problem] = refused.value.problems
+    assert problem.endswith(".")
+    assert "\n" not in problem
+    return problem
+
+
+def write_cifar(folder: Path, content: bytes | None = None) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "cifar-10-binary.tar.gz").write_bytes(tar_gz(cifar_members()) if content is None else content)
+    return folder
+
+
+# What is read
+
+
+@pytest.mark.parametrize("kind", ["mnist", "fashion-mnist"])
+def test_mnist_has_grey_images_in_the_order_of_the_file(tmp_path: Path, kind: str) -> None:
+    data = read(kind, write_mnist(tmp_path))
+    assert (data.name, data.classes, data.image_shape) == (kind, 10, (16, 16, 1))
+    assert data.train_images[:, 3, 5, 0].tolist() == list(range(40))
+    assert data.train_labels.tolist() == [number % 10 for number in range(40)]
+    assert (len(data.test_labels), data.train_groups) == (20, None)
+    assert data.train_labels.dtype == np.int32
+
+
+def test_cifar_has_channels_last_and_batches_in_order(tmp_path: Path) -> None:
+    data = read("cifar10", write_cifar(tmp_path))
+    assert data.train_images.shape == (20, 32, 32, 3)
+    assert data.train_images[:, 0, 0, 0].tolist() == list(range(20))
+    assert data.train_images[7, 4, 9].tolist() == [7, 4, 9]
+    assert data.test_labels.tolist() == [number % 10 for number in range(100, 112)]
+
+
+def test_gtsrb_has_tracks_as_groups_and_the_classes_of_its_table(tmp_path: Path) -> None:
+    data = read("gtsrb", write_gtsrb(tmp_path), image_px=16)
+    assert (data.classes, data.image_shape) == (43, (16, 16, 3))
+    assert data.train_labels.tolist() == [0] * 6 + [42] * 6
+    assert data.train_groups is not None
+    assert np.unique(data.train_groups, return_inverse=True)[1].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert data.train_images[10, 8, 8].tolist() == [42, 1, 1]
+    assert data.test_images[:, 8, 8, 0].tolist() == [0, 1]
+    assert data.test_labels.tolist() == [42, 0]
+
+
+def test_small_gtsrb_is_told_by_its_names_and_the_official_one_preferred(tmp_path: Path) -> None:
+    data = read("gtsrb", write_compact_gtsrb(tmp_path))
+    assert data.train_labels.tolist() == [17, 17, 20, 20]
+    assert data.train_groups is not None
+    assert len(set(data.train_groups.tolist())) == 2  # track 3 of one class is not track 3 of another
+    assert data.test_labels.tolist() == [20]
+    assert len(read("gtsrb", write_gtsrb(tmp_path)).train_labels) == 12
+
+
+@pytest.mark.parametrize("pack", ["folder", "zip", "wrapped zip"])
+def test_a_folder_of_your_own(tmp_path: Path, pack: str) -> None:
+    place = tmp_path / "mine.zip"
+    if pack == "folder":
+        place = write_folder(tmp_path / "mine")
+    else:
+        top = "" if pack == "zip" else "mine/"
+        place.write_bytes(zipped({top + name: content for name, content in folder_members().items()}))
+    data = read("folder", place, image_px=24)
+    assert (data.classes, data.image_shape) == (2, (24, 24, 3))
+    assert data.train_labels.tolist() == [0, 0, 1]
+    assert data.test_labels.tolist() == [1]
+    assert np.abs(data.train_images[:, 12, 12].astype(int) - [[200, 0, 0], [200, 0, 0], [0, 200, 0]]).max() < 3
+
+
+def one_picture(folder: Path, image: Image.Image, form: str = "PNG", **options: Any) -> NDArray[np.uint8]:
+    """The only picture of class cat, as it is read with 16 × 16 pixels."""
+    written = io.BytesIO()
+    image.save(written, form, **options)
+    place = write_folder(folder, {f"{split}/cat/1.{form.lower()}": written.getvalue() for split in ("train", "test")})
+    return read("folder", place, image_px=16).train_images[0]
+
+
+def test_sixteen_bits_of_grey_become_eight(tmp_path: Path) -> None:
+    grey = Image.fromarray(np.repeat(np.linspace(0, 65535, 16).astype(np.uint16)[None], 16, axis=0))
+    assert one_picture(tmp_path, grey)[5, :, 1].tolist() == list(range(0, 256, 17))
+
+
+def test_a_picture_is_turned_as_its_exif_says(tmp_path: Path) -> None:
+    pixels = np.zeros((16, 16, 3), np.uint8)
+    pixels[:8] = 255  # the upper half is on the right if it is turned clockwise
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    upright = one_picture(tmp_path, Image.fromarray(pixels), exif=exif)
+    assert (upright[:, 8:] == 255).all()
+    assert (upright[:, :8] == 0).all()
+
+
+@pytest.mark.parametrize(("mode", "colour"), [("RGBA", (200, 100, 50, 0)), ("LA", (200, 0))])
+def test_what_is_transparent_is_black(tmp_path: Path, mode: str, colour: tuple[int, ...]) -> None:
+    assert not one_picture(tmp_path, Image.new(mode, (16, 16), colour)).any()
+
+
+def test_half_transparent_is_half_as_light_and_a_palette_may_be_transparent(tmp_path: Path) -> None:
+    assert one_picture(tmp_path, Image.new("RGBA", (16, 16), (200, 100, 50, 128)))[3, 3].tolist() == [100, 50, 25]
+    palette = Image.new("P", (16, 16), 1)
+    palette.putpalette([0, 0, 0, 255, 255, 255])
+    assert one_picture(tmp_path, palette).all()
+    assert not one_picture(tmp_path, palette, transparency=1).any()
+
+
+# What is chosen
+
+
+def test_a_subset_repeats_grows_and_leaves_the_other_split_alone(tmp_path: Path) -> None:
+    write_mnist(tmp_path)
+
+    def numbers(seed: int = 1, **keys: int) -> list[list[int]]:
+        data = read("mnist", tmp_path, seed, **keys)
+        assert (data.train_images[:, 0, 0, 0] % 10 == data.train_labels).all()
+        return [data.train_images[:, 0, 0, 0].tolist(), data.test_images[:, 0, 0, 0].tolist()]
+
+    small, test = numbers(train_samples=12, test_samples=10)
+    assert small == sorted(set(small))
+    assert len(small) == 12
+    assert numbers(train_samples=12, test_samples=10) == [small, test]
+    assert numbers(seed=2, train_samples=12)[0] != small
+    large, same_test = numbers(train_samples=25, test_samples=10)
+    assert set(small) < set(large)
+    assert same_test == test
+    assert numbers() == [list(range(40)), list(range(20))]
+
+
+def test_a_subset_of_gtsrb_keeps_the_tracks_of_its_images(tmp_path: Path) -> None:
+    data = read("gtsrb", write_gtsrb(tmp_path), train_samples=10)
+    assert data.train_groups is not None
+    red, green = data.train_images[:, 8, 8, 0].astype(int), data.train_images[:, 8, 8, 1].astype(int)
+    assert data.train_groups.tolist() == (red * 100_000 + green).tolist()
+
+
+def test_more_than_there_is_cannot_be_chosen(tmp_path: Path) -> None:
+    assert sentence("mnist", write_mnist(tmp_path), train_samples=41) == (
+        'data.train_samples = 41, but data.kind = "mnist" has 40 there: lower it, or leave it out for all.'
+    )
+
+
+# What is missing
+
+
+def test_a_missing_file_is_named_with_its_folder_and_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (write_mnist(tmp_path) / "t10k-labels-idx1-ubyte.gz").unlink()
+    assert sentence("mnist", tmp_path) == (
+        f'data.kind = "mnist": t10k-labels-idx1-ubyte.gz is not in {tmp_path} (data.dir): get it with '
+        '"python -m vefl_sim data get mnist" and leave data.dir empty.'
+    )
+    monkeypatch.setenv("VEFL_SIM_CACHE", str(tmp_path))
+    assert sentence("cifar10", "") == (
+        f'data.kind = "cifar10": cifar-10-binary.tar.gz is not in {tmp_path}/data/cifar10: get it with '
+        '"python -m vefl_sim data get cifar10" or say in data.dir where it is.'
+    )
+
+
+def test_downloaded_files_are_found_without_a_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VEFL_SIM_CACHE", str(tmp_path))
+    (tmp_path / "data").mkdir()
+    write_mnist(tmp_path / "data" / "mnist")
+    assert len(read("mnist", "").train_labels) == 40
+
+
+def test_a_folder_that_is_not_there() -> None:
+    assert sentence("folder", "/no/such/place") == "data.dir = '/no/such/place': there is no such folder or zip."
+
+
+@pytest.mark.parametrize("kind", ["mnist", "folder"])
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [("x" * 300, "File name too long"), ("~nobodyxx/x", "home directory"), ("a\0b", "null")],
+)
+def test_a_dir_that_cannot_be(kind: str, folder: str, words: str) -> None:
+    problem = sentence(kind, folder)
+    assert problem.startswith(f"data.dir = {folder!r} cannot be used (")
+    assert words in problem
+
+
+# What is wrong
+
+IMAGES, LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
+HUGE = gzip.compress(struct.pack(">HBB3I", 0, 8, 3, 60_000, 2**16, 2**16))
+NO_IMAGES = idx(np.zeros((0, 28, 28), np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        (IMAGES, b"", "is not an IDX file"),
+        (IMAGES, b"<html>not found</html>", "Not a gzipped file"),
+        (IMAGES, gzip.compress(b"PK\3\4" * 9), "is not an IDX file of bytes with 3 axes"),
+        (IMAGES, idx(np.zeros(40, np.uint8)), "is not an IDX file of bytes with 3 axes"),
+        (
+            IMAGES,
+            gzip.compress(gzip.decompress(idx(np.zeros((40, 16, 16), np.uint8)))[:-1]),
+            "ends after 10239 of 10240",
+        ),
+        (IMAGES, gzip.compress(gzip.decompress(idx(np.zeros((4, 16, 16), np.uint8))) + b"x"), "goes on after the 1024"),
+        (IMAGES, idx(np.zeros((40, 16, 16), np.uint8))[:-5], "Compressed file ended"),
+        (IMAGES, HUGE, "announces 257698037760000 values"),
+        (IMAGES, NO_IMAGES, "has no images"),
+        (LABELS, idx(np.zeros(39, np.uint8)), "has 39 labels for 40 images"),
+        (LABELS, idx(np.full(40, 10, np.uint8)), "has a label 10, and there are only 10 classes"),
+    ],
+)
+def test_a_bad_idx_file_is_named_with_what_is_wrong_and_the_fix(
+    tmp_path: Path, name: str, content: bytes, words: str
+) -> None:
+    (write_mnist(tmp_path) / name).write_bytes(content)
+    problem = sentence("mnist", tmp_path)
+    assert problem.startswith(f"{tmp_path / name} cannot be ")
+    assert words in problem
+    assert "python -m vefl_sim data get mnist" in problem
+
+
+def members_without(name: str) -> dict[str, bytes]:
+    return {key: content for key, content in cifar_members().items() if not key.endswith(name)}
+
+
+def sparse(name: str, size: int) -> bytes:
+    """A tar whose only member is a hole, in the form of GNU tar 1.0."""
+    member = tarfile.TarInfo(name)
+    member.pax_headers = {
+        "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": name, "GNU.sparse.realsize": str(size)
+    }  # fmt: skip
+    areas = b"1\n%d\n0\n" % size
+    member.size = 512
+    return member.tobuf(tarfile.PAX_FORMAT) + areas.ljust(512, b"\0") + bytes(1024)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (tar_gz(cifar_members())[:-4000], "cannot be read"),
+        (tar_gz(members_without("data_batch_3.bin")), "has no data_batch_3.bin"),
+        (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": bytes(3072)}), "not whole records of 3073"),
+        (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": b"\x0a" + bytes(3072)}), "has a label 10"),
+        (tar_gz(cifar_members() | {"x/test_batch.bin": bytes(3073)}), "has two files test_batch.bin"),
+        (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": bytes(3073 * 12_000)}), "larger than 32 MB"),
+        (gzip.compress(sparse("test_batch.bin", 1 << 40)), "test_batch.bin that is sparse"),
+        (gzip.compress(sparse("test_batch.bin", 3073)), "test_batch.bin that is sparse"),
+        (b"not an archive", "Not a gzipped file"),
+        (gzip.compress(b"no tar" * 1000), "cannot be read"),
+    ],
+)
+def test_a_bad_cifar_archive(tmp_path: Path, content: bytes, words: str) -> None:
+    problem = sentence("cifar10", write_cifar(tmp_path, content))
+    assert problem.startswith(f"{tmp_path / 'cifar-10-binary.tar.gz'} cannot be ")
+    assert words in problem
+    assert "data get cifar10" in problem
+
+
+def test_an_archive_that_unpacks_without_end_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tar_members, "_MOST_BYTES", 1 << 20)
+    bomb = tar_gz(cifar_members() | {"bomb": bytes(1 << 20)})
+    assert "unpacks to more than 1 MB" in sentence("cifar10", write_cifar(tmp_path, bomb))
+
+
+@pytest.mark.parametrize("error", [OverflowError("too large"), ValueError("no number"), MemoryError()])
+def test_whatever_tarfile_raises_becomes_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise error
+
+    monkeypatch.setattr(tar_members, "_content", fail)
+    assert f"cannot be read ({str(error) or 'MemoryError'})" in sentence("cifar10", write_cifar(tmp_path))
+
+
+TRAIN_ZIP = "GTSRB_Final_Training_Images.zip"
+PLACE = "GTSRB/Final_Training/Images/00000/00000_00000.ppm"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        (TRAIN_ZIP, b"PK but no zip", "not a zip file"),
+        (TRAIN_ZIP, zipped({"readme": b""}), "has no images where they should be"),
+        (TRAIN_ZIP, zipped({PLACE.replace("00000/", "00043/"): picture((1, 2, 3))}), "names a class '00043'"),
+        (TRAIN_ZIP, zipped({PLACE: b"P6 ?"}), "00000_00000.ppm"),
+        (TRAIN_ZIP, zipped({PLACE: picture((1, 2, 3))[:-9]}), "00000_00000.ppm that cannot be read"),
+        ("GTSRB_Final_Test_Images.zip", zipped({"00000.ppm": picture((1, 2, 3))}), "has no image 00001.ppm"),
+        ("GTSRB_Final_Test_GT.zip", zipped({}), "has 0 tables"),
+        ("GTSRB_Final_Test_GT.zip", zipped({"x.csv": b"a;b\n1;2\n"}), "without the columns Filename and ClassId"),
+        ("GTSRB_Final_Test_GT.zip", zipped({"x.csv": b"Filename;ClassId\n00000.ppm\n"}), "names a class"),
+        ("GTSRB_Final_Test_GT.zip", zipped({"x.csv": b"\xff\xfe\0"}), "cannot be read"),
+    ],
+)
+def test_a_bad_gtsrb_zip(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    (write_gtsrb(tmp_path) / name).write_bytes(content)
+    problem = sentence("gtsrb", tmp_path)
+    assert problem.startswith(f"{tmp_path / name} cannot be ")
+    assert words in problem
+
+
+def pixels(width: int, height: int) -> bytes:
+    return f"P6 {width} {height} 255\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (zipped(folder_members() | {"../../train/cat/x.png": b""}), "a file outside of itself, ../../train/cat/x.png"),
+        (zipped(folder_members() | {"/etc/passwd": b""}), "a file outside of itself, /etc/passwd"),
+        (zipped(folder_members() | {"C:\\x\\y.png": b""}), "a file outside of itself"),
+        (zipped(folder_members() | {"train/cat/big.png": bytes(33 << 20)}), "unpacks to more than 32 MB"),
+        (zipped(folder_members(), zipfile.ZIP_BZIP2), "neither stored nor deflated"),
+        (zipped(folder_members() | {"train/cat/x.ppm": pixels(20_000, 20_000)}), "x.ppm"),
+        (zipped(folder_members() | {"train/cat/x.ppm": pixels(9_000, 9_000)}), "x.ppm of 9000 × 9000 pixels"),
+        (zipped(folder_members() | {"train/cat/x.pgm": b"P5 1 1 65535\n\1\0"}), "x.pgm with deeper greys than 8 bits"),
+        (
+            zipped(folder_members() | {"train/cat/x.ppm": b"Pf 1 1 -1.0\n\0\0\0\0"}),
+            "x.ppm with deeper greys than 8 bits",
+        ),
+        (zipped(folder_members() | {"train/cat/x.png": b"no picture"}), "x.png that is not a picture"),
+        (zipped(folder_members() | {"train/x.png": b""}), "has an image train/x.png, which is not at train/<class>/"),
+        (zipped(folder_members() | {"test/cow/x.png": b""}), "has a class cow in test that is not in train"),
+        (zipped({"train/cat/x.png": picture((1, 1, 1))}), "has no images at test/<class>/<image>"),
+        (zipped(folder_members() | {"train/cow/": b""}), "has a class folder train/cow without images"),
+        (zipped(folder_members() | {"test/cat/x.tif": b""}), "has a class folder test/cat without images"),
+        (zipped({"pets/train/cat/x.png": b"", "pets/train/cow/x.tif": b""}), "folder pets/train/cow without images"),
+        (zipped({}), "has no images at train/<class>/<image>"),
+        (b"\0" * 100, "not a zip file"),
+    ],
+)
+def test_a_bad_zip_of_your_own(tmp_path: Path, content: bytes, words: str) -> None:
+    place = tmp_path / "mine.zip"
+    place.write_bytes(content)
+    problem = sentence("folder", place)
+    assert problem.startswith(f"{place} cannot be ")
+    assert words in problem
+
+
+@pytest.mark.parametrize("content", [{}, {"x.tif": b""}, {".hidden.png": b""}])
+def test_a_class_folder_without_images_is_named_with_the_endings(tmp_path: Path, content: dict[str, bytes]) -> None:
+    (write_folder(tmp_path) / "train" / "cow").mkdir()
+    write_folder(tmp_path / "train" / "cow", content)
+    problem = sentence("folder", tmp_path)
+    assert "has a class folder train/cow without images, which end with .png, .jpg, " in problem
+
+
+def test_links_to_folders_and_images_are_followed(tmp_path: Path) -> None:
+    write_folder(tmp_path / "mine")
+    write_folder(tmp_path / "elsewhere", {"1.png": picture((0, 0, 200), "PNG")})
+    (tmp_path / "mine" / "train" / "cow").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "mine" / "train" / "ox").symlink_to(tmp_path / "elsewhere")  # twice is no circle
+    (tmp_path / "mine" / "test" / "dog" / "2.png").symlink_to(tmp_path / "elsewhere" / "1.png")
+    data = read("folder", tmp_path / "mine")
+    assert data.train_labels.tolist() == [0, 0, 1, 2, 3]
+    assert data.test_labels.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "words"),
+    [
+        ("train/cat/all", "../..", "has a link train/cat/all to a folder that holds it"),
+        ("train/cat/x.png", "gone.png", "has a link train/cat/x.png to something that is not there"),
+        ("train/cat/x.png", "x.png", "has a link train/cat/x.png to something that is not there"),
+        ("train/cow", "/no/such/folder", "has a link train/cow to something that is not there"),
+    ],
+)
+def test_links_that_lead_nowhere_or_in_circles_are_named(tmp_path: Path, link: str, target: str, words: str) -> None:
+    (write_folder(tmp_path) / link).symlink_to(target)
+    assert words in sentence("folder", tmp_path)
+
+
+def test_a_large_file_in_a_folder_is_not_read(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    with (tmp_path / "train" / "cat" / "big.png").open("wb") as file:
+        file.truncate(1 << 40)
+    assert "big.png of more than 32 MB" in sentence("folder", tmp_path)
+
+
+WRITERS: dict[str, Callable[[Path], Path]] = {"mnist": write_mnist, "cifar10": write_cifar, "gtsrb": write_gtsrb}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(which=st.integers(0, 3), place=st.floats(0, 1, exclude_max=True), value=st.integers(0, 255), cut=st.booleans())
+def test_scrambled_bytes_never_give_anything_but_a_sentence(
+    tmp_path: Path, kind: str, which: int, place: float, value: int, cut: bool
+) -> None:
+    files = sorted(WRITERS[kind](tmp_path).iterdir())
+    file = files[which % len(files)]
+    content = bytearray(file.read_bytes())
+    at = int(place * len(content))
+    if cut:
+        del content[at:]
+    else:
+        content[at] = value
+    file.write_bytes(content)
+    try:
+        read(kind, tmp_path)
+        problem = ""
+    except ExperimentError as refused:
+        [problem] = refused.problems
+    assert problem or not cut
+    assert not problem or (str(tmp_path) in problem and problem.endswith("."))

@@ -1,0 +1,77 @@
+"""The data sets as published, where a developer has them: counts, classes, tracks, first samples."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.learning.datasets.files import SHARED
+from vefl_sim.experiment.experiment import Data
+from vefl_sim.learning.datasets.compact_gtsrb import compact_state
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.files.inventory import inventory
+from vefl_sim.learning.datasets.files.location import downloads
+from vefl_sim.learning.datasets.files.sources import SOURCES
+from vefl_sim.learning.datasets.kinds import read_dataset
+
+CIFAR = downloads() / "cifar10"
+"""Of the user; the tests themselves have another cache, which is set when they start."""
+
+
+def folder(kind: str) -> Path:
+    if not (SHARED / kind).is_dir():
+        pytest.skip(f"{SHARED / kind} is not there; it holds the published files, for developers")
+    return SHARED / kind
+
+
+def read(kind: str, **keys: object) -> Dataset:
+    data = Data.model_validate({"kind": kind, "dir": str(folder(kind)), **keys})
+    return read_dataset(data, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "of_class_0", "ink"),
+    [("mnist", [5, 0, 4, 1, 9], 5923, 33.32), ("fashion-mnist", [9, 0, 0, 3, 0], 6000, 72.94)],
+)
+def test_mnist_is_complete(kind: str, first: list[int], of_class_0: int, ink: float) -> None:
+    data = read(kind)
+    assert data.train_images.shape == (60_000, 28, 28, 1)
+    assert data.test_images.shape == (10_000, 28, 28, 1)
+    assert data.train_labels[:5].tolist() == first
+    assert np.count_nonzero(data.train_labels == 0) == of_class_0
+    assert data.train_images.mean() == pytest.approx(ink, abs=0.01)  # the published mean · 255: 0.1307, 0.2860
+
+
+def test_gtsrb_has_whole_tracks() -> None:
+    data = read("gtsrb", image_px=16, train_samples=3000, test_samples=100)
+    assert data.train_images.shape == (3000, 16, 16, 3)
+    assert set(data.test_labels.tolist()) <= set(range(43))
+    assert data.train_groups is not None
+    assert 1100 < len(np.unique(data.train_groups)) <= 1307
+    for track in np.unique(data.train_groups)[::50]:
+        assert len(set(data.train_labels[data.train_groups == track].tolist())) == 1
+
+
+@pytest.mark.parametrize("kind", ["mnist", "fashion-mnist"])
+def test_the_digests_are_those_of_the_published_files(kind: str) -> None:
+    folder(kind)
+    states = {holding.kind: holding.state for holding in inventory(SHARED)}
+    assert states[kind] == "complete"
+
+
+def test_the_small_zips_of_gtsrb_are_complete() -> None:
+    state = compact_state(folder("gtsrb"))
+    assert state == "complete, in compact form: 39209 of 39209 training and 12630 of 12630 test images"
+
+
+def test_the_published_files_of_cifar_are_complete_however_they_are_packed() -> None:
+    [file] = SOURCES["cifar10"]
+    if not (CIFAR / file.name).is_file():
+        pytest.skip(f"{CIFAR / file.name} is not there; data get cifar10 gets it")
+    assert file.is_in(CIFAR)
+    data = read_dataset(Data(kind="cifar10", dir=str(CIFAR)), np.random.default_rng(1))
+    assert data.train_images.shape == (50_000, 32, 32, 3)
+    assert data.test_images.shape == (10_000, 32, 32, 3)
+    assert data.train_labels[:5].tolist() == [6, 9, 9, 4, 1]
+    assert np.bincount(data.train_labels).tolist() == [5000] * 10
+    assert data.train_images.mean(axis=(0, 1, 2)) / 255 == pytest.approx([0.4914, 0.4822, 0.4465], abs=1e-4)

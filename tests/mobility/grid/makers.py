@@ -1,0 +1,48 @@
+"""Small streets for tests."""
+
+import numpy as np
+
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment, Mobility, Radio, Roads, Run, Traffic
+from vefl_sim.mobility.grid.drivers import DRAWS, Drivers
+from vefl_sim.mobility.grid.engine import Streets
+from vefl_sim.mobility.grid.fleet import Fleet
+from vefl_sim.mobility.grid.roads import NONE, StreetGrid
+from vefl_sim.mobility.grid.routes import Routes
+
+
+def drivers(typical, count=1):
+    """Drivers who are all the same."""
+    return Drivers.drawn(typical, 0.0, np.full((count, DRAWS), 0.5))
+
+
+def empty_streets(block_m=128.0, speed=15.0, dt=0.1, signals="none", **traffic):
+    """Nobody on a grid of 4 × 4 blocks."""
+    experiment = Experiment(
+        run=Run(name="x"),
+        roads=Roads(blocks=4, block_m=block_m, signals=signals),
+        radio=Radio(coverage_radius_m=50.0),
+        mobility=Mobility(max_speed_mps=speed, step_s=dt),
+        traffic=Traffic(**traffic),
+    )
+    routes = Routes(StreetGrid.square(4, block_m), experiment.traffic)
+    return Streets(experiment, routes, dt, Streams(1))
+
+
+def fleet_of(edge, position, came_from, typical):
+    """Vehicles that stand and have nothing in mind."""
+    count = len(edge)
+    return Fleet(
+        vehicle=np.arange(1, count + 1),
+        connected=np.ones(count, np.bool_),
+        driver=drivers(typical, count),
+        edge=np.array(edge, np.int64),
+        position_m=np.array(position, np.float64),
+        speed_mps=np.zeros(count),
+        next_edge=np.full(count, NONE),
+        came_from=np.array(came_from, np.int64),
+        goal=np.full(count, NONE),
+        limit_m=np.full(count, np.inf),
+        cleared=np.zeros(count, np.bool_),
+        asked_step=np.full(count, NONE),
+    )

@@ -1,0 +1,133 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.mobility.grid.makers import empty_streets
+from vefl_sim.mobility.grid.junctions import PATHS_MEET, clear
+from vefl_sim.mobility.grid.roads import EAST, NONE, NORTH, RIGHT, SOUTH, STRAIGHT, WEST, StreetGrid
+
+GRID = StreetGrid.square(4, 128.0)
+LENGTH = 5.0
+
+
+def path(into, out):
+    return 4 * into + out
+
+
+def meet(first, second):
+    return bool(PATHS_MEET[path(*first), path(*second)])
+
+
+def lane_to_the_middle(heading):
+    """The edge that ends at (0, 0) with this heading."""
+    x, y = GRID.xy(np.arange(GRID.edges), np.full(GRID.edges, 128.0))
+    return int(np.flatnonzero((np.abs(x) + np.abs(y) < 1e-9) & (GRID.heading == heading))[0])
+
+
+def streets_with(*vehicles):
+    """Streets with vehicles (heading, position) that approach the middle and go straight on."""
+    streets = empty_streets(leaving_weight=1e-9)
+    edge = np.array([lane_to_the_middle(heading) for heading, _ in vehicles])
+    streets.populate(edge, np.array([position for _, position in vehicles]))
+    fleet = streets.fleet
+    fleet.next_edge[:] = GRID.turns[edge, STRAIGHT]
+    fleet.cleared[:] = False
+    fleet.limit_m[:] = GRID.limit_m[edge]
+    fleet.asked_step[:] = NONE
+    return streets
+
+
+def clear_in(streets, step):
+    clear(streets.fleet, streets._lanes(), streets._ways, streets.signals, streets.rules, (step, 0))
+
+
+def crossing_steps(streets, steps=400):
+    """First and last step in which a part of each vehicle is between the stop lines."""
+    start = streets.fleet.edge.copy()
+    first, last = np.full(start.size, -1), np.full(start.size, -1)
+    for step in range(1, steps):
+        streets.drive()
+        fleet = streets.fleet
+        before = (fleet.edge == start) & (fleet.position_m > GRID.stop_line_m)
+        behind = (fleet.came_from == start) & (fleet.position_m - LENGTH < GRID.junction_m)
+        first[(first < 0) & (before | behind)] = step
+        last[before | behind] = step
+    return first, last
+
+
+def test_paths_that_meet():
+    assert meet((NORTH, NORTH), (EAST, EAST))  # cross
+    assert meet((NORTH, EAST), (EAST, EAST))  # merge
+    assert meet((NORTH, WEST), (SOUTH, SOUTH))  # left turn across oncoming traffic
+    assert meet((NORTH, WEST), (EAST, NORTH))  # left turns from neighbouring arms
+    assert not meet((NORTH, NORTH), (SOUTH, SOUTH))  # oncoming
+    assert not meet((NORTH, WEST), (SOUTH, EAST))  # oncoming left turns pass each other
+    assert not meet((NORTH, EAST), (WEST, NORTH))  # right turns
+    assert not meet((NORTH, NORTH), (NORTH, WEST))  # same lane
+
+
+def test_the_32_conflict_points_of_a_four_way_junction():
+    """The textbook count is 16 crossing, 8 merging and 8 diverging points; three paths merge in 3 pairs."""
+    paths = [(i, o) for i in range(4) for o in range(4) if (o - i) % 4 != 2]
+    pairs = [(p, q) for p, q in itertools.combinations(paths, 2) if meet(p, q)]
+    assert len(pairs) == 16 + 4 * 3
+    assert (PATHS_MEET == PATHS_MEET.T).all()
+
+
+def test_who_asks_first_goes_first_and_the_other_waits_until_the_junction_is_free():
+    first, last = crossing_steps(streets_with((NORTH, 60.0), (EAST, 55.0)))
+    assert 0 < first[0] < last[0] < first[1] < last[1]
+
+
+@pytest.mark.parametrize("asked", [(5, 3), (3, 5)])
+def test_of_two_who_wait_the_one_who_asked_before_is_cleared(asked):
+    streets = streets_with((EAST, 120.0), (NORTH, 120.0))
+    fleet = streets.fleet
+    fleet.speed_mps[:], fleet.asked_step[:] = 3.0, asked
+    clear_in(streets, 6)
+    assert fleet.cleared.tolist() == [asked[0] == 3, asked[1] == 3]
+
+
+def test_oncoming_vehicles_do_not_wait():
+    streets = streets_with((NORTH, 60.0), (SOUTH, 60.0))
+    first, last = crossing_steps(streets)
+    assert first[0] == first[1]
+    assert last[0] == last[1]
+    np.testing.assert_allclose(streets.fleet.speed_mps, 15.0, rtol=1e-6)
+
+
+def test_nobody_enters_the_junction_without_room_behind_it():
+    streets = streets_with((NORTH, 60.0), (EAST, 20.0))
+    fleet = streets.fleet
+    # The second vehicle is moved to stand right behind the junction, on the edge that the first wants.
+    fleet.edge[1], fleet.position_m[1], fleet.speed_mps[1] = fleet.next_edge[0], 16.0, 0.0
+    fleet.limit_m[1], fleet.cleared[1] = 16.0, True
+    fleet.next_edge[1] = GRID.turns[fleet.edge[1], STRAIGHT]
+    for _ in range(1, 300):
+        streets.drive()
+    assert fleet.speed_mps[0] < 0.01
+    assert GRID.stop_line_m - 1.5 < fleet.position_m[0] <= GRID.stop_line_m
+    assert fleet.edge[0] == lane_to_the_middle(NORTH)
+
+
+@pytest.mark.parametrize(("ahead_is_cleared", "expected"), [(False, False), (True, True)])
+def test_nobody_is_cleared_before_those_ahead_in_the_lane(ahead_is_cleared, expected):
+    """One waits for a crossing vehicle; the next, who would turn right and is not in anybody's way, waits too."""
+    streets = streets_with((WEST, 125.0), (NORTH, 120.0), (NORTH, 105.0))
+    fleet = streets.fleet
+    fleet.next_edge[2] = GRID.turns[fleet.edge[2], RIGHT]
+    fleet.speed_mps[:] = 0.0, 0.0, 12.0
+    fleet.cleared[:] = True, ahead_is_cleared, False
+    clear_in(streets, 1)
+    assert fleet.cleared.tolist() == [True, ahead_is_cleared, expected]
+    assert fleet.asked_step[2] == 1
+
+
+@pytest.mark.parametrize("headings", [(NORTH, EAST, SOUTH, WEST), (EAST, NORTH, WEST, SOUTH)])
+def test_four_at_once_all_get_across(headings):
+    first, last = crossing_steps(streets_with(*((heading, 70.0) for heading in headings)))
+    assert (first > 0).all()
+    for i, j in itertools.combinations(range(4), 2):
+        if (headings[i] - headings[j]) % 4 != 2:
+            assert last[i] < first[j] or last[j] < first[i]

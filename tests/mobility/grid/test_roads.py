@@ -1,0 +1,121 @@
+import numpy as np
+import pytest
+
+from vefl_sim.experiment.experiment import Roads
+from vefl_sim.mobility.grid.roads import LEFT, NONE, RIGHT, STEP_X, STEP_Y, STRAIGHT, StreetGrid
+
+
+@pytest.fixture(params=[1, 2, 5, 8])
+def grid(request):
+    return StreetGrid.square(request.param, 128.0)
+
+
+def ends(grid):
+    return np.array(grid.xy(np.arange(grid.edges), np.full(grid.edges, grid.block_m))).T
+
+
+def starts(grid):
+    return np.array(grid.xy(np.arange(grid.edges), np.zeros(grid.edges))).T
+
+
+def test_sizes(grid):
+    blocks = round(len(np.unique(grid.junction[grid.junction != NONE])) ** 0.5) - 1
+    stubs = 4 * (blocks + 1)
+    assert grid.entries.size == grid.leads_out.sum() == stubs
+    assert grid.edges == 4 * blocks * (blocks + 1) + 2 * stubs
+
+
+def test_the_default_grid_reaches_512_m_and_is_centred():
+    grid = StreetGrid.square(8, 128.0)
+    inner = ends(grid)[~grid.leads_out]
+    assert inner.min() == -512
+    assert inner.max() == 512
+    np.testing.assert_allclose(inner.mean(axis=0), 0, atol=1e-9)
+
+
+def test_every_edge_has_its_opposite(grid):
+    lanes = {(*a, *b) for a, b in zip(starts(grid).tolist(), ends(grid).tolist(), strict=True)}
+    assert len(lanes) == grid.edges
+    assert {(c, d, a, b) for a, b, c, d in lanes} == lanes
+
+
+def test_turns_start_where_the_edge_ends_and_point_the_right_way(grid):
+    inner = np.flatnonzero(~grid.leads_out)
+    assert (grid.turns[inner] != NONE).all()
+    assert (grid.turns[grid.leads_out] == NONE).all()
+    for edge in inner:
+        heading = np.array([STEP_X[grid.heading[edge]], STEP_Y[grid.heading[edge]]])
+        rotated = {LEFT: [-heading[1], heading[0]], STRAIGHT: heading, RIGHT: [heading[1], -heading[0]]}
+        for turn, direction in rotated.items():
+            target = grid.turns[edge, turn]
+            np.testing.assert_allclose(starts(grid)[target], ends(grid)[edge], atol=1e-9)
+            np.testing.assert_allclose(
+                ends(grid)[target] - starts(grid)[target], np.multiply(direction, 128.0), atol=1e-9
+            )
+
+
+def test_junction_numbers_are_places(grid):
+    inner = np.flatnonzero(~grid.leads_out)
+    place = {}
+    for edge in inner:
+        place.setdefault(int(grid.junction[edge]), set()).add(tuple(ends(grid)[edge].tolist()))
+    assert all(len(points) == 1 for points in place.values())
+    assert len(set.union(*place.values())) == len(place)
+    assert np.bincount(np.unique(grid.junction[inner], return_inverse=True)[1]).tolist() == [4] * len(place)
+
+
+def test_stubs_begin_and_end_outside():
+    grid = StreetGrid.square(3, 100.0)
+    assert np.abs(starts(grid)[grid.entries]).max(axis=1).tolist() == [250.0] * 16
+    assert np.abs(ends(grid)[grid.leads_out]).max(axis=1).tolist() == [250.0] * 16
+
+
+@pytest.mark.parametrize("radius", [10.0, 128.0, 200.0, 500.0, 5000.0])
+def test_metres_within_by_counting_centimetres(radius):
+    grid = StreetGrid.square(4, 128.0)
+    sampled = np.zeros(grid.edges)
+    for position in np.arange(0.05, 128, 0.1):
+        x, y = grid.xy(np.arange(grid.edges), np.full(grid.edges, position))
+        sampled += 0.1 * (x**2 + y**2 <= radius**2)
+    np.testing.assert_allclose(grid.metres_within(radius), sampled, atol=0.11)
+
+
+def test_stop_lines():
+    grid = StreetGrid.square(2, 128.0)
+    assert grid.stop_line_m == 121.0
+    assert set(grid.limit_m[~grid.leads_out]) == {121.0}
+    assert set(grid.limit_m[grid.leads_out]) == {np.inf}
+    assert StreetGrid.square(2, 20.0).stop_line_m == 15.0
+
+
+class TestRectangle:
+    def test_a_square_is_a_rectangle_of_equal_sides(self):
+        one, other = StreetGrid.square(3, 100.0), StreetGrid.rectangle(3, 3, 100.0)
+        assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in vars(one))
+
+    def test_sizes_and_reach(self):
+        grid = StreetGrid.rectangle(8, 4, 128.0)
+        assert len(np.unique(grid.junction[grid.junction != NONE])) == 9 * 5
+        assert grid.entries.size == grid.exits.size == 2 * 9 + 2 * 5
+        inner = ends(grid)[~grid.leads_out]
+        assert np.abs(inner).max(axis=0).tolist() == [512, 256]
+
+    def test_every_edge_leads_to_a_street_of_the_same_place(self):
+        grid = StreetGrid.rectangle(2, 5, 100.0)
+        inner = np.flatnonzero(~grid.leads_out)
+        for turn in (LEFT, STRAIGHT, RIGHT):
+            np.testing.assert_allclose(starts(grid)[grid.turns[inner, turn]], ends(grid)[inner], atol=1e-9)
+
+    def test_streets_that_end_in_coverage_can_be_closed(self):
+        grid = StreetGrid.of(Roads(blocks=(8, 4), exits="outside"), 500.0)
+        assert 0 < grid.exits.size == grid.entries.size < 28
+        assert np.hypot(*starts(grid)[grid.entries].T).min() >= 500
+        assert np.hypot(*ends(grid)[grid.exits].T).min() >= 500
+        open_everywhere = StreetGrid.of(Roads(blocks=(8, 4)), 500.0)
+        assert open_everywhere.exits.size == 28
+
+    @pytest.mark.parametrize("blocks", [(8, 4), (5, 3), (4, 7), (6, 6)])
+    def test_the_nearest_end_of_a_street(self, blocks):
+        roads = Roads(blocks=blocks)
+        grid = StreetGrid.of(roads, 500.0)
+        assert roads.nearest_end_m == pytest.approx(np.hypot(*ends(grid)[grid.exits].T).min())

@@ -1,0 +1,393 @@
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment, Mobility, Radio, Roads, Run, Traffic
+from vefl_sim.mobility.coverage import in_coverage
+from vefl_sim.mobility.grid.junctions import PATHS_MEET
+from vefl_sim.mobility.grid.roads import NONE
+from vefl_sim.mobility.grid.signals import light
+from vefl_sim.mobility.grid.traffic import IdmTraffic
+
+LENGTH = 5.0
+
+
+def experiment_with(speed=20.12, step=0.1, spread=0.0, signals="fixed", **traffic):
+    return Experiment(
+        run=Run(name="x"),
+        roads=Roads(signals=signals),
+        mobility=Mobility(max_speed_mps=speed, step_s=step, driver_spread=spread),
+        traffic=Traffic(**traffic),
+    )
+
+
+def traffic_with(seed=1, **keys):
+    return IdmTraffic(experiment_with(**keys), Streams(seed))
+
+
+def scenes(traffic, seconds):
+    """The scene of now and all that follow."""
+    return [traffic.scene()] + [traffic.advance() for _ in range(round(seconds * 1e9 / traffic.step_ns))]
+
+
+def both(before, after):
+    _, old, new = np.intersect1d(before.vehicle, after.vehicle, assume_unique=True, return_indices=True)
+    return old, new
+
+
+def same(one, other):
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("time_ns", "vehicle", "x_m", "y_m", "speed_mps", "connected")
+    )
+
+
+class Watch:
+    """Looks at lanes, junctions and lights, and remembers by itself where everybody was."""
+
+    def __init__(self, traffic):
+        self.streets, self.grid = traffic.streets, traffic.streets.grid
+        self._was, self._before = {}, {}
+        self.over_red = self.stopped_at_red = 0
+
+    def look(self):
+        """The smallest gap between bumpers in a lane, and how many pairs are on paths that meet."""
+        lanes, paths = {}, {}
+        for vehicle, edge, next_edge, position, cleared in self._now():
+            self._remember(vehicle, edge, position)
+            lanes.setdefault(edge, []).append(position)
+            if next_edge != NONE and position > self.grid.stop_line_m + 1e-9:
+                assert cleared
+                paths.setdefault(self.grid.junction[edge], []).append(self._path(edge, next_edge))
+            before = self._before.get(vehicle)
+            if before is not None and position < LENGTH:
+                lanes.setdefault(before, []).append(position + self.grid.block_m)
+            if before is not None and position < LENGTH + self.grid.junction_m:
+                paths.setdefault(self.grid.junction[before], []).append(self._path(before, edge))
+        return self._smallest_gap(lanes), self._meetings(paths)
+
+    def _remember(self, vehicle, edge, position):
+        old_edge, old_position = self._was.get(vehicle, (edge, position))
+        if old_edge != edge:
+            self._before[vehicle] = old_edge
+            position_there = position + self.grid.block_m
+        else:
+            position_there = position
+        crossed = old_position <= self.grid.stop_line_m + 1e-9 < position_there - 1e-9
+        if crossed and not self.grid.leads_out[old_edge]:
+            self.over_red += self._is_red(old_edge)
+        self.stopped_at_red += position == old_position and old_edge == edge and self._is_red(edge)
+        self._was[vehicle] = edge, position
+
+    def _is_red(self, edge):
+        """By the plan: even headings have green and amber first, odd ones afterwards."""
+        if self.grid.leads_out[edge] or not self.streets.signals.green_ns:
+            return False
+        signals = self.streets.signals
+        phase_ns = signals.green_ns + signals.amber_ns
+        turn = (self.streets.time_ns + signals.offset_ns[self.grid.junction[edge]]) // phase_ns % 2
+        return bool(turn != self.grid.heading[edge] % 2)
+
+    def _now(self):
+        fleet = self.streets.fleet
+        arrays = (fleet.vehicle, fleet.edge, fleet.next_edge, fleet.position_m, fleet.cleared)
+        return zip(*(array.tolist() for array in arrays), strict=True)
+
+    def _path(self, edge, next_edge):
+        return 4 * self.grid.heading[edge] + self.grid.heading[next_edge]
+
+    @staticmethod
+    def _smallest_gap(lanes):
+        pairs = (pair for lane in lanes.values() for pair in itertools.pairwise(sorted(lane)))
+        return min((ahead - LENGTH - behind for behind, ahead in pairs), default=np.inf)
+
+    @staticmethod
+    def _meetings(paths):
+        pairs = (pair for inside in paths.values() for pair in itertools.combinations(inside, 2))
+        return sum(bool(PATHS_MEET[one, other]) for one, other in pairs)
+
+
+CASES = [
+    # speed, step, vehicles in coverage, seconds, other keys
+    (20.12, 0.1, 35, 2000, {}),
+    (0.45, 1.0, 60, 600, {}),
+    (11.18, 0.5, 60, 300, {"through_share": 0.5}),
+    (20.12, 0.5, 35, 600, {"signals": "none"}),
+    (20.12, 0.05, 35, 30, {"spread": 0.4}),
+    (26.82, 1.0, 35, 2000, {"spread": 0.2}),
+    (26.82, 1.0, 400, 120, {}),
+    (26.82, 1.0, 400, 120, {"signals": "none", "spread": 0.5}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("speed", "step", "vehicles", "seconds", "keys"), CASES)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nobody_overlaps_meets_jumps_speeds_runs_a_red_light_or_brakes_impossibly(
+    speed, step, vehicles, seconds, keys, seed
+):
+    traffic = traffic_with(seed, speed=speed, step=step, mean_in_coverage=float(vehicles), **keys)
+    watch, before = Watch(traffic), traffic.scene()
+    watch.look()
+    for _ in range(round(seconds / step)):
+        after = traffic.advance()
+        gap, meetings = watch.look()
+        assert gap > 0.3
+        assert meetings == 0
+        assert watch.over_red == 0
+        assert after.speed_mps.max(initial=0) <= speed
+        assert after.speed_mps.min(initial=0) >= 0
+        old, new = both(before, after)
+        driven = np.hypot(after.x_m[new] - before.x_m[old], after.y_m[new] - before.y_m[old])
+        assert (driven <= speed * step + 1e-9).all()
+        # No further than at the mean of both speeds, and exactly so unless it turned a corner.
+        mean = (after.speed_mps[new] + before.speed_mps[old]) / 2
+        assert (driven <= mean * step + 1e-9).all()
+        assert (before.speed_mps[old] - after.speed_mps[new] <= 9.0 * step + 1e-9).all()
+        before = after
+    assert watch.stopped_at_red or traffic.streets.signals.green_ns == 0 or speed < 1
+
+
+def test_vehicles_appear_and_vanish_only_at_the_border():
+    seen = scenes(traffic_with(arrivals_per_s=1.0, step=0.5), 120)
+    appeared = vanished = 0
+    for before, after in itertools.pairwise(seen):
+        new = ~np.isin(after.vehicle, before.vehicle)
+        gone = ~np.isin(before.vehicle, after.vehicle)
+        outermost = np.maximum(np.abs(after.x_m[new]), np.abs(after.y_m[new]))
+        assert (outermost == 640).all()
+        assert (np.maximum(np.abs(before.x_m[gone]), np.abs(before.y_m[gone])) > 640 - 20.12 * 0.5).all()
+        appeared, vanished = appeared + new.sum(), vanished + gone.sum()
+    assert appeared > 90
+    assert vanished > 20
+
+
+def test_numbers_ascend_from_one_and_are_never_used_again():
+    seen = scenes(traffic_with(arrivals_per_s=1.0, step=0.5), 100)
+    highest = seen[0].vehicle[-1]
+    assert seen[0].vehicle.tolist() == list(range(1, highest + 1))
+    for before, after in itertools.pairwise(seen):
+        assert (np.diff(after.vehicle) > 0).all()
+        new = after.vehicle[~np.isin(after.vehicle, before.vehicle)]
+        assert new.tolist() == list(range(highest + 1, highest + 1 + new.size))
+        highest += new.size
+
+
+def test_the_same_seed_gives_the_same_traffic_bit_for_bit():
+    one, two, other = (traffic_with(seed) for seed in (7, 7, 8))
+    pairs = list(zip(scenes(one, 60), scenes(two, 60), strict=True))
+    assert all(same(a, b) for a, b in pairs)
+    assert not same(pairs[0][0], other.scene())
+
+
+def test_a_copy_goes_on_like_the_original():
+    """What a checkpoint needs."""
+    traffic = traffic_with()
+    scenes(traffic, 20)
+    copy = pickle.loads(pickle.dumps(traffic))
+    assert all(same(a, b) for a, b in zip(scenes(traffic, 30), scenes(copy, 30), strict=True))
+
+
+def test_a_scene_does_not_change_afterwards():
+    traffic = traffic_with(arrivals_per_s=1.0)
+    scene = traffic.scene()
+    kept = pickle.loads(pickle.dumps(scene))
+    scenes(traffic, 20)
+    assert same(scene, kept)
+
+
+def test_time():
+    traffic = traffic_with(step=0.25)
+    assert traffic.step_ns == 250_000_000
+    assert [scene.time_ns for scene in scenes(traffic, 1)] == [0, 250e6, 500e6, 750e6, 1000e6]
+    assert traffic.scene() is traffic.scene()
+
+
+def test_a_route_does_not_depend_on_the_step():
+    """Vehicle 1 visits the same edges, whether or not it meets others at other times."""
+
+    def route(step):
+        traffic = traffic_with(step=step, warm_start=False, arrivals_per_s=0.5)
+        edges = []
+        for _ in range(round(120 / step)):
+            fleet = traffic.streets.fleet
+            edges += fleet.edge[fleet.vehicle == 1].tolist()
+            traffic.advance()
+        return [edge for edge, _ in itertools.groupby(edges)]
+
+    fine, coarse = route(0.1), route(0.5)
+    shared = min(len(fine), len(coarse))
+    assert shared >= 5
+    assert fine[:shared] == coarse[:shared]
+
+
+def vehicles_in_coverage(seconds, **keys):
+    return [s.vehicle[np.hypot(s.x_m, s.y_m) <= 500] for s in scenes(traffic_with(**keys), seconds)]
+
+
+def test_35_in_coverage_and_about_290_unique_vehicles_in_2000_s():
+    runs = [vehicles_in_coverage(2000, seed=seed, step=1.0) for seed in (1, 2)]
+    assert 30 < np.mean([vehicles.size for run in runs for vehicles in run]) < 40
+    assert 260 < np.mean([np.unique(np.concatenate(run)).size for run in runs]) < 320
+
+
+@pytest.mark.parametrize("speed", [0.45, 11.18, 26.82])
+def test_the_mean_in_coverage_holds_at_any_speed(speed):
+    counts = [v.size for seed in (1, 2) for v in vehicles_in_coverage(400, seed=seed, speed=speed, step=1.0)]
+    assert 28 < np.mean(counts) < 42
+
+
+def test_a_populated_start_is_like_what_follows():
+    counts, speeds = [], []
+    for seed in range(24):
+        start, *_, end = scenes(traffic_with(seed, step=0.5), 60)
+        counts.append((start.vehicle.size, end.vehicle.size))
+        speeds.append((start.speed_mps.mean(), end.speed_mps.mean()))
+    first, last = np.mean(counts, axis=0)
+    assert first == pytest.approx(last, rel=0.1)
+    assert np.mean(speeds, axis=0)[0] == pytest.approx(np.mean(speeds, axis=0)[1], rel=0.1)
+
+
+def test_without_a_warm_start_the_streets_fill_from_the_border():
+    first, *later = scenes(traffic_with(warm_start=False, arrivals_per_s=0.5, step=0.5), 30)
+    assert first.vehicle.size == 0
+    assert later[-1].vehicle.size > 5
+
+
+def test_share_of_connected_vehicles():
+    part = traffic_with(cv_share=0.3, mean_in_coverage=200.0).scene()
+    more = traffic_with(cv_share=0.6, mean_in_coverage=200.0).scene()
+    assert part.connected.mean() == pytest.approx(0.3, abs=0.08)
+    assert more.connected.mean() == pytest.approx(0.6, abs=0.08)
+    assert (more.connected >= part.connected).all()  # a larger share connects more of the same vehicles
+    assert traffic_with().scene().connected.all()
+
+
+def test_who_cannot_come_in_waits_outside():
+    """More arrive than the 36 entries can take; they come in one by one, with comfortable gaps."""
+    traffic = traffic_with(warm_start=False, arrivals_per_s=29.0, step=0.5)
+    watch = Watch(traffic)
+    for _ in range(120):
+        traffic.advance()
+        assert watch.look()[0] > 0.5
+    assert traffic.scene().vehicle.size > 300
+    assert traffic.waiting_outside > 300
+
+
+def test_dense_traffic_does_not_lock_up():
+    traffic = traffic_with(step=0.5, mean_in_coverage=300.0)
+    halves = np.array_split([scene.speed_mps.mean() for scene in scenes(traffic, 200)], 2)
+    assert halves[1].mean() > 2.0
+    assert halves[1].mean() > 0.7 * halves[0].mean()
+
+
+def test_tailgaters_do_not_collide_either():
+    """Headway and gap far below what IDM itself could keep up at steps of a second."""
+    reckless = Mobility(step_s=1.0, headway_s=0.05, min_gap_m=0.05, max_accel_mps2=4.0)
+    crowd = Traffic(mean_in_coverage=300.0)
+    traffic = IdmTraffic(Experiment(run=Run(name="x"), mobility=reckless, traffic=crowd), Streams(1))
+    watch = Watch(traffic)
+    watch.look()
+    for _ in range(100):
+        traffic.advance()
+        assert watch.look()[0] > 0
+
+
+def test_short_blocks_are_driven_slower_but_safely():
+    experiment = Experiment(
+        run=Run(name="x"),
+        roads=Roads(block_m=20.0, blocks=10),
+        radio=Radio(coverage_radius_m=100.0),
+        mobility=Mobility(step_s=0.5),
+        traffic=Traffic(mean_in_coverage=10.0),
+    )
+    traffic = IdmTraffic(experiment, Streams(1))
+    watch = Watch(traffic)
+    for _ in range(300):
+        traffic.advance()
+        gap, meetings = watch.look()
+        assert gap > 0.5
+        assert meetings == 0
+    assert traffic.scene().speed_mps.mean() > 1.0
+
+
+def test_vehicles_longer_than_a_block_are_refused():
+    experiment = Experiment(run=Run(name="x"), roads=Roads(block_m=20.0, blocks=50), mobility=Mobility(length_m=12.0))
+    with pytest.raises(ExperimentError, match=r"mobility\.length_m"):
+        IdmTraffic(experiment, Streams(1))
+
+
+def test_after_settling_everything_begins_anew_without_a_break():
+    """Vehicles are numbered from 1, lights go on where they were, and newcomers draw from streams of their own."""
+    streets = IdmTraffic(experiment_with(warm_start=False, arrivals_per_s=0.001), Streams(5)).streets
+    streets.enter(streets.grid.entries[:20])
+    lights = []
+    begin = streets._begin
+    streets._begin = lambda: (lights.append(all_lights(streets)), begin(), lights.append(all_lights(streets)))
+    streets.settle(np.random.default_rng(1))
+    assert lights[0] == lights[1]
+    assert set(lights[0]) == {0, 1, 2}
+    assert streets.time_ns == 0
+    assert streets.fleet.vehicle.tolist() == list(range(1, streets.fleet.size + 1))
+    assert streets.fleet.asked_step.max() <= 0
+    newcomer = streets.fleet.size + 1
+    streets.enter(streets.grid.entries[20:21])
+    first_draws = Streams(5).generator("traffic", newcomer).random(8)  # connected, five of the driver, goal, turn
+    assert streets.fleet.next_edge[-1] == streets._routes.next_edge(
+        streets.grid.entries[20:21], np.array([NONE]), first_draws[7:8]
+    )
+    assert streets._random[newcomer].random() == Streams(5).generator("traffic", newcomer).random(9)[8]
+
+
+def all_lights(streets):
+    grid = streets.grid
+    inner = np.flatnonzero(~grid.leads_out)
+    return [light(streets.signals, grid.junction[e], grid.heading[e], streets.time_ns) for e in inner]
+
+
+@pytest.mark.parametrize(("step", "gap"), [(1.0, 0.1), (1.0, 0.5), (0.5, 0.1), (0.1, 2.0)])
+def test_who_is_cleared_gets_wholly_out_of_the_junction(step, gap):
+    """Also where the gap that long steps leave is larger than the one that drivers want."""
+    traffic = Traffic(warm_start=False, arrivals_per_s=0.001)
+    mobility = Mobility(step_s=step, min_gap_m=gap)
+    streets = IdmTraffic(
+        Experiment(run=Run(name="x"), roads=Roads(signals="none"), mobility=mobility, traffic=traffic), Streams(1)
+    ).streets
+    grid = streets.grid
+    behind = next(e for e in range(grid.edges) if not grid.leads_out[e] and not grid.leads_out[grid.turns[e]].any())
+    ahead = int(grid.turns[behind, 1])
+    streets.populate(np.array([behind, ahead]), np.array([60.0, streets.rules.room_m + LENGTH]))
+    fleet = streets.fleet
+    fleet.next_edge[0], fleet.speed_mps[1] = ahead, 0.0
+    fleet.limit_m[1], fleet.cleared[1] = fleet.position_m[1], True  # stands right where the room ends
+    fleet.cleared[0], fleet.limit_m[0] = True, grid.block_m + grid.stop_line_m
+    fleet.speed_mps[0] = 1.0
+    for _ in range(round(120 / step)):
+        streets.drive()
+    assert fleet.edge[0] == ahead
+    assert fleet.position_m[0] - LENGTH >= grid.junction_m - 1e-6
+
+
+@pytest.mark.parametrize("through_share", [1.0, 0.0])
+def test_with_exits_outside_no_trip_begins_or_ends_in_coverage(through_share):
+    """On a strip that is narrower than the coverage; with all exits open, some do."""
+    appeared = {}
+    for exits in ("all", "outside"):
+        experiment = Experiment(
+            run=Run(name="x"),
+            roads=Roads(blocks=(8, 4), exits=exits),
+            mobility=Mobility(step_s=0.5),
+            traffic=Traffic(through_share=through_share, mean_in_coverage=40.0),
+        )
+        seen = scenes(IdmTraffic(experiment, Streams(1)), 300)
+        appeared[exits] = sum(
+            len(np.setdiff1d(in_coverage(one, 500.0), other.vehicle))
+            for before, after in itertools.pairwise(seen)
+            for one, other in ((before, after), (after, before))
+        )
+    assert appeared["all"] > 0
+    assert appeared["outside"] == 0

@@ -1,0 +1,322 @@
+import gzip
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from tests.mobility.recorded.recordings import (
+    DATA,
+    TWO_CARS,
+    at_s,
+    complaint,
+    fcd_parquet,
+    fcd_text,
+    fcd_xml,
+    own_table,
+    scenes,
+)
+from vefl_sim.core.errors import BadInput
+from vefl_sim.core.parquet import ParquetFile
+from vefl_sim.core.rng import Streams
+from vefl_sim.mobility.recorded import fcd
+from vefl_sim.mobility.recorded.recording import frames
+from vefl_sim.mobility.recorded.register import Register
+
+
+def register() -> Register:
+    return Register(Streams(1), 1.0)
+
+
+def written(folder: Path, text: str, name: str = "fcd.xml") -> Path:
+    path = folder / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    return path
+
+
+def test_the_xml_and_the_parquet_of_one_sumo_run() -> None:
+    keys = {"origin_m": [150.0, 150.0]}
+    xml, parquet = (scenes(DATA / name, 29.5, 0.1, mobility=keys) for name in ("grid_fcd.xml.gz", "grid_fcd.parquet"))
+    assert len(xml) == 297
+    assert [len(scene.vehicle) for scene in xml[:21:5]] == [0, 0, 1, 2, 3]
+    assert xml[-1].vehicle.max() == 20
+    for one, other in zip(xml, parquet, strict=True):
+        assert one.time_ns == other.time_ns
+        assert one.vehicle.tolist() == other.vehicle.tolist()
+        for field in ("x_m", "y_m", "speed_mps"):
+            assert np.abs(getattr(one, field) - getattr(other, field)).max(initial=0) < 1e-6
+
+
+def test_the_first_vehicle_of_the_sumo_run() -> None:
+    found = scenes(DATA / "grid_fcd.xml.gz", 3.0)
+    assert at_s(found, 1.0) == {1: (137.7, 1.6, 15.374841)}
+    assert at_s(found, 2.0)[3] == (151.6, 162.3, 14.273364)
+
+
+def test_numbers_by_first_appearance(tmp_path: Path) -> None:
+    names = {1: "zebra", 2: "7", 3: "a b"}
+    rows = [(time_s, names[number], *rest) for time_s, number, *rest in TWO_CARS]
+    for write in (fcd_xml, fcd_parquet):
+        found = scenes(write(tmp_path, rows))
+        assert at_s(found, 0.0) == {1: (0.0, 0.0, 10.0), 2: (50.0, 0.0, 0.0)}
+        assert at_s(found, 3.0) == {1: (34.0, 4.0, 12.0), 3: (-7.0, 8.0, 5.0)}
+
+
+def test_an_empty_timestep_is_one(tmp_path: Path) -> None:
+    rows = [(0.0, "a", 1.0, 2.0, 0.0), (3.0, "a", 1.0, 2.0, 0.0)]
+    found = scenes(fcd_xml(tmp_path, rows, times=(1.0,)))
+    assert [len(scene.vehicle) for scene in found[:7]] == [1, 0, 0, 0, 0, 0, 1]
+    empty = [*rows[:1], (1.0, None, None, None, None), *rows[1:]]
+    found = scenes(fcd_parquet(tmp_path, empty))
+    assert [len(scene.vehicle) for scene in found[:7]] == [1, 0, 0, 0, 0, 0, 1]
+
+
+def test_persons_and_containers_are_no_vehicles(tmp_path: Path) -> None:
+    walker = '<person id="p" x="0" y="0" speed="99"/><container id="c"/></timestep>'
+    xml = written(tmp_path, fcd_text().replace("</timestep>", walker))
+    assert at_s(scenes(xml), 3.0) == {1: (34.0, 4.0, 12.0), 3: (-7.0, 8.0, 5.0)}
+
+
+def test_a_walker_behind_a_vehicle_in_the_parquet(tmp_path: Path) -> None:
+    rows = [(0.0, "v", 9.0, 9.0, 2.0), (0.0, "p", 5.0, 5.0, 1.0), (3.0, "p", 5.0, 5.0, 1.0), (3.0, "v", 9.0, 9.0, 2.0)]
+    columns = {"vehicle_lane": ["a_0", None, None, "a_0"], "vehicle_edge": [None, "a", "a", None]}
+    for scene in scenes(fcd_parquet(tmp_path, rows, **columns)):
+        assert (scene.vehicle.tolist(), scene.x_m.tolist()) == ([1], [9.0])
+
+
+def test_a_mesoscopic_parquet_is_refused(tmp_path: Path) -> None:
+    rows = [(0.0, None, None, None, None), *TWO_CARS[2:]]
+    path = fcd_parquet(tmp_path, rows, vehicle_lane=[None] * 6, vehicle_edge=[None] + ["a"] * 5)
+    assert complaint(lambda: scenes(path)).startswith(f"{path}, row 2: the vehicle is in no lane, as in a mesoscopic")
+
+
+@pytest.mark.parametrize("tag", ["person", "container"])
+def test_columns_named_after_a_walker(tag: str, tmp_path: Path) -> None:
+    rows = [(0.0, "p", 5.0, 5.0, 1.0), (0.0, "v", 9.0, 9.0, 2.0), (3.0, "v", 9.0, 9.0, 2.0), (3.0, "p", 5.0, 5.0, 1.0)]
+    columns = {f"{tag}_lane": [None, "a_0", "a_0", None], f"{tag}_edge": ["a", None, None, "a"]}
+    for scene in scenes(fcd_parquet(tmp_path, rows, tag, **columns)):
+        assert (scene.vehicle.tolist(), scene.x_m.tolist()) == ([1], [9.0])
+
+
+def test_gzip_or_not(tmp_path: Path) -> None:
+    plain, packed = (scenes(written(tmp_path, fcd_text(), name)) for name in ("fcd.xml", "fcd.XML.GZ".lower()))
+    assert [at_s(plain, time_s) for time_s in (0, 1.5, 3)] == [at_s(packed, time_s) for time_s in (0, 1.5, 3)]
+
+
+LONG = [(float(tick), 1, 0.0, 0.0, 0.0) for tick in range(5000)]
+
+
+def before_the_end(path: Path) -> tuple[int, str]:
+    """How many frames come, and what is said then."""
+    found, count = frames(path, register()), 0
+    try:
+        for _ in found:
+            count += 1
+    except BadInput as error:
+        return count, str(error)
+    return count, ""
+
+
+class TestStreaming:
+    def test_frames_come_before_the_end_that_is_missing(self, tmp_path: Path) -> None:
+        path = written(tmp_path, fcd_text(LONG)[:-60])
+        count, told = before_the_end(path)
+        assert count == 4999
+        assert "not all of it" in told
+
+    def test_frames_come_before_the_line_that_is_wrong(self, tmp_path: Path) -> None:
+        for bad in ('x="west"', "x=-7.0"):
+            assert before_the_end(written(tmp_path, fcd_text().replace('x="-7.0"', bad)))[0] == 3
+
+    def test_the_first_frame_costs_one_chunk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        read, reads = fcd._Document.read, []
+        monkeypatch.setattr(fcd._Document, "read", lambda *given: (reads.append(1), read(*given))[1])
+        found = frames(written(tmp_path, fcd_text(LONG)), register())
+        assert next(found).scene.time_ns == 0
+        assert len(reads) == 1
+        assert sum(1 for _ in found) == 4999
+        assert len(reads) > 5
+
+    def test_a_damaged_gzip_gives_what_came_before(self, tmp_path: Path) -> None:
+        path = written(tmp_path, fcd_text(LONG), "fcd.xml.gz")
+        path.write_bytes(path.read_bytes()[:-200])
+        count, told = before_the_end(path)
+        assert count > 100
+        assert re.search(r"line \d{3,}: the file cannot be read any further .*: write it again\.$", told)
+
+    def test_parquet_comes_in_batches(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("vefl_sim.core.parquet._ROWS_PER_BATCH", 100)
+        values, rows = ParquetFile._values, []
+        monkeypatch.setattr(ParquetFile, "_values", lambda *given: (rows.append(given[-1]), values(*given))[1])
+        for write in (own_table, fcd_parquet):
+            found = frames(write(tmp_path, LONG), register())
+            assert next(found).scene.time_ns == 0
+            assert max(rows) == 1
+            assert sum(1 for _ in found) == 4999
+            assert max(rows) == 4901
+            rows.clear()
+
+    def test_an_instant_may_span_batches(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("vefl_sim.core.parquet._ROWS_PER_BATCH", 3)
+        file = own_table(tmp_path, [(time_s, n, 0.0, 0.0, 0.0) for time_s in (0.0, 3.0) for n in range(1, 8)])
+        found = list(frames(file, register()))
+        assert [frame.scene.vehicle.tolist() for frame in found] == [[*range(1, 8)]] * 2
+        assert found[1].place.tolist() == [*range(8, 15)]
+
+    def test_memory_does_not_grow_with_the_file(self, tmp_path: Path) -> None:
+        import tracemalloc
+
+        def peak(rows: list) -> int:
+            path = fcd_xml(tmp_path, rows)
+            tracemalloc.start()
+            for _ in frames(path, register()):
+                pass
+            found = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            return found
+
+        many = [(tick / 10, 1, 0.0, 0.0, 0.0) for tick in range(4000)]
+        peak(many[:400])
+        assert peak(many) < 1.5 * peak(many[:1500])
+
+
+class TestBadXml:
+    @pytest.mark.parametrize(
+        ("old", "new", "told"),
+        [
+            ("fcd-export", "netstate", "line 1: the file begins with <netstate>, not with <fcd-export>: name one of "
+             "sumo --fcd-output."),
+            ('<vehicle id="3"', "<vehicle id=3", "line 15: this is not XML, or not all of it (not well-formed (invalid "
+             "token)): write it again."),
+            ('id="3"', "", "line 15: <vehicle> has no id: write the FCD with id, x, y and speed."),
+            ('x="-7.0"', "", "line 15: <vehicle> has no x: write the FCD with id, x, y and speed."),
+            ('y="8.0"', "", "line 15: <vehicle> has no y: write the FCD with id, x, y and speed."),
+            ('speed="5.0"', "", "line 15: <vehicle> has no speed: write the FCD with id, x, y and speed."),
+            ('time="3.0"', "", "line 13: <timestep> has no time: write the FCD with id, x, y and speed."),
+            ('x="-7.0"', 'x="west"', 'line 15: x = "west" is not a number: write seconds, metres and m/s.'),
+            ('time="3.0"', 'time="00:00:03"', 'line 13: time = "00:00:03" is not a number: write seconds, metres and '
+             "m/s."),
+            ('time="3.0"', 'time="nan"', "line 13: time = nan is not a time in seconds: correct it."),
+            ('time="3.0"', 'time="1e300"', "line 13: time = 1e+300 is not a time in seconds: correct it."),
+            ('time="3.0"', 'time="2.0"', "line 13: time 2 s follows 2 s: sort the recording by time, with each time "
+             "once."),
+            ('time="3.0"', 'time="1.5"', "line 13: time 1.5 s follows 2 s: sort the recording by time, with each time "
+             "once."),
+        ],
+    )  # fmt: skip
+    def test_names_the_line_and_the_fix(self, old: str, new: str, told: str, tmp_path: Path) -> None:
+        path = written(tmp_path, fcd_text().replace(old, new))
+        assert complaint(lambda: scenes(path)) == f"{path}, {told}"
+
+    def test_truncated(self, tmp_path: Path) -> None:
+        path = written(tmp_path, fcd_text().replace("</fcd-export>\n", ""))
+        assert len(scenes(path, 3.0)) == 8  # the run is over before
+        assert complaint(lambda: scenes(path, 4.0)) == (
+            f"{path}, line 17: this is not XML, or not all of it (no element found): write it again."
+        )
+
+    @pytest.mark.parametrize("text", ["", "hello", '<?xml version="1.0" encoding="klingon"?><fcd-export/>', "PAR1\0\0"])
+    def test_not_xml(self, text: str, tmp_path: Path) -> None:
+        path = written(tmp_path, text)
+        assert complaint(lambda: scenes(path)).startswith(f"{path}, line 1: ")
+
+    def test_not_gzip(self, tmp_path: Path) -> None:
+        path = tmp_path / "fcd.xml.gz"
+        path.write_text(fcd_text())
+        assert "line 1: the file cannot be read any further (Not a gzipped file" in complaint(lambda: scenes(path))
+
+    def test_empty(self, tmp_path: Path) -> None:
+        path = written(tmp_path, "<fcd-export/>")
+        told = complaint(lambda: scenes(path))
+        assert told == f'mobility.file = "{path}": the recording is empty: record something.'
+
+
+class TestBadParquet:
+    @pytest.mark.parametrize("content", [b"", b"PAR1 rubbish", b"<fcd-export/>"])
+    def test_not_parquet(self, content: bytes, tmp_path: Path) -> None:
+        path = tmp_path / "x.parquet"
+        path.write_bytes(content)
+        told = complaint(lambda: scenes(path))
+        assert told.startswith(f"{path} cannot be read as Parquet (")
+        assert told.endswith("): write it again.")
+
+    def test_truncated(self, tmp_path: Path) -> None:
+        path = own_table(tmp_path)
+        path.write_bytes(path.read_bytes()[:-20])
+        assert "cannot be read as Parquet" in complaint(lambda: scenes(path))
+
+    def test_damaged_inside(self, tmp_path: Path) -> None:
+        path = own_table(tmp_path, LONG)
+        content = bytearray(path.read_bytes())
+        content[4:400] = b"\xff" * 396
+        path.write_bytes(content)
+        assert "mobility.parquet is damaged after row 0 (" in complaint(lambda: scenes(path))
+
+    @pytest.mark.parametrize("name", ["vehicle", "x_m", "y_m", "speed_mps", "connected"])
+    def test_a_column_of_ours_is_missing(self, name: str, tmp_path: Path) -> None:
+        path = own_table(tmp_path)
+        pd.read_parquet(path).drop(columns=name).to_parquet(path)
+        assert complaint(lambda: scenes(path)).startswith(
+            f"{path} has no column {name}: it needs time_ns, vehicle, x_m, y_m, speed_mps, connected, each once,"
+        )
+
+    @pytest.mark.parametrize("name", ["timestep_time", "vehicle_id", "vehicle_x", "vehicle_y", "vehicle_speed"])
+    def test_a_column_of_sumo_is_missing(self, name: str, tmp_path: Path) -> None:
+        path = fcd_parquet(tmp_path)
+        pd.read_parquet(path).drop(columns=name).to_parquet(path)
+        assert complaint(lambda: scenes(path)).startswith(f"{path} has no column {name}: it needs timestep_time, ")
+
+    @pytest.mark.parametrize(
+        ("name", "value", "told"),
+        [
+            ("time_ns", 0.5, "holds double, not whole numbers: convert it."),
+            ("vehicle", "a", "holds string, not whole numbers: convert it."),
+            ("x_m", "a", "holds string, not numbers: convert it."),
+            ("connected", 1, "holds int64, not true or false: convert it."),
+        ],
+    )
+    def test_a_column_of_another_type(self, name: str, value: object, told: str, tmp_path: Path) -> None:
+        path = own_table(tmp_path)
+        pd.read_parquet(path).assign(**{name: value}).to_parquet(path)
+        sentence = complaint(lambda: scenes(path)).replace("large_string", "string")  # pandas has two kinds of text
+        assert sentence == f"{path}: column {name} {told}"
+
+    def test_a_column_twice(self, tmp_path: Path) -> None:
+        path = own_table(tmp_path)
+        table = pq.read_table(path)
+        pq.write_table(table.append_column("x_m", table["y_m"]), path)
+        assert complaint(lambda: scenes(path)).startswith(f"{path} has no column x_m: it needs time_ns, ")
+
+    def test_whole_numbers_will_do(self, tmp_path: Path) -> None:
+        path = own_table(tmp_path)
+        pd.read_parquet(path).astype({"x_m": int, "y_m": "int32"}).to_parquet(path)
+        assert at_s(scenes(path), 3.0) == {1: (34.0, 4.0, 12.0), 3: (-7.0, 8.0, 5.0)}
+
+    def test_a_value_that_is_missing(self, tmp_path: Path) -> None:
+        path = own_table(tmp_path)
+        table = pd.read_parquet(path).astype({"vehicle": "Int64"})
+        table.loc[4, "vehicle"] = pd.NA
+        table.to_parquet(path)
+        assert complaint(lambda: scenes(path)) == (
+            f"{path}, row 5: column vehicle has no value: fill it in, or drop the row."
+        )
+        rows = [*TWO_CARS[:4], (2.0, None, 22.0, 0.0, 12.0)]
+        path = fcd_parquet(tmp_path, rows)
+        assert complaint(lambda: scenes(path)) == f"{path}, row 5: the vehicle has no id: fill it in, or drop the row."
+        path = fcd_parquet(tmp_path, [*TWO_CARS[:4], (2.0, 1, None, 0.0, 12.0)])
+        assert complaint(lambda: scenes(path)).startswith(f"{path}, row 5: x = nan is not a finite number")
+
+    @pytest.mark.parametrize(("time_s", "told"), [(1.0, "time 1 s follows 2 s"), (float("nan"), "time = nan is not")])
+    def test_time(self, time_s: float, told: str, tmp_path: Path) -> None:
+        path = fcd_parquet(tmp_path, [*TWO_CARS[:5], (time_s, 1, 34.0, 4.0, 12.0)])
+        assert complaint(lambda: scenes(path)).startswith(f"{path}, row 6: {told}")
+
+    def test_time_of_ours_runs_backwards(self, tmp_path: Path) -> None:
+        path = own_table(tmp_path, [*TWO_CARS[:5], TWO_CARS[0]])
+        assert complaint(lambda: scenes(path)).startswith(f"{path}, row 6: time 0 s follows 2 s: sort")
+
+    def test_empty(self, tmp_path: Path) -> None:
+        for path in (own_table(tmp_path, []), fcd_parquet(tmp_path, [])):
+            assert complaint(lambda path=path: scenes(path)).endswith("the recording is empty: record something.")

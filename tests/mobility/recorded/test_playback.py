@@ -1,0 +1,330 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.mobility.recorded.recordings import (
+    DATA,
+    TWO_CARS,
+    at_s,
+    complaint,
+    experiment,
+    fcd_parquet,
+    fcd_xml,
+    own_table,
+    scenes,
+)
+from vefl_sim import from_tables, simulate, with_settings
+from vefl_sim.core.rng import Streams
+from vefl_sim.mobility.grid.traffic import IdmTraffic
+from vefl_sim.mobility.recorded.playback import Playback
+from vefl_sim.records.identity import config_digest
+from vefl_sim.simulation.scenario import make_mobility, prepare
+
+WRITERS = [own_table, fcd_xml, fcd_parquet]
+IDM = {
+    "run": {"name": "recorded", "rounds": 3},
+    "traffic": {"mean_in_coverage": 12.0, "cv_share": 0.7},
+    "vefl": {"round_s": 2.0},
+    "data": {"train_samples": 800, "test_samples": 10, "image_px": 16},
+    "learning": {"kind": "none"},
+    "trace": {"mobility_every_s": 0.1},
+}
+
+
+class TestScenes:
+    @pytest.mark.parametrize("write", WRITERS)
+    def test_a_recorded_instant_is_the_recorded_one(self, write, tmp_path: Path) -> None:
+        found = scenes(write(tmp_path))
+        for time_s in (0.0, 1.0, 2.0, 3.0):
+            assert at_s(found, time_s) == {row[1]: row[2:] for row in TWO_CARS if row[0] == time_s}
+
+    @pytest.mark.parametrize("write", WRITERS)
+    def test_in_between_those_in_both_are_interpolated(self, write, tmp_path: Path) -> None:
+        found = scenes(write(tmp_path), step_s=0.25)
+        assert at_s(found, 0.25) == {1: (2.5, 0.0, 10.5), 2: (50.0, 0.0, 0.0)}
+        assert at_s(found, 1.5) == {1: (16.0, 0.0, 12.0)}
+        assert at_s(found, 2.75) == {1: (31.0, 3.0, 12.0)}
+
+    def test_floats_are_kept_to_the_last_bit(self, tmp_path: Path) -> None:
+        rows = [(step / 10, 1, 0.1 + step / 3, 1e-17 * step - 0.0, step / 7) for step in range(11)]
+        found = scenes(own_table(tmp_path, rows), 1.0, 0.1)
+        assert [at_s(found, row[0])[1] for row in rows] == [row[2:] for row in rows]
+
+    def test_rows_of_one_time_may_come_in_any_order(self, tmp_path: Path) -> None:
+        rows = [(0.0, 9, 1.0, 0.0, 0.0), (0.0, 4, 2.0, 0.0, 0.0), (3.0, 4, 2.0, 0.0, 0.0), (3.0, 9, 1.0, 0.0, 0.0)]
+        found = scenes(own_table(tmp_path, rows))
+        assert [scene.vehicle.tolist() for scene in found] == [[4, 9]] * 8
+        assert found[0].x_m.tolist() == [2.0, 1.0]
+
+    def test_steps_longer_than_the_recorded_ones(self, tmp_path: Path) -> None:
+        rows = [(tick / 10, 1, tick * 1.0, 0.0, 10.0) for tick in range(31)]
+        assert [scene.x_m[0] for scene in scenes(own_table(tmp_path, rows), step_s=1.0)[:4]] == [0.0, 10.0, 20.0, 30.0]
+
+    def test_origin_and_start(self, tmp_path: Path) -> None:
+        keys = {"origin_m": [10, -5], "start_s": 1.5}
+        found = scenes(own_table(tmp_path), 1.5, mobility=keys)
+        assert found[0].time_ns == 0
+        assert at_s(found, 0.0) == {1: (6.0, 5.0, 12.0)}
+        assert at_s(found, 1.5) == {1: (24.0, 9.0, 12.0), 3: (-17.0, 13.0, 5.0)}
+
+    def test_sumo_starts_at_its_first_timestep_and_we_at_zero(self, tmp_path: Path) -> None:
+        rows = [(time_s + 5.0, *rest) for time_s, *rest in TWO_CARS]
+        assert scenes(fcd_xml(tmp_path, rows))[0].vehicle.tolist() == [1, 2]
+        found = scenes(own_table(tmp_path, rows), 8.0)
+        assert [len(scene.vehicle) for scene in found[:11]] == [0] * 10 + [2]
+
+    def test_who_leaves_and_comes_back_nearby_is_fine(self, tmp_path: Path) -> None:
+        rows = [(0.0, 1, 0.0, 0.0, 1.0), (1.0, 2, 0.0, 0.0, 1.0), (3.0, 1, 70.3, 0.0, 1.0)]
+        found = scenes(own_table(tmp_path, rows))
+        assert [scene.vehicle.tolist() for scene in found[:7]] == [[1], [], [2], [], [], [], [1]]
+
+    def test_the_step_after_the_run_repeats_the_last_scene_and_reads_no_further(self, tmp_path: Path) -> None:
+        broken = [*TWO_CARS, (4.0, 1, 9e9, 0.0, 0.0)]
+        found = scenes(own_table(tmp_path, broken))
+        assert [scene.time_ns for scene in found[-2:]] == [3_000_000_000, 3_500_000_000]
+        assert found[-1].x_m.tolist() == found[-2].x_m.tolist()
+
+    def test_a_step_across_the_end_of_the_run(self, tmp_path: Path) -> None:
+        playback = Playback(experiment(own_table(tmp_path), step_s=0.8), Streams(1))
+        assert [playback.advance().time_ns for _ in range(5)] == [800_000_000 * step for step in range(1, 6)]
+        assert playback.scene().x_m.tolist() == [34.0, -7.0]
+
+
+class TestConnected:
+    def test_a_share_of_the_vehicles_by_their_own_streams(self, tmp_path: Path) -> None:
+        rows = [(time_s, f"car{n}", float(n), 0.0, 0.0) for time_s in (0.0, 3.0) for n in range(200)]
+        wanted = [Streams(1).generator("traffic", number).random() < 0.3 for number in range(1, 201)]
+        assert 30 < sum(wanted) < 90
+        for write in (fcd_xml, fcd_parquet):
+            for scene in scenes(write(tmp_path, rows), traffic={"cv_share": 0.3}):
+                assert scene.connected.tolist() == wanted
+
+    def test_all_by_default(self, tmp_path: Path) -> None:
+        assert all(scene.connected.all() for scene in scenes(fcd_xml(tmp_path)))
+
+    def test_our_table_says_it_itself(self, tmp_path: Path) -> None:
+        file = own_table(tmp_path, connected=False)
+        assert not any(scene.connected.any() for scene in scenes(file))
+        told = complaint(lambda: scenes(file, traffic={"cv_share": 0.5}))
+        assert told.startswith(f'traffic.cv_share has no effect with mobility.file = "{file}"')
+
+
+class TestBadRecordings:
+    def test_too_short(self, tmp_path: Path) -> None:
+        file = own_table(tmp_path)
+        assert complaint(lambda: prepare(experiment(file, 10.0))) == (
+            f'mobility.file = "{file}": the recording ends at 3 s, the run lasts 10 s: '
+            "set run.duration_s to at most 3, or record longer."
+        )
+        rounds = from_tables({
+            "run": {"name": "x", "rounds": 40}, "vefl": {"round_s": 0.4},
+            "mobility": {"kind": "playback", "file": str(file), "start_s": 1.0},
+        })  # fmt: skip
+        assert complaint(lambda: prepare(rounds)) == (
+            f'mobility.file = "{file}": the recording ends at 3 s, 2 s after its start, the run lasts 16 s: '
+            "set run.rounds to at most 5, or record longer."
+        )
+        assert complaint(lambda: prepare(with_settings(rounds, "vefl.round_s=2.5"))).endswith("100 s: record longer.")
+
+    @pytest.mark.parametrize("write", WRITERS)
+    def test_start_outside(self, write, tmp_path: Path) -> None:
+        rows = [(time_s + 5.0, *rest) for time_s, *rest in TWO_CARS]
+        file = write(tmp_path, rows)
+        first = "0" if write is own_table else "5"
+        assert complaint(lambda: scenes(file, mobility={"start_s": -1.0})) == (
+            f"mobility.start_s = -1: the recording begins at {first} s: start there or later."
+        )
+        assert complaint(lambda: scenes(file, mobility={"start_s": 8.1})) == (
+            "mobility.start_s = 8.1: the recording ends at 8 s: start before."
+        )
+
+    def test_no_such_file(self, tmp_path: Path) -> None:
+        for call in (scenes, lambda file: config_digest(experiment(file))):
+            told = complaint(lambda call=call: call(tmp_path / "x.xml"))
+            assert told == (
+                f'mobility.file = "{tmp_path}/x.xml": there is no such file or run directory; '
+                "paths start at the experiment's file, or where you start the run."
+            )
+
+    def test_nobody_comes_near_the_gnb(self) -> None:
+        told = complaint(lambda: prepare(experiment(DATA / "grid_fcd.parquet", 5.0, mobility={"origin_m": [1e6, 0.0]})))
+        assert told.startswith("No CV of the recording comes within radio.coverage_radius_m = 500 of mobility.origin_m")
+
+    def test_a_directory_that_is_no_run(self, tmp_path: Path) -> None:
+        told = complaint(lambda: scenes(tmp_path))
+        assert told == (
+            f'mobility.file = "{tmp_path}" is a directory, but not of a run: it has no tables/mobility.parquet.'
+        )
+
+    def test_unknown_format(self, tmp_path: Path) -> None:
+        (tmp_path / "x.csv").touch()
+        told = complaint(lambda: scenes(tmp_path / "x.csv"))
+        assert told.endswith("is of an unknown format: it must end in .parquet, .xml or .xml.gz.")
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
+    @pytest.mark.parametrize("name", ["x.xml", "x.xml.gz", "x.parquet"])
+    def test_unreadable(self, name: str, tmp_path: Path) -> None:
+        (tmp_path / name).touch(0o000)
+        assert "cannot be read" in complaint(lambda: scenes(tmp_path / name))
+        assert "cannot be read" in complaint(lambda: config_digest(experiment(tmp_path / name)))
+
+    @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that fails when it is read")
+    @pytest.mark.parametrize("name", ["x.xml", "x.xml.gz", "x.parquet"])
+    def test_a_disk_that_fails(self, name: str, tmp_path: Path) -> None:
+        (tmp_path / name).symlink_to("/proc/self/mem")
+        assert "cannot be read" in complaint(lambda: scenes(tmp_path / name))
+        assert "cannot be read" in complaint(lambda: config_digest(experiment(tmp_path / name)))
+
+    @pytest.mark.parametrize("write", WRITERS)
+    @pytest.mark.parametrize(
+        ("row", "told"),
+        [
+            ((3.0, 1, 34.0, 4.0, 12.0), "the vehicle is there twice at 3 s, first in {first}: keep one of the two."),
+            ((3.0, 4, float("nan"), 4.0, 12.0), "x = nan is not a finite number: correct it, or drop the vehicle."),
+            ((3.0, 4, 0.0, float("inf"), 12.0), "y = inf is not a finite number: correct it, or drop the vehicle."),
+            ((3.0, 4, 0.0, 0.0, -3.0), "speed = -3 m/s is negative: speeds have no direction."),
+            ((3.0, 4, 0.0, 0.0, float("nan")), "speed = nan is not a finite number: correct it, or drop the vehicle."),
+            (
+                (3.0, 2, 50.0, 50.25, 12.0),
+                "the vehicle is 50.2 m from where it was 2 s before, farther than mobility.max_speed_mps = 20.12 "
+                "allows: record without teleports.",
+            ),
+            (
+                (3.0, 4, 0.0, 0.0, 20.1301),
+                "speed = 20.1301 m/s is above mobility.max_speed_mps = 20.12: raise mobility.max_speed_mps to at least "
+                "20.14, because the sojourn bound relies on it.",
+            ),
+        ],
+    )
+    def test_a_bad_row(self, write, row, told: str, tmp_path: Path) -> None:
+        file = write(tmp_path, [*TWO_CARS, row])
+        first, place = ("line 14", "line 16") if write is fcd_xml else ("row 6", "row 8")
+        assert complaint(lambda: scenes(file)) == f"{file}, {place}: {told.format(first=first)}"
+
+    def test_tolerances(self, tmp_path: Path) -> None:
+        rows = [*TWO_CARS, (3.0, 2, 50.0, 50.23, 20.1299)]
+        assert at_s(scenes(own_table(tmp_path, rows)), 3.0)[2] == (50.0, 50.23, 20.1299)
+
+    def test_the_fastest_of_all_is_named(self, tmp_path: Path) -> None:
+        rows = [(0.0, 1, 0.0, 0.0, 25.0), (1.0, 1, 25.0, 0.0, 31.5), (2.0, 1, 50.0, 0.0, 26.0)]
+        assert "to at least 31.5, because" in complaint(lambda: scenes(own_table(tmp_path, rows)))
+
+    def test_a_vehicle_that_reappears_elsewhere(self, tmp_path: Path) -> None:
+        rows = [(0.0, 1, 0.0, 0.0, 1.0), (1.0, 2, 0.0, 0.0, 1.0), (2.0, 2, 0.0, 0.0, 1.0), (3.0, 1, 70.4, 0.0, 1.0)]
+        told = complaint(lambda: scenes(own_table(tmp_path, rows)))
+        assert "row 4: the vehicle is 70.4 m from where it was 3 s before" in told
+
+    def test_errors_show_before_there_is_a_run(self, tmp_path: Path) -> None:
+        file = own_table(tmp_path, [*TWO_CARS[:-1], (3.0, 3, float("nan"), 0.0, 0.0)])
+        assert "row 7" in complaint(lambda: simulate(experiment(file), out=tmp_path / "runs"))
+        assert not (tmp_path / "runs").exists()
+
+
+class TestKeys:
+    def test_a_file_is_needed(self) -> None:
+        told = complaint(lambda: from_tables({"run": {"name": "x"}, "mobility": {"kind": "playback"}}))
+        assert told == 'mobility.kind = "playback" needs mobility.file: name a run directory or a recording.'
+
+    @pytest.mark.parametrize(("key", "value"), [("file", "x.xml"), ("origin_m", [1.0, 0.0]), ("start_s", 0.0)])
+    def test_only_playback_has_a_recording(self, key: str, value: object) -> None:
+        told = complaint(lambda: from_tables({"run": {"name": "x"}, "mobility": {key: value}}))
+        assert told == f'mobility.{key} has no effect with mobility.kind = "idm": remove it.'
+
+    @pytest.mark.parametrize(
+        ("table", "key", "value"),
+        [
+            ("roads", "block_m", 100.0), ("roads", "blocks", 9), ("traffic", "mean_in_coverage", 35.0),
+            ("traffic", "arrivals_per_s", 1.0), ("traffic", "warm_start", False), ("mobility", "max_accel_mps2", 1.0),
+            ("mobility", "comfort_decel_mps2", 1.0), ("mobility", "headway_s", 1.0), ("mobility", "min_gap_m", 1.0),
+            ("mobility", "length_m", 4.0),
+        ],
+    )  # fmt: skip
+    def test_what_makes_traffic_is_refused(self, table: str, key: str, value: object) -> None:
+        told = complaint(lambda: experiment(Path("x.xml"), **{table: {key: value}}))
+        assert told == f'{table}.{key} has no effect with mobility.kind = "playback": remove it.'
+
+    def test_an_origin_is_a_point(self) -> None:
+        for value, told in (([1.0], "it must be a point [x, y] of two numbers"), (3, "it must be a point [x, y]")):
+            sentence = complaint(lambda value=value: experiment(Path("x.xml"), mobility={"origin_m": value}))
+            assert sentence.startswith("mobility.origin_m = ")
+            assert told in sentence
+
+    def test_the_content_of_the_recording_counts_in_the_digest(self, tmp_path: Path) -> None:
+        file = fcd_xml(tmp_path)
+        before = config_digest(experiment(file))
+        assert config_digest(experiment(file)) == before
+        file.write_text(file.read_text().replace('x="50.0"', 'x="50.5"'))
+        assert config_digest(experiment(file)) != before
+
+
+class TestIdenticalRun:
+    def replayed(self, tables: dict, tmp_path: Path) -> tuple[str, str]:
+        recorded = simulate(from_tables(tables), out=tmp_path)
+        kept = {key: value for key, value in tables.items() if key not in ("traffic", "mobility")}
+        again = from_tables({**kept, "mobility": {"kind": "playback", "file": str(recorded.path)}})
+        run = simulate(again, out=tmp_path)
+        assert run.path != recorded.path
+        assert run.experiment == again.resolved()
+        assert len(run.vehicles) > 0
+        return recorded.content_digest(), run.content_digest()
+
+    @pytest.mark.slow
+    def test_a_recorded_run_repeats_to_the_last_bit(self, tmp_path: Path) -> None:
+        recorded, again = self.replayed(IDM, tmp_path)
+        assert again == recorded
+
+    def test_also_from_empty_streets(self, tmp_path: Path) -> None:
+        cold = {"warm_start": False, "arrivals_per_s": 0.8}
+        tables = {**IDM, "traffic": cold, "radio": {"coverage_radius_m": 500.0}, "run": {"name": "cold", "rounds": 8}}
+        first = IdmTraffic(from_tables(tables), Streams(1))
+        assert first.scene().vehicle.size == first.advance().vehicle.size == 0
+        recorded, again = self.replayed({**tables, "roads": {"blocks": 8}}, tmp_path)
+        assert again == recorded
+
+    def test_a_thinner_recording_does_not(self, tmp_path: Path) -> None:
+        recorded, again = self.replayed({**IDM, "trace": {"mobility_every_s": 1.0}}, tmp_path)
+        assert again != recorded
+
+    def test_a_sumo_run_ends(self, tmp_path: Path) -> None:
+        tables = {"data": IDM["data"], "learning": {"kind": "none"}, "mobility": {"origin_m": [150, 150]}}
+        run = simulate(experiment(DATA / "grid_fcd.xml.gz", 10.0, **tables), out=tmp_path)
+        assert run.state == "done"
+        assert run.rounds["in_coverage"].max() == 18
+
+
+def test_playback_is_made_by_its_name(tmp_path: Path) -> None:
+    assert isinstance(make_mobility(experiment(own_table(tmp_path)), Streams(1)), Playback)
+
+
+@st.composite
+def drives(draw: st.DrawFn) -> list[tuple[float, int, float, float, float]]:
+    """Vehicles that come, move by at most 5 m per 0.5 s, pause and go; numbered by appearance."""
+    rows, place, count = [], {}, draw(st.integers(1, 4))
+    metres = st.floats(-5, 5).map(lambda value: round(value, 3))
+    for tick in range(draw(st.integers(2, 8))):
+        present = set(draw(st.sets(st.integers(1, count)))) or {1}
+        for number in sorted(present):
+            x, y = place.get(number, (10.0 * number, 0.0))
+            place[number] = (round(x + draw(metres), 3), round(y + draw(metres), 3))
+            rows.append((tick / 2, number, *place[number], draw(st.integers(0, 2000)) / 100))
+    return rows
+
+
+@settings(max_examples=40)
+@given(drives())
+def test_our_table_and_both_of_sumo_give_the_same_traffic(tmp_path_factory, rows) -> None:
+    folder, seconds = tmp_path_factory.mktemp("drives"), rows[-1][0]
+    order = {number: place for place, number in enumerate(dict.fromkeys(row[1] for row in rows), start=1)}
+    rows = [(time_s, order[number], *rest) for time_s, number, *rest in rows]
+    named = [(time_s, f"car {number}", *rest) for time_s, number, *rest in rows]
+    own, *sumo = (scenes(file, seconds, 0.2) for file in (
+        own_table(folder, rows), fcd_xml(folder, named), fcd_parquet(folder, named)
+    ))  # fmt: skip
+    for other in sumo:
+        for ours, theirs in zip(own, other, strict=True):
+            for field, values in vars(ours).items():
+                assert np.array_equal(values, getattr(theirs, field)), field

@@ -1,0 +1,102 @@
+"""Scenes that are written and played back are the same, to the last bit."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vefl_sim.core.parquet import ParquetFile
+from vefl_sim.core.tables import ROWS_PER_GROUP
+from vefl_sim.mobility.recorded.own_table import own_frames
+from vefl_sim.mobility.recorded.trajectory import Trajectory, TrajectoryWriter, record
+from vefl_sim.mobility.scene import Scene
+
+STEP_NS = 100_000_000
+
+
+def scenes(count: int, most: int, seed: int = 1) -> list[Scene]:
+    """Random ones, some of them empty."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for step in range(count):
+        vehicle = np.sort(rng.choice(10**6, rng.integers(most) * int(rng.random() < 0.7), replace=False))
+        x_m, y_m, speed_mps = rng.normal(size=(3, vehicle.size))
+        made.append(Scene(step * STEP_NS, vehicle, x_m, y_m, speed_mps, rng.random(vehicle.size) < 0.5))
+    return made
+
+
+class Given:
+    step_ns = STEP_NS
+
+    def __init__(self, given: list[Scene]) -> None:
+        self._given, self._at = given, 0
+
+    def scene(self) -> Scene:
+        return self._given[self._at]
+
+    def advance(self) -> Scene:
+        self._at += 1
+        return self.scene()
+
+
+def write(path: Path, given: list[Scene]) -> None:
+    writer = TrajectoryWriter(path)
+    for scene in given:
+        writer.append(scene)
+    writer.close()
+
+
+@pytest.mark.parametrize(("count", "most"), [(300, 5), (60, 2 * ROWS_PER_GROUP // 30)])
+def test_what_was_written_is_played(tmp_path: Path, count: int, most: int) -> None:
+    given = scenes(count, most)
+    write(tmp_path / "t.parquet", given)
+    played = Trajectory(tmp_path / "t.parquet", STEP_NS)
+    assert played.scene().same_as(given[0])
+    assert all(played.advance().same_as(scene) for scene in given[1:])
+    assert played.advance().vehicle.size == 0
+
+
+def test_nobody_at_all(tmp_path: Path) -> None:
+    write(tmp_path / "t.parquet", [])
+    played = Trajectory(tmp_path / "t.parquet", STEP_NS)
+    assert [played.scene().time_ns, played.advance().time_ns] == [0, STEP_NS]
+
+
+def test_it_lasts_as_long_as_somebody_looked(tmp_path: Path) -> None:
+    """Also if nobody came any more: in a recording, that is not the same as its end."""
+    full, empty = scenes(1, 99, seed=3), Scene(0, *(np.zeros(0) for _ in range(5)))
+    given = [full[0], *(replace(empty, time_ns=step * STEP_NS) for step in range(1, 9))]
+    write(tmp_path / "t.parquet", given)
+    *_, last = own_frames(ParquetFile(tmp_path / "t.parquet"))
+    assert (last.scene.time_ns, last.scene.vehicle.size) == (8 * STEP_NS, 0)
+    assert given[0].vehicle.size > 0
+
+
+def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
+    given = scenes(50, 5)
+    write(tmp_path / "t.parquet", given)
+    first, second = (Trajectory(tmp_path / "t.parquet", STEP_NS) for _ in range(2))
+    for _ in range(20):
+        first.advance()
+    second.restore(first.state())
+    assert second.scene().same_as(given[20])
+    assert second.advance().same_as(first.advance())
+
+
+def test_it_is_recorded_up_to_a_step_after_the_end(tmp_path: Path) -> None:
+    given = scenes(30, 5)
+    writer = TrajectoryWriter(tmp_path / "t.parquet")
+    assert list(record(Given(given), writer, 10 * STEP_NS)) == [step * STEP_NS for step in range(11)]
+    writer.close()
+    played = Trajectory(tmp_path / "t.parquet", STEP_NS)
+    assert all(played.advance().same_as(scene) for scene in given[1:12])
+    assert played.advance().vehicle.size == 0
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
+    writer = TrajectoryWriter(tmp_path / "t.parquet")
+    writer.append(scenes(1, 5)[0])
+    assert not (tmp_path / "t.parquet").exists()
+    writer.discard()
+    assert not list(tmp_path.iterdir())

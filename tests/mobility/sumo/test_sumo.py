@@ -1,0 +1,336 @@
+"""SUMO itself, on small grids: scenes, both clients, whole runs, resuming, and SUMO that dies."""
+
+import json
+import math
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tomli_w
+
+from tests.mobility.sumo.towns import MIDDLE, RADIUS_M, grid_net, osm, town
+from tests.resumable import Kill, Killer, Silent, contents, figures, only
+from vefl_sim import Run, RunFailed, load, resume, simulate, with_settings
+from vefl_sim.cli.main import main
+from vefl_sim.mobility.coverage import in_coverage
+from vefl_sim.mobility.scene import Scene
+from vefl_sim.mobility.sumo import process, programs
+from vefl_sim.mobility.sumo.live import LiveTraffic, live
+from vefl_sim.mobility.sumo.traffic import COMPLETE, UNFINISHED, drive, prepare, recorded
+from vefl_sim.records.identity import config_digest
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return grid_net(tmp_path_factory.mktemp("net"))
+
+
+@pytest.fixture(scope="module")
+def straight(net: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """An undisturbed run by libsumo."""
+    return simulate(town(net), out=tmp_path_factory.mktemp("straight"))
+
+
+def children() -> list[int]:
+    """Processes of ours that still run or were not waited for."""
+    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+
+
+class TestScenes:
+    def test_everybody_near_the_gnb_is_told_once(self, net: Path, tmp_path: Path) -> None:
+        """Both clients against one question per vehicle and step. Some are too far to be asked, and come near."""
+        small = town(net, radio={"coverage_radius_m": 20.0})
+        with live(prepare(small, tmp_path).case) as traffic:
+            within = [traffic.advance() for _ in range(90)]
+        case = prepare(with_settings(small, "sumo.client=traci"), tmp_path).case
+        with live(case) as traffic:
+            sumo, seen = traffic._sumo, 0
+            for other in within:
+                scene = traffic.advance()
+                places = np.array([sumo.vehicle.getPosition(name) for name in sumo.vehicle.getIDList()])
+                near = places[np.hypot(*(places - case.gnb_m).T) <= case.reach_m] - case.gnb_m
+                assert sorted(zip(scene.x_m, scene.y_m, strict=True)) == sorted(map(tuple, near))
+                assert scene.same_as(other)
+                seen += len(places) - len(near)
+            assert seen > 0  # so that being near means something
+
+    def test_vehicles_are_numbered_as_they_depart(self, net: Path, tmp_path: Path) -> None:
+        with live(prepare(town(net), tmp_path).case) as traffic:
+            for _ in range(20):
+                scene = traffic.advance()
+                assert (np.diff(scene.vehicle) > 0).all()
+            names = traffic._sumo.vehicle.getIDList()
+            numbers = traffic._register.numbers(names)
+        assert numbers.tolist() == [int(name) for name in names]  # we call them so, and they depart in turn
+        assert scene.vehicle[0] > 0
+
+    def test_the_vehicles_are_ours(self, net: Path, tmp_path: Path) -> None:
+        keys = {"headway_s": 1.7, "min_gap_m": 2.5, "max_accel_mps2": 1.1, "comfort_decel_mps2": 1.9, "length_m": 4.0}
+        with live(prepare(town(net, mobility=keys), tmp_path).case) as traffic:
+            kind = traffic._sumo.vehicletype
+            assert kind.getTau("car") == 1.7
+            assert (kind.getMinGap("car"), kind.getLength("car")) == (2.5, 4.0)
+            assert (kind.getAccel("car"), kind.getDecel("car"), kind.getMaxSpeed("car")) == (1.1, 1.9, 15.0)
+
+    @pytest.mark.parametrize("limits", [True, False])
+    def test_lane_limits(self, net: Path, tmp_path: Path, limits: bool) -> None:
+        """The lanes of the grid allow 13.89 m/s, the vehicles 15 m/s."""
+        experiment = town(net, sumo={"lane_limits": limits})
+        with live(prepare(experiment, tmp_path).case) as traffic:
+            fastest = max(traffic.advance().speed_mps.max() for _ in range(200))
+        assert fastest < 13.9 if limits else 13.9 < fastest <= 15.0
+
+    def test_another_seed_is_another_traffic(self, net: Path, tmp_path: Path) -> None:
+        def first(seed: int) -> Scene:
+            with live(prepare(town(net, run={"seed": seed}), tmp_path).case) as traffic:
+                return traffic.scene()
+
+        assert first(1).same_as(first(1))
+        assert not first(1).same_as(first(2))
+
+    def test_without_a_warm_start_the_streets_are_empty(self, net: Path, tmp_path: Path) -> None:
+        experiment = town(net, traffic={"warm_start": False}, mobility={"start_s": None})
+        with live(prepare(experiment, tmp_path).case) as traffic:
+            assert traffic.scene().vehicle.size == 0
+            assert sum(traffic.advance().vehicle.size for _ in range(100)) > 0
+
+
+class TestRuns:
+    def test_both_clients_drive_alike(self, straight: Run, net: Path, tmp_path: Path) -> None:
+        by_traci = with_settings(town(net), "sumo.client=traci")
+        assert config_digest(by_traci) == config_digest(town(net))
+        run = simulate(by_traci, out=tmp_path)
+        assert contents(run) == contents(straight)
+        name = Path("traffic") / COMPLETE
+        assert (run.path / name).read_bytes() == (straight.path / name).read_bytes()
+        assert not children()
+
+    def test_a_cv_is_where_sumo_had_it(self, straight: Run, net: Path, tmp_path: Path) -> None:
+        """Every scene of the run, to the last bit, against a SUMO that is asked again."""
+        played = recorded(straight.path / "traffic" / COMPLETE, town(net))
+        with live(prepare(town(net), tmp_path).case) as traffic:
+            assert played.scene().same_as(traffic.scene())
+            for _ in range(51):
+                assert played.advance().same_as(traffic.advance())
+        rounds = straight.rounds
+        assert rounds["in_coverage"].iloc[0] == in_coverage(recorded(
+            straight.path / "traffic" / COMPLETE, town(net)).scene(), RADIUS_M).size  # fmt: skip
+
+    def test_cv_share(self, net: Path, tmp_path: Path) -> None:
+        path = drive(town(net, traffic={"cv_share": 0.5, "arrivals_per_s": 1.0}), tmp_path)
+        connected = recorded(path, town(net)).scene().connected
+        assert 0 < connected.sum() < connected.size
+
+    def test_killed_and_resumed_without_sumo(
+        self, straight: Run, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with pytest.raises(Kill):
+            simulate(town(net), out=tmp_path, watcher=Killer(3))
+        monkeypatch.setattr(programs, "find_spec", lambda name: None)
+        watcher = Silent()
+        run = resume(only(tmp_path), watcher=watcher)
+        assert watcher.resumed == [3]
+        assert contents(run) == contents(straight)
+        assert figures(run) == figures(straight)
+
+    def test_an_edited_map_is_another_run(self, net: Path, tmp_path: Path) -> None:
+        copy = tmp_path / "grid.net.xml"
+        copy.write_text(net.read_text())
+        before = config_digest(town(copy))
+        assert before == config_digest(town(net))  # wherever it is
+        copy.write_text(net.read_text() + "<!-- -->")
+        assert config_digest(town(copy)) != before
+
+    def test_a_map_of_openstreetmap(self, tmp_path: Path) -> None:
+        experiment = town(osm(tmp_path / "x.osm"), mobility={"origin_deg": MIDDLE})
+        run = simulate(experiment, out=tmp_path)
+        assert run.is_done
+        noted = json.loads((run.path / "traffic" / "sumo.json").read_text())
+        assert noted["gnb_m"] == pytest.approx([300.6, 199.0], abs=2.0)
+        assert sorted(file.name for file in (run.path / "traffic").iterdir()) == [
+            "demand.rou.xml.gz", "map.net.xml.gz", "sumo.json", "trajectory.parquet",
+        ]  # fmt: skip
+
+
+class TestConfiguration:
+    @pytest.fixture
+    def configuration(self, net: Path, tmp_path: Path) -> Path:
+        """Krauss drivers of SUMO's own, two departures per second, for a minute from 100 s on."""
+        (tmp_path / "trips.xml").write_text(
+            '<routes><vType id="fast" maxSpeed="50" speedFactor="3" speedDev="0"/>'
+            '<flow id="a" type="fast" begin="100" end="160" period="2" from="left0A0" to="C2right2"/></routes>'
+        )
+        (tmp_path / "net.xml").write_bytes(net.read_bytes())
+        path = tmp_path / "town.sumocfg"
+        path.write_text(
+            '<configuration><input><net-file value="net.xml"/><route-files value="trips.xml"/></input>'
+            '<time><begin value="100"/></time></configuration>'
+        )
+        return path
+
+    def test_its_own_demand_under_our_speed(self, configuration: Path, tmp_path: Path) -> None:
+        experiment = town(configuration, mobility={"start_s": 120.0})
+        scenes = recorded(drive(experiment, tmp_path / "traffic"), experiment)
+        fastest = max(scenes.advance().speed_mps.max(initial=0.0) for _ in range(50))
+        assert 14.0 < fastest <= 15.0
+        assert scenes.scene().vehicle.size > 3
+
+    @pytest.mark.parametrize(
+        ("table", "key", "value"), [("traffic", "mean_in_coverage", 9.0), ("mobility", "headway_s", 2.0),
+                                    ("sumo", "lane_limits", False)],
+    )  # fmt: skip
+    def test_what_it_says_itself_is_refused(self, configuration: Path, table: str, key: str, value: object) -> None:
+        with pytest.raises(Exception, match=f"{table}.{key} has no effect with mobility.file"):
+            town(configuration, **{table: {key: value}})
+
+    def test_own_map_takes_it(self, configuration: Path) -> None:
+        own_map = Path(__file__).parents[3] / "experiments" / "own_map.toml"
+        assert load(own_map, (f"mobility.file={configuration}",)).is_sumo_configuration
+
+    def test_an_edited_demand_is_another_run(self, configuration: Path) -> None:
+        before = config_digest(town(configuration))
+        trips = configuration.with_name("trips.xml")
+        trips.write_text(trips.read_text().replace('period="2"', 'period="3"'))
+        assert config_digest(town(configuration)) != before
+
+    @pytest.mark.parametrize(
+        "named",
+        ['<r value="{}"/>', '<routes v="{}"/>', '<w value="{}"/>', '<load-state value="{}"/>', '<a value="more.xml"/>'],
+    )
+    def test_whatever_is_edited(self, configuration: Path, named: str) -> None:
+        """However it is named, also by a file that names it."""
+        configuration.with_name("more.xml").write_text("<additional><include href='trips.xml'/></additional>")
+        configuration.write_text(f'<configuration><n value="net.xml"/>{named.format("trips.xml")}</configuration>')
+        self.test_an_edited_demand_is_another_run(configuration)
+
+    def test_a_type_that_is_read_late(self, configuration: Path, tmp_path: Path) -> None:
+        """SUMO reads routes as it goes, 200 s ahead."""
+        configuration.with_name("trips.xml").write_text(
+            '<routes><vType id="slow" maxSpeed="5"/>'
+            '<trip id="1" type="slow" depart="100" from="left0A0" to="C2right2"/>'
+            '<trip id="2" type="slow" depart="350" from="left0A0" to="C2right2"/>'
+            '<trip id="3" type="slow" depart="550" from="left0A0" to="C2right2"/>'
+            '<vType id="fast" maxSpeed="50" speedFactor="3" speedDev="0"/>'
+            '<trip id="4" type="fast" depart="600" from="left0A0" to="C2right2"/></routes>'
+        )
+        experiment = town(configuration, mobility={"start_s": 604.0})
+        scenes = recorded(drive(experiment, tmp_path / "traffic"), experiment)
+        assert max(scenes.advance().speed_mps.max(initial=0.0) for _ in range(50)) > 13.0
+
+    @pytest.mark.parametrize("client", ["libsumo", "traci"])
+    def test_a_bicycle_is_no_cv(self, configuration: Path, tmp_path: Path, client: str) -> None:
+        trips = configuration.with_name("trips.xml")
+        bicycle = '<vType id="b" vClass="bicycle"/><flow id="b" type="b" begin="100" end="160" period="4" '
+        trips.write_text(trips.read_text().replace("</routes>", f'{bicycle} from="left0A0" to="C2right2"/></routes>'))
+        experiment = town(configuration, mobility={"start_s": 120.0}, sumo={"client": client})
+        scene = recorded(drive(experiment, tmp_path / "traffic"), experiment).scene()
+        assert 0 < scene.connected.sum() < scene.connected.size
+
+    def test_nobody_jumps(self, configuration: Path, tmp_path: Path) -> None:
+        configuration.with_name("trips.xml").write_text(
+            '<routes><vehicle id="frog" depart="100"><route edges="left0A0 A0B0 B0C0 C0right0"/>'
+            '<stop lane="left0A0_0" endPos="40" duration="1" jump="0"/>'
+            '<stop lane="C0right0_0" endPos="30" duration="1"/></vehicle></routes>'
+        )
+        with pytest.raises(Exception, match=r"Vehicle frog of .*town.sumocfg moves \d+.\d m in 0.1 s"):
+            drive(town(configuration, run={"rounds": 30}, mobility={"start_s": 100.0}), tmp_path / "traffic")
+
+    def test_traci_tells_why_sumo_stopped(self, configuration: Path, tmp_path: Path) -> None:
+        configuration.with_name("trips.xml").write_text(
+            '<routes><vehicle id="1" depart="101"><route edges="left0A0 C0right0"/></vehicle></routes>'
+        )
+        experiment = town(configuration, mobility={"start_s": 100.0}, sumo={"client": "traci"})
+        with pytest.raises(RunFailed, match="has no valid route"):
+            drive(experiment, tmp_path / "traffic")
+
+    def test_a_start_before_its_beginning(self, configuration: Path, tmp_path: Path) -> None:
+        with pytest.raises(Exception, match=r"mobility.start_s = 30: SUMO begins at 100 s"):
+            drive(town(configuration), tmp_path / "traffic")
+
+
+class TestDying:
+    @pytest.fixture
+    def killing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """SUMO is killed for real, two seconds into the run."""
+        pids, connected, advance = [], process._connected, LiveTraffic.advance
+
+        def noting(command, log):
+            sumo, connection = connected(command, log)
+            pids.append(sumo.pid)
+            return sumo, connection
+
+        def dying(self: LiveTraffic) -> Scene:
+            if self.scene().time_ns == 2_000_000_000:
+                os.kill(pids[-1], signal.SIGKILL)
+            return advance(self)
+
+        monkeypatch.setattr(process, "_connected", noting)
+        monkeypatch.setattr(LiveTraffic, "advance", dying)
+
+    def test_the_run_fails_and_keeps_what_was_recorded(
+        self, killing: None, straight: Run, net: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        toml = tmp_path / "town.toml"
+        toml.write_text(tomli_w.dumps(town(net).model_dump(exclude_defaults=True, exclude_none=True)))
+        with pytest.raises(SystemExit) as end:
+            main([str(toml), "--set", "sumo.client=traci", "--out", str(tmp_path / "runs"), "--quiet"])
+        assert end.value.code == 1
+        [told] = capsys.readouterr().err.strip().splitlines()
+        run = only(tmp_path / "runs")
+        assert told.startswith(
+            "error: SUMO stopped 2.1 s after the start of the run (32.1 s of its own time): Connection"
+        )
+        assert str(run.path / "traffic" / UNFINISHED) in told
+        assert run.state == "failed"
+        assert "SUMO stopped" in (run.path / "FAILED").read_text()
+        assert not children()
+        kept = recorded(run.path / "traffic" / UNFINISHED, town(net))
+        whole = recorded(straight.path / "traffic" / COMPLETE, town(net))
+        assert all(kept.advance().same_as(whole.advance()) for _ in range(20))
+        assert kept.advance().vehicle.size == 0
+        monkeypatch.undo()  # next time it lives
+        assert contents(simulate(with_settings(town(net), "sumo.client=traci"), out=tmp_path / "runs")) == contents(
+            straight
+        )
+        assert only(tmp_path / "runs").state == "done"
+
+    def test_libsumo_that_stops_in_the_middle_of_a_go(
+        self, straight: Run, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is ahead of the scenes that it has given; all of them are kept."""
+        direct = process.load_libsumo()._libsumo
+        step = direct.simulation_step
+
+        def stopping(time_s: float) -> None:
+            if time_s > 32.05:
+                raise ValueError("the bridge is up")
+            step(time_s)
+
+        monkeypatch.setattr(direct, "simulation_step", stopping)
+        with pytest.raises(
+            RunFailed, match=r"SUMO stopped 2.1 s after .* \(32.1 s of its own time\): the bridge is up"
+        ):
+            drive(town(net), tmp_path)
+        kept = recorded(tmp_path / UNFINISHED, town(net))
+        whole = recorded(straight.path / "traffic" / COMPLETE, town(net))
+        assert all(kept.advance().same_as(whole.advance()) for _ in range(20))
+        assert kept.advance().vehicle.size == 0
+
+    @pytest.mark.parametrize("client", ["libsumo", "traci"])
+    def test_nothing_is_left_of_it_after_an_error_or_ctrl_c(self, net: Path, tmp_path: Path, client: str) -> None:
+        experiment = town(net, sumo={"client": client})
+
+        def stopped(stop: BaseException) -> None:
+            with live(prepare(experiment, tmp_path).case) as traffic:
+                traffic.advance()
+                raise stop
+
+        for stop in (RunFailed("…"), KeyboardInterrupt()):
+            with pytest.raises(type(stop)):
+                stopped(stop)
+        assert not children()
+        assert not process.load_libsumo().simulation.isLoaded()
+        with live(prepare(experiment, tmp_path).case) as traffic:  # and it can be started again
+            assert math.isfinite(traffic.advance().x_m.sum())

@@ -1,0 +1,107 @@
+"""What goes wrong around SUMO: what it drove stays, and somebody hears in one sentence what happened."""
+
+import json
+import os
+import signal
+from importlib.metadata import version
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+
+from tests.mobility.sumo.towns import grid_net, town
+from tests.resumable import Kill, Killer, only
+from vefl_sim import BadInput, RunFailed, resume, simulate
+from vefl_sim.core.errors import NotResumable
+from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED
+from vefl_sim.mobility.sumo import process, programs
+from vefl_sim.mobility.sumo.traffic import drive
+from vefl_sim.records.identity import versions
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return grid_net(tmp_path_factory.mktemp("net"))
+
+
+class TestRunDirectory:
+    def test_what_was_driven_outlives_bad_input(self, net: Path, tmp_path: Path) -> None:
+        """There are fewer samples than CVs, and only SUMO can tell how many come."""
+        with pytest.raises(BadInput):
+            simulate(town(net, data={"train_samples": 43, "min_samples": 43}), out=tmp_path)
+        assert (only(tmp_path).path / "traffic" / COMPLETE).exists()
+        assert only(tmp_path).state == "failed"
+        assert "samples" in (only(tmp_path).path / "FAILED").read_text()
+
+    def test_what_can_be_known_before_is_said_before(
+        self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("vefl_sim.mobility.sumo.traffic.drive", lambda *_: pytest.fail("SUMO drives"))
+        for tables in ({"model": {"factory": "math:sin"}}, {"scheme": {"kind": "math:sin"}}):
+            with pytest.raises(BadInput):
+                simulate(town(net, **tables), out=tmp_path)
+        assert not list(tmp_path.iterdir())
+
+    def test_sumo_that_dies_at_its_start(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        connected = process._connected
+
+        def dying(command, log):
+            sumo, connection = connected(command, log)
+            os.kill(sumo.pid, signal.SIGKILL)
+            sumo.wait()
+            return sumo, connection
+
+        monkeypatch.setattr(process, "_connected", dying)
+        with pytest.raises(RunFailed, match="SUMO stopped at its start"):
+            simulate(town(net, sumo={"client": "traci"}), out=tmp_path)
+        assert only(tmp_path).state == "failed"
+        assert not list(only(tmp_path).path.glob("traffic/*.parquet*"))
+
+    def test_a_bug_of_ours_is_not_bad_input(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken(*_):
+            raise KeyError("ours")
+
+        monkeypatch.setattr("vefl_sim.mobility.sumo.traffic.drive", broken)
+        with pytest.raises(RunFailed, match="KeyError: 'ours'"):
+            simulate(town(net, model={"factory": "vefl_models.logistic:logistic"}), out=tmp_path)
+        assert only(tmp_path).state == "failed"
+
+    def test_two_that_begin_at_once(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Neither sees the other's directory before it makes its own."""
+        monkeypatch.setattr("vefl_sim.simulation.run.existing_run", lambda *_: None)
+        first = simulate(town(net), out=tmp_path)
+        assert simulate(town(net), out=tmp_path).path == first.path == only(tmp_path).path
+
+
+class TestTrajectory:
+    def test_one_that_has_changed(self, net: Path, tmp_path: Path) -> None:
+        """After a checkpoint it is refused; before the first one SUMO drives again."""
+        with pytest.raises(Kill):
+            simulate(town(net), out=tmp_path, watcher=Killer(2))
+        run = only(tmp_path)
+        path, noted = run.path / "traffic" / COMPLETE, run.path / "traffic" / "sumo.json"
+        whole = path.read_bytes()
+        assert json.loads(noted.read_text())["trajectory"]["bytes"] == len(whole)
+        path.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(NotResumable, match=r"trajectory.parquet has changed since it was written"):
+            resume(run)
+        rmtree(run.path / "checkpoints")
+        rmtree(run.path / "parts")
+        assert resume(run).is_done
+        assert path.read_bytes() == whole
+
+    def test_what_there_is_stays_until_there_is_more(
+        self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / UNFINISHED).touch()
+        with monkeypatch.context() as without:
+            without.setattr(programs, "find_spec", lambda name: None)
+            with pytest.raises(BadInput, match="SUMO, which is not installed"):
+                drive(town(net), tmp_path)
+        assert (tmp_path / UNFINISHED).exists()
+        drive(town(net), tmp_path)
+        assert not (tmp_path / UNFINISHED).exists()
+
+    def test_the_version_of_sumo_is_noted(self, net: Path) -> None:
+        packages = versions(town(net))["packages"]
+        assert packages["eclipse-sumo"] == packages["libsumo"] == version("eclipse-sumo")

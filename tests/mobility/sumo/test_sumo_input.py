@@ -1,0 +1,213 @@
+"""Maps that are broken, empty or elsewhere: one sentence each, and no run directory."""
+
+import gzip
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tomli_w
+
+from tests.mobility.sumo.towns import grid_net, osm, town
+from vefl_sim import BadInput
+from vefl_sim.cli.main import main
+from vefl_sim.mobility.sumo import programs
+from vefl_sim.mobility.sumo.inputs import net_of
+from vefl_sim.mobility.sumo.net import read_net
+from vefl_sim.mobility.sumo.programs import complaint
+from vefl_sim.mobility.sumo.traffic import prepare
+
+NET = """<net version="1.20"><location projParameter="!"/>
+<edge id=":c_0" function="internal"><lane id=":c_0_0" index="0" speed="9" length="2" shape="0,0 2,0"/></edge>
+<edge id="a"><lane id="a_0" index="0" disallow="passenger bus" speed="9" length="50" shape="0,0 50,0"/>
+  <lane id="a_1" index="1" allow="passenger" speed="9" length="50" shape="0,3 50,3"/></edge>
+<edge id="b"><lane id="b_0" index="0" speed="14" length="200" shape="-100,40 100,40"/></edge>
+<edge id="walk"><lane id="w_0" index="0" allow="pedestrian" speed="1" length="9" shape="0,0 9,0"/></edge>
+<junction id="c" type="traffic_light" x="50" y="0"/><junction id="e" type="dead_end" x="0" y="0"/></net>"""
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return grid_net(tmp_path_factory.mktemp("net"))
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+class TestNet:
+    def test_what_cars_may_use(self, tmp_path: Path) -> None:
+        found = read_net(written(tmp_path / "x.net.xml", NET), "x")
+        assert [(s.name, s.lanes, s.length_m, s.limit_mps) for s in found.streets] == [
+            ("a", 1, 50, 9),
+            ("b", 1, 200, 14),
+        ]
+        assert found.junctions == 1
+        assert found.signals_m.tolist() == [[50, 0]]
+        assert found.length_m == 250
+        assert found.centre_m == (0.0, 21.5)
+        assert not found.has_degrees
+
+    def test_metres_within_a_circle(self, tmp_path: Path) -> None:
+        found = read_net(written(tmp_path / "x.net.xml", NET), "x")
+        assert found.metres_within((0.0, 0.0), 50.0) == pytest.approx([np.sqrt(50**2 - 9), 60.0])
+        assert found.metres_within((0.0, 0.0), 39.9)[1] == 0.0
+        assert found.metres_within((500.0, 0.0), 50.0).tolist() == [0.0, 0.0]
+
+    def test_the_same_gzipped_is_the_same_net(self, tmp_path: Path) -> None:
+        plain = written(tmp_path / "x.net.xml", f"<!-- today -->{NET}")
+        zipped = tmp_path / "y.net.xml.gz"
+        zipped.write_bytes(gzip.compress(f"<!-- tomorrow -->{NET}".encode()))
+        assert read_net(plain, "x") == read_net(zipped, "y")
+
+
+class TestBadInput:
+    def refused(self, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], **mobility: object) -> str:
+        """By the command line, with exit code 2 and one sentence; no run directory is left."""
+        tables = town(file).model_dump(exclude_defaults=True, exclude_none=True)
+        tables["mobility"] |= mobility
+        toml = written(tmp_path / "town.toml", tomli_w.dumps(tables))
+        with pytest.raises(SystemExit) as end:
+            main([str(toml), "--out", str(tmp_path / "runs"), "--quiet"])
+        assert end.value.code == 2
+        assert not list((tmp_path / "runs").glob("*"))
+        [told] = capsys.readouterr().err.strip().splitlines()
+        return told.removeprefix("error: ")
+
+    @pytest.mark.parametrize(
+        ("name", "text", "sentence"),
+        [
+            ("cut.net.xml", NET[:300], "is not a net of SUMO, or not all of it (unclosed token"),
+            ("nothing.net.xml", "", "is not a net of SUMO: it has no <net>."),
+            ("other.net.xml", "<routes/>", "is not a net of SUMO: it has no <net>."),
+            ("empty.net.xml", '<net version="1.20"/>', "has no street that cars may use: choose a larger or"),
+            ("walk.net.xml", re.sub('<edge id="[ab]"', '<edge id="w" function="crossing"', NET), "has no street"),
+            ("bad.net.xml", NET.replace("-100,40", "north"), "or not all of it (could not convert string"),
+            ("bad.net.xml.gz", "plain", "cannot be read: Not a gzipped file"),
+            ("nothing.osm", " ", "is empty: download it again."),
+            ("zipped.osm", "PK\x03\x04", "is a zip file: unpack it."),
+            ("page.osm", "<!DOCTYPE html><html>", "is a web page, not a map: download it again."),
+            ("told.osm", "You requested too many nodes", "is not a map but the text 'You requested too many nodes'."),
+            ("plain.osm.gz", "plain", "is no gzip file, or only the beginning of one: download it again."),
+            ("cut.osm", "<osm><node", "gives no net: netconvert says: "),
+            ("x.sumocfg", "<configuration/>", "is not a configuration of SUMO: it names no net-file."),
+            ("x.sumocfg", "<configuration>", "is not a configuration of SUMO (no element found"),
+            ("x.sumocfg", '<a><net-file value="no.net.xml"/></a>', "no.net.xml, and there is no such file."),
+            ("x.sumocfg", '<a><n v="no.net.xml"/></a>', "no.net.xml, and there is no such file."),
+            ("x.sumocfg", '<a><remote-port value="48813"/></a>', "sets remote-port, with which SUMO would wait"),
+            ("x.sumocfg", '<a><num-clients value="2"/></a>', "sets num-clients, with which SUMO would wait"),
+            ("x.sumocfg", '<?xml version="1.0" encoding="foo"?><a/>', "is not a configuration of SUMO (unknown"),
+            ("x.net.xml", f'<?xml version="1.0" encoding="foo"?>{NET}', "or not all of it (unknown encoding"),
+            ("x.png", "", "is of an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz)."),
+        ],
+    )  # fmt: skip
+    def test_files(self, tmp_path: Path, capsys, name: str, text: str, sentence: str) -> None:
+        file = written(tmp_path / name, text)
+        told = self.refused(file, tmp_path, capsys)
+        assert f'mobility.file = "{file}"' in told
+        assert sentence in told
+
+    def test_no_file(self, tmp_path: Path, capsys) -> None:
+        told = self.refused(tmp_path / "x.osm", tmp_path, capsys)
+        assert told.endswith("there is no such file; paths start at the experiment's file, or where you start the run.")
+
+    def test_no_drivable_road(self, tmp_path: Path, capsys) -> None:
+        told = self.refused(osm(tmp_path / "paths.osm", "footway"), tmp_path, capsys)
+        assert "paths.osm" in told
+        assert "gives no net: netconvert says: " in told or "has no street that cars may use" in told
+
+    def test_no_way_through(self, tmp_path: Path, capsys) -> None:
+        told = self.refused(
+            written(tmp_path / "x.net.xml", NET.replace("<junction", "<!-- -->\n<junction")), tmp_path, capsys
+        )
+        assert told.startswith(f"No routes through {tmp_path / 'x.net.xml'} are found: randomTrips says: ")
+
+    def test_a_net_that_does_not_reach_the_gnb(self, net: Path, tmp_path: Path, capsys) -> None:
+        told = self.refused(net, tmp_path, capsys, origin_m=[160.0, 900.0])
+        assert told == (
+            f"No street of {net} is within radio.coverage_radius_m = 150 of the gNB at [160.0, 900.0]: "
+            "set mobility.origin_m; the streets are from [0, 0] to [320, 280]."
+        )
+
+    def test_degrees_in_a_net_without(self, net: Path, tmp_path: Path, capsys) -> None:
+        told = self.refused(net, tmp_path, capsys, origin_deg=[37.8, -122.3])
+        assert told == f"{net} does not know its place on the earth: set mobility.origin_m instead."
+
+    def test_a_configuration_that_sumo_refuses(self, net: Path, tmp_path: Path, capsys) -> None:
+        written(tmp_path / "trips.xml", '<routes><trip id="1" depart="0" from="here" to="there"/></routes>')
+        text = f'<configuration><net-file value="{net}"/><route-files value="trips.xml"/></configuration>'
+        told = self.refused(written(tmp_path / "x.sumocfg", text), tmp_path, capsys)
+        assert 'x.sumocfg": SUMO says: ' in told
+        assert "'here'" in told
+
+    def test_without_sumo(self, net: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(programs, "find_spec", lambda name: None)
+        assert self.refused(net, tmp_path, capsys) == (
+            "Maps need SUMO, which is not installed here: pip install 'vefl_sim[sumo]'."
+        )
+
+    def test_commas(self, net: Path, tmp_path: Path, capsys) -> None:
+        folder = tmp_path / "a,b"
+        folder.mkdir()
+        told = self.refused(written(folder / "x.net.xml", net.read_text()), tmp_path, capsys)
+        assert told.endswith("has a comma, at which SUMO would cut it: rename the file or the folder.")
+        with pytest.raises(BadInput, match="a,b has a comma"):
+            prepare(town(net), folder)
+
+    def test_more_than_fit(self, net: Path, tmp_path: Path) -> None:
+        experiment = town(net, traffic={"arrivals_per_s": None, "mean_in_coverage": 1e6})
+        with pytest.raises(
+            BadInput, match=r"traffic.mean_in_coverage = 1e\+06: the streets in coverage hold \d+ vehicles"
+        ):
+            prepare(experiment, tmp_path)
+
+    def test_too_short_for_anybody_to_come(self, net: Path, tmp_path: Path, capsys) -> None:
+        keys = {"start_s": 0.0, "origin_m": [160.0, 140.0]}
+        experiment = town(net, mobility=keys, traffic={"arrivals_per_s": 1e-4})
+        toml = written(
+            tmp_path / "x.toml", tomli_w.dumps(experiment.model_dump(exclude_defaults=True, exclude_none=True))
+        )
+        with pytest.raises(SystemExit):
+            main([str(toml), "--out", str(tmp_path / "runs"), "--quiet"])
+        assert "no CV comes within radio.coverage_radius_m = 150 of the gNB in 5 s" in capsys.readouterr().err
+
+
+class TestKeys:
+    @pytest.mark.parametrize(
+        ("tables", "sentence"),
+        [
+            ({"mobility": {"file": ""}}, 'mobility.kind = "sumo" needs mobility.file'),
+            ({"mobility": {"origin_m": [0, 0], "origin_deg": [0, 0]}}, "both say where the gNB stands"),
+            ({"mobility": {"step_s": 0.0005}}, "is not a whole number of milliseconds, as SUMO needs"),
+            ({"mobility": {"start_s": 30.0005}}, "mobility.start_s = 30.0005 is not a whole number of milliseconds"),
+            ({"traffic": {"warm_start": False}}, "mobility.start_s lets the traffic settle"),
+            ({"traffic": {"through_share": 0.5}}, "traffic.through_share has no effect with mobility.kind"),
+            ({"mobility": {"driver_spread": 0.5}}, "mobility.driver_spread has no effect with mobility.kind"),
+            ({"roads": {"blocks": 9}}, "roads.blocks has no effect with mobility.kind"),
+            ({"mobility": {"kind": "idm", "file": None, "start_s": None}, "sumo": {"client": "traci"}}, "sumo.client"),
+            ({"mobility": {"kind": "playback", "start_s": None, "origin_deg": [0, 0]}}, "mobility.origin_deg has no"),
+            ({"sumo": {"client": "libtraci"}}, "sumo.client = \"libtraci\": it must be 'libsumo' or 'traci'"),
+            ({"mobility": {"origin_deg": 5}}, "mobility.origin_deg = 5: it must be a point [x, y]"),
+        ],
+    )  # fmt: skip
+    def test_what_cannot_be_meant(self, tables: dict, sentence: str) -> None:
+        with pytest.raises(BadInput) as error:
+            town("x.net.xml", **tables)
+        assert sentence in str(error.value)
+
+
+class TestComplaint:
+    def test_the_first_error_with_its_place(self) -> None:
+        text = "Warning: x\nError: invalid\n In file 'a'\n At line/column 1/2.\nQuitting (on error).\n"
+        assert complaint(text) == "invalid In file 'a' At line/column 1/2."
+
+    def test_a_traceback_by_its_last_line(self) -> None:
+        assert complaint("Traceback\n  File\nValueError: no sources\n") == "ValueError: no sources."
+        assert complaint("") == "nothing, and stops."
+
+
+def test_gzipped_openstreetmap(tmp_path: Path) -> None:
+    path = tmp_path / "x.osm.gz"
+    path.write_bytes(gzip.compress(osm(tmp_path / "x.osm").read_bytes()))
+    assert len(net_of(str(path), tmp_path).streets) == 16  # corners are no junctions

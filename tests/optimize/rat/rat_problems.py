@@ -1,0 +1,105 @@
+"""Random problems of one slot, the allocations to compare with, and the constraints every allocation must keep."""
+
+from itertools import product
+
+import numpy as np
+
+from vefl_sim.optimize.rat.exact import split, subset_values
+from vefl_sim.optimize.rat.large import powers
+from vefl_sim.optimize.rat.problem import Floats, Ints, RatAllocation, RatProblem, Scaled
+
+SLOT_S, BANDWIDTH_HZ = 0.5e-3, 1.8e6
+NATS = BANDWIDTH_HZ / np.log(2)
+
+
+def random_scaled(rng: np.random.Generator, cvs: int, prbs: int, *, tight: float = 1.0, scale: float = 1.0) -> Scaled:
+    """Gains over four decades, floors of 5–60 % (times `tight`) of what 1/V of the pRBs would carry, caps above."""
+    gain = rng.gamma(4, size=(cvs, prbs)) * 10 ** rng.uniform(0, 4, size=(cvs, 1))
+    power, each = np.full(cvs, 0.2), prbs / cvs
+    floor = rng.uniform(0.05, 0.6, cvs) * each * np.log1p(gain.mean(axis=1) * power / each)
+    return Scaled(
+        gain=gain,
+        weight=scale * rng.uniform(0.5, 2, cvs),
+        price=0.0 if rng.random() < 0.3 else scale * rng.uniform(0.1, 10),
+        power=power,
+        floor=tight * floor,
+        cap=floor * np.maximum(tight, rng.uniform(1, 10, cvs)),
+    )
+
+
+def random_problem(rng: np.random.Generator, cvs: int, prbs: int) -> RatProblem:
+    """The same in the units of the simulator: C is chosen so that the weights C + κQ differ up to four times."""
+    scaled = random_scaled(rng, cvs, prbs)
+    bits = scaled.cap * NATS * SLOT_S
+    tradeoff = float(SLOT_S * bits.max() / 3)
+    return RatProblem(
+        snr_per_watt=scaled.gain,
+        max_power_w=scaled.power,
+        bits_left=bits,
+        floor_bps=scaled.floor * NATS,
+        mean_bps=np.zeros(cvs),
+        slot_s=SLOT_S,
+        bandwidth_hz=BANDWIDTH_HZ,
+        tradeoff=tradeoff,
+        efficiency=scaled.price * NATS,
+    )
+
+
+def terms(scaled: Scaled) -> tuple[Floats, Floats, float, Floats, Floats, Floats]:
+    return scaled.gain, scaled.weight, scaled.price, scaled.power, scaled.floor, scaled.cap
+
+
+def worth(scaled: Scaled, owner: Ints) -> tuple[float, float]:
+    """(deficit, objective) of these owners."""
+    cvs, prbs = scaled.gain.shape
+    objective, deficit = powers(*terms(scaled), owner, np.zeros(prbs), np.zeros(cvs))
+    return deficit, objective
+
+
+def enumerated(scaled: Scaled) -> tuple[float, float]:
+    """(deficit, objective) of the best of all V^Z assignments."""
+    cvs, prbs = scaled.gain.shape
+    every = (worth(scaled, np.array(owner)) for owner in product(range(cvs), repeat=prbs))
+    return min(every, key=lambda pair: (round(pair[0], 12), -pair[1]))
+
+
+def exact(scaled: Scaled) -> tuple[float, float]:
+    """(deficit, objective) of the optimum, by the programme over subsets."""
+    cvs, prbs = scaled.gain.shape
+    if cvs == 1:
+        return worth(scaled, np.zeros(prbs, np.int64))
+    value, share = np.empty((cvs, 1 << prbs)), np.zeros(cvs, np.int64)
+    penalty = 1e7 * (scaled.weight.max() + scaled.price)
+    for v in range(cvs):
+        subset_values(
+            scaled.gain[v],
+            scaled.weight[v],
+            scaled.price,
+            scaled.power[v],
+            scaled.floor[v],
+            scaled.cap[v],
+            penalty,
+            value[v],
+        )
+    sizes = np.array([subset.bit_count() for subset in range(1 << prbs)])
+    split(value, sizes, 0, share)
+    owner = np.array([next(v for v in range(cvs) if share[v] >> z & 1) for z in range(prbs)])
+    return worth(scaled, owner)
+
+
+def check_constraints(scaled: Scaled, owner: Ints, watts: Floats, rate: Floats) -> None:
+    """C7, C11, C12, and that the rates are those of the powers and stop at the cap."""
+    cvs, prbs = scaled.gain.shape
+    assert owner.shape == watts.shape == (prbs,)
+    assert owner.min() >= 0
+    assert owner.max() < cvs
+    assert np.all(watts >= 0)
+    spent = np.bincount(owner, watts, cvs)
+    carried = np.bincount(owner, np.log1p(scaled.gain[owner, np.arange(prbs)] * watts), cvs)
+    assert np.all(spent <= scaled.power * (1 + 1e-9))
+    assert np.all(rate <= scaled.cap * (1 + 1e-9))
+    np.testing.assert_allclose(carried, rate, rtol=1e-7, atol=1e-9)
+
+
+def scaled_rates(allocation: RatAllocation) -> Floats:
+    return allocation.rate_bps / NATS

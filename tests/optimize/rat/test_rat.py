@@ -1,0 +1,237 @@
+"""The RAT methods against enumeration, a grid search, and the constraints of the paper."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.optimize.problems import random_problem
+from vefl_sim.optimize.rat.allocate import Method, _exact
+from vefl_sim.optimize.rat.large import powers
+from vefl_sim.optimize.rat.problem import METHODS, RatAllocation, RatProblem, solve
+from vefl_sim.optimize.rat.water import fill
+
+EVERY_METHOD = [method for method in METHODS if method != "assignment"]
+
+
+def utility(problem: RatProblem, allocation: RatAllocation) -> float:
+    """−U as the paper prints it."""
+    worth = problem.tradeoff + problem.slot_s * problem.bits_left
+    energy = problem.tradeoff * problem.efficiency * allocation.power_w.sum()
+    return float((allocation.rate_bps * worth).sum() - energy)
+
+
+def deficit_bps(problem: RatProblem, allocation: RatAllocation) -> float:
+    missed = np.maximum(0, problem.floor_bps - allocation.rate_bps).sum()
+    return 0.0 if missed <= 1e-8 * problem.floor_bps.sum() else float(missed)
+
+
+def enumerated(problem: RatProblem) -> tuple[float, float]:
+    """(least deficit, best −U at that deficit) over all V^Z ways to own the pRBs, in plain loops."""
+    scaled = problem.scaled
+    cvs, prbs = scaled.gain.shape
+    best = (np.inf, -np.inf)
+    for owners in product(range(cvs), repeat=prbs):
+        owner, watts, rate = np.array(owners), np.zeros(prbs), np.zeros(cvs)
+        for v in range(cvs):
+            mine, limits = np.flatnonzero(owner == v), (scaled.power[v], scaled.floor[v], scaled.cap[v])
+            rate[v], _ = fill(scaled.gain[v], mine, scaled.weight[v], scaled.price, *limits, watts)
+        unit = problem.bandwidth_hz / np.log(2)
+        allocation = RatAllocation(owner, watts, rate * unit, 0.0, 0.0, "optimal")
+        found = (deficit_bps(problem, allocation), utility(problem, allocation))
+        if (found[0], -found[1]) < (best[0], -best[1]):
+            best = found
+    return best
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_exact_is_enumeration(block: int) -> None:
+    """200 random problems with V ≤ 3, Z ≤ 6; some with floors that cannot be met."""
+    for seed in range(20 * block, 20 * block + 20):
+        cvs = 1 + seed % 3
+        prbs = max(cvs, 2 + seed % (5 if cvs < 3 else 4))
+        problem = random_problem(cvs, prbs, seed, tightness=3.0)
+        least, best = enumerated(problem)
+        for method in ("exact", "auto"):
+            allocation = solve(problem, method)
+            assert deficit_bps(problem, allocation) == pytest.approx(least, rel=1e-6)
+            assert allocation.status == ("infeasible_floors" if least else "optimal")
+            if not least:
+                assert utility(problem, allocation) == pytest.approx(best, rel=1e-7, abs=1e-3)
+
+
+@pytest.mark.slow
+@given(st.sampled_from(EVERY_METHOD), st.integers(1, 10), st.integers(0, 10**6), st.floats(0.2, 20), st.data())
+@settings(max_examples=150)
+def test_every_method_keeps_the_constraints(
+    method: str, prbs: int, seed: int, tightness: float, data: st.DataObject
+) -> None:
+    problem = random_problem(data.draw(st.integers(1, prbs)), prbs, seed, tightness=tightness)
+    allocation = solve(problem, method)
+    cvs = len(problem.bits_left)
+    assert np.all((allocation.owner >= 0) & (allocation.owner < cvs))  # C7, C8, C10: each pRB has one owner
+    assert np.all(allocation.power_w >= 0)  # C11
+    spent = np.bincount(allocation.owner, allocation.power_w, cvs)
+    assert np.all(spent <= problem.max_power_w * (1 + 1e-9))  # C12
+    assert np.all(allocation.rate_bps * problem.slot_s <= problem.bits_left * (1 + 1e-9))
+    snr = allocation.power_w * problem.snr_per_watt[allocation.owner, np.arange(prbs)]
+    carried = np.bincount(allocation.owner, problem.bandwidth_hz * np.log2(1 + snr), cvs)
+    if method in ("equal", "max-snr", "proportional-fair"):
+        assert allocation.rate_bps == pytest.approx(np.minimum(carried, problem.bits_left / problem.slot_s))
+    else:
+        assert allocation.rate_bps == pytest.approx(carried, rel=1e-7, abs=1e-3)
+    assert allocation.objective == pytest.approx(utility(problem, allocation), rel=1e-9, abs=1e-3)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(6, 10))
+@settings(max_examples=60)
+def test_floors_are_met_whenever_the_policies_meet_them(seed: int, cvs: int, prbs: int) -> None:
+    problem = random_problem(cvs, prbs, seed, tightness=2.0)
+    if deficit_bps(problem, solve(problem, "equal")) == 0:
+        assert solve(problem, "exact").status == "optimal"
+
+
+@given(st.integers(0, 10**6), st.integers(2, 10))
+@settings(max_examples=60)
+def test_one_prb_each_is_the_exact_answer_when_there_are_as_many(seed: int, cvs: int) -> None:
+    problem = random_problem(cvs, cvs, seed, tightness=0.1)
+    one_each, scaled = solve(problem, "assignment"), problem.scaled
+    owner, watts, rate = np.zeros(cvs, np.int64), np.zeros(cvs), np.zeros(cvs)
+    limits = (scaled.gain, scaled.weight, scaled.price, scaled.power, scaled.floor, scaled.cap, owner)
+    _exact(*limits)  # by subsets, not by assignment as `solve` does it here
+    objective, _ = powers(*limits, watts, rate)
+    if one_each.status == "optimal":
+        assert sorted(one_each.owner) == list(range(cvs))
+        assert one_each.objective == pytest.approx(objective * problem.bandwidth_hz / np.log(2), rel=1e-9)
+
+
+def test_one_prb_each_claims_no_more_than_it_can() -> None:
+    problem = random_problem(3, 10, 5, tightness=0.1)
+    one_each = solve(problem, "assignment")
+    assert one_each.status == "policy"
+    assert np.isnan(one_each.bound)
+    assert one_each.objective <= solve(problem, "exact").objective
+
+
+def test_as_many_cvs_as_prbs_beyond_the_exact_ones_have_the_least_deficit_we_know() -> None:
+    for seed in range(10):
+        problem = random_problem(14, 14, seed, tightness=300.0)
+        auto, large = solve(problem, "auto"), solve(problem, "large")
+        assert auto.status == "infeasible_floors"
+        assert np.isnan(auto.bound)
+        assert deficit_bps(problem, auto) <= deficit_bps(problem, large) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_dear_power_and_tiny_floors_are_still_met(seed: int) -> None:
+    """β far above anything real, and one floor ten thousand times smaller than the others."""
+    base = random_problem(3, 5, seed, tightness=0.2)
+    problem = replace(base, efficiency=4e11, tradeoff=5e4, floor_bps=base.floor_bps * np.array([1.0, 1e-4, 1.0]))
+    least, _ = enumerated(problem)
+    assert deficit_bps(problem, solve(problem, "exact")) == pytest.approx(least, rel=1e-6)
+
+
+def test_better_than_the_policies_it_is_compared_with() -> None:
+    for seed in range(40):
+        problem = random_problem(4, 8, seed, tightness=0.2)
+        best = solve(problem, "exact")
+        for method in ("equal", "max-snr", "proportional-fair"):
+            other = solve(problem, method)
+            if best.status == "optimal" and deficit_bps(problem, other) == 0:
+                assert best.objective >= other.objective - 1e-9 * abs(best.objective)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 3))
+@settings(max_examples=25)
+def test_water_level_is_the_best_of_a_fine_grid(seed: int, prbs: int) -> None:
+    """Powers on a grid of P_max/60: nothing on it beats the closed form."""
+    problem = random_problem(1, prbs, seed)
+    scaled = problem.scaled
+    gain, a, floor, cap = scaled.gain[0], scaled.weight[0], scaled.floor[0], scaled.cap[0]
+    watts = np.zeros(prbs)
+    rate, spent = fill(gain, np.arange(prbs), a, scaled.price, 0.2, floor, cap, watts)
+    steps = [tuple(0.2 / 60 * np.array(step)) for step in product(range(61), repeat=prbs) if sum(step) <= 60]
+    for tried in steps:
+        r = np.log1p(gain * tried).sum()
+        if floor <= r <= cap:
+            assert a * r - scaled.price * sum(tried) <= a * rate - scaled.price * spent + 1e-9 * a * max(rate, 1)
+            assert rate >= floor * (1 - 1e-9)
+
+
+def test_the_single_cv_gets_every_prb() -> None:
+    """fdRATProbTransform_Special1CV: with β = 0 it sends with all its power."""
+    problem = replace(random_problem(1, 10, 3), efficiency=0.0, bits_left=np.array([1e9]), floor_bps=np.zeros(1))
+    allocation = solve(problem)
+    assert np.all(allocation.owner == 0)
+    assert allocation.power_w.sum() == pytest.approx(0.2)
+
+
+def test_efficiency_saves_power_down_to_the_floor() -> None:
+    dear = replace(random_problem(1, 10, 3), efficiency=1e12, tradeoff=360.0)
+    allocation = solve(dear)
+    assert allocation.rate_bps == pytest.approx(dear.floor_bps)
+    assert allocation.power_w.sum() < 0.2
+
+
+def test_lyapunov_drift_plus_penalty_is_bounded() -> None:
+    """Lemma 1: Δ_C ≤ ϖ − Σ κ·r·Q + C·(β·ΣP − Σ r), with ϖ from the capacity of the slot, not from what was sent.
+
+    And what we choose has the smallest right-hand side of all that meets the floors, as drift-plus-penalty asks.
+    """
+    for seed in range(100):
+        problem = random_problem(3, 6, seed, tightness=0.3)
+        allocation = solve(problem)
+        capacity = problem.bandwidth_hz * np.log2(1 + 0.2 * problem.snr_per_watt).sum(axis=1)
+        served = problem.slot_s * allocation.rate_bps
+        after = np.maximum(0, problem.bits_left - served)
+        drift = (after**2 - problem.bits_left**2).sum() / 2
+        penalty = problem.tradeoff * (problem.efficiency * allocation.power_w.sum() - allocation.rate_bps.sum())
+        varpi = ((problem.slot_s * capacity) ** 2).sum() / 2
+        bound = varpi - (served * problem.bits_left).sum() + penalty
+        assert drift + penalty <= bound + 1e-9 * abs(bound)
+        assert bound == pytest.approx(varpi - allocation.objective, rel=1e-9, abs=1.0)
+        for method in ("equal", "max-snr", "proportional-fair"):
+            other = solve(problem, method)
+            if allocation.status == "optimal" and deficit_bps(problem, other) == 0:
+                assert bound <= varpi - utility(problem, other) + 1e-9 * abs(bound)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"snr_per_watt": np.zeros((2, 0))}, "CVs can share 0 pRBs"),
+        ({"snr_per_watt": np.zeros((2, 1))}, "CVs can share 1 pRBs"),
+        ({"snr_per_watt": np.full((2, 4), -1.0)}, "snr_per_watt must be finite and not negative"),
+        ({"snr_per_watt": np.full((2, 4), np.nan)}, "snr_per_watt must be finite"),
+        ({"bits_left": np.ones(3)}, "bits_left must have one entry per CV"),
+        ({"efficiency": np.inf}, "efficiency must be finite"),
+        ({"slot_s": 0.0}, "must be positive"),
+        ({"bandwidth_hz": 0.0}, "must be positive"),
+    ],
+)
+def test_bad_problems_are_refused(change: dict, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        replace(random_problem(2, 4, 0), **change)
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD)
+def test_no_power_and_dead_channels_have_defined_answers(method: str) -> None:
+    problem = random_problem(2, 4, 0)
+    for hopeless in (replace(problem, max_power_w=np.zeros(2)), replace(problem, snr_per_watt=np.zeros((2, 4)))):
+        allocation = solve(hopeless, method)
+        assert np.all(allocation.rate_bps == 0)
+        assert allocation.status in ("infeasible_floors", "policy")
+
+
+def test_unknown_and_oversized_methods() -> None:
+    with pytest.raises(ValueError, match="unknown method 'magic'"):
+        solve(random_problem(2, 4, 0), "magic")
+    with pytest.raises(ValueError, match="at most 12 pRBs"):
+        solve(random_problem(2, 13, 0), "exact")
+
+
+def test_every_method_has_a_code() -> None:
+    assert {method.upper().replace("-", "_") for method in METHODS} == set(Method.__members__)

@@ -1,0 +1,164 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.optimize.rat.rat_problems import check_constraints, enumerated, exact, random_scaled, terms
+from vefl_sim.optimize.rat.dual import prices
+from vefl_sim.optimize.rat.large import large
+from vefl_sim.optimize.rat.local_search import greedy, outcome
+from vefl_sim.optimize.rat.problem import Floats, Ints, Scaled
+from vefl_sim.optimize.rat.water import fill
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def solved(scaled: Scaled) -> tuple[float, float, float, Ints, Floats, Floats]:
+    cvs, prbs = scaled.gain.shape
+    owner, watts, rate = np.full(prbs, -1), np.full(prbs, np.nan), np.full(cvs, np.nan)
+    return *large(*terms(scaled), owner, watts, rate), owner, watts, rate
+
+
+def local_terms(scaled: Scaled) -> Floats:
+    dear = np.log(scaled.weight / scaled.price) if scaled.price else np.full(len(scaled.weight), np.inf)
+    price = np.full(len(scaled.weight), scaled.price)
+    return np.stack((scaled.weight, price, scaled.power, scaled.floor, scaled.cap, dear), axis=1)
+
+
+@settings(max_examples=150, deadline=None)
+@given(seeds, st.integers(1, 12), st.integers(0, 60), st.sampled_from([0.0, 1.0, 3.0]))
+def test_every_allocation_keeps_the_constraints(seed: int, cvs: int, more: int, tight: float) -> None:
+    scaled = random_scaled(np.random.default_rng(seed), cvs, cvs + more, tight=tight)
+    objective, bound, deficit, owner, watts, rate = solved(scaled)
+    check_constraints(scaled, owner, watts, rate)
+    assert objective == pytest.approx(scaled.weight @ rate - scaled.price * watts.sum(), rel=1e-9, abs=1e-9)
+    assert deficit == pytest.approx(np.maximum(0, scaled.floor - rate).sum(), abs=1e-12)
+    assert np.isfinite(bound)
+    if deficit == 0:
+        assert bound >= objective
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.integers(2, 6), st.integers(0, 4))
+def test_the_exact_optimum_lies_between_value_and_bound(seed: int, cvs: int, more: int) -> None:
+    scaled = random_scaled(np.random.default_rng(seed), cvs, min(8, cvs + more))
+    least, optimum = exact(scaled)
+    objective, bound, deficit, *_ = solved(scaled)
+    assert deficit >= least - 1e-9
+    if least == 0:
+        prices_bound = prices(*terms(scaled), np.empty(cvs), np.empty(cvs))
+        assert bound >= prices_bound >= optimum * (1 - 1e-9)
+        assert deficit > 0 or objective <= optimum * (1 + 1e-9)
+
+
+def test_close_to_the_optimum_on_average() -> None:
+    ratios = []
+    for seed in range(60):
+        scaled = random_scaled(np.random.default_rng(seed), 4, 8)
+        ratios.append(solved(scaled)[0] / exact(scaled)[1])
+    assert np.mean(ratios) > 0.99
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.integers(2, 3), st.integers(3, 5))
+def test_floors_are_met_whenever_any_assignment_meets_them(seed: int, cvs: int, prbs: int) -> None:
+    scaled = random_scaled(np.random.default_rng(seed), cvs, prbs)
+    least, optimum = enumerated(scaled)
+    assert exact(scaled) == pytest.approx((least, optimum), rel=1e-7, abs=1e-9)
+    if least == 0:
+        assert solved(scaled)[2] == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.integers(3, 8), st.sampled_from([1.0, 1.5, 2.0]))
+def test_one_prb_each_misses_no_floor_that_can_be_met(seed: int, cvs: int, tight: float) -> None:
+    scaled = random_scaled(np.random.default_rng(seed), cvs, cvs, tight=tight)
+    least, _ = exact(scaled)
+    assert solved(scaled)[2] == pytest.approx(least, rel=1e-6, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.integers(2, 20), st.sampled_from([1.0, 2.0]))
+def test_never_below_greedy(seed: int, cvs: int, tight: float) -> None:
+    scaled = random_scaled(np.random.default_rng(seed), cvs, 40, tight=tight)
+    held, count = np.empty(scaled.gain.shape, np.int64), np.zeros(cvs, np.int64)
+    scale = (scaled.floor.sum(), scaled.weight @ scaled.cap)
+    missed, value = greedy(
+        1 / scaled.gain, np.log(scaled.gain), local_terms(scaled), scale, np.empty(40, np.int64), held, count
+    )
+    objective, _, deficit, *_ = solved(scaled)
+    assert deficit <= missed + 1e-9
+    assert deficit < missed - 1e-9 or objective >= value - 1e-9 * abs(value)
+
+
+@settings(max_examples=300, deadline=None)
+@given(seeds, st.sampled_from([0.0, 1.0, 20.0]), st.sampled_from([0.01, 1.0, 100.0]))
+def test_the_quick_water_filling_is_the_plain_one(seed: int, tight: float, dearer: float) -> None:
+    rng = np.random.default_rng(seed)
+    scaled = random_scaled(rng, 1, 7, tight=tight)
+    scaled = replace(scaled, price=scaled.price * dearer, cap=np.maximum(scaled.cap, rng.choice([0.0, 50.0])))
+    mine = rng.permutation(7)[: rng.integers(1, 8)]
+    rate, spent = fill(
+        scaled.gain[0],
+        mine,
+        scaled.weight[0],
+        scaled.price,
+        scaled.power[0],
+        scaled.floor[0],
+        scaled.cap[0],
+        np.zeros(7),
+    )
+    add = mine[0]  # and one more that is dropped again
+    held = np.setdiff1d(np.arange(7), mine)[:1].tolist() + mine[1:].tolist()
+    drop = held[0] if len(held) == len(mine) else -1
+    held = np.array(sorted(held, key=lambda z: -scaled.gain[0, z]), np.int64)
+    gain, row = scaled.gain[0], local_terms(scaled)[0]
+    deficit, value = outcome(1 / gain, np.log(gain), held, len(held), row, drop, add)
+    assert value == pytest.approx(scaled.weight[0] * rate - scaled.price * spent, rel=1e-9, abs=1e-9)
+    assert deficit == pytest.approx(max(0, scaled.floor[0] - rate), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e9])
+def test_units_of_the_objective_do_not_matter(scale: float) -> None:
+    objective, bound, _, owner, *_ = solved(random_scaled(np.random.default_rng(5), 10, 50))
+    other = solved(random_scaled(np.random.default_rng(5), 10, 50, scale=scale))
+    assert (other[0], other[1]) == pytest.approx((objective * scale, bound * scale), rel=1e-6)
+    np.testing.assert_array_equal(other[3], owner)
+
+
+def test_the_bound_is_near_at_fifty_prbs() -> None:
+    gaps = []
+    for seed in range(20):
+        scaled = random_scaled(np.random.default_rng(seed), 10, 50)
+        objective, bound, deficit, _, _, rate = solved(scaled)
+        assert deficit == 0
+        gaps.append((bound - objective) / (scaled.weight @ rate))
+    assert np.median(gaps) < 0.05
+
+
+@pytest.mark.parametrize("broken", ["gain", "row", "power", "cap", "weight"])
+@pytest.mark.parametrize("price", [0.0, 2.0])
+def test_a_cv_that_can_or_needs_to_do_nothing(broken: str, price: float) -> None:
+    scaled = replace(random_scaled(np.random.default_rng(1), 4, 20), price=price)
+    gain, power, cap, weight, floor = (
+        part.copy() for part in (scaled.gain, scaled.power, scaled.cap, scaled.weight, scaled.floor)
+    )
+    if broken == "gain":
+        gain[:] = 0
+    elif broken == "row":
+        gain[0] = 0
+    elif broken == "power":
+        power[0] = 0
+    elif broken == "cap":
+        cap[0] = floor[0] = 0
+    else:
+        weight[0] = 0
+    scaled = replace(scaled, gain=gain, power=power, cap=cap, weight=weight, floor=floor)
+    objective, bound, deficit, owner, watts, rate = solved(scaled)
+    check_constraints(scaled, owner, watts, rate)
+    expected = {"gain": floor.sum(), "row": floor[0], "power": floor[0]}.get(broken, 0.0)
+    assert deficit == pytest.approx(expected, abs=1e-12)
+    assert np.isfinite(bound)
+    assert deficit > 0 or bound >= objective

@@ -1,0 +1,142 @@
+"""The VEFL planner against numbers worked out by hand and against brute force."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.optimize.vefl.vefl_problems import (
+    brute_force,
+    check_constraints,
+    random_problem,
+    realistic_problem,
+    without_cvs,
+    worked_example,
+)
+from vefl_sim.optimize.vefl.problem import METHODS, REFERENCES, VeflProblem, solve
+
+
+def test_limits_of_the_worked_example() -> None:
+    problem = worked_example()
+    assert problem.most.tolist() == [50, 20, 0]
+    assert problem.cost[0, 49] == pytest.approx(18.8125)
+    assert problem.cost[1, 19] == pytest.approx(27.0)
+    assert problem.limits() == ["iterations", "cpu", "time"]
+
+
+@pytest.mark.parametrize("everybody", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_slack_budget_is_solved_to_optimality(method: str, everybody: bool) -> None:
+    plan = solve(replace(worked_example(), everybody=everybody), method)
+    assert (plan.selected.tolist(), plan.iterations.tolist()) == ([0, 1], [50, 20])
+    assert plan.objective == pytest.approx(31.0)
+    assert plan.cost == pytest.approx(45.8125)
+    assert plan.status == "optimal"
+    assert plan.gap == 0.0
+    assert not plan.dropped
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_cv_only(method: str) -> None:
+    assert solve(replace(worked_example(), max_selected=1), method).objective == pytest.approx(25.0)
+
+
+@pytest.mark.parametrize("everybody", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_binding_budget_of_the_worked_example(method: str, everybody: bool) -> None:
+    plan = solve(replace(worked_example(), budget=30.0, everybody=everybody), method)
+    assert plan.iterations.tolist() == [48, 8]
+    assert plan.objective == pytest.approx(26.4)
+    assert plan.cost == pytest.approx(29.936)
+    assert plan.status == ("optimal" if method == "exact" else "gap")
+
+
+@pytest.mark.parametrize("method", METHODS + REFERENCES)
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"budget": 5.0}, "budget_buys_nobody"),
+        ({"budget": 0.0}, "budget_buys_nobody"),
+        ({"time_s": np.array([-1.0, 0.0, -0.1])}, "nobody_eligible"),
+        ({"energy_budget_j": np.full(3, 0.01)}, "nobody_eligible"),
+    ],
+)
+def test_rounds_without_anybody_are_results_not_errors(change: dict, status: str, method: str) -> None:
+    for everybody in (False, True):
+        plan = solve(replace(worked_example(), **change, everybody=everybody), method)
+        assert plan.status == status
+        assert len(plan.selected) == 0
+        assert plan.cost == 0.0
+        assert plan.gap == 0.0
+        assert plan.dropped == (everybody and status == "budget_buys_nobody")
+
+
+@pytest.mark.parametrize("method", METHODS + REFERENCES)
+def test_empty_coverage(method: str) -> None:
+    assert solve(without_cvs(), method).status == "nobody_in_coverage"
+
+
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(ValueError, match="there are lagrangian, exact, sca, sca-printed"):
+        solve(worked_example(), "simplex")
+
+
+@given(st.integers(0, 10_000), st.floats(10, 200), st.integers(1, 5), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_plans_are_feasible_and_certified(seed: int, budget: float, selected: int, everybody: bool) -> None:
+    problem = random_problem(seed, l_max=5, budget=budget, max_selected=selected, everybody=everybody)
+    plan = solve(problem)
+    check_constraints(problem, plan)
+    if not plan.dropped:
+        best = max(brute_force(problem), 0.0)
+        assert plan.objective <= best + 1e-9 <= plan.bound + 1e-6
+        if plan.status == "optimal":
+            assert plan.objective == pytest.approx(best, rel=1e-9)
+
+
+def test_plans_are_near_the_optimum_on_average() -> None:
+    reached = [
+        solve(problem).objective / best
+        for seed in range(100)
+        if (best := brute_force(problem := random_problem(seed, budget=40.0))) > 0
+    ]
+    assert np.mean(reached) > 0.995
+
+
+@pytest.mark.parametrize("everybody", [False, True])
+def test_gaps_of_realistic_rounds_are_small(everybody: bool) -> None:
+    plans = [solve(_half_the_money(seed, everybody)) for seed in range(20)]
+    assert np.mean([plan.gap for plan in plans]) <= 0.005
+
+
+def _half_the_money(seed: int, everybody: bool) -> VeflProblem:
+    problem = replace(realistic_problem(seed, 35, budget=1e9), everybody=everybody)
+    return replace(problem, budget=solve(problem).cost / 2)
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=30, deadline=None)
+def test_bound_covers_what_less_money_buys(seed: int) -> None:
+    plans = [solve(random_problem(seed, cvs=20, l_max=30, budget=budget)) for budget in (20, 50, 100, 1000)]
+    assert all(low.objective <= high.bound + 1e-9 for low, high in pairwise(plans))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_everybody_is_in_or_the_plan_says_so(method: str) -> None:
+    problem = replace(worked_example(), everybody=True, max_selected=1)
+    entry = float(problem.entry_cost.sum())
+    assert solve(replace(problem, budget=entry + 1e-6), method).iterations.tolist() == [1, 1]
+    dropped = solve(replace(problem, budget=entry - 1e-6), method)
+    selecting = solve(replace(problem, budget=entry - 1e-6, everybody=False, max_selected=3), method)
+    assert dropped.dropped
+    assert not selecting.dropped
+    assert dropped.selected.tolist() == selecting.selected.tolist() == [0]
+    assert dropped.iterations.tolist() == selecting.iterations.tolist()
+    assert (dropped.objective, dropped.bound, dropped.status) == (
+        selecting.objective,
+        selecting.bound,
+        selecting.status,
+    )

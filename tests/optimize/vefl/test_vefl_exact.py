@@ -1,0 +1,93 @@
+"""The exact VEFL planner: brute force, monotony, and HiGHS held to the budget."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.optimize.vefl.vefl_problems import brute_force, check_constraints, random_problem, realistic_problem
+from vefl_sim.optimize.by_cardinality import search
+from vefl_sim.optimize.knapsack import Knapsack
+from vefl_sim.optimize.vefl import exact
+from vefl_sim.optimize.vefl.exact import exact
+from vefl_sim.optimize.vefl.problem import solve
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_brute_force_agrees(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = random_problem(
+        seed,
+        cvs=int(rng.integers(1, 6)),
+        l_max=int(rng.integers(1, 7)),
+        budget=float(rng.choice([12.0, 25.0, 40.0, 60.0, 100.0, 150.0])),
+        max_selected=int(rng.integers(1, 6)),
+        min_iterations=int(rng.integers(1, 4)),
+        everybody=bool(rng.integers(2)),
+    )
+    plan, quick, best = solve(problem, "exact"), solve(problem), brute_force(problem)
+    check_constraints(problem, plan)
+    assert plan.dropped == (problem.everybody and best < 0)
+    if not plan.dropped:
+        assert plan.objective == pytest.approx(max(best, 0.0), rel=1e-9)
+    assert plan.status != "gap"
+    assert quick.objective <= plan.objective * (1 + 1e-12)
+    assert plan.objective <= quick.bound * (1 + 1e-9)
+
+
+@given(st.integers(0, 1000), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_more_money_places_or_iterations_never_hurt(seed: int, everybody: bool) -> None:
+    base = {"cvs": 12, "l_max": 15, "budget": 90.0, "max_selected": 4, "everybody": everybody}
+    for key, more in (("budget", 120.0), ("max_selected", 6), ("l_max", 20)):
+        less, greater = (
+            solve(random_problem(seed, **base), "exact"),
+            solve(random_problem(seed, **base | {key: more}), "exact"),
+        )
+        if less.dropped == greater.dropped:
+            assert less.objective <= greater.objective + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_realistic_rounds_are_closed(seed: int) -> None:
+    problem = realistic_problem(seed, 30, budget=150.0)
+    plan, quick = solve(problem, "exact"), solve(problem)
+    check_constraints(problem, plan)
+    assert plan.status == "optimal"
+    assert quick.objective <= plan.objective * (1 + 1e-12)
+    assert plan.objective <= quick.bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("excess", [1e-6, 1e-8, 1e-10])
+def test_a_sliver_over_the_budget_is_over(excess: float) -> None:
+    """Two items at (1 + excess)/2 each do not fit together, though HiGHS may think so."""
+    cost = np.array([[0.2, 0.5 * (1 + excess)], [0.2, 0.5 * (1 + excess)], [0.3, 0.45]])
+    knapsack = Knapsack(np.array([[1.0, 10.0], [1.0, 10.0], [0.5, 8.0]]), cost, budget=1.0, most_items=3)
+    choice = exact(knapsack, search(knapsack))
+    assert choice.cost <= 1.0
+    assert choice.value == pytest.approx(18.0)
+    assert choice.proved
+
+
+def test_covers_are_cut_off_until_the_budget_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that takes the budget for 3 % larger gives the same answers."""
+    problems = [random_problem(seed, cvs=5, budget=45.0) for seed in range(40)]
+    expected = [solve(problem, "exact").objective for problem in problems]
+    asked, real = [], exact.milp
+
+    def lax(*args, constraints, **kwargs):
+        asked.append(len(constraints))
+        constraints[2].ub = constraints[2].ub * 1.03
+        return real(*args, constraints=constraints, **kwargs)
+
+    monkeypatch.setattr(exact, "milp", lax)
+    assert [solve(problem, "exact").objective for problem in problems] == pytest.approx(expected, rel=1e-9)
+    assert max(asked) > 3
+
+
+def test_a_solver_that_gives_up_leaves_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = next(p for seed in range(50) if solve(p := random_problem(seed, budget=45.0)).status == "gap")
+    monkeypatch.setattr(exact, "_highs", lambda *_: type("Answer", (), {"status": 1})())
+    plan, quick = solve(problem, "exact"), solve(problem)
+    assert plan.status == "gap"
+    assert (plan.objective, plan.bound) == (quick.objective, quick.bound)

@@ -1,0 +1,90 @@
+"""The paper's Algorithm 2: feasible, never above the optimum, and how far below."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.optimize.vefl.vefl_problems import check_constraints, random_problem, realistic_problem, worked_example
+from vefl_sim.optimize.vefl import rounding
+from vefl_sim.optimize.vefl.problem import REFERENCES, VeflPlan, VeflProblem, solve
+from vefl_sim.optimize.vefl.rounding import filled, shrunk
+from vefl_sim.optimize.vefl.sca import Programme
+
+pytest.importorskip("cvxpy")
+
+
+@pytest.mark.parametrize("everybody", [False, True])
+@pytest.mark.parametrize("method", REFERENCES)
+@pytest.mark.parametrize(("seed", "budget"), [(0, 30.0), (1, 60.0), (2, 100.0), (3, 200.0), (4, 1000.0)])
+def test_feasible_and_never_above_the_optimum(seed: int, budget: float, method: str, everybody: bool) -> None:
+    problem = random_problem(seed, cvs=8, l_max=30, budget=budget, everybody=everybody)
+    plan, best = solve(problem, method), solve(problem, "exact")
+    check_constraints(problem, plan)
+    assert plan.objective <= best.objective * (1 + 1e-9) <= plan.bound * (1 + 2e-9)
+    assert plan.dropped == best.dropped
+    assert plan.status in ("optimal", "gap") if len(plan.selected) else plan.status in ("nobody_found", best.status)
+
+
+def test_the_repairs_make_the_difference() -> None:
+    shares: dict[str, list[float]] = {method: [] for method in REFERENCES}
+    for seed in range(5):
+        problem = realistic_problem(seed, 20, budget=150.0)
+        best = solve(problem, "exact").objective
+        for method, reached in shares.items():
+            reached.append(solve(problem, method).objective / best)
+    assert np.mean(shares["sca"]) > 0.9
+    assert np.mean(shares["sca-printed"]) < 0.1
+
+
+@pytest.mark.parametrize("method", REFERENCES)
+def test_a_step_that_fails_is_not_an_error(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Programme, "steps", lambda _: lambda *_: None)
+    plan = solve(worked_example(), method)
+    assert plan.status == "nobody_found"
+    assert plan.bound == pytest.approx(31.0)
+    assert solve(replace(worked_example(), everybody=True), method).iterations.tolist() == [1, 1]
+
+
+def test_shrinking_gives_up_what_is_worth_least_per_money() -> None:
+    problem = replace(worked_example(), budget=30.0)
+    assert shrunk(problem, problem.most).tolist() == [50, 0, 0]  # CV 1 is worth 6/27 per money, CV 0 more
+    together = shrunk(replace(problem, everybody=True), problem.most)
+    assert float(problem.cost[[0, 1], together[:2] - 1].sum()) <= 30.0
+    assert problem.weight @ together >= 0.98 * 26.4
+
+
+def test_filling_buys_what_is_worth_most_per_money() -> None:
+    problem = replace(worked_example(), budget=30.0)
+    assert filled(problem, np.array([48, 7, 0])).tolist() == [48, 8, 0]  # 29.936 of 30; CV 2 stays out
+    assert filled(problem, np.array([50, 0, 0])).tolist() == [50, 0, 0]  # l_max, and nobody is added
+    assert filled(replace(problem, budget=1000.0), np.array([1, 1, 0])).tolist() == [50, 20, 0]
+
+
+def fitting(problem: VeflProblem, plan: VeflPlan) -> list[int]:
+    """The selected CVs of which one further iteration would keep all limits."""
+    more = plan.iterations + 1
+    return [
+        int(cv)
+        for cv, l, spent in zip(plan.selected, more, _costs(problem, plan), strict=True)
+        if l <= problem.most[cv] and plan.cost - spent + problem.cost[cv, l - 1] <= problem.budget * (1 - 1e-12)
+    ]
+
+
+def _costs(problem: VeflProblem, plan: VeflPlan) -> list[float]:
+    return [float(problem.cost[cv, l - 1]) for cv, l in zip(plan.selected, plan.iterations, strict=True)]
+
+
+@pytest.mark.parametrize("everybody", [False, True])
+def test_a_filled_plan_leaves_no_iteration_that_fits(everybody: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    problems = [random_problem(seed, cvs=8, l_max=30, budget=80.0, everybody=everybody) for seed in range(4)]
+    problems += [replace(realistic_problem(seed, 20, budget=200.0), everybody=everybody) for seed in range(4)]
+    plans = [solve(problem, "sca") for problem in problems]
+    monkeypatch.setattr(rounding, "filled", lambda _, l: l)
+    before = [solve(problem, "sca") for problem in problems]
+    for problem, plan, unfilled in zip(problems, plans, before, strict=True):
+        check_constraints(problem, plan)
+        assert plan.selected.tolist() == unfilled.selected.tolist()
+        assert np.all(plan.iterations >= unfilled.iterations)
+        assert fitting(problem, plan) == []
+    assert sum(plan.objective > unfilled.objective for plan, unfilled in zip(plans, before, strict=True)) >= 3

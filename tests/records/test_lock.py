@@ -1,0 +1,39 @@
+"""One process at a time; what is left behind by a dead one does not lock anybody out."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vefl_sim.core.errors import RunLocked
+from vefl_sim.records.lock import is_locked, locked
+
+
+def test_a_locked_run_is_locked_until_it_is_let_go(tmp_path: Path) -> None:
+    assert not is_locked(tmp_path)
+    with locked(tmp_path, {"python": "3"}):
+        assert is_locked(tmp_path)
+        with pytest.raises(RunLocked, match=r"is being run by process \d+ on .* since .*--fresh"), locked(tmp_path, {}):
+            pass
+    assert not is_locked(tmp_path)
+
+
+def test_sessions_are_logged(tmp_path: Path) -> None:
+    for version in "ab":
+        with locked(tmp_path, {"python": version}):
+            pass
+    log = [json.loads(line) for line in (tmp_path / "sessions.jsonl").read_text().splitlines()]
+    assert [session["versions"]["python"] for session in log] == ["a", "b"]
+
+
+def test_a_lock_is_let_go_when_the_work_breaks(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), locked(tmp_path, {}):
+        raise ZeroDivisionError
+    assert not is_locked(tmp_path)
+
+
+def test_a_damaged_log_does_not_matter(tmp_path: Path) -> None:
+    with locked(tmp_path, {}):
+        (tmp_path / "sessions.jsonl").write_text("{")
+        with pytest.raises(RunLocked, match="by another process"), locked(tmp_path, {}):
+            pass

@@ -1,0 +1,73 @@
+"""However the parts of a table are cut, the table is the same, byte for byte."""
+
+import tempfile
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vefl_sim.core.tables import SCHEMAS, content_digest
+from vefl_sim.records.table_parts import PartFile, PartWriter
+
+
+def written(folder: Path, rows: list[dict], cuts: list[int]) -> Path:
+    """A table of these rows, with a new part before each of the cuts."""
+    writer = PartWriter(folder, "events")
+    for number, row in enumerate(rows):
+        if number in cuts:
+            writer.commit()
+        writer.append(row)
+    writer.compact(folder)
+    return folder / "events.parquet"
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"id": st.integers(0, 2**62), "kind": st.sampled_from(["a", "b", ""])},
+        optional={"reason": st.text(max_size=3), "cost": st.floats(allow_nan=False), "cv": st.integers(-5, 5)},
+    ),
+    max_size=60,
+)
+
+
+@given(ROWS, st.lists(st.integers(0, 60)), st.integers(1, 20))
+@settings(max_examples=60)
+def test_cuts_leave_no_trace(rows: list[dict], cuts: list[int], group: int) -> None:
+    from vefl_sim.core import tables
+    from vefl_sim.records import table_parts as part_files
+
+    kept = tables.ROWS_PER_GROUP
+    tables.ROWS_PER_GROUP = part_files.ROWS_PER_GROUP = group
+    try:
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+            whole, pieces = written(Path(one), rows, []), written(Path(other), rows, cuts)
+            assert whole.read_bytes() == pieces.read_bytes()
+            assert content_digest([whole]) == content_digest([pieces])
+            filled = [{name: row.get(name) for name in SCHEMAS["events"].names} for row in rows]
+            assert pq.read_table(pieces).to_pylist() == filled
+    finally:
+        tables.ROWS_PER_GROUP = part_files.ROWS_PER_GROUP = kept
+
+
+def test_parts_go_on_where_they_were(tmp_path: Path) -> None:
+    first = PartWriter(tmp_path, "timings")
+    first.append({"round": 1, "what": "plan", "wall_s": 0.5})
+    parts = first.commit()
+    first.append({"round": 2, "what": "plan", "wall_s": 0.5})  # lost in a crash
+    second = PartWriter(tmp_path, "timings")
+    second.go_on_after(parts)
+    second.append({"round": 2, "what": "train", "wall_s": 0.25})
+    second.compact(tmp_path)
+    assert pq.read_table(tmp_path / "timings.parquet")["what"].to_pylist() == ["plan", "train"]
+
+
+def test_faults_of_a_part(tmp_path: Path) -> None:
+    file = tmp_path / "rows"
+    file.write_bytes(b"rows")
+    part = PartFile.of(file)
+    assert part.fault(tmp_path) is None
+    file.write_bytes(b"rowz")
+    assert part.fault(tmp_path) == f"{file} has changed since it was written"
+    file.unlink()
+    assert part.fault(tmp_path) == f"{file} is not there"

@@ -1,0 +1,311 @@
+"""The audit catches a planted error of every kind, and lets a lawful run pass."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.schemes.rounds import TERMS, TYPICAL, experiment, seen
+from vefl_sim import simulate
+from vefl_sim.core.errors import AuditFailed, LedgerMismatch
+from vefl_sim.optimize.rat.burst import Queues, new_log
+from vefl_sim.protocol.ledger import Account, Ledger
+from vefl_sim.protocol.mac import Burst, MacScheduler
+from vefl_sim.protocol.messages import Applied, ClosedRound, Decision, Outcome
+from vefl_sim.protocol.server.orders import orders_of
+from vefl_sim.protocol.server.overruns import overruns
+from vefl_sim.schemes.pdpc import Pdpc
+from vefl_sim.schemes.scheme import Plan
+from vefl_sim.simulation.audit import Audit, broken_laws
+
+ROUND = {"samples": [40, 20, 10, 30], "sojourn_s": [10.0, 4.0, 2.0, 24.0]}
+
+
+def closed_round(plan=None, agreements=None, **terms) -> ClosedRound:
+    """A round in which everybody delivered exactly as planned."""
+    observation = seen(**ROUND, agreements=agreements, **terms)
+    plan = plan or Pdpc(experiment()).plan(observation)
+    outcomes = []
+    for order in orders_of(observation, plan):
+        account = Account(order.cv, 3, 10.0, 10.0, 330.0, 330.0, 0.0, order.worst_j, 0.0)
+        account.paid = account.charge
+        outcomes.append(Outcome(order, account, None, 1, TERMS.grid.start_ns(order.deadline_slot), 1))
+    return closed_with(observation, plan, outcomes)
+
+
+def closed_with(observation, plan, outcomes) -> ClosedRound:
+    applied = [Applied(0.5)] * len(outcomes)
+    decision = Decision(observation, plan, outcomes)
+    return ClosedRound(3, 10**10, 15 * 10**9, len(observation.cv), [decision], applied, 1, None)
+
+
+def laws(closed: ClosedRound) -> list[str]:
+    return [law for law, _ in broken_laws(closed)]
+
+
+def test_energy_is_counted_over_all_orders_of_a_round() -> None:
+    """Without rounds a CV may have several in a window; each alone keeps to its 20 J."""
+    closed = closed_round()
+    [decision] = closed.decisions
+    half = [replace(outcome, order=replace(outcome.order, worst_j=12.0)) for outcome in decision.outcomes]
+    decision = replace(decision, outcomes=half, plan=replace(decision.plan, cost=None))
+    assert "C4" not in laws(replace(closed, decisions=[decision]))
+    assert laws(replace(closed, decisions=[decision, decision])).count("C4") == len(half)
+
+
+def ordered(cv: list[int], iterations: list[int], cpu_hz: float = 2e9, **keys) -> Plan:
+    return Plan(np.array(cv), np.array(iterations), np.full(len(cv), cpu_hz), **keys)
+
+
+def test_a_lawful_round_passes() -> None:
+    closed = closed_round()
+    assert len(closed.outcomes) == 2
+    assert laws(closed) == list(overruns(closed)) == []
+
+
+@pytest.mark.parametrize(
+    ("law", "plan", "terms"),
+    [
+        ("C1", ordered([1, 4, 9], [1, 1, 1]), {}),
+        ("C2", ordered([16], [14]), {}),  # 14 · 0.75/2 = 5.25 s in a round of 5 s, though it stays for 24 s
+        ("C3", ordered([9], [17]), {}),  # 17 · 0.25/2 = 2.125 s, and it may be gone after 2 s
+        ("C4", ordered([1], [2]), {"cpu_capacitance": 1e-26}),  # 2 · 0.5e-26 · 1e9 · 4e18 = 40 J of 20 J
+        ("C5", ordered([1, 16], [1, 1]), {"budget": 20.0}),  # two fees of 10, and some energy
+        ("C5", ordered([1], [1], cost=1.0), {}),  # says that it costs 1, but the fee alone is 10
+        ("C6", ordered([1], [2]), {"min_iterations": 3}),  # it could do 9
+        ("C6", ordered([1], [6]), {"max_iterations": 5}),
+    ],
+)
+def test_a_plan_that_breaks_one_law(law: str, plan: Plan, terms: dict) -> None:
+    closed = closed_round(plan, **terms)
+    assert laws(closed) == [law]
+    with pytest.raises(AuditFailed, match=f"round 3 breaks {law}: "):
+        Audit(TERMS.link, 5e-4).round(closed)
+
+
+def test_a_cpu_slower_than_it_can_run() -> None:
+    fast = [replace(TYPICAL, cpu_min_hz=1.5e9)] * 4
+    assert laws(closed_round(ordered([1], [1], cpu_hz=1e9), agreements=fast)) == ["C6"]
+
+
+def test_a_cv_that_cannot_do_the_wanted_iterations_may_do_fewer() -> None:
+    assert laws(closed_round(ordered([9], [15]), min_iterations=16)) == []  # hi = 15 in its 2 s
+
+
+def test_a_baseline_may_do_what_its_money_buys() -> None:
+    assert laws(closed_round(ordered([1], [2], status="equal_share"), min_iterations=3)) == []
+
+
+def test_a_scheme_of_the_users_is_counted_not_stopped() -> None:
+    audit = Audit(TERMS.link, 5e-4, binding=False)
+    audit.round(closed_round(ordered([1, 4, 9], [1, 1, 1])))
+    assert audit.figures()["plan_breaches"] == {"C1": 1}
+
+
+def test_a_plan_without_constraints_is_not_judged() -> None:
+    audit = Audit(TERMS.link, 5e-4)
+    audit.round(closed_round(ordered([16], [20], assured=True)))
+    assert audit.figures()["plans_audited"] == 0
+
+
+def test_overruns_are_counted_by_kind() -> None:
+    closed = closed_round()
+    first, second = closed.outcomes
+    late = replace(first, tx_slots=2, end_ns=first.end_ns + 1)
+    dear = replace(second, account=replace(second.account, compute_j=21.0, paid=990.0))
+    worse = replace(closed, decisions=[replace(closed.decisions[0], outcomes=[late, dear])])
+    assert sorted(overruns(worse)) == [
+        "deadline", "round_cost", "upload_slots", "vehicle_cost", "vehicle_energy",
+    ]  # fmt: skip
+    audit = Audit(TERMS.link, 5e-4)
+    audit.round(worse)
+    assert audit.figures()["overruns"]["deadline"] == 1
+
+
+def burst(prbs, power_w, rate_bps=None, bits_left=None) -> Burst:
+    """Two slots of two CVs; the first slot is lawful."""
+    log = new_log(2, 2, 10)
+    log.prbs[:] = [[5, 5], prbs]
+    log.power_w[:] = [[0.1, 0.1], power_w]
+    log.rate_bps[:] = [[1e6, 1e6], rate_bps or [1e6, 1e6]]
+    log.bits_left[:] = [[500.0, 500.0], bits_left or [400.0, 0.0]]
+    empty = np.zeros(2)
+    return Burst(70, 2, Queues(*[empty] * 8), empty, log, [], np.zeros((2, 2, 10)))
+
+
+@pytest.mark.parametrize(
+    ("law", "slot"),
+    [
+        ("C7", {"prbs": [6, 5], "power_w": [0.1, 0.1]}),
+        ("C10", {"prbs": [-1, 5], "power_w": [0.0, 0.1]}),
+        ("C11", {"prbs": [0, 10], "power_w": [0.1, 0.1]}),
+        ("C11", {"prbs": [5, 5], "power_w": [-0.1, 0.1]}),
+        ("C12", {"prbs": [5, 5], "power_w": [0.2001, 0.1]}),
+        ("C12", {"prbs": [5, 5], "power_w": [float("nan"), 0.1]}),
+        ("a rate", {"prbs": [5, 5], "power_w": [0.1, 0.1], "rate_bps": [-1.0, 0.0]}),
+        ("a rate", {"prbs": [5, 5], "power_w": [0.1, 0.1], "rate_bps": [float("inf"), 0.0]}),
+        ("a queue", {"prbs": [5, 5], "power_w": [0.1, 0.1], "bits_left": [-1.0, 0.0]}),
+    ],
+)
+def test_a_slot_that_breaks_a_law(law: str, slot: dict) -> None:
+    with pytest.raises(AuditFailed, match=f"slot 71 breaks {law}"):
+        Audit(TERMS.link, 5e-4).burst(burst(**slot))
+
+
+def test_more_cvs_than_prbs_in_a_slot() -> None:
+    log, none = new_log(1, 11, 10), np.zeros(11)
+    slot = Burst(0, 1, Queues(*[none] * 8), none, log, [], np.zeros((1, 11, 10)))
+    log.prbs[:] = 1
+    log.prbs[0, 0] = 0
+    Audit(TERMS.link, 5e-4).burst(slot)  # ten of ten is lawful
+    log.prbs[:] = 1
+    with pytest.raises(AuditFailed, match="slot 0 breaks C7 or C9"):
+        Audit(TERMS.link, 5e-4).burst(slot)
+
+
+def test_a_kernel_that_invents_bits_fails_the_run(tmp_path, monkeypatch) -> None:
+    lawful = MacScheduler.transmit
+
+    def generous(self, *arguments) -> Burst:
+        slots = lawful(self, *arguments)
+        slots.log.rate_bps[:] *= 1.01
+        return slots
+
+    monkeypatch.setattr(MacScheduler, "transmit", generous)
+    with pytest.raises(AuditFailed, match=r"slot \d+ breaks the capacity: CV \d+ has .* bit/s, and .* is all that"):
+        simulate(experiment(**SMALL), out=tmp_path)
+
+
+@pytest.mark.parametrize("field", ["bits_offered", "bits_drained", "compute_j", "transmit_j", "paid"])
+def test_a_ledger_that_does_not_add_up(field: str) -> None:
+    ledger = Ledger()
+    account = ledger.open(1, 1, 10.0, 10.0)
+    ledger.offer(account, 100.0)
+    ledger.drain(account, 100.0)
+    ledger.compute(account, 1.0)
+    ledger.settle(account)
+    ledger.check()
+    setattr(ledger.totals, field, getattr(ledger.totals, field) + 1.0)
+    with pytest.raises(LedgerMismatch, match=field):
+        ledger.check()
+
+
+def test_energy_and_bits_of_the_slots_must_be_those_of_the_ledger() -> None:
+    audit, ledger = Audit(TERMS.link, 5e-4), Ledger()
+    audit.burst(burst([5, 5], [0.1, 0.1]))  # 4 × 0.1 W and 4 × 1 Mbit/s for half a millisecond
+    account = ledger.open(1, 1, 10.0, 10.0)
+    ledger.offer(account, 3000.0)
+    ledger.transmitted(account, 2000.0, 1000.0, 2e-4)
+    audit.close(ledger)
+    ledger.transmitted(account, 2000.0, 1000.0, 2.1e-4)
+    with pytest.raises(AuditFailed, match="the slots used"):
+        audit.close(ledger)
+    ledger.transmitted(account, 2001.0, 999.0, 2e-4)
+    with pytest.raises(AuditFailed, match="but the slots carried"):
+        audit.close(ledger)
+
+
+class Greedy:
+    """A scheme of a user's that orders everybody there is."""
+
+    proximal_mu = 0.0
+
+    def __init__(self, experiment) -> None:
+        pass
+
+    def plan(self, observation):
+        count = len(observation.cv)
+        return Plan(observation.cv, np.full(count, 5), np.full(count, 1e9))
+
+    def aggregate(self, observation, plan, delivered):
+        return np.full(len(delivered), 1 / len(plan.cv))
+
+
+SMALL = {
+    "run": {"name": "audited", "rounds": 2},
+    "traffic": {"mean_in_coverage": 15.0},
+    "data": {"train_samples": 1000, "test_samples": 10, "image_px": 16},
+    "learning": {"kind": "none"},
+}
+
+
+def test_a_run_says_what_was_audited(tmp_path) -> None:
+    summary = simulate(experiment(**SMALL), out=tmp_path).summary
+    assert summary["plans_audited"] == 2
+    assert summary["slots_audited"] > 50
+    assert summary["plan_breaches"] == {}
+
+
+def test_breaches_of_a_users_scheme_are_in_the_summary(tmp_path) -> None:
+    keys = SMALL | {"scheme": {"kind": f"{__name__}:Greedy", "selected": 3}}
+    assert simulate(experiment(**keys), out=tmp_path).summary["plan_breaches"]["C1"] == 2
+
+
+KINDS = ["pdpc", "fdpc", "fedprox", "fedavg", "random"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_scheme_keeps_its_laws_and_its_books(kind: str, tmp_path) -> None:
+    keys = SMALL | {"scheme": {"kind": kind, "selected": 4}, "radio": {"max_tx_power_w": 0.02}}
+    run = simulate(experiment(**keys), out=tmp_path)
+    rounds, vehicles = run.rounds, run.vehicles.dropna(subset=["paid"])
+    assert run.summary["plans_audited"] == 2
+    assert (rounds["ordered"] <= 4).all() == (kind in ("pdpc", "random"))
+    assert rounds["planned_cost"].to_numpy(float) == pytest.approx(vehicles.groupby("round")["worst_cost"].sum())
+    assert rounds["cost"].to_numpy(float) == pytest.approx(vehicles.groupby("round")["paid"].sum())
+    upload_j = 0.02 * 5e-4 * vehicles["worst_slots"]
+    delivered = vehicles[vehicles["state"] == "delivered"]
+    assert delivered["worst_j"].to_numpy(float) == pytest.approx(delivered["compute_j"] + upload_j[delivered.index])
+    assert (delivered["delay_ns"] >= delivered["train_ns"]).all()
+    unable = run.vehicles.query("state == 'ineligible'").groupby("round").size().reindex(rounds["round"], fill_value=0)
+    assert (rounds["in_coverage"] - rounds["eligible"]).tolist() == unable.tolist()
+
+
+def test_a_broken_law_fails_the_run_loudly(tmp_path, monkeypatch) -> None:
+    lawful = Pdpc.plan
+
+    def greedy(self, observation):
+        plan = lawful(self, observation)
+        return replace(plan, iterations=plan.iterations * 3)
+
+    monkeypatch.setattr(Pdpc, "plan", greedy)
+    with pytest.raises(AuditFailed, match="round 1 breaks C"):
+        simulate(experiment(**SMALL), out=tmp_path)
+    assert "AuditFailed" in next(tmp_path.glob("audited-*/FAILED")).read_text()
+
+
+def test_the_record_of_a_cv_is_what_history_divides_by(tmp_path) -> None:
+    keys = SMALL | {
+        "run": {"name": "history", "rounds": 8},
+        "scheme": {"kind": "fdpc"},
+        "aggregation": {"p_suc": "history"},
+        "radio": {"max_tx_power_w": 0.003},
+    }
+    run = simulate(experiment(**keys), out=tmp_path)
+    assert run.summary["updates_lost"]["round_ended"] > 0
+    weight = run.events.query("kind == 'update_aggregated'").set_index(["round", "cv"])["weight"]
+    ordered, delivered, unusual = {}, {}, 0
+    for number, everybody in run.vehicles.groupby("round"):
+        able = everybody[everybody["state"] != "ineligible"]
+        for _, row in able[able["state"] == "delivered"].iterrows():
+            rate = (1 + delivered.get(row["cv"], 0)) / (1 + ordered.get(row["cv"], 0))
+            unusual += rate < 1
+            expected = row["sojourn_ns"] / able["sojourn_ns"].sum() / rate
+            assert weight[number, row["cv"]] == pytest.approx(expected, rel=1e-6)
+        for _, row in able[able["state"].isin(["delivered", "lost"])].iterrows():
+            ordered[row["cv"]] = ordered.get(row["cv"], 0) + 1
+            delivered[row["cv"]] = delivered.get(row["cv"], 0) + (row["state"] == "delivered")
+    assert unusual
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_constraints_everything_is_delivered(kind: str, tmp_path) -> None:
+    keys = SMALL | {"scheme": {"kind": kind, "constrained": False, "selected": 4}}
+    run = simulate(experiment(**keys), out=tmp_path)
+    ordered = run.vehicles[run.vehicles["state"] == "delivered"]
+    assert len(ordered) == run.summary["updates_delivered"] == run.summary["updates_ordered"]
+    assert set(run.rounds["ordered"]) == {4} if kind in ("pdpc", "random") else (run.rounds["ordered"] > 8).all()
+    assert set(ordered["iterations"]) == {80}
+    assert (ordered["transmit_j"] == 0).all()
+    assert (ordered["paid"] > 0).all()
+    assert set(run.events["kind"]) >= {"training_ordered", "upload_received", "update_aggregated"}

@@ -1,0 +1,190 @@
+"""A run in a process of its own, killed for real: SIGKILL at random moments, SIGTERM, Ctrl-C, a full disk.
+
+VEFL_SIM_KILLS says how often it is killed; `make soak` says 100.
+"""
+
+import multiprocessing
+import os
+import random
+import resource
+import signal
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+
+from tests.resumable import STOPPED, contents, figures, only
+from vefl_sim import Run, resume, simulate, with_settings
+from vefl_sim.cli.main import main
+from vefl_sim.experiment.toml import to_toml
+
+pytestmark = pytest.mark.slow
+KILLS = int(os.environ.get("VEFL_SIM_KILLS", "10"))
+LONG = with_settings(STOPPED, "run.rounds=30", "vefl.round_s=0.5")
+
+# Forked from a process that has imported everything: importing it for each of them would take the most time.
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["tests.resumable", "vefl_sim.cli.progress", "vefl_sim.learning.jax_learner"])
+
+
+def command_line(arguments: Sequence[str], errors: Path, most_bytes: int | None, cores: int | None) -> None:
+    """In the child: what `python -m vefl_sim` does, its errors in a file, with no file larger and no more cores."""
+    os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)  # whoever starts the tests in the background has some of them ignored
+    if cores is not None:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    if most_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+    main(arguments)
+
+
+def start(arguments: Sequence[str], most_bytes: int | None = None, cores: int | None = None) -> BaseProcess:
+    process = processes.Process(target=command_line, args=(arguments, errors(arguments), most_bytes, cores))
+    process.start()
+    return process
+
+
+def errors(arguments: Sequence[str]) -> Path:
+    return Path(arguments[0]).with_name("errors")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return simulate(LONG, out=tmp_path_factory.mktemp("undisturbed"))
+
+
+@pytest.fixture
+def arguments(tmp_path: Path) -> tuple[str, ...]:
+    (tmp_path / "stopped.toml").write_text(to_toml(LONG))
+    return str(tmp_path / "stopped.toml"), "--out", str(tmp_path / "runs"), "--quiet"
+
+
+def wait_until(happened: Callable[[], bool], process: BaseProcess) -> None:
+    while not happened() and process.is_alive():
+        time.sleep(0.002)
+
+
+def is_simulating(folder: Path, since: float) -> bool:
+    """Whether rows are being written: the first come when the streets begin to move."""
+    return any(written(file) > since for file in folder.glob("*/parts/*.partial"))
+
+
+def written(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def checkpoint(folder: Path) -> int:
+    """The round before which the last one was written."""
+    return max((int(file.stem) for file in folder.glob("*/checkpoints/*.npz")), default=0)
+
+
+def test_sigkill_at_random_moments(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """While it prepares, in its first round, while it writes a checkpoint, or some rounds later."""
+    draw, folder = random.Random(KILLS), tmp_path / "runs"
+    killed, resumed_from = 0, []
+    while killed < KILLS:
+        before, began, process = checkpoint(folder), time.time(), start(arguments)
+        if (when := draw.random()) < 0.9:
+            wait_until(lambda began=began: is_simulating(folder, began), process)
+        if when < 0.6:
+            wait_until(lambda before=before: checkpoint(folder) > before, process)
+        process.join(draw.uniform(0, 3) * undisturbed.summary["wall_s"] / 30)
+        if process.is_alive():
+            killed, resumed_from = killed + 1, [*resumed_from, before]
+        process.kill()
+        process.join()
+        if list(folder.glob("*/DONE")):  # it was faster: compare, and once more from the beginning
+            compare(only(folder), undisturbed)
+            rmtree(folder)
+    assert sum(round > 0 for round in resumed_from) > KILLS / 2
+    assert len(set(resumed_from)) > min(KILLS / 4, 10)
+    compare(simulate(LONG, out=folder), undisturbed)
+
+
+def compare(run: Run, undisturbed: Run) -> None:
+    assert contents(run) == contents(undisturbed)
+    assert figures(run) == figures(undisturbed)
+    assert run.content_digest() == undisturbed.summary["content_digest"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_request_to_stop(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path, number: int) -> None:
+    folder = tmp_path / "runs"
+    for _ in range(2):
+        before, process = checkpoint(folder), start(arguments)
+        wait_until(lambda before=before: checkpoint(folder) > before, process)
+        os.kill(process.pid or 0, number)
+        process.join(60)
+        assert process.exitcode == 130
+        assert f"stopped after {checkpoint(folder) - 1} rounds" in errors(arguments).read_text()
+    run = only(folder)
+    assert run.state == "unfinished"
+    assert not list(run.path.glob("**/*.partial"))
+    assert contents(resume(run)) == contents(undisturbed)
+
+
+def test_a_second_request_stops_at_once(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    folder, process = tmp_path / "runs", start(arguments)
+    wait_until(lambda: checkpoint(folder) > 0, process)
+    os.kill(process.pid or 0, signal.SIGINT)
+    os.kill(process.pid or 0, signal.SIGTERM)
+    process.join(60)
+    assert process.exitcode == 130
+    assert contents(resume(only(folder))) == contents(undisturbed)
+
+
+def test_a_request_while_it_prepares(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    process = start(arguments)
+    wait_until(errors(arguments).exists, process)
+    while process.is_alive():  # Python loses an interrupt that comes within a callback of its garbage collector
+        process.join(0.5)
+        process.terminate()
+    assert process.exitcode == 130
+    assert not list((tmp_path / "runs").glob("*/DONE"))
+
+
+def test_a_second_process_is_told_so(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    first = start(arguments)
+    wait_until(lambda: is_simulating(tmp_path / "runs", 0.0), first)
+    run = only(tmp_path / "runs")
+    assert run.state == "running"
+    second = start(arguments)
+    second.join(60)
+    assert second.exitcode == 2
+    assert f"{run.path} is being run by process {first.pid} on" in errors(arguments).read_text()
+    assert first.is_alive()
+    first.kill()
+    first.join()
+    assert run.state == "unfinished"
+
+
+@pytest.mark.parametrize("where", ["checkpoint", "table"])
+def test_a_full_disk(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path, where: str) -> None:
+    """The first checkpoint does not fit; or all parts fit, but the whole table does not."""
+    largest = max(file.stat().st_size for file in (undisturbed.path / "tables").iterdir())
+    process = start(arguments, most_bytes=largest - 1 if where == "table" else 30_000)
+    process.join(120)
+    assert process.exitcode == 1
+    told = errors(arguments).read_text().strip()
+    assert len(told.splitlines()) == 1
+    assert "cannot be written (File too large" in told
+    assert "then resume the run; what was written before stays." in told
+    run = only(tmp_path / "runs")
+    assert run.state == "unfinished"
+    assert run.summary.get("rounds", 0) == (30 if where == "table" else 0)
+    assert contents(resume(run)) == contents(undisturbed)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core only")
+def test_one_core_gives_what_all_give(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    process = start(arguments, cores=1)
+    process.join(120)
+    assert process.exitcode == 0
+    assert contents(only(tmp_path / "runs")) == contents(undisturbed)

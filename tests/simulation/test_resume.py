@@ -1,0 +1,447 @@
+"""A run that was stopped goes on as if nothing had been: the same bytes, the same digest, the same figures."""
+
+import json
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from tests.protocol.test_golden import EXPERIMENT as GOLDEN
+from tests.resumable import EXPERIMENT, STOPPED, Kill, Killer, Silent, contents, figures, only
+from vefl_sim import Experiment, Run, from_tables, resume, simulate, with_settings
+from vefl_sim.analysis.verify.verification import verify
+from vefl_sim.cli.progress import Progress
+from vefl_sim.core import atomic
+from vefl_sim.core.errors import CannotWrite, NotResumable, RunFailed
+from vefl_sim.core.state import pack
+from vefl_sim.mobility.grid.traffic import IdmTraffic
+from vefl_sim.mobility.scene import Scene
+from vefl_sim.radio.link import Link
+from vefl_sim.records.checkpoint import Checkpoints
+from vefl_sim.simulation.scenario import prepare
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return simulate(STOPPED, out=tmp_path_factory.mktemp("undisturbed"))
+
+
+def killed_at(experiment: Experiment, out: Path, *rounds: int) -> Run:
+    """A run that is killed at the end of these rounds, one after the other."""
+    for round in rounds:
+        with pytest.raises(Kill):
+            simulate(experiment, out=out, watcher=Killer(round))
+    return only(out)
+
+
+def same(one: Run, other: Run) -> bool:
+    return contents(one) == contents(other) and figures(one) == figures(other)
+
+
+def test_killed_and_continued_is_undisturbed(undisturbed: Run, tmp_path: Path) -> None:
+    killed_at(STOPPED, tmp_path, 1, 5, 6, 8)
+    watcher = Silent()
+    run = simulate(STOPPED, out=tmp_path, watcher=watcher)
+    assert watcher.resumed == [8]
+    assert run.state == "done"
+    assert same(run, undisturbed)
+    assert run.content_digest() == undisturbed.summary["content_digest"]
+    assert sorted(path.name for path in run.path.iterdir()) == sorted(path.name for path in undisturbed.path.iterdir())
+
+
+def test_where_checkpoints_are_changes_nothing(undisturbed: Run, tmp_path: Path) -> None:
+    rarely = with_settings(STOPPED, "run.checkpoint_every=3")
+    killed_at(rarely, tmp_path, 2, 6)
+    watcher = Silent()
+    run = simulate(rarely, out=tmp_path, watcher=watcher)
+    assert watcher.resumed == [4]  # killed at the end of round 6: the last one was after round 3
+    assert run.path.name == undisturbed.path.name
+    assert contents(run) == contents(undisturbed)
+
+
+VARIANTS = {
+    "fdpc": ["scheme.kind=fdpc"],
+    "no constraints": ["scheme.kind=fedavg", "scheme.constrained=false"],
+    "drawn": ["scheme.kind=random", "aggregation.p_suc=history"],
+    "early close": ["server.early_close=true"],
+    "rounds off the steps": ["vefl.round_s=0.7035", "mobility.step_s=0.3"],
+    "cold start": ["traffic.warm_start=false", "traffic.arrivals_per_s=1.5"],
+    "without slots": ["trace.slots=off", "learning.kind=none", "radio.shadowing=none"],
+    "no rounds": ["scheme.kind=afa-cd", "mac.start=ready", "aggregation.buffer=3"],
+    "no rounds, one pRB": ["scheme.kind=afa-cd", "aggregation.buffer=2", "radio.prbs=1", "learning.batch_size=9"],
+    "no rounds, off the steps": ["scheme.kind=fedbuff", "vefl.round_s=0.7035", "mobility.step_s=0.3"],
+    "no rounds, no constraints": ["scheme.kind=afa-cd", "scheme.constrained=false", "vefl.max_local_iterations=40"],
+    "all are busy": ["scheme.kind=fedbuff", "scheme.constrained=false", "traffic.mean_in_coverage=2", "run.seed=13"],
+    "all in one place": ["scheme.kind=centralized"],
+    "ticked": ["rat.method=tests.protocol.test_burst:plain_policy"],
+}
+
+
+QUICK = ("without slots", "no rounds")
+"""The kinds that differ most; the others take their time elsewhere."""
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [pytest.param(v, id=name, marks=[] if name in QUICK else pytest.mark.slow) for name, v in VARIANTS.items()],
+)
+def test_every_kind_of_run_goes_on(settings: list[str], tmp_path: Path) -> None:
+    experiment = with_settings(STOPPED, "run.rounds=4", *settings)
+    whole = simulate(experiment, out=tmp_path / "whole")
+    killed = killed_at(experiment, tmp_path / "pieces", 2, 3)
+    assert [finding for finding in verify(killed) if not finding.passed] == []
+    assert same(simulate(experiment, out=tmp_path / "pieces", watcher=Progress(Console(quiet=True), None)), whole)
+    assert [finding for finding in verify(whole) if not finding.passed] == []
+
+
+def test_a_recording_goes_on(tmp_path: Path) -> None:
+    recorded = simulate(with_settings(STOPPED, "run.rounds=4", "trace.mobility_every_s=0.1"), out=tmp_path / "recorded")
+    tables = EXPERIMENT | {"mobility": {"kind": "playback", "file": str(recorded.path), "max_speed_mps": 26.82}}
+    del tables["traffic"], tables["roads"]
+    experiment = with_settings(from_tables(tables), "run.rounds=4", "learning.kind=none")
+    whole = simulate(experiment, out=tmp_path / "whole")
+    killed_at(experiment, tmp_path / "pieces", 3)
+    assert same(simulate(experiment, out=tmp_path / "pieces"), whole)
+
+
+class OwnTraffic:
+    """The default traffic, but it cannot tell its state."""
+
+    def __init__(self, experiment, streams) -> None:
+        self._traffic = IdmTraffic(experiment, streams)
+        self.step_ns, self.scene, self.advance = self._traffic.step_ns, self._traffic.scene, self._traffic.advance
+
+
+class OwnChannel:
+    """A channel that remembers where everybody has been, and cannot tell either."""
+
+    def __init__(self, experiment, streams) -> None:
+        self._link, self._seen = Link.of(experiment.radio), {}
+
+    def move(self, scene: Scene) -> None:
+        for cv, x_m in zip(scene.vehicle.tolist(), scene.x_m.tolist(), strict=True):
+            self._seen[cv] = 0.9 * self._seen.get(cv, 0.0) + x_m
+
+    def mean_snr_per_watt(self, cvs) -> np.ndarray:
+        return self._link.snr_per_watt(np.array([100 + abs(self._seen[cv]) / 100 for cv in cvs.tolist()]))
+
+    def fading_gains(self, slot, slots, cvs) -> np.ndarray:
+        return np.ones((slots, len(cvs), self._link.prbs))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("key", "own"), [("mobility.kind", "OwnTraffic"), ("radio.channel", "OwnChannel")])
+def test_parts_that_cannot_tell_their_state_are_replayed(key: str, own: str, tmp_path: Path) -> None:
+    experiment = with_settings(
+        STOPPED, "run.rounds=4", "learning.kind=none", f"{key}=tests.simulation.test_resume:{own}"
+    )
+    whole = simulate(experiment, out=tmp_path / "whole")
+    killed_at(experiment, tmp_path / "pieces", 3)
+    assert same(simulate(experiment, out=tmp_path / "pieces"), whole)
+
+
+@pytest.mark.slow
+def test_traffic_that_does_not_repeat_itself_cannot_be_continued(tmp_path: Path) -> None:
+    experiment = with_settings(
+        STOPPED, "run.rounds=4", "learning.kind=none", "mobility.kind=tests.simulation.test_resume:Moody"
+    )
+    run = killed_at(experiment, tmp_path, 3)
+    parts = {file: file.read_bytes() for file in (run.path / "parts").glob("*.parquet")}
+    for _ in range(2):
+        with pytest.raises(RunFailed, match="does not repeat itself"):
+            simulate(experiment, out=tmp_path)
+    assert parts == {file: file.read_bytes() for file in parts}
+    assert run.rounds["round"].tolist() == [1, 2]
+
+
+class Moody(OwnTraffic):
+    """Cars that start somewhere else each time."""
+
+    def __init__(self, experiment, streams) -> None:
+        super().__init__(experiment, streams)
+        shift_m = random.random()
+
+        def shifted(look):
+            def scene() -> Scene:
+                here = look()
+                return Scene(**vars(here) | {"x_m": here.x_m + shift_m})
+
+            return scene
+
+        self.scene, self.advance = shifted(self.scene), shifted(self.advance)
+
+
+def die_at(monkeypatch: pytest.MonkeyPatch, write: int, *, after: bool) -> Callable[[], int]:
+    """Die at one of the writes of a run: before or after a file gets its name. Tells how many there were."""
+    original, count = atomic.publish, 0
+
+    def deadly(partial: Path, path: Path) -> None:
+        nonlocal count
+        count += 1
+        if count == write and not after:
+            raise Kill
+        original(partial, path)
+        if count == write:
+            raise Kill
+
+    for module in ("atomic", "tables"):
+        monkeypatch.setattr(f"vefl_sim.{module}.publish", deadly)
+    return lambda: count
+
+
+@pytest.mark.slow
+def test_a_crash_at_any_write_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two rounds with a checkpoint after the first and at the end: dies at every single write, before and after it."""
+    short = with_settings(STOPPED, "run.rounds=2", "learning.kind=none")
+    scenario = prepare(short)
+    monkeypatch.setattr("vefl_sim.simulation.run.prepare", lambda *_: scenario)
+    with monkeypatch.context() as patch:
+        count = die_at(patch, 0, after=False)
+        whole = simulate(short, out=tmp_path / "whole")
+    writes = count()
+    assert writes == 3 + 7 + 7 + 7 + 2  # inputs, two checkpoints, tables and the last timings, summary and DONE
+    for write in range(1, writes + 1):
+        for after in (False, True):
+            out = tmp_path / f"{write}{after}"
+            with monkeypatch.context() as patch:
+                die_at(patch, write, after=after)
+                with pytest.raises(Kill):
+                    simulate(short, out=out)
+            run = simulate(short, out=out)
+            assert same(run, whole), (write, after)
+
+
+@pytest.mark.parametrize("settings", [[], ["scheme.kind=afa-cd", "mac.start=ready"]], ids=["rounds", "no rounds"])
+def test_everything_that_changes_is_in_a_checkpoint(settings: list[str], tmp_path: Path) -> None:
+    """Some rounds after it was continued, a run is in the state that the undisturbed one is in."""
+    experiment, last = with_settings(STOPPED, *settings), 5 if settings else 6  # windows are reported one later
+    runs = killed_at(experiment, tmp_path / "straight", last), killed_at(experiment, tmp_path / "resumed", 3, 4, last)
+    arrays: list[dict] = [{}, {}]
+    packed = []
+    for run, into in zip(runs, arrays, strict=True):
+        checkpoint, _ = Checkpoints(run.path).newest()
+        assert checkpoint is not None
+        assert checkpoint.round == 6
+        packed.append(pack(checkpoint.state, into))
+    sums = [
+        state["ledger"].pop("totals") | {name: state["audit"].pop(name) for name in ("transmit_j", "bits")}
+        for state in packed
+    ]
+    assert sums[0] == pytest.approx(sums[1], rel=1e-12)  # added up burst by burst, wherever those are cut
+    assert packed[0] == packed[1]
+    assert arrays[0].keys() == arrays[1].keys()
+    assert all(np.array_equal(arrays[0][name], arrays[1][name]) for name in arrays[0])
+
+
+def test_a_failed_run_is_continued_from_its_last_checkpoint(undisturbed: Run, tmp_path: Path) -> None:
+    class Clumsy(Silent):
+        def round(self, closed) -> None:
+            if closed.round == 7:
+                raise ZeroDivisionError("for once")
+
+    with pytest.raises(RunFailed, match="for once"):
+        simulate(STOPPED, out=tmp_path, watcher=Clumsy())
+    run = only(tmp_path)
+    assert run.state == "failed"
+    assert run.rounds["round"].tolist() == list(range(1, 8))  # all of it, for whoever looks into it
+    watcher = Silent()
+    assert same(resume(run.path, watcher=watcher), undisturbed)
+    assert watcher.resumed == [7]
+    assert not (run.path / "FAILED").exists()
+
+
+def test_up_to_the_last_checkpoint_everything_reads(tmp_path: Path) -> None:
+    run = killed_at(STOPPED, tmp_path, 4)
+    assert run.state == "unfinished"
+    assert run.rounds["round"].tolist() == [1, 2, 3]
+    assert run.events["round"].max() == 3
+    assert run.summary["rounds"] == 3
+    assert all(len(run.table(name)) for name in ("vehicles", "slots", "mobility", "timings"))
+
+
+def test_resuming_what_is_done_changes_nothing(undisturbed: Run) -> None:
+    before = (undisturbed.path / "summary.json").stat().st_mtime_ns
+    assert resume(undisturbed.path).path == undisturbed.path
+    assert (undisturbed.path / "summary.json").stat().st_mtime_ns == before
+
+
+def test_fresh_starts_another(tmp_path: Path) -> None:
+    short = with_settings(STOPPED, "run.rounds=2", "learning.kind=none")
+    first = killed_at(short, tmp_path, 2)
+    second = simulate(short, out=tmp_path, fresh=True)
+    assert second.path.name == first.path.name + "-2"
+    assert first.state == "unfinished"
+
+
+def test_a_truncated_checkpoint_is_passed_over_for_the_one_before(undisturbed: Run, tmp_path: Path) -> None:
+    run = killed_at(STOPPED, tmp_path, 6)
+    last = sorted((run.path / "checkpoints").iterdir())[-1]
+    last.write_bytes(last.read_bytes()[:-1000])
+    watcher = Silent()
+    assert same(resume(run, watcher=watcher), undisturbed)
+    assert watcher.resumed == [5]
+    assert watcher.notes == [f"{last} is damaged (File is not a zip file)"]
+
+
+def test_a_flipped_bit_in_a_checkpoint_shows(tmp_path: Path) -> None:
+    run = killed_at(STOPPED, tmp_path, 3)
+    for file in (run.path / "checkpoints").iterdir():
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+    with pytest.raises(NotResumable, match=r"is damaged \(Bad CRC-32(.|\n)*has no other checkpoint.*--fresh") as raised:
+        resume(run)
+    assert len(raised.value.problems) == 3
+    assert run.state == "unfinished"
+
+
+def overwrite(file: Path) -> None:
+    file.write_bytes(b"x")
+
+
+@pytest.mark.parametrize(("damage", "sentence"), [(Path.unlink, "is not there"), (overwrite, "has changed")])
+def test_a_part_file_that_is_gone_is_named(damage, sentence: str, tmp_path: Path) -> None:
+    run = killed_at(STOPPED, tmp_path, 4)
+    damage(run.path / "parts" / "events-000001.parquet")
+    with pytest.raises(NotResumable, match=f"events-000001.parquet {sentence}"):
+        simulate(STOPPED, out=tmp_path)
+    assert (run.path / "parts" / "events-000002.parquet").exists()  # nothing else was touched
+
+
+def test_a_part_file_that_only_the_last_checkpoint_needs(undisturbed: Run, tmp_path: Path) -> None:
+    run = killed_at(STOPPED, tmp_path, 4)
+    (run.path / "parts" / "rounds-000003.parquet").unlink()
+    watcher = Silent()
+    assert same(resume(run, watcher=watcher), undisturbed)
+    assert watcher.resumed == [3]
+
+
+def test_half_written_files_are_ignored(undisturbed: Run, tmp_path: Path) -> None:
+    run = killed_at(STOPPED, tmp_path, 4)
+    (run.path / "checkpoints" / "0000005.npz.partial").write_bytes(b"half")
+    (run.path / "parts" / "events-000004.parquet.partial").write_bytes(b"half")
+    (run.path / "tables" / "events.parquet.partial").write_bytes(b"half")
+    assert same(resume(run), undisturbed)
+
+
+def test_an_experiment_with_keys_that_it_does_not_use(tmp_path: Path) -> None:
+    """As the variants of a comparison have them: resolved.toml holds a budget that nobody keeps to."""
+    experiment = with_settings(STOPPED, "run.rounds=3", "learning.kind=none", "scheme.constrained=false")
+    vefl = experiment.vefl.model_copy(update={"budget": 77.0})
+    run = killed_at(experiment.model_copy(update={"vefl": vefl}), tmp_path, 3)
+    assert resume(run).state == "done"
+    assert all(finding.passed for finding in verify(run))
+
+
+class Remembering(OwnChannel):
+    """The same, but it can tell: with whole numbers as keys, tuples and numpy's own numbers."""
+
+    def state(self) -> dict:
+        return {"seen": self._seen, "pair": (1, np.float64(0.1)), "array": {"array": np.arange(3)}}
+
+    def restore(self, state: dict) -> None:
+        assert state["pair"] == (1, 0.1)
+        assert state["array"]["array"].tolist() == [0, 1, 2]
+        self._seen = state["seen"]
+
+
+def test_a_part_that_can_tell_its_state_gets_it_back(tmp_path: Path) -> None:
+    own = "radio.channel=tests.simulation.test_resume:Remembering"
+    experiment = with_settings(STOPPED, "run.rounds=4", "learning.kind=none", own)
+    whole = simulate(experiment, out=tmp_path / "whole")
+    killed_at(experiment, tmp_path / "pieces", 3)
+    assert same(simulate(experiment, out=tmp_path / "pieces"), whole)
+
+
+class Unspeakable(OwnChannel):
+    """Its state cannot be written down."""
+
+    def state(self) -> dict:
+        return {"seen": {1, 2}}
+
+    def restore(self, state: dict) -> None:
+        pass
+
+
+def test_a_state_that_cannot_be_written_shows_at_once(tmp_path: Path) -> None:
+    own = "radio.channel=tests.simulation.test_resume:Unspeakable"
+    with pytest.raises(RunFailed, match=r"streets/channel/seen of a checkpoint is a set"):
+        simulate(with_settings(STOPPED, "learning.kind=none", own), out=tmp_path)
+
+
+@pytest.mark.slow
+def test_any_flipped_bit_is_a_sentence_or_harmless(tmp_path: Path) -> None:
+    run = killed_at(with_settings(STOPPED, "learning.kind=none"), tmp_path, 2)
+    [file] = (run.path / "checkpoints").iterdir()
+    content, damaged = file.read_bytes(), 0
+    for place in range(0, len(content), 29):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        file.write_bytes(flipped)
+        try:
+            Checkpoints(run.path).newest()
+        except NotResumable as error:
+            damaged += "is damaged" in str(error)
+        Checkpoints(run.path).last_readable()
+    assert damaged > len(content) / 29 / 2
+
+
+def edit_versions(run: Run, **changes) -> None:
+    file = run.path / "versions.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def test_a_run_of_another_version_is_left_alone(tmp_path: Path) -> None:
+    run = killed_at(with_settings(STOPPED, "run.rounds=3", "learning.kind=none"), tmp_path, 3)
+    edit_versions(run, configuration="old", packages={"vefl_sim": "0.0.9"}, **{"vefl_sim source": "0123456789"})
+    with pytest.raises(NotResumable, match=r"begun with vefl_sim 0\.0\.9 \(source 0123456789\)"):
+        resume(run)
+    assert run.rounds["round"].tolist() == [1, 2]
+    toml = run.path / "resolved.toml"
+    toml.write_text(toml.read_text().replace("[run]", "[run]\nkey_of_old = 1"))
+    with pytest.raises(NotResumable, match=r"begun with vefl_sim 0\.0\.9"):
+        resume(run)
+
+
+def test_a_run_whose_parts_have_changed_is_left_alone(tmp_path: Path) -> None:
+    run = killed_at(from_tables(GOLDEN | {"run": {"name": "g", "rounds": 2, "checkpoint_every": 1}}), tmp_path, 2)
+    versions = json.loads((run.path / "versions.json").read_text())
+    edit_versions(run, configuration="other", parts=versions["parts"] | {"tests.scripted:ThreeCars": "old"})
+    with pytest.raises(NotResumable, match=r"source of tests\.scripted:ThreeCars has changed"):
+        resume(run)
+
+
+def test_other_libraries_are_noted(tmp_path: Path) -> None:
+    run = killed_at(with_settings(STOPPED, "run.rounds=3", "learning.kind=none"), tmp_path, 3)
+    packages = json.loads((run.path / "versions.json").read_text())["packages"]
+    edit_versions(run, packages=packages | {"numpy": "1.0"})
+    watcher = Silent()
+    resume(run, watcher=watcher)
+    assert len(watcher.notes) == 1
+    assert watcher.notes[0].startswith("numpy 1.0 is now ")
+
+
+def test_only_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
+    run = killed_at(STOPPED, tmp_path, 7)
+    assert sorted(file.name for file in (run.path / "checkpoints").iterdir()) == ["0000006.npz", "0000007.npz"]
+
+
+def test_a_checkpoint_opens_with_numpy_and_holds_no_pickle(tmp_path: Path) -> None:
+    run = killed_at(STOPPED, tmp_path, 3)
+    with np.load(run.path / "checkpoints" / "0000003.npz", allow_pickle=False) as archive:
+        assert json.loads(archive["state.json"])["round"] == 3
+        assert archive["server/model/params.Dense_0.kernel"].shape == (768, 16)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_unwritable_run(tmp_path: Path) -> None:
+    run = killed_at(with_settings(STOPPED, "run.rounds=3", "learning.kind=none"), tmp_path, 3)
+    for folder in (run.path, run.path / "parts"):
+        folder.chmod(0o500)
+    with pytest.raises(CannotWrite, match="cannot be written"):
+        resume(run)
+    assert run.rounds["round"].tolist() == [1, 2]

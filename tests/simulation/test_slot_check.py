@@ -1,0 +1,174 @@
+"""A slot computed again: what the MAC decides holds, and a planted error of every kind is caught."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from simpy import Environment, Event
+
+from vefl_sim.core.errors import AuditFailed
+from vefl_sim.experiment.experiment import Radio
+from vefl_sim.optimize.rat.allocate import Outcome
+from vefl_sim.optimize.rat.edf import edf
+from vefl_sim.protocol.ledger import Account
+from vefl_sim.protocol.mac import Burst, MacScheduler
+from vefl_sim.protocol.messages import TrainOrder
+from vefl_sim.protocol.uplink import Upload
+from vefl_sim.radio.fading import RayleighFading
+from vefl_sim.radio.link import Link
+from vefl_sim.simulation.audit import EVERY, Audit
+from vefl_sim.simulation.slot_check import SlotCheck
+
+LINK = Link.of(Radio(antennas=1))
+
+
+def decided(cvs: int, slots: int = 3) -> Burst:
+    """Slots as the MAC decides them: `cvs` uploads with one deadline on ten pRBs, all with their bits left."""
+    mac = MacScheduler(LINK, Still(), edf, "auto", 5e-4, tradeoff=1e3)
+    uploads = []
+    for cv in range(1, cvs + 1):
+        order = TrainOrder(cv, 1, 1, 1e9, 1, 0.0, 40_000, 3, 100, 0.0)
+        account = Account(cv, 1, 1.0, 1.0, 40_000.0, 0.0, 40_000.0 + cv)
+        uploads.append(Upload(order, account, Event(Environment()), 0, 3))
+    return mac.transmit(64, uploads, slots)
+
+
+class Still:
+    """A channel in which nobody moves, with fading that is the same in every run."""
+
+    _fading = RayleighFading(7, 10, 1)
+
+    def move(self, scene) -> None:
+        pass
+
+    def mean_snr_per_watt(self, cvs):
+        return np.linspace(200.0, 2000.0, len(cvs))
+
+    def fading_gains(self, slot, slots, cvs):
+        return self._fading.gains(slot, slots, cvs)
+
+
+def check_of(**keys: bool) -> SlotCheck:
+    return SlotCheck(LINK, 5e-4, **keys)
+
+
+def recomputed(slot: Burst, index: int = 1, **keys: bool) -> list[str]:
+    """The laws that the slot breaks when it is computed again."""
+    return [law for law, _ in check_of(**keys).broken(slot, index)]
+
+
+@pytest.mark.parametrize("cvs", [1, 5, 10, 14])
+def test_slots_of_the_mac_hold_when_they_are_computed_again(cvs: int) -> None:
+    slot = decided(cvs)
+    assert slot.slots == 3
+    assert [recomputed(slot, index) for index in range(3)] == [[], [], []]
+
+
+def _served(slot: Burst) -> int:
+    return int(slot.log.prbs[1].argmax())
+
+
+def _too_fast(slot: Burst) -> None:
+    slot.log.rate_bps[1, _served(slot)] *= 1.001
+
+
+def _other_channel(slot: Burst) -> None:
+    slot.fading[1] *= 0.99
+
+
+def _more_than_there_is(slot: Burst) -> None:
+    slot.log.bits_left[1] = slot.log.rate_bps[1] * 5e-4 * 0.9
+
+
+def _two_for_one(slot: Burst) -> None:
+    slot.log.prbs[1, _served(slot)] += 1
+
+
+def _another_owner(slot: Burst) -> None:
+    slot.log.owner[1] = -1
+
+
+def _double_power(slot: Burst) -> None:
+    slot.log.watts[1] *= 10
+
+
+def _negative_power(slot: Burst) -> None:
+    slot.log.watts[1, 0] = -1e-3
+
+
+def _unbooked_power(slot: Burst) -> None:
+    slot.log.power_w[1, _served(slot)] *= 0.5
+
+
+def _later_deadline(slot: Burst) -> None:
+    upload = slot.uploads[_served(slot)]
+    upload.order = replace(upload.order, deadline_slot=200)
+
+
+def _not_yet(slot: Burst) -> None:
+    slot.uploads[_served(slot)].earliest_slot = 66
+
+
+def _starved(slot: Burst) -> None:
+    slot.log.rate_bps[1, _served(slot)] = 0.0
+
+
+@pytest.mark.parametrize(
+    ("doctor", "law"),
+    [
+        (_too_fast, "the capacity"),
+        (_other_channel, "the capacity"),
+        (_more_than_there_is, "the capacity"),
+        (_two_for_one, "C7"),
+        (_another_owner, "C7"),
+        (_double_power, "C12"),
+        (_negative_power, "C11"),
+        (_unbooked_power, "C12"),
+        (_later_deadline, "the order of deadlines"),
+        (_not_yet, "the start of uploads"),
+        (_starved, "a rate floor"),
+    ],
+)
+def test_a_doctored_slot_is_caught(doctor: Callable[[Burst], None], law: str) -> None:
+    slot = decided(14)
+    doctor(slot)
+    assert law in recomputed(slot)
+    assert recomputed(slot, 0) == [] or law in ("the order of deadlines", "the start of uploads")
+    audit = Audit(LINK, 5e-4, check=check_of(), slots=EVERY - 1)  # so that slot 65 is computed again
+    with pytest.raises(AuditFailed, match=r"slot 65 breaks .*: "):
+        audit.burst(slot)
+
+
+def test_ties_go_to_the_larger_backlog() -> None:
+    """All have one deadline, CVs 5 to 14 have the most left, and CV 1 is served in place of one of them."""
+    slot = decided(14)
+    assert np.flatnonzero(slot.log.prbs[0]).tolist() == list(range(4, 14))
+    slot.log.owner[0, slot.log.owner[0] == 13], slot.log.prbs[0, [0, 13]] = 0, [1, 0]
+    assert "the order of deadlines" in recomputed(slot, 0)
+
+
+def test_parts_of_the_users_keep_the_laws_of_physics_only() -> None:
+    slot = decided(14)
+    _later_deadline(slot)
+    assert recomputed(slot, edf=False) == []
+    slot = decided(14)
+    _starved(slot)
+    assert recomputed(slot, floors=False) == recomputed(slot, edf=False) == []
+    _double_power(slot)
+    assert "C12" in recomputed(slot, edf=False, floors=False)
+
+
+def test_floors_that_cannot_be_met_are_no_breach() -> None:
+    slot = decided(14)
+    _starved(slot)
+    slot.log.outcome[1] = Outcome.INFEASIBLE_FLOORS
+    assert recomputed(slot) == []
+
+
+def test_one_slot_in_so_many_is_computed_again() -> None:
+    audit = Audit(LINK, 5e-4, check=check_of())
+    for _ in range(EVERY):
+        audit.burst(decided(1, slots=2))
+    assert audit.figures()["slots_audited"] == 2 * EVERY
+    assert audit.figures()["slots_recomputed"] == 2

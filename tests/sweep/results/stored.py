@@ -1,0 +1,52 @@
+"""Measurements and results that were never run."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np
+import pandas as pd
+
+from vefl_sim.sweep.points import Point
+from vefl_sim.sweep.results.keys import keys_of
+from vefl_sim.sweep.results.measurements import Measurements
+from vefl_sim.sweep.results.result import Origin, Result, result_from, write_result
+
+
+def measurements(accuracies: list[float | None], sojourns_s: list[float] | None = None) -> Measurements:
+    """Of a run with as many rounds; CVs are lost now and then."""
+    rng, count = np.random.default_rng(len(accuracies)), len(accuracies)
+    ordered = rng.integers(1, 9, count)
+    rounds = pd.DataFrame(
+        {
+            "round": np.arange(1, count + 1),
+            "end_ns": 5_000_000_000 * np.arange(1, count + 1),
+            "in_coverage": ordered + 2,
+            "eligible": ordered + 1,
+            "ordered": ordered,
+            "delivered": ordered - 1,
+            "p_suc": pd.array([1 - 0.5 / n for n in ordered], dtype="Float64"),
+            "steps": np.ones(count, np.int64),
+            "cost": 900 * rng.random(count),
+            "energy_j": 90 * rng.random(count),
+            "accuracy": pd.array(accuracies, dtype="Float64"),
+            "loss": pd.array([None if a is None else 1 - a for a in accuracies], dtype="Float64"),
+        }
+    )
+    fractions = np.r_[np.full(20, 1.0), 0.0, 0.9, 0.28999, rng.random(10)]
+    found = SimpleNamespace(
+        source="run", stale=False, selects=False, rounds=rounds, delivered_fractions=fractions, ineligible=count,
+        sojourns_s=np.array(sojourns_s or [0.0, 2.5, 5.0, 8.999, 10.0, 57.31, 99.99, 912.7]),
+    )  # fmt: skip
+    return cast(Measurements, found)
+
+
+def result(point: Point, accuracies: list[float | None], source: str = "abc") -> Result:
+    """A result of a point."""
+    origin = Origin(keys_of(point.experiment), {}, "0.1.0", source, "d1", 12.34)
+    return result_from(measurements(accuracies), origin)
+
+
+def store_result(folder: Path, point: Point, accuracies: list[float | None], source: str = "abc") -> Path:
+    """The same in a folder."""
+    return write_result(result(point, accuracies, source), folder)

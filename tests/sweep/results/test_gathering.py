@@ -1,0 +1,303 @@
+"""`experiments/paper/run.py`: which points come next, and how their results get into the store."""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import vefl_sim
+from tests.sweep.commands import ROOT, wait_for
+from tests.sweep.results.stored import store_result
+from vefl_sim.analysis.figures.drawing import draw
+from vefl_sim.analysis.figures.report import drawing_lines
+from vefl_sim.learning.datasets.files.inventory import Holding
+from vefl_sim.sweep.executors.job import Outcome
+from vefl_sim.sweep.points import Point, Sweep, load_sweep
+from vefl_sim.sweep.results.gathering import CLAIMS, LOCK, Gathering
+from vefl_sim.sweep.results.keys import key_digest, keys_of
+from vefl_sim.sweep.results.store import Store
+
+SCRIPT = ROOT / "experiments" / "paper" / "run.py"
+TINY = """
+[run]
+name = "tiny"
+rounds = 2
+[traffic]
+mean_in_coverage = 8.0
+[data]
+train_samples = 400
+test_samples = 10
+image_px = 16
+[learning]
+kind = "none"
+[sweep]
+seeds = [1, 2]
+vefl.budget = [50.0, 1000.0]
+[figure]
+kind = "cost"
+marks = [100]
+"""
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("paper_run", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_most_useful_points_come_first(script: ModuleType) -> None:
+    files = [SCRIPT.with_name(f"{name}.toml") for name in ("table1", "fig16", "fig15", "fig05")]
+    sweeps = [load_sweep(file) for file in files]
+    points = script.in_order(sweeps)
+    digests = [key_digest(keys_of(point.experiment)) for point in points]
+    assert len(set(digests)) == len(digests)
+    first, second = len(sweeps[3].points), len(sweeps[2].points)
+    assert {point.experiment.learning.kind for point in points[:first]} == {"none"}
+    assert {p.title for p in points[first : first + second]} == {p.title for p in sweeps[2].points}
+    rest = points[first + second :]
+    assert [point.seed > 2 for point in rest] == sorted(point.seed > 2 for point in rest)
+    table = [p for p in rest if p.seed <= 2 and p.label and p.label.startswith("FDPC") and "data.kind" in p.values]
+    kinds = [(p.experiment.data.kind, p.experiment.data.dirichlet_alpha) for p in table]
+    assert list(dict.fromkeys(kind for kind, _ in kinds)) == ["fashion-mnist", "mnist", "gtsrb", "cifar10"]
+    assert list(dict.fromkeys(alpha for kind, alpha in kinds if kind == "mnist")) == [0.1, 0.9, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("state", "is_there"),
+    [
+        ("complete", True),
+        ("complete, in compact form: 39209 of 39209 training and 12630 of 12630 test images", True),
+        ("damaged, in compact form: one.zip cannot be read", False),
+        ("incomplete, in compact form: 4 of 39209 training and 1 of 12630 test images", False),
+        ("not there", False),
+    ],
+)
+def test_only_data_that_are_whole_are_there(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, state: str, is_there: bool
+) -> None:
+    monkeypatch.setattr(script, "inventory", lambda parent: [Holding("gtsrb", parent, state, 1)])
+    assert script.data_there() == ["gtsrb"] * is_there
+
+
+def test_centralized_learning_is_one_point_for_all_ways_to_share_the_data(script: ModuleType) -> None:
+    sweep = load_sweep(SCRIPT.with_name("table1.toml"))
+    points = [point for point in sweep.points if point.experiment.scheme.kind == "centralized"]
+    kinds = {(point.experiment.data.kind, point.seed) for point in points}
+    left = [point for point in script.in_order([sweep]) if point.experiment.scheme.kind == "centralized"]
+    assert len(points) == 3 * len(left) == 3 * len(kinds)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Sweep:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    return load_sweep(tmp_path / "tiny.toml")
+
+
+def silent(tmp_path: Path, out: str = "runs") -> Gathering:
+    return Gathering(Store(tmp_path / "results"), tmp_path / out, lambda line: None)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
+    """What is probed and run, in this order; neither happens."""
+    found: list[tuple[str, Point]] = []
+
+    def probe(self: Gathering, points: list[Point], *, again: bool) -> dict[str, list[str]]:
+        assert not again
+        found.extend(("probed", point) for point in points)
+        return {}
+
+    def gathered(self: Gathering, point: Point, number: str) -> Outcome:
+        found.append(("run", point))
+        return Outcome("done")
+
+    monkeypatch.setattr(Gathering, "probe", probe)
+    monkeypatch.setattr(Gathering, "_gathered", gathered)
+    return found
+
+
+def test_just_those_points_are_probed_that_are_run(tmp_path: Path, tiny: Sweep, calls: list[tuple[str, Point]]) -> None:
+    stored, claimed, third, fourth = tiny.points
+    store_result(tmp_path / "results", stored, [None, None])
+    with silent(tmp_path, "elsewhere")._claimed(claimed.experiment):  # by somebody with the same store
+        assert silent(tmp_path).gather(tiny.points, 1) == []
+    assert calls == [("probed", third), ("run", third)]
+    assert fourth not in [point for _, point in calls]
+
+
+def test_locks_of_a_store_are_not_for_the_repository() -> None:
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {f"results/{CLAIMS}/", f"results/{LOCK}"} <= {*ignored}
+
+
+def test_a_finished_run_is_probed_before_it_is_stored(
+    script: ModuleType, tmp_path: Path, tiny: Sweep, calls: list[tuple[str, Point]]
+) -> None:
+    vefl_sim.simulate(tiny.points[2].experiment, out=tmp_path / "runs")
+    gathering = silent(tmp_path)
+    assert script.gather(gathering, [tiny], 0) == 0
+    assert [(what, point.title) for what, point in calls] == [("probed", tiny.points[2].title)]
+    assert gathering.has(tiny.points[2])
+
+
+def start(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:
+    def hear() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+
+    out = () if {"--status", "--add"} & {*arguments} else ("--out", tmp_path / "runs")
+    command = [sys.executable, SCRIPT, *arguments, *out, tmp_path / "tiny.toml"]
+    return subprocess.Popen(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, preexec_fn=hear,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "models")])},
+    )  # fmt: skip
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    said, _ = process.communicate(timeout=300)
+    return process.returncode, said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("--accept --status", "--accept goes with --probe only"),
+        ("--accept", "--accept goes with --probe only"),
+        ("FILE", "FILE and --out go with --figures, --status, --next, --add and --probe only"),
+        ("--quick --out there", "FILE and --out go with --figures, --status, --next, --add and --probe only"),
+        ("--status --out there", "--out goes with --figures, --next and --probe only"),
+        ("--next -3", "-3 points cannot be run: choose 1 or more"),
+        ("--next 0", "0 points cannot be run: choose 1 or more"),
+        ("--next many", "invalid count value: 'many'"),
+        ("--status one/a.toml other/b.toml", "the FILEs lie in several folders"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    script: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: str,
+    problem: str,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["run.py", *arguments.split()])
+    with pytest.raises(SystemExit, match="2"):
+        script.main()
+    assert problem in capsys.readouterr().err
+
+
+def called(script: ModuleType, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["run.py", *map(str, arguments)])
+    return int(script.main())
+
+
+def test_a_place_that_is_no_folder_is_one_sentence(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
+) -> None:
+    assert called(script, monkeypatch, "--next", 1, "--out", "/dev/null", tmp_path / "tiny.toml") == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: /dev/null")
+    assert told.endswith("choose another --out.\n")
+    assert told.count("\n") == 1
+
+
+def test_a_figure_that_cannot_be_drawn_is_an_error_and_one_without_results_is_not(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
+) -> None:
+    arguments = ("--figures", "--out", tmp_path / "runs", tmp_path / "tiny.toml")
+    assert called(script, monkeypatch, *arguments) == 0
+    assert "none of its 4 points is done" in capsys.readouterr().out
+    store_result(tmp_path / "results", tiny.points[0], [None, None])
+    (tmp_path / "tiny.toml").write_text(TINY.replace('"cost"', '"accuracy"'))
+    assert called(script, monkeypatch, *arguments) == 2
+    assert "error: tiny: its runs have no accuracy" in capsys.readouterr().err
+
+
+def test_other_results_are_told_with_the_way_to_accept_them(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
+) -> None:
+    monkeypatch.setattr(Gathering, "probe", lambda *_, **__: {"pdpc": ["cost was 1 and is 2"]})
+    assert called(script, monkeypatch, "--probe", "--out", tmp_path / "runs", tmp_path / "tiny.toml") == 2
+    told = capsys.readouterr().err
+    assert "error: pdpc: cost was 1 and is 2" in told
+    assert told.splitlines()[-1] == script.ACCEPTING
+
+
+def test_being_stopped_is_told(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(chosen: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(script, "from_scratch", stop)
+    assert called(script, monkeypatch) == 130
+    assert capsys.readouterr().err == "stopped\n"
+
+
+@pytest.mark.slow
+def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    both = [start(tmp_path, "--next", 2) for _ in range(2)]
+    codes, said = zip(*(ended(process) for process in both), strict=True)
+    assert codes == (0, 0), said
+    results = sorted((tmp_path / "results").glob("*.json.xz"))
+    assert len(results) == 4
+    assert sum(text.count("  done in") for text in said) == 4  # nobody did what the other one did
+    code, told = ended(start(tmp_path, "--next", 1))
+    assert (code, told) == (0, "")
+    code, told = ended(start(tmp_path, "--status"))
+    assert "tiny           4       4       0        0   nothing to do" in told
+    code, told = ended(start(tmp_path, "--probe"))
+    assert (code, told.splitlines()[-1]) == (0, "all probes are as stored")
+    sweep = load_sweep(tmp_path / "tiny.toml")
+    drawings = [
+        draw(sweep, out, tmp_path / out.name, store)
+        for out, store in ((tmp_path / "runs", None), (tmp_path / "nowhere", Store(tmp_path / "results")))
+    ]
+    first, second = ([*drawing_lines(drawing, tmp_path)] for drawing in drawings)
+    assert (first[0], second[0]) == (
+        "tiny: from all 4 points",
+        "tiny: from all 4 points: 0 from runs, 4 from stored results",
+    )
+    assert first[1:-1] == second[1:-1]
+    for path in results:
+        path.unlink()
+    code, told = ended(start(tmp_path, "--add", tmp_path / "runs"))
+    assert (code, told.splitlines()[-1]) == (0, f"4 results added to {tmp_path / 'results'}")
+    assert sorted((tmp_path / "results").glob("*.json.xz")) == results
+
+
+@pytest.mark.slow
+def test_a_point_that_is_stopped_goes_on_and_a_changed_result_is_told(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY.replace("rounds = 2", "rounds = 150\ncheckpoint_every = 1"))
+    process = start(tmp_path, "--next", 1)
+    wait_for(lambda: [*(tmp_path / "runs").glob("*/checkpoints/*")])
+    process.send_signal(signal.SIGTERM)
+    code, told = ended(process)
+    assert code == 130, told
+    assert "stopping" in told
+    assert not [*(tmp_path / "results").glob("*.json.xz")]
+    file = tmp_path / "results" / "probes.json"
+    text = file.read_text()
+    changed = text.replace('"tx_slots": ', '"tx_slots": 9', 1)
+    file.write_text(changed.replace('"sources": {\n', '"sources": {\n    "other": [1, 1],\n'))
+    code, told = ended(start(tmp_path, "--probe"))
+    assert code == 2
+    assert "tx_slots was 9" in told
+    assert "--probe --accept" in told
+    code, told = ended(start(tmp_path, "--probe", "--accept"))
+    assert code == 0
+    assert "are stale: tx_slots was 9" in told
+    code, told = ended(start(tmp_path, "--next", 1))
+    assert code == 0
+    assert len([*(tmp_path / "runs").glob("pdpc-*")]) == 1  # it went on
+    assert [*(tmp_path / "results").glob("*.json.xz")]

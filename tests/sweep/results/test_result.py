@@ -1,0 +1,143 @@
+"""One result in one small file."""
+
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.sweep.results.stored import measurements, result, store_result
+from vefl_sim.core.errors import BadInput
+from vefl_sim.sweep.points import Point, load_sweep
+from vefl_sim.sweep.results.result import Origin, read_result, result_from
+
+
+@pytest.fixture
+def point(tmp_path: Path) -> Point:
+    file = tmp_path / "s.toml"
+    file.write_text('[run]\nname = "s"\nrounds = 4\n[sweep]\nseeds = [1]\n')
+    return load_sweep(file).points[0]
+
+
+def test_a_result_comes_back_as_it_was(tmp_path: Path, point: Point) -> None:
+    before = measurements([0.1, None, 0.8177])
+    after = read_result(store_result(tmp_path / "results", point, [0.1, None, 0.8177]))
+    for name in ("round", "end_ns", "in_coverage", "eligible", "ordered", "delivered", "steps"):
+        assert after.rounds[name].tolist() == before.rounds[name].tolist()
+    assert after.rounds["accuracy"].isna().tolist() == [False, True, False]
+    assert after.rounds["accuracy"].iloc[2] == 0.8177
+    for name, digits in (("cost", 7), ("energy_j", 6), ("p_suc", 7)):
+        assert after.rounds[name].astype(float).to_numpy() == pytest.approx(
+            before.rounds[name].astype(float), rel=10 ** -(digits - 1)
+        )
+    assert (after.ineligible, after.source, after.selects) == (3, "result", True)  # PDPC is the default
+    assert (after.file.version, after.file.content, after.file.wall_s) == ("0.1.0", "d1", 12.3)
+
+
+def test_the_mean_with_the_ineligible_follows(tmp_path: Path, point: Point) -> None:
+    rounds = result(point, [0.1, 0.2]).rounds
+    for _, row in rounds.iterrows():
+        total = row["p_suc"] * row["ordered"]
+        assert row["p_suc_with_ineligible"] == pytest.approx(total / (row["ordered"] + 1))
+
+
+values = st.lists(st.floats(0, 2000), min_size=1, max_size=30)
+
+
+@given(values, st.integers(0, 900))
+def test_shares_above_a_mark_are_exact(sojourns_s: list[float], mark: int) -> None:
+    own = result_from(measurements([0.1], sojourns_s), Origin({}, {}, "", "", "", 0.0)).sojourns_s
+    for x in (mark / 100, mark / 100 + 10 if mark % 10 == 0 else mark / 100, float(mark)):
+        # a value within rounding of the mark may be either
+        assert abs((own >= x).sum() - (np.array(sojourns_s) >= x).sum()) <= (abs(np.array(sojourns_s) - x) < 1e-6).sum()
+    assert own == pytest.approx(np.sort(sojourns_s), rel=0.006, abs=0.006)
+
+
+@given(st.lists(st.floats(0, 1), max_size=30), st.integers(0, 1000))
+def test_shares_of_p_suc_are_exact(fractions: list[float], thousandths: int) -> None:
+    measured = measurements([0.1])
+    measured.delivered_fractions = np.array(fractions)  # type: ignore[misc]
+    own, x = result_from(measured, Origin({}, {}, "", "", "", 0.0)).delivered_fractions, thousandths / 1000
+    assert abs((own >= x).sum() - (np.array(fractions) >= x).sum()) <= sum(abs(f - x) < 1e-6 for f in fractions)
+
+
+def test_anybody_can_read_it_in_two_lines(tmp_path: Path, point: Point) -> None:
+    path = store_result(tmp_path, point, [0.5, 0.75])
+    found = json.loads(lzma.decompress(path.read_bytes()))
+    assert found["rounds"]["accuracy"] == [0.5, 0.75]
+    assert path.name.startswith("pdpc-signs-s1-")
+    assert "name" not in found["toml"].split("[roads]")[0]
+
+
+def unpacked(path: Path) -> dict[str, Any]:
+    return dict(json.loads(lzma.decompress(path.read_bytes())))
+
+
+def packed(path: Path, change: object) -> Path:
+    text = change if isinstance(change, str) else json.dumps(unpacked(path) | change)  # type: ignore[operator]
+    path.write_bytes(lzma.compress(text.encode()))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("{", "Expecting property name"),
+        ("[" * 100_000, ""),
+        ({"format": 2}, "format"),
+        ({"more": 1}, "more"),
+        ({"toml": "["}, ""),
+        ({"ineligible": -1}, "ineligible"),
+        ({"sojourn_s": {"values": [1.0], "counts": [10**9]}}, "sojourn_s"),
+        ({"p_suc": {"values": [0.5, 1.0], "counts": [1]}}, "values and counts do not go together"),
+        ({"p_suc": {"values": [1.5], "counts": [1]}}, "p_suc.values"),
+        ({"sojourn_s": {"values": [-1.0], "counts": [1]}}, "sojourn_s.values"),
+        ({"wall_s": -1.0}, "wall_s"),
+        ({"wall_s": 1e308}, "wall_s"),
+        ({"rounds": {}}, "rounds"),
+    ],
+)
+def test_a_bad_file_is_one_sentence(tmp_path: Path, point: Point, change: object, told: str) -> None:
+    path = packed(store_result(tmp_path, point, [0.5]), change)
+    with pytest.raises(BadInput) as error:
+        read_result(path)
+    (sentence,) = error.value.problems
+    assert sentence.startswith(f"{path} is not a stored result (")
+    assert told in sentence
+    assert sentence.endswith(": remove it, and run its point again.")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("accuracy", 1.5), ("accuracy", -0.1), ("p_suc", 1.01), ("cost", -1.0), ("energy_j", -1.0)]
+)
+def test_a_value_that_cannot_be_is_refused(tmp_path: Path, point: Point, column: str, value: float) -> None:
+    path = store_result(tmp_path, point, [0.5])
+    with pytest.raises(BadInput, match=rf"rounds\.{column}"):
+        read_result(packed(path, {"rounds": unpacked(path)["rounds"] | {column: [value]}}))
+
+
+def test_columns_of_unequal_length_and_cut_files_are_refused(tmp_path: Path, point: Point) -> None:
+    path = store_result(tmp_path, point, [0.5, 0.6])
+    rounds = unpacked(path)["rounds"]
+    data = path.read_bytes()
+    with pytest.raises(BadInput, match="not equally long"):
+        read_result(packed(path, {"rounds": rounds | {"cost": [1.0]}}))
+    path.write_bytes(data[:-20])
+    with pytest.raises(BadInput, match="cut off, or too large"):
+        read_result(path)
+    path.write_bytes(lzma.compress(b" " * 60_000_000))
+    with pytest.raises(BadInput, match="cut off, or too large"):
+        read_result(path)
+    path.write_bytes(b"\0" * 3_000_000)
+    with pytest.raises(BadInput, match="larger than"):
+        read_result(path)
+
+
+def test_a_loss_that_is_not_finite_is_left_out(point: Point) -> None:
+    measured = measurements([0.1])
+    measured.rounds["loss"] = [float("inf")]
+    assert result_from(measured, Origin({}, {}, "", "", "", 0.0)).rounds["loss"].isna().all()

@@ -1,0 +1,1 @@
+"""Reads finished runs: summaries, figures, explanations and checks."""

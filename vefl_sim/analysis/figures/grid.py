@@ -1,0 +1,136 @@
+"""The table of final accuracies, as in the paper's Table I: as CSV, Markdown and LaTeX."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
+
+import numpy as np
+import pandas as pd
+
+from vefl_sim.analysis.figures.layout import Group
+from vefl_sim.analysis.figures.measures import scalar
+from vefl_sim.analysis.figures.names import SUBSCRIPT
+from vefl_sim.analysis.figures.request import Request
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "α": r"$\alpha$", "δ": r"$\delta$", "\0": r"$\bar\lambda$",
+    "λ": r"$\lambda$", "μ": r"$\mu$", "Ξ": r"$\Xi$", "–": "--", "±": r"$\pm$", "|": r"$|$", "<": r"$<$", ">": r"$>$",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Mean and standard deviation over the seeds that are done."""
+
+    mean: float
+    std: float
+    seeds: int
+    wanted: int
+    best: bool = False  # of the constrained schemes in its row
+
+    def text(self, bold: Callable[[str], str], plus_minus: str) -> str:
+        """As in the paper: 0.8177 ± 0.0064, and how many seeds, if not all."""
+        if np.isnan(self.mean):
+            return "–"
+        mean = bold(f"{self.mean:.4f}") if self.best else f"{self.mean:.4f}"
+        spread = "" if np.isnan(self.std) else f" {plus_minus} {self.std:.4f}"
+        return mean + spread + ("" if self.seeds == self.wanted else f" ({self.seeds} of {self.wanted})")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells by row and column."""
+
+    headings: tuple[str, ...]  # above what names a row
+    columns: tuple[str, ...]
+    rows: Mapping[tuple[str, ...], Mapping[str, Cell]]
+
+    def csv_rows(self) -> pd.DataFrame:
+        """Long form: one row per cell."""
+        rows = [
+            dict(zip(self.headings, names, strict=True))
+            | {"line": column, "mean": cell.mean, "std": cell.std, "seeds": cell.seeds, "best": cell.best}
+            for names, cells in self.rows.items()
+            for column, cell in cells.items()
+        ]
+        return pd.DataFrame(rows)
+
+    def markdown(self) -> str:
+        """With the best in bold."""
+        head = [*self.headings, *self.columns]
+        lines = [_piped(head), "|" + "---|" * len(head)]
+        for names, cells in self.rows.items():
+            told = (
+                cells[column].text(lambda text: f"**{text}**", "±") if column in cells else "–"
+                for column in self.columns
+            )
+            lines.append(_piped([*names, *told]))
+        return "\n".join(lines) + "\n"
+
+    def latex(self) -> str:
+        """A tabular that needs no package; a name that repeats from row to row is written once."""
+        sides = "l" * len(self.headings) + "c" * len(self.columns)
+        lines = [f"\\begin{{tabular}}{{{sides}}}", "\\hline"]
+        lines += [_ended([_escaped(name) for name in (*self.headings, *self.columns)]), "\\hline"]
+        before: tuple[str, ...] = ()
+        for names, cells in self.rows.items():
+            if before and names[:1] != before[:1] and len(names) > 1:
+                lines.append("\\hline")
+            shown = ["" if names[: i + 1] == before[: i + 1] else _escaped(name) for i, name in enumerate(names)]
+            lines.append(_ended([*shown, *(_latex_cell(cells.get(column)) for column in self.columns)]))
+            before = names
+        return "\n".join([*lines, "\\hline", "\\end{tabular}"]) + "\n"
+
+
+def grid(groups: Sequence[Group], headings: Sequence[str], request: Request) -> Grid:
+    """Rows are the panels of the groups, columns their lines."""
+    rows: dict[tuple[str, ...], dict[str, Cell]] = {}
+    for group in groups:
+        rows.setdefault(group.row, {})[group.line] = _cell(group, request)
+    constrained = {group.line for group in groups if is_constrained(group)}
+    marked = {names: _marked(cells, constrained) for names, cells in rows.items()}
+    return Grid(tuple(headings), tuple(dict.fromkeys(group.line for group in groups)), marked)
+
+
+def is_constrained(group: Group) -> bool:
+    """Whether its scheme has to do with what the CVs and the network give."""
+    scheme = group.points[0].experiment.scheme
+    return scheme.constrained and scheme.kind != "centralized"
+
+
+def _cell(group: Group, request: Request) -> Cell:
+    known = [value for run in group.runs.values() if not np.isnan(value := scalar(run, request))]
+    mean = float(np.mean(known)) if known else float("nan")
+    std = float(np.std(known, ddof=1)) if len(known) > 1 else float("nan")
+    return Cell(mean, std, len(known), len(group.points))
+
+
+def _marked(cells: Mapping[str, Cell], constrained: set[str]) -> dict[str, Cell]:
+    """The best are equal to the last digit that is written."""
+    rivals = [round(cell.mean, 4) for line, cell in cells.items() if line in constrained and not np.isnan(cell.mean)]
+    best = max(rivals, default=float("nan")) if len(rivals) > 1 else float("nan")
+    return {
+        line: replace(cell, best=line in constrained and round(cell.mean, 4) == best) for line, cell in cells.items()
+    }
+
+
+def _piped(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _ended(cells: Sequence[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _latex_cell(cell: Cell | None) -> str:
+    text = "–" if cell is None else cell.text(lambda mean: f"\\textbf{{{mean}}}", r"$\pm$")
+    return text.replace("–", "--")
+
+
+def _escaped(text: str) -> str:
+    """As LaTeX wants it, symbols as such; the bar above λ is a sign of its own, and comes after it."""
+    pieces = SUBSCRIPT.split(text.replace("λ\u0304", "\0"))
+    plain = ["".join(_LATEX.get(sign, sign) for sign in piece) for piece in pieces[::3]]
+    symbols = [f"${letter}_{{\\mathrm{{{below}}}}}$" for letter, below in zip(pieces[1::3], pieces[2::3], strict=True)]
+    return "".join(chain.from_iterable(zip_longest(plain, symbols, fillvalue="")))

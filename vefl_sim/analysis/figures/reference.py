@@ -1,0 +1,44 @@
+"""Values of somebody else, mostly the paper, beside ours: at the marks of a figure, by line."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from vefl_sim.analysis.figures.request import Request, nearest
+from vefl_sim.core.errors import ExperimentError
+
+COLUMN = "reference"
+
+
+def require_lines(request: Request, known: Sequence[str]) -> None:
+    """Every reference names a line of the figure, with its panel if there are panels."""
+    problems = [
+        f"figure.reference: {line!r} is not a line of this figure; the nearest is {nearest(line, [*known])!r}."
+        for line in request.reference
+        if line not in known
+    ]
+    if problems:
+        raise ExperimentError(problems)
+
+
+def with_reference(marks: pd.DataFrame, request: Request, known: Sequence[tuple[str, str]]) -> pd.DataFrame:
+    """The marks with one more column; also those that our curves do not reach. `known` are panels and lines."""
+    if not request.reference:
+        return marks
+    rows = [
+        {"panel": panel, "line": line, "x": mark, COLUMN: value}
+        for panel, line in dict.fromkeys(known)
+        for mark, value in zip(request.marks, request.reference.get(name(panel, line), []), strict=False)
+        if not np.isnan(value)
+    ]
+    others = pd.DataFrame(rows, columns=["panel", "line", "x", COLUMN])
+    both = marks.merge(others, on=["panel", "line", "x"], how="outer")
+    order = {place: number for number, place in enumerate(dict.fromkeys(known))}
+    places = [order[panel, line] for panel, line in zip(both["panel"], both["line"], strict=True)]
+    return both.assign(_place=places).sort_values(["_place", "x"], ignore_index=True).drop(columns="_place")
+
+
+def name(panel: str, line: str) -> str:
+    """A line with its panel, as it is printed."""
+    return ", ".join(filter(None, [panel, line]))

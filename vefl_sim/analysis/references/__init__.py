@@ -1,0 +1,1 @@
+"""Our models beside published reference values."""

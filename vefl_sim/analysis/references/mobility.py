@@ -1,0 +1,72 @@
+"""Our mobility beside what others have for the same: SUMO's platoon, the paper's sojourn bound, the paper's counts.
+
+`python -m vefl_sim check mobility` prints the sheet and, for four speeds, what the default traffic looks like.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from vefl_sim.analysis.references.check import Check
+from vefl_sim.analysis.references.survey import Survey, survey
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment, Mobility, Run
+from vefl_sim.mobility.coverage import sojourn_bound_s
+from vefl_sim.mobility.idm import IdmParams, follow
+
+# SUMO 1.28.0, carFollowModel IDM, ballistic, steps of 0.1 s: nine vehicles behind one whose speed is given by knots.
+_KNOTS = ((0, 15), (10, 15), (16, 3), (26, 3), (38, 15), (58, 15), (61.75, 0), (80, 0), (92, 18), (160, 18))
+_FIRST_S, _STEP_S, _FRONT_M, _SPACING_M = 0.1, 0.1, 500.0, 5.0 + 24.058437670306034
+_DRIVER = IdmParams(1.5, 2.0, 1.2, 2.0, 20.12, 5.0)
+# (time in s, follower, position of its front bumper in m)
+_PLATOON = (
+    (20.1, 1, 704.2961), (20.1, 5, 644.4066), (20.1, 9, 538.2768), (45.1, 1, 916.5766), (45.1, 5, 801.4343),
+    (45.1, 9, 715.1231), (70.1, 1, 1161.6664), (70.1, 5, 1130.9348), (70.1, 9, 1054.6118), (100.1, 1, 1372.1393),
+    (100.1, 5, 1226.8916), (100.1, 9, 1136.5954), (150.1, 1, 2277.7275), (150.1, 5, 2099.4820), (150.1, 9, 1932.7245),
+)  # fmt: skip
+# (x, y, r in m, u_max in m/s, bound in s)
+_SOJOURN = ((0.0, 0.0, 500.0, 20.12, 24.8509), (300.0, 0.0, 500.0, 20.12, 9.9404))
+# (u_max, time in s, share of a uniform disc of 500 m with a smaller bound)
+_DISC = ((20.12, 5.0, 0.336), (20.12, 2.5, 0.174), (26.82, 5.0, 0.43), (26.82, 2.5, 0.23))
+SPEEDS_MPS = (0.45, 11.18, 20.12, 26.82)
+
+
+def check_sheet() -> Iterator[Check]:
+    """All lines."""
+    platoon_m = _platoon_m()
+    for time_s, follower, reference_m in _PLATOON:
+        ours = float(platoon_m[round((time_s - _FIRST_S) / _STEP_S), follower - 1])
+        yield Check(f"platoon, follower {follower} at {time_s:g} s", "SUMO 1.28.0", reference_m, ours, 1e-3, "m")
+    for x_m, y_m, radius_m, speed_mps, reference_s in _SOJOURN:
+        (ours,) = sojourn_bound_s(np.array([x_m]), np.array([y_m]), radius_m=radius_m, max_speed_mps=speed_mps)
+        yield Check(f"sojourn bound at ({x_m:g}, {y_m:g})", "geometry", reference_s, float(ours), 5e-5, "s")
+    for speed_mps, bound_s, reference in _DISC:
+        what = f"uniform disc, bound < {bound_s:g} s at {speed_mps:g} m/s"
+        yield Check(what, "geometry", reference, _disc_share(speed_mps, bound_s), 5e-3, "")
+
+
+def default_traffic(speed_mps: float, seed: int, duration_s: float = 2000.0) -> Survey:
+    """What the default experiment sees at this speed."""
+    from vefl_sim.mobility.grid.traffic import IdmTraffic
+
+    experiment = Experiment(run=Run(name="check"), mobility=Mobility(max_speed_mps=speed_mps))
+    return survey(IdmTraffic(experiment, Streams(seed)), experiment, duration_s)
+
+
+def _platoon_m() -> np.ndarray:
+    """Positions of the followers, by step of 0.1 s."""
+    seconds, speeds = np.transpose(_KNOTS)
+    lead_mps = np.interp(np.arange(_FIRST_S, 160.0, _STEP_S), seconds, speeds)
+    driven_m = np.cumsum((lead_mps[1:] + lead_mps[:-1]) / 2 * _STEP_S)
+    front_m = _FRONT_M + np.concatenate(([0.0], driven_m))
+    start = front_m[0] - _SPACING_M * np.arange(1, 10), np.full(9, 15.0)
+    return follow((front_m, lead_mps), start, _DRIVER, _STEP_S)[0]
+
+
+def _disc_share(speed_mps: float, bound_s: float) -> float:
+    """By counting points of a fine grid."""
+    axis_m = np.linspace(-500.0, 500.0, 2001)
+    x_m, y_m = (points.ravel() for points in np.meshgrid(axis_m, axis_m))
+    inside = x_m**2 + y_m**2 <= 500.0**2
+    bounds_s = sojourn_bound_s(x_m[inside], y_m[inside], radius_m=500.0, max_speed_mps=speed_mps)
+    return float((bounds_s < bound_s).mean())

@@ -1,0 +1,59 @@
+"""What a source of scenes looks like from the gNB: how many CVs, how many different ones, how long they stay."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vefl_sim.core.clock import to_ns
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.mobility.arrays import FloatArray
+from vefl_sim.mobility.coverage import crossings, in_coverage, sojourn_bound_s
+from vefl_sim.mobility.scene import Mobility, Scene
+
+EVERY_S = 5.0  # the paper's rounds
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Figures of one run of the traffic."""
+
+    unique_cvs: int
+    """Different CVs that were in coverage at some instant."""
+    in_coverage: float
+    """CVs in coverage, mean over time."""
+    speed_mps: float
+    """Speed of all vehicles, mean over time and vehicles."""
+    sojourn_s: FloatArray
+    """Sojourn bounds of all CVs in coverage at the start of every round of 5 s, sorted."""
+
+    def share_below(self, bound_s: float) -> float:
+        """Share of the sojourn bounds below a time."""
+        return float(np.searchsorted(self.sojourn_s, bound_s) / max(self.sojourn_s.size, 1))
+
+
+def survey(mobility: Mobility, experiment: Experiment, duration_s: float) -> Survey:
+    """Watch the traffic for some time. Advances it; give it one of its own."""
+    radius_m, scene = experiment.radio.coverage_radius_m, mobility.scene()
+    unique = set(in_coverage(scene, radius_m).tolist())
+    counts, speeds, bounds = [], [], [np.empty(0)]
+    for step in range(to_ns(duration_s) // mobility.step_ns):
+        cvs = in_coverage(scene, radius_m)
+        counts.append(cvs.size)
+        speeds.append(scene.speed_mps)
+        if step * mobility.step_ns % to_ns(EVERY_S) == 0:
+            bounds.append(_sojourn_s(scene.rows(np.searchsorted(scene.vehicle, cvs)), experiment))
+        before, scene = scene, mobility.advance()
+        unique.update(crossing.cv for crossing in crossings(before, scene, radius_m) if crossing.entered)
+    speed_mps = np.concatenate(speeds)
+    mean_mps = float(speed_mps.mean()) if speed_mps.size else 0.0
+    return Survey(len(unique), float(np.mean(counts)), mean_mps, np.sort(np.concatenate(bounds)))
+
+
+def _sojourn_s(scene: Scene, experiment: Experiment) -> FloatArray:
+    return sojourn_bound_s(
+        scene.x_m,
+        scene.y_m,
+        radius_m=experiment.radio.coverage_radius_m,
+        max_speed_mps=experiment.mobility.max_speed_mps,
+        method=experiment.mobility.sojourn,
+    )

@@ -1,0 +1,289 @@
+"""The command line: arguments in, exit code out. 0 done, 1 run failed, 2 bad input, 130 interrupted."""
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from vefl_sim.cli.data import data
+from vefl_sim.cli.maps import map_
+from vefl_sim.cli.sweep import figure, sweep
+from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError
+
+if TYPE_CHECKING:
+    from vefl_sim.records.run_directory import Run
+    from vefl_sim.sweep.variants import Variant
+
+# Heavy imports (pydantic, jax, pandas, …) happen inside the commands: --help answers at once.
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(data)
+app.add_typer(map_)
+app.command()(sweep)
+app.command()(figure)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point; a first argument that is no command is an experiment file."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and given[0] not in {*_commands(), "--help", "--version"}:
+        given.insert(0, "run")
+    try:
+        app(args=given, prog_name="python -m vefl_sim")
+    except BadInput as error:
+        _fail(2, *error.problems)
+    except RunInterrupted as error:
+        print(f"interrupted: {error}", file=sys.stderr)
+        sys.exit(130)
+    except VeflError as error:
+        _fail(1, str(error))
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    """Simulate vehicular edge federated learning. The main form is: python -m vefl_sim EXPERIMENT.toml."""
+    if version:
+        from importlib.metadata import version as of
+
+        print(of("vefl_sim"))
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    experiment: Annotated[Path, typer.Argument(help="The experiment's TOML file.", show_default=False)],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a key, in TOML syntax; repeatable."),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(metavar="SEEDS", help="Run every variant of a comparison with these, for example 1,2,3 or 1-5."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Parent of the run directory.")] = Path("runs"),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run again even if this run is done.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the resolved TOML and what the run would cost.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run an experiment; go on with it if it was stopped, or show its summary if it is done."""
+    from vefl_sim.experiment.toml import load
+    from vefl_sim.sweep.seeds import parse_seeds
+    from vefl_sim.sweep.variants import load_variants
+
+    if variants := load_variants(experiment, settings or (), None if seeds is None else parse_seeds(seeds)):
+        if dry_run:
+            raise BadInput("--dry-run shows one experiment, and this file compares several: leave it out.")
+        _compare(variants, out, fresh, quiet)
+        return
+    loaded = load(experiment, settings or ())
+    if dry_run:
+        _dry_run(loaded)
+        return
+    from vefl_sim.simulation.run import simulate
+
+    text = experiment.read_text(encoding="utf-8-sig")
+    _watched(quiet, partial(simulate, loaded, out=out, fresh=fresh, toml=text, settings=settings or ()))
+
+
+@app.command()
+def resume(
+    run: Annotated[str, typer.Argument(help="A run directory, or the start of its name in ./runs.")],
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Go on with a run that was stopped or killed, from its last checkpoint."""
+    from vefl_sim.analysis.summary import find_run
+    from vefl_sim.simulation.run import resume as go_on
+
+    found = find_run(run, unfinished=True)
+    print(f"# {found.path} ({found.state})", file=sys.stderr)
+    _watched(quiet, partial(go_on, found))
+
+
+@app.command()
+def runs(
+    out: Annotated[Path, typer.Argument(help="The folder in which the runs are.")] = Path("runs"),
+) -> None:
+    """List runs with their state, progress, accuracy and age, the latest last."""
+    from vefl_sim.analysis.summary import run_lines
+
+    for line in run_lines(out):
+        print(line)
+
+
+@app.command()
+def verify(
+    run: Annotated[str, typer.Argument(help="A run directory, or the start of its name in ./runs.")],
+) -> None:
+    """Check a run from its files alone: digests, sums, and the constraints C1–C6; C7–C12 if slots were recorded."""
+    from vefl_sim.analysis.summary import find_run, finding_lines
+    from vefl_sim.analysis.verify.verification import verify as look
+
+    found = find_run(run)
+    findings = list(look(found))
+    print(f"{found.path} ({found.state})")
+    print("\n".join(finding_lines(findings)))
+    if not all(finding.passed for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of experiment files, for editors."""
+    import json
+
+    from vefl_sim.experiment.experiment import Experiment
+
+    print(json.dumps(Experiment.model_json_schema(), indent=2, ensure_ascii=False))
+
+
+@app.command()
+def trace(
+    run: Annotated[str, typer.Argument(help="A run directory, or the start of its name in ./runs.")],
+    cv: Annotated[int | None, typer.Option(help="Only this CV.")] = None,
+    round: Annotated[int | None, typer.Option(help="Only this round.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only this kind of event.")] = None,
+    from_s: Annotated[float | None, typer.Option("--from", help="From this simulated second on.")] = None,
+    to_s: Annotated[float | None, typer.Option("--to", help="Before this simulated second.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="All columns, as CSV.")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Tell the story of one update; needs --cv and --round.")] = False,
+) -> None:
+    """Inspect the events of a run, or ask why an update made it or not."""
+    from vefl_sim.analysis.summary import event_lines, find_run
+    from vefl_sim.analysis.why import why as explain
+    from vefl_sim.protocol.trace import select
+
+    found = find_run(run)
+    if str(found.path) != run:
+        print(f"# {found.path} ({found.state})", file=sys.stderr)
+    if why:
+        if cv is None or round is None:
+            raise BadInput("--why needs --cv and --round: which update do you ask about?")
+        print("\n".join(explain(found, cv=cv, round=round)))
+        return
+    events = select(found.events, cv=cv, round=round, kind=_known_kind(kind), between_s=(from_s, to_s))
+    if events.empty:
+        print("# no event matches", file=sys.stderr)
+    if csv:
+        events.to_csv(sys.stdout, index=False)
+    else:
+        for line in event_lines(events):
+            print(line)
+
+
+@app.command()
+def check(
+    what: Annotated[str, typer.Argument(help="What to check: radio or mobility.")],
+    duration_s: Annotated[
+        float, typer.Option("--duration", min=1.0, help="mobility: simulated seconds for which traffic is watched.")
+    ] = 2000.0,
+) -> None:
+    """Compare our models with published references and print the differences."""
+    from vefl_sim.analysis.summary import check_lines, traffic_lines
+
+    if what == "radio":
+        from vefl_sim.analysis.references.radio import check_sheet as sheet
+    elif what == "mobility":
+        from vefl_sim.analysis.references.mobility import check_sheet as sheet
+    else:
+        raise BadInput(f"check {what}: there is no such check; there are: radio, mobility.")
+    checks = list(sheet())
+    print("\n".join(check_lines(checks)))
+    if what == "mobility":
+        for line in traffic_lines(duration_s=duration_s):
+            print(line, flush=True)
+    if not all(line.passed for line in checks):
+        raise typer.Exit(1)
+
+
+def _watched(quiet: bool, work: "Callable[..., Run]") -> None:
+    """Do the work with a progress display, and print the summary of the run that comes out."""
+    from vefl_sim.analysis.summary import print_summary
+    from vefl_sim.cli.progress import PipedConsole, shown
+    from vefl_sim.core.stopping import stopping_at_once
+
+    console = PipedConsole(quiet=quiet)
+    with shown(console) as progress:
+        try:
+            with stopping_at_once():
+                finished = work(watcher=progress)
+        except KeyboardInterrupt:
+            raise RunInterrupted(_saved(progress.run)) from None
+    if not progress.run:
+        console.print("This run is done already, and shown again; --fresh repeats it.")
+    print_summary(finished, console)
+
+
+def _saved(run: "Run | None") -> str:
+    """What is left of a run that was stopped at once."""
+    rounds = run.summary.get("rounds", 0) if run else 0
+    if run is None or not rounds:
+        return "at once; nothing is saved yet, the same command begins again"
+    return f"at once; {rounds} rounds are saved, continue with: python -m vefl_sim resume {run.path}"
+
+
+def _compare(variants: "Sequence[Variant]", out: Path, fresh: bool, quiet: bool) -> None:
+    from vefl_sim.analysis.comparison import comparison_lines
+    from vefl_sim.analysis.figures.comparison import draw
+    from vefl_sim.cli.progress import PipedConsole, Progress, shown
+    from vefl_sim.core.stopping import stopping_at_once
+    from vefl_sim.sweep.comparison import compare, place
+
+    console = PipedConsole(quiet=quiet)
+
+    def announced(variant: "Variant") -> AbstractContextManager[Progress]:
+        console.print(place(variant, variants), highlight=False, markup=False, soft_wrap=True)
+        return shown(console)
+
+    try:
+        with stopping_at_once():
+            comparison = compare(variants, out, fresh, announced)
+    except (KeyboardInterrupt, RunInterrupted):
+        again = "leave out --fresh to go on" if fresh else "the same command goes on"
+        raise RunInterrupted(f"runs that are done stay, and the others are kept as far as they came: {again}") from None
+    files = comparison.write()
+    for line in comparison_lines(comparison):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    console.print(f"in {draw(comparison).parent}: {', '.join(files)}, comparison.png", soft_wrap=True)
+
+
+def _dry_run(experiment: object) -> None:
+    from vefl_sim.cli.dry_run import estimate
+    from vefl_sim.experiment.experiment import Experiment
+    from vefl_sim.experiment.toml import to_toml
+
+    assert isinstance(experiment, Experiment)
+    print(to_toml(experiment))
+    print("# the first rounds are run to estimate the cost …", file=sys.stderr)
+    for line in estimate(experiment).lines():
+        print(f"# {line}")  # a comment, so that the output is an experiment again
+
+
+def _commands() -> set[str]:
+    return set(typer.main.get_group(app).commands)
+
+
+def _known_kind(kind: str | None) -> str | None:
+    from vefl_sim.protocol.trace import KINDS
+
+    if kind is not None and kind not in KINDS:
+        raise BadInput(f"--kind {kind}: there is no such event; the kinds are {', '.join(KINDS)}.")
+    return kind
+
+
+def _fail(code: int, *problems: str) -> NoReturn:
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    sys.exit(code)

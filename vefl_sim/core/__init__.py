@@ -1,0 +1,1 @@
+"""What everything else stands on: clock, random streams, errors, state, files and tables."""

@@ -1,0 +1,101 @@
+"""What is wrong with an experiment, as one sentence per key."""
+
+import difflib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel
+
+from vefl_sim.experiment.experiment import Experiment
+
+
+def sentences(errors: Iterable[Any]) -> list[str]:
+    """One sentence per key; a key that fails two alternatives of a union is one problem."""
+    sentences: dict[tuple[Any, ...], str] = {}
+    for error in errors:
+        where = tuple(error["loc"][:2])
+        sentences[where] = _merged(sentences[where], error) if where in sentences else _sentence(error)
+    return list(sentences.values())
+
+
+def _sentence(error: Any) -> str:
+    where, kind = error["loc"], error["type"]
+    if kind == "missing" and len(where) < 3:
+        return _missing(where)
+    if kind == "extra_forbidden":
+        return unknown(where)
+    if len(where) == 1:
+        return f"[{where[0]}] must be a table, not {_shown(error['input'])}."
+    return f"{where[0]}.{where[1]} = {_shown(error['input'])}: {_complaint(error)}."
+
+
+def _merged(first: str, error: Any) -> str:
+    if error["type"] == "string_pattern_mismatch":
+        return f'{first[:-1]}, or a part of your own as "module:name".'
+    return first
+
+
+def _missing(where: tuple[Any, ...]) -> str:
+    if where == ("run",):
+        return 'The table [run] is missing: add it with a name, for example name = "first".'
+    return f"{'.'.join(map(str, where))} is missing: add it."
+
+
+def unknown(where: tuple[Any, ...]) -> str:
+    """There is no such table, or no such key in it; the nearest that there is."""
+    tables = Experiment.model_fields
+    if len(where) == 1:
+        return f"[{where[0]}] is not a known table; the nearest is [{_nearest(where[0], tables)}]."
+    table, key = where[0], where[1]
+    for other, field in tables.items():
+        if key in _keys(field.annotation):
+            return f"{table}.{key} is not a known key of [{table}]; did you mean {other}.{key}?"
+    nearest = _nearest(key, _keys(tables[table].annotation))
+    return f"{table}.{key} is not a known key of [{table}]; the nearest is {table}.{nearest}."
+
+
+def _keys(table: Any) -> list[str]:
+    return list(table.model_fields) if issubclass(table, BaseModel) else []
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    return difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.0)[0]
+
+
+_COMPLAINTS = {
+    "finite_number": "it must be a finite number",
+    "int_type": "it must be a whole number",
+    "int_from_float": "it must be a whole number",
+    "float_type": "it must be a number",
+    "bool_type": "it must be true or false",
+    "string_type": "it must be text in quotes",
+    "tuple_type": "it must be {pair}",
+    "greater_than": "it must be greater than {gt}",
+    "greater_than_equal": "it must be at least {ge}",
+    "less_than": "it must be less than {lt}",
+    "less_than_equal": "it must be at most {le}",
+    "literal_error": "it must be {expected}",
+    "too_long": "it must be {pair} of two numbers",
+    "missing": "it must be {pair} of two numbers",
+    "string_too_long": "it must have at most {max_length} characters",
+    "value_error": "{error}",
+}
+_NAME_COMPLAINT = "it may hold letters, digits, dots, dashes and underscores, and starts with a letter or digit"
+
+
+def _complaint(error: Any) -> str:
+    if error["type"] == "string_pattern_mismatch":
+        return 'it must be a part as "module:name"' if ":" in error["ctx"]["pattern"] else _NAME_COMPLAINT
+    template = _COMPLAINTS.get(error["type"])
+    pair = "a point [x, y]" if error["loc"][1] in ("origin_m", "origin_deg") else "a range [low, high]"
+    return template.format(**error.get("ctx", {}), pair=pair) if template else str(error["msg"]).lower()
+
+
+def _shown(value: Any) -> str:
+    """A value as the user may have typed it, cut short."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except ValueError:
+        text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,49 @@
+"""Which data sets are there."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from vefl_sim.learning.datasets.compact_gtsrb import compact_files, compact_state
+from vefl_sim.learning.datasets.files.sources import SOURCES, RemoteFile
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What there is of a data set."""
+
+    kind: str
+    folder: Path
+    state: str
+    size_bytes: int
+
+    def line(self) -> str:
+        """For people."""
+        size = f"{self.size_bytes / 1e6:.1f} MB" if self.size_bytes else ""
+        return f"{self.kind:<14} {size:>9}  {self.folder}  {self.state}"
+
+
+def inventory(parent: Path) -> list[Holding]:
+    """All data sets that can be downloaded, each in a folder of its name; every file is digested."""
+    return [_holding(kind, files, parent / kind) for kind, files in SOURCES.items()]
+
+
+def _holding(kind: str, files: tuple[RemoteFile, ...], folder: Path) -> Holding:
+    there = [file for file in files if (folder / file.name).is_file()]
+    if kind == "gtsrb" and not there and (compact := compact_files(folder)):
+        return Holding(kind, folder, compact_state(folder), _bytes(compact))
+    size = _bytes([folder / file.name for file in there])
+    return Holding(kind, folder, _state(kind, files, there, folder), size)
+
+
+def _state(kind: str, files: tuple[RemoteFile, ...], there: list[RemoteFile], folder: Path) -> str:
+    if not there:
+        return "not there"
+    if missing := [file.name for file in files if file not in there]:
+        return f"incomplete, without {', '.join(missing)}"
+    if wrong := [file.name for file in there if not file.is_in(folder)]:
+        return f"damaged, wrong digest of {', '.join(wrong)}"
+    return "complete"
+
+
+def _bytes(paths: list[Path]) -> int:
+    return sum(path.stat().st_size for path in paths)

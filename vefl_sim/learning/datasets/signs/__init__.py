@@ -1,0 +1,1 @@
+"""Traffic signs drawn by the program."""

@@ -1,0 +1,43 @@
+"""`signs`: traffic signs drawn by the program, so that a run needs no download.
+
+Any number of images of any size, deterministic from the generator given. A linear model on the pixels stays
+near an accuracy of 0.65 where the paper's CNN reaches 0.97 (10,000 images of 28 × 28).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.signs.faces import FACES
+from vefl_sim.learning.datasets.signs.photo import CHUNK, photograph
+
+
+def signs(train_samples: int, test_samples: int, image_px: int, rng: np.random.Generator) -> Dataset:
+    """RGB images of the sixteen `FACES`, equally frequent up to one.
+
+    Training and test set have streams of their own: the test set stays the same when `train_samples` changes.
+    """
+    _keep_freed_memory()
+    train_rng, test_rng = rng.spawn(2)
+    train = _draw(train_samples, image_px, train_rng)
+    test = _draw(test_samples, image_px, test_rng)
+    return Dataset("signs", *train, *test, classes=len(FACES))
+
+
+def _draw(samples: int, image_px: int, rng: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    labels = rng.permutation(np.arange(samples) % len(FACES)).astype(np.int32)
+    images = np.empty((samples, image_px, image_px, 3), np.uint8)
+    for label, face in enumerate(FACES):
+        mine = np.flatnonzero(labels == label)
+        for start in range(0, len(mine), CHUNK):
+            chunk = mine[start : start + CHUNK]
+            images[chunk] = photograph(face, len(chunk), image_px, rng)
+    return images, labels
+
+
+def _keep_freed_memory() -> None:
+    """Free one large array, so that glibc keeps the many small ones freed later instead of unmapping them.
+
+    Its thresholds adapt to the largest block seen freed; the page faults saved are more than half the time.
+    """
+    np.empty(2**24, np.uint8)

@@ -1,0 +1,1 @@
+"""Our own traffic: IDM vehicles on a grid of streets with signals."""

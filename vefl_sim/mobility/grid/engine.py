@@ -1,0 +1,197 @@
+"""Vehicles in the streets, moved one step at a time. Where they come from is not known here."""
+
+import numpy as np
+
+from vefl_sim.core.clock import to_ns, to_s
+from vefl_sim.core.rng import Streams
+from vefl_sim.core.state import State, generator_state, restore_generator
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
+from vefl_sim.mobility.grid.car_following import Rules, ease, safe_start_speed, start_speed
+from vefl_sim.mobility.grid.drivers import DRAWS, Drivers, typical_driver
+from vefl_sim.mobility.grid.fleet import Fleet
+from vefl_sim.mobility.grid.junctions import clear
+from vefl_sim.mobility.grid.lanes import Lanes, line_up
+from vefl_sim.mobility.grid.roads import NONE
+from vefl_sim.mobility.grid.routes import Routes
+from vefl_sim.mobility.grid.signals import make_signals
+from vefl_sim.mobility.grid.step import step
+
+SETTLED_S = 100.0  # or two cycles of the signals
+MOST_STEPS = 10_000  # to settle, however short they are
+
+
+class Streets:
+    """A fleet on a grid.
+
+    In each step junctions clear vehicles to cross, everybody chooses a speed from the state at the beginning
+    of the step, and all move at once. Every vehicle draws its decisions from a stream of its own, in the order in
+    which it needs them.
+    """
+
+    def __init__(self, experiment: Experiment, routes: Routes, dt_s: float, streams: Streams) -> None:
+        mobility, grid = experiment.mobility, routes.grid
+        self.grid, self._ways, self._routes, self._streams = grid, grid.ways, routes, streams
+        self._typical, self._spread = typical_driver(mobility), mobility.driver_spread
+        self._cv_share = experiment.traffic.cv_share
+        self.rules = Rules.of(grid, self._typical, self._spread, dt_s)
+        stop_s = mobility.max_speed_mps / self.rules.stop_decel_mps2 + 2 * dt_s
+        self.signals = make_signals(experiment.roads, self._ways.junctions, stop_s, streams.generator("signals"))
+        self._step, self._step_ns = 0, to_ns(dt_s)
+        self.fleet = Fleet.empty()
+        self._random: dict[int, np.random.Generator] = {}
+        self._created, self._stream = 0, "population"
+
+    def populate(self, edge: IntArray, position_m: FloatArray) -> None:
+        """Create vehicles all at once, clear junctions for them, and give them speeds that are safe."""
+        self._add(edge, position_m)
+        fleet, lanes = self.fleet, self._lanes()
+        fleet.speed_mps[:] = fleet.driver.desired_speed_mps
+        while clear(fleet, lanes, self._ways, self.signals, self.rules, self._now):
+            pass
+        fleet.speed_mps[:] = np.minimum(fleet.speed_mps, self._approach(fleet.limit_m - fleet.position_m))
+        while ease(fleet, lanes, self._ways, self.rules):
+            pass
+
+    def settle(self, rng: np.random.Generator) -> None:
+        """Drive until the traffic has forgotten how it was put here; then it is time 0.
+
+        For everybody who leaves somebody comes in. Who is here at the end is numbered from 1.
+        """
+        vehicles, cycle_s = self.fleet.size, to_s(self.signals.cycle_ns)
+        for _ in range(min(round(max(SETTLED_S, 2 * cycle_s) / self.rules.dt_s), MOST_STEPS)):
+            self.drive()
+            self.refill(vehicles, rng)
+        self._begin()
+
+    def refill(self, vehicles: int, rng: np.random.Generator) -> None:
+        """Let in as many as are missing, where the way is open."""
+        if missing := vehicles - self.fleet.size:
+            entries = rng.choice(self.grid.entries, min(missing, self.grid.entries.size), replace=False)
+            self.enter(entries[self.is_open(entries)])
+
+    def _begin(self) -> None:
+        fleet = self.fleet
+        self.signals = self.signals._replace(offset_ns=self.signals.offset_ns + self.time_ns)
+        self._random = dict(enumerate((self._random[number] for number in fleet.vehicle.tolist()), 1))
+        fleet.vehicle[:] = np.arange(1, fleet.size + 1)
+        fleet.asked_step[fleet.asked_step != NONE] = 0
+        self._step, self._created, self._stream = 0, fleet.size, "traffic"  # no newcomer repeats what was drawn before
+
+    def drive(self) -> None:
+        """Move everybody by one step."""
+        over = step(self.fleet, self._ways, self.signals, self.rules, self._now)
+        self._step += 1
+        if over:
+            self._cross((self.fleet.position_m >= self.grid.block_m).nonzero()[0])
+
+    @property
+    def time_ns(self) -> int:
+        """Now."""
+        return self._step * self._step_ns
+
+    @property
+    def _now(self) -> tuple[int, int]:
+        return self._step, self.time_ns
+
+    def is_open(self, entry: IntArray) -> BoolArray:
+        """Whether a vehicle could come in here and follow the last one comfortably."""
+        gap_m, leader_mps = self._last_in(entry)
+        typical = self._typical
+        return gap_m >= (typical.min_gap_m + typical.headway_s * leader_mps) * (1 + self._spread)
+
+    def enter(self, entry: IntArray) -> None:
+        """Create vehicles at the start of these edges, which are open and all different."""
+        gap_m, leader_mps = self._last_in(entry)
+        self._add(entry, np.zeros(entry.size))
+        driver, speed_mps = self.fleet.driver, self.fleet.speed_mps
+        first = speed_mps.size - entry.size
+        for i in range(entry.size):
+            speed_mps[first + i] = start_speed(driver, first + i, gap_m[i], leader_mps[i], self.rules)
+        speed_mps[first:] = np.minimum(speed_mps[first:], self._approach(self.grid.limit_m[entry]))
+
+    def speeds_within(self, radius_m: float) -> FloatArray:
+        """Speeds of the vehicles in the circle around the gNB."""
+        x_m, y_m = self.grid.xy(self.fleet.edge, self.fleet.position_m)
+        return self.fleet.speed_mps[x_m**2 + y_m**2 <= radius_m**2]
+
+    def state(self) -> State:
+        """Everybody, with the generator of each; signals and streets are those of the experiment."""
+        random = [generator_state(self._random[number]) for number in self.fleet.vehicle.tolist()]
+        return {"fleet": self.fleet.state(), "random": random, "step": self._step, "created": self._created}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self.fleet = Fleet.of(state["fleet"])
+        self._random = {number: self._streams.generator(self._stream, number) for number in self.fleet.vehicle.tolist()}
+        for rng, there in zip(self._random.values(), state["random"], strict=True):
+            restore_generator(rng, there)
+        self._step, self._created = state["step"], state["created"]
+
+    def _add(self, edge: IntArray, position_m: FloatArray) -> None:
+        """Create vehicles that stand, with the next numbers in this order."""
+        vehicle = np.arange(self._created + 1, self._created + 1 + edge.size)
+        self._created += edge.size
+        self._random |= {number: self._streams.generator(self._stream, number) for number in vehicle.tolist()}
+        connected = self._draw(vehicle) < self._cv_share
+        uniform = np.array([self._draw(vehicle) for _ in range(DRAWS)]).T
+        goal = self._routes.goal(edge, self._draw(vehicle))
+        newcomers = Fleet(
+            vehicle=vehicle,
+            connected=connected,
+            driver=Drivers.drawn(self._typical, self._spread, uniform),
+            edge=edge,
+            position_m=position_m,
+            speed_mps=np.zeros(edge.size),
+            next_edge=self._routes.next_edge(edge, goal, self._draw(vehicle)),
+            came_from=np.full(edge.size, NONE),
+            goal=goal,
+            limit_m=self.grid.limit_m[edge],
+            cleared=np.zeros(edge.size, np.bool_),
+            asked_step=np.full(edge.size, NONE),
+        )
+        self.fleet = self.fleet.join(newcomers)
+
+    def _last_in(self, edge: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Free distance from the start of each edge to the vehicle that entered last, and its speed."""
+        lanes = self._lanes()
+        return lanes.back_m[edge], np.append(self.fleet.speed_mps, 0.0)[lanes.last[edge]]
+
+    def _approach(self, way_m: FloatArray) -> FloatArray:
+        """Speeds at which vehicles may be put at these distances from their stop lines."""
+        rules = self.rules
+        return np.array([safe_start_speed(way, 0.0, rules.stop_decel_mps2, rules.dt_s) for way in way_m.tolist()])
+
+    def _cross(self, over: IntArray) -> None:
+        """Put those who drove over the end of their edge on the next, or take them out if there is none.
+
+        Nobody drives over two ends in one step: the clear way ends at the stop line of the next edge at the latest.
+        """
+        fleet, next_edge = self.fleet, self.fleet.next_edge[over]
+        crossing = over[next_edge != NONE]
+        edge = fleet.next_edge[crossing]
+        fleet.came_from[crossing] = fleet.edge[crossing]
+        fleet.edge[crossing] = edge
+        fleet.position_m[crossing] -= self.grid.block_m
+        fleet.limit_m[crossing] -= self.grid.block_m
+        fleet.next_edge[crossing] = self._routes.next_edge(
+            edge, fleet.goal[crossing], self._draw(fleet.vehicle[crossing])
+        )
+        fleet.cleared[crossing] = False
+        fleet.asked_step[crossing] = NONE
+        if crossing.size < over.size:
+            self._leave(over[next_edge == NONE])
+
+    def _leave(self, leaving: IntArray) -> None:
+        for number in self.fleet.vehicle[leaving].tolist():
+            del self._random[number]
+        staying = np.ones(self.fleet.size, np.bool_)
+        staying[leaving] = False
+        self.fleet = self.fleet.keep(staying)
+
+    def _lanes(self) -> Lanes:
+        return line_up(self.fleet, self._ways, self.rules.length_m)  # type: ignore[no-any-return]
+
+    def _draw(self, vehicle: IntArray) -> FloatArray:
+        """The next uniform random number of each of these vehicles."""
+        return np.array([self._random[number].random() for number in vehicle.tolist()])

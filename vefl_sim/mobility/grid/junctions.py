@@ -1,0 +1,156 @@
+"""Who may cross a junction: reservations, first come, first served among those who have green.
+
+A vehicle that would otherwise have to brake for its stop line asks for the junction. It is cleared when its light
+is green, those ahead in its lane are cleared, there is room for it behind the junction, nobody holds a path that meets
+its own, and nobody who asked before and could go as well waits for one. It holds its path until its tail has left the
+junction, or until amber comes while it can still stop. What is held follows from the state of the vehicles, so there
+is no table that could go stale.
+"""
+
+import numpy as np
+
+from vefl_sim.core.kernel import kernel
+from vefl_sim.mobility.arrays import BoolArray, IntArray
+from vefl_sim.mobility.grid.car_following import stopping_distance, stopping_speed
+from vefl_sim.mobility.grid.signals import GREEN, light
+
+
+def _paths_meet() -> BoolArray:
+    """(16, 16): whether two paths through a junction merge or cross; path 4·(heading in) + (heading out).
+
+    With traffic on the right, counter-clockwise around a junction, the arm in direction d has its way out at
+    point 2d and its way in at 2d + 1. Paths are chords between these points. Those with the same start are in
+    the same lane and follow each other.
+    """
+    heading_in, heading_out = np.divmod(np.arange(16), 4)
+    start, end = 2 * ((heading_in + 2) % 4) + 1, 2 * heading_out
+    span = (end - start) % 8
+
+    def within(point: IntArray) -> BoolArray:
+        """Whether a point (column) is strictly between start and end of a path (row), counter-clockwise."""
+        offset: IntArray = (point - start[:, None]) % 8
+        between: BoolArray = (offset > 0) & (offset < span[:, None])
+        return between
+
+    crosses: BoolArray = within(start) != within(end)
+    merges: BoolArray = end[:, None] == end
+    other_lane: BoolArray = start[:, None] != start
+    return (crosses | merges) & other_lane
+
+
+PATHS_MEET = _paths_meet()
+_OPPONENTS = PATHS_MEET @ (1 << np.arange(16))  # by path: the set of those it meets, as bits
+
+
+@kernel
+def path(ways, edge, next_edge):
+    """Index into PATHS_MEET."""
+    return 4 * ways.heading[edge] + ways.heading[next_edge]
+
+
+@kernel
+def light_ahead(fleet, ways, signals, time_ns, i):
+    """What vehicle i sees at the end of its edge."""
+    edge = fleet.edge[i]
+    return light(signals, ways.junction[edge], ways.heading[edge], time_ns)
+
+
+@kernel
+def give_back(fleet, ways, signals, rules, time_ns):
+    """Take the junction from those who have no green any more and can stop."""
+    for i in range(fleet.edge.size):
+        if not fleet.cleared[i] or light_ahead(fleet, ways, signals, time_ns, i) == GREEN:
+            continue
+        braking_m = stopping_distance(fleet.speed_mps[i], rules.stop_decel_mps2, rules.dt_s)
+        if fleet.position_m[i] + braking_m <= ways.stop_line_m:
+            fleet.cleared[i] = False
+            fleet.limit_m[i] = ways.limit_m[fleet.edge[i]]
+
+
+@kernel
+def held_paths(fleet, ways, rules):
+    """By junction: the paths, as bits, of those who are cleared or whose tail has not left it."""
+    held = np.zeros(ways.junctions, np.int64)
+    for i in range(fleet.edge.size):
+        edge, before = fleet.edge[i], fleet.came_from[i]
+        if fleet.cleared[i]:
+            held[ways.junction[edge]] |= 1 << path(ways, edge, fleet.next_edge[i])
+        if before >= 0 and fleet.position_m[i] < rules.inside_m:
+            held[ways.junction[before]] |= 1 << path(ways, before, edge)
+    return held
+
+
+@kernel
+def must_ask(fleet, rules, i):
+    """Whether vehicle i would have to hold back in this step for the stop line ahead."""
+    if fleet.cleared[i]:
+        return False
+    fastest = fleet.speed_mps[i] + fleet.driver.max_accel_mps2[i] * rules.dt_s
+    return stopping_speed(fleet, i, rules) < min(fastest, fleet.driver.desired_speed_mps[i])
+
+
+@kernel
+def in_turn(fleet, rules, step):
+    """Those who ask for a junction, in the order in which they first did; who asks now for the first time is noted."""
+    asking, count = np.empty(fleet.edge.size, np.int64), 0
+    for i in range(fleet.edge.size):
+        if not must_ask(fleet, rules, i):
+            continue
+        if fleet.asked_step[i] < 0:
+            fleet.asked_step[i] = step
+        place = count
+        while place > 0 and fleet.asked_step[asking[place - 1]] > fleet.asked_step[i]:
+            asking[place] = asking[place - 1]
+            place -= 1
+        asking[place] = i
+        count += 1
+    return asking[:count]
+
+
+@kernel
+def has_room(fleet, lanes, ways, rules, coming, target):
+    """Whether a place behind the junction will be free even if everybody ahead stops now."""
+    last, end_m = lanes.last[target], ways.limit_m[target]
+    if last >= 0:
+        roll_m = fleet.speed_mps[last] ** 2 / (2 * rules.emergency_decel_mps2)
+        end_m = min(end_m, lanes.back_m[target] + roll_m)
+    return end_m - coming[target] * rules.place_m >= rules.room_m
+
+
+@kernel
+def waits_behind(fleet, lanes, i):
+    """Whether the next one ahead before the same stop line is not cleared."""
+    leader = lanes.leader[i]
+    return leader >= 0 and fleet.edge[leader] == fleet.edge[i] and not fleet.cleared[leader]
+
+
+@kernel
+def clear(fleet, lanes, ways, signals, rules, now):
+    """Note who asks for the junction ahead, clear those who may go, and return how many these are.
+
+    now: the number of the step and its time in ns.
+    """
+    step, time_ns = now
+    asking = in_turn(fleet, rules, step)
+    wanted = held_paths(fleet, ways, rules)  # and, as we go, of those who asked before
+    coming = np.zeros(ways.heading.size, np.int64)
+    for i in range(fleet.edge.size):
+        if fleet.cleared[i]:
+            coming[fleet.next_edge[i]] += 1
+    cleared = 0
+    for i in asking:
+        target, way = fleet.next_edge[i], path(ways, fleet.edge[i], fleet.next_edge[i])
+        junction = ways.junction[fleet.edge[i]]
+        if (
+            light_ahead(fleet, ways, signals, time_ns, i) != GREEN
+            or waits_behind(fleet, lanes, i)
+            or not has_room(fleet, lanes, ways, rules, coming, target)
+        ):
+            continue
+        if wanted[junction] & _OPPONENTS[way] == 0:
+            fleet.cleared[i] = True
+            fleet.limit_m[i] = ways.block_m + ways.limit_m[target]
+            coming[target] += 1
+            cleared += 1
+        wanted[junction] |= 1 << way
+    return cleared

@@ -1,0 +1,70 @@
+"""Routes of vehicles that only pass: from the border to another place on it, by a shortest way.
+
+At every junction such a vehicle picks at random among the turns that bring it nearer to its goal, the stub over
+which it leaves. On a grid there always is one that is not a U-turn.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
+from vefl_sim.mobility.grid.roads import STEP_X, STEP_Y, StreetGrid
+
+
+class Through:
+    """Shortest ways to all goals of a grid."""
+
+    def __init__(self, grid: StreetGrid) -> None:
+        self.grid = grid
+        self.goals = grid.exits
+        self._end_x_m = grid.start_x_m + grid.block_m * STEP_X[grid.heading]
+        self._end_y_m = grid.start_y_m + grid.block_m * STEP_Y[grid.heading]
+
+    def probability(self, edge: IntArray, goal: IntArray) -> FloatArray:
+        """(…, 3): of LEFT, STRAIGHT, RIGHT after an edge on the way to a goal; zeros where the edge leads out."""
+        turns = self.grid.turns[edge]
+        nearer = (self._blocks_left(turns, goal[..., None]) < self._blocks_left(edge, goal)[..., None]) & (turns >= 0)
+        useful = np.where(self.grid.leads_out[turns], turns == goal[..., None], nearer)
+        share: FloatArray = useful / np.maximum(useful.sum(axis=-1, keepdims=True), 1)
+        return share
+
+    def next_edge(self, edge: IntArray, goal: IntArray, uniform: FloatArray) -> IntArray:
+        """The edge taken after each of these, for a uniform random number each; NONE after a stub out."""
+        threshold = self.probability(edge, goal).cumsum(axis=1)[:, :2]
+        turn = (uniform[:, None] >= threshold).sum(axis=1)
+        next_edge: IntArray = self.grid.turns[edge, turn]
+        return next_edge
+
+    @cached_property
+    def visits(self) -> FloatArray:
+        """(edges, goals): how often a vehicle drives along an edge on its way to a goal, averaged over all vehicles.
+
+        They come in at any entry and go to any goal but the stub beside it.
+        """
+        grid, goals = self.grid, self.goals
+        share = self.probability(np.arange(grid.edges)[:, None], goals[None, :])
+        (inner,) = (~grid.leads_out).nonzero()
+        now = np.zeros((grid.edges, goals.size))
+        elsewhere = ~self._beside(grid.entries[:, None], goals)
+        now[grid.entries] = elsewhere / elsewhere.sum()
+        visits = now.copy()
+        while now.any():
+            before, now = now, np.zeros_like(now)
+            for turn in range(3):  # one turn leads to an edge from one other edge only
+                now[grid.turns[inner, turn]] += before[inner] * share[inner, :, turn]
+            visits += now
+        return visits
+
+    def _beside(self, entry: IntArray, goal: IntArray) -> BoolArray:
+        """Whether a stub in and a stub out are the two lanes of one street."""
+        grid = self.grid
+        x_m, y_m = grid.start_x_m[entry] - self._end_x_m[goal], grid.start_y_m[entry] - self._end_y_m[goal]
+        beside: BoolArray = np.hypot(x_m, y_m) < grid.block_m / 2
+        return beside
+
+    def _blocks_left(self, edge: IntArray, goal: IntArray) -> IntArray:
+        """Blocks from the end of an edge to the junction at which the goal begins."""
+        grid = self.grid
+        metres = np.abs(self._end_x_m[edge] - grid.start_x_m[goal]) + np.abs(self._end_y_m[edge] - grid.start_y_m[goal])
+        return np.rint(metres / grid.block_m).astype(np.int64)

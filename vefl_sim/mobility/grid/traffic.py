@@ -1,0 +1,94 @@
+"""Traffic on the street grid by the intelligent driver model: the default source of scenes."""
+
+import numpy as np
+
+from vefl_sim.core.clock import to_ns, to_s
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.rng import Streams
+from vefl_sim.core.state import State
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.mobility.grid.arrivals import Arrivals
+from vefl_sim.mobility.grid.car_following import Rules
+from vefl_sim.mobility.grid.demand import demand
+from vefl_sim.mobility.grid.drivers import typical_driver
+from vefl_sim.mobility.grid.engine import Streets
+from vefl_sim.mobility.grid.population import places
+from vefl_sim.mobility.grid.roads import StreetGrid
+from vefl_sim.mobility.grid.routes import Routes
+from vefl_sim.mobility.scene import Scene
+
+
+class IdmTraffic:
+    """Vehicles that arrive at the border, drive about the grid and leave again."""
+
+    def __init__(self, experiment: Experiment, streams: Streams) -> None:
+        grid = StreetGrid.of(experiment.roads, experiment.radio.coverage_radius_m)
+        params = typical_driver(experiment.mobility)
+        self.step_ns = to_ns(experiment.mobility.step_s)
+        self.streets = Streets(experiment, Routes(grid, experiment.traffic), to_s(self.step_ns), streams)
+        _check_room(grid, self.streets.rules)
+        wanted = demand(experiment)
+        rng = streams.generator("traffic")
+        if experiment.traffic.warm_start:
+            self.streets.populate(*places(wanted.draw(rng), grid, params, rng))
+            self.streets.settle(rng)
+        self._arrivals = Arrivals(wanted.arrivals_per_s, grid.entries, streams.generator("arrivals"))
+        self._scene = self._look()
+
+    def scene(self) -> Scene:
+        """The current scene."""
+        return self._scene
+
+    def advance(self) -> Scene:
+        """Move everybody by one step, and let in those who arrived meanwhile."""
+        self.streets.drive()
+        self._arrivals.come(to_s(self.streets.time_ns))
+        if self._arrivals.waiting:
+            self._let_in()
+        self._scene = self._look()
+        return self._scene
+
+    def state(self) -> State:
+        """Of those in the streets and of those outside."""
+        return {"streets": self.streets.state(), "arrivals": self._arrivals.state()}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self.streets.restore(state["streets"])
+        self._arrivals.restore(state["arrivals"])
+        self._scene = self._look()
+
+    @property
+    def waiting_outside(self) -> int:
+        """How many vehicles have arrived at entries that are blocked."""
+        return len(self._arrivals.waiting)
+
+    def _let_in(self) -> None:
+        """Admit the first vehicle at each entry that is not blocked."""
+        entries = np.unique(self._arrivals.waiting)
+        admitted = self._arrivals.admit(entries[self.streets.is_open(entries)].tolist())
+        if admitted:
+            self.streets.enter(np.array(admitted))
+
+    def _look(self) -> Scene:
+        fleet = self.streets.fleet
+        x_m, y_m = self.streets.grid.xy(fleet.edge, fleet.position_m)
+        return Scene(
+            time_ns=self.streets.time_ns,
+            vehicle=fleet.vehicle,
+            x_m=x_m,
+            y_m=y_m,
+            speed_mps=fleet.speed_mps.copy(),  # the fleet's own changes in place
+            connected=fleet.connected,
+        )
+
+
+def _check_room(grid: StreetGrid, rules: Rules) -> None:
+    """A vehicle must fit between two junctions, or it could never leave the first."""
+    place_m = rules.room_m - grid.junction_m
+    if place_m > grid.block_m - 2 * grid.junction_m:
+        raise ExperimentError(
+            f"A vehicle of mobility.length_m with twice its gap (mobility.min_gap_m, mobility.driver_spread) takes "
+            f"{place_m:g} m, which does not fit between two junctions of roads.block_m = {grid.block_m:g}: make it "
+            "smaller or the blocks longer."
+        )

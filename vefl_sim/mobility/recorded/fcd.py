@@ -1,0 +1,142 @@
+"""SUMO's floating car data (FCD) as XML: <fcd-export>, <timestep time>, <vehicle id x y speed>.
+
+Read as it comes, so that a file of any size costs the memory of one timestep. Times are seconds, x and y metres in the
+plane: longitude and latitude (--fcd-output.geo) look the same, and nobody can tell.
+"""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+from xml.parsers import expat
+
+import numpy as np
+
+from vefl_sim.core.clock import to_ns
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.mobility.recorded.frame import Frame, Source, frame
+from vefl_sim.mobility.recorded.register import Register
+from vefl_sim.mobility.scene import Scene
+
+_CHUNK_BYTES = 1 << 16
+_LONGEST_S = 9e9  # what fits into 64 bits of nanoseconds
+
+
+def xml_frames(path: Path, register: Register) -> Iterator[Frame]:
+    """All timesteps, one by one; whatever is wrong shows when it is reached."""
+    document = _Document(Source(path, "line"), register)
+    with _opened(path) as file:
+        while not document.over:
+            problem = document.read(file)
+            yield from document.frames()
+            if problem:
+                raise problem
+
+
+def time_ns(source: Source, place: int, time_s: float) -> int:
+    """A time of the file on the clock."""
+    if not abs(time_s) < _LONGEST_S:
+        raise source.problem(place, f"time = {time_s:g} is not a time in seconds: correct it.")
+    return to_ns(time_s)
+
+
+class _Document:
+    """What has been read of an XML file; knows the line it is in."""
+
+    def __init__(self, source: Source, register: Register) -> None:
+        self.over = False
+        self._source, self._register = source, register
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._depth = 0
+        self._timestep: _Timestep | None = None
+        self._frames: list[Frame] = []
+
+    def read(self, file: IO[bytes]) -> ExperimentError | None:
+        """Read on; what is wrong is returned, since timesteps may be complete before it."""
+        try:
+            chunk = file.read1(_CHUNK_BYTES)  # type: ignore[attr-defined]
+            self.over = not chunk
+            self._parser.Parse(chunk, self.over)
+        except ExperimentError as error:
+            return error
+        except expat.ExpatError as error:
+            what = expat.ErrorString(error.code)
+            return self._source.problem(error.lineno, f"this is not XML, or not all of it ({what}): write it again.")
+        except (LookupError, ValueError) as error:
+            return self._problem(f"the encoding of the XML is unknown ({error}): write it in UTF-8.")
+        except (OSError, EOFError, zlib.error) as error:
+            return self._problem(f"the file cannot be read any further ({error}): write it again.")
+        return None
+
+    def frames(self) -> list[Frame]:
+        """Timesteps that have become complete."""
+        frames, self._frames = self._frames, []
+        return frames
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth == 1 and tag != "fcd-export":
+            raise self._problem(f"the file begins with <{tag}>, not with <fcd-export>: name one of sumo --fcd-output.")
+        if self._depth == 2 and tag == "timestep":
+            self._timestep = _Timestep(self._time_ns(attributes), self._parser.CurrentLineNumber)
+        elif self._depth == 3 and tag == "vehicle" and self._timestep:  # persons and containers are no vehicles
+            self._timestep.add(
+                self._text(tag, attributes, "id"),
+                (*(self._number(tag, attributes, name) for name in ("x", "y", "speed")),),
+                self._parser.CurrentLineNumber,
+            )
+
+    def _end(self, tag: str) -> None:
+        self._depth -= 1
+        if self._depth == 1 and self._timestep:
+            self._frames.append(self._timestep.frame(self._source, self._register))
+            self._timestep = None
+
+    def _time_ns(self, attributes: dict[str, str]) -> int:
+        return time_ns(self._source, self._parser.CurrentLineNumber, self._number("timestep", attributes, "time"))
+
+    def _number(self, tag: str, attributes: dict[str, str], name: str) -> float:
+        text = self._text(tag, attributes, name)
+        try:
+            return float(text)
+        except ValueError:
+            raise self._problem(f'{name} = "{text}" is not a number: write seconds, metres and m/s.') from None
+
+    def _text(self, tag: str, attributes: dict[str, str], name: str) -> str:
+        if name not in attributes:
+            raise self._problem(f"<{tag}> has no {name}: write the FCD with id, x, y and speed.")
+        return attributes[name]
+
+    def _problem(self, sentence: str) -> ExperimentError:
+        return self._source.problem(self._parser.CurrentLineNumber, sentence)
+
+
+class _Timestep:
+    """The vehicles of a <timestep> so far."""
+
+    def __init__(self, time_ns: int, line: int) -> None:
+        self._time_ns, self._line = time_ns, line
+        self._names: list[str] = []
+        self._values: list[tuple[float, ...]] = []
+        self._lines: list[int] = []
+
+    def add(self, name: str, values: tuple[float, ...], line: int) -> None:
+        self._names.append(name)
+        self._values.append(values)
+        self._lines.append(line)
+
+    def frame(self, source: Source, register: Register) -> Frame:
+        numbers = register.numbers(self._names)
+        x_m, y_m, speed_mps = np.array(self._values, np.float64).reshape(-1, 3).T
+        scene = Scene(self._time_ns, numbers, x_m, y_m, speed_mps, register.connected(numbers))
+        return frame(source, scene, self._line, np.array(self._lines, np.int64))
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+    except OSError as error:
+        raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None

@@ -1,0 +1,52 @@
+"""The `mobility` table of a run of ours as a recording."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from vefl_sim.core.parquet import Columns, Kind, ParquetFile
+from vefl_sim.mobility.recorded.frame import Frame, Source, frame
+from vefl_sim.mobility.recorded.instants import instants
+from vefl_sim.mobility.scene import Scene
+
+END = "end_ns"  # a note in the file on how long it is, since empty streets leave no row
+_COLUMNS: dict[str, Kind] = {
+    "time_ns": "integer",
+    "vehicle": "integer",
+    "x_m": "number",
+    "y_m": "number",
+    "speed_mps": "number",
+    "connected": "boolean",
+}
+
+
+def is_own(table: ParquetFile) -> bool:
+    """Whether it is of our making, complete or not."""
+    return "time_ns" in table.names
+
+
+def own_frames(table: ParquetFile) -> Iterator[Frame]:
+    """One frame per time; a run begins at 0, though an empty street leaves no row there, nor at the end."""
+    source, columns = Source(table.path, "row"), None
+    for number, columns in enumerate(instants(table.batches(_COLUMNS), "time_ns")):
+        if number == 0 and columns["time_ns"][0] > 0:
+            yield _nobody(columns, 0, 1)
+        yield frame(source, _scene(columns), int(columns["row"][0]), columns["row"])
+    if columns and (end_ns := _end_ns(table)) > columns["time_ns"][0]:
+        yield _nobody(columns, end_ns, int(columns["row"][-1]))
+
+
+def _end_ns(table: ParquetFile) -> int:
+    noted = table.notes.get(END, "")
+    return int(noted) if noted.isdecimal() else 0
+
+
+def _scene(columns: Columns) -> Scene:
+    x_m, y_m, speed_mps = columns["x_m"], columns["y_m"], columns["speed_mps"]
+    return Scene(int(columns["time_ns"][0]), columns["vehicle"], x_m, y_m, speed_mps, columns["connected"])
+
+
+def _nobody(like: Columns, time_ns: int, row: int) -> Frame:
+    scene = _scene(like)
+    empty = {name: values[:0] for name, values in vars(scene).items() if name != "time_ns"}
+    return Frame(Scene(time_ns=time_ns, **empty), row, np.zeros(0, np.int64))

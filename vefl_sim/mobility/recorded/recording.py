@@ -1,0 +1,60 @@
+"""Recordings of traffic: where they are, and their frames, whatever wrote them."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.parquet import ParquetFile
+from vefl_sim.mobility.recorded.fcd import xml_frames
+from vefl_sim.mobility.recorded.fcd_table import fcd_table_frames
+from vefl_sim.mobility.recorded.frame import Frame, Source
+from vefl_sim.mobility.recorded.own_table import is_own, own_frames
+from vefl_sim.mobility.recorded.register import Register
+
+
+def located(file: str) -> Path:
+    """The file behind `mobility.file`: itself, or the mobility table of a run directory."""
+    path = Path(file)
+    table = path / "tables" / "mobility.parquet"
+    if path.is_dir() and not table.is_file():
+        raise ExperimentError(
+            f'mobility.file = "{file}" is a directory, but not of a run: it has no tables/mobility.parquet.'
+        )
+    if not path.exists():
+        where = "paths start at the experiment's file, or where you start the run"
+        raise ExperimentError(f'mobility.file = "{file}": there is no such file or run directory; {where}.')
+    return table if path.is_dir() else path
+
+
+def digest(file: str) -> str:
+    """SHA-256 of a recording, so that an edited one makes another run."""
+    path = located(file)
+    try:
+        with path.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def source(path: Path) -> Source:
+    """How places in this file are called."""
+    return Source(path, "row" if path.suffix.lower() == ".parquet" else "line")
+
+
+def has_connected(path: Path) -> bool:
+    """Whether the recording itself says who is connected."""
+    return path.suffix.lower() == ".parquet" and is_own(ParquetFile(path))
+
+
+def frames(path: Path, register: Register) -> Iterator[Frame]:
+    """The recorded instants in the order of the file, read as they are asked for."""
+    name = path.name.lower()
+    if name.endswith((".xml", ".xml.gz")):
+        return xml_frames(path, register)
+    if not name.endswith(".parquet"):
+        raise ExperimentError(
+            f'mobility.file = "{path}" is of an unknown format: it must end in .parquet, .xml or .xml.gz.'
+        )
+    table = ParquetFile(path)
+    return own_frames(table) if is_own(table) else fcd_table_frames(table, register)

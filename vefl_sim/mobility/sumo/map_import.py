@@ -1,0 +1,239 @@
+"""A map of OpenStreetMap made into an experiment: net, demand, TOML, and a picture of it."""
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+
+import tomli_w
+
+from vefl_sim.core.errors import BadInput, ExperimentError
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.toml import from_tables, load
+from vefl_sim.mobility.sumo.calibration import BLOCKED_S, Calibration
+from vefl_sim.mobility.sumo.demand import Routes
+from vefl_sim.mobility.sumo.inputs import NET, OSM, convert, renew
+from vefl_sim.mobility.sumo.net import Net, Point
+from vefl_sim.mobility.sumo.programs import home
+from vefl_sim.mobility.sumo.traffic import prepare
+
+NET_FILE, DEMAND, TOML, PICTURE, CONFIGURATION = (
+    "map.net.xml.gz", "demand.rou.xml.gz", "experiment.toml", "map.png", "map.sumocfg",
+)  # fmt: skip
+SHOWN_S = 600.0  # of demand, for whoever looks at it in sumo-gui
+RADIUS_M = 500.0
+LONGEST_NAME = 60
+
+
+Step = Callable[[str, str], None]
+"""Hears what is being done, and how far it is."""
+
+
+@dataclass(frozen=True)
+class ImportedMap:
+    """What was found and made."""
+
+    source: Path
+    folder: Path
+    net: Net
+    routes: Routes
+    gnb_m: Point
+    vehicles: float  # wanted in coverage
+    calibration: Calibration
+    pictured: bool = True
+
+    @property
+    def metres_in_coverage(self) -> float:
+        """Of streets, each direction counted."""
+        return float(self.net.metres_within(self.gnb_m, RADIUS_M).sum())
+
+    def _pilots(self) -> str:
+        found = self.calibration
+        told, last = f"a pilot run had {found.in_coverage:.1f}", found.confirming
+        if last is None:
+            return told
+        return (
+            f"{told} in long steps, and {last.in_coverage:.1f} in steps of {last.step_s:g} s at {last.rate_per_s:.3g}"
+        )
+
+    def lines(self) -> list[str]:
+        """For people."""
+        net, (low, high) = self.net, self.net.box_m
+        x_m, y_m = self.gnb_m
+        made = (NET_FILE, DEMAND, CONFIGURATION, TOML, *((PICTURE,) if self.pictured else ()))
+        jam = ["so many only stand in a jam: ask for fewer to see them drive"] if self.calibration.jams else []
+        no_picture = [] if self.pictured else ["the picture needs matplotlib: install vefl_sim[report]"]
+        return [
+            f"{self.source}: {(high[0] - low[0]) / 1e3:.1f} × {(high[1] - low[1]) / 1e3:.1f} km, {net.junctions} "
+            f"junctions ({len(net.signals_m)} with signals), {len(net.streets)} streets of "
+            f"{net.length_m / 1e3:.1f} km, each direction counted",
+            f"gNB at [{x_m:.1f}, {y_m:.1f}] in the net, {self.metres_in_coverage / 1e3:.1f} km of streets "
+            f"within {RADIUS_M:g} m",
+            f"wanted in coverage: {self.vehicles:g} vehicles, at {self.calibration.rate_per_s:.3g} departures per "
+            f"second ({self._pilots()})",
+            *jam,
+            *no_picture,
+            f"in {self.folder}: {', '.join(made)}",
+            f"run it with: python -m vefl_sim {self.folder / TOML}",
+        ]
+
+
+def import_map(
+    source: Path,
+    folder: Path,
+    gnb_deg: Point | None,
+    vehicles: float,
+    draw: Callable[[ImportedMap, Path], bool],
+    tell: Step = lambda step, so_far: None,
+) -> ImportedMap:
+    """Make the folder; it appears with everything in it, or not at all. `draw` says whether it could."""
+    home()
+    _check(source, folder)
+    partial = _made_beside(folder)
+    try:
+        imported = _imported(source, partial, gnb_deg, vehicles, tell)
+        imported = replace(imported, folder=folder)
+        tell("the picture", "")
+        imported = replace(imported, pictured=draw(imported, partial / PICTURE))
+        (partial / TOML).write_text(_toml(imported), encoding="utf-8")
+        load(partial / TOML)  # nobody shall get one that cannot be run
+        (partial / CONFIGURATION).write_text(_configuration(imported), encoding="utf-8")
+        os.chmod(partial, 0o777 & ~_umask())
+        partial.rename(folder)
+    except ExperimentError as error:  # in the user's words: the net of the folder in the making is his map
+        told = str(error).replace(str(partial / NET_FILE), str(source)).replace("mobility.origin_deg", "--gnb")
+        raise BadInput(told.replace("traffic.mean_in_coverage", "--vehicles")) from None
+    except OSError as error:
+        raise BadInput(f"{error.filename or folder} cannot be written: {error.strerror}.") from None
+    finally:
+        rmtree(partial, ignore_errors=True)
+    return imported
+
+
+def _check(source: Path, folder: Path) -> None:
+    if not source.is_file():
+        raise BadInput(
+            f"{source} is a directory: name a file." if source.is_dir() else f"{source}: there is no such file."
+        )
+    if not source.name.lower().endswith((*NET, *OSM)):
+        raise BadInput(f"{source} is of an unknown format: it must be .osm(.gz) or .net.xml(.gz).")
+    if "," in f"{source}{folder}":
+        raise BadInput(f"{source} and {folder}: SUMO would cut them at the comma: choose other names.")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder} is there already, and nothing is overwritten: choose another -o, or remove it.")
+
+
+def _made_beside(folder: Path) -> Path:
+    """An empty folder from which renaming is possible."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        return Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise BadInput(f"{folder} cannot be written: {error.strerror}.") from None
+
+
+def _imported(source: Path, folder: Path, gnb_deg: Point | None, vehicles: float, tell: Step) -> ImportedMap:
+    tell(f"netconvert reads {source}", "")
+    make = convert if source.name.lower().endswith(OSM) else renew
+    net = make(source, folder / NET_FILE, str(source))
+    experiment = _experiment(net, gnb_deg, vehicles)
+    tell("randomTrips and duarouter draw routes", "")
+    ready = prepare(experiment, folder, _Pilots(tell))
+    routes, found = ready.routes, ready.calibration
+    assert routes
+    assert found
+    return ImportedMap(source, folder, ready.net, routes, ready.case.gnb_m, vehicles, found)
+
+
+class _Pilots:
+    """Counts pilot runs by what each tells of its time."""
+
+    def __init__(self, tell: Step) -> None:
+        self._tell, self._number, self._before_s = tell, 0, math.inf
+
+    def __call__(self, done_s: float, of_s: float) -> None:
+        self._number += done_s < self._before_s
+        self._before_s = done_s
+        self._tell(f"pilot run {self._number} to find the number of departures", f"{done_s:.0f} of {of_s:.0f} s")
+
+
+def _experiment(net: Path, gnb_deg: Point | None, vehicles: float) -> Experiment:
+    mobility = {"kind": "sumo", "file": str(net)} | ({"origin_deg": gnb_deg} if gnb_deg else {})
+    return from_tables(
+        {
+            "run": {"name": "map", "duration_s": SHOWN_S},
+            "mobility": mobility,
+            "traffic": {"mean_in_coverage": vehicles},
+            "radio": {"coverage_radius_m": RADIUS_M},
+        }
+    )
+
+
+def _toml(imported: ImportedMap) -> str:
+    (x_m, y_m), folder = imported.gnb_m, imported.folder
+    return f"""# {_shown(imported.source.name)} by SUMO.
+#   python -m vefl_sim {_shown(str(folder / TOML))}
+# To look at the traffic: sumo-gui -c {_shown(str(folder / CONFIGURATION))}; to run exactly that, with demand of your
+# own if you like, name {CONFIGURATION} as the file and take [traffic] out.
+
+[run]
+{tomli_w.dumps({"name": _run_name(imported.source)})}duration_s = 100.0
+
+[mobility]
+kind = "sumo"
+file = "{NET_FILE}"          # beside this file
+origin_m = [{x_m:.2f}, {y_m:.2f}]    # the gNB, in the net's coordinates
+sojourn = "radial"               # streets go anywhere
+
+[traffic]
+# {imported.vehicles:g} vehicles in coverage; for another number write mean_in_coverage instead
+arrivals_per_s = {imported.calibration.rate_per_s:.4g}
+
+[scheme]
+kind = "pdpc"
+selected = 10
+
+[data]
+kind = "signs"
+train_samples = 4000
+test_samples = 1000
+image_px = 24
+
+[learning]
+learning_rate = 0.1
+"""
+
+
+def _shown(name: str) -> str:
+    """A name in a comment, which must not end in the middle of it."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
+def _run_name(source: Path) -> str:
+    name = source.name.split(".")[0]
+    name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)
+    return name[:LONGEST_NAME].strip("-") or "map"
+
+
+def _configuration(imported: ImportedMap) -> str:
+    return f"""<configuration>
+    <net-file value="{NET_FILE}"/>
+    <route-files value="{DEMAND}"/>
+    <begin value="0"/>
+    <end value="{imported.calibration.settled_s + SHOWN_S:g}"/>
+    <step-length value="0.1"/>
+    <step-method.ballistic value="true"/>
+    <time-to-teleport value="-1"/>
+    <ignore-junction-blocker value="{BLOCKED_S}"/>
+</configuration>
+"""
+
+
+def _umask() -> int:
+    """The only way to ask for it is to set it."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask

@@ -1,0 +1,110 @@
+"""The RAT sub-problem solved exactly for up to 12 pRBs: a value for every subset, then a programme over CVs.
+
+Sort a CV's pRBs by gain: the parent of a subset drops its worst pRB. If the parent's water level lies above 1/g
+of that pRB, all pRBs of the subset are in use and its level is a closed form; else it is worth what the parent
+is. So every subset costs O(1), and the programme splits the pRBs among the CVs in O(V·3^Z).
+"""
+
+import numpy as np
+
+from vefl_sim.core.kernel import kernel
+from vefl_sim.optimize.rat.water import level_of, pays
+
+
+@kernel
+def subset_values(gain, weight, price, power, floor, cap, penalty, value):
+    """Fill `value[S]` = a·r − λ·P − penalty·(floor − r)⁺ for every set S of pRBs of one CV (bit z of S: pRB z)."""
+    prbs = len(gain)
+    order = np.argsort(-gain)
+    size = 1 << prbs
+    dear = weight / price if price > 0 else np.inf
+    used = np.zeros(size, np.int64)
+    mask = np.zeros(size, np.int64)
+    inverse_sum, log_sum, level, rate = np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size)
+    value[0] = -penalty * floor
+    for worst in range(prbs):
+        g = gain[order[worst]]
+        inverse, logarithm = (1 / g, np.log(g)) if g > 0 else (np.inf, 0.0)
+        for parent in range(1 << worst):
+            subset = parent | 1 << worst
+            mask[subset] = mask[parent] | 1 << order[worst]
+            if pays(g, level[parent], used[parent] == 0, dear, power, floor, cap):
+                used[subset] = used[parent] + 1
+                inverse_sum[subset] = inverse_sum[parent] + inverse
+                log_sum[subset] = log_sum[parent] + logarithm
+                level[subset], rate[subset] = level_of(
+                    used[subset], inverse_sum[subset], log_sum[subset], dear, power, floor, cap
+                )
+                spent = used[subset] * level[subset] - inverse_sum[subset]
+                deficit = max(0.0, floor - rate[subset])
+                value[mask[subset]] = weight * rate[subset] - price * spent - penalty * deficit
+            else:
+                used[subset], inverse_sum[subset] = used[parent], inverse_sum[parent]
+                log_sum[subset], level[subset], rate[subset] = log_sum[parent], level[parent], rate[parent]
+                value[mask[subset]] = value[mask[parent]]
+
+
+@kernel
+def split(value, sizes, least, share):
+    """The best way to give all pRBs away: `share[v]` becomes the set of CV v; returns the total value.
+
+    value (V ≥ 2, 2^Z), sizes = popcount. Everybody gets at least `least` (0 or 1) pRBs: with 1, a set of the first
+    v + 1 CVs has v + 1 pRBs or more and leaves one for each of the others, which saves much of the work.
+    """
+    cvs, size = value.shape
+    best = value.copy()  # best[v, S]: what the CVs 0 … v make of the set S
+    own = value.copy()
+    if least:
+        own[:, 0] = -np.inf
+        best[0, 0] = -np.inf
+    prbs = sizes[size - 1]
+    for v in range(1, cvs - 1):
+        _join(own[v], best[v - 1], sizes, least * (v + 1), prbs - least * (cvs - 1 - v), best[v])
+    share[cvs - 1], total = _best_part(own[cvs - 1], best[cvs - 2], size - 1)
+    rest = (size - 1) ^ share[cvs - 1]
+    for v in range(cvs - 2, 0, -1):
+        share[v], _ = _best_part(own[v], best[v - 1], rest)
+        rest ^= share[v]
+    share[0] = rest
+    return total
+
+
+@kernel
+def _join(one, other, sizes, fewest, most, joined):
+    """joined[S] = max over parts of S of one[part] + other[S without part], for sets of `fewest` to `most` pRBs.
+
+    The two lowest pRBs are written out, so that four sets share the walk over the parts of the rest: twice as fast.
+    """
+    joined[:] = -np.inf
+    step = np.uint64(1)  # unsigned indices spare numba the test for negative ones
+    for high in range(len(one) >> 2):
+        if sizes[high] > most or sizes[high] + 2 < fewest:
+            continue
+        whole = part = np.uint64(high)
+        top0 = top1 = top2 = top3 = -np.inf
+        while True:
+            a, b = part << np.uint64(2), (whole ^ part) << np.uint64(2)
+            a0, a1, a2, a3 = one[a], one[a + step], one[a + np.uint64(2)], one[a + np.uint64(3)]
+            b0, b1, b2, b3 = other[b], other[b + step], other[b + np.uint64(2)], other[b + np.uint64(3)]
+            top0 = max(top0, a0 + b0)
+            top1 = max(top1, max(a0 + b1, a1 + b0))
+            top2 = max(top2, max(a0 + b2, a2 + b0))
+            top3 = max(top3, max(max(a0 + b3, a3 + b0), max(a1 + b2, a2 + b1)))
+            if part == 0:
+                break
+            part = (part - step) & whole
+        at = high << 2
+        joined[at], joined[at + 1], joined[at + 2], joined[at + 3] = top0, top1, top2, top3
+
+
+@kernel
+def _best_part(one, other, whole):
+    """The part of `whole` that is best given to `one`, the rest to `other`, and what that is worth."""
+    top, choice = one[0] + other[whole], 0
+    part = whole
+    while part:
+        worth = one[part] + other[whole ^ part]
+        if worth > top:
+            top, choice = worth, part
+        part = (part - 1) & whole
+    return choice, top

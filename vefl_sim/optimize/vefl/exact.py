@@ -1,0 +1,115 @@
+"""Closing the gap that the Lagrangian leaves: drop what its bound excludes, solve the rest as MILPs with HiGHS."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
+from scipy.sparse import csr_array
+
+from vefl_sim.optimize.by_cardinality import SLIVER, Case, Search, undivided
+from vefl_sim.optimize.knapsack import Choice, Flags, Floats, Ints, Knapsack, chosen, losses
+
+ROUNDING = 1e-12  # of the budget: HiGHS is held to this, which it does not do by itself
+SCALE = 1e4  # bound and budget as HiGHS sees them: its tolerances, near 1e-6, are absolute
+OPTIMAL, INFEASIBLE = 0, 2  # statuses of scipy.optimize.milp
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """The options (item, column) that a better choice could still contain."""
+
+    knapsack: Knapsack
+    item: Ints
+    column: Ints
+    value: Floats
+    cost: Floats
+    must: Flags  # shape (items,): items that every better choice contains
+
+    def picked(self, mask: Flags) -> Choice:
+        """The choice of the options under the mask."""
+        taken = np.zeros(len(self.must), np.bool_)
+        option = np.zeros(len(self.must), np.int64)
+        taken[self.item[mask]], option[self.item[mask]] = True, self.column[mask]
+        return chosen(self.knapsack, taken, option)
+
+    def cover(self, mask: Flags) -> Floats:
+        """Row of the cut Σ x ≤ |mask| − 1 over these options and dearer ones of the same items: never all together."""
+        least = np.full(len(self.must), np.inf)
+        least[self.item[mask]] = self.cost[mask]
+        return (self.cost >= least[self.item]).astype(np.float64)
+
+
+def exact(knapsack: Knapsack, found: Search) -> Choice:
+    """The optimum: for each number of items that could be better, the MILP of what is left.
+
+    If HiGHS gives up on one, its bound stays, and with it a gap.
+    """
+    if found.choice.proved:
+        return found.choice
+    if found.reduced is None:
+        found = undivided(knapsack, found.choice)
+    assert found.reduced is not None
+    best, bound = found.choice, found.choice.value
+    for case in found.cases:
+        if case.choice.bound > best.value:
+            better, proved = closed(case, best.value)
+            if better is not None and better.value > best.value:
+                best = replace(found.reduced.expanded(better), price=best.price)
+            if not proved:
+                bound = max(bound, case.choice.bound)
+    return replace(best, bound=max(bound, best.value))
+
+
+def closed(case: Case, least: float) -> tuple[Choice | None, bool]:
+    """The best choice of a case if it is worth more than `least`, and whether that is proved.
+
+    HiGHS accepts a choice that exceeds the budget by a millionth. Such a choice is a cover: it is cut off, and HiGHS
+    asked again, until its answer is within the budget.
+    """
+    rest = remainder(case, least)
+    cuts: list[LinearConstraint] = []
+    while len(rest.item):
+        answer = _highs(rest, cuts)
+        if answer.status != OPTIMAL:
+            return None, answer.status == INFEASIBLE
+        mask = answer.x > 0.5
+        best = rest.picked(mask)
+        if best.cost <= rest.knapsack.budget * (1 + ROUNDING):
+            return best, True
+        cuts.append(LinearConstraint(rest.cover(mask)[None], 0, int(mask.sum()) - 1))
+    return None, True
+
+
+def remainder(case: Case, least: float) -> Remainder:
+    """The (item, option) whose forced bound, L_n − loss, exceeds `least`, and the items without which it does not."""
+    knapsack, bound = case.knapsack, case.choice.bound
+    loss = losses(knapsack, case.choice.price)
+    slack = bound - least + SLIVER * bound
+    item, column = np.nonzero((loss.inside <= slack) & (knapsack.cost <= knapsack.budget))
+    return Remainder(
+        knapsack=knapsack,
+        item=item,
+        column=column,
+        value=knapsack.value[item, column],
+        cost=knapsack.cost[item, column],
+        must=loss.outside > slack,
+    )
+
+
+def _highs(rest: Remainder, cuts: list[LinearConstraint]) -> OptimizeResult:
+    """Maximise Σ value·x over binary x: one option per item, n items, within the budget."""
+    items, variables, count = len(rest.must), len(rest.item), rest.knapsack.most_items
+    pick = csr_array((np.ones(variables), (rest.item, np.arange(variables))), shape=(items, variables))
+    limits = [
+        LinearConstraint(pick, rest.must.astype(np.float64), 1),
+        LinearConstraint(np.ones((1, variables)), count if rest.knapsack.exactly else 0, count),
+        LinearConstraint(rest.cost[None] * SCALE / max(rest.knapsack.budget, 1e-300), 0, SCALE),
+        *cuts,
+    ]
+    return milp(
+        -rest.value * SCALE / (rest.value.max() * count),
+        integrality=np.ones(variables, np.int64),
+        bounds=Bounds(0, 1),
+        constraints=limits,
+        options={"mip_rel_gap": 0.0},
+    )

@@ -1,0 +1,210 @@
+"""The VEFL sub-problem of one round: which CVs train, how many iterations, at what CPU frequency.
+
+For a given number of iterations l the cheapest frequency that is fast enough is η(l) = max(η_min, l·cD/T), so
+the energy e(l) = l·(ζ/2)·cD·η(l)² + e_tx and the cost φ·e(l) + φ̄ are tables over l. What remains is: at most N
+CVs, one l each, total cost within Ξ, maximise Σ Θ_v·l_v — a multiple-choice knapsack. If everybody is in (FDPC),
+each CV has its lo_v and the knapsack is about the iterations beyond: its values are Θ·(l − lo), its costs
+cost(l) − cost(lo), its budget is Ξ − Σ cost(lo), and its relaxation is that of the problem without a selection.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vefl_sim.optimize.by_cardinality import search
+from vefl_sim.optimize.knapsack import Choice, Knapsack
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Status = Literal["optimal", "gap", "nobody_in_coverage", "nobody_eligible", "budget_buys_nobody", "nobody_found"]
+"""Whether the plan is proved optimal or within a gap, or why it is empty; `nobody_found` is a method that failed."""
+Limit = Literal["time", "cpu", "energy", "iterations"]
+"""What keeps a CV from one more iteration: no time left, CPU too slow, energy budget, l_max."""
+METHODS = ("lagrangian", "exact")
+REFERENCES = ("sca", "sca-printed")
+"""The paper's, by CVXPY."""
+
+
+@dataclass(frozen=True)
+class VeflProblem:
+    """One round. Arrays have one entry per CV in coverage."""
+
+    weight: Floats  # Θ_v
+    cycles: Floats  # c_v·D_v, CPU cycles per local iteration
+    time_s: Floats  # T_v, time left for training; may be negative
+    tx_energy_j: Floats  # e_tx, worst case
+    energy_budget_j: Floats  # e_bud
+    price_per_joule: Floats  # φ
+    base_fee: Floats  # φ̄
+    cpu_min_hz: Floats
+    cpu_max_hz: Floats
+    cpu_capacitance: float  # ζ
+    budget: float  # Ξ
+    max_selected: int  # N
+    min_iterations: int  # l_des
+    max_iterations: int  # l_max
+    everybody: bool = False  # FDPC: all eligible CVs are in, N does not count
+
+    @cached_property
+    def iterations(self) -> Ints:
+        """1 … l_max, the columns of the tables below."""
+        return np.arange(1, self.max_iterations + 1)
+
+    @cached_property
+    def cpu_hz(self) -> Floats:
+        """η(l), shape (V, l_max); infinite where there is no time at all."""
+        time_s = np.where(self.time_s > 0, self.time_s, np.nan)
+        needed = np.multiply.outer(self.cycles / time_s, self.iterations)
+        return np.where(np.isnan(needed), np.inf, np.maximum(self.cpu_min_hz[:, None], needed))
+
+    @cached_property
+    def energy_j(self) -> Floats:
+        """e_cmp(l) + e_tx, shape (V, l_max)."""
+        per_cycle = self.cpu_capacitance / 2 * self.cpu_hz**2
+        return np.multiply.outer(self.cycles, self.iterations) * per_cycle + self.tx_energy_j[:, None]
+
+    @cached_property
+    def cost(self) -> Floats:
+        """Worst-case charge ξ̂(l), shape (V, l_max)."""
+        with np.errstate(invalid="ignore"):  # free energy (φ = 0) where there is no time: ∞·0
+            return self.energy_j * self.price_per_joule[:, None] + self.base_fee[:, None]
+
+    @cached_property
+    def most(self) -> Ints:
+        """hi_v: the largest feasible l; 0 for a CV that is not eligible."""
+        most: Ints = (self._within_cpu & self._within_energy).sum(axis=1)
+        return most
+
+    @cached_property
+    def least(self) -> Ints:
+        """lo_v: l_des where it is possible, else what is."""
+        return np.minimum(self.min_iterations, self.most)
+
+    @property
+    def entry_cost(self) -> Floats:
+        """cost(lo_v); 0 for a CV that is not eligible."""
+        return np.where(self.least > 0, self.cost[np.arange(len(self.least)), np.maximum(self.least, 1) - 1], 0.0)
+
+    @property
+    def _within_cpu(self) -> NDArray[np.bool_]:
+        return self.cpu_hz <= self.cpu_max_hz[:, None] * (1 + 1e-12)  # l = T·η_max/cD exactly is allowed
+
+    @property
+    def _within_energy(self) -> NDArray[np.bool_]:
+        return self.energy_j <= self.energy_budget_j[:, None] * (1 + 1e-12)
+
+    def limits(self) -> list[Limit]:
+        """The constraint that binds at one iteration more than hi_v, per CV."""
+        more = np.minimum(self.most, self.max_iterations - 1)
+        rows = np.arange(len(more))
+        slow, drained = ~self._within_cpu[rows, more], ~self._within_energy[rows, more]
+        return [
+            "time" if t <= 0 else "cpu" if s else "energy" if d else "iterations"
+            for t, s, d in zip(self.time_s, slow, drained, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class VeflPlan:
+    """The answer, with a bound on what any plan could reach."""
+
+    selected: Ints  # rows of the CVs that train, ascending
+    iterations: Ints  # l of each selected CV
+    cpu_hz: Floats  # η of each selected CV
+    cost: float  # Σ ξ̂, worst case
+    objective: float  # Σ Θ·l
+    bound: float
+    status: Status
+    dropped: bool = False  # everybody was to be in, but not even lo_v each was affordable: planned with a selection
+
+    @property
+    def gap(self) -> float:
+        """(bound − objective) / bound; 0 when proved optimal."""
+        return (self.bound - self.objective) / self.bound if self.bound > 0 else 0.0
+
+
+def solve(problem: VeflProblem, method: str = "lagrangian") -> VeflPlan:
+    """Plan one round. The bound is the Lagrangian's whatever the method, so `gap` is a proof for all of them."""
+    if method not in (*METHODS, *REFERENCES):
+        raise ValueError(f"unknown method {method!r}; there are {', '.join((*METHODS, *REFERENCES))}")
+    if not len(problem.cycles):
+        return _nobody("nobody_in_coverage")
+    if not problem.most.any():
+        return _nobody("nobody_eligible")
+    if problem.everybody and problem.entry_cost.sum() > _spendable(problem):
+        return replace(solve(_selecting(problem), method), dropped=True)
+    choice = _choose(problem, method)
+    if not problem.everybody and not choice.taken.any():
+        return _nobody("budget_buys_nobody")
+    return _plan(problem, _iterations(problem, choice, method), choice.bound)
+
+
+def _spendable(problem: VeflProblem) -> float:
+    """Ξ, and a sliver for the rounding of sums: a plan that costs exactly Ξ is allowed."""
+    return problem.budget * (1 + 1e-12)
+
+
+def _selecting(problem: VeflProblem) -> VeflProblem:
+    return replace(problem, everybody=False, max_selected=len(problem.cycles))
+
+
+def _choose(problem: VeflProblem, method: str) -> Choice:
+    knapsack = _knapsack(problem)
+    found = search(knapsack, fees=not problem.everybody)
+    if method != "exact":
+        return found.choice
+    from vefl_sim.optimize.vefl.exact import exact
+
+    return exact(knapsack, found)
+
+
+def _knapsack(problem: VeflProblem) -> Knapsack:
+    """Value and cost of every l; if everybody is in, beyond those of lo_v."""
+    allowed = (problem.iterations >= problem.least[:, None]) & (problem.iterations <= problem.most[:, None])
+    cost = np.where(allowed, problem.cost, np.inf)
+    if not problem.everybody:
+        value = np.multiply.outer(problem.weight, problem.iterations)
+        return Knapsack(value, cost, _spendable(problem), problem.max_selected)
+    entry = problem.entry_cost
+    value = problem.weight[:, None] * (problem.iterations - problem.least[:, None])
+    return Knapsack(value, cost - entry[:, None], _spendable(problem) - float(entry.sum()), len(entry))
+
+
+def _iterations(problem: VeflProblem, choice: Choice, method: str) -> Ints:
+    """l of every CV, 0 for those that are not in."""
+    if method == "sca":
+        from vefl_sim.optimize.vefl.sca import sca
+
+        return sca(problem)
+    if method == "sca-printed":
+        from vefl_sim.optimize.vefl.sca_printed import printed
+
+        return printed(problem)
+    otherwise = problem.least if problem.everybody else 0
+    return np.where(choice.taken, problem.iterations[choice.option], otherwise)
+
+
+def _plan(problem: VeflProblem, iterations: Ints, bound: float) -> VeflPlan:
+    """The plan with these l and the least frequencies; `bound` as the knapsack has it."""
+    selected = np.flatnonzero(iterations)
+    column = iterations[selected] - 1
+    if problem.everybody:
+        bound += float(problem.weight @ problem.least)
+    objective = float(problem.weight @ iterations)
+    optimal = objective >= bound * (1 - 1e-12)
+    return VeflPlan(
+        selected=selected,
+        iterations=iterations[selected],
+        cpu_hz=np.minimum(problem.cpu_hz[selected, column], problem.cpu_max_hz[selected]),
+        cost=float(problem.cost[selected, column].sum()),
+        objective=objective,
+        bound=objective if optimal else bound,
+        status="optimal" if optimal else "gap" if len(selected) else "nobody_found",
+    )
+
+
+def _nobody(status: Status) -> VeflPlan:
+    return VeflPlan(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), 0.0, 0.0, 0.0, status)

@@ -1,0 +1,120 @@
+"""The streets: move everybody, and tell the CVs that enter and leave coverage, at the exact instant."""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from simpy import Event
+
+from vefl_sim.core.errors import RunFailed
+from vefl_sim.core.state import State, Stateful, told
+from vefl_sim.mobility.coverage import Crossing, crossings, in_coverage
+from vefl_sim.mobility.scene import Mobility, Scene
+from vefl_sim.protocol.environment import NanosecondEnvironment
+from vefl_sim.protocol.events import Instant, Order
+from vefl_sim.protocol.trace import Trace
+from vefl_sim.protocol.vehicle import ConnectedVehicle
+from vefl_sim.radio.channel import Channel
+
+
+@dataclass
+class Streets:
+    """Owns the mobility, which runs one step ahead of the clock."""
+
+    env: NanosecondEnvironment
+    mobility: Mobility
+    channel: Channel
+    radius_m: float
+    trace: Trace
+    record: Callable[[Scene], None]
+    make_vehicle: Callable[[int], ConnectedVehicle]
+    greet: Callable[[ConnectedVehicle], None]  # who comes in
+    in_coverage: dict[int, ConnectedVehicle] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._before = self._after = self.mobility.scene()
+
+    def moves(self) -> Generator[Event, Any, None]:
+        """Advance step by step; coverage changes fire in between, where the straight line crosses the circle."""
+        if self._before is self._after:  # nobody has moved yet
+            yield Instant(self.env, self._before.time_ns, Order.COVERAGE)
+            for cv in in_coverage(self._before, self.radius_m).tolist():
+                self._enter(cv)
+            self._advance()
+        while True:
+            for crossing in self._crossings_to_come():
+                yield Instant(self.env, crossing.time_ns, Order.COVERAGE)
+                (self._enter if crossing.entered else self._leave)(crossing.cv)
+            yield Instant(self.env, self._after.time_ns, Order.COVERAGE)
+            self._advance()
+
+    def _crossings_to_come(self) -> list[Crossing]:
+        """Those of the step; when it was under way already, as after a checkpoint, those after now."""
+        found = crossings(self._before, self._after, self.radius_m)
+        return [crossing for crossing in found if crossing.time_ns > self.env.now]
+
+    def _advance(self) -> None:
+        self._before = self._after
+        self.channel.move(self._before)
+        self.record(self._before)
+        self._after = self.mobility.advance()
+
+    def state(self) -> State:
+        """The step under way, who is in coverage, and what mobility and channel tell of themselves."""
+        return {
+            "before": dict(vars(self._before)),
+            "after": dict(vars(self._after)),
+            "in_coverage": list(self.in_coverage),
+            "mobility": told(self.mobility),
+            "channel": told(self.channel),
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on within that step."""
+        self._before, self._after = Scene(**state["before"]), Scene(**state["after"])
+        self.in_coverage.update((cv, self.make_vehicle(cv)) for cv in state["in_coverage"])
+        mobility, channel = state["mobility"], state["channel"]
+        if mobility is None or channel is None:
+            self._replay()
+        else:
+            cast(Stateful, self.mobility).restore(mobility)
+        if channel is not None:
+            cast(Stateful, self.channel).restore(channel)
+
+    def _replay(self) -> None:
+        """Parts that cannot tell their state live through everything again."""
+        scene = self.mobility.scene()
+        while scene.time_ns < self._after.time_ns:
+            self.channel.move(scene)
+            scene = self.mobility.advance()
+        if not scene.same_as(self._after):
+            raise RunFailed("mobility.kind does not repeat itself, so the run cannot be continued: use --fresh.")
+
+    def position_m(self, cv: int) -> tuple[float, float]:
+        """Where a CV is now, on the straight line between two scenes."""
+        ends = [(_row(scene, cv), scene) for scene in (self._before, self._after)]
+        known = [(scene.x_m[row], scene.y_m[row]) for row, scene in ends if row is not None]
+        (x0, y0), (x1, y1) = known[0], known[-1]
+        span_ns = self._after.time_ns - self._before.time_ns
+        part = (self.env.now - self._before.time_ns) / span_ns if span_ns else 0.0
+        return float(x0 + part * (x1 - x0)), float(y0 + part * (y1 - y0))
+
+    def distance_m(self, cv: int) -> float:
+        """Distance of a CV from the gNB now."""
+        return float(np.hypot(*self.position_m(cv)))
+
+    def _enter(self, cv: int) -> None:
+        self.in_coverage[cv] = self.make_vehicle(cv)
+        self.trace.note(self.env.now, "coverage_entered", "streets", cv=cv, distance_m=self.distance_m(cv))
+        self.greet(self.in_coverage[cv])
+
+    def _leave(self, cv: int) -> None:
+        distance_m = self.distance_m(cv)
+        self.trace.note(self.env.now, "coverage_left", "streets", cv=cv, distance_m=distance_m)
+        self.in_coverage.pop(cv).leave()
+
+
+def _row(scene: Scene, cv: int) -> int | None:
+    row = int(np.searchsorted(scene.vehicle, cv))
+    return row if row < len(scene.vehicle) and scene.vehicle[row] == cv else None

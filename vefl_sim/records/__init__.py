@@ -1,0 +1,1 @@
+"""The run directory: identity, lock, checkpoints, and the tables as they grow."""

@@ -1,0 +1,210 @@
+"""From what happens to rows of tables."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vefl_sim.core.clock import to_ns
+from vefl_sim.core.state import State
+from vefl_sim.core.tables import SCHEMAS
+from vefl_sim.experiment.experiment import TraceTable
+from vefl_sim.mobility.scene import Scene
+from vefl_sim.optimize.rat.allocate import Outcome
+from vefl_sim.protocol.mac import Burst
+from vefl_sim.protocol.messages import ClosedRound
+from vefl_sim.protocol.messages import Outcome as OrderOutcome
+from vefl_sim.protocol.server.overruns import overruns
+from vefl_sim.records.table_parts import PartWriter
+from vefl_sim.schemes.observation import Observation, sojourn_ns
+
+_SAMPLED_SLOTS = 100  # `trace.slots = "sampled"`: one slot in so many
+
+
+class Recorder:
+    """Writes the tables of one run, in parts."""
+
+    def __init__(self, directory: Path, trace: TraceTable) -> None:
+        """`directory`: of the part files."""
+        names = [name for name in SCHEMAS if name != "slots" or trace.slots != "off"]
+        self._tables = {name: PartWriter(directory, name) for name in names}
+        self._mobility_every_ns = to_ns(trace.mobility_every_s)
+        self._mobility_due_ns = 0
+        self._slot_every = {"off": 0, "sampled": _SAMPLED_SLOTS, "full": 1}[trace.slots]
+
+    def append(self, table: str, row: dict[str, Any]) -> None:
+        """Add a row to a table."""
+        self._tables[table].append(row)
+
+    def scene(self, scene: Scene) -> None:
+        """Positions, thinned."""
+        if scene.time_ns < self._mobility_due_ns:
+            return
+        self._mobility_due_ns += self._mobility_every_ns
+        for vehicle, x, y, speed, connected in zip(
+            scene.vehicle, scene.x_m, scene.y_m, scene.speed_mps, scene.connected, strict=True
+        ):
+            self.append(
+                "mobility",
+                {
+                    "time_ns": scene.time_ns,
+                    "vehicle": int(vehicle),
+                    "x_m": float(x),
+                    "y_m": float(y),
+                    "speed_mps": float(speed),
+                    "connected": bool(connected),
+                },
+            )
+
+    def burst(self, burst: Burst) -> None:
+        """Everybody's share of each slot, if slots are recorded."""
+        if not self._slot_every:
+            return
+        log = burst.log
+        for index in range(burst.slots):
+            slot = burst.first_slot + index
+            if slot % self._slot_every:
+                continue
+            for row in np.flatnonzero(log.prbs[index]).tolist():
+                self.append(
+                    "slots",
+                    {
+                        "slot": slot,
+                        "cv": burst.uploads[row].cv,
+                        "prbs": int(log.prbs[index, row]),
+                        "power_w": float(log.power_w[index, row]),
+                        "rate_bps": float(log.rate_bps[index, row]),
+                        "bits_left": float(log.bits_left[index, row]),
+                        "gap": None if np.isnan(log.gap[index]) else float(log.gap[index]),
+                        "status": Outcome(log.outcome[index]).name.lower(),
+                    },
+                )
+
+    def round(self, closed: ClosedRound) -> None:
+        """A round that is over, and everybody who was in coverage when it began."""
+        self.append("rounds", round_row(closed))
+        for row in vehicle_rows(closed):
+            self.append("vehicles", row)
+
+    def commit(self) -> dict[str, list[dict[str, str]]]:
+        """Put all rows so far on disk for good; the part files that hold them."""
+        return {name: table.commit() for name, table in self._tables.items()}
+
+    def compact(self, directory: Path) -> None:
+        """One file per table, of all rows so far."""
+        for table in self._tables.values():
+            table.compact(directory)
+
+    def discard(self) -> None:
+        """Leave nothing half written behind; what was committed stays."""
+        for table in self._tables.values():
+            table.discard()
+
+    def salvage(self, directory: Path) -> None:
+        """The same after an error, each table as well as it can be."""
+        for table in self._tables.values():
+            with suppress(Exception):  # the error that led here is the one to tell
+                table.compact(directory)
+
+    def state(self) -> State:
+        """When positions are due next; the rows are in part files, which a checkpoint lists."""
+        return {"mobility_due_ns": self._mobility_due_ns}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self._mobility_due_ns = state["mobility_due_ns"]
+
+    def go_on_after(self, parts: dict[str, list[dict[str, str]]]) -> None:
+        """Append to these part files."""
+        for name, table in self._tables.items():
+            table.go_on_after(parts[name])
+
+
+def round_row(closed: ClosedRound) -> dict[str, Any]:
+    """The `rounds` row of a round."""
+    outcomes, plan, unable = closed.outcomes, closed.plan, len(closed.ineligible)
+    fractions = [outcome.delivered_fraction for outcome in outcomes]
+    transmit_j = sum(outcome.account.transmit_j for outcome in outcomes)
+    drained = sum(outcome.account.bits_drained for outcome in outcomes)
+    return {
+        "round": closed.round,
+        "start_ns": closed.start_ns,
+        "end_ns": closed.end_ns,
+        "in_coverage": closed.in_coverage,
+        "eligible": closed.in_coverage - unable,
+        "ordered": len(outcomes),
+        "delivered": sum(outcome.lost is None for outcome in outcomes),
+        "p_suc": float(np.mean(fractions)) if fractions else None,
+        "p_suc_with_ineligible": _mean_with_zeros(fractions, unable),
+        "steps": closed.steps,
+        "staleness": float(np.mean([update.staleness for update in closed.applied])) if closed.applied else None,
+        "weight_sum": sum(update.weight for update in closed.applied),
+        "theorem2_sum": closed.theorem2_sum,
+        "planned_cost": sum(outcome.worst_cost for outcome in outcomes),
+        "cost": sum(outcome.account.paid for outcome in outcomes),
+        "energy_j": sum(outcome.account.energy_j for outcome in outcomes),
+        "bits_per_joule": drained / transmit_j if transmit_j > 0 else None,
+        "accuracy": closed.evaluation.accuracy if closed.evaluation else None,
+        "loss": closed.evaluation.loss if closed.evaluation else None,
+        "plan_status": closed.status,
+        "plan_dropped": plan.dropped,
+        "plan_objective": plan.objective,
+        "plan_bound": plan.bound,
+        "plan_gap": plan.gap,
+        "overruns": sum(1 for _ in overruns(closed)),
+    }
+
+
+def vehicle_rows(closed: ClosedRound) -> list[dict[str, Any]]:
+    """The `vehicles` rows of a round: one per order, and one per CV at its start that got none."""
+    unable, ordered = closed.ineligible, {outcome.order.cv for outcome in closed.outcomes}
+    rows = []
+    for decision in closed.decisions:
+        outcomes = {outcome.order.cv: outcome for outcome in decision.outcomes}
+        for index, cv in enumerate(decision.observation.cv.tolist()):
+            row = {"round": closed.round, "cv": cv} | _seen_columns(decision.observation, index)
+            if cv in outcomes:
+                rows.append(row | _outcome_columns(outcomes[cv]))
+            elif cv in unable and decision is closed.decisions[0]:
+                rows.append(row | {"state": "ineligible", "reason": unable[cv]})
+            elif cv not in ordered and decision is closed.decisions[0]:
+                rows.append(row | {"state": "passed_over"})
+    return rows
+
+
+def _seen_columns(observation: Observation, index: int) -> dict[str, Any]:
+    sighting = observation.sighting
+    return {
+        "distance_m": float(sighting.distance_m[index]),
+        "sojourn_ns": sojourn_ns(float(sighting.sojourn_s[index])),
+        "samples": int(sighting.samples[index]),
+        "limit_ns": int(observation.window_slots[index]) * observation.terms.grid.slot_ns,
+        "worst_slots": int(observation.worst_slots[index]),
+    }
+
+
+def _outcome_columns(outcome: OrderOutcome) -> dict[str, Any]:
+    order, account = outcome.order, outcome.account
+    return {
+        "ordered_ns": order.ordered_ns,
+        "version": order.version,
+        "state": "delivered" if outcome.lost is None else "lost",
+        "reason": outcome.lost,
+        "iterations": order.iterations,
+        "cpu_hz": order.cpu_hz,
+        "train_ns": order.train_ns,
+        "delay_ns": outcome.end_ns - order.ordered_ns,
+        "tx_slots": outcome.tx_slots,
+        "compute_j": account.compute_j,
+        "transmit_j": account.transmit_j,
+        "worst_j": order.worst_j,
+        "paid": account.paid,
+        "worst_cost": outcome.worst_cost,
+        "delivered_fraction": outcome.delivered_fraction,
+    }
+
+
+def _mean_with_zeros(fractions: list[float], zeros: int) -> float | None:
+    count = len(fractions) + zeros
+    return sum(fractions) / count if count else None

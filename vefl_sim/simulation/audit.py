@@ -1,0 +1,176 @@
+"""The laws of a run, checked while it happens: C1–C6 on every plan, C7–C12 in every slot.
+
+One slot in EVERY is computed again from the definitions (slot_check.py), as the books of a slot cannot show whether
+a rate is within the capacity, a floor is met or the order of deadlines is kept. A plan of ours or a slot that breaks a
+law ends the run. What the channel does to a lawful plan is another matter: uploads that take longer, cost more or come
+later than the worst case are overruns, which are counted and reported.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vefl_sim.core.errors import AuditFailed
+from vefl_sim.core.state import State
+from vefl_sim.optimize.vefl.problem import VeflProblem
+from vefl_sim.protocol.ledger import Ledger
+from vefl_sim.protocol.mac import Burst
+from vefl_sim.protocol.messages import ClosedRound, Decision, Outcome, TrainOrder
+from vefl_sim.protocol.server.overruns import OVERRUNS, overruns
+from vefl_sim.radio.link import Link
+from vefl_sim.schemes.observation import Observation, sojourn_ns
+from vefl_sim.schemes.scheme import Plan
+from vefl_sim.simulation.slot_check import SlotCheck
+
+_TOLERANCE = 1e-9  # relative: sums in another order
+EVERY = 127  # slots per slot that is computed again; prime, so that it is now here, now there in a burst
+_COUNTED = ("plans", "slots", "recomputed", "transmit_j", "bits", "assured_bits")
+
+
+@dataclass
+class Audit:
+    """Checks rounds and slots as they come, and remembers how many."""
+
+    link: Link
+    slot_s: float  # κ
+    binding: bool = True  # False: the scheme is the user's own, so breaches of C1–C6 are only counted
+    check: SlotCheck | None = None  # computes slots again; None: nobody does
+    plans: int = 0
+    slots: int = 0
+    recomputed: int = 0
+    transmit_j: float = 0.0  # κ·Σ power of all slots
+    bits: float = 0.0  # κ·Σ rate of all slots
+    assured_bits: float = 0.0  # delivered without the network
+    breaches: Counter[str] = field(default_factory=Counter)
+    overruns: Counter[str] = field(default_factory=Counter)
+
+    def round(self, closed: ClosedRound) -> None:
+        """Check the plan of a round that is over, and count what came out worse than planned."""
+        for decision in closed.decisions:
+            if decision.plan.assured:
+                self.assured_bits += sum(outcome.account.bits_drained for outcome in decision.outcomes)
+        self.plans += len(closed.constrained)
+        for law, sentence in broken_laws(closed):
+            if self.binding:
+                raise AuditFailed(f"round {closed.round} breaks {law}: {sentence}")
+            self.breaches[law] += 1
+        self.overruns.update(overruns(closed))
+
+    def burst(self, burst: Burst) -> None:
+        """Check slots that have been decided."""
+        log, slots = burst.log, burst.slots
+        prbs, power_w, rate_bps = log.prbs[:slots], log.power_w[:slots], log.rate_bps[:slots]
+        first, self.slots = self.slots, self.slots + slots
+        self.transmit_j += self.slot_s * float(power_w.sum())
+        self.bits += self.slot_s * float(rate_bps.sum())
+        limit_w = self.link.max_power_w * (1 + _TOLERANCE)
+        laws = {
+            "C7 or C9: more pRBs are given out than there are": prbs.sum(axis=1) > self.link.prbs,
+            "C10: a negative number of pRBs": (prbs < 0).any(axis=1),
+            "C11: power without a pRB, or below zero": ((power_w < 0) | ((power_w > 0) & (prbs == 0))).any(axis=1),
+            "C12: more power than P_max": ~(power_w <= limit_w).all(axis=1),
+            "a rate that is negative or not a number": ~((rate_bps >= 0) & np.isfinite(rate_bps)).all(axis=1),
+            "a queue below zero": ~(log.bits_left[:slots] >= 0).all(axis=1),
+        }
+        for law, broken in laws.items():
+            if broken.any():
+                raise AuditFailed(f"slot {burst.first_slot + int(np.argmax(broken))} breaks {law}.")
+        for index in range(-first % EVERY, slots, EVERY) if self.check else ():
+            self._recompute(burst, index)
+
+    def _recompute(self, burst: Burst, index: int) -> None:
+        self.recomputed += 1
+        for law, sentence in self.check.broken(burst, index) if self.check else ():
+            raise AuditFailed(f"slot {burst.first_slot + index} breaks {law}: {sentence}")
+
+    def close(self, ledger: Ledger) -> None:
+        """At the end: the ledgers add up, and agree with what the slots used and carried."""
+        ledger.check()
+        booked = ledger.totals
+        if abs(booked.transmit_j - self.transmit_j) > 1e-6 * max(self.transmit_j, 1e-9):
+            raise AuditFailed(f"the slots used {self.transmit_j!r} J, but {booked.transmit_j!r} J were booked.")
+        if booked.bits_drained - self.assured_bits > self.bits * (1 + 1e-6) + 1e-3:
+            raise AuditFailed(f"{booked.bits_drained!r} bits arrived, but the slots carried {self.bits!r} at most.")
+
+    def state(self) -> State:
+        """What has been counted."""
+        counted = {name: getattr(self, name) for name in _COUNTED}
+        return counted | {"breaches": dict(self.breaches), "overruns": dict(self.overruns)}
+
+    def restore(self, state: State) -> None:
+        """Count on from there."""
+        for name in _COUNTED:
+            setattr(self, name, state[name])
+        self.breaches, self.overruns = Counter(state["breaches"]), Counter(state["overruns"])
+
+    def figures(self) -> dict[str, Any]:
+        """As they stand in summary.json."""
+        return {
+            "plans_audited": self.plans,
+            "slots_audited": self.slots,
+            "slots_recomputed": self.recomputed,
+            "plan_breaches": dict(sorted(self.breaches.items())),
+            "overruns": {name: self.overruns[name] for name in OVERRUNS},
+        }
+
+
+def broken_laws(closed: ClosedRound) -> Iterator[tuple[str, str]]:
+    """C1–C6 of a plan, computed from its orders and what was observed; nothing here trusts the optimizer."""
+    energy_j: defaultdict[int, float] = defaultdict(float)
+    cost, budget = 0.0, closed.decisions[0].observation.terms.budget
+    for decision in closed.constrained:
+        yield from _broken_by(decision)
+        cost += _worst_cost(decision.outcomes)
+        for outcome in decision.outcomes:
+            energy_j[outcome.order.cv] += outcome.order.worst_j
+            yield from _too_much_energy(decision.observation, outcome.order.cv, energy_j[outcome.order.cv])
+    if cost > budget * (1 + _TOLERANCE):
+        yield "C5", f"the orders cost up to {cost:.6g}, the budget is {budget:.6g}."
+
+
+def _broken_by(decision: Decision) -> Iterator[tuple[str, str]]:
+    observation, plan, outcomes = decision.observation, decision.plan, decision.outcomes
+    if plan.limited and len(outcomes) > observation.terms.max_selected:
+        yield "C1", f"{len(outcomes)} CVs were ordered, |C_k| = {observation.terms.max_selected}."
+    problem = observation.problem()
+    for outcome in outcomes:
+        row = int(np.searchsorted(observation.cv, outcome.order.cv))
+        yield from _too_much(observation, outcome.order, row)
+        yield from _out_of_range(plan, problem, outcome.order, row)
+    cost = _worst_cost(outcomes)
+    if plan.cost is not None and abs(plan.cost - cost) > 1e-6 * max(cost, 1.0):
+        yield "C5", f"the plan says that its orders cost {plan.cost:.6g}, but they cost up to {cost:.6g}."
+
+
+def _worst_cost(outcomes: list[Outcome]) -> float:
+    return sum(outcome.worst_cost for outcome in outcomes)
+
+
+def _too_much(observation: Observation, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
+    """C2 and C3: time."""
+    sighting, terms = observation.sighting, observation.terms
+    worst_ns = order.train_ns + int(observation.worst_slots[row]) * terms.grid.slot_ns
+    for law, limit_ns in (("C2", terms.round_ns), ("C3", sojourn_ns(float(sighting.sojourn_s[row])))):
+        if worst_ns > limit_ns:
+            yield law, f"CV {order.cv} needs up to {worst_ns / 1e9:.6f} s of {limit_ns / 1e9:.6f} s."
+
+
+def _too_much_energy(observation: Observation, cv: int, worst_j: float) -> Iterator[tuple[str, str]]:
+    """C4, over all orders of a round."""
+    budget_j = observation.sighting.agreements[int(np.searchsorted(observation.cv, cv))].energy_budget_j
+    if worst_j > budget_j * (1 + _TOLERANCE):
+        yield "C4", f"CV {cv} needs up to {worst_j:.6g} J of {budget_j:.6g} J."
+
+
+def _out_of_range(plan: Plan, problem: VeflProblem, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
+    """C6: l_des where it is possible, l_max, and the CPU's range. A baseline does what its share of the money buys."""
+    least = 1 if plan.status == "equal_share" else int(problem.least[row])
+    if not least <= order.iterations <= problem.max_iterations:
+        wanted = f"{least} to {problem.max_iterations}"
+        yield "C6", f"CV {order.cv} was ordered {order.iterations} iterations, wanted were {wanted}."
+    low_hz, high_hz = float(problem.cpu_min_hz[row]), float(problem.cpu_max_hz[row])
+    if not low_hz * (1 - _TOLERANCE) <= order.cpu_hz <= high_hz * (1 + _TOLERANCE):
+        yield "C6", f"CV {order.cv} was ordered {order.cpu_hz:.6g} Hz, it runs at {low_hz:.6g} to {high_hz:.6g} Hz."

@@ -1,0 +1,1 @@
+"""Results stored beside an experiment's file, so that figures need no runs."""
