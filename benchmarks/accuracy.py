@@ -18,7 +18,7 @@ from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import read_dataset
 from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
-from vefl_sim.learning.shuffling import Shuffling
+from vefl_sim.learning.samples import Shuffling
 
 EPOCHS = 10
 

@@ -27,8 +27,8 @@ import pandas as pd
 
 import vefl_sim
 from vefl_sim import Experiment, RatAllocation, RatProblem, Run, VeflError
-from vefl_sim.experiment.experiment import without_ignored
 from vefl_sim.experiment.toml import validated
+from vefl_sim.experiment.unused_keys import without_ignored
 from vefl_sim.optimize.rat.problem import solve
 
 ROOT = Path(__file__).parents[1]

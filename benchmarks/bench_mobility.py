@@ -28,7 +28,8 @@ sys.path.insert(0, str(ROOT))
 from tests.mobility.grid.plain_step import PlainStep, vehicles_of
 from vefl_sim import from_tables
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, Mobility, Roads, Run, Traffic
+from vefl_sim.experiment.experiment import Experiment, RunTable
+from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
 from vefl_sim.mobility.coverage import crossings
 from vefl_sim.mobility.grid.step import step
 from vefl_sim.mobility.grid.traffic import IdmTraffic
@@ -47,10 +48,10 @@ CHANGING = ("position_m", "speed_mps", "limit_m", "cleared", "asked_step")
 def traffic_of(mean_in_coverage: float, blocks: int = 8) -> IdmTraffic:
     """The default traffic, or more of it on a larger grid."""
     experiment = Experiment(
-        run=Run(name="bench"),
-        roads=Roads(blocks=blocks),
-        mobility=Mobility(),
-        traffic=Traffic(mean_in_coverage=mean_in_coverage),
+        run=RunTable(name="bench"),
+        roads=RoadsTable(blocks=blocks),
+        mobility=MobilityTable(),
+        traffic=TrafficTable(mean_in_coverage=mean_in_coverage),
     )
     return IdmTraffic(experiment, Streams(1))
 
@@ -166,7 +167,7 @@ def _sumo_case(grid: dict[str, Any], logged: Any, folder: Path) -> Case:
     grid["write_routes"](
         folder / "routes.xml.gz", logged, grid["names_of"](streets, read_net(net, "grid").streets, origin_m), own
     )
-    covered = own.model_copy(update={"radio": Experiment(run=Run(name="bench")).radio})  # 500 m, as in a run
+    covered = own.model_copy(update={"radio": Experiment(run=RunTable(name="bench")).radio})  # 500 m, as in a run
     return Case(covered, arguments(net, folder / "routes.xml.gz"), (origin_m, origin_m), 0.0)
 
 

@@ -27,12 +27,11 @@ sys.path.insert(0, str(ROOT))
 import vefl_sim
 from tests.optimize.problems import random_problem
 from vefl_sim.core.clock import SlotGrid, to_ns
-from vefl_sim.experiment.experiment import Radio
+from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, solve
-from vefl_sim.protocol.environment import NanosecondEnvironment
-from vefl_sim.protocol.events import Instant, Order
+from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Order
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.mac import MacScheduler
@@ -137,7 +136,7 @@ def big(cvs: int, prbs: int, count: int) -> dict[str, float]:
 
 def mac(cvs: int, seconds: float) -> dict[str, float]:
     """The gNB's own process, all steps included, with `cvs` long uploads; positions every 0.1 s."""
-    radio, grid, env = Radio(), SlotGrid.of_numerology(1), NanosecondEnvironment()
+    radio, grid, env = RadioTable(), SlotGrid.of_numerology(1), NanosecondEnvironment()
     link = Link.of(radio)
     channel = UmaChannel(
         link, LargeScale(radio, np.random.default_rng(1)), RayleighFading(7, radio.prbs, radio.antennas)

@@ -15,7 +15,7 @@ from matplotlib.patches import Circle
 
 from vefl_sim.analysis.references.mobility import SPEEDS_MPS, default_traffic
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, Run
+from vefl_sim.experiment.experiment import Experiment, RunTable
 from vefl_sim.mobility.coverage import sojourn_bound_s
 from vefl_sim.mobility.grid.roads import STEP_X, STEP_Y
 from vefl_sim.mobility.grid.signals import light
@@ -28,7 +28,7 @@ SHADES = ("#c3d4ea", "#7aa0cf", "#3f6aa3", DARK)
 
 def streets(axes: Axes) -> None:
     """One instant of the default traffic."""
-    experiment = Experiment(run=Run(name="picture"))
+    experiment = Experiment(run=RunTable(name="picture"))
     traffic = IdmTraffic(experiment, Streams(1))
     for _ in range(300):
         scene = traffic.advance()

@@ -12,8 +12,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from vefl_sim import from_tables
-from vefl_sim.analysis.data_split import shares
-from vefl_sim.analysis.data_split_picture import panels
+from vefl_sim.analysis.data_split import panels, shares
 
 SPLITS: tuple[dict[str, Any], ...] = (
     {"partition": "dirichlet", "dirichlet_alpha": 0.1},

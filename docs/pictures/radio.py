@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from vefl_sim.experiment.experiment import Radio
+from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.uma import los_probability, pathloss_db
 
@@ -20,7 +20,7 @@ DARK, LIGHT, RED = "#22303c", "#7aa0cf", "#c0392b"
 
 def main() -> None:
     """Three panels, at the defaults."""
-    radio, d2d_m = Radio(), np.linspace(10, 800, 400)
+    radio, d2d_m = RadioTable(), np.linspace(10, 800, 400)
     link = Link.of(radio)
     loss = {sight: pathloss_db(d2d_m, los=sight, carrier_ghz=radio.carrier_ghz) for sight in (True, False)}
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})

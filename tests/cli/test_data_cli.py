@@ -13,8 +13,7 @@ from tests.learning.datasets.files import write_compact_gtsrb, write_gtsrb, writ
 from tests.learning.datasets.test_download import CONTENT, Server, server
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Run, from_tables, simulate
-from vefl_sim.analysis.data_split import Shares
-from vefl_sim.analysis.data_split_picture import draw
+from vefl_sim.analysis.data_split import Shares, draw
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput
 from vefl_sim.learning.datasets.dataset import Dataset

@@ -9,8 +9,9 @@ import pytest
 from tests.sweep.test_comparison import written
 from vefl_sim import simulate
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.experiment import Experiment, _unused, without_ignored
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import from_tables, validated
+from vefl_sim.experiment.unused_keys import _unused, without_ignored
 from vefl_sim.simulation import scenario
 from vefl_sim.simulation.scenario import SCHEMES
 from vefl_sim.sweep.points import load_sweep

@@ -3,9 +3,8 @@ import pytest
 
 from vefl_models.cnn import cnn
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.evaluation import BATCH, Evaluator
 from vefl_sim.learning.jax_learner import initial_model
-from vefl_sim.learning.objective import cross_entropy, logits
+from vefl_sim.learning.objective import BATCH, Evaluator, cross_entropy, logits
 from vefl_sim.learning.samples import scaled
 
 

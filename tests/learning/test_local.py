@@ -15,8 +15,7 @@ from vefl_sim.learning.learner import LocalJob, Model
 from vefl_sim.learning.local import BLOCK, Descent, LocalTraining, Method, has_convolution
 from vefl_sim.learning.objective import cross_entropy, logits
 from vefl_sim.learning.plain import descend, train_plain
-from vefl_sim.learning.samples import scaled
-from vefl_sim.learning.shuffling import Shuffling
+from vefl_sim.learning.samples import Shuffling, scaled
 
 DESCENT = Descent(learning_rate=0.05, proximal_mu=0.5)
 SHARDS = {4: np.arange(3), 9: np.arange(3, 3 + BLOCK), 2: np.arange(100, 175), 7: np.array([199, 50, 60])}

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.experiment import Data
+from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.groups import Lots
 from vefl_sim.learning.partition import dirichlet, iid, partition, shards
@@ -31,7 +31,7 @@ def dataset(labels: NDArray[np.int32], groups: NDArray[np.int64] | None = None) 
 
 
 def split(data: Dataset, owners: int, seed: int = 0, **keys: object) -> list[NDArray[np.int64]]:
-    return partition(data, owners, Data.model_validate(keys), np.random.default_rng(seed))
+    return partition(data, owners, DataTable.model_validate(keys), np.random.default_rng(seed))
 
 
 def counts(labels: NDArray[np.int32], held: list[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ import pytest
 from tests.protocol.test_golden import EXPERIMENT
 from tests.scripted import ScriptedCars
 from vefl_sim import from_tables, simulate, with_settings
-from vefl_sim.protocol.environment import NanosecondEnvironment
+from vefl_sim.protocol.events import NanosecondEnvironment
 
 
 class Elsewhere(ScriptedCars):

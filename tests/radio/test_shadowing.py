@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.experiment.experiment import Radio
+from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.shadowing import LargeScale
 from vefl_sim.radio.uma import los_probability, pathloss_db
@@ -15,7 +15,7 @@ def scene(x_m: np.ndarray, first: int = 0, time_ns: int = 0) -> Scene:
 
 
 def test_without_shadowing_the_loss_is_the_formula() -> None:
-    radio = Radio(shadowing="none", los="never")
+    radio = RadioTable(shadowing="none", los="never")
     large_scale = LargeScale(radio, np.random.default_rng(0))
     large_scale.move(scene(np.array([50.0, 200.0])))
     assert large_scale.loss_db(np.array([0, 1])) == pytest.approx(
@@ -24,7 +24,7 @@ def test_without_shadowing_the_loss_is_the_formula() -> None:
 
 
 def test_line_of_sight_has_its_probability() -> None:
-    large_scale = LargeScale(Radio(), np.random.default_rng(0))
+    large_scale = LargeScale(RadioTable(), np.random.default_rng(0))
     large_scale.move(scene(np.full(20_000, 75.0)))
     share = large_scale.line_of_sight(np.arange(20_000)).mean()
     assert share == pytest.approx(float(los_probability(75.0)), abs=0.01)
@@ -32,7 +32,7 @@ def test_line_of_sight_has_its_probability() -> None:
 
 @pytest.mark.parametrize(("los", "deviation_db", "correlation_m"), [("always", 4.0, 37.0), ("never", 6.0, 50.0)])
 def test_shadowing_deviation_and_correlation(los: str, deviation_db: float, correlation_m: float) -> None:
-    large_scale = LargeScale(Radio.model_validate({"los": los}), np.random.default_rng(1))
+    large_scale = LargeScale(RadioTable.model_validate({"los": los}), np.random.default_rng(1))
     count, start_m = 20_000, 100.0
     cvs = np.arange(count)
     shadow = []
@@ -45,7 +45,7 @@ def test_shadowing_deviation_and_correlation(los: str, deviation_db: float, corr
 
 
 def test_a_parked_cv_keeps_its_channel_whoever_comes_and_goes() -> None:
-    large_scale = LargeScale(Radio(), np.random.default_rng(2))
+    large_scale = LargeScale(RadioTable(), np.random.default_rng(2))
     large_scale.move(scene(np.array([100.0, 120.0, 140.0]), first=5))
     before = large_scale.loss_db(np.array([6]))
     large_scale.move(scene(np.array([120.0, 140.0, 160.0]), first=6))

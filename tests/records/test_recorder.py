@@ -8,11 +8,11 @@ import pytest
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Plan, from_tables, simulate, with_settings
 from vefl_sim.core.clock import SlotGrid
-from vefl_sim.experiment.experiment import Radio
+from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.protocol.ledger import Account
 from vefl_sim.protocol.messages import Applied, ClosedRound, Decision, Outcome, TrainOrder
-from vefl_sim.protocol.server.timetable import Timetable
+from vefl_sim.protocol.server.edge import Timetable
 from vefl_sim.radio.link import Link
 from vefl_sim.records.recorder import round_row, vehicle_rows
 from vefl_sim.schemes.observation import Sighting, Terms, observe
@@ -20,7 +20,8 @@ from vefl_sim.schemes.sla import Agreement
 
 AGREEMENT = Agreement(20.0, 25.0, 10.0, 10.0, 1e3, 2e9)
 TERMS = Terms(
-    SlotGrid(500_000), Link.of(Radio(fading="none", antennas=1)), 5 * 10**9, 1000.0, 330, 100, 2e-28, 1, 80, 2, 0.25,
+    SlotGrid(500_000), Link.of(RadioTable(fading="none", antennas=1)),
+    5 * 10**9, 1000.0, 330, 100, 2e-28, 1, 80, 2, 0.25,
     share_among_selected=False,
 )  # fmt: skip
 SIGHTING = Sighting(

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from vefl_sim.core.clock import SlotGrid
-from vefl_sim.experiment.experiment import Experiment, Radio
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.experiment.toml import from_tables
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.observation import Observation, Sighting, Terms, observe
@@ -15,7 +16,7 @@ TYPICAL = Agreement(
     energy_budget_j=20.0, cycles_per_bit=25.0, price_per_joule=10.0, base_fee=10.0, cpu_min_hz=1e3, cpu_max_hz=2e9
 )
 TERMS = Terms(
-    grid=SlotGrid(500_000), link=Link.of(Radio(fading="none", antennas=1)), round_ns=5 * 10**9, budget=1000.0,
+    grid=SlotGrid(500_000), link=Link.of(RadioTable(fading="none", antennas=1)), round_ns=5 * 10**9, budget=1000.0,
     payload_bits=330, bits_per_sample=1_000_000, cpu_capacitance=2e-28, min_iterations=1, max_iterations=20,
     max_selected=2, sojourn_weight=0.5, share_among_selected=False,
 )  # fmt: skip

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.schemes.rounds import TYPICAL, experiment, seen
-from vefl_sim.schemes.equal_share import equal_share
 from vefl_sim.schemes.fdpc import Fdpc
 from vefl_sim.schemes.fedprox import FedAvg, FedProx
 from vefl_sim.schemes.pdpc import Pdpc
+from vefl_sim.schemes.planning import equal_share
 from vefl_sim.schemes.random_selection import RandomSelection
 from vefl_sim.simulation.scenario import SCHEMES
 

@@ -15,11 +15,11 @@ from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.learning.local import Descent
 from vefl_sim.learning.plain import train_plain
-from vefl_sim.learning.shuffling import Shuffling
+from vefl_sim.learning.samples import Shuffling
 from vefl_sim.schemes.afa_cd import AfaCd
-from vefl_sim.schemes.asynchronous import Received
 from vefl_sim.schemes.fedbuff import FedBuff
 from vefl_sim.schemes.observation import Committed
+from vefl_sim.schemes.scheme import Received
 
 RECEIVED = Received(*(np.array(row) for row in ([4, 1], [10, 2], [30, 40], [0, 3])))
 

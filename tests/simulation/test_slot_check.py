@@ -8,7 +8,7 @@ import pytest
 from simpy import Environment, Event
 
 from vefl_sim.core.errors import AuditFailed
-from vefl_sim.experiment.experiment import Radio
+from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.optimize.rat.allocate import Outcome
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.protocol.ledger import Account
@@ -20,7 +20,7 @@ from vefl_sim.radio.link import Link
 from vefl_sim.simulation.audit import EVERY, Audit
 from vefl_sim.simulation.slot_check import SlotCheck
 
-LINK = Link.of(Radio(antennas=1))
+LINK = Link.of(RadioTable(antennas=1))
 
 
 def decided(cvs: int, slots: int = 3) -> Burst:

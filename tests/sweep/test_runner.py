@@ -9,7 +9,7 @@ import pytest
 
 from vefl_sim.core.errors import BadInput, RunInterrupted
 from vefl_sim.sweep import runner
-from vefl_sim.sweep.executors.job import Job, Outcome, Report
+from vefl_sim.sweep.executors.executor import Job, Outcome, Report
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.points import Sweep, load_sweep
 from vefl_sim.sweep.runner import Runner

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from rich.console import Console
 
-from vefl_sim.analysis.references.check import Check
+from vefl_sim.analysis.references.sheet import Check
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.records.lock import is_locked
 from vefl_sim.records.run_directory import Run

@@ -68,8 +68,7 @@ def show(
     ] = None,
 ) -> None:
     """Say who holds how many samples of which class, and draw it."""
-    from vefl_sim.analysis.data_split import shares
-    from vefl_sim.analysis.data_split_picture import draw, target
+    from vefl_sim.analysis.data_split import draw, shares, target
     from vefl_sim.experiment.toml import load
 
     loaded = load(experiment, settings or ())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.protocol.environment import NanosecondEnvironment
+from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.records.totals import Tally

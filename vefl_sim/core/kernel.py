@@ -13,7 +13,7 @@ from typing import Any
 
 import numba
 
-from vefl_sim.core.cache import cache_directory, writable
+from vefl_sim.core.files import cache_directory, writable
 
 
 def _state() -> str:

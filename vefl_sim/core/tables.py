@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from vefl_sim.core.atomic import PARTIAL, publish, writing
 from vefl_sim.core.errors import RunNotFound
+from vefl_sim.core.files import PARTIAL, publish, writing
 
 ROWS_PER_GROUP = 20_000
 

@@ -12,7 +12,9 @@ from pydantic import ValidationError
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.complaints import sentences
-from vefl_sim.experiment.experiment import Experiment, contradictions, ignored_keys
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.rules import contradictions
+from vefl_sim.experiment.unused_keys import ignored_keys
 
 _RIVALS = {
     "run.rounds": "duration_s",

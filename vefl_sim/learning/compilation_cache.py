@@ -4,7 +4,7 @@ import os
 
 import jax
 
-from vefl_sim.core.cache import cache_directory, writable
+from vefl_sim.core.files import cache_directory, writable
 
 _ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning import compilation_cache
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.evaluation import Evaluator
 from vefl_sim.learning.learner import Arrays, Evaluation, LocalJob, Model
 from vefl_sim.learning.local import Descent, LocalTraining, Method
-from vefl_sim.learning.shuffling import Shuffling
+from vefl_sim.learning.objective import Evaluator
+from vefl_sim.learning.samples import Shuffling
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.learning.learner import LocalJob, Model
 from vefl_sim.learning.objective import cross_entropy, logits
-from vefl_sim.learning.samples import Samples, filled, on_device, read_block, room_for
-from vefl_sim.learning.shuffling import Shuffling
+from vefl_sim.learning.samples import Samples, Shuffling, filled, on_device, read_block, room_for
 
 BLOCK = 32
 

@@ -1,12 +1,16 @@
-"""What is minimised: the cross-entropy of a network's answers."""
+"""What training minimises, the cross-entropy of a network's answers; and accuracy and loss on the test set."""
 
+from functools import partial
 from typing import cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
+from numpy.typing import NDArray
 
-from vefl_sim.learning.learner import Model
+from vefl_sim.learning.learner import Evaluation, Model
+from vefl_sim.learning.samples import Samples, filled, on_device, read_block, room_for
 
 
 def logits(module: nn.Module, model: Model, images: jax.Array) -> jax.Array:
@@ -18,3 +22,36 @@ def cross_entropy(answers: jax.Array, labels: jax.Array) -> jax.Array:
     """−ln of the probability that the logits give to the label, for each image."""
     log_probabilities = jax.nn.log_softmax(answers)
     return -jnp.take_along_axis(log_probabilities, labels[:, None], axis=1)[:, 0]
+
+
+BATCH = 128
+
+
+class Evaluator:
+    """A test set, gone through in batches of one size."""
+
+    def __init__(self, module: nn.Module, images: NDArray[np.uint8], labels: NDArray[np.int32]) -> None:
+        self._module, self._size = module, len(labels)
+        self._samples = on_device(images, labels)
+        self._numbers = filled(np.arange(self._size), room_for(self._size, BATCH))
+
+    def evaluate(self, model: Model) -> Evaluation:
+        """Share of labels that get the largest logit, and mean cross-entropy."""
+        scores = [
+            _score_batch(self._module, model, self._samples, self._numbers, first, self._size - first)
+            for first in range(0, self._size, BATCH)
+        ]
+        correct, loss = np.array(jax.device_get(scores), np.float64).sum(axis=0) / self._size
+        return Evaluation(accuracy=float(correct), loss=float(loss))
+
+
+@partial(jax.jit, static_argnums=0)
+def _score_batch(
+    module: nn.Module, model: Model, samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Correct answers and summed loss in one batch."""
+    batch = read_block(samples, numbers, first, left, BATCH)
+    answers = logits(module, model, batch.images)
+    hits = jnp.argmax(answers, axis=1) == batch.labels
+    losses = cross_entropy(answers, batch.labels)
+    return jnp.dot(batch.weights, hits), jnp.dot(batch.weights, losses)

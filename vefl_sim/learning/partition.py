@@ -4,12 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.experiment import Data
+from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.groups import Hands, Lots
 
 
-def partition(dataset: Dataset, owners: int, data: Data, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+def partition(dataset: Dataset, owners: int, data: DataTable, rng: np.random.Generator) -> list[NDArray[np.int64]]:
     """Sample numbers of each owner, ascending, by the rule named in `data.partition`.
 
     Each sample belongs to exactly one owner, groups stay whole, and every owner has at least `data.min_samples`:
@@ -65,7 +65,7 @@ def shards(lots: Lots, owners: int, per_owner: int, rng: np.random.Generator) ->
     ]
 
 
-def _dealt(lots: Lots, owners: int, data: Data, rng: np.random.Generator) -> Hands:
+def _dealt(lots: Lots, owners: int, data: DataTable, rng: np.random.Generator) -> Hands:
     if data.partition == "iid":
         return iid(lots, owners, rng)
     if data.partition == "shards":
@@ -78,7 +78,7 @@ def _even(samples: int, pieces: int) -> NDArray[np.int64]:
     return np.arange(1, pieces) * samples // pieces
 
 
-def _require_enough(samples: int, owners: int, data: Data) -> None:
+def _require_enough(samples: int, owners: int, data: DataTable) -> None:
     needed = owners * data.min_samples
     if needed > samples:
         held_out = f" without data.validation_samples = {data.validation_samples}" if data.validation_samples else ""

@@ -4,6 +4,7 @@ Compiled code has fixed shapes and CVs have any number of samples. So a block is
 those past the last that counts get weight 0.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -11,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from numpy.typing import NDArray
+
+from vefl_sim.learning.learner import LocalJob
 
 
 class Samples(NamedTuple):
@@ -53,3 +56,16 @@ def read_block(samples: Samples, numbers: jax.Array, first: jax.Array, left: jax
 def scaled(images: jax.Array) -> jax.Array:
     """8-bit pixels as floats of about zero mean and unit variance: (x/255 − 1/2) / (1/4)."""
     return (images.astype(jnp.result_type(float)) / 255 - 0.5) / 0.25
+
+
+@dataclass(frozen=True)
+class Shuffling:
+    """Draws an order for every pass. It belongs to (seed, CV, order, iteration), never to the order of calls."""
+
+    batch_size: int
+    seed: int
+
+    def order(self, job: LocalJob, iteration: int, size: int) -> NDArray[np.int64]:
+        """A permutation of 0 … size − 1 for one iteration of a job."""
+        key = np.random.SeedSequence(self.seed, spawn_key=(job.cv, job.number, iteration))
+        return np.random.Generator(np.random.PCG64(key)).permutation(size)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
+from vefl_sim.core.arrays import Bools, Floats, Ints
 from vefl_sim.mobility.scene import Mobility, Scene
 
 _TINY = 1e-30  # m², instead of a zero in a denominator
@@ -25,13 +25,13 @@ class Crossing:
 
 
 def sojourn_bound_s(
-    x_m: FloatArray,
-    y_m: FloatArray,
+    x_m: Floats,
+    y_m: Floats,
     *,
     radius_m: float,
     max_speed_mps: float,
     method: Literal["axis", "radial"] = "axis",
-) -> FloatArray:
+) -> Floats:
     """Time t_soj for which a CV at (x, y) stays in coverage at least (paper eq. sojournPeriod); 0 outside.
 
     "axis": the smallest of the four distances to the circle along the axes, over u_max:
@@ -48,7 +48,7 @@ def sojourn_bound_s(
     return np.maximum(distance_m, 0.0) / max_speed_mps
 
 
-def in_coverage(scene: Scene, radius_m: float) -> IntArray:
+def in_coverage(scene: Scene, radius_m: float) -> Ints:
     """Numbers of the CVs in the circle, ascending."""
     return scene.vehicle[_covered(scene, radius_m)]
 
@@ -88,7 +88,7 @@ def at(before: Scene, after: Scene, time_ns: int) -> Scene:
     )
 
 
-def visitors(mobility: Mobility, radius_m: float, duration_ns: int) -> IntArray:
+def visitors(mobility: Mobility, radius_m: float, duration_ns: int) -> Ints:
     """Numbers of all CVs that are in the circle at some instant from now to `duration_ns`, ascending.
 
     Advances the mobility; give it one of its own.
@@ -103,7 +103,7 @@ def visitors(mobility: Mobility, radius_m: float, duration_ns: int) -> IntArray:
     return np.array(sorted(seen), np.int64)
 
 
-def _covered(scene: Scene, radius_m: float) -> BoolArray:
+def _covered(scene: Scene, radius_m: float) -> Bools:
     return (scene.x_m**2 + scene.y_m**2 <= radius_m**2) & scene.connected
 
 
@@ -115,7 +115,7 @@ def _common(before: Scene, after: Scene) -> tuple[Scene, Scene]:
     return before.rows(old), after.rows(new)
 
 
-def _covered_only_in(scene: Scene, other: Scene, radius_m: float) -> IntArray:
+def _covered_only_in(scene: Scene, other: Scene, radius_m: float) -> Ints:
     """CVs in the circle that the other scene does not know."""
     return np.setdiff1d(in_coverage(scene, radius_m), other.vehicle, assume_unique=True)
 
@@ -142,7 +142,7 @@ def _crossed(before: Scene, after: Scene, radius_m: float) -> list[Crossing]:
     return _listed(enter_ns[enters], cv[enters], True) + _listed(leave_ns[leaves], cv[leaves], False)
 
 
-def _roots(a: FloatArray, b: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _roots(a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats]:
     """Smaller and larger s with a·s² + 2b·s + c = 0, without cancellation where c is near 0."""
     root = np.sqrt(np.maximum(b * b - a * c, 0.0))
     smaller = c / np.maximum(root - b, _TINY)
@@ -150,12 +150,12 @@ def _roots(a: FloatArray, b: FloatArray, c: FloatArray) -> tuple[FloatArray, Flo
     return smaller, larger
 
 
-def _instant(share: FloatArray, start_ns: int, end_ns: int) -> IntArray:
+def _instant(share: Floats, start_ns: int, end_ns: int) -> Ints:
     """The nearest whole nanosecond after the start and not after the end."""
     elapsed_ns = np.rint(np.clip(share, 0.0, 1.0) * (end_ns - start_ns)).astype(np.int64)
     return start_ns + np.maximum(elapsed_ns, 1)
 
 
-def _listed(time_ns: IntArray | int, cv: IntArray, entered: bool) -> list[Crossing]:
+def _listed(time_ns: Ints | int, cv: Ints, entered: bool) -> list[Crossing]:
     times = np.broadcast_to(time_ns, cv.shape).tolist()
     return [Crossing(t, number, entered) for t, number in zip(times, cv.tolist(), strict=True)]

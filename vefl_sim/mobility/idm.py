@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from vefl_sim.mobility.arrays import FloatArray
+from vefl_sim.core.arrays import Floats
 
-Motion = tuple[FloatArray, FloatArray]
+Motion = tuple[Floats, Floats]
 """Positions of front bumpers in m, and speeds in m/s."""
 
 Method = Literal["ballistic", "euler"]
@@ -44,34 +44,34 @@ class IdmParams:
                 raise ValueError(f"{field.name} = {getattr(self, field.name)} must be positive")
 
 
-def acceleration(speed_mps: FloatArray, gap_m: FloatArray, leader_mps: FloatArray, params: IdmParams) -> FloatArray:
+def acceleration(speed_mps: Floats, gap_m: Floats, leader_mps: Floats, params: IdmParams) -> Floats:
     """u̇ in m/s² for any shape that broadcasts; a gap of infinity is a free road."""
     comfort = 2.0 * (params.max_accel_mps2 * params.comfort_decel_mps2) ** 0.5
     dynamic = speed_mps * (params.headway_s + (speed_mps - leader_mps) / comfort)
     wanted_m = params.min_gap_m + np.maximum(0.0, dynamic)
     free = np.square(np.square(speed_mps / params.desired_speed_mps))
     crowded = np.square(wanted_m / np.maximum(gap_m, SMALLEST_GAP_M))
-    accel_mps2: FloatArray = params.max_accel_mps2 * (1.0 - free - crowded)
+    accel_mps2: Floats = params.max_accel_mps2 * (1.0 - free - crowded)
     return accel_mps2
 
 
-def next_speed(speed_mps: FloatArray, accel_mps2: FloatArray, params: IdmParams, dt_s: float) -> FloatArray:
+def next_speed(speed_mps: Floats, accel_mps2: Floats, params: IdmParams, dt_s: float) -> Floats:
     """Speed after a step: no reversing, and no overshoot of the desired speed."""
     limit_mps = np.maximum(speed_mps, params.desired_speed_mps)
     return np.maximum(np.minimum(speed_mps + accel_mps2 * dt_s, limit_mps), 0.0)
 
 
-def ballistic(speed_mps: FloatArray, next_mps: FloatArray, dt_s: float) -> FloatArray:
+def ballistic(speed_mps: Floats, next_mps: Floats, dt_s: float) -> Floats:
     """Metres driven in a step at constant acceleration."""
     return 0.5 * (speed_mps + next_mps) * dt_s
 
 
-def semi_implicit_euler(_speed_mps: FloatArray, next_mps: FloatArray, dt_s: float) -> FloatArray:
+def semi_implicit_euler(_speed_mps: Floats, next_mps: Floats, dt_s: float) -> Floats:
     """Metres driven in a step wholly at its final speed."""
     return next_mps * dt_s
 
 
-_ADVANCE: dict[Method, Callable[[FloatArray, FloatArray, float], FloatArray]] = {
+_ADVANCE: dict[Method, Callable[[Floats, Floats, float], Floats]] = {
     "ballistic": ballistic,
     "euler": semi_implicit_euler,
 }

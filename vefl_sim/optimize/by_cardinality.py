@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from vefl_sim.core.arrays import Ints
 from vefl_sim.optimize.exchange import exchange
-from vefl_sim.optimize.knapsack import Choice, Ints, Knapsack, Losses, chosen, lagrangian, losses
+from vefl_sim.optimize.knapsack import Choice, Knapsack, Losses, chosen, lagrangian, losses
 
 SLIVER = 1e-9  # of the bound: added to a gap, so that rounding drops nothing that is worth as much
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vefl_sim.optimize.knapsack import Choice, Flags, Floats, Ints, Knapsack, Losses, chosen
+from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.optimize.knapsack import Choice, Flags, Knapsack, Losses, chosen
 
 CORE = 240  # decisions looked at, those that cost the bound least
 

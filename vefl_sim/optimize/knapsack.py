@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from vefl_sim.core.arrays import Floats, Ints
+
 Flags = NDArray[np.bool_]
 
 

@@ -11,8 +11,7 @@ from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.state import State, Stateful, told
 from vefl_sim.mobility.coverage import Crossing, crossings, in_coverage
 from vefl_sim.mobility.scene import Mobility, Scene
-from vefl_sim.protocol.environment import NanosecondEnvironment
-from vefl_sim.protocol.events import Instant, Order
+from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Order
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel

@@ -6,9 +6,19 @@ the consequences of one instant are over before the next of the same nanosecond 
 
 from enum import IntEnum
 
-from simpy import Event
+from simpy import Environment, Event
 
-from vefl_sim.protocol.environment import NanosecondEnvironment
+
+class NanosecondEnvironment(Environment):
+    """Every delay is a whole number of nanoseconds, so `now` is one, too."""
+
+    def __init__(self, start_ns: int = 0) -> None:
+        super().__init__(initial_time=start_ns)
+
+    @property
+    def now(self) -> int:
+        """Nanoseconds since the start."""
+        return self._now  # type: ignore[return-value]  # SimPy allows floats; nobody here uses them
 
 
 class Order(IntEnum):

@@ -9,8 +9,7 @@ from simpy import Event
 
 from vefl_sim.core.clock import SlotGrid
 from vefl_sim.core.state import State
-from vefl_sim.protocol.environment import NanosecondEnvironment
-from vefl_sim.protocol.events import Instant, Order
+from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Order
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import TrainOrder

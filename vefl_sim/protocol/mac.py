@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.state import State
 from vefl_sim.optimize.rat.allocate import Method, Outcome, needs_large
@@ -16,8 +17,6 @@ from vefl_sim.protocol.uplink import Upload
 from vefl_sim.radio.channel import Channel
 from vefl_sim.radio.fading import BLOCK_SLOTS
 from vefl_sim.radio.link import Link
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from typing import Any
 from simpy import Event, Interrupt, Process
 
 from vefl_sim.core.state import State
-from vefl_sim.protocol.environment import NanosecondEnvironment
-from vefl_sim.protocol.events import Instant, Order
+from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Order
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.messages import Loss, Outcome, TrainOrder

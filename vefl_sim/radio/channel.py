@@ -6,13 +6,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vefl_sim.core.arrays import Floats
 from vefl_sim.core.state import State
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.fading import Fading
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.shadowing import LargeScale
-
-Floats = NDArray[np.float64]
 
 
 class Channel(Protocol):

@@ -9,7 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from vefl_sim.core.arrays import Floats
+
 BLOCK_SLOTS = 64  # drawn at a time
 _KEPT_CVS = 500
 

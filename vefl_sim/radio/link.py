@@ -4,13 +4,30 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammainccinv
 
-from vefl_sim.experiment.experiment import Radio
-from vefl_sim.radio.numerology import overhead
+from vefl_sim.core.arrays import Floats
+from vefl_sim.experiment.radio_tables import RadioTable
 
-Floats = NDArray[np.float64]
+SUBCARRIERS_PER_PRB = 12
+SYMBOLS_PER_SLOT = 14
+
+
+def subcarrier_spacing_hz(numerology: int) -> float:
+    """15 kHz · 2^n̄."""
+    return 15e3 * (1 << numerology)
+
+
+def prb_bandwidth_hz(numerology: int) -> float:
+    """Bandwidth of one physical resource block: 12 subcarriers."""
+    return SUBCARRIERS_PER_PRB * subcarrier_spacing_hz(numerology)
+
+
+def overhead(flexible_symbol_uplink: bool) -> float:
+    """υ: the symbols of a slot that carry no uplink data (downlink control, and perhaps the flexible one)."""
+    return (1 if flexible_symbol_uplink else 2) / SYMBOLS_PER_SLOT
+
+
 _NODES = 64  # Gauss-Legendre nodes of the expectation over the worst pRB: 2e-5 relative at N = 4, 2e-4 at N = 1
 
 
@@ -26,7 +43,7 @@ class Link:
     fading: bool
 
     @classmethod
-    def of(cls, radio: Radio) -> "Link":
+    def of(cls, radio: RadioTable) -> "Link":
         """The link of a [radio] table."""
         noise_w_per_hz = 10 ** ((radio.noise_dbm_per_hz + radio.noise_figure_db - 30) / 10)
         return cls(

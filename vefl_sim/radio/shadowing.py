@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from vefl_sim.core.arrays import Floats
 from vefl_sim.core.state import State, generator_state, restore_generator
-from vefl_sim.experiment.experiment import Radio
+from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.uma import MAX_DISTANCE_M, los_probability, pathloss_db
 
-Floats = NDArray[np.float64]
 SHADOWING_DB = {True: 4.0, False: 6.0}
 CORRELATION_M = {True: 37.0, False: 50.0}
 LOS_CORRELATION_M = 50.0
@@ -35,7 +35,7 @@ class _Track:
 class LargeScale:
     """Path loss with shadowing, constant between two scenes."""
 
-    def __init__(self, radio: Radio, rng: np.random.Generator) -> None:
+    def __init__(self, radio: RadioTable, rng: np.random.Generator) -> None:
         self._radio = radio
         self._rng = rng
         self._track = _Track(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty((0, 3)))

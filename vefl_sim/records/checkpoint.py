@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from vefl_sim.core.atomic import whole
 from vefl_sim.core.errors import BadInput, NotResumable
+from vefl_sim.core.files import whole
 from vefl_sim.core.state import Arrays, State, pack, unpack
 from vefl_sim.records.table_parts import PartFile
 

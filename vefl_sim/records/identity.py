@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.core.errors import NotResumable
-from vefl_sim.experiment.experiment import Experiment, without_ignored
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import part_digests
 from vefl_sim.experiment.toml import to_toml
+from vefl_sim.experiment.unused_keys import without_ignored
 from vefl_sim.mobility.recorded import recording
 from vefl_sim.mobility.sumo import inputs
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from vefl_sim.core.atomic import writing
 from vefl_sim.core.errors import RunLocked
+from vefl_sim.core.files import writing
 
 _LOCK, _SESSIONS = "LOCK", "sessions.jsonl"
 _PATIENCE_S = 1.0  # somebody who only looks whether it is locked holds it for a moment

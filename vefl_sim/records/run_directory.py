@@ -18,8 +18,8 @@ from uuid import uuid4
 
 import pandas as pd
 
-from vefl_sim.core.atomic import write_text
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunNotFound
+from vefl_sim.core.files import write_text
 from vefl_sim.core.tables import SCHEMAS, content_digest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import load_resolved, to_toml

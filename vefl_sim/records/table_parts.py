@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vefl_sim.core.atomic import whole
 from vefl_sim.core.errors import RunFailed
+from vefl_sim.core.files import whole
 from vefl_sim.core.tables import ROWS_PER_GROUP, SCHEMAS, TableWriter
 
 

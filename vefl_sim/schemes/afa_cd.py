@@ -7,12 +7,13 @@ round against the mean of what arrived: so the paper seems to have run it, as it
 
 import numpy as np
 
-from vefl_sim.experiment.experiment import Experiment, Learning
-from vefl_sim.schemes.asynchronous import Received
-from vefl_sim.schemes.equal_share import everybody
+from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.learning_tables import LearningTable
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.scheme import Floats, Ints, Plan
-from vefl_sim.schemes.shares import shares_over
+from vefl_sim.schemes.planning import everybody
+from vefl_sim.schemes.scheme import Plan, Received
+from vefl_sim.schemes.weights import shares_over
 
 
 class AfaCd:
@@ -63,7 +64,7 @@ def afa_cd(experiment: Experiment) -> AfaCd | AfaCdInRounds:
     return (AfaCdInRounds if experiment.scheme.rounds else AfaCd)(experiment)
 
 
-def step_sizes(learning: Learning, iterations: Ints, samples: Ints) -> Floats:
+def step_sizes(learning: LearningTable, iterations: Ints, samples: Ints) -> Floats:
     """δ·steps, by which a difference of models is divided to become a mean gradient.
 
     A CV takes one step per iteration, or ⌈D/batch⌉ with mini-batches. `learning.iterations_per_step` does not matter:

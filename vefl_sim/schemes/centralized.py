@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.scheme import Floats, Ints, Plan
+from vefl_sim.schemes.scheme import Plan
 
 BATCH_SIZE = 32
 """Samples per step if `learning.batch_size` does not say: a step on all of them would take seconds."""

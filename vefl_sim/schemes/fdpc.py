@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.aggregation import fdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.plans import assured, planned
-from vefl_sim.schemes.scheme import Floats, Ints, Plan
-from vefl_sim.schemes.shares import shares_over
-from vefl_sim.schemes.theorem2 import theorem2_sum
+from vefl_sim.schemes.planning import assured, planned
+from vefl_sim.schemes.scheme import Plan
+from vefl_sim.schemes.weights import shares_over, theorem2_sum
 
 
 class Fdpc:

@@ -5,9 +5,9 @@ Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation (AISTAT
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats
 from vefl_sim.schemes.afa_cd import AfaCd
-from vefl_sim.schemes.asynchronous import Received
-from vefl_sim.schemes.scheme import Floats
+from vefl_sim.schemes.scheme import Received
 
 
 class FedBuff(AfaCd):

@@ -4,11 +4,12 @@ Li et al., Federated Optimization in Heterogeneous Networks (2020); McMahan et a
 Deep Networks from Decentralized Data (2017), which is the case μ = 0.
 """
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.schemes.equal_share import everybody
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.scheme import Floats, Ints, Plan
-from vefl_sim.schemes.shares import shares_over
+from vefl_sim.schemes.planning import everybody
+from vefl_sim.schemes.scheme import Plan
+from vefl_sim.schemes.weights import shares_over
 
 
 class FedProx:

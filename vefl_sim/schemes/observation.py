@@ -5,16 +5,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.clock import SlotGrid
 from vefl_sim.learning.aggregation import mixed_shares
 from vefl_sim.optimize.vefl.problem import VeflProblem
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.sla import Agreement, column
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _NEVER = 10**9  # slots; an upload over a dead channel
 
 

@@ -2,13 +2,15 @@
 
 import numpy as np
 
-from vefl_sim.experiment.experiment import Aggregation, Experiment
+from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.scheme_tables import AggregationTable
 from vefl_sim.learning.aggregation import pdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.plans import assured, planned
-from vefl_sim.schemes.scheme import Floats, Ints, Plan
-from vefl_sim.schemes.theorem2 import theorem2_sum
+from vefl_sim.schemes.planning import assured, planned
+from vefl_sim.schemes.scheme import Plan
+from vefl_sim.schemes.weights import theorem2_sum
 
 
 class Pdpc:
@@ -39,7 +41,7 @@ class Pdpc:
         return theorem2_sum(self, observation, plan, self._aggregation, observation.cv)
 
 
-def equal_weights(observation: Observation, plan: Plan, delivered: Ints, aggregation: Aggregation) -> Floats:
+def equal_weights(observation: Observation, plan: Plan, delivered: Ints, aggregation: AggregationTable) -> Floats:
     """(aggregationRulePartialNORep) with p_v = 1/V and q_v = (number ordered)/V."""
     p_suc = observation.p_suc_of(delivered, aggregation.p_suc)
     return pdpc_weights(p_suc, len(plan.cv), len(observation.cv), normalize=aggregation.normalize)

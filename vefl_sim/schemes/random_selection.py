@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.schemes.equal_share import equal_share
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.pdpc import equal_weights
-from vefl_sim.schemes.plans import assured, unable
-from vefl_sim.schemes.scheme import Floats, Ints, Plan
-from vefl_sim.schemes.theorem2 import theorem2_sum
+from vefl_sim.schemes.planning import assured, equal_share, unable
+from vefl_sim.schemes.scheme import Plan
+from vefl_sim.schemes.weights import theorem2_sum
 
 
 class RandomSelection:

@@ -1,15 +1,10 @@
-"""What a learning scheme is: a plan for the round, and weights for the updates that came back."""
+"""What a learning scheme is, with rounds and without: a plan, and weights for the updates that came back."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.schemes.observation import Observation
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -43,4 +38,31 @@ class Scheme(Protocol):
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Weights of the delivered updates, in the order of `delivered` (CV numbers, ascending)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Received:
+    """The updates of a full buffer, in the order in which they came."""
+
+    cv: Ints
+    iterations: Ints  # l
+    samples: Ints  # D
+    staleness: Ints  # steps of the server since the model that the update started from
+
+
+class AsynchronousScheme(Protocol):
+    """A scheme with a `buffer` runs without rounds. It is made once per run; both methods are pure."""
+
+    proximal_mu: float
+    """μ of the local objective, as for other schemes."""
+    buffer: int
+    """The server steps whenever so many updates are in."""
+
+    def plan(self, observation: Observation) -> Plan:
+        """Decide how long and how fast those train who ask at this instant: the CVs of the observation."""
+        ...
+
+    def weights(self, received: Received) -> Floats:
+        """ω + Σ weight · (update − the model that it started from) is the next model."""
         ...

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Sla
+from vefl_sim.experiment.scheme_tables import SlaTable
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Agreement:
     cpu_max_hz: float
 
 
-def draw(cv: int, sla: Sla, streams: Streams) -> Agreement:
+def draw(cv: int, sla: SlaTable, streams: Streams) -> Agreement:
     """The terms of a CV, from its own stream: the same whoever else is there."""
     rng = streams.generator("slas", cv)
     return Agreement(**{term.name: float(rng.uniform(*getattr(sla, term.name))) for term in fields(Agreement)})

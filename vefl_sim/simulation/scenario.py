@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from simpy import Process
 
-from vefl_sim.core.clock import to_ns, to_s
+from vefl_sim.core.clock import Stopwatch, to_ns, to_s
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.core.state import Stateful
-from vefl_sim.core.stopwatch import Stopwatch
-from vefl_sim.experiment.experiment import Experiment, without_ignored
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import is_part, load_part, make_part
+from vefl_sim.experiment.unused_keys import without_ignored
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner, NullLearner
 from vefl_sim.mobility.coverage import sojourn_bound_s, visitors
@@ -28,16 +28,14 @@ from vefl_sim.mobility.scene import Mobility
 from vefl_sim.optimize.rat.edf import Scheduler, edf
 from vefl_sim.optimize.rat.problem import REFERENCES, RatPolicy, solve
 from vefl_sim.protocol.coverage import Streets
-from vefl_sim.protocol.environment import NanosecondEnvironment
+from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.protocol.server.asynchronous import AsynchronousServer
-from vefl_sim.protocol.server.central import EVERYTHING, CentralServer
-from vefl_sim.protocol.server.edge import EdgeServer
-from vefl_sim.protocol.server.synchronous import SynchronousServer
-from vefl_sim.protocol.server.timetable import Timetable
+from vefl_sim.protocol.server.edge import EdgeServer, Timetable
+from vefl_sim.protocol.server.synchronous import EVERYTHING, CentralServer, SynchronousServer
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel, UmaChannel
@@ -46,7 +44,6 @@ from vefl_sim.radio.link import Link
 from vefl_sim.radio.shadowing import LargeScale
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.schemes.afa_cd import afa_cd
-from vefl_sim.schemes.asynchronous import AsynchronousScheme
 from vefl_sim.schemes.centralized import BATCH_SIZE, Centralized
 from vefl_sim.schemes.fdpc import Fdpc
 from vefl_sim.schemes.fedbuff import FedBuff
@@ -55,7 +52,7 @@ from vefl_sim.schemes.history import Record
 from vefl_sim.schemes.observation import Observation, Sighting, Terms, observe
 from vefl_sim.schemes.pdpc import Pdpc
 from vefl_sim.schemes.random_selection import RandomSelection
-from vefl_sim.schemes.scheme import Scheme
+from vefl_sim.schemes.scheme import AsynchronousScheme, Scheme
 from vefl_sim.schemes.sla import draw
 from vefl_sim.simulation.audit import Audit
 
@@ -397,7 +394,7 @@ def _all_data(experiment: Experiment, streams: Streams) -> Dataset:
     dataset = _dataset(experiment, streams)
     if not experiment.data.validation_samples:
         return dataset
-    from vefl_sim.learning.datasets.held_out import held_out
+    from vefl_sim.learning.datasets.subset import held_out
 
     return held_out(dataset, experiment.data.validation_samples, streams.generator("validation"))
 
@@ -448,7 +445,7 @@ def _learner(
     streams: Streams,
 ) -> Learner:
     from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_count
-    from vefl_sim.learning.shuffling import Shuffling
+    from vefl_sim.learning.samples import Shuffling
 
     learning = experiment.learning
     if learning.kind == "none":

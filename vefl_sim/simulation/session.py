@@ -3,13 +3,13 @@
 import time
 from typing import Any, Protocol
 
-from vefl_sim.core.atomic import writing
 from vefl_sim.core.clock import to_s
+from vefl_sim.core.files import writing
 from vefl_sim.core.state import State, Stateful, pack
 from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import is_part
-from vefl_sim.protocol.environment import NanosecondEnvironment
+from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.recorder import Recorder

@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from vefl_sim.core.arrays import Floats
 from vefl_sim.optimize.rat.allocate import Outcome
 from vefl_sim.protocol.mac import Burst
 from vefl_sim.radio.link import Link
 
-Floats = NDArray[np.float64]
 Broken = Iterator[tuple[str, str]]
 _TOLERANCE = 1e-9  # relative: sums in another order
 _MET = 1e-8  # share of all floors that may be missed: ten times what the methods call met

@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock
 
-from vefl_sim.core.atomic import write_text, writing
 from vefl_sim.core.errors import BadInput
+from vefl_sim.core.files import write_text, writing
 from vefl_sim.records.identity import package_digest
 from vefl_sim.sweep.points import Point, Sweep
 

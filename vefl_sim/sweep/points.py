@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.experiment import Experiment, contradictions, ignored_keys, without_ignored
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.rules import contradictions
 from vefl_sim.experiment.toml import override, read_experiment, validated
+from vefl_sim.experiment.unused_keys import ignored_keys, without_ignored
 from vefl_sim.records.identity import config_digest
 from vefl_sim.records.run_directory import Run, existing_run
 from vefl_sim.sweep.axes import Axis, axes

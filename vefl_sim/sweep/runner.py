@@ -12,8 +12,7 @@ from vefl_sim.core.errors import BadInput, CannotWrite, RunInterrupted
 from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.records.identity import package_digest
-from vefl_sim.sweep.executors.executor import Crew
-from vefl_sim.sweep.executors.job import Job, Outcome, Report
+from vefl_sim.sweep.executors.executor import Crew, Job, Outcome, Report
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.tasks import Task, Tasks, look
 

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.experiment import Experiment, contradictions, ignored_keys, without_ignored
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.rules import contradictions
 from vefl_sim.experiment.toml import ALONE, HAS_SWEEP, override, read_experiment, validated
+from vefl_sim.experiment.unused_keys import ignored_keys, without_ignored
 from vefl_sim.sweep.seeds import check_seeds, misplaced_seeds, rival_seeds
 
 

@@ -1,5 +1,5 @@
-from vefl_sim.analysis.references.check import Check
 from vefl_sim.analysis.references.radio import check_sheet
+from vefl_sim.analysis.references.sheet import Check
 
 
 def test_every_line_of_the_sheet_agrees() -> None:

@@ -4,9 +4,10 @@ import pytest
 from tests.scripted import ScriptedCars
 from vefl_sim.analysis.references.survey import survey
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, Mobility, Run
+from vefl_sim.experiment.experiment import Experiment, RunTable
+from vefl_sim.experiment.traffic_tables import MobilityTable
 
-EXPERIMENT = Experiment(run=Run(name="x"), mobility=Mobility(step_s=0.5, max_speed_mps=20.0))
+EXPERIMENT = Experiment(run=RunTable(name="x"), mobility=MobilityTable(step_s=0.5, max_speed_mps=20.0))
 
 
 class Cars(ScriptedCars):

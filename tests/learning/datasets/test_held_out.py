@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.held_out import held_out
+from vefl_sim.learning.datasets.subset import held_out
 
 
 def numbered(samples: int, groups: np.ndarray | None = None) -> Dataset:

@@ -29,14 +29,14 @@ from tests.learning.datasets.files import (
     zipped,
 )
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.experiment import Data
+from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import tar_members
 from vefl_sim.learning.datasets.kinds import read_dataset
 
 
 def read(kind: str, folder: Path | str, seed: int = 1, **keys: object) -> Dataset:
-    data = Data.model_validate({"kind": kind, "dir": str(folder), **keys})
+    data = DataTable.model_validate({"kind": kind, "dir": str(folder), **keys})
     return read_dataset(data, np.random.default_rng(seed))
 
 

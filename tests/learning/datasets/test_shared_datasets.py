@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.learning.datasets.files import SHARED
-from vefl_sim.experiment.experiment import Data
+from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.learning.datasets.compact_gtsrb import compact_state
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.inventory import inventory
@@ -25,7 +25,7 @@ def folder(kind: str) -> Path:
 
 
 def read(kind: str, **keys: object) -> Dataset:
-    data = Data.model_validate({"kind": kind, "dir": str(folder(kind)), **keys})
+    data = DataTable.model_validate({"kind": kind, "dir": str(folder(kind)), **keys})
     return read_dataset(data, np.random.default_rng(1))
 
 
@@ -69,7 +69,7 @@ def test_the_published_files_of_cifar_are_complete_however_they_are_packed() -> 
     if not (CIFAR / file.name).is_file():
         pytest.skip(f"{CIFAR / file.name} is not there; data get cifar10 gets it")
     assert file.is_in(CIFAR)
-    data = read_dataset(Data(kind="cifar10", dir=str(CIFAR)), np.random.default_rng(1))
+    data = read_dataset(DataTable(kind="cifar10", dir=str(CIFAR)), np.random.default_rng(1))
     assert data.train_images.shape == (50_000, 32, 32, 3)
     assert data.test_images.shape == (10_000, 32, 32, 3)
     assert data.train_labels[:5].tolist() == [6, 9, 9, 4, 1]

@@ -3,7 +3,9 @@
 import numpy as np
 
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, Mobility, Radio, Roads, Run, Traffic
+from vefl_sim.experiment.experiment import Experiment, RunTable
+from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
 from vefl_sim.mobility.grid.drivers import DRAWS, Drivers
 from vefl_sim.mobility.grid.engine import Streets
 from vefl_sim.mobility.grid.fleet import Fleet
@@ -19,11 +21,11 @@ def drivers(typical, count=1):
 def empty_streets(block_m=128.0, speed=15.0, dt=0.1, signals="none", **traffic):
     """Nobody on a grid of 4 × 4 blocks."""
     experiment = Experiment(
-        run=Run(name="x"),
-        roads=Roads(blocks=4, block_m=block_m, signals=signals),
-        radio=Radio(coverage_radius_m=50.0),
-        mobility=Mobility(max_speed_mps=speed, step_s=dt),
-        traffic=Traffic(**traffic),
+        run=RunTable(name="x"),
+        roads=RoadsTable(blocks=4, block_m=block_m, signals=signals),
+        radio=RadioTable(coverage_radius_m=50.0),
+        mobility=MobilityTable(max_speed_mps=speed, step_s=dt),
+        traffic=TrafficTable(**traffic),
     )
     routes = Routes(StreetGrid.square(4, block_m), experiment.traffic)
     return Streets(experiment, routes, dt, Streams(1))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.mobility.grid.makers import fleet_of
-from vefl_sim.mobility.grid.lanes import line_up
 from vefl_sim.mobility.grid.roads import NONE, Ways
+from vefl_sim.mobility.grid.step import line_up
 from vefl_sim.mobility.idm import IdmParams
 
 EDGES, BLOCK, LENGTH = 80, 100.0, 5.0

@@ -3,7 +3,8 @@ import pytest
 
 from tests.mobility.grid.plain_step import PlainStep, vehicles_of
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, Mobility, Roads, Run, Traffic
+from vefl_sim.experiment.experiment import Experiment, RunTable
+from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
 from vefl_sim.mobility.grid.step import step
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 
@@ -21,10 +22,10 @@ CASES = [
 @pytest.mark.parametrize(("seed", "speed", "dt", "vehicles", "signals", "spread", "through"), CASES)
 def test_a_step_is_that_of_its_plain_twin(seed, speed, dt, vehicles, signals, spread, through):
     experiment = Experiment(
-        run=Run(name="x"),
-        roads=Roads(signals=signals, green_s=8.0),
-        mobility=Mobility(max_speed_mps=speed, step_s=dt, driver_spread=spread),
-        traffic=Traffic(mean_in_coverage=vehicles, through_share=through),
+        run=RunTable(name="x"),
+        roads=RoadsTable(signals=signals, green_s=8.0),
+        mobility=MobilityTable(max_speed_mps=speed, step_s=dt, driver_spread=spread),
+        traffic=TrafficTable(mean_in_coverage=vehicles, through_share=through),
     )
     traffic = IdmTraffic(experiment, Streams(seed))
     streets, moved = traffic.streets, 0.0

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.mobility.grid.population import places
+from vefl_sim.mobility.grid.demand import places
 from vefl_sim.mobility.grid.roads import StreetGrid
 from vefl_sim.mobility.idm import IdmParams
 

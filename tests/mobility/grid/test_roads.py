@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.experiment.experiment import Roads
+from vefl_sim.experiment.traffic_tables import RoadsTable
 from vefl_sim.mobility.grid.roads import LEFT, NONE, RIGHT, STEP_X, STEP_Y, STRAIGHT, StreetGrid
 
 
@@ -107,15 +107,15 @@ class TestRectangle:
             np.testing.assert_allclose(starts(grid)[grid.turns[inner, turn]], ends(grid)[inner], atol=1e-9)
 
     def test_streets_that_end_in_coverage_can_be_closed(self):
-        grid = StreetGrid.of(Roads(blocks=(8, 4), exits="outside"), 500.0)
+        grid = StreetGrid.of(RoadsTable(blocks=(8, 4), exits="outside"), 500.0)
         assert 0 < grid.exits.size == grid.entries.size < 28
         assert np.hypot(*starts(grid)[grid.entries].T).min() >= 500
         assert np.hypot(*ends(grid)[grid.exits].T).min() >= 500
-        open_everywhere = StreetGrid.of(Roads(blocks=(8, 4)), 500.0)
+        open_everywhere = StreetGrid.of(RoadsTable(blocks=(8, 4)), 500.0)
         assert open_everywhere.exits.size == 28
 
     @pytest.mark.parametrize("blocks", [(8, 4), (5, 3), (4, 7), (6, 6)])
     def test_the_nearest_end_of_a_street(self, blocks):
-        roads = Roads(blocks=blocks)
+        roads = RoadsTable(blocks=blocks)
         grid = StreetGrid.of(roads, 500.0)
         assert roads.nearest_end_m == pytest.approx(np.hypot(*ends(grid)[grid.exits].T).min())

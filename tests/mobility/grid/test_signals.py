@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.mobility.grid.makers import empty_streets
-from vefl_sim.experiment.experiment import Roads
+from vefl_sim.experiment.traffic_tables import RoadsTable
 from vefl_sim.mobility.grid.roads import EAST, NORTH, SOUTH, WEST
 from vefl_sim.mobility.grid.signals import AMBER, GREEN, RED, light, make_signals
 
@@ -10,7 +10,7 @@ SECOND = 1_000_000_000
 
 
 def plan(offset_s=0.0, green_s=20.0, stop_s=4.0):
-    made = make_signals(Roads(green_s=green_s), 3, stop_s, np.random.default_rng(1))
+    made = make_signals(RoadsTable(green_s=green_s), 3, stop_s, np.random.default_rng(1))
     return made._replace(offset_ns=np.full(3, round(offset_s * SECOND)))
 
 
@@ -43,12 +43,12 @@ def test_amber_lasts_three_seconds_or_as_long_as_it_takes_to_stop():
 
 
 def test_junctions_are_spread_over_the_cycle():
-    offsets = make_signals(Roads(), 2000, 4.0, np.random.default_rng(1)).offset_ns / (48 * SECOND)
+    offsets = make_signals(RoadsTable(), 2000, 4.0, np.random.default_rng(1)).offset_ns / (48 * SECOND)
     assert np.histogram(offsets, 4, (0, 1))[0] == pytest.approx(500, rel=0.15)
 
 
 def test_without_signals_everybody_has_green():
-    never = make_signals(Roads(signals="none"), 3, 4.0, np.random.default_rng(1))
+    never = make_signals(RoadsTable(signals="none"), 3, 4.0, np.random.default_rng(1))
     assert [light(never, 1, heading, 10**12) for heading in range(4)] == [GREEN] * 4
 
 

@@ -6,7 +6,9 @@ import pytest
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, Mobility, Radio, Roads, Run, Traffic
+from vefl_sim.experiment.experiment import Experiment, RunTable
+from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
 from vefl_sim.mobility.coverage import in_coverage
 from vefl_sim.mobility.grid.junctions import PATHS_MEET
 from vefl_sim.mobility.grid.roads import NONE
@@ -18,10 +20,10 @@ LENGTH = 5.0
 
 def experiment_with(speed=20.12, step=0.1, spread=0.0, signals="fixed", **traffic):
     return Experiment(
-        run=Run(name="x"),
-        roads=Roads(signals=signals),
-        mobility=Mobility(max_speed_mps=speed, step_s=step, driver_spread=spread),
-        traffic=Traffic(**traffic),
+        run=RunTable(name="x"),
+        roads=RoadsTable(signals=signals),
+        mobility=MobilityTable(max_speed_mps=speed, step_s=step, driver_spread=spread),
+        traffic=TrafficTable(**traffic),
     )
 
 
@@ -287,9 +289,9 @@ def test_dense_traffic_does_not_lock_up():
 
 def test_tailgaters_do_not_collide_either():
     """Headway and gap far below what IDM itself could keep up at steps of a second."""
-    reckless = Mobility(step_s=1.0, headway_s=0.05, min_gap_m=0.05, max_accel_mps2=4.0)
-    crowd = Traffic(mean_in_coverage=300.0)
-    traffic = IdmTraffic(Experiment(run=Run(name="x"), mobility=reckless, traffic=crowd), Streams(1))
+    reckless = MobilityTable(step_s=1.0, headway_s=0.05, min_gap_m=0.05, max_accel_mps2=4.0)
+    crowd = TrafficTable(mean_in_coverage=300.0)
+    traffic = IdmTraffic(Experiment(run=RunTable(name="x"), mobility=reckless, traffic=crowd), Streams(1))
     watch = Watch(traffic)
     watch.look()
     for _ in range(100):
@@ -299,11 +301,11 @@ def test_tailgaters_do_not_collide_either():
 
 def test_short_blocks_are_driven_slower_but_safely():
     experiment = Experiment(
-        run=Run(name="x"),
-        roads=Roads(block_m=20.0, blocks=10),
-        radio=Radio(coverage_radius_m=100.0),
-        mobility=Mobility(step_s=0.5),
-        traffic=Traffic(mean_in_coverage=10.0),
+        run=RunTable(name="x"),
+        roads=RoadsTable(block_m=20.0, blocks=10),
+        radio=RadioTable(coverage_radius_m=100.0),
+        mobility=MobilityTable(step_s=0.5),
+        traffic=TrafficTable(mean_in_coverage=10.0),
     )
     traffic = IdmTraffic(experiment, Streams(1))
     watch = Watch(traffic)
@@ -316,7 +318,9 @@ def test_short_blocks_are_driven_slower_but_safely():
 
 
 def test_vehicles_longer_than_a_block_are_refused():
-    experiment = Experiment(run=Run(name="x"), roads=Roads(block_m=20.0, blocks=50), mobility=Mobility(length_m=12.0))
+    experiment = Experiment(
+        run=RunTable(name="x"), roads=RoadsTable(block_m=20.0, blocks=50), mobility=MobilityTable(length_m=12.0)
+    )
     with pytest.raises(ExperimentError, match=r"mobility\.length_m"):
         IdmTraffic(experiment, Streams(1))
 
@@ -352,10 +356,11 @@ def all_lights(streets):
 @pytest.mark.parametrize(("step", "gap"), [(1.0, 0.1), (1.0, 0.5), (0.5, 0.1), (0.1, 2.0)])
 def test_who_is_cleared_gets_wholly_out_of_the_junction(step, gap):
     """Also where the gap that long steps leave is larger than the one that drivers want."""
-    traffic = Traffic(warm_start=False, arrivals_per_s=0.001)
-    mobility = Mobility(step_s=step, min_gap_m=gap)
+    traffic = TrafficTable(warm_start=False, arrivals_per_s=0.001)
+    mobility = MobilityTable(step_s=step, min_gap_m=gap)
     streets = IdmTraffic(
-        Experiment(run=Run(name="x"), roads=Roads(signals="none"), mobility=mobility, traffic=traffic), Streams(1)
+        Experiment(run=RunTable(name="x"), roads=RoadsTable(signals="none"), mobility=mobility, traffic=traffic),
+        Streams(1),
     ).streets
     grid = streets.grid
     behind = next(e for e in range(grid.edges) if not grid.leads_out[e] and not grid.leads_out[grid.turns[e]].any())
@@ -378,10 +383,10 @@ def test_with_exits_outside_no_trip_begins_or_ends_in_coverage(through_share):
     appeared = {}
     for exits in ("all", "outside"):
         experiment = Experiment(
-            run=Run(name="x"),
-            roads=Roads(blocks=(8, 4), exits=exits),
-            mobility=Mobility(step_s=0.5),
-            traffic=Traffic(through_share=through_share, mean_in_coverage=40.0),
+            run=RunTable(name="x"),
+            roads=RoadsTable(blocks=(8, 4), exits=exits),
+            mobility=MobilityTable(step_s=0.5),
+            traffic=TrafficTable(through_share=through_share, mean_in_coverage=40.0),
         )
         seen = scenes(IdmTraffic(experiment, Streams(1)), 300)
         appeared[exits] = sum(

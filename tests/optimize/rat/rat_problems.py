@@ -4,9 +4,10 @@ from itertools import product
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.rat.exact import split, subset_values
 from vefl_sim.optimize.rat.large import powers
-from vefl_sim.optimize.rat.problem import Floats, Ints, RatAllocation, RatProblem, Scaled
+from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, Scaled
 
 SLOT_S, BANDWIDTH_HZ = 0.5e-3, 1.8e6
 NATS = BANDWIDTH_HZ / np.log(2)

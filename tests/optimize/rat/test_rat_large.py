@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.optimize.rat.rat_problems import check_constraints, enumerated, exact, random_scaled, terms
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.rat.dual import prices
 from vefl_sim.optimize.rat.large import large
 from vefl_sim.optimize.rat.local_search import greedy, outcome
-from vefl_sim.optimize.rat.problem import Floats, Ints, Scaled
+from vefl_sim.optimize.rat.problem import Scaled
 from vefl_sim.optimize.rat.water import fill
 
 seeds = st.integers(0, 2**32 - 1)

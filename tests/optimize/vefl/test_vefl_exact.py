@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.optimize.vefl.vefl_problems import brute_force, check_constraints, random_problem, realistic_problem
 from vefl_sim.optimize.by_cardinality import search
 from vefl_sim.optimize.knapsack import Knapsack
-from vefl_sim.optimize.vefl import exact
+from vefl_sim.optimize.vefl import exact as exact_module
 from vefl_sim.optimize.vefl.exact import exact
 from vefl_sim.optimize.vefl.problem import solve
 
@@ -73,21 +73,21 @@ def test_covers_are_cut_off_until_the_budget_holds(monkeypatch: pytest.MonkeyPat
     """A solver that takes the budget for 3 % larger gives the same answers."""
     problems = [random_problem(seed, cvs=5, budget=45.0) for seed in range(40)]
     expected = [solve(problem, "exact").objective for problem in problems]
-    asked, real = [], exact.milp
+    asked, real = [], exact_module.milp
 
     def lax(*args, constraints, **kwargs):
         asked.append(len(constraints))
         constraints[2].ub = constraints[2].ub * 1.03
         return real(*args, constraints=constraints, **kwargs)
 
-    monkeypatch.setattr(exact, "milp", lax)
+    monkeypatch.setattr(exact_module, "milp", lax)
     assert [solve(problem, "exact").objective for problem in problems] == pytest.approx(expected, rel=1e-9)
     assert max(asked) > 3
 
 
 def test_a_solver_that_gives_up_leaves_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = next(p for seed in range(50) if solve(p := random_problem(seed, budget=45.0)).status == "gap")
-    monkeypatch.setattr(exact, "_highs", lambda *_: type("Answer", (), {"status": 1})())
+    monkeypatch.setattr(exact_module, "_highs", lambda *_: type("Answer", (), {"status": 1})())
     plan, quick = solve(problem, "exact"), solve(problem)
     assert plan.status == "gap"
     assert (plan.objective, plan.bound) == (quick.objective, quick.bound)

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from vefl_sim.experiment.experiment import Sla
+from vefl_sim.experiment.scheme_tables import SlaTable
 from vefl_sim.optimize.vefl.problem import VeflPlan, VeflProblem
 
 RADIUS_M, SPEED_MPS, ROUND_S = 500.0, 20.12, 5.0
@@ -55,7 +55,7 @@ def random_problem(seed: int, cvs: int = 5, l_max: int = 6, budget: float = 60.0
 
 def realistic_problem(seed: int, cvs: int, *, l_max: int = 100, budget: float = 1000.0) -> VeflProblem:
     """A round like those of a run: default agreements, Dirichlet shares of 60,000 samples, CVs anywhere in coverage."""
-    rng, sla = np.random.default_rng(seed), Sla()
+    rng, sla = np.random.default_rng(seed), SlaTable()
     terms = {name: rng.uniform(*getattr(sla, name), cvs) for name in _RANGES}
     samples = 10 + np.floor(60_000 * rng.dirichlet(np.full(290, 0.5))[:cvs])  # about the spread at α = 0.1, 10 classes
     sojourn_s = _sojourn_s(rng, cvs)

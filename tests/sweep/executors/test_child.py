@@ -16,7 +16,7 @@ from vefl_sim.records.identity import config_digest, package_digest
 from vefl_sim.records.run_directory import existing_run
 from vefl_sim.sweep.executors import child
 from vefl_sim.sweep.executors.child import work
-from vefl_sim.sweep.executors.job import Job, Outcome, Report
+from vefl_sim.sweep.executors.executor import Job, Outcome, Report
 
 ROOT = Path(__file__).parents[3]
 POINT = with_settings(STOPPED, "learning.kind=none", "run.rounds=20", "trace.slots=off")
@@ -101,8 +101,9 @@ def test_other_sources_are_refused(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_it_ends_when_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "vefl_sim.sweep.executors.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "models")])},
+        [sys.executable, "-m", "vefl_sim.sweep.executors.worker"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "models")])},
     )  # fmt: skip
     assert process.stdin
     assert process.stdout

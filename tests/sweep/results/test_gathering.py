@@ -16,7 +16,7 @@ from tests.sweep.results.stored import store_result
 from vefl_sim.analysis.figures.drawing import draw
 from vefl_sim.analysis.figures.report import drawing_lines
 from vefl_sim.learning.datasets.files.inventory import Holding
-from vefl_sim.sweep.executors.job import Outcome
+from vefl_sim.sweep.executors.executor import Outcome
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
 from vefl_sim.sweep.results.gathering import CLAIMS, LOCK, Gathering
 from vefl_sim.sweep.results.keys import key_digest, keys_of

@@ -8,8 +8,8 @@ import pytest
 import vefl_sim
 from tests.mobility.recorded.recordings import own_table
 from vefl_sim.core.errors import BadInput
-from vefl_sim.experiment.experiment import ignored_keys
 from vefl_sim.experiment.toml import validated, with_settings
+from vefl_sim.experiment.unused_keys import ignored_keys
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.points import Point, load_sweep
 from vefl_sim.sweep.results.gathering import Gathering, require_equal

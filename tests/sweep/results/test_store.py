@@ -11,6 +11,7 @@ from tests.learning.datasets.files import write_mnist
 from tests.sweep.results.stored import measurements, store_result
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.learning.datasets.files.inventory import require_whole
 from vefl_sim.records.run_directory import Run, create_run
 from vefl_sim.sweep.points import Sweep, load_sweep
 from vefl_sim.sweep.results.gathering import Gathering, add_runs
@@ -19,7 +20,6 @@ from vefl_sim.sweep.results.measurements import RunMeasurements
 from vefl_sim.sweep.results.probes import Probe, Probes, probe_keys, source_digest_of, toml_of
 from vefl_sim.sweep.results.result import Origin, result_from, write_result
 from vefl_sim.sweep.results.store import Store, runs_in
-from vefl_sim.sweep.results.whole_data import require_whole
 
 TINY = """
 [run]

@@ -14,8 +14,8 @@ from vefl_sim.analysis.figures.names import heading
 from vefl_sim.analysis.figures.plot import Curves, pictures, require_matplotlib
 from vefl_sim.analysis.figures.reference import require_lines, with_reference
 from vefl_sim.analysis.figures.request import Request, request_from
-from vefl_sim.core.atomic import whole
 from vefl_sim.core.errors import BadInput, CannotWrite
+from vefl_sim.core.files import whole
 from vefl_sim.sweep import paired
 from vefl_sim.sweep.points import Point, Sweep
 from vefl_sim.sweep.results.store import Store

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vefl_sim.mobility.arrays import FloatArray
+from vefl_sim.core.arrays import Floats
 from vefl_sim.mobility.sumo.map_import import RADIUS_M, ImportedMap
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ def _streets(axes: "Axes", imported: ImportedMap) -> Any:
     return flow
 
 
-def _widths(per_hour: FloatArray) -> FloatArray:
+def _widths(per_hour: Floats) -> Floats:
     """Points; even a quiet street must be seen."""
-    widths: FloatArray = 1.0 + 2.2 * np.sqrt(per_hour / per_hour.max())
+    widths: Floats = 1.0 + 2.2 * np.sqrt(per_hour / per_hour.max())
     return widths
 
 

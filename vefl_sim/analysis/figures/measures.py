@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 
 from vefl_sim.analysis.figures.request import Request
-from vefl_sim.sweep.results.measurements import Floats, Measurements, floats
+from vefl_sim.core.arrays import Floats
+from vefl_sim.sweep.results.measurements import Measurements, floats
 
 SCALARS = {
     "accuracy": "final accuracy",

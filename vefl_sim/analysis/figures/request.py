@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.complaints import sentences
-from vefl_sim.experiment.experiment import Share, Table
+from vefl_sim.experiment.fields import Share, Table
 
 Kind = Literal["accuracy", "failure-rate", "sojourn", "p_suc", "cost", "total-cost", "table"]
 

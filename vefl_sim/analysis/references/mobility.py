@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vefl_sim.analysis.references.check import Check
+from vefl_sim.analysis.references.sheet import Check
 from vefl_sim.analysis.references.survey import Survey, survey
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, Mobility, Run
+from vefl_sim.experiment.experiment import Experiment, RunTable
+from vefl_sim.experiment.traffic_tables import MobilityTable
 from vefl_sim.mobility.coverage import sojourn_bound_s
 from vefl_sim.mobility.idm import IdmParams, follow
 
@@ -49,7 +50,7 @@ def default_traffic(speed_mps: float, seed: int, duration_s: float = 2000.0) -> 
     """What the default experiment sees at this speed."""
     from vefl_sim.mobility.grid.traffic import IdmTraffic
 
-    experiment = Experiment(run=Run(name="check"), mobility=Mobility(max_speed_mps=speed_mps))
+    experiment = Experiment(run=RunTable(name="check"), mobility=MobilityTable(max_speed_mps=speed_mps))
     return survey(IdmTraffic(experiment, Streams(seed)), experiment, duration_s)
 
 

@@ -7,11 +7,10 @@ of TS 38.211. `python -m vefl_sim check radio` prints the sheet.
 from collections.abc import Iterator
 from math import log10
 
-from vefl_sim.analysis.references.check import Check
+from vefl_sim.analysis.references.sheet import Check
 from vefl_sim.core.clock import SlotGrid
-from vefl_sim.experiment.experiment import Radio
-from vefl_sim.radio.link import Link
-from vefl_sim.radio.numerology import prb_bandwidth_hz, subcarrier_spacing_hz
+from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.radio.link import Link, prb_bandwidth_hz, subcarrier_spacing_hz
 from vefl_sim.radio.uma import los_probability, pathloss_db
 
 # (line of sight, horizontal distance in m, height of the CV in m, carrier in GHz, path loss in dB)
@@ -52,5 +51,5 @@ def check_sheet() -> Iterator[Check]:
         ours = 1e6 / SlotGrid.of_numerology(numerology).slot_ns
         yield Check(f"slots per millisecond, numerology {numerology}", "38.211", slots, ours, 0.0, "")
     yield Check("pRB, numerology 1", "38.211", 360e3, prb_bandwidth_hz(1), 0.0, "Hz")
-    noise_dbm = 10 * log10(Link.of(Radio()).noise_w) + 30
+    noise_dbm = 10 * log10(Link.of(RadioTable()).noise_w) + 30
     yield Check("noise in 1.8 MHz, figure 5 dB", "−174 dBm/Hz", -174 + 5 + 62.552725, noise_dbm, 1e-5, "dBm")

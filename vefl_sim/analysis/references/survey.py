@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats
 from vefl_sim.core.clock import to_ns
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.arrays import FloatArray
 from vefl_sim.mobility.coverage import crossings, in_coverage, sojourn_bound_s
 from vefl_sim.mobility.scene import Mobility, Scene
 
@@ -23,7 +23,7 @@ class Survey:
     """CVs in coverage, mean over time."""
     speed_mps: float
     """Speed of all vehicles, mean over time and vehicles."""
-    sojourn_s: FloatArray
+    sojourn_s: Floats
     """Sojourn bounds of all CVs in coverage at the start of every round of 5 s, sorted."""
 
     def share_below(self, bound_s: float) -> float:
@@ -49,7 +49,7 @@ def survey(mobility: Mobility, experiment: Experiment, duration_s: float) -> Sur
     return Survey(len(unique), float(np.mean(counts)), mean_mps, np.sort(np.concatenate(bounds)))
 
 
-def _sojourn_s(scene: Scene, experiment: Experiment) -> FloatArray:
+def _sojourn_s(scene: Scene, experiment: Experiment) -> Floats:
     return sojourn_bound_s(
         scene.x_m,
         scene.y_m,

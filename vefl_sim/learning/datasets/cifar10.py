@@ -6,10 +6,10 @@ Five files of training records and one of test records; a record is a label and 
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.learning.datasets.choice import Choice
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.location import Damaged, Place
 from vefl_sim.learning.datasets.files.tar_members import members
+from vefl_sim.learning.datasets.subset import Choice
 
 ARCHIVE = "cifar-10-binary.tar.gz"
 CLASSES = 10

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.learning.datasets.choice import Choice
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.archive import Folder, Zip
 from vefl_sim.learning.datasets.files.location import Damaged, Place, sentences
 from vefl_sim.learning.datasets.files.picture import SUFFIXES, read_pictures
+from vefl_sim.learning.datasets.subset import Choice
 
 _SPLITS = ("train", "test")
 

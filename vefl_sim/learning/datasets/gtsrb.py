@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.learning.datasets.choice import Choice
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.archive import Zip
 from vefl_sim.learning.datasets.files.location import Damaged, Place
 from vefl_sim.learning.datasets.files.picture import read_pictures
+from vefl_sim.learning.datasets.subset import Choice
 
 CLASSES = 43
 OFFICIAL = ("GTSRB_Final_Training_Images.zip", "GTSRB_Final_Test_Images.zip")

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from vefl_sim.experiment.experiment import Data
-from vefl_sim.learning.datasets.choice import Choice
+from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.location import Place
+from vefl_sim.learning.datasets.subset import Choice
 
 # Each reader is imported when it is used: most runs need none of Pillow, tarfile, gzip.
 
 
-def read_dataset(data: Data, rng: np.random.Generator) -> Dataset:
+def read_dataset(data: DataTable, rng: np.random.Generator) -> Dataset:
     """The data set of one of our own kinds."""
     if data.kind == "signs":
         return _signs(data, rng)
@@ -32,7 +32,7 @@ def read_dataset(data: Data, rng: np.random.Generator) -> Dataset:
     return mnist(place, choice)
 
 
-def _signs(data: Data, rng: np.random.Generator) -> Dataset:
+def _signs(data: DataTable, rng: np.random.Generator) -> Dataset:
     from vefl_sim.learning.datasets.signs.drawing import signs
 
     settled = data.settled()

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from vefl_sim.core.arrays import Ints
 from vefl_sim.core.state import State, generator_state, restore_generator
-from vefl_sim.mobility.arrays import IntArray
 
 
 class Arrivals:
     """Arrivals over all entries together; each picks one of them uniformly."""
 
-    def __init__(self, rate_per_s: float, entries: IntArray, rng: np.random.Generator) -> None:
+    def __init__(self, rate_per_s: float, entries: Ints, rng: np.random.Generator) -> None:
         self._rate_per_s, self._entries, self._rng = rate_per_s, entries, rng
         self._next_s = self._interval_s()
         self.waiting: list[int] = []

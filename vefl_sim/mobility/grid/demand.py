@@ -5,15 +5,16 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, Mobility, Roads, Run, Traffic
-from vefl_sim.mobility.arrays import FloatArray, IntArray
+from vefl_sim.experiment.experiment import Experiment, RunTable
+from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
 from vefl_sim.mobility.grid.drivers import typical_driver
 from vefl_sim.mobility.grid.engine import Streets
-from vefl_sim.mobility.grid.population import places
 from vefl_sim.mobility.grid.roads import StreetGrid
 from vefl_sim.mobility.grid.routes import Routes
+from vefl_sim.mobility.idm import IdmParams
 
 PILOT_STEP_M = 2.0  # what a free vehicle drives in a step, so that slow traffic is not stepped finely
 PILOT_STEPS = 2000
@@ -27,10 +28,10 @@ class Demand:
     """Arrivals at the border, and the state that they keep up."""
 
     arrivals_per_s: float
-    vehicles_per_edge: FloatArray
+    vehicles_per_edge: Floats
     """Mean number of vehicles on each edge at any time."""
 
-    def draw(self, rng: np.random.Generator) -> IntArray:
+    def draw(self, rng: np.random.Generator) -> Ints:
         """Numbers of vehicles on each edge at one instant: independent and Poisson, as arrivals are."""
         return rng.poisson(self.vehicles_per_edge)
 
@@ -62,9 +63,9 @@ def demand(experiment: Experiment) -> Demand:
 class _Area:
     """What the mean speed depends on, besides the density."""
 
-    roads: Roads
-    mobility: Mobility
-    traffic: Traffic
+    roads: RoadsTable
+    mobility: MobilityTable
+    traffic: TrafficTable
     radius_m: float
 
     @cached_property
@@ -73,10 +74,10 @@ class _Area:
 
     @property
     def experiment(self) -> Experiment:
-        return Experiment(run=Run(name="pilot"), roads=self.roads, mobility=self.mobility, traffic=self.traffic)
+        return Experiment(run=RunTable(name="pilot"), roads=self.roads, mobility=self.mobility, traffic=self.traffic)
 
     @property
-    def metres_per_edge(self) -> FloatArray:
+    def metres_per_edge(self) -> Floats:
         """Expected distance that a vehicle drives along each edge in all."""
         return self.routes.expected_visits * self.roads.block_m
 
@@ -146,3 +147,23 @@ def _mean_speed_mps(area: _Area, density: float) -> float:
     seen_mps = np.concatenate(speeds)
     mean_mps = seen_mps.mean() if seen_mps.size else params.desired_speed_mps
     return max(float(mean_mps), CRAWL * params.desired_speed_mps)
+
+
+def places(count: Ints, grid: StreetGrid, params: IdmParams, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    """Edges and positions, in order, of vehicles at random between junctions, `count` of them on each edge.
+
+    Uniform given that they keep the distance of equilibrium at the desired speed or, where there are too many
+    for that, an equal share of the edge. Those who do not fit even at the minimum gap are left out.
+    """
+    first_m = grid.junction_m + params.length_m  # the tail is out of the junction
+    usable_m = grid.stop_line_m - first_m
+    closest_m = params.length_m + params.min_gap_m
+    easy_m = closest_m + params.headway_s * params.desired_speed_mps
+    count = np.minimum(count, 1 + int(usable_m / closest_m))
+    space_m = np.maximum(np.minimum(usable_m / np.maximum(count, 1), easy_m), closest_m)
+    edge = np.repeat(np.arange(grid.edges), count)
+    rank = np.arange(edge.size) - np.repeat(count.cumsum() - count, count)
+    uniform = rng.random(edge.size)
+    uniform = uniform[np.lexsort((uniform, edge))]
+    free_m = np.maximum(usable_m - (count - 1) * space_m, 0.0)
+    return edge, first_m + uniform * free_m[edge] + rank * space_m[edge]

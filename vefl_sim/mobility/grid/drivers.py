@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vefl_sim.experiment.experiment import Mobility
-from vefl_sim.mobility.arrays import BoolArray, FloatArray
+from vefl_sim.core.arrays import Bools, Floats
+from vefl_sim.experiment.traffic_tables import MobilityTable
 from vefl_sim.mobility.idm import IdmParams
 
 DRAWS = 5  # uniform numbers that a driver is made of
@@ -14,11 +14,11 @@ DRAWS = 5  # uniform numbers that a driver is made of
 class Drivers(NamedTuple):
     """Columns named as in `IdmParams`."""
 
-    max_accel_mps2: FloatArray
-    comfort_decel_mps2: FloatArray
-    headway_s: FloatArray
-    min_gap_m: FloatArray
-    desired_speed_mps: FloatArray
+    max_accel_mps2: Floats
+    comfort_decel_mps2: Floats
+    headway_s: Floats
+    min_gap_m: Floats
+    desired_speed_mps: Floats
 
     @classmethod
     def none(cls) -> "Drivers":
@@ -26,7 +26,7 @@ class Drivers(NamedTuple):
         return cls(*np.empty((5, 0)))
 
     @classmethod
-    def drawn(cls, typical: IdmParams, spread: float, uniform: FloatArray) -> "Drivers":
+    def drawn(cls, typical: IdmParams, spread: float, uniform: Floats) -> "Drivers":
         """Drivers around a typical one, from `uniform` of shape (drivers, DRAWS).
 
         Every parameter is off by up to the spread either way, but nobody wants to drive faster than the typical
@@ -41,7 +41,7 @@ class Drivers(NamedTuple):
             desired_speed_mps=typical.desired_speed_mps * (1 - spread * uniform[:, 4]),
         )
 
-    def keep(self, staying: BoolArray) -> "Drivers":
+    def keep(self, staying: Bools) -> "Drivers":
         """Only these."""
         return Drivers(*(column[staying] for column in self))
 
@@ -50,7 +50,7 @@ class Drivers(NamedTuple):
         return Drivers(*(np.concatenate(both) for both in zip(self, newcomers, strict=True)))
 
 
-def typical_driver(mobility: Mobility) -> IdmParams:
+def typical_driver(mobility: MobilityTable) -> IdmParams:
     """The driver of an experiment, around whom the others spread."""
     return IdmParams(
         max_accel_mps2=mobility.max_accel_mps2,

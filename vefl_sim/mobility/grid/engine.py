@@ -2,20 +2,19 @@
 
 import numpy as np
 
+from vefl_sim.core.arrays import Bools, Floats, Ints
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.rng import Streams
 from vefl_sim.core.state import State, generator_state, restore_generator
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
 from vefl_sim.mobility.grid.car_following import Rules, ease, safe_start_speed, start_speed
 from vefl_sim.mobility.grid.drivers import DRAWS, Drivers, typical_driver
 from vefl_sim.mobility.grid.fleet import Fleet
 from vefl_sim.mobility.grid.junctions import clear
-from vefl_sim.mobility.grid.lanes import Lanes, line_up
 from vefl_sim.mobility.grid.roads import NONE
 from vefl_sim.mobility.grid.routes import Routes
 from vefl_sim.mobility.grid.signals import make_signals
-from vefl_sim.mobility.grid.step import step
+from vefl_sim.mobility.grid.step import Lanes, line_up, step
 
 SETTLED_S = 100.0  # or two cycles of the signals
 MOST_STEPS = 10_000  # to settle, however short they are
@@ -42,7 +41,7 @@ class Streets:
         self._random: dict[int, np.random.Generator] = {}
         self._created, self._stream = 0, "population"
 
-    def populate(self, edge: IntArray, position_m: FloatArray) -> None:
+    def populate(self, edge: Ints, position_m: Floats) -> None:
         """Create vehicles all at once, clear junctions for them, and give them speeds that are safe."""
         self._add(edge, position_m)
         fleet, lanes = self.fleet, self._lanes()
@@ -94,13 +93,13 @@ class Streets:
     def _now(self) -> tuple[int, int]:
         return self._step, self.time_ns
 
-    def is_open(self, entry: IntArray) -> BoolArray:
+    def is_open(self, entry: Ints) -> Bools:
         """Whether a vehicle could come in here and follow the last one comfortably."""
         gap_m, leader_mps = self._last_in(entry)
         typical = self._typical
         return gap_m >= (typical.min_gap_m + typical.headway_s * leader_mps) * (1 + self._spread)
 
-    def enter(self, entry: IntArray) -> None:
+    def enter(self, entry: Ints) -> None:
         """Create vehicles at the start of these edges, which are open and all different."""
         gap_m, leader_mps = self._last_in(entry)
         self._add(entry, np.zeros(entry.size))
@@ -110,7 +109,7 @@ class Streets:
             speed_mps[first + i] = start_speed(driver, first + i, gap_m[i], leader_mps[i], self.rules)
         speed_mps[first:] = np.minimum(speed_mps[first:], self._approach(self.grid.limit_m[entry]))
 
-    def speeds_within(self, radius_m: float) -> FloatArray:
+    def speeds_within(self, radius_m: float) -> Floats:
         """Speeds of the vehicles in the circle around the gNB."""
         x_m, y_m = self.grid.xy(self.fleet.edge, self.fleet.position_m)
         return self.fleet.speed_mps[x_m**2 + y_m**2 <= radius_m**2]
@@ -128,7 +127,7 @@ class Streets:
             restore_generator(rng, there)
         self._step, self._created = state["step"], state["created"]
 
-    def _add(self, edge: IntArray, position_m: FloatArray) -> None:
+    def _add(self, edge: Ints, position_m: Floats) -> None:
         """Create vehicles that stand, with the next numbers in this order."""
         vehicle = np.arange(self._created + 1, self._created + 1 + edge.size)
         self._created += edge.size
@@ -152,17 +151,17 @@ class Streets:
         )
         self.fleet = self.fleet.join(newcomers)
 
-    def _last_in(self, edge: IntArray) -> tuple[FloatArray, FloatArray]:
+    def _last_in(self, edge: Ints) -> tuple[Floats, Floats]:
         """Free distance from the start of each edge to the vehicle that entered last, and its speed."""
         lanes = self._lanes()
         return lanes.back_m[edge], np.append(self.fleet.speed_mps, 0.0)[lanes.last[edge]]
 
-    def _approach(self, way_m: FloatArray) -> FloatArray:
+    def _approach(self, way_m: Floats) -> Floats:
         """Speeds at which vehicles may be put at these distances from their stop lines."""
         rules = self.rules
         return np.array([safe_start_speed(way, 0.0, rules.stop_decel_mps2, rules.dt_s) for way in way_m.tolist()])
 
-    def _cross(self, over: IntArray) -> None:
+    def _cross(self, over: Ints) -> None:
         """Put those who drove over the end of their edge on the next, or take them out if there is none.
 
         Nobody drives over two ends in one step: the clear way ends at the stop line of the next edge at the latest.
@@ -182,7 +181,7 @@ class Streets:
         if crossing.size < over.size:
             self._leave(over[next_edge == NONE])
 
-    def _leave(self, leaving: IntArray) -> None:
+    def _leave(self, leaving: Ints) -> None:
         for number in self.fleet.vehicle[leaving].tolist():
             del self._random[number]
         staying = np.ones(self.fleet.size, np.bool_)
@@ -192,6 +191,6 @@ class Streets:
     def _lanes(self) -> Lanes:
         return line_up(self.fleet, self._ways, self.rules.length_m)  # type: ignore[no-any-return]
 
-    def _draw(self, vehicle: IntArray) -> FloatArray:
+    def _draw(self, vehicle: Ints) -> Floats:
         """The next uniform random number of each of these vehicles."""
         return np.array([self._random[number].random() for number in vehicle.tolist()])

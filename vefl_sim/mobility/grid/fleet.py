@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vefl_sim.core.arrays import Bools, Floats, Ints
 from vefl_sim.core.state import State
-from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
 from vefl_sim.mobility.grid.drivers import Drivers
 
 
@@ -15,23 +15,23 @@ class Fleet(NamedTuple):
     A named tuple, because compiled code takes that as one argument; it changes the entries in place.
     """
 
-    vehicle: IntArray
-    connected: BoolArray
+    vehicle: Ints
+    connected: Bools
     driver: Drivers
-    edge: IntArray
-    position_m: FloatArray
-    speed_mps: FloatArray
-    next_edge: IntArray
+    edge: Ints
+    position_m: Floats
+    speed_mps: Floats
+    next_edge: Ints
     """Where it will turn; NONE on a stub that leads out."""
-    came_from: IntArray
+    came_from: Ints
     """The edge before; NONE for a vehicle that has not crossed a junction yet."""
-    goal: IntArray
+    goal: Ints
     """The stub over which it means to leave; NONE for a vehicle that wanders."""
-    limit_m: FloatArray
+    limit_m: Floats
     """Position up to which its way is clear: a stop line, or infinity where it leads out."""
-    cleared: BoolArray
+    cleared: Bools
     """Holds the junction ahead: the limit is the stop line of the next edge."""
-    asked_step: IntArray
+    asked_step: Ints
     """Step in which it first asked for the junction ahead; NONE before."""
 
     @property
@@ -55,7 +55,7 @@ class Fleet(NamedTuple):
         """The fleet with this state."""
         return cls(**state | {"driver": Drivers(**state["driver"])})
 
-    def keep(self, staying: BoolArray) -> "Fleet":
+    def keep(self, staying: Bools) -> "Fleet":
         """A fleet of only these."""
         columns = {name: column[staying] for name, column in self._columns().items()}
         return Fleet(driver=self.driver.keep(staying), **columns)

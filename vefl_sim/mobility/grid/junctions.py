@@ -9,13 +9,13 @@ is no table that could go stale.
 
 import numpy as np
 
+from vefl_sim.core.arrays import Bools, Ints
 from vefl_sim.core.kernel import kernel
-from vefl_sim.mobility.arrays import BoolArray, IntArray
 from vefl_sim.mobility.grid.car_following import stopping_distance, stopping_speed
 from vefl_sim.mobility.grid.signals import GREEN, light
 
 
-def _paths_meet() -> BoolArray:
+def _paths_meet() -> Bools:
     """(16, 16): whether two paths through a junction merge or cross; path 4·(heading in) + (heading out).
 
     With traffic on the right, counter-clockwise around a junction, the arm in direction d has its way out at
@@ -26,15 +26,15 @@ def _paths_meet() -> BoolArray:
     start, end = 2 * ((heading_in + 2) % 4) + 1, 2 * heading_out
     span = (end - start) % 8
 
-    def within(point: IntArray) -> BoolArray:
+    def within(point: Ints) -> Bools:
         """Whether a point (column) is strictly between start and end of a path (row), counter-clockwise."""
-        offset: IntArray = (point - start[:, None]) % 8
-        between: BoolArray = (offset > 0) & (offset < span[:, None])
+        offset: Ints = (point - start[:, None]) % 8
+        between: Bools = (offset > 0) & (offset < span[:, None])
         return between
 
-    crosses: BoolArray = within(start) != within(end)
-    merges: BoolArray = end[:, None] == end
-    other_lane: BoolArray = start[:, None] != start
+    crosses: Bools = within(start) != within(end)
+    merges: Bools = end[:, None] == end
+    other_lane: Bools = start[:, None] != start
     return (crosses | merges) & other_lane
 
 

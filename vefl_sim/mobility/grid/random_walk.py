@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import coo_array, eye_array
 from scipy.sparse.linalg import spsolve
 
-from vefl_sim.mobility.arrays import FloatArray, IntArray
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.mobility.grid.roads import LEFT, RIGHT, STRAIGHT, StreetGrid
 
 TURN_WEIGHTS = {LEFT: 1.0, STRAIGHT: 2.0, RIGHT: 1.0}
@@ -28,18 +28,18 @@ class Wandering:
         appeal = np.where(grid.leads_out, 0.0, 1.0)
         appeal[grid.exits] = leaving_weight
         weight = appeal[grid.turns] * weights
-        self.probability: FloatArray = weight / weight.sum(axis=1, keepdims=True)
+        self.probability: Floats = weight / weight.sum(axis=1, keepdims=True)
         """(edges, 3), in the order LEFT, STRAIGHT, RIGHT; without meaning on stubs that lead out."""
         self._threshold = self.probability.cumsum(axis=1)[:, :2]
 
-    def next_edge(self, edge: IntArray, uniform: FloatArray) -> IntArray:
+    def next_edge(self, edge: Ints, uniform: Floats) -> Ints:
         """The edge taken after each of these, for a uniform random number each; NONE after a stub out."""
         turn = (uniform[:, None] >= self._threshold[edge]).sum(axis=1)
-        next_edge: IntArray = self.grid.turns[edge, turn]
+        next_edge: Ints = self.grid.turns[edge, turn]
         return next_edge
 
     @cached_property
-    def expected_visits(self) -> FloatArray:
+    def expected_visits(self) -> Floats:
         """How often a vehicle drives along each edge between arrival and departure, on average.
 
         Solves n = e + Pᵀn with e the uniform choice of an entry.
@@ -51,5 +51,5 @@ class Wandering:
         moves = coo_array((share, (target, source)), shape=(grid.edges, grid.edges))
         entering = np.zeros(grid.edges)
         entering[grid.entries] = 1 / grid.entries.size
-        visits: FloatArray = spsolve((eye_array(grid.edges) - moves).tocsc(), entering)
+        visits: Floats = spsolve((eye_array(grid.edges) - moves).tocsc(), entering)
         return visits

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vefl_sim.experiment.experiment import Roads
-from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
+from vefl_sim.core.arrays import Bools, Floats, Ints
+from vefl_sim.experiment.traffic_tables import RoadsTable
 
 EAST, NORTH, WEST, SOUTH = range(4)
 LEFT, STRAIGHT, RIGHT = range(3)
@@ -32,9 +32,9 @@ class Ways(NamedTuple):
     block_m: float
     stop_line_m: float
     junction_m: float
-    limit_m: FloatArray
-    heading: IntArray
-    junction: IntArray
+    limit_m: Floats
+    heading: Ints
+    junction: Ints
     junctions: int
 
 
@@ -43,23 +43,23 @@ class StreetGrid:
     """Directed edges of the grid; edge numbers index all arrays."""
 
     block_m: float
-    start_x_m: FloatArray
-    start_y_m: FloatArray
-    heading: IntArray
+    start_x_m: Floats
+    start_y_m: Floats
+    heading: Ints
     """EAST, NORTH, WEST or SOUTH."""
-    junction: IntArray
+    junction: Ints
     """Number of the junction at the end; NONE on the stubs that lead out."""
-    turns: IntArray
+    turns: Ints
     """(edges, 3): the edge reached by LEFT, STRAIGHT, RIGHT; NONE on the stubs that lead out."""
-    entries: IntArray
+    entries: Ints
     """Stubs on which vehicles arrive."""
-    leads_out: BoolArray
+    leads_out: Bools
     """True for the stubs that lead out."""
-    exits: IntArray
+    exits: Ints
     """Those of them over which vehicles leave."""
 
     @classmethod
-    def of(cls, roads: Roads, radius_m: float) -> "StreetGrid":
+    def of(cls, roads: RoadsTable, radius_m: float) -> "StreetGrid":
         """The grid of a [roads] table; the radius is that of the coverage, which `exits` may depend on."""
         return cls.rectangle(*roads.blocks_xy, roads.block_m, radius_m if roads.exits == "outside" else 0.0)
 
@@ -104,7 +104,7 @@ class StreetGrid:
         return self.heading.size
 
     @cached_property
-    def limit_m(self) -> FloatArray:
+    def limit_m(self) -> Floats:
         """How far one may drive on each edge without crossing: to its stop line; infinite on a stub out."""
         return np.where(self.leads_out, np.inf, self.stop_line_m)
 
@@ -126,30 +126,30 @@ class StreetGrid:
             self.block_m, self.stop_line_m, self.junction_m, self.limit_m, self.heading, self.junction, junctions
         )
 
-    def xy(self, edge: IntArray, position_m: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def xy(self, edge: Ints, position_m: Floats) -> tuple[Floats, Floats]:
         """Coordinates of positions on edges."""
         heading = self.heading[edge]
         x_m = self.start_x_m[edge] + STEP_X[heading] * position_m
         y_m = self.start_y_m[edge] + STEP_Y[heading] * position_m
         return x_m, y_m
 
-    def metres_within(self, radius_m: float) -> FloatArray:
+    def metres_within(self, radius_m: float) -> Floats:
         """Length of each edge that lies in the circle around the gNB."""
         step_x, step_y = STEP_X[self.heading], STEP_Y[self.heading]
         along = self.start_x_m * step_x + self.start_y_m * step_y
         aside = self.start_x_m * step_y - self.start_y_m * step_x
         half_chord = np.sqrt(np.maximum(radius_m**2 - aside**2, 0.0))
-        length: FloatArray = np.minimum(along + self.block_m, half_chord) - np.maximum(along, -half_chord)
+        length: Floats = np.minimum(along + self.block_m, half_chord) - np.maximum(along, -half_chord)
         return np.maximum(length, 0.0)
 
 
-def _is_junction(column: IntArray, row: IntArray, blocks: tuple[int, int]) -> BoolArray:
+def _is_junction(column: Ints, row: Ints, blocks: tuple[int, int]) -> Bools:
     """Columns and rows 1 to blocks + 1 are junctions; 0 and blocks + 2 are the outer ends of the stubs."""
     inside = (column >= 1) & (column <= blocks[0] + 1) & (row >= 1) & (row <= blocks[1] + 1)
     return np.asarray(inside, dtype=np.bool_)
 
 
-def _lanes(blocks: tuple[int, int]) -> tuple[IntArray, IntArray, IntArray]:
+def _lanes(blocks: tuple[int, int]) -> tuple[Ints, Ints, Ints]:
     """Column, row and heading at the start of every lane that touches a junction."""
     column, row, heading = np.indices((blocks[0] + 3, blocks[1] + 3, 4)).reshape(3, -1)
     to_column, to_row = column + STEP_X[heading], row + STEP_Y[heading]

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vefl_sim.core.arrays import Ints
 from vefl_sim.core.clock import to_ns
 from vefl_sim.core.kernel import kernel
-from vefl_sim.experiment.experiment import Roads
-from vefl_sim.mobility.arrays import IntArray
+from vefl_sim.experiment.traffic_tables import RoadsTable
 
 GREEN, AMBER, RED = range(3)
 SHORTEST_AMBER_S = 3.0
@@ -21,7 +21,7 @@ SHORTEST_AMBER_S = 3.0
 class Signals(NamedTuple):
     """The plan of all junctions. The cycle is green, amber one way, then green, amber the other."""
 
-    offset_ns: IntArray
+    offset_ns: Ints
     """By junction: how far its cycle has gone at time 0; even headings come first."""
     green_ns: int
     """0 where there are no signals: then everybody has green always."""
@@ -33,7 +33,7 @@ class Signals(NamedTuple):
         return 2 * (self.green_ns + self.amber_ns)
 
 
-def make_signals(roads: Roads, junctions: int, stop_s: float, rng: np.random.Generator) -> Signals:
+def make_signals(roads: RoadsTable, junctions: int, stop_s: float, rng: np.random.Generator) -> Signals:
     """The signals of an experiment, each junction somewhere in its cycle at time 0.
 
     stop_s: u/b for the highest speed, and a margin for the time step.

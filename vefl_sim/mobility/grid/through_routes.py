@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from vefl_sim.mobility.arrays import BoolArray, FloatArray, IntArray
+from vefl_sim.core.arrays import Bools, Floats, Ints
 from vefl_sim.mobility.grid.roads import STEP_X, STEP_Y, StreetGrid
 
 
@@ -21,23 +21,23 @@ class Through:
         self._end_x_m = grid.start_x_m + grid.block_m * STEP_X[grid.heading]
         self._end_y_m = grid.start_y_m + grid.block_m * STEP_Y[grid.heading]
 
-    def probability(self, edge: IntArray, goal: IntArray) -> FloatArray:
+    def probability(self, edge: Ints, goal: Ints) -> Floats:
         """(…, 3): of LEFT, STRAIGHT, RIGHT after an edge on the way to a goal; zeros where the edge leads out."""
         turns = self.grid.turns[edge]
         nearer = (self._blocks_left(turns, goal[..., None]) < self._blocks_left(edge, goal)[..., None]) & (turns >= 0)
         useful = np.where(self.grid.leads_out[turns], turns == goal[..., None], nearer)
-        share: FloatArray = useful / np.maximum(useful.sum(axis=-1, keepdims=True), 1)
+        share: Floats = useful / np.maximum(useful.sum(axis=-1, keepdims=True), 1)
         return share
 
-    def next_edge(self, edge: IntArray, goal: IntArray, uniform: FloatArray) -> IntArray:
+    def next_edge(self, edge: Ints, goal: Ints, uniform: Floats) -> Ints:
         """The edge taken after each of these, for a uniform random number each; NONE after a stub out."""
         threshold = self.probability(edge, goal).cumsum(axis=1)[:, :2]
         turn = (uniform[:, None] >= threshold).sum(axis=1)
-        next_edge: IntArray = self.grid.turns[edge, turn]
+        next_edge: Ints = self.grid.turns[edge, turn]
         return next_edge
 
     @cached_property
-    def visits(self) -> FloatArray:
+    def visits(self) -> Floats:
         """(edges, goals): how often a vehicle drives along an edge on its way to a goal, averaged over all vehicles.
 
         They come in at any entry and go to any goal but the stub beside it.
@@ -56,14 +56,14 @@ class Through:
             visits += now
         return visits
 
-    def _beside(self, entry: IntArray, goal: IntArray) -> BoolArray:
+    def _beside(self, entry: Ints, goal: Ints) -> Bools:
         """Whether a stub in and a stub out are the two lanes of one street."""
         grid = self.grid
         x_m, y_m = grid.start_x_m[entry] - self._end_x_m[goal], grid.start_y_m[entry] - self._end_y_m[goal]
-        beside: BoolArray = np.hypot(x_m, y_m) < grid.block_m / 2
+        beside: Bools = np.hypot(x_m, y_m) < grid.block_m / 2
         return beside
 
-    def _blocks_left(self, edge: IntArray, goal: IntArray) -> IntArray:
+    def _blocks_left(self, edge: Ints, goal: Ints) -> Ints:
         """Blocks from the end of an edge to the junction at which the goal begins."""
         grid = self.grid
         metres = np.abs(self._end_x_m[edge] - grid.start_x_m[goal]) + np.abs(self._end_y_m[edge] - grid.start_y_m[goal])

@@ -9,10 +9,9 @@ from vefl_sim.core.state import State
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.grid.arrivals import Arrivals
 from vefl_sim.mobility.grid.car_following import Rules
-from vefl_sim.mobility.grid.demand import demand
+from vefl_sim.mobility.grid.demand import demand, places
 from vefl_sim.mobility.grid.drivers import typical_driver
 from vefl_sim.mobility.grid.engine import Streets
-from vefl_sim.mobility.grid.population import places
 from vefl_sim.mobility.grid.roads import StreetGrid
 from vefl_sim.mobility.grid.routes import Routes
 from vefl_sim.mobility.scene import Scene

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from vefl_sim.core.arrays import Bools
 from vefl_sim.core.parquet import Columns, Kind, ParquetFile
-from vefl_sim.mobility.arrays import BoolArray
 from vefl_sim.mobility.recorded.fcd import time_ns
-from vefl_sim.mobility.recorded.frame import Frame, Source, first, frame
-from vefl_sim.mobility.recorded.instants import instants
+from vefl_sim.mobility.recorded.frame import Frame, Source, first, frame, instants
 from vefl_sim.mobility.recorded.register import Register
 from vefl_sim.mobility.scene import Scene
 
@@ -70,20 +69,20 @@ def _check_lanes(source: Source, columns: Columns) -> bool:
     return here is not None
 
 
-def _vehicles(columns: Columns) -> BoolArray:
+def _vehicles(columns: Columns) -> Bools:
     """Rows of vehicles: not the row of an empty timestep, and nobody on an edge but in no lane."""
     return ~_nobody(columns) & ~_off_lane(columns)
 
 
-def _nobody(columns: Columns) -> BoolArray:
+def _nobody(columns: Columns) -> Bools:
     return _null(columns, "id") & np.isnan(columns["x"]) & np.isnan(columns["y"])
 
 
-def _off_lane(columns: Columns) -> BoolArray:
+def _off_lane(columns: Columns) -> Bools:
     return _null(columns, "lane") & ~_null(columns, "edge")
 
 
-def _null(columns: Columns, name: str) -> BoolArray:
+def _null(columns: Columns, name: str) -> Bools:
     """Where there is nothing; a column that was not written tells nothing, and counts as empty."""
     if name not in columns:
         return np.ones(columns["row"].size, np.bool_)

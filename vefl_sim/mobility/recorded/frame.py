@@ -1,13 +1,16 @@
 """What a recording has of one instant, and where in the file it is."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from vefl_sim.core.arrays import Bools, Ints
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.mobility.arrays import BoolArray, IntArray
+from vefl_sim.core.parquet import Columns
 from vefl_sim.mobility.scene import Scene
 
 
@@ -29,10 +32,10 @@ class Frame:
 
     scene: Scene
     begins: int  # the line or row at which it begins
-    place: IntArray  # the line or row of each vehicle
+    place: Ints  # the line or row of each vehicle
 
 
-def frame(source: Source, scene: Scene, begins: int, place: IntArray) -> Frame:
+def frame(source: Source, scene: Scene, begins: int, place: Ints) -> Frame:
     """A frame from vehicles in any order, each of which is there once and somewhere."""
     for name, values in (("x", scene.x_m), ("y", scene.y_m), ("speed", scene.speed_mps)):
         if (row := first(~np.isfinite(values))) is not None:
@@ -46,7 +49,7 @@ def frame(source: Source, scene: Scene, begins: int, place: IntArray) -> Frame:
     return Frame(scene, begins, place)
 
 
-def first(which: BoolArray) -> int | None:
+def first(which: Bools) -> int | None:
     """The first row for which it is true, if there is one."""
     return int(np.argmax(which)) if which.any() else None
 
@@ -54,3 +57,20 @@ def first(which: BoolArray) -> int | None:
 def seconds(time_ns: int) -> str:
     """A time for people."""
     return f"{time_ns / 1e9:.10g}"
+
+
+def instants(batches: Iterable[Columns], time: str) -> Iterator[Columns]:
+    """The columns of consecutive rows with the same time, wherever batches begin and end."""
+    held: Columns = {}
+    for batch in batches:
+        columns = {name: np.concatenate((held[name], batch[name])) for name in batch} if held else batch
+        cuts = np.flatnonzero(columns[time][1:] != columns[time][:-1]) + 1
+        for start, end in pairwise((0, *cuts.tolist())):
+            yield _part(columns, slice(start, end))
+        held = _part(columns, slice(int(cuts[-1]) if cuts.size else 0, None))
+    if held and held[time].size:
+        yield held
+
+
+def _part(columns: Columns, rows: slice) -> Columns:
+    return {name: values[rows] for name, values in columns.items()}

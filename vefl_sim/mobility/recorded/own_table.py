@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from vefl_sim.core.parquet import Columns, Kind, ParquetFile
-from vefl_sim.mobility.recorded.frame import Frame, Source, frame
-from vefl_sim.mobility.recorded.instants import instants
+from vefl_sim.mobility.recorded.frame import Frame, Source, frame, instants
 from vefl_sim.mobility.scene import Scene
 
 END = "end_ns"  # a note in the file on how long it is, since empty streets leave no row

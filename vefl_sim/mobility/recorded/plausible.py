@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput, ExperimentError
-from vefl_sim.mobility.arrays import FloatArray
 from vefl_sim.mobility.recorded.frame import Frame, Source, first, seconds
 from vefl_sim.mobility.scene import Scene
 
@@ -45,7 +45,7 @@ def _check_time(before: Scene, frame: Frame, source: Source) -> None:
         )
 
 
-def _last_seen(before: Scene, now: Scene, gone: dict[int, LastSeen]) -> FloatArray:
+def _last_seen(before: Scene, now: Scene, gone: dict[int, LastSeen]) -> Floats:
     """Time, x and y at which each vehicle was seen before; NaN for newcomers."""
     left = np.flatnonzero(~np.isin(before.vehicle, now.vehicle, assume_unique=True)).tolist()
     for row in left:
@@ -58,7 +58,7 @@ def _last_seen(before: Scene, now: Scene, gone: dict[int, LastSeen]) -> FloatArr
     return seen
 
 
-def _check_jumps(seen: FloatArray, frame: Frame, source: Source, max_speed_mps: float) -> None:
+def _check_jumps(seen: Floats, frame: Frame, source: Source, max_speed_mps: float) -> None:
     now = frame.scene
     elapsed_s = (now.time_ns - seen[0]) / 1e9
     distance_m = np.hypot(now.x_m - seen[1], now.y_m - seen[2])

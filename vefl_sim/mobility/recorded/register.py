@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vefl_sim.core.arrays import Bools, Ints
 from vefl_sim.core.rng import Streams
-from vefl_sim.mobility.arrays import BoolArray, IntArray
 
 
 class Register:
@@ -19,7 +19,7 @@ class Register:
         self._numbers: dict[str, int] = {}
         self._connected = bytearray()
 
-    def numbers(self, names: Sequence[str]) -> IntArray:
+    def numbers(self, names: Sequence[str]) -> Ints:
         """The numbers of these vehicles; the unknown ones get the next."""
         return np.array([self.number(name) for name in names], np.int64)
 
@@ -31,7 +31,7 @@ class Register:
         """Whose number it is."""
         return list(self._numbers)[number - 1]
 
-    def connected(self, numbers: IntArray) -> BoolArray:
+    def connected(self, numbers: Ints) -> Bools:
         """Which of them are CVs."""
         return np.asarray(self._connected)[numbers - 1].view(np.bool_)
 

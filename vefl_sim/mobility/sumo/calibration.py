@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.experiment import Experiment, Radio, Run
-from vefl_sim.mobility.arrays import FloatArray
+from vefl_sim.experiment.experiment import Experiment, RunTable
+from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.mobility.recorded.trajectory import Tell
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sumo.demand import Routes, write_demand
@@ -77,8 +78,8 @@ _found: dict[tuple[Experiment, Routes, Point], Calibration] = {}
 def _relevant(experiment: Experiment) -> Experiment:
     """What the rate depends on, and nothing else."""
     e = experiment
-    radio = Radio(coverage_radius_m=e.radio.coverage_radius_m)
-    return Experiment(run=Run(name="pilot"), mobility=e.mobility, sumo=e.sumo, traffic=e.traffic, radio=radio)
+    radio = RadioTable(coverage_radius_m=e.radio.coverage_radius_m)
+    return Experiment(run=RunTable(name="pilot"), mobility=e.mobility, sumo=e.sumo, traffic=e.traffic, radio=radio)
 
 
 def _calibrate(experiment: Experiment, routes: Routes, gnb_m: Point, tell: Tell | None) -> Calibration:
@@ -231,7 +232,7 @@ def _stands(seen: list[int], speeds_mps: list[float], free_mps: float) -> bool:
     return sum(speeds_mps) < _JAM * free_mps * sum(seen)
 
 
-def _inside(scene: Scene, radius_m: float) -> FloatArray:
+def _inside(scene: Scene, radius_m: float) -> Floats:
     """Speeds of those in coverage."""
     return scene.speed_mps[scene.x_m**2 + scene.y_m**2 <= radius_m**2]
 

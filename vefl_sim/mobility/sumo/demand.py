@@ -12,10 +12,10 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.arrays import FloatArray
 from vefl_sim.mobility.sumo.net import Net, Point
 from vefl_sim.mobility.sumo.programs import run_tool
 
@@ -30,13 +30,13 @@ class Routes:
     net: Net
     edges: tuple[tuple[str, ...], ...]
 
-    def metres(self, per_street: FloatArray) -> float:
+    def metres(self, per_street: Floats) -> float:
         """Expected metres of a route, if so many of each street count."""
         place = {street.name: metres for street, metres in zip(self.net.streets, per_street.tolist(), strict=True)}
         total: float = sum(place.get(edge, 0.0) for route in self.edges for edge in route)
         return total / len(self.edges)
 
-    def per_street(self) -> FloatArray:
+    def per_street(self) -> Floats:
         """How many times a vehicle is expected on each street."""
         used = Counter(edge for route in self.edges for edge in route)
         return np.array([used[street.name] for street in self.net.streets]) / len(self.edges)

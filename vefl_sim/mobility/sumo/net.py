@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.mobility.arrays import FloatArray, IntArray
 
 Point = tuple[float, float]
 
@@ -27,7 +27,7 @@ class Street:
     lanes: int
     length_m: float
     limit_mps: float
-    points_m: FloatArray  # (n, 2), of its first lane
+    points_m: Floats  # (n, 2), of its first lane
     ends: tuple[str, str]  # the junctions from which and to which it goes
 
 
@@ -39,7 +39,7 @@ class Net:
     digest: str
     streets: list[Street]
     junctions_m: dict[str, Point]
-    signals_m: FloatArray  # (n, 2), where the junctions with traffic lights are
+    signals_m: Floats  # (n, 2), where the junctions with traffic lights are
     has_degrees: bool  # whether it knows its place on the earth
 
     def __eq__(self, other: object) -> bool:
@@ -53,7 +53,7 @@ class Net:
         """How many there are, dead ends not counted."""
         return len(self.junctions_m)
 
-    def joined_m(self, street: Street) -> FloatArray:
+    def joined_m(self, street: Street) -> Floats:
         """Its points from the middle of a junction to that of the next: on a picture, streets do not end before."""
         start, end = ([self.junctions_m[name]] if name in self.junctions_m else [] for name in street.ends)
         return np.array([*start, *street.points_m.tolist(), *end])
@@ -64,7 +64,7 @@ class Net:
         return sum(street.length_m for street in self.streets)
 
     @cached_property
-    def box_m(self) -> tuple[FloatArray, FloatArray]:
+    def box_m(self) -> tuple[Floats, Floats]:
         """Lower left and upper right corner of what cars can reach."""
         points = np.concatenate([street.points_m for street in self.streets])
         return points.min(axis=0), points.max(axis=0)
@@ -76,7 +76,7 @@ class Net:
         x_m, y_m = ((low + high) / 2).tolist()
         return x_m, y_m
 
-    def metres_within(self, centre_m: Point, radius_m: float) -> FloatArray:
+    def metres_within(self, centre_m: Point, radius_m: float) -> Floats:
         """Metres of each street that are inside a circle."""
         street, start, end = self._segments
         step, away = end - start, start - np.array(centre_m)
@@ -86,7 +86,7 @@ class Net:
         return np.bincount(street, (last - first) * np.sqrt(a), len(self.streets)).astype(np.float64)
 
     @cached_property
-    def _segments(self) -> tuple[IntArray, FloatArray, FloatArray]:
+    def _segments(self) -> tuple[Ints, Floats, Floats]:
         """Straight pieces: the street each belongs to, its start and its end."""
         street = np.repeat(np.arange(len(self.streets)), [len(street.points_m) - 1 for street in self.streets])
         start = np.concatenate([street.points_m[:-1] for street in self.streets])

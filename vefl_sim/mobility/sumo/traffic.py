@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from vefl_sim.core.atomic import write_text, writing
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import ExperimentError, RunFailed
+from vefl_sim.core.files import write_text, writing
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED, Tell, Trajectory, TrajectoryWriter, record
 from vefl_sim.mobility.sumo.calibration import Calibration, arguments, calibrate

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vefl_sim.mobility.arrays import FloatArray, IntArray
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.mobility.recorded.register import Register
 from vefl_sim.mobility.sumo.net import Point
 
@@ -29,10 +29,10 @@ class Notes:
     """What was seen in some steps, one after the other. Arrays are made of it later, of many steps at once."""
 
     def __init__(self) -> None:
-        self.vehicles: list[IntArray] = []  # of each step that is complete, in ascending order
+        self.vehicles: list[Ints] = []  # of each step that is complete, in ascending order
         self.places_m, self.speeds_mps = array("d"), array("d")  # x, y, x, y, …; and one for each of them
 
-    def table(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
+    def table(self) -> tuple[Ints, Ints, Floats, Floats, Floats]:
         """Step, vehicle, x, y and speed; one row for each who was seen in a step."""
         step = np.repeat(np.arange(len(self.vehicles)), [numbers.size for numbers in self.vehicles])
         rows, places_m = step.size, np.array(self.places_m[: 2 * step.size])

@@ -6,13 +6,10 @@ The MAC runs one slot and sixty-four with this same kernel, so a burst equals ti
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import kernel
 from vefl_sim.optimize.rat.allocate import Outcome, allocate
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LAST_BIT = 1e-6  # less than this is rounding, not data
 

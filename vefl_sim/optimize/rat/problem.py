@@ -9,10 +9,9 @@ from functools import cache
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from vefl_sim.core.arrays import Floats, Ints
+
 Status = Literal["optimal", "gap", "infeasible_floors", "policy"]
 
 EXACT_PRBS = 12  # 3^Z steps per CV: beyond this "exact" would take milliseconds

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.modelling import cvxpy
 from vefl_sim.optimize.rat.large import powers
-from vefl_sim.optimize.rat.problem import Floats, Ints, RatAllocation, RatProblem, Scaled
+from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, Scaled
 
 PRECISION = 1e-3  # ε_prec: largest change of an I at which the iteration has converged
 FIRST_PENALTY = 0.0  # ϑ₀; ϑ = ϑ₀ + j in iteration j

@@ -6,8 +6,9 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import csr_array
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.by_cardinality import SLIVER, Case, Search, undivided
-from vefl_sim.optimize.knapsack import Choice, Flags, Floats, Ints, Knapsack, chosen, losses
+from vefl_sim.optimize.knapsack import Choice, Flags, Knapsack, chosen, losses
 
 ROUNDING = 1e-12  # of the budget: HiGHS is held to this, which it does not do by itself
 SCALE = 1e4  # bound and budget as HiGHS sees them: its tolerances, near 1e-6, are absolute

@@ -14,11 +14,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.by_cardinality import search
 from vefl_sim.optimize.knapsack import Choice, Knapsack
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Status = Literal["optimal", "gap", "nobody_in_coverage", "nobody_eligible", "budget_buys_nobody", "nobody_found"]
 """Whether the plan is proved optimal or within a gap, or why it is empty; `nobody_found` is a method that failed."""
 Limit = Literal["time", "cpu", "energy", "iterations"]

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from vefl_sim.optimize.vefl.problem import Floats, Ints, VeflProblem
+from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.optimize.vefl.problem import VeflProblem
 
 
 def places(problem: VeflProblem) -> int:

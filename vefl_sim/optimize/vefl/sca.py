@@ -23,8 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.modelling import cvxpy
-from vefl_sim.optimize.vefl.problem import Floats, Ints, VeflProblem
+from vefl_sim.optimize.vefl.problem import VeflProblem
 from vefl_sim.optimize.vefl.rounding import places, whole_iterations
 
 GHZ = 1e9

@@ -15,7 +15,8 @@ iterations that it can do in time at the frequency found, and the plan is shrunk
 
 import numpy as np
 
-from vefl_sim.optimize.vefl.problem import Floats, Ints, VeflProblem
+from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.optimize.vefl.problem import VeflProblem
 from vefl_sim.optimize.vefl.rounding import places, whole_iterations
 from vefl_sim.optimize.vefl.sca import GHZ, Linear, Point, Programme, iterate, joules, start
 

@@ -19,9 +19,8 @@ from vefl_sim.protocol.server.edge import EdgeServer
 from vefl_sim.protocol.server.orders import checked, checked_weights, orders_of
 from vefl_sim.protocol.server.window import Window, outcome_of, outcome_state
 from vefl_sim.protocol.vehicle import ConnectedVehicle
-from vefl_sim.schemes.asynchronous import Received
 from vefl_sim.schemes.observation import Observation, Terms
-from vefl_sim.schemes.scheme import Plan
+from vefl_sim.schemes.scheme import Plan, Received
 
 
 @dataclass

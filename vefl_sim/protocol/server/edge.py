@@ -10,18 +10,32 @@ from typing import Any, cast
 
 from simpy import Event, Process
 
-from vefl_sim.core.clock import SlotGrid
+from vefl_sim.core.clock import SlotGrid, Stopwatch
 from vefl_sim.core.state import State, Stateful, told
-from vefl_sim.core.stopwatch import Stopwatch
 from vefl_sim.learning.learner import Evaluation, Learner
-from vefl_sim.protocol.environment import NanosecondEnvironment
+from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.messages import ClosedRound, TrainOrder
-from vefl_sim.protocol.server.timetable import Timetable
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.schemes.history import Record
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 from vefl_sim.schemes.scheme import Plan
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """Rounds of t_th, until there have been enough of them or the time is over."""
+
+    grid: SlotGrid
+    round_ns: int  # t_th
+    rounds: int | None  # how many, or
+    duration_ns: int  # how long
+    early_close: bool
+    evaluate_every: int
+
+    def has(self, round: int, start_ns: int) -> bool:
+        """Whether another round starts."""
+        return round <= self.rounds if self.rounds else start_ns + self.round_ns <= self.duration_ns
 
 
 @dataclass

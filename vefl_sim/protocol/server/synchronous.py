@@ -107,3 +107,20 @@ class SynchronousServer(EdgeServer):
             else:
                 self.model = self.learner.combine(self.model, starts, updates, weights)
         return weights
+
+
+EVERYTHING = 0
+"""Under this number of a CV the learner holds all samples."""
+
+
+@dataclass
+class CentralServer(SynchronousServer):
+    """Goes through all samples once in a round; nobody gets an order."""
+
+    def _steps(self, delivered: list[Outcome]) -> bool:
+        return True
+
+    def _learn(self, decision: Decision, delivered: list[Outcome]) -> list[float]:
+        with self.stopwatch("train"):
+            [self.model] = self.learner.train([self.model], [LocalJob(EVERYTHING, 1, self.round)])
+        return []

@@ -15,7 +15,7 @@ from json import loads
 from pathlib import Path
 from typing import IO
 
-from vefl_sim.sweep.executors.job import Job, Outcome, Report
+from vefl_sim.sweep.executors.executor import Job, Outcome, Report
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _SECONDS_BETWEEN = 0.5  # of two looks at whether it shall stop

@@ -16,11 +16,11 @@ from queue import Empty, Queue
 from typing import Any
 from uuid import uuid4
 
-from vefl_sim.core.atomic import writing
 from vefl_sim.core.errors import BadInput, RunFailed
+from vefl_sim.core.files import writing
 from vefl_sim.records.identity import package_digest
 from vefl_sim.sweep.executors.child import work
-from vefl_sim.sweep.executors.job import Job, Outcome, Report
+from vefl_sim.sweep.executors.executor import Job, Outcome, Report
 
 LOCAL = "local-cluster"
 _PATIENCE_S = 5.0  # for somebody to answer at an address

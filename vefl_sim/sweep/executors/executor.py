@@ -1,9 +1,58 @@
-"""Those who run points, whoever they are."""
+"""What an executor is: it is given jobs, one per point, and reports what becomes of them."""
 
+import json
 from collections.abc import Collection
-from typing import Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol, Self
 
-from vefl_sim.sweep.executors.job import Job, Report
+State = Literal["done", "failed", "stopped", "busy", "died"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One point, as it travels to another process or machine."""
+
+    digest: str  # of the point
+    toml: str  # the experiment, with every default
+    out: str
+    cwd: str  # files and parts in the experiment are found from here
+    source: str  # digest of our sources: results of several versions are not mixed
+
+    def text(self) -> str:
+        """On one line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Undo `text`."""
+        return cls(**json.loads(text))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How it ended. `busy`: another process works on the run; `died`: the worker ended without a word."""
+
+    state: State
+    run: str = ""  # the name of its directory
+    error: str = ""
+    wall_s: float = 0.0  # of this attempt
+    peak_mb: float = 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """Something that happened to a point. Without an outcome it is at work, so much of it done, if that is known."""
+
+    digest: str
+    share: float | None = None
+    process: int = 0
+    outcome: Outcome | None = None
+
+    @classmethod
+    def of(cls, told: dict[str, Any]) -> Self:
+        """From plain values."""
+        outcome = told.get("outcome")
+        return cls(**{**told, "outcome": Outcome(**outcome) if outcome else None})
 
 
 class Crew(Protocol):

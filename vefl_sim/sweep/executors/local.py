@@ -6,7 +6,7 @@ from collections.abc import Collection
 from queue import Empty, Queue
 
 from vefl_sim.sweep.executors.child import work
-from vefl_sim.sweep.executors.job import Job, Report
+from vefl_sim.sweep.executors.executor import Job, Report
 from vefl_sim.sweep.executors.memory import has_room, used_mb
 
 

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from vefl_sim.sweep.executors.job import Job, Outcome
+from vefl_sim.sweep.executors.executor import Job, Outcome
 
 if TYPE_CHECKING:
     from vefl_sim.experiment.experiment import Experiment

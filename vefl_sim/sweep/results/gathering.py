@@ -14,15 +14,15 @@ from vefl_sim.core.errors import BadInput, RunFailed, RunInterrupted, VeflError
 from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import to_toml
+from vefl_sim.learning.datasets.files.inventory import require_whole
 from vefl_sim.records.identity import config_digest, package_digest
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.executors.child import work
-from vefl_sim.sweep.executors.job import Job, Outcome, Report
+from vefl_sim.sweep.executors.executor import Job, Outcome, Report
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.results.keys import key_digest, keys_of, matches
 from vefl_sim.sweep.results.probes import name_of, source_digest_now, variants
 from vefl_sim.sweep.results.store import Store
-from vefl_sim.sweep.results.whole_data import require_whole
 from vefl_sim.sweep.wall_time import expected_s
 
 CLAIMS, LOCK = ".claims", ".lock"  # in a store: who works on which point, and who on the probes

@@ -6,11 +6,10 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from vefl_sim.core.arrays import Floats
 from vefl_sim.records.run_directory import Run
 
-Floats = NDArray[np.float64]
 Source = Literal["run", "result"]
 SELECTING = ("pdpc", "random")
 """Schemes that select CVs; in the others everybody takes part who can."""

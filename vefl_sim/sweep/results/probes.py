@@ -17,10 +17,11 @@ from math import isclose, isnan
 from pathlib import Path
 from typing import Any
 
-from vefl_sim.core.atomic import write_text
 from vefl_sim.core.errors import BadInput
-from vefl_sim.experiment.experiment import Experiment, without_ignored
+from vefl_sim.core.files import write_text
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import validated
+from vefl_sim.experiment.unused_keys import without_ignored
 from vefl_sim.records.identity import versions
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.results.keys import Keys, flat, key_digest, keys_of, matches, toml_of

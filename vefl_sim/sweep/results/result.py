@@ -22,10 +22,11 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from vefl_sim.core.atomic import whole
+from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput
+from vefl_sim.core.files import whole
 from vefl_sim.sweep.results.keys import flat, key_digest, toml_of
-from vefl_sim.sweep.results.measurements import SELECTING, Floats, Measurements, Source, floats
+from vefl_sim.sweep.results.measurements import SELECTING, Measurements, Source, floats
 
 SUFFIX = ".json.xz"
 _MOST_PACKED, _MOST_BYTES = 2_000_000, 50_000_000

@@ -10,6 +10,7 @@ from typing import Any
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import part_digests
+from vefl_sim.learning.datasets.files.inventory import require_whole
 from vefl_sim.mobility.recorded import recording
 from vefl_sim.mobility.sumo import inputs as sumo_inputs
 from vefl_sim.records.identity import recorded
@@ -19,7 +20,6 @@ from vefl_sim.sweep.results.keys import keys_of, matches, matches_network
 from vefl_sim.sweep.results.measurements import RunMeasurements
 from vefl_sim.sweep.results.probes import Probes, source_digest
 from vefl_sim.sweep.results.result import SUFFIX, Origin, Result, read_result, result_from, write_result
-from vefl_sim.sweep.results.whole_data import require_whole
 
 FOLDER = "results"
 _OURS = ("vefl_models.", "vefl_sim.")

@@ -1,9 +1,13 @@
-"""Which data sets are there."""
+"""Which data sets are there, and whether a folder holds a whole one."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from vefl_sim.core.errors import BadInput
+from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.learning.datasets.compact_gtsrb import compact_files, compact_state
+from vefl_sim.learning.datasets.files.location import Place
 from vefl_sim.learning.datasets.files.sources import SOURCES, RemoteFile
 
 
@@ -47,3 +51,21 @@ def _state(kind: str, files: tuple[RemoteFile, ...], there: list[RemoteFile], fo
 
 def _bytes(paths: list[Path]) -> int:
     return sum(path.stat().st_size for path in paths)
+
+
+def require_whole(data: DataTable) -> None:
+    """Raise BadInput if `data.dir` holds a public data set that is not whole; every file is digested."""
+    if data.dir and data.kind in SOURCES and not _is_whole(data.kind, Place.of(data).folder):
+        raise BadInput(
+            f'data.dir = "{data.dir}" does not hold all of {data.kind}, so that its results cannot be stored: '
+            f"python -m vefl_sim data get {data.kind} gets it, and without data.dir it is found."
+        )
+
+
+@cache
+def _is_whole(kind: str, folder: Path) -> bool:
+    """As `data list` would say of this folder."""
+    files = SOURCES[kind]
+    if kind == "gtsrb" and compact_files(folder) and not any((folder / file.name).is_file() for file in files):
+        return compact_state(folder).startswith("complete")
+    return all(file.is_in(folder) for file in files)

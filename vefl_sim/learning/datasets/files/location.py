@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vefl_sim.core.cache import cache_directory
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.experiment import Data
+from vefl_sim.core.files import cache_directory
+from vefl_sim.experiment.learning_tables import DataTable
 
 
 class Damaged(Exception):
@@ -52,7 +52,7 @@ class Place:
     chosen: bool  # by the user, in data.dir
 
     @classmethod
-    def of(cls, data: Data) -> "Place":
+    def of(cls, data: DataTable) -> "Place":
         """The folder that an experiment means."""
         folder = _named(data.dir) if data.dir else downloads() / data.kind
         return cls(data.kind, folder, bool(data.dir))

@@ -1,7 +1,7 @@
-"""Files that are there whole or not at all, also after a power cut."""
+"""Files that appear whole or not at all, also after a power cut; and the folder for caches."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -56,3 +56,20 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def cache_directory(environment: Mapping[str, str]) -> Path:
+    """VEFL_SIM_CACHE, else vefl_sim in XDG_CACHE_HOME, else in ~/.cache."""
+    if chosen := environment.get("VEFL_SIM_CACHE"):
+        return Path(chosen)
+    home = environment.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "vefl_sim"
+
+
+def writable(directory: Path) -> bool:
+    """Make a directory, if that is possible, and say whether it can be used."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(directory, os.W_OK)

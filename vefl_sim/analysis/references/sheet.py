@@ -1,4 +1,4 @@
-"""A line of a check sheet: our number beside somebody else's."""
+"""A check sheet: our numbers beside somebody else's, line by line."""
 
 from dataclasses import dataclass
 

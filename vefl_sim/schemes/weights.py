@@ -1,0 +1,38 @@
+"""Weights of updates: shares of a whole that the experiment chooses, and the sum in Theorem 2 of the paper."""
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.experiment.scheme_tables import AggregationTable
+from vefl_sim.schemes.observation import Observation
+from vefl_sim.schemes.scheme import Plan, Scheme
+
+Whole = Literal["delivered", "ordered", "coverage"]
+"""Whose amounts sum to one: CVs that delivered, CVs with an order, or all CVs in coverage."""
+
+
+def shares_over(whole: Whole, amount: Floats | Ints, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
+    """Shares of the delivered updates; `amount` has one entry per CV of the observation."""
+    rows = np.searchsorted(observation.cv, delivered)
+    ordered, coverage = np.searchsorted(observation.cv, plan.cv), np.arange(len(amount))
+    members = {"delivered": rows, "ordered": ordered, "coverage": coverage}[whole]
+    shares: Floats = amount[rows] / amount[members].sum()
+    return shares
+
+
+def theorem2_sum(
+    scheme: Scheme, observation: Observation, plan: Plan, aggregation: AggregationTable, cvs: Ints
+) -> float | None:
+    """Σ p_v/(q_v·p_suc,v) over the CVs with p_v > 0, ordered or not: what the rule would give each if it delivered.
+
+    None without orders, where q_v = 0, and for weights that follow another rule than the theorem's.
+    """
+    other_rule = (
+        aggregation.normalize or aggregation.form == "models" or aggregation.weights_over not in (None, "ordered")
+    )
+    if other_rule or not len(plan.cv):
+        return None
+    return math.fsum(scheme.aggregate(observation, plan, cvs))
