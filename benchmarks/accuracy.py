@@ -40,12 +40,12 @@ def train(data: Dataset, factory: str) -> None:
         seed=1,
         options=Options(optimizer="adam", shuffling=Shuffling(64, 1)),
     )
-    model, began, told = learner.initial_model(), time.perf_counter(), []
+    model, began, message = learner.initial_model(), time.perf_counter(), []
     for epoch in range(0, EPOCHS, 2):
         [model] = learner.train([model], [LocalJob(1, 2, number=epoch)])
-        told.append(f"{learner.evaluate(model).accuracy:.4f}")
+        message.append(f"{learner.evaluate(model).accuracy:.4f}")
     seconds = time.perf_counter() - began
-    print(f"{data.name:15}{factory.split(':')[1]:10}{'  '.join(told)}{seconds:8.0f} s", flush=True)
+    print(f"{data.name:15}{factory.split(':')[1]:10}{'  '.join(message)}{seconds:8.0f} s", flush=True)
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ from vefl_sim.experiment.toml import override, read_experiment
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.mobility.coverage import in_coverage, sojourn_bound_s, visitors
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.schemes.observation import Sighting, observe
+from vefl_sim.schemes.observation import CoverageSnapshot, observe
 from vefl_sim.schemes.sla import draw
 from vefl_sim.simulation import scenario
 
@@ -92,7 +92,7 @@ class Drive:
     """The traffic of one run, as the server sees it at the starts of its rounds."""
 
     scenario: scenario.Scenario
-    shots: list[Sighting]
+    shots: list[CoverageSnapshot]
     snr_per_watt: dict[float, list[np.ndarray]]  # by carrier frequency, for each shot
 
     def crowd(self) -> dict[str, float]:
@@ -138,9 +138,9 @@ def _sojourn_s(scene: Scene, experiment: vefl_sim.Experiment) -> tuple[np.ndarra
     return cvs, np.hypot(x_m, y_m), bound_s
 
 
-def _sighting(round: int, scene: Scene, made: scenario.Scenario) -> Sighting:
+def _sighting(round: int, scene: Scene, made: scenario.Scenario) -> CoverageSnapshot:
     cvs, distance_m, sojourn_s = _sojourn_s(scene, made.experiment)
-    return Sighting(
+    return CoverageSnapshot(
         round=round, time_ns=scene.time_ns, cv=cvs, distance_m=distance_m, sojourn_s=sojourn_s,
         snr_per_watt=np.ones(len(cvs)), samples=np.array([len(made.shards[cv]) for cv in cvs.tolist()], np.int64),
         agreements=[draw(cv, made.experiment.sla, made.streams) for cv in cvs.tolist()], success=np.ones(len(cvs)),
@@ -179,10 +179,10 @@ def planned(drives: Sequence[Drive], carrier_ghz: float, plan: dict[str, Any]) -
     cost: dict[str, list[float]] = {kind: [] for kind in SCHEMES[:3]}
     able = []
     for one in drives:
-        terms = replace(scenario.make_terms(one.scenario), **plan)
+        constants = replace(scenario.round_constants(one.scenario), **plan)
         schemes = {kind: scenario.SCHEMES[kind](one.scenario.experiment) for kind in cost}
         for shot, snr in [*zip(one.shots, one.snr_per_watt[carrier_ghz], strict=True)][::EVERY]:
-            observation = observe(replace(shot, snr_per_watt=snr), terms)
+            observation = observe(replace(shot, snr_per_watt=snr), constants)
             plans = {kind: scheme.plan(observation) for kind, scheme in schemes.items()}
             for kind, made in plans.items():
                 cost[kind].append(made.cost or 0.0)

@@ -46,7 +46,7 @@ def lines(merged: vefl_sim.Run, single: vefl_sim.Run) -> list[str]:
     return [
         f"  difference in accuracy: mean {difference.mean():+.4f}, mean absolute {difference.abs().mean():.4f}, "
         f"largest absolute {difference.abs().max():.4f} (k = {difference.abs().idxmax()})",
-        *(f"  {told}" for told in at),
+        *(f"  {message}" for message in at),
         f"  from round to round the accuracy of n = 1 moves by {accuracy.single.diff().abs().mean():.4f} on average",
         f"  training {times[0]:.1f} s → {times[1]:.1f} s: {times[0] / max(times[1], 1e-9):.1f} times faster; whole run "
         f"{walls[0]:.1f} s → {walls[1]:.1f} s: {walls[0] / walls[1]:.1f} times",

@@ -16,7 +16,7 @@ class LongestStay:
     def plan(self, observation: vefl_sim.Observation) -> vefl_sim.Plan:
         problem = observation.problem()
         able = np.flatnonzero(problem.most >= 10)  # time, CPU and energy allow ten iterations
-        longest = able[np.argsort(-observation.sighting.sojourn_s[able], kind="stable")]
+        longest = able[np.argsort(-observation.snapshot.sojourn_s[able], kind="stable")]
         chosen = np.sort(longest[: self.selected])
         return vefl_sim.Plan(observation.cv[chosen], np.full(len(chosen), 10), problem.cpu_hz[chosen, 9])
 

@@ -38,7 +38,7 @@ def compared(file: str, out: str, *settings: str) -> Comparison:
 def lines(signs: Comparison, mnist: Comparison) -> list[str]:
     """The table in Markdown."""
     first, second, paper = signs.table(), mnist.table(), dict(zip(LABELS, PAPER, strict=True))
-    told = [
+    message = [
         "| | signs | paid | p_suc | MNIST | paid | p_suc | paper, MNIST, 400 rounds |",
         "|---|---|---|---|---|---|---|---|",
     ]
@@ -50,8 +50,8 @@ def lines(signs: Comparison, mnist: Comparison) -> list[str]:
                 ["", "", ""] if row is None else [f"{row['accuracy']:.4f}", f"{row['cost']:.0f}", f"{row['p_suc']:.4f}"]
             )
         cells.append(f"{paper[label]:.4f}" if label in paper else "")
-        told.append("| " + " | ".join(cell.replace("nan", "–") for cell in cells) + " |")
-    return told
+        message.append("| " + " | ".join(cell.replace("nan", "–") for cell in cells) + " |")
+    return message
 
 
 def draw(signs: Comparison, mnist: Comparison) -> None:

@@ -179,8 +179,8 @@ def probe(gathering: Gathering, sweeps: Sequence[Sweep], accept: bool) -> int:
     differ = gathering.probe([point for sweep in sweeps for point in sweep.points], accept=accept)
     if not accept:
         require_equal(differ)
-    for name, told in differ.items():
-        say(f"accepted, results of {name} are stale: {'; '.join(told)}")
+    for name, message in differ.items():
+        say(f"accepted, results of {name} are stale: {'; '.join(message)}")
     if new := len(gathering.store.probes.probes) - before:
         say(f"{new} probes are new")
     elif not differ:

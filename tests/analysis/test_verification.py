@@ -172,7 +172,7 @@ class Everybody:
     def plan(self, observation):
         from vefl_sim import Plan
 
-        agreements = observation.sighting.agreements
+        agreements = observation.snapshot.agreements
         speeds = [agreement.cpu_max_hz for agreement in agreements]
         return Plan(observation.cv, [100] * len(agreements), speeds)
 

@@ -29,14 +29,14 @@ def imported(*arguments: object) -> int:
 def test_from_a_map_to_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "maps" / "town"
     assert imported(osm(tmp_path / "my town.osm"), "-o", folder, "--gnb", "0.0018,10.0027", "--vehicles", 8) == 0
-    told = capsys.readouterr().out.splitlines()
+    message = capsys.readouterr().out.splitlines()
     found = "5 junctions (0 with signals), 16 streets of 5.8 km, each direction counted"
-    assert told[0] == f"{tmp_path / 'my town.osm'}: 0.6 × 0.4 km, {found}"
-    assert told[1].startswith("gNB at [300.")
-    assert told[2].startswith("wanted in coverage: 8 vehicles, at ")
-    assert abs(float(told[2].split("a pilot run had ")[1].split()[0]) - 8) < 1.0
-    assert " in steps of 0.1 s at " in told[2]
-    assert told[-1] == f"run it with: python -m vefl_sim {folder / 'experiment.toml'}"
+    assert message[0] == f"{tmp_path / 'my town.osm'}: 0.6 × 0.4 km, {found}"
+    assert message[1].startswith("gNB at [300.")
+    assert message[2].startswith("wanted in coverage: 8 vehicles, at ")
+    assert abs(float(message[2].split("a pilot run had ")[1].split()[0]) - 8) < 1.0
+    assert " in steps of 0.1 s at " in message[2]
+    assert message[-1] == f"run it with: python -m vefl_sim {folder / 'experiment.toml'}"
     assert sorted(file.name for file in folder.iterdir()) == MADE
     assert (folder / "map.png").read_bytes()[:4] == b"\x89PNG"
     assert not list(tmp_path.glob("maps/.*"))
@@ -79,8 +79,8 @@ def test_what_cannot_be_imported(tmp_path: Path, capsys, file: str, options: tup
     osm(tmp_path / "x.osm")
     osm(tmp_path / "paths.osm", "footway")
     assert imported(tmp_path / file, "-o", tmp_path / "town", *options) == 2
-    *_, told = capsys.readouterr().err.strip().splitlines()  # after what was being done
-    assert sentence in told
+    *_, message = capsys.readouterr().err.strip().splitlines()  # after what was being done
+    assert sentence in message
     assert not (tmp_path / "town").exists()
     assert not list(tmp_path.glob(".*"))
 
@@ -120,9 +120,9 @@ def test_nothing_is_left_of_one_that_is_stopped(tmp_path: Path, number: signal.S
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, **pipes, text=True, preexec_fn=hear) as process:
         assert process.stderr
-        told = [process.stderr.readline().strip() for _ in range(3)]
-        assert told[0] == f"netconvert reads {tmp_path / 'x.osm'}"
-        assert told[2].startswith("pilot run 1")
+        message = [process.stderr.readline().strip() for _ in range(3)]
+        assert message[0] == f"netconvert reads {tmp_path / 'x.osm'}"
+        assert message[2].startswith("pilot run 1")
         assert list(tmp_path.glob(".town-*"))
         process.send_signal(number)
         assert f"{tmp_path / 'town'} is not made" in process.stderr.read()

@@ -33,7 +33,7 @@ def test_cores_and_threads_change_nothing(factory: str) -> None:
     """Each in a process of its own: XLA sizes its pool once. Compiled code they share."""
     environment = {name: value for name, value in os.environ.items() if name not in ("NPROC", "XLA_FLAGS")}
 
-    def told(threads: int, cores: int) -> str:
+    def message(threads: int, cores: int) -> str:
         pinned = f"import os; os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{cores}])"
         script = f"{pinned if hasattr(os, 'sched_setaffinity') else ''}\n{SCRIPT}"
         return subprocess.run(
@@ -41,4 +41,4 @@ def test_cores_and_threads_change_nothing(factory: str) -> None:
             env=environment, capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
 
-    assert len({told(1, 1), told(2, 2), told(4, 2)}) == 1
+    assert len({message(1, 1), message(2, 2), message(4, 2)}) == 1

@@ -129,7 +129,7 @@ def test_impossible_drivers_are_refused():
         ({"start": (np.array([-30.0, -10.0]), np.ones(2))}, "each further back than the last"),
     ],
 )
-def test_follow_refuses_what_makes_no_sense(change, told):
+def test_follow_refuses_what_makes_no_sense(change, message):
     given = {"leader": (np.arange(5.0), np.ones(5)), "start": (np.array([-10.0, -30.0]), np.ones(2)), "dt_s": 0.1}
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         follow(**({"params": DRIVER} | given | change))

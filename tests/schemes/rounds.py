@@ -9,28 +9,28 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.experiment.toml import from_tables
 from vefl_sim.radio.link import Link
-from vefl_sim.schemes.observation import Observation, Sighting, Terms, observe
+from vefl_sim.schemes.observation import CoverageSnapshot, Observation, RoundConstants, observe
 from vefl_sim.schemes.sla import Agreement
 
 TYPICAL = Agreement(
     energy_budget_j=20.0, cycles_per_bit=25.0, price_per_joule=10.0, base_fee=10.0, cpu_min_hz=1e3, cpu_max_hz=2e9
 )
-TERMS = Terms(
+CONSTANTS = RoundConstants(
     grid=SlotGrid(500_000), link=Link.of(RadioTable(fading="none", antennas=1)), round_ns=5 * 10**9, budget=1000.0,
     payload_bits=330, bits_per_sample=1_000_000, cpu_capacitance=2e-28, min_iterations=1, max_iterations=20,
     max_selected=2, sojourn_weight=0.5, share_among_selected=False,
 )  # fmt: skip
 
 
-def seen(samples, sojourn_s, agreements=None, success=None, sighting=None, **terms) -> Observation:
+def seen(samples, sojourn_s, agreements=None, success=None, snapshot=None, **constants) -> Observation:
     """CVs 1, 4, 9, … with good channels; 330 bits take one slot at most."""
     count = len(samples)
-    given = Sighting(
+    given = CoverageSnapshot(
         round=3, time_ns=10**10, cv=np.arange(1, count + 1) ** 2, distance_m=np.full(count, 100.0),
         sojourn_s=np.array(sojourn_s, float), snr_per_watt=np.full(count, 1e6), samples=np.array(samples, np.int64),
         agreements=agreements or [TYPICAL] * count, success=np.ones(count) if success is None else np.array(success),
     )  # fmt: skip
-    return observe(replace(given, **sighting or {}), replace(TERMS, **terms))
+    return observe(replace(given, **snapshot or {}), replace(CONSTANTS, **constants))
 
 
 def experiment(**tables) -> Experiment:

@@ -44,7 +44,7 @@ class TestPdpc:
 
     def test_unconstrained_takes_the_heaviest_for_l_max(self):
         plan = scheme("pdpc", scheme={"constrained": False}).plan(seen(**ROUND))
-        assert (plan.cv.tolist(), plan.iterations.tolist(), plan.assured) == ([1, 16], [20, 20], True)
+        assert (plan.cv.tolist(), plan.iterations.tolist(), plan.bypasses_network) == ([1, 16], [20, 20], True)
 
 
 class TestFdpc:
@@ -86,19 +86,19 @@ class TestFdpc:
             plan = fdpc.plan(round)
             assert (plan.dropped, 16 in plan.cv, len(plan.cv) < 4) == (True, True, True)
             rows = np.searchsorted(round.cv, plan.cv)
-            whole = whole or round.sighting.sojourn_s[rows].sum()
+            whole = whole or round.snapshot.sojourn_s[rows].sum()
             assert fdpc.aggregate(round, plan, np.array([16])) == pytest.approx([24.0 / whole])
 
     def test_unconstrained_takes_all(self):
         plan = scheme("fdpc", scheme={"constrained": False}).plan(seen(**ROUND))
-        assert (plan.cv.tolist(), set(plan.iterations.tolist()), plan.assured) == ([1, 4, 9, 16], {20}, True)
+        assert (plan.cv.tolist(), set(plan.iterations.tolist()), plan.bypasses_network) == ([1, 4, 9, 16], {20}, True)
 
 
 class TestEqualShare:
     """l = min of what time, energy and money allow at full speed."""
 
-    def iterations(self, **terms):
-        round = seen(**ROUND, **terms)
+    def iterations(self, **constants):
+        round = seen(**ROUND, **constants)
         return dict(zip((plan := equal_share(round, np.arange(4), shares=4)).cv.tolist(), plan.iterations, strict=True))
 
     def test_time(self):
@@ -181,7 +181,7 @@ class TestRandomSelection:
         drawn = []
         for number in range(600):
             round = seen(**ROUND)
-            round = replace(round, sighting=replace(round.sighting, round=number))
+            round = replace(round, snapshot=replace(round.snapshot, round=number))
             drawn += chosen.plan(round).cv.tolist()
         assert np.unique(drawn, return_counts=True)[1] == pytest.approx(300, rel=0.15)
 

@@ -82,30 +82,30 @@ class TestPlan:
     def test_who_asks_gets_a_share_of_everybody(self) -> None:
         alone = seen([40], [10.0], budget=30.0)
         assert scheme().plan(alone).iterations[0] >= 1
-        among_three = seen([40], [10.0], budget=30.0, sighting={"others": 2})  # 10 each, which is the fee
+        among_three = seen([40], [10.0], budget=30.0, snapshot={"others": 2})  # 10 each, which is the fee
         assert scheme().plan(among_three).ineligible == {1: "budget"}
 
     def test_what_was_ordered_before_counts(self) -> None:
         fresh = scheme().plan(seen([40], [10.0], budget=30.0))
         assert fresh.cost is not None
         spent = Committed(np.array([fresh.cost]), np.array([0.0]), fresh.cost)
-        again = scheme().plan(seen([40], [10.0], budget=30.0, sighting={"committed": spent}))
+        again = scheme().plan(seen([40], [10.0], budget=30.0, snapshot={"committed": spent}))
         assert again.ineligible == {1: "budget"}
 
     def test_nobody_gets_what_others_have_taken(self) -> None:
         taken = Committed(np.array([0.0]), np.array([0.0]), 21.0)
-        assert scheme().plan(seen([40], [10.0], budget=30.0, sighting={"committed": taken})).ineligible == {1: "budget"}
+        assert scheme().plan(seen([40], [10.0], budget=30.0, snapshot={"committed": taken})).ineligible == {1: "budget"}
 
     def test_energy_is_per_window_too(self) -> None:
         taken = Committed(np.array([0.0]), np.array([19.99]), 0.0)  # of 20 J
-        assert scheme().plan(seen([40], [10.0], sighting={"committed": taken})).ineligible == {1: "energy"}
+        assert scheme().plan(seen([40], [10.0], snapshot={"committed": taken})).ineligible == {1: "energy"}
 
     def test_nothing_is_ordered_beyond_the_end(self) -> None:
-        assert scheme().plan(seen([40], [10.0], sighting={"horizon_ns": 400_000})).ineligible == {1: "time"}
+        assert scheme().plan(seen([40], [10.0], snapshot={"horizon_ns": 400_000})).ineligible == {1: "time"}
 
 
 def test_an_order_between_two_slots_keeps_to_the_grid() -> None:
-    on, off = (seen([40], [10.0], sighting={"time_ns": 10**10 + late}) for late in (0, 1))
+    on, off = (seen([40], [10.0], snapshot={"time_ns": 10**10 + late}) for late in (0, 1))
     assert on.deadline_slot.tolist() == off.deadline_slot.tolist() == [30_000]  # 10 s and 5 s, in slots of 0.5 ms
     assert (on.window_slots - off.window_slots).tolist() == [1]
 

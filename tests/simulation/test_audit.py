@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.schemes.rounds import TERMS, TYPICAL, experiment, seen
+from tests.schemes.rounds import CONSTANTS, TYPICAL, experiment, seen
 from vefl_sim import simulate
 from vefl_sim.core.errors import AuditFailed, LedgerMismatch
 from vefl_sim.optimize.rat.burst import Queues, new_log
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
-from vefl_sim.protocol.messages import Applied, ClosedRound, Decision, Outcome
+from vefl_sim.protocol.messages import Applied, Decision, Outcome, RoundReport
 from vefl_sim.protocol.server.orders import orders_of
 from vefl_sim.protocol.server.overruns import overruns
 from vefl_sim.schemes.pdpc import Pdpc
@@ -21,25 +21,25 @@ from vefl_sim.simulation.audit import Audit, broken_laws
 ROUND = {"samples": [40, 20, 10, 30], "sojourn_s": [10.0, 4.0, 2.0, 24.0]}
 
 
-def closed_round(plan=None, agreements=None, **terms) -> ClosedRound:
+def closed_round(plan=None, agreements=None, **constants) -> RoundReport:
     """A round in which everybody delivered exactly as planned."""
-    observation = seen(**ROUND, agreements=agreements, **terms)
+    observation = seen(**ROUND, agreements=agreements, **constants)
     plan = plan or Pdpc(experiment()).plan(observation)
     outcomes = []
     for order in orders_of(observation, plan):
         account = Account(order.cv, 3, 10.0, 10.0, 330.0, 330.0, 0.0, order.worst_j, 0.0)
         account.paid = account.charge
-        outcomes.append(Outcome(order, account, None, 1, TERMS.grid.start_ns(order.deadline_slot), 1))
+        outcomes.append(Outcome(order, account, None, 1, CONSTANTS.grid.start_ns(order.deadline_slot), 1))
     return closed_with(observation, plan, outcomes)
 
 
-def closed_with(observation, plan, outcomes) -> ClosedRound:
+def closed_with(observation, plan, outcomes) -> RoundReport:
     applied = [Applied(0.5)] * len(outcomes)
     decision = Decision(observation, plan, outcomes)
-    return ClosedRound(3, 10**10, 15 * 10**9, len(observation.cv), [decision], applied, 1, None)
+    return RoundReport(3, 10**10, 15 * 10**9, len(observation.cv), [decision], applied, 1, None)
 
 
-def laws(closed: ClosedRound) -> list[str]:
+def laws(closed: RoundReport) -> list[str]:
     return [law for law, _ in broken_laws(closed)]
 
 
@@ -76,11 +76,11 @@ def test_a_lawful_round_passes() -> None:
         ("C6", ordered([1], [6]), {"max_iterations": 5}),
     ],
 )
-def test_a_plan_that_breaks_one_law(law: str, plan: Plan, terms: dict) -> None:
-    closed = closed_round(plan, **terms)
+def test_a_plan_that_breaks_one_law(law: str, plan: Plan, constants: dict) -> None:
+    closed = closed_round(plan, **constants)
     assert laws(closed) == [law]
     with pytest.raises(AuditFailed, match=f"round 3 breaks {law}: "):
-        Audit(TERMS.link, 5e-4).round(closed)
+        Audit(CONSTANTS.link, 5e-4).round(closed)
 
 
 def test_a_cpu_slower_than_it_can_run() -> None:
@@ -97,14 +97,14 @@ def test_a_baseline_may_do_what_its_money_buys() -> None:
 
 
 def test_a_scheme_of_the_users_is_counted_not_stopped() -> None:
-    audit = Audit(TERMS.link, 5e-4, binding=False)
+    audit = Audit(CONSTANTS.link, 5e-4, binding=False)
     audit.round(closed_round(ordered([1, 4, 9], [1, 1, 1])))
     assert audit.figures()["plan_breaches"] == {"C1": 1}
 
 
 def test_a_plan_without_constraints_is_not_judged() -> None:
-    audit = Audit(TERMS.link, 5e-4)
-    audit.round(closed_round(ordered([16], [20], assured=True)))
+    audit = Audit(CONSTANTS.link, 5e-4)
+    audit.round(closed_round(ordered([16], [20], bypasses_network=True)))
     assert audit.figures()["plans_audited"] == 0
 
 
@@ -117,7 +117,7 @@ def test_overruns_are_counted_by_kind() -> None:
     assert sorted(overruns(worse)) == [
         "deadline", "round_cost", "upload_slots", "vehicle_cost", "vehicle_energy",
     ]  # fmt: skip
-    audit = Audit(TERMS.link, 5e-4)
+    audit = Audit(CONSTANTS.link, 5e-4)
     audit.round(worse)
     assert audit.figures()["overruns"]["deadline"] == 1
 
@@ -149,7 +149,7 @@ def burst(prbs, power_w, rate_bps=None, bits_left=None) -> Burst:
 )
 def test_a_slot_that_breaks_a_law(law: str, slot: dict) -> None:
     with pytest.raises(AuditFailed, match=f"slot 71 breaks {law}"):
-        Audit(TERMS.link, 5e-4).burst(burst(**slot))
+        Audit(CONSTANTS.link, 5e-4).burst(burst(**slot))
 
 
 def test_more_cvs_than_prbs_in_a_slot() -> None:
@@ -157,10 +157,10 @@ def test_more_cvs_than_prbs_in_a_slot() -> None:
     slot = Burst(0, 1, Queues(*[none] * 8), none, log, [], np.zeros((1, 11, 10)))
     log.prbs[:] = 1
     log.prbs[0, 0] = 0
-    Audit(TERMS.link, 5e-4).burst(slot)  # ten of ten is lawful
+    Audit(CONSTANTS.link, 5e-4).burst(slot)  # ten of ten is lawful
     log.prbs[:] = 1
     with pytest.raises(AuditFailed, match="slot 0 breaks C7 or C9"):
-        Audit(TERMS.link, 5e-4).burst(slot)
+        Audit(CONSTANTS.link, 5e-4).burst(slot)
 
 
 def test_a_kernel_that_invents_bits_fails_the_run(tmp_path, monkeypatch) -> None:
@@ -191,7 +191,7 @@ def test_a_ledger_that_does_not_add_up(field: str) -> None:
 
 
 def test_energy_and_bits_of_the_slots_must_be_those_of_the_ledger() -> None:
-    audit, ledger = Audit(TERMS.link, 5e-4), Ledger()
+    audit, ledger = Audit(CONSTANTS.link, 5e-4), Ledger()
     audit.burst(burst([5, 5], [0.1, 0.1]))  # 4 × 0.1 W and 4 × 1 Mbit/s for half a millisecond
     account = ledger.open(1, 1, 10.0, 10.0)
     ledger.offer(account, 3000.0)

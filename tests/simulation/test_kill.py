@@ -172,10 +172,10 @@ def test_a_full_disk(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Pat
     process = start(arguments, most_bytes=largest - 1 if where == "table" else 30_000)
     process.join(120)
     assert process.exitcode == 1
-    told = errors(arguments).read_text().strip()
-    assert len(told.splitlines()) == 1
-    assert "cannot be written (File too large" in told
-    assert "then resume the run; what was written before stays." in told
+    message = errors(arguments).read_text().strip()
+    assert len(message.splitlines()) == 1
+    assert "cannot be written (File too large" in message
+    assert "then resume the run; what was written before stays." in message
     run = only(tmp_path / "runs")
     assert run.state == "unfinished"
     assert run.summary.get("rounds", 0) == (30 if where == "table" else 0)

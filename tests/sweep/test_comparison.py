@@ -75,8 +75,8 @@ def test_one_experiment_cannot_be_loaded_from_several(tmp_path: Path) -> None:
         ('[[compare]]\nlabel = "a"\nradio = { prbs = 0 }', r"compare, 'a': radio\.prbs = 0: it must be at least 1"),
     ],
 )
-def test_bad_variants_get_one_sentence(variants: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match=told):
+def test_bad_variants_get_one_sentence(variants: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match=message):
         load_variants(written(tmp_path, HEAD + variants))
 
 
@@ -119,10 +119,10 @@ def test_the_command_line_runs_every_seed_and_writes_the_files(
     with pytest.raises(SystemExit) as ended:
         main([str(file), "--seeds", "4-5", "--out", str(tmp_path / "runs")])
     assert ended.value.code == 0
-    told = capsys.readouterr().out
-    assert "variant 1 of 2, seed 1 of 2: PDPC with seed 4" in told
-    assert "variant 2 of 2, seed 2 of 2: everybody, free with seed 5" in told
-    assert "differences to PDPC, paired over 2 seeds (4, 5)" in told
+    message = capsys.readouterr().out
+    assert "variant 1 of 2, seed 1 of 2: PDPC with seed 4" in message
+    assert "variant 2 of 2, seed 2 of 2: everybody, free with seed 5" in message
+    assert "differences to PDPC, paired over 2 seeds (4, 5)" in message
     [folder] = [file.parent for file in (tmp_path / "runs").rglob("comparison.csv")]
     tables = {name: pd.read_csv(folder / f"{name}.csv") for name in ("comparison", "differences", "seeds", "rounds")}
     assert {name: len(table) for name, table in tables.items()} == {

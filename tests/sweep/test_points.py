@@ -50,8 +50,8 @@ def test_every_variant_is_swept(tmp_path: Path) -> None:
         'scheme.kind = "fdpc"\n'
     )
     found = sweep(tmp_path, text)
-    told = [(p.label, p.experiment.scheme.kind, p.experiment.mobility.max_speed_mps) for p in found.points]
-    assert told == [("A", "pdpc", 5.0), ("A", "pdpc", 9.0), ("B", "fdpc", 5.0), ("B", "fdpc", 9.0)]
+    message = [(p.label, p.experiment.scheme.kind, p.experiment.mobility.max_speed_mps) for p in found.points]
+    assert message == [("A", "pdpc", 5.0), ("A", "pdpc", 9.0), ("B", "fdpc", 5.0), ("B", "fdpc", 9.0)]
     assert found.labels == ["A", "B"]
 
 
@@ -113,8 +113,8 @@ def test_the_title_names_what_differs(tmp_path: Path) -> None:
         ("[sweep]\nvefl.budget = " + str([*range(101)]) + "\nsla.cpu_capacitance = " + str([*range(1000)]), "101000"),
     ],
 )  # fmt: skip
-def test_bad_sweeps_get_one_sentence(tmp_path: Path, text: str, told: str) -> None:
-    assert told in problem(tmp_path, text)
+def test_bad_sweeps_get_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    assert message in problem(tmp_path, text)
 
 
 def test_a_setting_of_a_swept_key_is_refused(tmp_path: Path) -> None:

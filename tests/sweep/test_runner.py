@@ -1,4 +1,4 @@
-"""The order of points, and what becomes of those that fail, die or are busy; the crew plays by a script."""
+"""The order of points, and what becomes of those that fail, die or are busy; the executor plays by a script."""
 
 import math
 from collections.abc import Collection
@@ -32,7 +32,7 @@ class Scripted:
     def size(self) -> int:
         return self._workers
 
-    def takes(self, needed_mb: float, running: Collection[str]) -> bool:
+    def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
         return len(running) < self._workers
 
     def begin(self, job: Job, needed_mb: float) -> None:
@@ -42,7 +42,7 @@ class Scripted:
         outcome = outcomes.pop(0) if outcomes else Outcome("done", peak_mb=700.0)
         self._reports += [Report(job.digest), Report(job.digest, share=0.5), Report(job.digest, outcome=outcome)]
 
-    def heard(self, patience_s: float) -> Report | None:
+    def poll(self, patience_s: float) -> Report | None:
         return self._reports.pop(0) if self._reports else None
 
     def stop(self) -> None:
@@ -81,19 +81,19 @@ def digests(sweep: Sweep) -> list[str]:
     return [point.digest for point in sweep.points]
 
 
-def run(sweep: Sweep, out: Path, crew: Scripted) -> tuple[Tasks, pd.DataFrame]:
+def run(sweep: Sweep, out: Path, executor: Scripted) -> tuple[Tasks, pd.DataFrame]:
     """What becomes of it, and its index."""
     index = Index.of(sweep, out)
     tasks = tasks_of([index], out)
-    Runner(tasks, [index], out, crew, Silent()).run()
+    Runner(tasks, [index], out, executor, Silent()).run()
     return tasks, pd.read_csv(index.file)
 
 
 def test_the_longest_comes_first(sweep: Sweep, tmp_path: Path) -> None:
-    crew, (short, long, middle) = Scripted({}), digests(sweep)
-    tasks, index = run(sweep, tmp_path, crew)
-    assert crew.begun == [long, middle, short]
-    assert crew.closed
+    executor, (short, long, middle) = Scripted({}), digests(sweep)
+    tasks, index = run(sweep, tmp_path, executor)
+    assert executor.begun == [long, middle, short]
+    assert executor.closed
     assert len(tasks.having("done")) == 3
     assert index["status"].tolist() == ["done"] * 3
     assert index["run.rounds"].tolist() == [1, 30, 20]
@@ -104,18 +104,19 @@ def test_one_that_fails_does_not_stop_the_rest(sweep: Sweep, tmp_path: Path) -> 
     _, index = run(sweep, tmp_path, Scripted({long: [Outcome("failed", error="no, sir")]}))
     assert index["status"].tolist() == ["done", "failed", "done"]
     assert index["error"].tolist()[1] == "no, sir"
-    crew = Scripted({})
-    run(sweep, tmp_path, crew)
-    assert set(crew.begun) == {*digests(sweep)}  # no run directory shows that the others are done
-    assert short in crew.begun
+    executor = Scripted({})
+    run(sweep, tmp_path, executor)
+    assert set(executor.begun) == {*digests(sweep)}  # no run directory shows that the others are done
+    assert short in executor.begun
 
 
 def test_one_that_dies_is_tried_again_alone_and_fails_in_the_end(sweep: Sweep, tmp_path: Path) -> None:
     _, long, _ = digests(sweep)
-    crew = Scripted({long: [Outcome("died", error="SIGKILL")] * 3})
-    tasks, index = run(sweep, tmp_path, crew)
-    assert crew.begun.count(long) == 3
-    assert [math.isinf(needed) for digest, needed in zip(crew.begun, crew.needed, strict=True) if digest == long] == [
+    executor = Scripted({long: [Outcome("died", error="SIGKILL")] * 3})
+    tasks, index = run(sweep, tmp_path, executor)
+    assert executor.begun.count(long) == 3
+    begun = zip(executor.begun, executor.needed, strict=True)
+    assert [math.isinf(needed) for digest, needed in begun if digest == long] == [
         False, True, True,
     ]  # fmt: skip
     assert [task.point.digest for task in tasks.having("failed")] == [long]
@@ -133,52 +134,52 @@ def test_one_that_another_works_on_is_asked_for_later(
 ) -> None:
     monkeypatch.setattr(runner, "_BUSY_S", 0.05)
     _, long, _ = digests(sweep)
-    crew = Scripted({long: [Outcome("busy"), Outcome("busy")]})
-    tasks, _ = run(sweep, tmp_path, crew)
-    assert crew.begun[-1] == long
+    executor = Scripted({long: [Outcome("busy"), Outcome("busy")]})
+    tasks, _ = run(sweep, tmp_path, executor)
+    assert executor.begun[-1] == long
     assert len(tasks.having("done")) == 3
 
 
 def test_one_that_stops_unasked_is_tried_again(sweep: Sweep, tmp_path: Path) -> None:
     _, long, _ = digests(sweep)
-    crew = Scripted({long: [Outcome("stopped")]})
-    tasks, _ = run(sweep, tmp_path, crew)
-    assert crew.begun.count(long) == 2
+    executor = Scripted({long: [Outcome("stopped")]})
+    tasks, _ = run(sweep, tmp_path, executor)
+    assert executor.begun.count(long) == 2
     assert len(tasks.having("done")) == 3
 
 
 def test_an_index_that_cannot_be_written_is_told_before_anything_runs(sweep: Sweep, tmp_path: Path) -> None:
     (tmp_path / "sweeps").touch()
-    crew = Scripted({})
+    executor = Scripted({})
     with pytest.raises(BadInput, match="choose another --out"):
-        run(sweep, tmp_path, crew)
-    assert crew.begun == []
+        run(sweep, tmp_path, executor)
+    assert executor.begun == []
 
 
 def test_a_point_of_two_sweeps_is_run_once(sweep: Sweep, tmp_path: Path) -> None:
     other = Sweep("other", sweep.points[:2])
     indexes = [Index.of(found, tmp_path) for found in (sweep, other)]
-    crew, tasks = Scripted({}), tasks_of(indexes, tmp_path)
-    Runner(tasks, indexes, tmp_path, crew, Silent()).run()
-    assert len(crew.begun) == 3
+    executor, tasks = Scripted({}), tasks_of(indexes, tmp_path)
+    Runner(tasks, indexes, tmp_path, executor, Silent()).run()
+    assert len(executor.begun) == 3
     assert [len(pd.read_csv(index.file)) for index in indexes] == [3, 2]
 
 
 def test_what_is_stopped_goes_on_later(sweep: Sweep, tmp_path: Path) -> None:
-    crew, index = Scripted({}), Index.of(sweep, tmp_path)
+    executor, index = Scripted({}), Index.of(sweep, tmp_path)
     tasks = tasks_of([index], tmp_path)
-    attempt = Runner(tasks, [index], tmp_path, crew, Silent())
+    attempt = Runner(tasks, [index], tmp_path, executor, Silent())
     attempt._stop.made = True
     with pytest.raises(RunInterrupted, match="the same command goes on"):
         attempt.run()
-    assert crew.begun == []
+    assert executor.begun == []
     assert pd.read_csv(index.file)["status"].tolist() == ["waiting"] * 3
 
 
 def test_memory_follows_what_like_points_needed(sweep: Sweep, tmp_path: Path) -> None:
-    crew = Scripted({})
-    run(sweep, tmp_path, crew)
-    assert crew.needed == [900.0, 700.0, 700.0]
+    executor = Scripted({})
+    run(sweep, tmp_path, executor)
+    assert executor.needed == [900.0, 700.0, 700.0]
 
 
 def test_time_left_is_corrected_by_what_is_done(sweep: Sweep) -> None:

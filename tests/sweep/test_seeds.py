@@ -55,10 +55,10 @@ def test_without_seeds_the_one_of_the_run_counts(tmp_path: Path) -> None:
         ("[9223372036854775807, 9223372036854775808]", "9223372036854775808 is not"),
     ],
 )
-def test_bad_seeds_get_one_sentence(written: str, told: str, tmp_path: Path) -> None:
+def test_bad_seeds_get_one_sentence(written: str, message: str, tmp_path: Path) -> None:
     sentence = problem(tmp_path, f"seeds = {written}\n{RUN}{TWO}")
     assert sentence.startswith("seeds: ")
-    assert told in sentence
+    assert message in sentence
 
 
 def test_seeds_and_a_seed_exclude_each_other(tmp_path: Path) -> None:
@@ -106,9 +106,9 @@ def test_seeds_of_the_command_line(text: str, seeds: list[int]) -> None:
         ("1-9999999999", "more than 1000 seeds"),
     ],
 )
-def test_what_is_no_list_of_seeds_gets_one_sentence(text: str, told: str) -> None:
+def test_what_is_no_list_of_seeds_gets_one_sentence(text: str, message: str) -> None:
     with pytest.raises(ExperimentError) as caught:
         parse_seeds(text)
     [sentence] = caught.value.problems
     assert sentence.startswith(f"--seeds {text}: ")
-    assert told in sentence
+    assert message in sentence

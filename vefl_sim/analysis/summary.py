@@ -76,8 +76,8 @@ def run_lines(out: Path) -> Iterator[str]:
 def finding_lines(findings: Sequence["Finding"]) -> Iterator[str]:
     """What was verified, a line each."""
     for finding in findings:
-        told = f"WRONG: {finding.fault}" if finding.fault else finding.note or "holds"
-        yield f"{finding.what:16}{told}"
+        message = f"WRONG: {finding.fault}" if finding.fault else finding.note or "holds"
+        yield f"{finding.what:16}{message}"
 
 
 def check_lines(checks: Sequence[Check]) -> Iterator[str]:
@@ -164,5 +164,5 @@ def _audited(summary: dict[str, Any]) -> str:
     broken = ", ".join(f"{number} × {law}" for law, number in summary["plan_breaches"].items())
     if not summary["plans_audited"]:
         return "nothing to audit without constraints"
-    told = f"{summary['plans_audited']} plans and {summary['slots_audited']} slots hold; overruns: {worse}"
-    return f"{told}; plans of your scheme break {broken}" if broken else told
+    message = f"{summary['plans_audited']} plans and {summary['slots_audited']} slots hold; overruns: {worse}"
+    return f"{message}; plans of your scheme break {broken}" if broken else message

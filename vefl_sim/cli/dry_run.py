@@ -8,7 +8,7 @@ from pathlib import Path
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.protocol.events import NanosecondEnvironment
-from vefl_sim.protocol.messages import ClosedRound
+from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.records.totals import Tally
 from vefl_sim.simulation.audit import Audit
@@ -66,7 +66,7 @@ def _run_rounds(scenario: Scenario, rounds: int, directory: Path, ends: list[flo
     env, recorder = NanosecondEnvironment(), Recorder(directory, scenario.experiment.trace)
     enough = env.event()
 
-    def report(closed: ClosedRound) -> None:
+    def report(closed: RoundReport) -> None:
         recorder.round(closed)
         tally.add(closed)
         ends.append(time.perf_counter())

@@ -53,15 +53,15 @@ def _shown() -> "Iterator[Step]":
     from rich.console import Console
     from rich.markup import escape
 
-    console, told = Console(stderr=True), ("", 0.0)
+    console, message = Console(stderr=True), ("", 0.0)
 
     def tell(step: str, so_far: str) -> None:
-        nonlocal told
+        nonlocal message
         line, now_s = f"{step}: {so_far}" if so_far else step, time.monotonic()
         if status:
             status.update(escape(line))
-        elif step != told[0] or now_s - told[1] > _AGAIN_S:
-            told = step, now_s
+        elif step != message[0] or now_s - message[1] > _AGAIN_S:
+            message = step, now_s
             console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     with console.status("…") if console.is_terminal else nullcontext() as status:

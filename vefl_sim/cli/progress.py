@@ -12,7 +12,7 @@ from rich.text import Text
 
 from vefl_sim.core.clock import to_s
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.protocol.messages import ClosedRound
+from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.checkpoint import Checkpoint
 from vefl_sim.records.run_directory import Run
 from vefl_sim.simulation.scenario import Scenario, is_asynchronous
@@ -62,7 +62,7 @@ class Progress:
         if not self._console.quiet:
             os.write(2, b"\nstopping after this round; once more stops at once\n")
 
-    def round(self, closed: ClosedRound) -> None:
+    def round(self, closed: RoundReport) -> None:
         """One line: simulated time, speed, round, accuracy, time to go."""
         if closed.evaluation:
             self._accuracy = closed.evaluation.accuracy

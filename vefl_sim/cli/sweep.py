@@ -60,7 +60,7 @@ def sweep(
     from vefl_sim.sweep.points import load_sweep
     from vefl_sim.sweep.runner import Runner
     from vefl_sim.sweep.seeds import parse_seeds
-    from vefl_sim.sweep.sweeping import crew_at
+    from vefl_sim.sweep.sweeping import executor_for
     from vefl_sim.sweep.tasks import tasks_of
 
     chosen = None if seeds is None else parse_seeds(seeds)
@@ -87,11 +87,11 @@ def sweep(
     tasks.try_again()
     if tasks.having("waiting"):
         _make(out)
-        crew = crew_at(on, tasks.workers, out)
-        tasks.workers = crew.size()
-        say(f"about {clock(tasks.left_s())} on {crew}")
+        executor = executor_for(on, tasks.workers, out)
+        tasks.workers = executor.size()
+        say(f"about {clock(tasks.left_s())} on {executor}")
         with watching(console) as audience:
-            Runner(tasks, indexes, out, crew, audience).run()
+            Runner(tasks, indexes, out, executor, audience).run()
     else:
         for index in indexes:
             index.write({digest: task.entry for digest, task in tasks.by_digest.items()})
@@ -164,6 +164,8 @@ def _make(out: Path) -> None:
 def _require_all(tasks: "Tasks") -> None:
     failed = [task for task in tasks if task.entry.status != "done"]
     if failed:
-        told = "".join(f"\n  {task.point.title}: {task.entry.error}" for task in failed[:5])
+        message = "".join(f"\n  {task.point.title}: {task.entry.error}" for task in failed[:5])
         more = f"\n  … and {len(failed) - 5} more, see the index" if len(failed) > 5 else ""
-        raise RunFailed(f"{len(failed)} of {len(tasks)} points failed; the same command tries them again:{told}{more}")
+        raise RunFailed(
+            f"{len(failed)} of {len(tasks)} points failed; the same command tries them again:{message}{more}"
+        )

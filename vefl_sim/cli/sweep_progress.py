@@ -29,8 +29,8 @@ class SweepProgress:
             self.ticked(tasks)
             return
         count = f"[{len(tasks.having('done', 'failed')):>{len(str(len(tasks)))}}/{len(tasks)}]"
-        told = _waits(task) if entry.status == "waiting" else f"{entry.status:7} {task.point.title}{_figures(task)}"
-        self._print(f"{count} {told} | {clock(tasks.left_s())} to go")
+        message = _waits(task) if entry.status == "waiting" else f"{entry.status:7} {task.point.title}{_figures(task)}"
+        self._print(f"{count} {message} | {clock(tasks.left_s())} to go")
 
     def ticked(self, tasks: Tasks) -> None:
         """The whole, and those that run."""

@@ -30,9 +30,9 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        told = os.strerror(error.errno) if error.errno else error
+        message = os.strerror(error.errno) if error.errno else error
         raise CannotWrite(
-            f"{error.filename or path} cannot be written ({told}): make room or let it be written, then resume the "
+            f"{error.filename or path} cannot be written ({message}): make room or let it be written, then resume the "
             "run; what was written before stays."
         ) from error
 

@@ -24,7 +24,7 @@ class Stateful(Protocol):
         ...
 
 
-def told(part: object) -> State | None:
+def optional_state(part: object) -> State | None:
     """The state of a part, if it can tell it."""
     return part.state() if isinstance(part, Stateful) else None
 

@@ -16,7 +16,7 @@ class StopRequest:
         self._tell = tell
 
     @contextmanager
-    def heard(self) -> Iterator[None]:
+    def listening(self) -> Iterator[None]:
         """Listen for the time of a block."""
         with _handling(self._on_signal):
             yield

@@ -77,7 +77,7 @@ def _sumo_contradictions(e: Experiment) -> Iterator[str]:
     if to_ns(e.mobility.step_s) % 1_000_000:
         yield f"mobility.step_s = {e.mobility.step_s:g} is not a whole number of milliseconds, as SUMO needs: round it."
     if e.mobility.start_s is not None and to_ns(e.mobility.start_s) % 1_000_000:
-        told = f"mobility.start_s = {e.mobility.start_s:.10g}"
-        yield f"{told} is not a whole number of milliseconds, as SUMO needs: round it."
+        message = f"mobility.start_s = {e.mobility.start_s:.10g}"
+        yield f"{message} is not a whole number of milliseconds, as SUMO needs: round it."
     if e.mobility.start_s is not None and not e.traffic.warm_start:
         yield "mobility.start_s lets the traffic settle, which traffic.warm_start = false forbids: keep one of them."

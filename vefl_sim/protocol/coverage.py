@@ -8,7 +8,7 @@ import numpy as np
 from simpy import Event
 
 from vefl_sim.core.errors import RunFailed
-from vefl_sim.core.state import State, Stateful, told
+from vefl_sim.core.state import State, Stateful, optional_state
 from vefl_sim.mobility.coverage import Crossing, crossings, in_coverage
 from vefl_sim.mobility.scene import Mobility, Scene
 from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Order
@@ -18,7 +18,7 @@ from vefl_sim.radio.channel import Channel
 
 
 @dataclass
-class Streets:
+class CoverageProcess:
     """Owns the mobility, which runs one step ahead of the clock."""
 
     env: NanosecondEnvironment
@@ -28,7 +28,7 @@ class Streets:
     trace: Trace
     record: Callable[[Scene], None]
     make_vehicle: Callable[[int], ConnectedVehicle]
-    greet: Callable[[ConnectedVehicle], None]  # who comes in
+    on_entered: Callable[[ConnectedVehicle], None]  # who comes in
     in_coverage: dict[int, ConnectedVehicle] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -65,8 +65,8 @@ class Streets:
             "before": dict(vars(self._before)),
             "after": dict(vars(self._after)),
             "in_coverage": list(self.in_coverage),
-            "mobility": told(self.mobility),
-            "channel": told(self.channel),
+            "mobility": optional_state(self.mobility),
+            "channel": optional_state(self.channel),
         }
 
     def restore(self, state: State) -> None:
@@ -106,7 +106,7 @@ class Streets:
     def _enter(self, cv: int) -> None:
         self.in_coverage[cv] = self.make_vehicle(cv)
         self.trace.note(self.env.now, "coverage_entered", "streets", cv=cv, distance_m=self.distance_m(cv))
-        self.greet(self.in_coverage[cv])
+        self.on_entered(self.in_coverage[cv])
 
     def _leave(self, cv: int) -> None:
         distance_m = self.distance_m(cv)

@@ -25,7 +25,7 @@ class TrainOrder:
     earliest_slot: int  # τ_v: from here on the gNB serves it
     deadline_slot: int  # end of the sojourn bound or of the round, as a slot
     worst_j: float  # e_cmp + e_tx, worst case
-    assured_ns: int | None = None  # delivered whatever happens, so long after the order at the latest
+    bypass_ns: int | None = None  # delivered whatever happens, so long after the order at the latest
     ordered_ns: int = 0
     samples: int = 0  # D
     number: int = 0  # tells the orders of a CV apart; decides the order of its mini-batches
@@ -74,7 +74,7 @@ class Applied:
 
 
 @dataclass(frozen=True)
-class ClosedRound:
+class RoundReport:
     """All there is to know about a round that is over, or about a window of t_th where there are no rounds."""
 
     round: int  # k, from 1
@@ -105,7 +105,7 @@ class ClosedRound:
     @property
     def constrained(self) -> list[Decision]:
         """The decisions that constraints bind: those whose updates are not delivered whatever happens."""
-        return [decision for decision in self.decisions if not decision.plan.assured]
+        return [decision for decision in self.decisions if not decision.plan.bypasses_network]
 
     @property
     def ineligible(self) -> dict[int, str]:

@@ -73,15 +73,18 @@ class ConnectedVehicle:
             self._interrupt("expired")
 
     def _begin(self, task: Task) -> Process:
-        assured = task.order.assured_ns is not None
-        self.task, self.work = task, self.env.process(self.deliver(task) if assured else self.participate(task))
+        bypasses_network = task.order.bypass_ns is not None
+        self.task, self.work = (
+            task,
+            self.env.process(self.deliver(task) if bypasses_network else self.participate(task)),
+        )
         return self.work
 
     def deliver(self, task: Task) -> Generator[Event, Any, Outcome]:
         """Without constraints: the update is there in time, for the energy of its training; also if the CV leaves."""
         order, account = task.order, task.account
         with suppress(Interrupt):
-            yield Instant(self.env, order.ordered_ns + (order.assured_ns or 0), Order.ROUND)
+            yield Instant(self.env, order.ordered_ns + (order.bypass_ns or 0), Order.ROUND)
         self.ledger.compute(account, order.compute_j)
         self.ledger.offer(account, order.payload_bits)
         self.ledger.drain(account, order.payload_bits)

@@ -13,8 +13,8 @@ from vefl_sim.experiment.experiment import TraceTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.allocate import Outcome
 from vefl_sim.protocol.mac import Burst
-from vefl_sim.protocol.messages import ClosedRound
 from vefl_sim.protocol.messages import Outcome as OrderOutcome
+from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.protocol.server.overruns import overruns
 from vefl_sim.records.table_parts import PartWriter
 from vefl_sim.schemes.observation import Observation, sojourn_ns
@@ -81,7 +81,7 @@ class Recorder:
                     },
                 )
 
-    def round(self, closed: ClosedRound) -> None:
+    def round(self, closed: RoundReport) -> None:
         """A round that is over, and everybody who was in coverage when it began."""
         self.append("rounds", round_row(closed))
         for row in vehicle_rows(closed):
@@ -121,7 +121,7 @@ class Recorder:
             table.go_on_after(parts[name])
 
 
-def round_row(closed: ClosedRound) -> dict[str, Any]:
+def round_row(closed: RoundReport) -> dict[str, Any]:
     """The `rounds` row of a round."""
     outcomes, plan, unable = closed.outcomes, closed.plan, len(closed.ineligible)
     fractions = [outcome.delivered_fraction for outcome in outcomes]
@@ -156,7 +156,7 @@ def round_row(closed: ClosedRound) -> dict[str, Any]:
     }
 
 
-def vehicle_rows(closed: ClosedRound) -> list[dict[str, Any]]:
+def vehicle_rows(closed: RoundReport) -> list[dict[str, Any]]:
     """The `vehicles` rows of a round: one per order, and one per CV at its start that got none."""
     unable, ordered = closed.ineligible, {outcome.order.cv for outcome in closed.outcomes}
     rows = []
@@ -174,12 +174,12 @@ def vehicle_rows(closed: ClosedRound) -> list[dict[str, Any]]:
 
 
 def _seen_columns(observation: Observation, index: int) -> dict[str, Any]:
-    sighting = observation.sighting
+    snapshot = observation.snapshot
     return {
-        "distance_m": float(sighting.distance_m[index]),
-        "sojourn_ns": sojourn_ns(float(sighting.sojourn_s[index])),
-        "samples": int(sighting.samples[index]),
-        "limit_ns": int(observation.window_slots[index]) * observation.terms.grid.slot_ns,
+        "distance_m": float(snapshot.distance_m[index]),
+        "sojourn_ns": sojourn_ns(float(snapshot.sojourn_s[index])),
+        "samples": int(snapshot.samples[index]),
+        "limit_ns": int(observation.window_slots[index]) * observation.constants.grid.slot_ns,
         "worst_slots": int(observation.worst_slots[index]),
     }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vefl_sim.core.state import State
-from vefl_sim.protocol.messages import ClosedRound
+from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.protocol.trace import LOSSES
 
 
@@ -25,7 +25,7 @@ class Tally:
     accuracies: list[float] = field(default_factory=list)
     diverged: bool = False
 
-    def add(self, closed: ClosedRound) -> None:
+    def add(self, closed: RoundReport) -> None:
         """Count a round."""
         self.rounds += 1
         self.ordered += len(closed.outcomes)

@@ -55,7 +55,7 @@ class AfaCdInRounds:
         """Equal shares of a step of the server's rate against the mean gradients."""
         share = shares_over(self._whole, np.ones(len(observation.cv)), observation, plan, delivered)
         iterations = plan.iterations[np.searchsorted(plan.cv, delivered)]
-        samples = observation.sighting.samples[np.searchsorted(observation.cv, delivered)]
+        samples = observation.snapshot.samples[np.searchsorted(observation.cv, delivered)]
         return self._rate * share / step_sizes(self._learning, iterations, samples)
 
 

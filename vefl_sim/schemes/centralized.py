@@ -22,7 +22,7 @@ class Centralized:
     def plan(self, observation: Observation) -> Plan:
         """Nobody."""
         nobody = np.empty(0, np.int64)
-        return Plan(nobody, nobody, nobody.astype(np.float64), status="centralized", assured=True)
+        return Plan(nobody, nobody, nobody.astype(np.float64), status="centralized", bypasses_network=True)
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Nothing."""

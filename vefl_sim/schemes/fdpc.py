@@ -9,7 +9,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.aggregation import fdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.planning import assured, planned
+from vefl_sim.schemes.planning import bypasses_network, planned
 from vefl_sim.schemes.scheme import Plan
 from vefl_sim.schemes.weights import shares_over, theorem2_sum
 
@@ -29,7 +29,7 @@ class Fdpc:
     def plan(self, observation: Observation) -> Plan:
         """Solve the VEFL sub-problem for everybody."""
         if not self._constrained:
-            return assured(observation, np.arange(len(observation.cv)))
+            return bypasses_network(observation, np.arange(len(observation.cv)))
         problem = observation.problem(self._aggregation.sojourn_weight, everybody=True)
         return replace(planned(observation, problem, solve(problem, self._method)), limited=False)
 

@@ -26,7 +26,7 @@ class FedProx:
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Shares of the data."""
-        return shares_over(self._whole, observation.sighting.samples, observation, plan, delivered)
+        return shares_over(self._whole, observation.snapshot.samples, observation, plan, delivered)
 
 
 class FedAvg(FedProx):

@@ -11,7 +11,7 @@ from vefl_sim.core.state import State
 
 
 @dataclass
-class Record:
+class SuccessHistory:
     """Counts over the rounds so far."""
 
     ordered: Counter[int] = field(default_factory=Counter)

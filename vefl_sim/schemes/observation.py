@@ -26,7 +26,7 @@ class Committed:
 
 
 @dataclass(frozen=True)
-class Sighting:
+class CoverageSnapshot:
     """The CVs that can be ordered, in ascending order of their number: all in coverage, or those that ask."""
 
     round: int
@@ -49,7 +49,7 @@ class Sighting:
 
 
 @dataclass(frozen=True)
-class Terms:
+class RoundConstants:
     """What is the same in every round."""
 
     grid: SlotGrid
@@ -71,68 +71,68 @@ class Terms:
 class Observation:
     """A sighting with its worst-case upload times."""
 
-    sighting: Sighting
-    terms: Terms
+    snapshot: CoverageSnapshot
+    constants: RoundConstants
     worst_slots: Ints  # t̄_tx
     window_slots: Ints  # ⌊min(t_th, t_soj)/κ⌋; whole slots of the grid, so one less for a start between two
 
     @property
     def cv(self) -> Ints:
         """CVs that can be ordered."""
-        return self.sighting.cv
+        return self.snapshot.cv
 
     @property
     def train_limit_ns(self) -> Ints:
         """T_v = κ·(⌊min(t_th, t_soj)/κ⌋ − t̄_tx), on the slot grid; may be negative."""
-        return (self.window_slots - self.worst_slots) * self.terms.grid.slot_ns
+        return (self.window_slots - self.worst_slots) * self.constants.grid.slot_ns
 
     @property
     def cycles(self) -> Floats:
         """c_v·D_v, CPU cycles of one local iteration."""
-        data_bits = self.sighting.samples * self.terms.bits_per_sample
-        return column(self.sighting.agreements, "cycles_per_bit") * data_bits
+        data_bits = self.snapshot.samples * self.constants.bits_per_sample
+        return column(self.snapshot.agreements, "cycles_per_bit") * data_bits
 
     @property
     def deadline_slot(self) -> Ints:
         """The slot at which the update should be through: end of the sojourn bound or of the round."""
-        return self.terms.grid.ceil(self.sighting.time_ns) + self.window_slots
+        return self.constants.grid.ceil(self.snapshot.time_ns) + self.window_slots
 
     def mean_snr_db(self, row: int) -> float:
         """Without fading, all antennas combined, all power on one pRB, at the start of the round."""
-        link = self.terms.link
-        snr = link.max_power_w * link.antennas * float(self.sighting.snr_per_watt[row])
+        link = self.constants.link
+        snr = link.max_power_w * link.antennas * float(self.snapshot.snr_per_watt[row])
         return 10 * math.log10(max(snr, 1e-30))
 
     def importance(self, sojourn_weight: float) -> Floats:
         """Shares of the data (0) and of the sojourn bounds (1), mixed: Θ_v of PDPC, p_v of FDPC."""
-        samples = self.sighting.samples.astype(np.float64)
-        return mixed_shares(samples, self.sighting.sojourn_s, sojourn_weight)
+        samples = self.snapshot.samples.astype(np.float64)
+        return mixed_shares(samples, self.snapshot.sojourn_s, sojourn_weight)
 
     def p_suc_of(self, cvs: Ints, kind: Literal["realized", "history"]) -> Floats:
         """What the aggregation divides by: 1 for an update that was received, or the CV's record so far."""
-        return self.sighting.success[np.searchsorted(self.cv, cvs)] if kind == "history" else np.ones(len(cvs))
+        return self.snapshot.success[np.searchsorted(self.cv, cvs)] if kind == "history" else np.ones(len(cvs))
 
     def problem(self, sojourn_weight: float | None = None, *, everybody: bool = False) -> VeflProblem:
         """The VEFL sub-problem of this round: PDPC's (iterPlusCpuFreqPD), or with `everybody` FDPC's.
 
         sojourn_weight: of the weights; `vefl.sojourn_weight` if it is not given.
         """
-        terms, agreements = self.terms, self.sighting.agreements
+        constants, agreements = self.constants, self.snapshot.agreements
         return VeflProblem(
-            weight=self.importance(terms.sojourn_weight if sojourn_weight is None else sojourn_weight),
+            weight=self.importance(constants.sojourn_weight if sojourn_weight is None else sojourn_weight),
             cycles=self.cycles,
             time_s=self.train_limit_ns / 1e9,
-            tx_energy_j=terms.grid.slot_s * terms.link.max_power_w * self.worst_slots.astype(np.float64),
-            energy_budget_j=column(agreements, "energy_budget_j") - self.sighting.committed.energy_j,
+            tx_energy_j=constants.grid.slot_s * constants.link.max_power_w * self.worst_slots.astype(np.float64),
+            energy_budget_j=column(agreements, "energy_budget_j") - self.snapshot.committed.energy_j,
             price_per_joule=column(agreements, "price_per_joule"),
             base_fee=column(agreements, "base_fee"),
             cpu_min_hz=column(agreements, "cpu_min_hz"),
             cpu_max_hz=column(agreements, "cpu_max_hz"),
-            cpu_capacitance=terms.cpu_capacitance,
-            budget=terms.budget,
-            max_selected=terms.max_selected,
-            min_iterations=terms.min_iterations,
-            max_iterations=terms.max_iterations,
+            cpu_capacitance=constants.cpu_capacitance,
+            budget=constants.budget,
+            max_selected=constants.max_selected,
+            min_iterations=constants.min_iterations,
+            max_iterations=constants.max_iterations,
             everybody=everybody,
         )
 
@@ -142,19 +142,19 @@ def sojourn_ns(sojourn_s: float) -> int:
     return int(min(sojourn_s * 1e9, 9e18))
 
 
-def observe(sighting: Sighting, terms: Terms) -> Observation:
+def observe(snapshot: CoverageSnapshot, constants: RoundConstants) -> Observation:
     """Add the worst case: t̄_tx on the share z̃ of the pRBs (worstCaseTxTTIEstimate)."""
-    cvs = sighting.in_coverage
-    sharing = min(cvs, terms.max_selected) if terms.share_among_selected else cvs
-    prb_share = min(1.0, terms.link.prbs / max(1, sharing))
-    bits = terms.upload_margin * terms.payload_bits  # the time to send them is proportional
-    worst = terms.link.worst_case_slots(sighting.snr_per_watt, bits, prb_share, terms.grid.slot_s)
-    longest_ns = terms.round_ns if sighting.horizon_ns is None else min(terms.round_ns, sighting.horizon_ns)
-    stay_ns = np.minimum(np.floor(sighting.sojourn_s * 1e9), longest_ns).astype(np.int64)
-    last_slot = (sighting.time_ns + stay_ns) // terms.grid.slot_ns
+    cvs = snapshot.in_coverage
+    sharing = min(cvs, constants.max_selected) if constants.share_among_selected else cvs
+    prb_share = min(1.0, constants.link.prbs / max(1, sharing))
+    bits = constants.upload_margin * constants.payload_bits  # the time to send them is proportional
+    worst = constants.link.worst_case_slots(snapshot.snr_per_watt, bits, prb_share, constants.grid.slot_s)
+    longest_ns = constants.round_ns if snapshot.horizon_ns is None else min(constants.round_ns, snapshot.horizon_ns)
+    stay_ns = np.minimum(np.floor(snapshot.sojourn_s * 1e9), longest_ns).astype(np.int64)
+    last_slot = (snapshot.time_ns + stay_ns) // constants.grid.slot_ns
     return Observation(
-        sighting=sighting,
-        terms=terms,
+        snapshot=snapshot,
+        constants=constants,
         worst_slots=np.minimum(worst, _NEVER).astype(np.int64),
-        window_slots=np.maximum(last_slot - terms.grid.ceil(sighting.time_ns), 0),
+        window_slots=np.maximum(last_slot - constants.grid.ceil(snapshot.time_ns), 0),
     )

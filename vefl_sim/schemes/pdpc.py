@@ -8,7 +8,7 @@ from vefl_sim.experiment.scheme_tables import AggregationTable
 from vefl_sim.learning.aggregation import pdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.planning import assured, planned
+from vefl_sim.schemes.planning import bypasses_network, planned
 from vefl_sim.schemes.scheme import Plan
 from vefl_sim.schemes.weights import theorem2_sum
 
@@ -30,7 +30,7 @@ class Pdpc:
         if self._constrained:
             return planned(observation, problem, solve(problem, self._method))
         best = np.argsort(-problem.weight, kind="stable")[: problem.max_selected]
-        return assured(observation, np.sort(best))
+        return bypasses_network(observation, np.sort(best))
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Every delivered update weighs 1/|C_k|, over its p_suc."""

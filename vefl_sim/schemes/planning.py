@@ -37,18 +37,18 @@ def unable(observation: Observation, problem: VeflProblem) -> dict[int, str]:
 
 def nobody(observation: Observation) -> str:
     """The status of a plan for an empty observation."""
-    return "nobody_asks" if observation.sighting.in_coverage else "nobody_in_coverage"
+    return "nobody_asks" if observation.snapshot.in_coverage else "nobody_in_coverage"
 
 
-def assured(observation: Observation, rows: Ints) -> Plan:
+def bypasses_network(observation: Observation, rows: Ints) -> Plan:
     """These CVs train l_max iterations as fast as they can and deliver, whatever it costs and however long it takes."""
-    limit_hz = column(observation.sighting.agreements, "cpu_max_hz")[rows]
+    limit_hz = column(observation.snapshot.agreements, "cpu_max_hz")[rows]
     return Plan(
         cv=observation.cv[rows],
-        iterations=np.full(len(rows), observation.terms.max_iterations),
+        iterations=np.full(len(rows), observation.constants.max_iterations),
         cpu_hz=limit_hz,
         status="unconstrained" if len(rows) else nobody(observation),
-        assured=True,
+        bypasses_network=True,
     )
 
 
@@ -56,8 +56,8 @@ def everybody(observation: Observation, constrained: bool) -> Plan:
     """All CVs of the observation, with a share Ξ/V each; or without constraints."""
     rows = np.arange(len(observation.cv))
     if not constrained:
-        return assured(observation, rows)
-    return replace(equal_share(observation, rows, shares=observation.sighting.in_coverage), limited=False)
+        return bypasses_network(observation, rows)
+    return replace(equal_share(observation, rows, shares=observation.snapshot.in_coverage), limited=False)
 
 
 def equal_share(observation: Observation, rows: Ints, shares: int) -> Plan:
@@ -70,7 +70,7 @@ def equal_share(observation: Observation, rows: Ints, shares: int) -> Plan:
     """
     problem, rows = observation.problem(), np.asarray(rows)
     energy_j = problem.cpu_capacitance / 2 * problem.cycles * problem.cpu_max_hz**2
-    taken = observation.sighting.committed
+    taken = observation.snapshot.committed
     share = np.minimum(
         problem.budget / max(shares, 1) - taken.cost, (problem.budget - taken.total_cost) / max(len(rows), 1)
     )

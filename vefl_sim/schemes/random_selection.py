@@ -9,7 +9,7 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.pdpc import equal_weights
-from vefl_sim.schemes.planning import assured, equal_share, unable
+from vefl_sim.schemes.planning import bypasses_network, equal_share, unable
 from vefl_sim.schemes.scheme import Plan
 from vefl_sim.schemes.weights import theorem2_sum
 
@@ -25,7 +25,7 @@ class RandomSelection:
     def plan(self, observation: Observation) -> Plan:
         """Draw among those who can do an iteration, then ask those whom a share of the money buys one."""
         if not self._constrained:
-            return assured(observation, self._draw(observation, np.arange(len(observation.cv))))
+            return bypasses_network(observation, self._draw(observation, np.arange(len(observation.cv))))
         problem = observation.problem()
         drawn = self._draw(observation, np.flatnonzero(problem.most))
         plan = equal_share(observation, drawn, shares=len(drawn))
@@ -33,8 +33,8 @@ class RandomSelection:
 
     def _draw(self, observation: Observation, rows: Ints) -> Ints:
         """Uniform; depends on the round and on how many there are, on nothing else."""
-        rng = self._streams.generator("selection", observation.sighting.round)
-        count = min(len(rows), observation.terms.max_selected)
+        rng = self._streams.generator("selection", observation.snapshot.round)
+        count = min(len(rows), observation.constants.max_selected)
         return np.sort(rng.choice(rows, count, replace=False)) if count else np.empty(0, np.int64)
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:

@@ -23,7 +23,7 @@ class Plan:
     bound: float | None = None  # no plan could reach more
     dropped: bool = False  # everybody was wanted, but the budget made it a selection
     limited: bool = True  # C1 holds: at most |C_k| CVs
-    assured: bool = False  # without constraints: everything is delivered, whatever the channel
+    bypasses_network: bool = False  # without constraints: everything is delivered, whatever the channel
 
 
 class Scheme(Protocol):

@@ -18,7 +18,7 @@ from vefl_sim.core.state import State
 from vefl_sim.optimize.vefl.problem import VeflProblem
 from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.mac import Burst
-from vefl_sim.protocol.messages import ClosedRound, Decision, Outcome, TrainOrder
+from vefl_sim.protocol.messages import Decision, Outcome, RoundReport, TrainOrder
 from vefl_sim.protocol.server.overruns import OVERRUNS, overruns
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.observation import Observation, sojourn_ns
@@ -47,10 +47,10 @@ class Audit:
     breaches: Counter[str] = field(default_factory=Counter)
     overruns: Counter[str] = field(default_factory=Counter)
 
-    def round(self, closed: ClosedRound) -> None:
+    def round(self, closed: RoundReport) -> None:
         """Check the plan of a round that is over, and count what came out worse than planned."""
         for decision in closed.decisions:
-            if decision.plan.assured:
+            if decision.plan.bypasses_network:
                 self.assured_bits += sum(outcome.account.bits_drained for outcome in decision.outcomes)
         self.plans += len(closed.constrained)
         for law, sentence in broken_laws(closed):
@@ -117,10 +117,10 @@ class Audit:
         }
 
 
-def broken_laws(closed: ClosedRound) -> Iterator[tuple[str, str]]:
+def broken_laws(closed: RoundReport) -> Iterator[tuple[str, str]]:
     """C1–C6 of a plan, computed from its orders and what was observed; nothing here trusts the optimizer."""
     energy_j: defaultdict[int, float] = defaultdict(float)
-    cost, budget = 0.0, closed.decisions[0].observation.terms.budget
+    cost, budget = 0.0, closed.decisions[0].observation.constants.budget
     for decision in closed.constrained:
         yield from _broken_by(decision)
         cost += _worst_cost(decision.outcomes)
@@ -133,8 +133,8 @@ def broken_laws(closed: ClosedRound) -> Iterator[tuple[str, str]]:
 
 def _broken_by(decision: Decision) -> Iterator[tuple[str, str]]:
     observation, plan, outcomes = decision.observation, decision.plan, decision.outcomes
-    if plan.limited and len(outcomes) > observation.terms.max_selected:
-        yield "C1", f"{len(outcomes)} CVs were ordered, |C_k| = {observation.terms.max_selected}."
+    if plan.limited and len(outcomes) > observation.constants.max_selected:
+        yield "C1", f"{len(outcomes)} CVs were ordered, |C_k| = {observation.constants.max_selected}."
     problem = observation.problem()
     for outcome in outcomes:
         row = int(np.searchsorted(observation.cv, outcome.order.cv))
@@ -151,16 +151,16 @@ def _worst_cost(outcomes: list[Outcome]) -> float:
 
 def _too_much(observation: Observation, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
     """C2 and C3: time."""
-    sighting, terms = observation.sighting, observation.terms
-    worst_ns = order.train_ns + int(observation.worst_slots[row]) * terms.grid.slot_ns
-    for law, limit_ns in (("C2", terms.round_ns), ("C3", sojourn_ns(float(sighting.sojourn_s[row])))):
+    snapshot, constants = observation.snapshot, observation.constants
+    worst_ns = order.train_ns + int(observation.worst_slots[row]) * constants.grid.slot_ns
+    for law, limit_ns in (("C2", constants.round_ns), ("C3", sojourn_ns(float(snapshot.sojourn_s[row])))):
         if worst_ns > limit_ns:
             yield law, f"CV {order.cv} needs up to {worst_ns / 1e9:.6f} s of {limit_ns / 1e9:.6f} s."
 
 
 def _too_much_energy(observation: Observation, cv: int, worst_j: float) -> Iterator[tuple[str, str]]:
     """C4, over all orders of a round."""
-    budget_j = observation.sighting.agreements[int(np.searchsorted(observation.cv, cv))].energy_budget_j
+    budget_j = observation.snapshot.agreements[int(np.searchsorted(observation.cv, cv))].energy_budget_j
     if worst_j > budget_j * (1 + _TOLERANCE):
         yield "C4", f"CV {cv} needs up to {worst_j:.6g} J of {budget_j:.6g} J."
 

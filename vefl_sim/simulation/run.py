@@ -120,8 +120,8 @@ def _require_traffic(run: Run) -> None:
     """Rounds that were run must have seen what those to come will see."""
     from vefl_sim.mobility.sumo.traffic import fault
 
-    if told := fault(run.path / "traffic"):
-        raise NotResumable(f"{run.path} cannot be continued, because {told}: restore it, or run it with --fresh.")
+    if message := fault(run.path / "traffic"):
+        raise NotResumable(f"{run.path} cannot be continued, because {message}: restore it, or run it with --fresh.")
 
 
 def _finish(run: Run, scenario: Scenario, prepare_s: float, watcher: Watcher | None, last: Checkpoint | None) -> Run:
@@ -184,5 +184,5 @@ def _unbroken(run: Run, session: Session) -> Iterator[None]:
             session.salvage()
         if isinstance(error, VeflError) and not isinstance(error, BadInput):
             raise
-        told = error.__cause__ or error  # SimPy rebuilds exceptions, and not all can be
-        raise RunFailed(f"{type(told).__name__}: {told} (traceback in {run.path / 'FAILED'})") from error
+        message = error.__cause__ or error  # SimPy rebuilds exceptions, and not all can be
+        raise RunFailed(f"{type(message).__name__}: {message} (traceback in {run.path / 'FAILED'})") from error

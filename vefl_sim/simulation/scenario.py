@@ -27,12 +27,12 @@ from vefl_sim.mobility.recorded.trajectory import Tell
 from vefl_sim.mobility.scene import Mobility
 from vefl_sim.optimize.rat.edf import Scheduler, edf
 from vefl_sim.optimize.rat.problem import REFERENCES, RatPolicy, solve
-from vefl_sim.protocol.coverage import Streets
+from vefl_sim.protocol.coverage import CoverageProcess
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
-from vefl_sim.protocol.messages import ClosedRound
+from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.protocol.server.asynchronous import AsynchronousServer
 from vefl_sim.protocol.server.edge import EdgeServer, Timetable
 from vefl_sim.protocol.server.synchronous import EVERYTHING, CentralServer, SynchronousServer
@@ -48,8 +48,8 @@ from vefl_sim.schemes.centralized import BATCH_SIZE, Centralized
 from vefl_sim.schemes.fdpc import Fdpc
 from vefl_sim.schemes.fedbuff import FedBuff
 from vefl_sim.schemes.fedprox import FedAvg, FedProx
-from vefl_sim.schemes.history import Record
-from vefl_sim.schemes.observation import Observation, Sighting, Terms, observe
+from vefl_sim.schemes.history import SuccessHistory
+from vefl_sim.schemes.observation import CoverageSnapshot, Observation, RoundConstants, observe
 from vefl_sim.schemes.pdpc import Pdpc
 from vefl_sim.schemes.random_selection import RandomSelection
 from vefl_sim.schemes.scheme import AsynchronousScheme, Scheme
@@ -95,9 +95,9 @@ class Actors:
     """The wired processes of a run, in the order in which they are restored: later ones need earlier ones."""
 
     ledger: Ledger
-    record: Record
+    record: SuccessHistory
     trace: Trace
-    streets: Streets
+    streets: CoverageProcess
     gnb: GNodeB
     server: EdgeServer
 
@@ -207,7 +207,7 @@ def wire(
     env: NanosecondEnvironment,
     recorder: Recorder,
     audit: Audit,
-    report: Callable[[ClosedRound], None],
+    report: Callable[[RoundReport], None],
     go_on: Callable[[], bool] = lambda: True,
 ) -> Actors:
     """Create the actors; `audit` sees every slot, `report` hears of every round that is over.
@@ -238,18 +238,18 @@ def wire(
         agreement = draw(cv, experiment.sla, scenario.streams)
         return ConnectedVehicle(env, cv, agreement, gnb, ledger, trace, lambda: streets.distance_m(cv))
 
-    streets = Streets(
+    streets = CoverageProcess(
         env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, recorder.scene, make_vehicle,
-        lambda vehicle: server.greet(vehicle),
+        lambda vehicle: server.on_entered(vehicle),
     )  # fmt: skip
-    record, terms = Record(), make_terms(scenario)
-    server = _server_kind(scenario, terms)(
+    record, constants = SuccessHistory(), round_constants(scenario)
+    server = _server_kind(scenario, constants)(
         env=env,
         timetable=_timetable(experiment),
         scheme=scenario.scheme,
         learner=scenario.learner,
         record=record,
-        observe=_observer(scenario, env, streets, channel, record, terms),
+        observe=_observer(scenario, env, streets, channel, record, constants),
         in_coverage=streets.in_coverage,
         trace=trace,
         stopwatch=Stopwatch(lambda row: recorder.append("timings", row)),
@@ -260,12 +260,12 @@ def wire(
     return Actors(ledger, record, trace, streets, gnb, server)
 
 
-def _server_kind(scenario: Scenario, terms: Terms) -> Callable[..., EdgeServer]:
+def _server_kind(scenario: Scenario, constants: RoundConstants) -> Callable[..., EdgeServer]:
     """The server's policy: without rounds for a scheme with a buffer."""
     if isinstance(scenario.scheme, Centralized):
         return CentralServer
     if is_asynchronous(scenario.scheme):
-        return partial(AsynchronousServer, terms=terms, retry_ns=to_ns(scenario.experiment.server.retry_s))
+        return partial(AsynchronousServer, constants=constants, retry_ns=to_ns(scenario.experiment.server.retry_s))
     return SynchronousServer
 
 
@@ -275,7 +275,12 @@ def is_asynchronous(scheme: object) -> bool:
 
 
 def _observer(
-    scenario: Scenario, env: NanosecondEnvironment, streets: Streets, channel: Channel, record: Record, terms: Terms
+    scenario: Scenario,
+    env: NanosecondEnvironment,
+    streets: CoverageProcess,
+    channel: Channel,
+    record: SuccessHistory,
+    constants: RoundConstants,
 ) -> Callable[..., Observation]:
     experiment = scenario.experiment
 
@@ -287,7 +292,7 @@ def _observer(
             x_m, y_m, radius_m=experiment.radio.coverage_radius_m,
             max_speed_mps=experiment.mobility.max_speed_mps, method=experiment.mobility.sojourn,
         )  # fmt: skip
-        sighting = Sighting(
+        snapshot = CoverageSnapshot(
             round=round,
             time_ns=int(env.now),
             cv=cvs,
@@ -299,15 +304,15 @@ def _observer(
             success=record.success(cvs.tolist()),
             **more,
         )
-        return observe(sighting, terms)
+        return observe(snapshot, constants)
 
     return look
 
 
-def make_terms(scenario: Scenario) -> Terms:
+def round_constants(scenario: Scenario) -> RoundConstants:
     """What is the same in every round of the run."""
     experiment, vefl = scenario.experiment, scenario.experiment.vefl
-    return Terms(
+    return RoundConstants(
         grid=experiment.slots,
         link=scenario.link,
         round_ns=experiment.round_ns,
@@ -429,9 +434,9 @@ def _module(experiment: Experiment, dataset: Dataset) -> Any:
     try:
         parameter_count(module, dataset.image_shape)
     except Exception as error:
-        shape, told = " × ".join(map(str, dataset.image_shape)), f"{type(error).__name__}: {error}"
+        shape, message = " × ".join(map(str, dataset.image_shape)), f"{type(error).__name__}: {error}"
         raise ExperimentError(
-            f'The experiment cannot be prepared: model.factory = "{name}" does not take images of {shape}: {told}'
+            f'The experiment cannot be prepared: model.factory = "{name}" does not take images of {shape}: {message}'
         ) from error
     return module
 

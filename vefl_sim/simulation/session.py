@@ -10,7 +10,7 @@ from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import is_part
 from vefl_sim.protocol.events import NanosecondEnvironment
-from vefl_sim.protocol.messages import ClosedRound
+from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.records.run_directory import FOLDERS, Run
@@ -43,7 +43,7 @@ class Watcher(Protocol):
         """It is not the first time; `notes` say what is not as it should be."""
         ...
 
-    def round(self, closed: ClosedRound) -> None:
+    def round(self, closed: RoundReport) -> None:
         """A round is over."""
         ...
 
@@ -74,7 +74,7 @@ class Session:
     def simulate(self, watcher: Watcher | None) -> bool:
         """Run to the end, and complete the tables; False if somebody stopped it before."""
         self._watcher, self._began, self._saved = watcher, time.perf_counter(), time.perf_counter()
-        with self._stop.heard():
+        with self._stop.listening():
             self._restore()
             self._env.run(until=self._actors.processes(self._env))
             if self._stopped:
@@ -123,7 +123,7 @@ class Session:
         if self._watcher:
             self._watcher.stopping()
 
-    def _report(self, closed: ClosedRound) -> None:
+    def _report(self, closed: RoundReport) -> None:
         self._recorder.round(closed)
         self._audit.round(closed)
         self._tally.add(closed)

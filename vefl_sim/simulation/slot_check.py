@@ -119,10 +119,10 @@ class Slot:
         watts = np.maximum(self.burst.log.watts[self.index], 0)  # below zero is C11's matter
         capacity_bps = (self.owns * self.link.rate_bps(watts * gain)).sum(axis=1)
         limits = {"its pRBs carry": capacity_bps, "it has left to send": self.bits_left / self.slot_s}
-        for told, limit_bps in limits.items():
+        for message, limit_bps in limits.items():
             for v in np.flatnonzero(~(self.rate_bps <= limit_bps * (1 + _TOLERANCE) + _NO_RATE)).tolist():
                 sentence = (
-                    f"{self._name(v)} has {self.rate_bps[v]:.6g} bit/s, and {limit_bps[v]:.6g} is all that {told}."
+                    f"{self._name(v)} has {self.rate_bps[v]:.6g} bit/s, and {limit_bps[v]:.6g} is all that {message}."
                 )
                 yield "the capacity", sentence
 

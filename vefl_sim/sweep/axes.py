@@ -91,12 +91,12 @@ def _repeated(lists: list[dict[str, list[Any]]]) -> Iterator[str]:
 def _zipped(together: dict[str, list[Any]]) -> Axis:
     lengths = {key: len(values) for key, values in together.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-        raise ExperimentError(f"sweep.zip: the lists must be of equal length, and {told} values.")
+        message = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+        raise ExperimentError(f"sweep.zip: the lists must be of equal length, and {message} values.")
     if not lengths:
         raise ExperimentError("sweep.zip: a table is empty; name the keys that go together, or remove it.")
     steps = tuple(zip(*together.values(), strict=True))
     if twice := [step for place, step in enumerate(steps) if step in steps[:place]]:
-        told = ", ".join(f"{key} = {value}" for key, value in zip(together, twice[0], strict=True))
-        raise ExperimentError(f"sweep.zip: {told} is there twice; each step counts once.")
+        message = ", ".join(f"{key} = {value}" for key, value in zip(together, twice[0], strict=True))
+        raise ExperimentError(f"sweep.zip: {message} is there twice; each step counts once.")
     return Axis(tuple(together), steps)

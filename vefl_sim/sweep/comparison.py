@@ -98,8 +98,8 @@ def place(variant: Variant, variants: Sequence[Variant]) -> str:
     labels = _labels(variants)
     seeds = [other.seed for other in variants if other.label == variant.label]
     seed = f", seed {seeds.index(variant.seed) + 1} of {len(seeds)}" if len(seeds) > 1 else ""
-    told = f" with seed {variant.seed}" if len(seeds) > 1 else ""
-    return f"variant {labels.index(variant.label) + 1} of {len(labels)}{seed}: {variant.label}{told}"
+    message = f" with seed {variant.seed}" if len(seeds) > 1 else ""
+    return f"variant {labels.index(variant.label) + 1} of {len(labels)}{seed}: {variant.label}{message}"
 
 
 def _require_pairs(variants: Sequence[Variant]) -> None:

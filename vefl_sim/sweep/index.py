@@ -35,7 +35,7 @@ class Entry:
     peak_mb: float | None = None
     error: str = ""
 
-    def told(self) -> dict[str, Any]:
+    def message(self) -> dict[str, Any]:
         """By column."""
         return {name: getattr(self, name) for name in _FIGURES}
 
@@ -59,7 +59,7 @@ class Index:
         """The index in out/sweeps; one of another version is refused, or kept under another name."""
         file = out / "sweeps" / sweep.name / "index.csv"
         before = _read(file)
-        other = [told for told in before.get(_VERSION, pd.Series(dtype=str)).unique() if told != made_with()]
+        other = [message for message in before.get(_VERSION, pd.Series(dtype=str)).unique() if message != made_with()]
         if other and not restart:
             done = int((before["status"] == "done").sum())
             raise BadInput(
@@ -77,7 +77,11 @@ class Index:
         if self._before.empty:
             return {}
         rows = self._before[self._before[_KEY] == digest]
-        return {} if rows.empty else {str(name): told for name, told in rows.iloc[-1].items() if not pd.isna(told)}
+        return (
+            {}
+            if rows.empty
+            else {str(name): message for name, message in rows.iloc[-1].items() if not pd.isna(message)}
+        )
 
     def write(self, entries: Mapping[str, Entry]) -> None:
         """All points as they are now; rows of other points stay, also those that another sweep has written."""
@@ -92,8 +96,8 @@ class Index:
 
     def _row(self, point: Point, entry: Entry) -> dict[str, Any]:
         parameters = ({} if point.label is None else {"variant": point.label}) | dict(point.values)
-        told = {_KEY: point.digest, "set": self.settings, _VERSION: made_with()}
-        return parameters | {"seed": point.seed} | entry.told() | told
+        message = {_KEY: point.digest, "set": self.settings, _VERSION: made_with()}
+        return parameters | {"seed": point.seed} | entry.message() | message
 
 
 def _read(file: Path) -> pd.DataFrame:

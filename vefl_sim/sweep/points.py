@@ -48,8 +48,8 @@ class Point:
     @property
     def title(self) -> str:
         """What makes it differ from the other points."""
-        told = [] if self.label is None else [self.label]
-        return ", ".join([*told, *(f"{key} = {value}" for key, value in self.values.items()), f"seed {self.seed}"])
+        message = [] if self.label is None else [self.label]
+        return ", ".join([*message, *(f"{key} = {value}" for key, value in self.values.items()), f"seed {self.seed}"])
 
     def run(self, out: Path) -> Run | None:
         """Its run, if there is one, however far it is."""
@@ -171,11 +171,11 @@ def _changed(tables: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, 
 
 
 def _point(tables: dict[str, Any], variant: dict[str, Any], values: dict[str, Any]) -> Point:
-    told = "".join(f"{key} = {value}, " for key, value in values.items())
+    message = "".join(f"{key} = {value}, " for key, value in values.items())
     try:
         experiment, ignored = _settled(tables, variant)
     except ExperimentError as error:
-        where = f"sweep, {told.rstrip(', ')}: " if told else ""
+        where = f"sweep, {message.rstrip(', ')}: " if message else ""
         raise ExperimentError([where + problem for problem in error.problems]) from None
     return Point(variant.get("label"), values, _named(experiment), ignored)
 

@@ -12,7 +12,7 @@ from vefl_sim.core.errors import BadInput, CannotWrite, RunInterrupted
 from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.records.identity import package_digest
-from vefl_sim.sweep.executors.executor import Crew, Job, Outcome, Report
+from vefl_sim.sweep.executors.executor import Executor, Job, Outcome, Report
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.tasks import Task, Tasks, look
 
@@ -42,9 +42,11 @@ class Audience(Protocol):
 class Runner:
     """One attempt to get everything done."""
 
-    def __init__(self, tasks: Tasks, indexes: Sequence[Index], out: Path, crew: Crew, audience: Audience) -> None:
+    def __init__(
+        self, tasks: Tasks, indexes: Sequence[Index], out: Path, executor: Executor, audience: Audience
+    ) -> None:
         self._tasks, self._indexes, self._out = tasks, indexes, out
-        self._crew, self._audience = crew, audience
+        self._executor, self._audience = executor, audience
         self._stop = StopRequest(audience.stopping)
         self._unwritten, self._written_s, self._counted_s = False, 0.0, 0.0
 
@@ -56,12 +58,12 @@ class Runner:
         except CannotWrite as error:
             raise BadInput(f"{error.__cause__}: choose another --out.") from None
         try:
-            with self._stop.heard():
+            with self._stop.listening():
                 self._work()
         except KeyboardInterrupt:
             raise RunInterrupted(_KEPT) from None
         finally:
-            self._crew.close()
+            self._executor.close()
             self._settle()
         if self._stop.made:
             raise RunInterrupted(_KEPT)
@@ -71,7 +73,7 @@ class Runner:
         while self._given() or (self._tasks.having("waiting") and not self._stop.made):
             if self._stop.made and not asked:
                 asked = True
-                self._crew.stop()
+                self._executor.stop()
             if not self._stop.made:
                 self._begin()
             self._listen()
@@ -81,34 +83,34 @@ class Runner:
 
     def _listen(self) -> None:
         """To everything that has been said, or else for a moment."""
-        report = self._crew.heard(_PATIENCE_S)
+        report = self._executor.poll(_PATIENCE_S)
         while report:
             self._take(report)
-            report = self._crew.heard(0.0)
+            report = self._executor.poll(0.0)
 
     def _count(self) -> None:
         if time.monotonic() - self._counted_s >= _COUNT_S:
             self._counted_s = time.monotonic()
-            self._tasks.workers = self._crew.size()
+            self._tasks.workers = self._executor.size()
 
     def _given(self) -> list[str]:
         return [task.point.digest for task in self._tasks if task.given]
 
     def _begin(self) -> None:
-        """Give away as many as the crew takes, the longest first; one that died before may need all the memory."""
+        """Give away as many as the executor takes, the longest first; one that died before may need all the memory."""
         given = self._given()
         for task in self._tasks.having("waiting"):
             if task.given:
                 continue
-            if not self._crew.takes(0.0, given):
+            if not self._executor.can_start(0.0, given):
                 return
             if task.not_before_s > time.monotonic() or self._others_have(task):
                 continue
             needed_mb = math.inf if task.deaths else self._tasks.peak_mb(task.point)
-            if self._crew.takes(needed_mb, given):
+            if self._executor.can_start(needed_mb, given):
                 task.given = True
                 given.append(task.point.digest)
-                self._crew.begin(self._job(task), needed_mb)
+                self._executor.begin(self._job(task), needed_mb)
 
     def _others_have(self, task: Task) -> bool:
         """Whether another sweep works on it, or has done it, as far as can be seen from here."""

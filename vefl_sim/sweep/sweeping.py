@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from vefl_sim.sweep.executors.executor import Crew
-from vefl_sim.sweep.executors.local import LocalCrew, cores
+from vefl_sim.sweep.executors.executor import Executor
+from vefl_sim.sweep.executors.local import LocalExecutor, cores
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.points import Sweep
 from vefl_sim.sweep.runner import Runner
@@ -37,14 +37,14 @@ def run_sweep(
     index = Index.of(sweep, out)
     tasks = tasks_of([index], out)
     out.mkdir(parents=True, exist_ok=True)
-    Runner(tasks, [index], out, crew_at(on, workers or cores(), out), _Nobody()).run()
+    Runner(tasks, [index], out, executor_for(on, workers or cores(), out), _Nobody()).run()
     return pd.read_csv(index.file)
 
 
-def crew_at(on: str | None, workers: int, out: Path) -> Crew:
+def executor_for(on: str | None, workers: int, out: Path) -> Executor:
     """Those who run the points: processes here, or a cluster."""
     if on is None:
-        return LocalCrew(workers)
+        return LocalExecutor(workers)
     from vefl_sim.sweep.executors.cluster import connected
 
     return connected(on, workers, out)

@@ -124,7 +124,7 @@ def variant_of(tables: Mapping[str, Any], given: Mapping[str, Any]) -> Variant:
         raise ExperimentError([f"compare, {label!r}: {problem}" for problem in error.problems]) from None
     own = {f"{table}.{key}" for table, keys in variant.items() for key in keys}  # what all share may suit only some
     ignored = dict(ignored_keys(experiment))
-    problems = [*contradictions(experiment), *(told for key, told in ignored.items() if key in own)]
+    problems = [*contradictions(experiment), *(message for key, message in ignored.items() if key in own)]
     if problems:
         raise ExperimentError([f"compare, {label!r}: {problem}" for problem in problems])
     return Variant(name, label, without_ignored(experiment), ignored)
@@ -142,5 +142,5 @@ class WithIgnored(Protocol):
 def require_effect(several: Sequence[WithIgnored]) -> None:
     """What all share may suit only some, but a key that does nothing in any of them is a mistake."""
     first = several[0].ignored if several else {}
-    if problems := [told for key, told in first.items() if all(key in one.ignored for one in several)]:
+    if problems := [message for key, message in first.items() if all(key in one.ignored for one in several)]:
         raise ExperimentError(problems)

@@ -49,9 +49,9 @@ def test_real_runs_become_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture
     points = load_sweep(file).points
     runs = {(p.values["vefl.budget"], p.seed): vefl_sim.simulate(p.experiment, out=out) for p in points[:3]}
     main_exits(["figure", str(file), "--out", str(out)], 0)
-    told = capsys.readouterr().out
-    assert "tiny: from 3 of 4 points" in told
-    assert "not there: vefl.budget = 1000, seed 2 (not begun)" in told
+    message = capsys.readouterr().out
+    assert "tiny: from 3 of 4 points" in message
+    assert "not there: vefl.budget = 1000, seed 2 (not begun)" in message
     folder = out / "figures" / "tiny"
     assert named(folder, "tiny") == ENDINGS | {"_marks.csv"}
     marks = pd.read_csv(folder / "tiny_marks.csv").set_index("line")

@@ -34,11 +34,11 @@ VARIANTS = '[[compare]]\nlabel = "A"\n[[compare]]\nlabel = "B"\nscheme.kind = "f
         ("marks = 3", "figure.marks = 3:"),
     ],
 )
-def test_bad_figures_get_one_sentence(tmp_path: Path, figure: str, told: str) -> None:
+def test_bad_figures_get_one_sentence(tmp_path: Path, figure: str, message: str) -> None:
     found = sweep(tmp_path, f"{TWO_AXES}[figure]\n{figure}\n")
     with pytest.raises(ExperimentError) as error:
         check(found)
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert len(error.value.problems) == 1
 
 
@@ -70,8 +70,10 @@ def keys(plan: Layout) -> tuple[list[str], list[str], str | None]:
         (TWO_AXES + "[figure]\nkind = 'table'\n" + VARIANTS, (["variants"], ["radio.prbs", "vefl.round_s"], None)),
     ],
 )
-def test_what_is_left_open_is_chosen(tmp_path: Path, text: str, told: tuple[list[str], list[str], str | None]) -> None:
-    assert keys(laid_out(tmp_path, text)) == told
+def test_what_is_left_open_is_chosen(
+    tmp_path: Path, text: str, message: tuple[list[str], list[str], str | None]
+) -> None:
+    assert keys(laid_out(tmp_path, text)) == message
 
 
 def test_zipped_keys_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:

@@ -83,8 +83,8 @@ REFERENCE = '[figure]\nmarks = [1, 2, 9]\nreference = { "Z = 6" = [0.5, nan, 0.9
 
 def test_values_of_somebody_else_are_beside_ours(tmp_path: Path) -> None:
     lines = lines_of(tmp_path, SWEEP + REFERENCE, stored(tmp_path, z6s1=[0.1, 0.2], z6s2=[0.3, 0.4]))
-    told = {line.split("  ")[0]: line.split()[3:] for line in lines if line.startswith("Z = ") and "[" in line}
-    assert told == {
+    message = {line.split("  ")[0]: line.split()[3:] for line in lines if line.startswith("Z = ") and "[" in line}
+    assert message == {
         "Z = 6": ["0.2000", "±0.1414", "[0.5000]", "0.3000", "±0.1414", "–", "[0.9000]"],
         "Z = 12": ["–", "[0.2500]", "–", "[0.3500]", "–", "[0.4500]"],
     }
@@ -130,10 +130,10 @@ def test_values_of_somebody_else_are_hollow_and_in_the_colour_of_the_line(
         ('marks = [1]\nreference = { "Z = 6" = 0.5 }', "figure.reference"),
     ],
 )
-def test_bad_references_get_one_sentence(tmp_path: Path, figure: str, told: str) -> None:
+def test_bad_references_get_one_sentence(tmp_path: Path, figure: str, message: str) -> None:
     with pytest.raises(ExperimentError) as error:
         check(sweep(tmp_path, f"{SWEEP}[figure]\n{figure}\n"))
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert len(error.value.problems) == 1
 
 

@@ -73,8 +73,8 @@ def test_a_circle_without_streets_is_refused():
         ({"arrivals_per_s": 1e6, "warm_start": False}, r"no more than 30 vehicles per second can come in over 36"),
     ],
 )
-def test_more_than_the_streets_can_hold_is_refused(traffic, told):
-    with pytest.raises(ExperimentError, match=told):
+def test_more_than_the_streets_can_hold_is_refused(traffic, message):
+    with pytest.raises(ExperimentError, match=message):
         demand_of(traffic=TrafficTable(**traffic))
 
 

@@ -122,9 +122,9 @@ def before_the_end(path: Path) -> tuple[int, str]:
 class TestStreaming:
     def test_frames_come_before_the_end_that_is_missing(self, tmp_path: Path) -> None:
         path = written(tmp_path, fcd_text(LONG)[:-60])
-        count, told = before_the_end(path)
+        count, message = before_the_end(path)
         assert count == 4999
-        assert "not all of it" in told
+        assert "not all of it" in message
 
     def test_frames_come_before_the_line_that_is_wrong(self, tmp_path: Path) -> None:
         for bad in ('x="west"', "x=-7.0"):
@@ -142,9 +142,9 @@ class TestStreaming:
     def test_a_damaged_gzip_gives_what_came_before(self, tmp_path: Path) -> None:
         path = written(tmp_path, fcd_text(LONG), "fcd.xml.gz")
         path.write_bytes(path.read_bytes()[:-200])
-        count, told = before_the_end(path)
+        count, message = before_the_end(path)
         assert count > 100
-        assert re.search(r"line \d{3,}: the file cannot be read any further .*: write it again\.$", told)
+        assert re.search(r"line \d{3,}: the file cannot be read any further .*: write it again\.$", message)
 
     def test_parquet_comes_in_batches(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("vefl_sim.core.parquet._ROWS_PER_BATCH", 100)
@@ -206,9 +206,9 @@ class TestBadXml:
              "once."),
         ],
     )  # fmt: skip
-    def test_names_the_line_and_the_fix(self, old: str, new: str, told: str, tmp_path: Path) -> None:
+    def test_names_the_line_and_the_fix(self, old: str, new: str, message: str, tmp_path: Path) -> None:
         path = written(tmp_path, fcd_text().replace(old, new))
-        assert complaint(lambda: scenes(path)) == f"{path}, {told}"
+        assert complaint(lambda: scenes(path)) == f"{path}, {message}"
 
     def test_truncated(self, tmp_path: Path) -> None:
         path = written(tmp_path, fcd_text().replace("</fcd-export>\n", ""))
@@ -229,8 +229,8 @@ class TestBadXml:
 
     def test_empty(self, tmp_path: Path) -> None:
         path = written(tmp_path, "<fcd-export/>")
-        told = complaint(lambda: scenes(path))
-        assert told == f'mobility.file = "{path}": the recording is empty: record something.'
+        message = complaint(lambda: scenes(path))
+        assert message == f'mobility.file = "{path}": the recording is empty: record something.'
 
 
 class TestBadParquet:
@@ -238,9 +238,9 @@ class TestBadParquet:
     def test_not_parquet(self, content: bytes, tmp_path: Path) -> None:
         path = tmp_path / "x.parquet"
         path.write_bytes(content)
-        told = complaint(lambda: scenes(path))
-        assert told.startswith(f"{path} cannot be read as Parquet (")
-        assert told.endswith("): write it again.")
+        message = complaint(lambda: scenes(path))
+        assert message.startswith(f"{path} cannot be read as Parquet (")
+        assert message.endswith("): write it again.")
 
     def test_truncated(self, tmp_path: Path) -> None:
         path = own_table(tmp_path)
@@ -277,11 +277,11 @@ class TestBadParquet:
             ("connected", 1, "holds int64, not true or false: convert it."),
         ],
     )
-    def test_a_column_of_another_type(self, name: str, value: object, told: str, tmp_path: Path) -> None:
+    def test_a_column_of_another_type(self, name: str, value: object, message: str, tmp_path: Path) -> None:
         path = own_table(tmp_path)
         pd.read_parquet(path).assign(**{name: value}).to_parquet(path)
         sentence = complaint(lambda: scenes(path)).replace("large_string", "string")  # pandas has two kinds of text
-        assert sentence == f"{path}: column {name} {told}"
+        assert sentence == f"{path}: column {name} {message}"
 
     def test_a_column_twice(self, tmp_path: Path) -> None:
         path = own_table(tmp_path)
@@ -309,9 +309,9 @@ class TestBadParquet:
         assert complaint(lambda: scenes(path)).startswith(f"{path}, row 5: x = nan is not a finite number")
 
     @pytest.mark.parametrize(("time_s", "told"), [(1.0, "time 1 s follows 2 s"), (float("nan"), "time = nan is not")])
-    def test_time(self, time_s: float, told: str, tmp_path: Path) -> None:
+    def test_time(self, time_s: float, message: str, tmp_path: Path) -> None:
         path = fcd_parquet(tmp_path, [*TWO_CARS[:5], (time_s, 1, 34.0, 4.0, 12.0)])
-        assert complaint(lambda: scenes(path)).startswith(f"{path}, row 6: {told}")
+        assert complaint(lambda: scenes(path)).startswith(f"{path}, row 6: {message}")
 
     def test_time_of_ours_runs_backwards(self, tmp_path: Path) -> None:
         path = own_table(tmp_path, [*TWO_CARS[:5], TWO_CARS[0]])

@@ -109,8 +109,8 @@ class TestConnected:
     def test_our_table_says_it_itself(self, tmp_path: Path) -> None:
         file = own_table(tmp_path, connected=False)
         assert not any(scene.connected.any() for scene in scenes(file))
-        told = complaint(lambda: scenes(file, traffic={"cv_share": 0.5}))
-        assert told.startswith(f'traffic.cv_share has no effect with mobility.file = "{file}"')
+        message = complaint(lambda: scenes(file, traffic={"cv_share": 0.5}))
+        assert message.startswith(f'traffic.cv_share has no effect with mobility.file = "{file}"')
 
 
 class TestBadRecordings:
@@ -144,26 +144,30 @@ class TestBadRecordings:
 
     def test_no_such_file(self, tmp_path: Path) -> None:
         for call in (scenes, lambda file: config_digest(experiment(file))):
-            told = complaint(lambda call=call: call(tmp_path / "x.xml"))
-            assert told == (
+            message = complaint(lambda call=call: call(tmp_path / "x.xml"))
+            assert message == (
                 f'mobility.file = "{tmp_path}/x.xml": there is no such file or run directory; '
                 "paths start at the experiment's file, or where you start the run."
             )
 
     def test_nobody_comes_near_the_gnb(self) -> None:
-        told = complaint(lambda: prepare(experiment(DATA / "grid_fcd.parquet", 5.0, mobility={"origin_m": [1e6, 0.0]})))
-        assert told.startswith("No CV of the recording comes within radio.coverage_radius_m = 500 of mobility.origin_m")
+        message = complaint(
+            lambda: prepare(experiment(DATA / "grid_fcd.parquet", 5.0, mobility={"origin_m": [1e6, 0.0]}))
+        )
+        assert message.startswith(
+            "No CV of the recording comes within radio.coverage_radius_m = 500 of mobility.origin_m"
+        )
 
     def test_a_directory_that_is_no_run(self, tmp_path: Path) -> None:
-        told = complaint(lambda: scenes(tmp_path))
-        assert told == (
+        message = complaint(lambda: scenes(tmp_path))
+        assert message == (
             f'mobility.file = "{tmp_path}" is a directory, but not of a run: it has no tables/mobility.parquet.'
         )
 
     def test_unknown_format(self, tmp_path: Path) -> None:
         (tmp_path / "x.csv").touch()
-        told = complaint(lambda: scenes(tmp_path / "x.csv"))
-        assert told.endswith("is of an unknown format: it must end in .parquet, .xml or .xml.gz.")
+        message = complaint(lambda: scenes(tmp_path / "x.csv"))
+        assert message.endswith("is of an unknown format: it must end in .parquet, .xml or .xml.gz.")
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
     @pytest.mark.parametrize("name", ["x.xml", "x.xml.gz", "x.parquet"])
@@ -200,10 +204,10 @@ class TestBadRecordings:
             ),
         ],
     )
-    def test_a_bad_row(self, write, row, told: str, tmp_path: Path) -> None:
+    def test_a_bad_row(self, write, row, message: str, tmp_path: Path) -> None:
         file = write(tmp_path, [*TWO_CARS, row])
         first, place = ("line 14", "line 16") if write is fcd_xml else ("row 6", "row 8")
-        assert complaint(lambda: scenes(file)) == f"{file}, {place}: {told.format(first=first)}"
+        assert complaint(lambda: scenes(file)) == f"{file}, {place}: {message.format(first=first)}"
 
     def test_tolerances(self, tmp_path: Path) -> None:
         rows = [*TWO_CARS, (3.0, 2, 50.0, 50.23, 20.1299)]
@@ -215,8 +219,8 @@ class TestBadRecordings:
 
     def test_a_vehicle_that_reappears_elsewhere(self, tmp_path: Path) -> None:
         rows = [(0.0, 1, 0.0, 0.0, 1.0), (1.0, 2, 0.0, 0.0, 1.0), (2.0, 2, 0.0, 0.0, 1.0), (3.0, 1, 70.4, 0.0, 1.0)]
-        told = complaint(lambda: scenes(own_table(tmp_path, rows)))
-        assert "row 4: the vehicle is 70.4 m from where it was 3 s before" in told
+        message = complaint(lambda: scenes(own_table(tmp_path, rows)))
+        assert "row 4: the vehicle is 70.4 m from where it was 3 s before" in message
 
     def test_errors_show_before_there_is_a_run(self, tmp_path: Path) -> None:
         file = own_table(tmp_path, [*TWO_CARS[:-1], (3.0, 3, float("nan"), 0.0, 0.0)])
@@ -226,13 +230,13 @@ class TestBadRecordings:
 
 class TestKeys:
     def test_a_file_is_needed(self) -> None:
-        told = complaint(lambda: from_tables({"run": {"name": "x"}, "mobility": {"kind": "playback"}}))
-        assert told == 'mobility.kind = "playback" needs mobility.file: name a run directory or a recording.'
+        message = complaint(lambda: from_tables({"run": {"name": "x"}, "mobility": {"kind": "playback"}}))
+        assert message == 'mobility.kind = "playback" needs mobility.file: name a run directory or a recording.'
 
     @pytest.mark.parametrize(("key", "value"), [("file", "x.xml"), ("origin_m", [1.0, 0.0]), ("start_s", 0.0)])
     def test_only_playback_has_a_recording(self, key: str, value: object) -> None:
-        told = complaint(lambda: from_tables({"run": {"name": "x"}, "mobility": {key: value}}))
-        assert told == f'mobility.{key} has no effect with mobility.kind = "idm": remove it.'
+        message = complaint(lambda: from_tables({"run": {"name": "x"}, "mobility": {key: value}}))
+        assert message == f'mobility.{key} has no effect with mobility.kind = "idm": remove it.'
 
     @pytest.mark.parametrize(
         ("table", "key", "value"),
@@ -244,14 +248,14 @@ class TestKeys:
         ],
     )  # fmt: skip
     def test_what_makes_traffic_is_refused(self, table: str, key: str, value: object) -> None:
-        told = complaint(lambda: experiment(Path("x.xml"), **{table: {key: value}}))
-        assert told == f'{table}.{key} has no effect with mobility.kind = "playback": remove it.'
+        message = complaint(lambda: experiment(Path("x.xml"), **{table: {key: value}}))
+        assert message == f'{table}.{key} has no effect with mobility.kind = "playback": remove it.'
 
     def test_an_origin_is_a_point(self) -> None:
-        for value, told in (([1.0], "it must be a point [x, y] of two numbers"), (3, "it must be a point [x, y]")):
+        for value, message in (([1.0], "it must be a point [x, y] of two numbers"), (3, "it must be a point [x, y]")):
             sentence = complaint(lambda value=value: experiment(Path("x.xml"), mobility={"origin_m": value}))
             assert sentence.startswith("mobility.origin_m = ")
-            assert told in sentence
+            assert message in sentence
 
     def test_the_content_of_the_recording_counts_in_the_digest(self, tmp_path: Path) -> None:
         file = fcd_xml(tmp_path)

@@ -277,12 +277,12 @@ class TestDying:
         with pytest.raises(SystemExit) as end:
             main([str(toml), "--set", "sumo.client=traci", "--out", str(tmp_path / "runs"), "--quiet"])
         assert end.value.code == 1
-        [told] = capsys.readouterr().err.strip().splitlines()
+        [message] = capsys.readouterr().err.strip().splitlines()
         run = only(tmp_path / "runs")
-        assert told.startswith(
+        assert message.startswith(
             "error: SUMO stopped 2.1 s after the start of the run (32.1 s of its own time): Connection"
         )
-        assert str(run.path / "traffic" / UNFINISHED) in told
+        assert str(run.path / "traffic" / UNFINISHED) in message
         assert run.state == "failed"
         assert "SUMO stopped" in (run.path / "FAILED").read_text()
         assert not children()

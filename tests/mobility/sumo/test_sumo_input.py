@@ -72,8 +72,8 @@ class TestBadInput:
             main([str(toml), "--out", str(tmp_path / "runs"), "--quiet"])
         assert end.value.code == 2
         assert not list((tmp_path / "runs").glob("*"))
-        [told] = capsys.readouterr().err.strip().splitlines()
-        return told.removeprefix("error: ")
+        [message] = capsys.readouterr().err.strip().splitlines()
+        return message.removeprefix("error: ")
 
     @pytest.mark.parametrize(
         ("name", "text", "sentence"),
@@ -104,42 +104,44 @@ class TestBadInput:
     )  # fmt: skip
     def test_files(self, tmp_path: Path, capsys, name: str, text: str, sentence: str) -> None:
         file = written(tmp_path / name, text)
-        told = self.refused(file, tmp_path, capsys)
-        assert f'mobility.file = "{file}"' in told
-        assert sentence in told
+        message = self.refused(file, tmp_path, capsys)
+        assert f'mobility.file = "{file}"' in message
+        assert sentence in message
 
     def test_no_file(self, tmp_path: Path, capsys) -> None:
-        told = self.refused(tmp_path / "x.osm", tmp_path, capsys)
-        assert told.endswith("there is no such file; paths start at the experiment's file, or where you start the run.")
+        message = self.refused(tmp_path / "x.osm", tmp_path, capsys)
+        assert message.endswith(
+            "there is no such file; paths start at the experiment's file, or where you start the run."
+        )
 
     def test_no_drivable_road(self, tmp_path: Path, capsys) -> None:
-        told = self.refused(osm(tmp_path / "paths.osm", "footway"), tmp_path, capsys)
-        assert "paths.osm" in told
-        assert "gives no net: netconvert says: " in told or "has no street that cars may use" in told
+        message = self.refused(osm(tmp_path / "paths.osm", "footway"), tmp_path, capsys)
+        assert "paths.osm" in message
+        assert "gives no net: netconvert says: " in message or "has no street that cars may use" in message
 
     def test_no_way_through(self, tmp_path: Path, capsys) -> None:
-        told = self.refused(
+        message = self.refused(
             written(tmp_path / "x.net.xml", NET.replace("<junction", "<!-- -->\n<junction")), tmp_path, capsys
         )
-        assert told.startswith(f"No routes through {tmp_path / 'x.net.xml'} are found: randomTrips says: ")
+        assert message.startswith(f"No routes through {tmp_path / 'x.net.xml'} are found: randomTrips says: ")
 
     def test_a_net_that_does_not_reach_the_gnb(self, net: Path, tmp_path: Path, capsys) -> None:
-        told = self.refused(net, tmp_path, capsys, origin_m=[160.0, 900.0])
-        assert told == (
+        message = self.refused(net, tmp_path, capsys, origin_m=[160.0, 900.0])
+        assert message == (
             f"No street of {net} is within radio.coverage_radius_m = 150 of the gNB at [160.0, 900.0]: "
             "set mobility.origin_m; the streets are from [0, 0] to [320, 280]."
         )
 
     def test_degrees_in_a_net_without(self, net: Path, tmp_path: Path, capsys) -> None:
-        told = self.refused(net, tmp_path, capsys, origin_deg=[37.8, -122.3])
-        assert told == f"{net} does not know its place on the earth: set mobility.origin_m instead."
+        message = self.refused(net, tmp_path, capsys, origin_deg=[37.8, -122.3])
+        assert message == f"{net} does not know its place on the earth: set mobility.origin_m instead."
 
     def test_a_configuration_that_sumo_refuses(self, net: Path, tmp_path: Path, capsys) -> None:
         written(tmp_path / "trips.xml", '<routes><trip id="1" depart="0" from="here" to="there"/></routes>')
         text = f'<configuration><net-file value="{net}"/><route-files value="trips.xml"/></configuration>'
-        told = self.refused(written(tmp_path / "x.sumocfg", text), tmp_path, capsys)
-        assert 'x.sumocfg": SUMO says: ' in told
-        assert "'here'" in told
+        message = self.refused(written(tmp_path / "x.sumocfg", text), tmp_path, capsys)
+        assert 'x.sumocfg": SUMO says: ' in message
+        assert "'here'" in message
 
     def test_without_sumo(self, net: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(programs, "find_spec", lambda name: None)
@@ -150,8 +152,8 @@ class TestBadInput:
     def test_commas(self, net: Path, tmp_path: Path, capsys) -> None:
         folder = tmp_path / "a,b"
         folder.mkdir()
-        told = self.refused(written(folder / "x.net.xml", net.read_text()), tmp_path, capsys)
-        assert told.endswith("has a comma, at which SUMO would cut it: rename the file or the folder.")
+        message = self.refused(written(folder / "x.net.xml", net.read_text()), tmp_path, capsys)
+        assert message.endswith("has a comma, at which SUMO would cut it: rename the file or the folder.")
         with pytest.raises(BadInput, match="a,b has a comma"):
             prepare(town(net), folder)
 

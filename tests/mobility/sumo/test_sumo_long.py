@@ -43,9 +43,9 @@ def test_the_rate_is_for_the_step_of_the_run(tmp_path: Path) -> None:
     experiment = town(
         grid_net(tmp_path), mobility={"start_s": None}, traffic={"arrivals_per_s": None, "mean_in_coverage": 20.0}
     )
-    told: list[float] = []
-    ready = prepare(experiment, tmp_path, lambda done_s, of_s: told.append(done_s / of_s))
-    assert 0.8 < max(told) <= 1
+    message: list[float] = []
+    ready = prepare(experiment, tmp_path, lambda done_s, of_s: message.append(done_s / of_s))
+    assert 0.8 < max(message) <= 1
     found, routes = ready.calibration, ready.routes
     assert found
     assert routes

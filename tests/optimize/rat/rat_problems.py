@@ -46,14 +46,14 @@ def random_problem(rng: np.random.Generator, cvs: int, prbs: int) -> RatProblem:
     )
 
 
-def terms(scaled: Scaled) -> tuple[Floats, Floats, float, Floats, Floats, Floats]:
+def constants(scaled: Scaled) -> tuple[Floats, Floats, float, Floats, Floats, Floats]:
     return scaled.gain, scaled.weight, scaled.price, scaled.power, scaled.floor, scaled.cap
 
 
 def worth(scaled: Scaled, owner: Ints) -> tuple[float, float]:
     """(deficit, objective) of these owners."""
     cvs, prbs = scaled.gain.shape
-    objective, deficit = powers(*terms(scaled), owner, np.zeros(prbs), np.zeros(cvs))
+    objective, deficit = powers(*constants(scaled), owner, np.zeros(prbs), np.zeros(cvs))
     return deficit, objective
 
 

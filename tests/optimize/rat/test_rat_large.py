@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.optimize.rat.rat_problems import check_constraints, enumerated, exact, random_scaled, terms
+from tests.optimize.rat.rat_problems import check_constraints, constants, enumerated, exact, random_scaled
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.rat.dual import prices
 from vefl_sim.optimize.rat.large import large
@@ -19,7 +19,7 @@ seeds = st.integers(0, 2**32 - 1)
 def solved(scaled: Scaled) -> tuple[float, float, float, Ints, Floats, Floats]:
     cvs, prbs = scaled.gain.shape
     owner, watts, rate = np.full(prbs, -1), np.full(prbs, np.nan), np.full(cvs, np.nan)
-    return *large(*terms(scaled), owner, watts, rate), owner, watts, rate
+    return *large(*constants(scaled), owner, watts, rate), owner, watts, rate
 
 
 def local_terms(scaled: Scaled) -> Floats:
@@ -49,7 +49,7 @@ def test_the_exact_optimum_lies_between_value_and_bound(seed: int, cvs: int, mor
     objective, bound, deficit, *_ = solved(scaled)
     assert deficit >= least - 1e-9
     if least == 0:
-        prices_bound = prices(*terms(scaled), np.empty(cvs), np.empty(cvs))
+        prices_bound = prices(*constants(scaled), np.empty(cvs), np.empty(cvs))
         assert bound >= prices_bound >= optimum * (1 - 1e-9)
         assert deficit > 0 or objective <= optimum * (1 + 1e-9)
 

@@ -56,13 +56,13 @@ def random_problem(seed: int, cvs: int = 5, l_max: int = 6, budget: float = 60.0
 def realistic_problem(seed: int, cvs: int, *, l_max: int = 100, budget: float = 1000.0) -> VeflProblem:
     """A round like those of a run: default agreements, Dirichlet shares of 60,000 samples, CVs anywhere in coverage."""
     rng, sla = np.random.default_rng(seed), SlaTable()
-    terms = {name: rng.uniform(*getattr(sla, name), cvs) for name in _RANGES}
+    constants = {name: rng.uniform(*getattr(sla, name), cvs) for name in _RANGES}
     samples = 10 + np.floor(60_000 * rng.dirichlet(np.full(290, 0.5))[:cvs])  # about the spread at α = 0.1, 10 classes
     sojourn_s = _sojourn_s(rng, cvs)
     tx_s = 5e-4 * np.ceil(rng.lognormal(np.log(400), 0.6, cvs))
     return VeflProblem(
         weight=(samples / samples.sum() + sojourn_s / sojourn_s.sum()) / 2,
-        cycles=terms.pop("cycles_per_bit") * samples * BITS_PER_SAMPLE,
+        cycles=constants.pop("cycles_per_bit") * samples * BITS_PER_SAMPLE,
         time_s=np.minimum(ROUND_S, sojourn_s) - tx_s,
         tx_energy_j=0.2 * tx_s,
         cpu_capacitance=sla.cpu_capacitance,
@@ -70,7 +70,7 @@ def realistic_problem(seed: int, cvs: int, *, l_max: int = 100, budget: float = 
         max_selected=10,
         min_iterations=1,
         max_iterations=l_max,
-        **terms,
+        **constants,
     )
 
 

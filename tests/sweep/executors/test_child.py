@@ -64,14 +64,14 @@ def test_a_damaged_run_is_set_aside(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_it_is_done_and_tells_how_far_it_is(tmp_path: Path) -> None:
-    told: list[Report] = []
-    outcome = work(job(tmp_path), told.append, never)
+    message: list[Report] = []
+    outcome = work(job(tmp_path), message.append, never)
     run = existing_run(POINT, tmp_path)
     assert run is not None
     assert run.is_done
     assert (outcome.state, outcome.run, outcome.error) == ("done", run.path.name, "")
     assert outcome.peak_mb > 50
-    shares = [report.share for report in told if report.share is not None]
+    shares = [report.share for report in message if report.share is not None]
     assert shares == sorted(shares)
     assert shares[0] == 0
 

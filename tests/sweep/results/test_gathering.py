@@ -204,10 +204,10 @@ def test_a_place_that_is_no_folder_is_one_sentence(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
 ) -> None:
     assert called(script, monkeypatch, "--next", 1, "--out", "/dev/null", tmp_path / "tiny.toml") == 2
-    told = capsys.readouterr().err
-    assert told.startswith("error: /dev/null")
-    assert told.endswith("choose another --out.\n")
-    assert told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert message.startswith("error: /dev/null")
+    assert message.endswith("choose another --out.\n")
+    assert message.count("\n") == 1
 
 
 def test_a_figure_that_cannot_be_drawn_is_an_error_and_one_without_results_is_not(
@@ -227,9 +227,9 @@ def test_other_results_are_told_with_the_way_to_accept_them(
 ) -> None:
     monkeypatch.setattr(Gathering, "probe", lambda *_, **__: {"pdpc": ["cost was 1 and is 2"]})
     assert called(script, monkeypatch, "--probe", "--out", tmp_path / "runs", tmp_path / "tiny.toml") == 2
-    told = capsys.readouterr().err
-    assert "error: pdpc: cost was 1 and is 2" in told
-    assert told.splitlines()[-1] == script.ACCEPTING
+    message = capsys.readouterr().err
+    assert "error: pdpc: cost was 1 and is 2" in message
+    assert message.splitlines()[-1] == script.ACCEPTING
 
 
 def test_being_stopped_is_told(
@@ -252,12 +252,12 @@ def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path) -> None:
     results = sorted((tmp_path / "results").glob("*.json.xz"))
     assert len(results) == 4
     assert sum(text.count("  done in") for text in said) == 4  # nobody did what the other one did
-    code, told = ended(start(tmp_path, "--next", 1))
-    assert (code, told) == (0, "")
-    code, told = ended(start(tmp_path, "--status"))
-    assert "tiny           4       4       0        0   nothing to do" in told
-    code, told = ended(start(tmp_path, "--probe"))
-    assert (code, told.splitlines()[-1]) == (0, "all probes are as stored")
+    code, message = ended(start(tmp_path, "--next", 1))
+    assert (code, message) == (0, "")
+    code, message = ended(start(tmp_path, "--status"))
+    assert "tiny           4       4       0        0   nothing to do" in message
+    code, message = ended(start(tmp_path, "--probe"))
+    assert (code, message.splitlines()[-1]) == (0, "all probes are as stored")
     sweep = load_sweep(tmp_path / "tiny.toml")
     drawings = [
         draw(sweep, out, tmp_path / out.name, store)
@@ -271,8 +271,8 @@ def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path) -> None:
     assert first[1:-1] == second[1:-1]
     for path in results:
         path.unlink()
-    code, told = ended(start(tmp_path, "--add", tmp_path / "runs"))
-    assert (code, told.splitlines()[-1]) == (0, f"4 results added to {tmp_path / 'results'}")
+    code, message = ended(start(tmp_path, "--add", tmp_path / "runs"))
+    assert (code, message.splitlines()[-1]) == (0, f"4 results added to {tmp_path / 'results'}")
     assert sorted((tmp_path / "results").glob("*.json.xz")) == results
 
 
@@ -282,22 +282,22 @@ def test_a_point_that_is_stopped_goes_on_and_a_changed_result_is_told(tmp_path: 
     process = start(tmp_path, "--next", 1)
     wait_for(lambda: [*(tmp_path / "runs").glob("*/checkpoints/*")])
     process.send_signal(signal.SIGTERM)
-    code, told = ended(process)
-    assert code == 130, told
-    assert "stopping" in told
+    code, message = ended(process)
+    assert code == 130, message
+    assert "stopping" in message
     assert not [*(tmp_path / "results").glob("*.json.xz")]
     file = tmp_path / "results" / "probes.json"
     text = file.read_text()
     changed = text.replace('"tx_slots": ', '"tx_slots": 9', 1)
     file.write_text(changed.replace('"sources": {\n', '"sources": {\n    "other": [1, 1],\n'))
-    code, told = ended(start(tmp_path, "--probe"))
+    code, message = ended(start(tmp_path, "--probe"))
     assert code == 2
-    assert "tx_slots was 9" in told
-    assert "--probe --accept" in told
-    code, told = ended(start(tmp_path, "--probe", "--accept"))
+    assert "tx_slots was 9" in message
+    assert "--probe --accept" in message
+    code, message = ended(start(tmp_path, "--probe", "--accept"))
     assert code == 0
-    assert "are stale: tx_slots was 9" in told
-    code, told = ended(start(tmp_path, "--next", 1))
+    assert "are stale: tx_slots was 9" in message
+    code, message = ended(start(tmp_path, "--next", 1))
     assert code == 0
     assert len([*(tmp_path / "runs").glob("pdpc-*")]) == 1  # it went on
     assert [*(tmp_path / "results").glob("*.json.xz")]

@@ -113,8 +113,8 @@ def test_other_figures_are_told_and_make_a_generation_when_accepted(
     values = getattr(probe, part)[figure]
     values[0] += by
     probe.sources = {"before": (1, 1)}
-    (told,) = probes.take(KEYS, run, accept=False)
-    assert told.startswith(f"{figure} was [{str(values[0])[:4]}")
+    (message,) = probes.take(KEYS, run, accept=False)
+    assert message.startswith(f"{figure} was [{str(values[0])[:4]}")
     assert (probe.generations, probe.sources) == ((1, 1), {"before": (1, 1)})
     probes.take(KEYS, run, accept=True)
     assert probe.generations == after
@@ -139,7 +139,7 @@ def test_a_probe_sees_whether_there_is_a_proximal_term(tmp_path: Path) -> None:
     settings = ("scheme.kind=fdpc", "learning.iterations_per_step=50")
     both = [with_settings(PLAIN, *settings, f"learning.proximal_mu={mu}") for mu in (0.01, 0.0)]
     first, second = (learning_figures(vefl_sim.simulate(short, out=tmp_path / "runs")) for _, short in variants(both))
-    assert any(told.startswith("loss was") for told in differences(first, second))
+    assert any(message.startswith("loss was") for message in differences(first, second))
 
 
 def test_new_variants_make_no_other_stale(tmp_path: Path, run: Run) -> None:

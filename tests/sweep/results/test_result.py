@@ -101,13 +101,13 @@ def packed(path: Path, change: object) -> Path:
         ({"rounds": {}}, "rounds"),
     ],
 )
-def test_a_bad_file_is_one_sentence(tmp_path: Path, point: Point, change: object, told: str) -> None:
+def test_a_bad_file_is_one_sentence(tmp_path: Path, point: Point, change: object, message: str) -> None:
     path = packed(store_result(tmp_path, point, [0.5]), change)
     with pytest.raises(BadInput) as error:
         read_result(path)
     (sentence,) = error.value.problems
     assert sentence.startswith(f"{path} is not a stored result (")
-    assert told in sentence
+    assert message in sentence
     assert sentence.endswith(": remove it, and run its point again.")
 
 

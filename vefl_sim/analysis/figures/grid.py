@@ -61,11 +61,11 @@ class Grid:
         head = [*self.headings, *self.columns]
         lines = [_piped(head), "|" + "---|" * len(head)]
         for names, cells in self.rows.items():
-            told = (
+            message = (
                 cells[column].text(lambda text: f"**{text}**", "±") if column in cells else "–"
                 for column in self.columns
             )
-            lines.append(_piped([*names, *told]))
+            lines.append(_piped([*names, *message]))
         return "\n".join(lines) + "\n"
 
     def latex(self) -> str:

@@ -224,8 +224,8 @@ def _seeds(line: str, groups: Sequence[Group]) -> str:
     own = [len(group.runs) for group in groups if group.line == line]
     if _note(groups) or all(len(group.runs) == len(group.points) for group in groups if group.line == line):
         return ""
-    told = str(own[0]) if len(set(own)) == 1 else f"{min(own)}–{max(own)}"
-    return f" ({told} of {len(groups[0].points)} seeds)"
+    message = str(own[0]) if len(set(own)) == 1 else f"{min(own)}–{max(own)}"
+    return f" ({message} of {len(groups[0].points)} seeds)"
 
 
 def _note(groups: Sequence[Group]) -> str:

@@ -38,8 +38,8 @@ def _sources(drawing: Drawing) -> str:
     stored, stale = found.count("result"), len(drawing.stale)
     if not stored:
         return ""
-    told = f", {stale} of them stale" if stale else ""
-    return f": {found.count('run')} from runs, {stored} from stored results{told}"
+    message = f", {stale} of them stale" if stale else ""
+    return f": {found.count('run')} from runs, {stored} from stored results{message}"
 
 
 def _listed(what: str, titles: Sequence[str], most: int) -> Iterator[str]:
@@ -73,8 +73,8 @@ def _spread(cells: pd.DataFrame, head: float, digits: int) -> str:
     if COLUMN not in cells:
         return f"{ours:>{width}}"
     other = float(cells[COLUMN].loc[head])
-    told = "" if math.isnan(other) else f" [{other:.{digits}f}]"
-    return f"{ours + told:>{width}}"
+    message = "" if math.isnan(other) else f" [{other:.{digits}f}]"
+    return f"{ours + message:>{width}}"
 
 
 def _column(marks: pd.DataFrame) -> int:
@@ -97,10 +97,10 @@ def _scalar_lines(drawing: Drawing) -> Iterator[str]:
     if references:
         yield f"and difference to {reference}, paired by seed, ± half of the 95 % confidence interval; * if without 0"
     for (panel, line), own in scalars.groupby(["panel", "line"], sort=False):
-        told = f"{own['value'].mean():>10.{digits}f}{_half(own['value'].std(ddof=1), digits):>10}"
+        message = f"{own['value'].mean():>10.{digits}f}{_half(own['value'].std(ddof=1), digits):>10}"
         if (panel, line) in apart.index:
-            told += _difference(apart.loc[[(panel, line)]].iloc[0], digits)
-        yield f"{_name(str(panel), str(line)):{width}}{told}"
+            message += _difference(apart.loc[[(panel, line)]].iloc[0], digits)
+        yield f"{_name(str(panel), str(line)):{width}}{message}"
 
 
 def _difference(row: pd.Series, digits: int) -> str:

@@ -81,8 +81,8 @@ def _digest(evidence: Evidence) -> str | None:
     if not run.is_done:
         return _checkpoint(run)
     digest, marked = run.content_digest(), (run.path / "DONE").read_text(encoding="utf-8").strip()
-    told = run.summary.get("content_digest", "nothing")
-    return None if digest == told == marked else f"the tables have {digest[:16]}, the summary says {told[:16]}"
+    message = run.summary.get("content_digest", "nothing")
+    return None if digest == message == marked else f"the tables have {digest[:16]}, the summary says {message[:16]}"
 
 
 def _checkpoint(run: Run) -> str | None:
@@ -100,9 +100,9 @@ def _trace(evidence: Evidence) -> str | None:
     causes = events["cause"].dropna()
     if (causes >= events["id"][causes.index]).any() or (causes < 1).any():
         return "an event comes before its cause"
-    told = events[events["round"] <= evidence.rounds.index.max()]  # of later windows orders may be under way
-    ends = told[told["kind"].isin(["upload_received", "update_lost"])]
-    orders = told[told["kind"] == "training_ordered"]
+    message = events[events["round"] <= evidence.rounds.index.max()]  # of later windows orders may be under way
+    ends = message[message["kind"].isin(["upload_received", "update_lost"])]
+    orders = message[message["kind"] == "training_ordered"]
     pairs = [sorted(zip(rows["round"].tolist(), rows["cv"].tolist(), strict=True)) for rows in (orders, ends)]
     return None if pairs[0] == pairs[1] else "an order has not exactly one end"
 

@@ -39,13 +39,13 @@ def frame(source: Source, scene: Scene, begins: int, place: Ints) -> Frame:
     """A frame from vehicles in any order, each of which is there once and somewhere."""
     for name, values in (("x", scene.x_m), ("y", scene.y_m), ("speed", scene.speed_mps)):
         if (row := first(~np.isfinite(values))) is not None:
-            told = f"{name} = {values[row]:g} is not a finite number: correct it, or drop the vehicle."
-            raise source.problem(int(place[row]), told)
+            message = f"{name} = {values[row]:g} is not a finite number: correct it, or drop the vehicle."
+            raise source.problem(int(place[row]), message)
     order = np.argsort(scene.vehicle, kind="stable")
     scene, place = scene.rows(order), place[order]
     if (row := first(scene.vehicle[1:] == scene.vehicle[:-1])) is not None:
-        told = f"the vehicle is there twice at {seconds(scene.time_ns)} s, first in {source.unit} {place[row]}"
-        raise source.problem(int(place[row + 1]), f"{told}: keep one of the two.")
+        message = f"the vehicle is there twice at {seconds(scene.time_ns)} s, first in {source.unit} {place[row]}"
+        raise source.problem(int(place[row + 1]), f"{message}: keep one of the two.")
     return Frame(scene, begins, place)
 
 

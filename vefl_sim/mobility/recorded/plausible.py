@@ -25,8 +25,8 @@ def plausible(frames: Iterator[Frame], source: Source, max_speed_mps: float) -> 
     gone: dict[int, LastSeen] = {}
     for frame in frames:
         if (row := first(frame.scene.speed_mps < 0)) is not None:
-            told = f"speed = {frame.scene.speed_mps[row]:.10g} m/s is negative: speeds have no direction."
-            raise source.problem(int(frame.place[row]), told)
+            message = f"speed = {frame.scene.speed_mps[row]:.10g} m/s is negative: speeds have no direction."
+            raise source.problem(int(frame.place[row]), message)
         if (row := first(frame.scene.speed_mps > max_speed_mps + _SPEED_TOLERANCE_MPS)) is not None:
             raise _too_fast(frame, row, source, max_speed_mps, _fastest_mps(frame, frames))
         if before:

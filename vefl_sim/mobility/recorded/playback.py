@@ -92,8 +92,8 @@ class Playback:
         if left_ns < 0:
             return f"mobility.start_s = {e.mobility.start_s:.10g}: the recording ends at {end} s: start before."
         since = f", {seconds(left_ns)} s after its start" if self._start_ns else ""
-        told = f'mobility.file = "{e.mobility.file}": the recording ends at {end} s{since}, the run lasts'
-        return f"{told} {seconds(e.duration_ns)} s: {_shortened(e, left_ns)}record longer."
+        message = f'mobility.file = "{e.mobility.file}": the recording ends at {end} s{since}, the run lasts'
+        return f"{message} {seconds(e.duration_ns)} s: {_shortened(e, left_ns)}record longer."
 
 
 def _shortened(e: Experiment, left_ns: int) -> str:

@@ -40,15 +40,15 @@ _NETCONVERT = (
 
 def located(file: str) -> Path:
     """The file itself; a sentence if there is none, or if SUMO could not take it."""
-    path, told = Path(file), f'mobility.file = "{file}"'
+    path, message = Path(file), f'mobility.file = "{file}"'
     if not path.is_file():
         raise ExperimentError(
-            f"{told}: there is no such file; paths start at the experiment's file, or where you start the run."
+            f"{message}: there is no such file; paths start at the experiment's file, or where you start the run."
         )
     if not path.name.lower().endswith((*CONFIGURATION, *NET, *OSM)):
-        raise ExperimentError(f"{told} is of an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz).")
+        raise ExperimentError(f"{message} is of an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz).")
     if "," in file:
-        raise ExperimentError(f"{told} has a comma, at which SUMO would cut it: rename the file or the folder.")
+        raise ExperimentError(f"{message} has a comma, at which SUMO would cut it: rename the file or the folder.")
     return path
 
 
@@ -89,20 +89,20 @@ def _included(path: Path, content: bytes) -> list[Path]:
 
 def net_of(file: str, folder: Path) -> Net:
     """The net of the input. One made from an .osm is kept in the folder."""
-    path, told = located(file), f'mobility.file = "{file}"'
+    path, message = located(file), f'mobility.file = "{file}"'
     if path.name.lower().endswith(OSM):
-        path = convert(path, folder / "map.net.xml.gz", told)
+        path = convert(path, folder / "map.net.xml.gz", message)
     elif path.name.lower().endswith(CONFIGURATION):
         path = next(_named_in(path, _NET_FILE))
-        told = f"{path}, the net of {told},"
-    return read_net(path, told)
+        message = f"{path}, the net of {message},"
+    return read_net(path, message)
 
 
-def convert(osm: Path, net: Path, told: str) -> Path:
+def convert(osm: Path, net: Path, message: str) -> Path:
     """Make a net of a map of OpenStreetMap."""
     if fault := _no_map(osm):
-        raise ExperimentError(f"{told} {fault}.")
-    run("netconvert", ("--osm-files", osm, "--output-file", net, *_NETCONVERT), f"{told} gives no net")
+        raise ExperimentError(f"{message} {fault}.")
+    run("netconvert", ("--osm-files", osm, "--output-file", net, *_NETCONVERT), f"{message} gives no net")
     return net
 
 
@@ -124,9 +124,9 @@ def _no_map(path: Path) -> str | None:
     return None
 
 
-def renew(old: Path, net: Path, told: str) -> Path:
+def renew(old: Path, net: Path, message: str) -> Path:
     """The same net as this version of SUMO writes it."""
-    run("netconvert", ("--sumo-net-file", old, "--output-file", net, "--no-warnings"), f"{told} cannot be renewed")
+    run("netconvert", ("--sumo-net-file", old, "--output-file", net, "--no-warnings"), f"{message} cannot be renewed")
     return net
 
 
@@ -160,28 +160,28 @@ def _from_degrees(net: Net, degrees: Point) -> Point:
 
 def _named_in(configuration: Path, options: tuple[str, ...] = _INPUTS) -> Iterator[Path]:
     """Files that a .sumocfg names, which are relative to it."""
-    told = f'mobility.file = "{configuration}"'
-    given = _given_in(configuration, told)
+    message = f'mobility.file = "{configuration}"'
+    given = _given_in(configuration, message)
     if not any(option in _NET_FILE for option, _ in given):
-        raise ExperimentError(f"{told} is not a configuration of SUMO: it names no net-file.")
+        raise ExperimentError(f"{message} is not a configuration of SUMO: it names no net-file.")
     for option, value in given:
         if option not in options:
             continue
         for name in filter(None, (name.strip() for name in os.path.expandvars(value).split(","))):
             path = configuration.parent / name
             if not path.is_file():
-                raise ExperimentError(f"{told} names {path}, and there is no such file.")
+                raise ExperimentError(f"{message} names {path}, and there is no such file.")
             yield path
 
 
-def _given_in(configuration: Path, told: str) -> list[tuple[str, str]]:
+def _given_in(configuration: Path, message: str) -> list[tuple[str, str]]:
     """All options of a .sumocfg, but for those with which SUMO would wait for somebody else to connect."""
     try:
         root = ElementTree.parse(configuration).getroot()
     except (OSError, ElementTree.ParseError, LookupError, ValueError) as error:  # the latter: of the encoding
-        raise ExperimentError(f"{told} is not a configuration of SUMO ({error}): correct it.") from None
+        raise ExperimentError(f"{message} is not a configuration of SUMO ({error}): correct it.") from None
     given = [(e.tag, (e.get("value") or e.get("v") or e.text or "").strip()) for e in root.iter()]
     for option, value in given:
         if option in _OURS and value:
-            raise ExperimentError(f"{told} sets {option}, with which SUMO would wait for another client: remove it.")
+            raise ExperimentError(f"{message} sets {option}, with which SUMO would wait for another client: remove it.")
     return given

@@ -52,12 +52,11 @@ class ImportedMap:
 
     def _pilots(self) -> str:
         found = self.calibration
-        told, last = f"a pilot run had {found.in_coverage:.1f}", found.confirming
+        message, last = f"a pilot run had {found.in_coverage:.1f}", found.confirming
         if last is None:
-            return told
-        return (
-            f"{told} in long steps, and {last.in_coverage:.1f} in steps of {last.step_s:g} s at {last.rate_per_s:.3g}"
-        )
+            return message
+        finer = f"{last.in_coverage:.1f} in steps of {last.step_s:g} s at {last.rate_per_s:.3g}"
+        return f"{message} in long steps, and {finer}"
 
     def lines(self) -> list[str]:
         """For people."""
@@ -104,8 +103,8 @@ def import_map(
         os.chmod(partial, 0o777 & ~_umask())
         partial.rename(folder)
     except ExperimentError as error:  # in the user's words: the net of the folder in the making is his map
-        told = str(error).replace(str(partial / NET_FILE), str(source)).replace("mobility.origin_deg", "--gnb")
-        raise BadInput(told.replace("traffic.mean_in_coverage", "--vehicles")) from None
+        message = str(error).replace(str(partial / NET_FILE), str(source)).replace("mobility.origin_deg", "--gnb")
+        raise BadInput(message.replace("traffic.mean_in_coverage", "--vehicles")) from None
     except OSError as error:
         raise BadInput(f"{error.filename or folder} cannot be written: {error.strerror}.") from None
     finally:

@@ -94,7 +94,7 @@ class Net:
         return street, start, end
 
 
-def read_net(path: Path, told: str) -> Net:
+def read_net(path: Path, message: str) -> Net:
     """Read a .net.xml or .net.xml.gz; `told` is how the user calls it."""
     streets, junctions, signals, has_degrees, is_net = list[Street](), dict[str, Point](), list[Point](), False, False
     try:
@@ -113,13 +113,13 @@ def read_net(path: Path, told: str) -> Net:
                     has_degrees = element.get("projParameter", "!") not in ("!", "-", ".")
                 is_net = is_net or element.tag == "net"
     except (OSError, EOFError, zlib.error) as error:
-        raise ExperimentError(f"{told} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+        raise ExperimentError(f"{message} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise ExperimentError(f"{told} is not a net of SUMO, or not all of it ({error}): write it again.") from None
+        raise ExperimentError(f"{message} is not a net of SUMO, or not all of it ({error}): write it again.") from None
     if not is_net:
-        raise ExperimentError(f"{told} is not a net of SUMO: it has no <net>.")
+        raise ExperimentError(f"{message} is not a net of SUMO: it has no <net>.")
     if not streets:
-        raise ExperimentError(f"{told} has no street that cars may use: choose a larger or another part of the map.")
+        raise ExperimentError(f"{message} has no street that cars may use: choose a larger or another part of the map.")
     return Net(path, digest, streets, junctions, np.array(signals).reshape(-1, 2), has_degrees)
 
 

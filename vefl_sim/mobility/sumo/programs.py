@@ -55,8 +55,8 @@ def complaint(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     first = next((i for i, line in enumerate(lines) if line.startswith("Error")), None)
     if first is None:
-        told = lines[-1:] or ["nothing, and stops"]
+        message = lines[-1:] or ["nothing, and stops"]
     else:
         where = [line for line in lines[first + 1 : first + 3] if line.startswith(("In file", "At line"))]
-        told = [lines[first].removeprefix("Error:").strip(), *where]
-    return " ".join(told).rstrip(".") + "."
+        message = [lines[first].removeprefix("Error:").strip(), *where]
+    return " ".join(message).rstrip(".") + "."

@@ -119,11 +119,11 @@ def recorded(path: Path, experiment: Experiment) -> Trajectory:
 
 
 def _drive(case: Case, writer: TrajectoryWriter, tell: Tell | None) -> None:
-    until_ns, told = case.experiment.duration_ns, time.perf_counter()
+    until_ns, message = case.experiment.duration_ns, time.perf_counter()
     with live(case) as traffic:
         for time_ns in record(traffic, writer, until_ns):
-            if tell and time.perf_counter() - told > _TELL_EVERY_S:
-                told = time.perf_counter()
+            if tell and time.perf_counter() - message > _TELL_EVERY_S:
+                message = time.perf_counter()
                 tell(to_s(time_ns), to_s(until_ns))
 
 

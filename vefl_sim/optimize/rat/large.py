@@ -47,19 +47,21 @@ def powers(gain, weight, price, power, floor, cap, owner, watts, rate):
 
 
 @kernel
-def trade(inverse, log_gain, terms, scale, loss, bound, owner, held, count):
+def trade(inverse, log_gain, constants, scale, loss, bound, owner, held, count):
     """Improve `owner`, likely exchanges first; returns (deficit, value)."""
     prbs = len(owner)
     hand_out(owner, log_gain, held, count)
     deficit, value, effort = 0.0, 0.0, EFFORT * prbs
     for near in NEAR:
         room = near * abs(bound) / prbs
-        deficit, value, effort = improve(inverse, log_gain, terms, scale, loss, bound, room, effort, owner, held, count)
+        deficit, value, effort = improve(
+            inverse, log_gain, constants, scale, loss, bound, room, effort, owner, held, count
+        )
     return deficit, value
 
 
 @kernel
-def one_each(inverse, log_gain, terms, scale, owner):
+def one_each(inverse, log_gain, constants, scale, owner):
     """Give every CV the one pRB by which the total deficit is least (then the value largest); the rest keep `owner`.
 
     Trading one or two pRBs at a time can miss this where almost every CV has just one.
@@ -68,7 +70,7 @@ def one_each(inverse, log_gain, terms, scale, owner):
     value, column, none = np.zeros((prbs, prbs)), np.empty(prbs, np.int64), np.zeros(1, np.int64)
     for v in range(cvs):
         for prb in range(prbs):
-            deficit, worth = outcome(inverse[v], log_gain[v], none, 0, terms[v], -1, prb)
+            deficit, worth = outcome(inverse[v], log_gain[v], none, 0, constants[v], -1, prb)
             value[v, prb] = 1e-6 * worth / scale[1] - deficit / scale[0]
     assign(value, column)
     for v in range(cvs):
@@ -89,19 +91,19 @@ def large(gain, weight, price, power, floor, cap, owner, watts, rate):
     losses(gain, w, level, loss)
     cheapest(gain, loss, w, owner)
     dear = np.log(np.maximum(weight, 1e-300) / price) if price > 0 else np.full(cvs, np.inf)
-    terms = np.stack((weight, np.full(cvs, price), power, floor, cap, dear), axis=1)
+    constants = np.stack((weight, np.full(cvs, price), power, floor, cap, dear), axis=1)
     scale = (floor.sum() + 1e-300, abs(bound) + 1e-300)
     inverse, log_gain = 1 / np.maximum(gain, 1e-300), np.log(np.maximum(gain, 1e-300))
     held, count, plain = np.empty(gain.shape, np.int64), np.zeros(cvs, np.int64), np.empty(prbs, np.int64)
-    deficit, value = trade(inverse, log_gain, terms, scale, loss, bound, owner, held, count)
-    less, more = greedy(inverse, log_gain, terms, scale, plain, held, count)
+    deficit, value = trade(inverse, log_gain, constants, scale, loss, bound, owner, held, count)
+    less, more = greedy(inverse, log_gain, constants, scale, plain, held, count)
     if better(less - deficit, more - value, scale):
-        deficit, value = trade(inverse, log_gain, terms, scale, loss, bound, plain, held, count)
+        deficit, value = trade(inverse, log_gain, constants, scale, loss, bound, plain, held, count)
         owner[:] = plain
     if deficit > 0:
         plain[:] = owner
-        one_each(inverse, log_gain, terms, scale, plain)
-        less, more = trade(inverse, log_gain, terms, scale, loss, bound, plain, held, count)
+        one_each(inverse, log_gain, constants, scale, plain)
+        less, more = trade(inverse, log_gain, constants, scale, loss, bound, plain, held, count)
         if better(less - deficit, more - value, scale):
             owner[:] = plain
     objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)

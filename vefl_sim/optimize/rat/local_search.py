@@ -13,14 +13,21 @@ EPS = 1e-12  # relative: a smaller improvement is rounding
 
 
 @kernel
-def outcome(inverse, log_gain, held, count, terms, drop, add):
+def outcome(inverse, log_gain, held, count, constants, drop, add):
     """(deficit, a·r − λP) of one CV with the pRBs `held[:count]`, without `drop` and with `add` (−1: none).
 
     The water-filling of `fill` (whose L is the least of three levels) on a sorted list, n pRBs in use: P_max binds
     L = (P_max + Σ 1/g)/n, cap and floor bind ln L = (r − Σ ln g)/n. A pRB is in use if L > 1/g; comparing logarithms
     where the level is one leaves one log and one exp per call. terms = (a, λ, P_max, floor, cap, ln(a/λ)).
     """
-    weight, price, power, floor, cap, dear = terms[0], terms[1], terms[2], terms[3], terms[4], terms[5]
+    weight, price, power, floor, cap, dear = (
+        constants[0],
+        constants[1],
+        constants[2],
+        constants[3],
+        constants[4],
+        constants[5],
+    )
     if power <= 0 or cap <= 0:
         return floor, 0.0
     used, inverse_sum, log_sum, at, part = 0, 0.0, 0.0, 0, 0.0
@@ -99,24 +106,24 @@ def hand_out(owner, log_gain, held, count):
 
 
 @kernel
-def state_of(inverse, log_gain, held, count, terms, now):
+def state_of(inverse, log_gain, held, count, constants, now):
     """Fill now (V, 2) = (deficit, value) of each CV; returns their sums."""
     for v in range(len(now)):
-        now[v] = outcome(inverse[v], log_gain[v], held[v], count[v], terms[v], -1, -1)
+        now[v] = outcome(inverse[v], log_gain[v], held[v], count[v], constants[v], -1, -1)
     return now[:, 0].sum(), now[:, 1].sum()
 
 
 @kernel
-def greedy(inverse, log_gain, terms, scale, owner, held, count):
+def greedy(inverse, log_gain, constants, scale, owner, held, count):
     """Each pRB in turn to the CV that gains most by it: first deficit, then value. Returns their sums."""
     cvs, prbs = log_gain.shape
     count[:] = 0
     now = np.empty((cvs, 2))
-    state_of(inverse, log_gain, held, count, terms, now)
+    state_of(inverse, log_gain, held, count, constants, now)
     for prb in range(prbs):
         top, deficit, value = -1, 0.0, 0.0
         for v in range(cvs):
-            after = outcome(inverse[v], log_gain[v], held[v], count[v], terms[v], -1, prb)
+            after = outcome(inverse[v], log_gain[v], held[v], count[v], constants[v], -1, prb)
             less, more = after[0] - now[v, 0], after[1] - now[v, 1]
             if top < 0 or better(less - deficit, more - value, scale):
                 top, deficit, value = v, less, more
@@ -127,15 +134,15 @@ def greedy(inverse, log_gain, terms, scale, owner, held, count):
 
 
 @kernel
-def move_one(prb, allowed, inverse, log_gain, terms, scale, owner, held, count, now):
+def move_one(prb, allowed, inverse, log_gain, constants, scale, owner, held, count, now):
     """Move a pRB to the CV where it improves the whole most, if there is one; returns (moved, evaluations)."""
     u = owner[prb]
-    less, left = outcome(inverse[u], log_gain[u], held[u], count[u], terms[u], prb, -1)
+    less, left = outcome(inverse[u], log_gain[u], held[u], count[u], constants[u], prb, -1)
     top, deficit, value, tried = -1, 0.0, 0.0, 1
     for v in range(len(count)):
         if v == u or not allowed[v]:
             continue
-        after = outcome(inverse[v], log_gain[v], held[v], count[v], terms[v], -1, prb)
+        after = outcome(inverse[v], log_gain[v], held[v], count[v], constants[v], -1, prb)
         tried += 1
         by = less - now[u, 0] + after[0] - now[v, 0]
         gains = left - now[u, 1] + after[1] - now[v, 1]
@@ -145,16 +152,16 @@ def move_one(prb, allowed, inverse, log_gain, terms, scale, owner, held, count, 
         take(u, prb, held, count)
         give(top, prb, log_gain, held, count, owner)
         now[u, 0], now[u, 1] = less, left
-        now[top] = outcome(inverse[top], log_gain[top], held[top], count[top], terms[top], -1, -1)
+        now[top] = outcome(inverse[top], log_gain[top], held[top], count[top], constants[top], -1, -1)
     return top >= 0, tried
 
 
 @kernel
-def swap_two(one, two, inverse, log_gain, terms, scale, owner, held, count, now):
+def swap_two(one, two, inverse, log_gain, constants, scale, owner, held, count, now):
     """Exchange two pRBs of different CVs if that improves the whole; returns whether it did."""
     u, v = owner[one], owner[two]
-    mine = outcome(inverse[u], log_gain[u], held[u], count[u], terms[u], one, two)
-    theirs = outcome(inverse[v], log_gain[v], held[v], count[v], terms[v], two, one)
+    mine = outcome(inverse[u], log_gain[u], held[u], count[u], constants[u], one, two)
+    theirs = outcome(inverse[v], log_gain[v], held[v], count[v], constants[v], two, one)
     by = mine[0] - now[u, 0] + theirs[0] - now[v, 0]
     if not better(by, mine[1] - now[u, 1] + theirs[1] - now[v, 1], scale):
         return False
@@ -167,7 +174,7 @@ def swap_two(one, two, inverse, log_gain, terms, scale, owner, held, count, now)
 
 
 @kernel
-def improve(inverse, log_gain, terms, scale, loss, bound, near, effort, owner, held, count):
+def improve(inverse, log_gain, constants, scale, loss, bound, near, effort, owner, held, count):
     """Moves and swaps until none improves or `effort` evaluations are spent; returns (deficit, value, effort left).
 
     loss (V, Z) is what the Lagrangian loses if CV v owns pRB z: no allocation is worth more than bound − Σ loss of
@@ -176,7 +183,7 @@ def improve(inverse, log_gain, terms, scale, loss, bound, near, effort, owner, h
     """
     cvs, prbs = log_gain.shape
     now, allowed = np.empty((cvs, 2)), np.empty(cvs, np.bool_)
-    deficit, value = state_of(inverse, log_gain, held, count, terms, now)
+    deficit, value = state_of(inverse, log_gain, held, count, constants, now)
     lost = 0.0
     for prb in range(prbs):
         lost += loss[owner[prb], prb]
@@ -187,7 +194,7 @@ def improve(inverse, log_gain, terms, scale, loss, bound, near, effort, owner, h
         start = loss[owner[one], one]
         for v in range(cvs):
             allowed[v] = now[v, 0] > 0 if short else loss[v, one] - start <= room
-        changed, tried = move_one(one, allowed, inverse, log_gain, terms, scale, owner, held, count, now)
+        changed, tried = move_one(one, allowed, inverse, log_gain, constants, scale, owner, held, count, now)
         effort -= tried
         two = 0
         while not changed and two < prbs:
@@ -195,7 +202,7 @@ def improve(inverse, log_gain, terms, scale, loss, bound, near, effort, owner, h
             if u != v and (
                 now[u, 0] + now[v, 0] > 0 if short else loss[v, one] + loss[u, two] - start - loss[v, two] <= room
             ):
-                changed = swap_two(one, two, inverse, log_gain, terms, scale, owner, held, count, now)
+                changed = swap_two(one, two, inverse, log_gain, constants, scale, owner, held, count, now)
                 effort -= 2
             two += 1
         if changed:

@@ -19,7 +19,7 @@ from vefl_sim.protocol.server.edge import EdgeServer
 from vefl_sim.protocol.server.orders import checked, checked_weights, orders_of
 from vefl_sim.protocol.server.window import Window, outcome_of, outcome_state
 from vefl_sim.protocol.vehicle import ConnectedVehicle
-from vefl_sim.schemes.observation import Observation, Terms
+from vefl_sim.schemes.observation import Observation, RoundConstants
 from vefl_sim.schemes.scheme import Plan, Received
 
 
@@ -27,7 +27,7 @@ from vefl_sim.schemes.scheme import Plan, Received
 class AsynchronousServer(EdgeServer):
     """Answers CVs, and steps when its buffer is full."""
 
-    terms: Terms = field(kw_only=True)
+    constants: RoundConstants = field(kw_only=True)
     retry_ns: int = field(kw_only=True)  # after which a CV asks again that had no time to train
     version: int = 0  # of the model: steps so far
     orders: int = 0  # given so far
@@ -69,7 +69,7 @@ class AsynchronousServer(EdgeServer):
         self.version, self.orders = state["version"], state["orders"]
         self.models = {version: self.learner.model_of(arrays) for version, arrays in state["models"].items()}
         self.models[self.version] = self.model
-        self.windows = [Window.restored(window, self.terms) for window in state["windows"]]
+        self.windows = [Window.restored(window, self.constants) for window in state["windows"]]
         self.buffer = [outcome_of(outcome) for outcome in state["buffer"]]
         self.resting = state["resting"]
         for cv, until_ns in self.resting.items():
@@ -80,7 +80,7 @@ class AsynchronousServer(EdgeServer):
             assert vehicle.task is not None
             self._follow(vehicle, vehicle.task.order, process)
 
-    def greet(self, vehicle: ConnectedVehicle) -> None:
+    def on_entered(self, vehicle: ConnectedVehicle) -> None:
         """Who enters coverage asks at once."""
         self._ask(vehicle.number, self._earliest(vehicle.number))
 
@@ -142,14 +142,14 @@ class AsynchronousServer(EdgeServer):
         left_ns = self.timetable.duration_ns - self.env.now
         for order in orders_of(observation, plan):
             self.orders += 1
-            wait_ns = min(order.train_ns, self.timetable.round_ns, left_ns) if plan.assured else None
-            yield replace(order, number=self.orders, version=self.version, assured_ns=wait_ns)
+            wait_ns = min(order.train_ns, self.timetable.round_ns, left_ns) if plan.bypasses_network else None
+            yield replace(order, number=self.orders, version=self.version, bypass_ns=wait_ns)
 
     def _follow(self, vehicle: ConnectedVehicle, order: TrainOrder, process: Process) -> None:
         """See to it that an order ends in time, and hear how."""
         self.under_way[order.number] = order
         _then(process, self._returned)
-        if order.assured_ns is not None:
+        if order.bypass_ns is not None:
             self.resting[order.cv] = order.ordered_ns + self.timetable.round_ns
         else:
             end_ns = min(order.ordered_ns + self.timetable.round_ns, self.timetable.duration_ns)
@@ -174,7 +174,7 @@ class AsynchronousServer(EdgeServer):
     def _decision_of(self, order: TrainOrder) -> Decision:
         """No two decisions are of the same instant."""
         [window] = (window for window in self.windows if window.round == order.round)
-        [decision] = (d for d in window.decisions if d.observation.sighting.time_ns == order.ordered_ns)
+        [decision] = (d for d in window.decisions if d.observation.snapshot.time_ns == order.ordered_ns)
         return decision
 
     def _step(self) -> None:

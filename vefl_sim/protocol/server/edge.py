@@ -11,13 +11,13 @@ from typing import Any, cast
 from simpy import Event, Process
 
 from vefl_sim.core.clock import SlotGrid, Stopwatch
-from vefl_sim.core.state import State, Stateful, told
+from vefl_sim.core.state import State, Stateful, optional_state
 from vefl_sim.learning.learner import Evaluation, Learner
 from vefl_sim.protocol.events import NanosecondEnvironment
-from vefl_sim.protocol.messages import ClosedRound, TrainOrder
+from vefl_sim.protocol.messages import RoundReport, TrainOrder
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
-from vefl_sim.schemes.history import Record
+from vefl_sim.schemes.history import SuccessHistory
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 from vefl_sim.schemes.scheme import Plan
 
@@ -47,11 +47,11 @@ class EdgeServer(ABC):
     scheme: Any  # Scheme or AsynchronousScheme
     learner: Learner
     observe: Callable[..., Observation]  # round, and more of what a Sighting has
-    record: Record
+    record: SuccessHistory
     in_coverage: dict[int, ConnectedVehicle]
     trace: Trace
     stopwatch: Stopwatch
-    report: Callable[[ClosedRound], None]
+    report: Callable[[RoundReport], None]
     go_on: Callable[[], bool]  # asked between two rounds
     averages_models: bool = False  # the next model is a weighted sum of models, not a step from the last one
     round: int = 1  # k, of the round that runs or starts next
@@ -61,12 +61,12 @@ class EdgeServer(ABC):
     def rounds(self) -> Generator[Event, Any, None]:
         """The server's process: one round after the other until the timetable ends."""
 
-    def greet(self, vehicle: ConnectedVehicle) -> None:  # noqa: B027 (with rounds it waits for the next)
+    def on_entered(self, vehicle: ConnectedVehicle) -> None:  # noqa: B027 (with rounds it waits for the next)
         """A CV has entered coverage."""
 
     def state(self) -> State:
         """k and ω_k; a scheme of the user's may have something to remember, too."""
-        return {"round": self.round, "model": self.learner.arrays_of(self.model), "scheme": told(self.scheme)}
+        return {"round": self.round, "model": self.learner.arrays_of(self.model), "scheme": optional_state(self.scheme)}
 
     def restore(self, state: State) -> None:
         """Go on from there."""
@@ -78,7 +78,7 @@ class EdgeServer(ABC):
         self, observation: Observation, plan: Plan, orders: Iterator[TrainOrder], cause: int
     ) -> Iterator[tuple[ConnectedVehicle, TrainOrder, Process]]:
         """Order the selected CVs, and say of the others why they are not."""
-        k, ordered = observation.sighting.round, {order.cv: order for order in orders}
+        k, ordered = observation.snapshot.round, {order.cv: order for order in orders}
         for row, cv in enumerate(observation.cv.tolist()):
             seen = _seen(observation, row) | {"cv": cv, "cause": cause, "max_iterations": plan.max_iterations.get(cv)}
             if order := ordered.get(cv):
@@ -110,10 +110,10 @@ class EdgeServer(ABC):
 
 def _seen(observation: Observation, row: int) -> dict[str, Any]:
     """What the server knew of a CV when it planned."""
-    sighting = observation.sighting
+    snapshot = observation.snapshot
     return {
-        "distance_m": float(sighting.distance_m[row]),
-        "sojourn_ns": sojourn_ns(float(sighting.sojourn_s[row])),
+        "distance_m": float(snapshot.distance_m[row]),
+        "sojourn_ns": sojourn_ns(float(snapshot.sojourn_s[row])),
         "mean_snr_db": observation.mean_snr_db(row),
         "worst_slots": int(observation.worst_slots[row]),
         "train_limit_ns": int(observation.train_limit_ns[row]),

@@ -18,30 +18,30 @@ from vefl_sim.schemes.sla import column
 
 def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
     """One order per planned CV, in CV order, with its times on the clock and on the slot grid."""
-    terms, grid = observation.terms, observation.terms.grid
-    start_ns = observation.sighting.time_ns
+    constants, grid = observation.constants, observation.constants.grid
+    start_ns = observation.snapshot.time_ns
     for index in np.argsort(plan.cv):
         row = int(np.searchsorted(observation.cv, plan.cv[index]))
         iterations, cpu_hz = int(plan.iterations[index]), float(plan.cpu_hz[index])
         cycles = iterations * float(observation.cycles[row])
         train_ns = training_ns(cycles, cpu_hz, int(observation.train_limit_ns[row]))
         deadline_slot = int(observation.deadline_slot[row])
-        compute_j = cycles * terms.cpu_capacitance / 2 * cpu_hz**2
+        compute_j = cycles * constants.cpu_capacitance / 2 * cpu_hz**2
         yield TrainOrder(
             cv=int(plan.cv[index]),
-            round=observation.sighting.round,
+            round=observation.snapshot.round,
             iterations=iterations,
             cpu_hz=cpu_hz,
             train_ns=train_ns,
             compute_j=compute_j,
-            payload_bits=terms.payload_bits,
+            payload_bits=constants.payload_bits,
             earliest_slot=max(grid.ceil(start_ns + train_ns), deadline_slot - int(observation.worst_slots[row])),
             deadline_slot=deadline_slot,
-            worst_j=compute_j + terms.link.max_power_w * terms.grid.slot_s * int(observation.worst_slots[row]),
-            assured_ns=0 if plan.assured else None,
+            worst_j=compute_j + constants.link.max_power_w * constants.grid.slot_s * int(observation.worst_slots[row]),
+            bypass_ns=0 if plan.bypasses_network else None,
             ordered_ns=start_ns,
-            samples=int(observation.sighting.samples[row]),
-            number=observation.sighting.round,
+            samples=int(observation.snapshot.samples[row]),
+            number=observation.snapshot.round,
         )
 
 
@@ -59,7 +59,7 @@ def checked(observation: Observation, given: Any) -> Plan:
         raise RunFailed("scheme.kind must give iterations and cpu_hz for each CV that it orders.")
     for wrong, sentence in _wrongs(observation, plan):
         if wrong.any():
-            raise RunFailed(f"scheme.kind, round {observation.sighting.round}: CV {plan.cv[wrong.argmax()]} {sentence}")
+            raise RunFailed(f"scheme.kind, round {observation.snapshot.round}: CV {plan.cv[wrong.argmax()]} {sentence}")
     return plan
 
 
@@ -70,7 +70,7 @@ def _wrongs(observation: Observation, plan: Plan) -> Iterator[tuple[NDArray[np.b
     yield ~np.isin(np.arange(len(plan.cv)), first), "was ordered twice."
     whole = (plan.iterations >= 1) & (plan.iterations == np.floor(plan.iterations))
     yield ~whole, "was ordered a number of iterations that is not 1, 2, 3, …"
-    limit_hz = column(observation.sighting.agreements, "cpu_max_hz")[np.searchsorted(observation.cv, plan.cv)]
+    limit_hz = column(observation.snapshot.agreements, "cpu_max_hz")[np.searchsorted(observation.cv, plan.cv)]
     fast_enough = (plan.cpu_hz > 0) & (plan.cpu_hz <= limit_hz * (1 + 1e-9))
     yield ~fast_enough, "was ordered a CPU frequency that is not above 0 and up to its cpu_max_hz."
 

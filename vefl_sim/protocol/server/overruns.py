@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vefl_sim.protocol.messages import ClosedRound, Outcome
+from vefl_sim.protocol.messages import Outcome, RoundReport
 from vefl_sim.schemes.observation import Observation
 
 OVERRUNS = ("upload_slots", "vehicle_energy", "vehicle_cost", "deadline", "round_cost")
 _TOLERANCE = 1e-9  # relative: sums in another order
 
 
-def overruns(closed: ClosedRound) -> Iterator[str]:
+def overruns(closed: RoundReport) -> Iterator[str]:
     """The names of the limits that a round overran, each as often as it did.
 
     More slots to upload than t̄_tx, more energy than e_bud, a higher charge than planned, not received by the end of the
@@ -22,7 +22,7 @@ def overruns(closed: ClosedRound) -> Iterator[str]:
         for outcome in decision.outcomes:
             yield from _overruns(decision.observation, outcome)
             paid += outcome.account.paid
-    if paid > closed.decisions[0].observation.terms.budget * (1 + _TOLERANCE):
+    if paid > closed.decisions[0].observation.constants.budget * (1 + _TOLERANCE):
         yield "round_cost"
 
 
@@ -30,10 +30,10 @@ def _overruns(observation: Observation, outcome: Outcome) -> Iterator[str]:
     row = int(np.searchsorted(observation.cv, outcome.order.cv))
     if outcome.tx_slots > observation.worst_slots[row]:
         yield "upload_slots"
-    if outcome.account.energy_j > observation.sighting.agreements[row].energy_budget_j * (1 + _TOLERANCE):
+    if outcome.account.energy_j > observation.snapshot.agreements[row].energy_budget_j * (1 + _TOLERANCE):
         yield "vehicle_energy"
     if outcome.account.paid > outcome.worst_cost * (1 + _TOLERANCE):
         yield "vehicle_cost"
-    late = outcome.end_ns > observation.terms.grid.start_ns(outcome.order.deadline_slot)
+    late = outcome.end_ns > observation.constants.grid.start_ns(outcome.order.deadline_slot)
     if late or outcome.lost in ("round_ended", "expired"):
         yield "deadline"

@@ -9,7 +9,7 @@ from simpy import AllOf, Event, Process
 
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.protocol.events import Instant, Order
-from vefl_sim.protocol.messages import Applied, ClosedRound, Decision, Outcome
+from vefl_sim.protocol.messages import Applied, Decision, Outcome, RoundReport
 from vefl_sim.protocol.server.edge import EdgeServer
 from vefl_sim.protocol.server.orders import checked, checked_sum, checked_weights, orders_of
 from vefl_sim.schemes.observation import Observation
@@ -36,7 +36,7 @@ class SynchronousServer(EdgeServer):
         observation, plan, opened = self._open(k)
         ordered = list(self._send(observation, plan, orders_of(observation, plan), opened))
         work = [process for _, _, process in ordered]
-        yield self._end_of_round(started, [] if plan.assured else work)
+        yield self._end_of_round(started, [] if plan.bypasses_network else work)
         for vehicle, _, process in ordered:
             if process.is_alive:
                 vehicle.end_round()
@@ -58,8 +58,8 @@ class SynchronousServer(EdgeServer):
 
     def _close(self, decision: Decision, opened: int) -> None:
         """Aggregate, evaluate, report."""
-        sighting = decision.observation.sighting
-        k = sighting.round
+        snapshot = decision.observation.snapshot
+        k = snapshot.round
         delivered = [outcome for outcome in decision.outcomes if outcome.lost is None]
         self.record.add(decision.plan.cv.tolist(), (outcome.order.cv for outcome in delivered))
         ended = self._note("round_ended", k, cause=opened, count=len(delivered))
@@ -69,11 +69,11 @@ class SynchronousServer(EdgeServer):
         event = self._note("model_aggregated", k, cause=ended, count=len(delivered), weight=sum(weights))
         evaluation = self._evaluate(k, event)
         applied = [Applied(weight) for weight in weights]
-        closed = ClosedRound(
+        closed = RoundReport(
             k,
-            sighting.time_ns,
+            snapshot.time_ns,
             self.env.now,
-            sighting.in_coverage,
+            snapshot.in_coverage,
             [decision],
             applied,
             int(self._steps(delivered)),

@@ -9,8 +9,8 @@ import numpy as np
 from vefl_sim.core.state import State
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.protocol.ledger import Account
-from vefl_sim.protocol.messages import Applied, ClosedRound, Decision, Outcome, TrainOrder
-from vefl_sim.schemes.observation import Committed, Observation, Sighting, Terms
+from vefl_sim.protocol.messages import Applied, Decision, Outcome, RoundReport, TrainOrder
+from vefl_sim.schemes.observation import Committed, CoverageSnapshot, Observation, RoundConstants
 from vefl_sim.schemes.scheme import Plan
 from vefl_sim.schemes.sla import Agreement
 
@@ -43,12 +43,12 @@ class Window:
         )
         return Committed(cost, energy_j, float(sum(self.cost.values())))
 
-    def closed(self) -> ClosedRound:
+    def closed(self) -> RoundReport:
         """When it is over and all its orders have ended."""
         for decision in self.decisions:
             decision.outcomes.sort(key=lambda outcome: outcome.order.cv)
         assert self.end_ns is not None
-        return ClosedRound(
+        return RoundReport(
             self.round, self.start_ns, self.end_ns, self.in_coverage, self.decisions, self.applied, self.steps,
             self.evaluation,
         )  # fmt: skip
@@ -64,10 +64,10 @@ class Window:
         }
 
     @classmethod
-    def restored(cls, state: State, terms: Terms) -> "Window":
+    def restored(cls, state: State, constants: RoundConstants) -> "Window":
         """As it was."""
         made = {
-            "decisions": [_decision(decision, terms) for decision in state["decisions"]],
+            "decisions": [_decision(decision, constants) for decision in state["decisions"]],
             "applied": [Applied(**update) for update in state["applied"]],
             "evaluation": Evaluation(**state["evaluation"]) if state["evaluation"] else None,
             "cost": defaultdict(float, state["cost"]),
@@ -77,12 +77,12 @@ class Window:
 
 
 def _decision_state(decision: Decision) -> State:
-    observation, sighting = decision.observation, decision.observation.sighting
+    observation, snapshot = decision.observation, decision.observation.snapshot
     return {
-        "sighting": vars(sighting)
+        "sighting": vars(snapshot)
         | {
-            "agreements": [dict(vars(agreement)) for agreement in sighting.agreements],
-            "committed": dict(vars(sighting.committed)),
+            "agreements": [dict(vars(agreement)) for agreement in snapshot.agreements],
+            "committed": dict(vars(snapshot.committed)),
         },
         "worst_slots": observation.worst_slots,
         "window_slots": observation.window_slots,
@@ -91,11 +91,11 @@ def _decision_state(decision: Decision) -> State:
     }
 
 
-def _decision(state: State, terms: Terms) -> Decision:
+def _decision(state: State, constants: RoundConstants) -> Decision:
     seen = state["sighting"]
     agreements = [Agreement(**agreement) for agreement in seen["agreements"]]
-    sighting = Sighting(**seen | {"agreements": agreements, "committed": Committed(**seen["committed"])})
-    observation = Observation(sighting, terms, state["worst_slots"], state["window_slots"])
+    snapshot = CoverageSnapshot(**seen | {"agreements": agreements, "committed": Committed(**seen["committed"])})
+    observation = Observation(snapshot, constants, state["worst_slots"], state["window_slots"])
     return Decision(observation, Plan(**state["plan"]), [outcome_of(outcome) for outcome in state["outcomes"]])
 
 

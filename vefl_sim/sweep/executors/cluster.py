@@ -26,7 +26,7 @@ LOCAL = "local-cluster"
 _PATIENCE_S = 5.0  # for somebody to answer at an address
 
 
-def connected(on: str, workers: int, out: Path) -> "ClusterCrew":
+def connected(on: str, workers: int, out: Path) -> "ClusterExecutor":
     """The cluster that `--on` names; all its workers must have this vefl_sim and see the folder of the runs."""
     try:
         import distributed
@@ -42,15 +42,15 @@ def connected(on: str, workers: int, out: Path) -> "ClusterCrew":
                 )
         client = distributed.Client(cluster or on, timeout=_PATIENCE_S)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TypeError, RuntimeError) as error:
-        told = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-        raise BadInput(f"--on {on}: no cluster answers there ({told}): start one, or use --on {LOCAL}.") from None
-    crew = ClusterCrew(client, cluster, out.resolve())
+        message = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+        raise BadInput(f"--on {on}: no cluster answers there ({message}): start one, or use --on {LOCAL}.") from None
+    executor = ClusterExecutor(client, cluster, out.resolve())
     try:
         _require_same(client, on, out)
     except BaseException:
-        crew.close()
+        executor.close()
         raise
-    return crew
+    return executor
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def _stop_file(out: Path, topic: str) -> Path:
     return out / f".{topic}"
 
 
-class ClusterCrew:
+class ClusterExecutor:
     """All jobs are given to the scheduler of the cluster, the first with the highest priority."""
 
     def __init__(self, client: Any, cluster: Any, out: Path) -> None:
@@ -143,7 +143,7 @@ class ClusterCrew:
         """Threads of all workers that are there now."""
         return max(1, sum(int(worker["nthreads"]) for worker in self._workers().values()))
 
-    def takes(self, needed_mb: float, running: Collection[str]) -> bool:
+    def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
         """The scheduler has a queue."""
         return True
 
@@ -155,7 +155,7 @@ class ClusterCrew:
             self._futures[job.digest] = future
             future.add_done_callback(lambda done: self._reports.put(Report(job.digest, outcome=_outcome(done))))
 
-    def heard(self, patience_s: float) -> Report | None:
+    def poll(self, patience_s: float) -> Report | None:
         """From any of them."""
         try:
             return self._reports.get(timeout=patience_s)

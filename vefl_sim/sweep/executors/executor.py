@@ -49,20 +49,20 @@ class Report:
     outcome: Outcome | None = None
 
     @classmethod
-    def of(cls, told: dict[str, Any]) -> Self:
+    def of(cls, message: dict[str, Any]) -> Self:
         """From plain values."""
-        outcome = told.get("outcome")
-        return cls(**{**told, "outcome": Outcome(**outcome) if outcome else None})
+        outcome = message.get("outcome")
+        return cls(**{**message, "outcome": Outcome(**outcome) if outcome else None})
 
 
-class Crew(Protocol):
+class Executor(Protocol):
     """Takes jobs and tells what becomes of them. Every job that is begun ends with one report with an outcome."""
 
     def size(self) -> int:
         """How many points it can run at once; it may grow."""
         ...
 
-    def takes(self, needed_mb: float, running: Collection[str]) -> bool:
+    def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
         """Whether it can begin with another job, which needs so much memory, beside those."""
         ...
 
@@ -70,7 +70,7 @@ class Crew(Protocol):
         """Begin with a job, or put it at the end of a queue."""
         ...
 
-    def heard(self, patience_s: float) -> Report | None:
+    def poll(self, patience_s: float) -> Report | None:
         """The next thing that happened; None if nothing did."""
         ...
 

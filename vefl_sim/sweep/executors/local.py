@@ -15,7 +15,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class LocalCrew:
+class LocalExecutor:
     """A thread waits for each process, and puts what it hears into one queue."""
 
     def __init__(self, workers: int) -> None:
@@ -31,7 +31,7 @@ class LocalCrew:
         """As it was made."""
         return self._workers
 
-    def takes(self, needed_mb: float, running: Collection[str]) -> bool:
+    def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
         """Whether a core and enough memory are free."""
         if len(running) >= self._workers:
             return False
@@ -44,7 +44,7 @@ class LocalCrew:
         self._reports.put(Report(job.digest))
         threading.Thread(target=self._run, args=(job,), daemon=True).start()
 
-    def heard(self, patience_s: float) -> Report | None:
+    def poll(self, patience_s: float) -> Report | None:
         """From any of them."""
         try:
             report = self._reports.get(timeout=patience_s)

@@ -65,8 +65,8 @@ class Teller:
         self._last = time.monotonic()
         self._write({"digest": self._digest, "share": min(share, 1.0), "process": os.getpid()})
 
-    def _write(self, told: dict[str, Any]) -> None:
-        print(json.dumps(told), file=self._to, flush=True)
+    def _write(self, message: dict[str, Any]) -> None:
+        print(json.dumps(message), file=self._to, flush=True)
 
 
 def main() -> None:

@@ -53,7 +53,7 @@ class Gathering:
         RunInterrupted if it was stopped.
         """
         done, failed = 0, list[str]()
-        with self._stop.heard():
+        with self._stop.listening():
             for point in points:
                 if done + len(failed) >= most:
                     break
@@ -98,7 +98,7 @@ class Gathering:
         folder = self.out / "probes"
         folder.mkdir(parents=True, exist_ok=True)
         self.store.folder.mkdir(parents=True, exist_ok=True)
-        with self._stop.heard(), FileLock(self.store.folder / LOCK, is_singleton=False):
+        with self._stop.listening(), FileLock(self.store.folder / LOCK, is_singleton=False):
             self.store.refresh()  # another process may have written probes meanwhile
             for keys, experiment in variants(point.experiment for point in points):
                 known = self.store.probes.of(keys)
@@ -190,6 +190,6 @@ def clock(seconds: float) -> str:
 
 def require_equal(differ: dict[str, list[str]]) -> None:
     """Raise ResultsChanged if probes differ from what is written."""
-    problems = [f"{name}: {told}" for name, all_told in differ.items() for told in all_told]
+    problems = [f"{name}: {message}" for name, all_told in differ.items() for message in all_told]
     if problems:
         raise ResultsChanged([*problems, "The code gives other results than those that are stored."])

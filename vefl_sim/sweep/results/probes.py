@@ -105,7 +105,7 @@ class Probes:
         try:
             if path.stat().st_size > _MOST_BYTES:
                 raise ValueError(f"it is larger than {_MOST_BYTES} bytes")
-            return cls(path, [_probe(told) for told in json.loads(path.read_text(encoding="utf-8"))["probes"]])
+            return cls(path, [_probe(message) for message in json.loads(path.read_text(encoding="utf-8"))["probes"]])
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise BadInput(f"{path} cannot be read ({reason}): restore it from the repository.") from None
@@ -169,8 +169,8 @@ def variants(experiments: Iterable[Experiment]) -> list[tuple[dict[str, Any], Ex
 def name_of(keys: Keys) -> str:
     """What is not default in a probe, but for what all probes have."""
     plain = probe_keys(keys_of(validated({"run": {"name": "probe"}})))
-    told = [f"{key} = {value}" for key, value in keys.items() if plain.get(key) != value and key != "scheme.kind"]
-    return ", ".join([str(keys.get("scheme.kind")), *told])
+    message = [f"{key} = {value}" for key, value in keys.items() if plain.get(key) != value and key != "scheme.kind"]
+    return ", ".join([str(keys.get("scheme.kind")), *message])
 
 
 def network_figures(run: Run) -> dict[str, Any]:
@@ -213,26 +213,26 @@ def source_digest_now(experiment: Experiment) -> str:
     return source_digest(versions(experiment))
 
 
-def _probe(told: Any) -> Probe:
+def _probe(message: Any) -> Probe:
     """What is written of a probe; raises ValueError, KeyError or TypeError if it is something else."""
-    tables = [_table(told, name) for name in ("network", "learning", "sources")]
+    tables = [_table(message, name) for name in ("network", "learning", "sources")]
     sources = {source: _pair(pair) for source, pair in tables[2].items()}
-    probe = Probe(str(told["toml"]), _pair(told["generations"]), tables[0], tables[1], sources)
+    probe = Probe(str(message["toml"]), _pair(message["generations"]), tables[0], tables[1], sources)
     _ = probe.keys
     return probe
 
 
-def _table(told: Any, name: str) -> dict[str, Any]:
-    table = told[name]
+def _table(message: Any, name: str) -> dict[str, Any]:
+    table = message[name]
     if not isinstance(table, dict):
         raise ValueError(f"{name} is no table")
     return table
 
 
-def _pair(told: Any) -> Generations:
-    if not (isinstance(told, list) and len(told) == 2 and all(type(one) is int and one >= 0 for one in told)):
+def _pair(message: Any) -> Generations:
+    if not (isinstance(message, list) and len(message) == 2 and all(type(one) is int and one >= 0 for one in message)):
         raise ValueError("generations are no pairs of whole numbers")
-    return told[0], told[1]
+    return message[0], message[1]
 
 
 def _same(before: Any, now: Any, close: float) -> bool:

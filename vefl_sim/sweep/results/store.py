@@ -150,10 +150,10 @@ class Store:
 
 def _stamp(path: Path) -> _Stamp | None:
     try:
-        told = path.stat()
+        message = path.stat()
     except OSError:  # another process has just removed it
         return None
-    return told.st_mtime_ns, told.st_size, told.st_ino
+    return message.st_mtime_ns, message.st_size, message.st_ino
 
 
 def inputs_of(experiment: Experiment) -> dict[str, str]:

@@ -105,6 +105,6 @@ def _status(error: OSError) -> int:
 
 def _short(error: OSError) -> str:
     """The first line, without the nested objects that network libraries put into their messages."""
-    told = error.strerror or str(error).partition("\n")[0]
-    told = f"{told[:117]}…" if len(told) > 120 else told
-    return f"{type(error).__name__}, {told}" if told else type(error).__name__
+    message = error.strerror or str(error).partition("\n")[0]
+    message = f"{message[:117]}…" if len(message) > 120 else message
+    return f"{type(error).__name__}, {message}" if message else type(error).__name__

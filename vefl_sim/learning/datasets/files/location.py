@@ -96,5 +96,5 @@ def _named(text: str) -> Path:
 
 
 def _reason(error: BaseException) -> str:
-    told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return told.rstrip(".") or type(error).__name__
+    message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return message.rstrip(".") or type(error).__name__
