@@ -35,10 +35,10 @@ from vefl_sim.mobility.grid.step import step
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.sumo.calibration import arguments
 from vefl_sim.mobility.sumo.demand import draw_routes, write_demand
-from vefl_sim.mobility.sumo.live import Case, live
+from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import read_net
 from vefl_sim.mobility.sumo.programs import environment, program
-from vefl_sim.mobility.sumo.programs import run as run_program
+from vefl_sim.mobility.sumo.programs import run_program as run_program
 
 QUICK = "--quick" in sys.argv
 Times = dict[str, float]
@@ -48,7 +48,7 @@ CHANGING = ("position_m", "speed_mps", "limit_m", "cleared", "asked_step")
 def traffic_of(mean_in_coverage: float, blocks: int = 8) -> IdmTraffic:
     """The default traffic, or more of it on a larger grid."""
     experiment = Experiment(
-        run=RunTable(name="bench"),
+        run_program=RunTable(name="bench"),
         roads=RoadsTable(blocks=blocks),
         mobility=MobilityTable(),
         traffic=TrafficTable(mean_in_coverage=mean_in_coverage),
@@ -128,7 +128,7 @@ def on_a_map(seconds: int, turns: int) -> dict[str, Times]:
         }
         experiment, demand = from_tables(tables), Path(folder) / "demand.rou.xml.gz"
         write_demand(demand, draw_routes(read_net(net, "map"), 10.0), experiment, 2.0, seconds)
-        case = Case(experiment, arguments(net, demand), (2500.0, 2500.0), 0.0)
+        case = SumoSetup(experiment, arguments(net, demand), (2500.0, 2500.0), 0.0)
         return in_turns(_by_sumo(case, seconds), turns, 2.0 * seconds / 2)  # about: they drive longer than this lasts
 
 
@@ -152,7 +152,7 @@ def in_turns(works: dict[str, Callable[[], None]], turns: int, vehicles: float) 
     }
 
 
-def _by_sumo(case: Case, seconds: int) -> dict[str, Callable[[], None]]:
+def _by_sumo(case: SumoSetup, seconds: int) -> dict[str, Callable[[], None]]:
     return {
         "SUMO alone": lambda: _alone(case, seconds),
         "SUMO by libsumo": lambda: _coupled(case, seconds, "libsumo"),
@@ -160,15 +160,17 @@ def _by_sumo(case: Case, seconds: int) -> dict[str, Callable[[], None]]:
     }
 
 
-def _sumo_case(grid: dict[str, Any], logged: Any, folder: Path) -> Case:
+def _sumo_case(grid: dict[str, Any], logged: Any, folder: Path) -> SumoSetup:
     net, origin_m = grid["sumo_grid"](folder, 1), grid["BLOCK_M"] * (1 + grid["BLOCKS"] / 2)
     streets = logged.traffic.streets.grid
     own = grid["experiment"](1, lane_limits=False)
     grid["write_routes"](
         folder / "routes.xml.gz", logged, grid["names_of"](streets, read_net(net, "grid").streets, origin_m), own
     )
-    covered = own.model_copy(update={"radio": Experiment(run=RunTable(name="bench")).radio})  # 500 m, as in a run
-    return Case(covered, arguments(net, folder / "routes.xml.gz"), (origin_m, origin_m), 0.0)
+    covered = own.model_copy(
+        update={"radio": Experiment(run_program=RunTable(name="bench")).radio}
+    )  # 500 m, as in a run
+    return SumoSetup(covered, arguments(net, folder / "routes.xml.gz"), (origin_m, origin_m), 0.0)
 
 
 def _advance(traffic: Any, seconds: int) -> None:
@@ -176,15 +178,15 @@ def _advance(traffic: Any, seconds: int) -> None:
         traffic.advance()
 
 
-def _alone(case: Case, seconds: int) -> None:
+def _alone(case: SumoSetup, seconds: int) -> None:
     quiet = ("--no-step-log", "--no-warnings", "--duration-log.disable", "--end", str(seconds))
     subprocess.run([program("sumo"), *case.all_arguments(), *quiet], env=environment(), check=True)
 
 
-def _coupled(case: Case, seconds: int, client: str) -> None:
+def _coupled(case: SumoSetup, seconds: int, client: str) -> None:
     sumo = case.experiment.sumo.model_copy(update={"client": client})
     experiment = case.experiment.model_copy(update={"sumo": sumo})
-    with live(Case(experiment, case.arguments, case.gnb_m, case.start_s)) as traffic:
+    with live(SumoSetup(experiment, case.arguments, case.gnb_m, case.start_s)) as traffic:
         _advance(traffic, seconds)
 
 
@@ -198,9 +200,11 @@ def main() -> None:
     )
     print(f"{'vehicles':>9}{'simulated s':>13}{'wall s':>9}{'× real time':>13}{'peak MiB so far':>17}")
     for mean_in_coverage, blocks, simulated_s in ((35, 8, 2000), (35, 8, 8000), (330, 12, 500)):
-        figures["runs"].append(run := long_run(mean_in_coverage, blocks, share * simulated_s))
+        figures["runs"].append(run_program := long_run(mean_in_coverage, blocks, share * simulated_s))
         print(
-            "{vehicles:9.0f}{simulated_s:13.0f}{wall_s:9.2f}{times_real_time:13.0f}{peak_mib:17.0f}".format(**run),
+            "{vehicles:9.0f}{simulated_s:13.0f}{wall_s:9.2f}{times_real_time:13.0f}{peak_mib:17.0f}".format(
+                **run_program
+            ),
             flush=True,
         )
     works = (("the same vehicles on the same grid", against_sumo, 600), ("on a map of 5 × 5 km", on_a_map, 150))

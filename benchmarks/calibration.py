@@ -31,7 +31,7 @@ from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.mobility.coverage import in_coverage, sojourn_bound_s, visitors
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.schemes.observation import CoverageSnapshot, observe
-from vefl_sim.schemes.sla import draw
+from vefl_sim.schemes.sla import draw_agreement
 from vefl_sim.simulation import scenario
 
 ROOT = Path(__file__).parents[1]
@@ -143,7 +143,8 @@ def _sighting(round: int, scene: Scene, made: scenario.Scenario) -> CoverageSnap
     return CoverageSnapshot(
         round=round, time_ns=scene.time_ns, cv=cvs, distance_m=distance_m, sojourn_s=sojourn_s,
         snr_per_watt=np.ones(len(cvs)), samples=np.array([len(made.shards[cv]) for cv in cvs.tolist()], np.int64),
-        agreements=[draw(cv, made.experiment.sla, made.streams) for cv in cvs.tolist()], success=np.ones(len(cvs)),
+        agreements=[draw_agreement(cv, made.experiment.sla, made.streams) for cv in cvs.tolist()],
+        success=np.ones(len(cvs)),
     )  # fmt: skip
 
 

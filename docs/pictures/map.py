@@ -7,9 +7,9 @@ import tempfile
 from pathlib import Path
 from shutil import copyfile
 
-from vefl_sim.analysis.figures.map import draw
+from vefl_sim.analysis.figures.map import draw_map
 from vefl_sim.mobility.sumo.map_import import PICTURE, import_map
-from vefl_sim.mobility.sumo.programs import run
+from vefl_sim.mobility.sumo.programs import run_program
 
 GRID = (
     "--grid", "--grid.x-number", 9, "--grid.y-number", 7, "--grid.x-length", 180, "--grid.y-length", 150,
@@ -23,8 +23,8 @@ def main() -> None:
     """A town that is nobody's."""
     with tempfile.TemporaryDirectory() as folder:
         net, made = Path(folder) / "a-town.net.xml", Path(folder) / "made"
-        run("netgenerate", (*GRID, "--output-file", net), "no grid")
-        print("\n".join(import_map(net, made, None, 35.0, draw).lines()))
+        run_program("netgenerate", (*GRID, "--output-file", net), "no grid")
+        print("\n".join(import_map(net, made, None, 35.0, draw_map).lines()))
         copyfile(made / PICTURE, Path(__file__).with_suffix(".png"))
 
 

@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from vefl_sim import from_tables
-from vefl_sim.analysis.data_split import panels, shares
+from vefl_sim.analysis.data_split import data_split, panels
 
 SPLITS: tuple[dict[str, Any], ...] = (
     {"partition": "dirichlet", "dirichlet_alpha": 0.1},
@@ -30,7 +30,7 @@ def main() -> None:
         figure, axes = plt.subplots(
             2, len(SPLITS), figsize=(12, 4.8), layout="constrained", height_ratios=(1, 2.2), sharey="row"
         )
-        all_shares = [shares(from_tables(TABLES | {"data": split})) for split in SPLITS]
+        all_shares = [data_split(from_tables(TABLES | {"data": split})) for split in SPLITS]
         most = max(shared.counts.max() for shared in all_shares)
         for (above, below), shared, name in zip(axes.T, all_shares, NAMES, strict=True):
             mesh = panels(above, below, shared.counts, most)

@@ -29,9 +29,9 @@ from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.scene import Mobility, Scene
 from vefl_sim.mobility.sumo.calibration import arguments
 from vefl_sim.mobility.sumo.demand import _vehicle_type
-from vefl_sim.mobility.sumo.live import Case, live
+from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Street, read_net
-from vefl_sim.mobility.sumo.programs import run
+from vefl_sim.mobility.sumo.programs import run_program
 
 FILL_S, WATCHED_S, RADIUS_M, BLOCKS, BLOCK_M = 600, 1200, 500.0, 8, 128.0
 GREEN_S, AMBER_S = 20, 5  # SUMO takes whole seconds; ours is 4.7 s at this speed
@@ -126,7 +126,7 @@ class Logged:
 def sumo_grid(folder: Path, seed: int) -> Path:
     """The same grid with the same signals; offsets are drawn, as ours are."""
     net = folder / "grid.net.xml"
-    run(
+    run_program(
         "netgenerate",
         ("--grid", "--grid.number", BLOCKS + 1, "--grid.length", BLOCK_M, "--grid.attach-length", BLOCK_M,
          "--default.lanenumber", 1, "--default.speed", 20.12, "--default-junction-type", "traffic_light",
@@ -174,7 +174,7 @@ def by_sumo(seed: int, logged: Logged, folder: Path, lane_limits: bool) -> Seen:
     names = names_of(grid, read_net(net_file, "grid").streets, origin_m)
     own = experiment(seed, lane_limits=lane_limits)
     write_routes(folder / "routes.xml.gz", logged, names, own)
-    case = Case(own, arguments(net_file, folder / "routes.xml.gz"), (origin_m, origin_m), 0.0)
+    case = SumoSetup(own, arguments(net_file, folder / "routes.xml.gz"), (origin_m, origin_m), 0.0)
     with live(case) as traffic:
         return watch(traffic, _Names(traffic._register._numbers))
 

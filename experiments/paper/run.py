@@ -21,13 +21,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from vefl_sim.analysis.figures.drawing import NothingToDraw, draw
+from vefl_sim.analysis.figures.drawing import NothingToDraw, draw_figure
 from vefl_sim.analysis.figures.report import drawing_lines
 from vefl_sim.core.errors import BadInput, RunFailed, RunInterrupted
 from vefl_sim.learning.datasets.files.inventory import inventory
 from vefl_sim.learning.datasets.files.location import downloads
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
-from vefl_sim.sweep.results.gathering import Gathering, ResultsChanged, add_runs, clock, require_equal
+from vefl_sim.sweep.results.gathering import Gathering, ResultsChanged, add_runs, duration, require_equal
 from vefl_sim.sweep.results.keys import key_digest, keys_of
 from vefl_sim.sweep.results.store import Store, runs_in
 
@@ -164,10 +164,10 @@ def status(gathering: Gathering, sweeps: Sequence[Sweep]) -> int:
         own = {key_digest(keys_of(point.experiment)): point for point, result in pairs if not result or result.stale}
         missing |= own
         stored, stale = sum(map(bool, found)), sum(bool(result and result.stale) for result in found)
-        time = clock(sum(gathering.wall_s(point) for point in own.values())) if own else "nothing to do"
+        time = duration(sum(gathering.wall_s(point) for point in own.values())) if own else "nothing to do"
         say(f"{sweep.name:8}{len(found):>8}{stored:>8}{stale:>8}{len(found) - stored:>9}   {time}")
     left = sum(gathering.wall_s(point) for point in missing.values())
-    say(f"{len(gathering.store)} results in {gathering.store.folder}; {len(missing)} points to run, {clock(left)}")
+    say(f"{len(gathering.store)} results in {gathering.store.folder}; {len(missing)} points to run, {duration(left)}")
     for problem in gathering.store.problems:
         say(problem)
     return 0
@@ -194,7 +194,7 @@ def figures(gathering: Gathering, sweeps: Sequence[Sweep]) -> int:
     for sweep in sweeps:
         folder = gathering.out / "figures"
         try:
-            drawing = draw(sweep, gathering.out, folder, gathering.store)
+            drawing = draw_figure(sweep, gathering.out, folder, gathering.store)
             say("\n".join(drawing_lines(drawing, gathering.out, NAMED)) + "\n")
         except NothingToDraw as error:
             say(f"{error}\n")

@@ -13,7 +13,7 @@ from tests.learning.datasets.files import write_compact_gtsrb, write_gtsrb, writ
 from tests.learning.datasets.test_download import CONTENT, Server, server
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Run, from_tables, simulate
-from vefl_sim.analysis.data_split import Shares, draw
+from vefl_sim.analysis.data_split import DataSplit, draw_data_split
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput
 from vefl_sim.learning.datasets.dataset import Dataset
@@ -229,20 +229,20 @@ def test_a_picture_without_an_ending_gets_one(toml: Path, capsys: pytest.Capture
 
 def test_a_disk_that_fails_is_told_without_numbers(tmp_path: Path) -> None:
     (tmp_path / "who.png").mkdir()
-    shares = Shares("toy", "IID", np.array([[1]]), groups=0)
+    shares = DataSplit("toy", "IID", np.array([[1]]), groups=0)
     with pytest.raises(BadInput, match=r"who\.png cannot be written: Is a directory\."):
-        draw(shares, tmp_path / "who.png")
+        draw_data_split(shares, tmp_path / "who.png")
 
 
 def test_small_counts_are_plain_numbers_at_the_colour_bar(tmp_path: Path) -> None:
-    shares = Shares("toy", "IID", np.array([[1, 6], [3, 2]]), groups=0)
-    drawn = draw(shares, tmp_path / "who.svg").read_text()
+    shares = DataSplit("toy", "IID", np.array([[1, 6], [3, 2]]), groups=0)
+    drawn = draw_data_split(shares, tmp_path / "who.svg").read_text()
     assert "<!-- 6 -->" in drawn
     assert "times" not in drawn
 
 
 def test_shares_in_figures() -> None:
-    shares = Shares("toy", "IID", np.array([[9, 1, 0], [1, 1, 1], [0, 2, 2]]), groups=5)
+    shares = DataSplit("toy", "IID", np.array([[9, 1, 0], [1, 1, 1], [0, 2, 2]]), groups=5)
     assert shares.large_classes.tolist() == [1, 3, 2]
     assert shares.lines() == [
         "toy: 17 samples of 3 classes over 3 CVs, IID",
@@ -253,5 +253,5 @@ def test_shares_in_figures() -> None:
 
 
 def test_one_cv_with_one_sample_can_be_drawn(tmp_path: Path) -> None:
-    shares = Shares("toy", "IID", np.array([[1]]), groups=0)
-    assert draw(shares, tmp_path / "one.png").stat().st_size > 1000
+    shares = DataSplit("toy", "IID", np.array([[1]]), groups=0)
+    assert draw_data_split(shares, tmp_path / "one.png").stat().st_size > 1000

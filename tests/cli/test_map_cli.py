@@ -52,11 +52,11 @@ def test_from_a_map_to_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_a_net_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And without matplotlib there is everything but the picture."""
-    from vefl_sim.analysis.figures.map import draw
+    from vefl_sim.analysis.figures.map import draw_map
 
     net = net_of(str(osm(tmp_path / "x.osm")), tmp_path).path
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    made = import_map(net, tmp_path / "town", None, 5.0, draw)
+    made = import_map(net, tmp_path / "town", None, 5.0, draw_map)
     assert sorted(file.name for file in (tmp_path / "town").iterdir()) == [name for name in MADE if name != "map.png"]
     assert "the picture needs matplotlib: install vefl_sim[report]" in made.lines()
     assert made.gnb_m == pytest.approx((300.6, 199.0), abs=2.0)

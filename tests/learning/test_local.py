@@ -12,7 +12,7 @@ from vefl_sim.learning import local
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.jax_learner import initial_model
 from vefl_sim.learning.learner import LocalJob, Model
-from vefl_sim.learning.local import BLOCK, Descent, LocalTraining, Method, has_convolution
+from vefl_sim.learning.local import BLOCK, Descent, LocalTraining, StepMethod, has_convolution
 from vefl_sim.learning.objective import cross_entropy, logits
 from vefl_sim.learning.plain import descend, train_plain
 from vefl_sim.learning.samples import Shuffling, scaled
@@ -34,7 +34,7 @@ def distance(one: Model, other: Model, start: Model) -> float:
 
 
 def training(module: nn.Module, data: Dataset, descent: Descent = DESCENT, **options) -> LocalTraining:
-    method = Method(module, options.pop("optimizer", "sgd"))
+    method = StepMethod(module, options.pop("optimizer", "sgd"))
     return LocalTraining(method, (data.train_images, data.train_labels), SHARDS, descent, **options)
 
 

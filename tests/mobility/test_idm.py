@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vefl_sim.mobility.idm import IdmParams, acceleration, follow, next_speed
+from vefl_sim.mobility.idm import IdmParams, acceleration, follow, speed_after_step
 
 REFS = Path(__file__).parents[2].parent / "shared" / "refs"
 DRIVER = IdmParams(
@@ -108,11 +108,11 @@ def test_a_much_faster_leader_does_not_push():
 
 def test_the_desired_speed_is_not_overshot_in_a_long_step():
     slow = IdmParams(1.5, 2.0, 1.2, 2.0, desired_speed_mps=0.45, length_m=5.0)
-    assert next_speed(np.array([0.0]), np.array([1.5]), slow, 1.0)[0] == 0.45
+    assert speed_after_step(np.array([0.0]), np.array([1.5]), slow, 1.0)[0] == 0.45
 
 
 def test_nobody_reverses():
-    assert next_speed(np.array([1.0]), np.array([-9.0]), DRIVER, 1.0)[0] == 0.0
+    assert speed_after_step(np.array([1.0]), np.array([-9.0]), DRIVER, 1.0)[0] == 0.0
 
 
 def test_impossible_drivers_are_refused():

@@ -6,7 +6,7 @@ from tests.protocol.test_lazy import LEARNING
 from vefl_sim import from_tables, simulate
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.jax_learner import JaxLearner
-from vefl_sim.simulation.scenario import prepare
+from vefl_sim.simulation.scenario import build_scenario
 
 COVERAGE = {"weights_over": "coverage"}
 
@@ -38,4 +38,4 @@ def test_a_sum_of_models_goes_by_the_key_alone(tmp_path, monkeypatch: pytest.Mon
 def test_a_scheme_of_ones_own_without_rounds_has_no_sum_of_models() -> None:
     own = {"kind": "vefl_sim.schemes.fedbuff:FedBuff"}
     with pytest.raises(ExperimentError, match=r"aggregation\.form .* no effect .*FedBuff.*: remove it\.$"):
-        prepare(from_tables(LEARNING | {"scheme": own, "aggregation": {"form": "models"}}))
+        build_scenario(from_tables(LEARNING | {"scheme": own, "aggregation": {"form": "models"}}))

@@ -11,7 +11,7 @@ from vefl_sim.core.clock import SlotGrid
 from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.protocol.ledger import Account
-from vefl_sim.protocol.messages import Applied, Decision, Outcome, RoundReport, TrainOrder
+from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, RoundReport, TrainOrder
 from vefl_sim.protocol.server.edge import Timetable
 from vefl_sim.radio.link import Link
 from vefl_sim.records.recorder import round_row, vehicle_rows
@@ -31,10 +31,10 @@ SIGHTING = CoverageSnapshot(
 )  # fmt: skip
 
 
-def outcome(cv: int, drained: float, lost: str | None) -> Outcome:
+def outcome(cv: int, drained: float, lost: str | None) -> OrderOutcome:
     order = TrainOrder(cv, 3, 5, 1e9, 10, 0.5, 330, 0, 10, worst_j=0.7)
     account = Account(cv, 3, 10.0, 10.0, 330.0, drained, 330.0 - drained, 0.5, 0.25, 17.5)
-    return Outcome(order, account, lost, tx_slots=4, end_ns=12 * 10**9, event=1)  # type: ignore[arg-type]
+    return OrderOutcome(order, account, lost, tx_slots=4, end_ns=12 * 10**9, event=1)  # type: ignore[arg-type]
 
 
 @pytest.fixture

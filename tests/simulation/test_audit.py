@@ -11,7 +11,7 @@ from vefl_sim.core.errors import AuditFailed, LedgerMismatch
 from vefl_sim.optimize.rat.burst import Queues, new_log
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
-from vefl_sim.protocol.messages import Applied, Decision, Outcome, RoundReport
+from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, RoundReport
 from vefl_sim.protocol.server.orders import orders_of
 from vefl_sim.protocol.server.overruns import overruns
 from vefl_sim.schemes.pdpc import Pdpc
@@ -29,7 +29,7 @@ def closed_round(plan=None, agreements=None, **constants) -> RoundReport:
     for order in orders_of(observation, plan):
         account = Account(order.cv, 3, 10.0, 10.0, 330.0, 330.0, 0.0, order.worst_j, 0.0)
         account.paid = account.charge
-        outcomes.append(Outcome(order, account, None, 1, CONSTANTS.grid.start_ns(order.deadline_slot), 1))
+        outcomes.append(OrderOutcome(order, account, None, 1, CONSTANTS.grid.start_ns(order.deadline_slot), 1))
     return closed_with(observation, plan, outcomes)
 
 

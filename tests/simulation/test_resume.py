@@ -14,7 +14,7 @@ from tests.protocol.test_golden import EXPERIMENT as GOLDEN
 from tests.resumable import EXPERIMENT, STOPPED, Kill, Killer, Silent, contents, figures, only
 from vefl_sim import Experiment, Run, from_tables, resume, simulate, with_settings
 from vefl_sim.analysis.verify.verification import verify
-from vefl_sim.cli.progress import Progress
+from vefl_sim.cli.progress import RunProgress
 from vefl_sim.core import atomic
 from vefl_sim.core.errors import CannotWrite, NotResumable, RunFailed
 from vefl_sim.core.state import pack
@@ -22,7 +22,7 @@ from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.link import Link
 from vefl_sim.records.checkpoint import Checkpoints
-from vefl_sim.simulation.scenario import prepare
+from vefl_sim.simulation.scenario import build_scenario
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_every_kind_of_run_goes_on(settings: list[str], tmp_path: Path) -> None:
     whole = simulate(experiment, out=tmp_path / "whole")
     killed = killed_at(experiment, tmp_path / "pieces", 2, 3)
     assert [finding for finding in verify(killed) if not finding.passed] == []
-    assert same(simulate(experiment, out=tmp_path / "pieces", watcher=Progress(Console(quiet=True), None)), whole)
+    assert same(simulate(experiment, out=tmp_path / "pieces", watcher=RunProgress(Console(quiet=True), None)), whole)
     assert [finding for finding in verify(whole) if not finding.passed] == []
 
 
@@ -197,7 +197,7 @@ def die_at(monkeypatch: pytest.MonkeyPatch, write: int, *, after: bool) -> Calla
 def test_a_crash_at_any_write_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two rounds with a checkpoint after the first and at the end: dies at every single write, before and after it."""
     short = with_settings(STOPPED, "run.rounds=2", "learning.kind=none")
-    scenario = prepare(short)
+    scenario = build_scenario(short)
     monkeypatch.setattr("vefl_sim.simulation.run.prepare", lambda *_: scenario)
     with monkeypatch.context() as patch:
         count = die_at(patch, 0, after=False)

@@ -9,7 +9,7 @@ from simpy import Environment, Event
 
 from vefl_sim.core.errors import AuditFailed
 from vefl_sim.experiment.radio_tables import RadioTable
-from vefl_sim.optimize.rat.allocate import Outcome
+from vefl_sim.optimize.rat.allocate import AllocationStatus
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.protocol.ledger import Account
 from vefl_sim.protocol.mac import Burst, MacScheduler
@@ -162,7 +162,7 @@ def test_parts_of_the_users_keep_the_laws_of_physics_only() -> None:
 def test_floors_that_cannot_be_met_are_no_breach() -> None:
     slot = decided(14)
     _starved(slot)
-    slot.log.outcome[1] = Outcome.INFEASIBLE_FLOORS
+    slot.log.outcome[1] = AllocationStatus.INFEASIBLE_FLOORS
     assert recomputed(slot) == []
 
 

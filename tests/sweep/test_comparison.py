@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from vefl_sim.analysis.comparison import comparison_lines
-from vefl_sim.analysis.figures.comparison import accuracy_by_round, draw, legend_order, line_styles
+from vefl_sim.analysis.figures.comparison import accuracy_by_round, draw_comparison, legend_order, line_styles
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.experiment.toml import load
@@ -91,7 +91,7 @@ def test_all_see_the_same_world_and_are_compared(tmp_path: Path) -> None:
     comparison.write()
     assert len(pd.read_csv(comparison.path / "comparison.csv")) == 2
     assert len(pd.read_csv(comparison.path / "rounds.csv")) == 4
-    assert draw(comparison).stat().st_size > 10_000
+    assert draw_comparison(comparison).stat().st_size > 10_000
     assert len([*comparison_lines(comparison)]) == 4
     again = compare(load_variants(written(tmp_path, TWO)), out=tmp_path / "runs")
     assert [c.run.path for c in again.runs] == [c.run.path for c in comparison.runs]
@@ -226,4 +226,4 @@ def test_the_legend_keeps_pairs_together() -> None:
 
 def test_a_dozen_variants_are_drawn(tmp_path: Path) -> None:
     runs = {f"variant {number}": [run([0.1, 0.5], 9.0), run([0.1, 0.6], 8.0)] for number in range(12)}
-    assert draw(invented(tmp_path, **runs)).stat().st_size > 10_000
+    assert draw_comparison(invented(tmp_path, **runs)).stat().st_size > 10_000

@@ -7,7 +7,7 @@ import pytest
 
 from vefl_sim.core.errors import BadInput
 from vefl_sim.sweep import index as index_module
-from vefl_sim.sweep.index import Entry, Index
+from vefl_sim.sweep.index import Index, IndexEntry
 from vefl_sim.sweep.points import Sweep, load_sweep
 
 
@@ -21,7 +21,7 @@ def sweep(tmp_path: Path) -> Sweep:
 def written(sweep: Sweep, out: Path, *settings: str, **entry: object) -> pd.DataFrame:
     """The table after all points got this entry."""
     index = Index.of(sweep, out, settings)
-    index.write({point.digest: Entry(**entry) for point in sweep.points})  # type: ignore[arg-type]
+    index.write({point.digest: IndexEntry(**entry) for point in sweep.points})  # type: ignore[arg-type]
     return pd.read_csv(index.file)
 
 
@@ -71,7 +71,7 @@ def test_one_of_another_version_is_refused_or_kept(
 def test_what_another_sweep_wrote_meanwhile_stays(sweep: Sweep, tmp_path: Path) -> None:
     mine, others = Index.of(sweep, tmp_path), load_sweep(tmp_path / "s.toml", seeds=[7])
     written(others, tmp_path, status="done")
-    mine.write({point.digest: Entry() for point in sweep.points})
+    mine.write({point.digest: IndexEntry() for point in sweep.points})
     assert sorted(pd.read_csv(mine.file)["seed"]) == [1, 1, 2, 2, 7, 7]
 
 

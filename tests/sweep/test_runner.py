@@ -9,17 +9,17 @@ import pytest
 
 from vefl_sim.core.errors import BadInput, RunInterrupted
 from vefl_sim.sweep import runner
-from vefl_sim.sweep.executors.executor import Job, Outcome, Report
+from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.points import Sweep, load_sweep
 from vefl_sim.sweep.runner import Runner
-from vefl_sim.sweep.tasks import Task, Tasks, tasks_of
+from vefl_sim.sweep.tasks import PointTask, Tasks, tasks_of
 
 
 class Scripted:
     """Runs one point at a time; `script` has the outcomes of each digest, in order, and "done" after them."""
 
-    def __init__(self, script: dict[str, list[Outcome]], workers: int = 1) -> None:
+    def __init__(self, script: dict[str, list[JobOutcome]], workers: int = 1) -> None:
         self._script, self._workers = script, workers
         self._reports: list[Report] = []
         self.begun: list[str] = []
@@ -39,7 +39,7 @@ class Scripted:
         self.begun.append(job.digest)
         self.needed.append(needed_mb)
         outcomes = self._script.get(job.digest, [])
-        outcome = outcomes.pop(0) if outcomes else Outcome("done", peak_mb=700.0)
+        outcome = outcomes.pop(0) if outcomes else JobOutcome("done", peak_mb=700.0)
         self._reports += [Report(job.digest), Report(job.digest, share=0.5), Report(job.digest, outcome=outcome)]
 
     def poll(self, patience_s: float) -> Report | None:
@@ -58,7 +58,7 @@ class Silent:
     def __init__(self) -> None:
         self.seen: list[tuple[str, str]] = []
 
-    def changed(self, tasks: Tasks, task: Task) -> None:
+    def changed(self, tasks: Tasks, task: PointTask) -> None:
         self.seen.append((task.point.title, task.entry.status))
 
     def ticked(self, tasks: Tasks) -> None:
@@ -101,7 +101,7 @@ def test_the_longest_comes_first(sweep: Sweep, tmp_path: Path) -> None:
 
 def test_one_that_fails_does_not_stop_the_rest(sweep: Sweep, tmp_path: Path) -> None:
     short, long, _ = digests(sweep)
-    _, index = run(sweep, tmp_path, Scripted({long: [Outcome("failed", error="no, sir")]}))
+    _, index = run(sweep, tmp_path, Scripted({long: [JobOutcome("failed", error="no, sir")]}))
     assert index["status"].tolist() == ["done", "failed", "done"]
     assert index["error"].tolist()[1] == "no, sir"
     executor = Scripted({})
@@ -112,7 +112,7 @@ def test_one_that_fails_does_not_stop_the_rest(sweep: Sweep, tmp_path: Path) -> 
 
 def test_one_that_dies_is_tried_again_alone_and_fails_in_the_end(sweep: Sweep, tmp_path: Path) -> None:
     _, long, _ = digests(sweep)
-    executor = Scripted({long: [Outcome("died", error="SIGKILL")] * 3})
+    executor = Scripted({long: [JobOutcome("died", error="SIGKILL")] * 3})
     tasks, index = run(sweep, tmp_path, executor)
     assert executor.begun.count(long) == 3
     begun = zip(executor.begun, executor.needed, strict=True)
@@ -125,7 +125,7 @@ def test_one_that_dies_is_tried_again_alone_and_fails_in_the_end(sweep: Sweep, t
 
 def test_one_that_dies_once_is_done(sweep: Sweep, tmp_path: Path) -> None:
     _, long, _ = digests(sweep)
-    tasks, _ = run(sweep, tmp_path, Scripted({long: [Outcome("died")]}))
+    tasks, _ = run(sweep, tmp_path, Scripted({long: [JobOutcome("died")]}))
     assert len(tasks.having("done")) == 3
 
 
@@ -134,7 +134,7 @@ def test_one_that_another_works_on_is_asked_for_later(
 ) -> None:
     monkeypatch.setattr(runner, "_BUSY_S", 0.05)
     _, long, _ = digests(sweep)
-    executor = Scripted({long: [Outcome("busy"), Outcome("busy")]})
+    executor = Scripted({long: [JobOutcome("busy"), JobOutcome("busy")]})
     tasks, _ = run(sweep, tmp_path, executor)
     assert executor.begun[-1] == long
     assert len(tasks.having("done")) == 3
@@ -142,7 +142,7 @@ def test_one_that_another_works_on_is_asked_for_later(
 
 def test_one_that_stops_unasked_is_tried_again(sweep: Sweep, tmp_path: Path) -> None:
     _, long, _ = digests(sweep)
-    executor = Scripted({long: [Outcome("stopped")]})
+    executor = Scripted({long: [JobOutcome("stopped")]})
     tasks, _ = run(sweep, tmp_path, executor)
     assert executor.begun.count(long) == 2
     assert len(tasks.having("done")) == 3
@@ -186,8 +186,8 @@ def test_time_left_is_corrected_by_what_is_done(sweep: Sweep) -> None:
     tasks = tasks_of([Index(Path("none"), sweep)], Path("none"))
     short, long, middle = tasks
     before = tasks.left_s()
-    assert before == short.expected_s + long.expected_s + middle.expected_s
+    assert before == short.wall_time_s + long.wall_time_s + middle.wall_time_s
     tasks.workers = 3
-    assert tasks.left_s() == long.expected_s
-    short.entry.status, short.entry.wall_s, short.share = "done", 2 * short.expected_s, 1.0
-    assert tasks.left_s() == pytest.approx(2 * long.expected_s)
+    assert tasks.left_s() == long.wall_time_s
+    short.entry.status, short.entry.wall_s, short.share = "done", 2 * short.wall_time_s, 1.0
+    assert tasks.left_s() == pytest.approx(2 * long.wall_time_s)

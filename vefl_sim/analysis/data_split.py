@@ -18,7 +18,7 @@ from vefl_sim.simulation.scenario import share_out
 
 
 @dataclass(frozen=True)
-class Shares:
+class DataSplit:
     """The training set, counted."""
 
     dataset: str
@@ -56,14 +56,14 @@ class Shares:
         return 1 + np.count_nonzero(10 * reached < 9 * reached[:, -1:], axis=1)  # type: ignore[no-any-return]
 
 
-def shares(experiment: Experiment) -> Shares:
+def data_split(experiment: Experiment) -> DataSplit:
     """Drive the traffic to see which CVs there are, read the data, and deal them out as the run would."""
     dataset, held = share_out(experiment, Streams(experiment.run.seed))
     if not held:
         raise ExperimentError("No CV comes into coverage, so nobody holds anything: make the run longer.")
     counts = [np.bincount(dataset.train_labels[mine], minlength=dataset.classes) for mine in held.values()]
     groups = 0 if dataset.train_groups is None else len(np.unique(dataset.train_groups))
-    return Shares(dataset.name, _rule(experiment.data), np.array(counts), groups)
+    return DataSplit(dataset.name, _rule(experiment.data), np.array(counts), groups)
 
 
 def _rule(data: DataTable) -> str:
@@ -98,7 +98,7 @@ def target(path: Path) -> Path:
     return path
 
 
-def draw(shares: Shares, path: Path) -> Path:
+def draw_data_split(data_split: DataSplit, path: Path) -> Path:
     """Write the picture; needs matplotlib."""
     try:
         import matplotlib
@@ -113,12 +113,12 @@ def draw(shares: Shares, path: Path) -> Path:
             [["cvs", "."], ["map", "classes"]], figsize=(10, 5.2), layout="constrained",
             width_ratios=(5, 1), height_ratios=(1, 2.4),
         )  # fmt: skip
-        mesh = panels(axes["cvs"], axes["map"], shares.counts)
-        _classes(axes["classes"], shares.counts)
+        mesh = panels(axes["cvs"], axes["map"], data_split.counts)
+        _classes(axes["classes"], data_split.counts)
         axes["classes"].sharey(axes["map"])
         bar = figure.colorbar(mesh, ax=axes["classes"], label="samples", pad=0.08, aspect=30, format="{x:.0f}")
         bar.ax.yaxis.set_minor_formatter(LogFormatter())  # plain numbers, and not too many
-        figure.suptitle(shares.title, x=0.01, ha="left", fontsize=11)
+        figure.suptitle(data_split.title, x=0.01, ha="left", fontsize=11)
         try:
             figure.savefig(path, dpi=130)
         except OSError as error:

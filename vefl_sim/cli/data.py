@@ -28,12 +28,12 @@ def get(
     """Download a data set; every file is checked, and one that is there and right is left alone."""
     from rich.console import Console
 
-    from vefl_sim.cli.downloads import shown
+    from vefl_sim.cli.downloads import download_display
     from vefl_sim.learning.datasets.files.download import download, files_of
     from vefl_sim.learning.datasets.files.location import downloads
 
     files, folder = files_of(kind), (parent or downloads()) / kind
-    with shown(Console(stderr=True)) as bars:
+    with download_display(Console(stderr=True)) as bars:
         download(files, folder, watcher=bars)
     print(f"{kind} is complete in {folder}")
     if parent:
@@ -68,11 +68,11 @@ def show(
     ] = None,
 ) -> None:
     """Say who holds how many samples of which class, and draw it."""
-    from vefl_sim.analysis.data_split import draw, shares, target
+    from vefl_sim.analysis.data_split import data_split, draw_data_split, target
     from vefl_sim.experiment.toml import load
 
     loaded = load(experiment, settings or ())
     picture = target(out or Path(f"{loaded.run.name}-data.png"))
-    shared = shares(loaded)
+    shared = data_split(loaded)
     print("\n".join(shared.lines()))
-    print(f"picture: {draw(shared, picture)}")
+    print(f"picture: {draw_data_split(shared, picture)}")

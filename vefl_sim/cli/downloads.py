@@ -46,7 +46,7 @@ class Bars:
 
 
 @contextmanager
-def shown(console: Console) -> Iterator[Bars]:
+def download_display(console: Console) -> Iterator[Bars]:
     """Bars for the time of a download; off a terminal only how they ended."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console) as progress:

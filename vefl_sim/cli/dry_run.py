@@ -12,7 +12,7 @@ from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.records.totals import Tally
 from vefl_sim.simulation.audit import Audit
-from vefl_sim.simulation.run import prepared
+from vefl_sim.simulation.run import scenario_or_complaint
 from vefl_sim.simulation.scenario import Scenario, wire
 
 _ROUNDS = 3  # the first compiles, so the others are timed
@@ -43,7 +43,7 @@ class Estimate:
 def estimate(experiment: Experiment) -> Estimate:
     """Prepare the run, simulate its first rounds in a temporary directory, and extrapolate."""
     began = time.perf_counter()
-    scenario = prepared(experiment)
+    scenario = scenario_or_complaint(experiment)
     prepared_s = time.perf_counter() - began
     ends, tally = [time.perf_counter()], Tally()
     few = min(_ROUNDS, experiment.rounds)

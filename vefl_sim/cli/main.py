@@ -194,9 +194,9 @@ def check(
     from vefl_sim.analysis.summary import check_lines, traffic_lines
 
     if what == "radio":
-        from vefl_sim.analysis.references.radio import check_sheet as sheet
+        from vefl_sim.analysis.references.radio import radio_sheet as sheet
     elif what == "mobility":
-        from vefl_sim.analysis.references.mobility import check_sheet as sheet
+        from vefl_sim.analysis.references.mobility import mobility_sheet as sheet
     else:
         raise BadInput(f"check {what}: there is no such check; there are: radio, mobility.")
     checks = list(sheet())
@@ -211,11 +211,11 @@ def check(
 def _watched(quiet: bool, work: "Callable[..., Run]") -> None:
     """Do the work with a progress display, and print the summary of the run that comes out."""
     from vefl_sim.analysis.summary import print_summary
-    from vefl_sim.cli.progress import PipedConsole, shown
+    from vefl_sim.cli.progress import PipedConsole, run_display
     from vefl_sim.core.stopping import stopping_at_once
 
     console = PipedConsole(quiet=quiet)
-    with shown(console) as progress:
+    with run_display(console) as progress:
         try:
             with stopping_at_once():
                 finished = work(watcher=progress)
@@ -236,16 +236,16 @@ def _saved(run: "Run | None") -> str:
 
 def _compare(variants: "Sequence[Variant]", out: Path, fresh: bool, quiet: bool) -> None:
     from vefl_sim.analysis.comparison import comparison_lines
-    from vefl_sim.analysis.figures.comparison import draw
-    from vefl_sim.cli.progress import PipedConsole, Progress, shown
+    from vefl_sim.analysis.figures.comparison import draw_comparison
+    from vefl_sim.cli.progress import PipedConsole, RunProgress, run_display
     from vefl_sim.core.stopping import stopping_at_once
     from vefl_sim.sweep.comparison import compare, place
 
     console = PipedConsole(quiet=quiet)
 
-    def announced(variant: "Variant") -> AbstractContextManager[Progress]:
+    def announced(variant: "Variant") -> AbstractContextManager[RunProgress]:
         console.print(place(variant, variants), highlight=False, markup=False, soft_wrap=True)
-        return shown(console)
+        return run_display(console)
 
     try:
         with stopping_at_once():
@@ -256,7 +256,7 @@ def _compare(variants: "Sequence[Variant]", out: Path, fresh: bool, quiet: bool)
     files = comparison.write()
     for line in comparison_lines(comparison):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    console.print(f"in {draw(comparison).parent}: {', '.join(files)}, comparison.png", soft_wrap=True)
+    console.print(f"in {draw_comparison(comparison).parent}: {', '.join(files)}, comparison.png", soft_wrap=True)
 
 
 def _dry_run(experiment: object) -> None:

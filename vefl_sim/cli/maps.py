@@ -35,13 +35,13 @@ def import_(
     vehicles: Annotated[float, typer.Option(min=0.1, help="Vehicles in coverage, on average.")] = 35.0,
 ) -> None:
     """Make a net, traffic and an experiment of a map, say what is in it, and draw it."""
-    from vefl_sim.analysis.figures.map import draw
+    from vefl_sim.analysis.figures.map import draw_map
     from vefl_sim.core.stopping import stopping_at_once
     from vefl_sim.mobility.sumo.map_import import import_map
 
     try:
         with stopping_at_once(), _shown() as tell:
-            imported = import_map(file, out, _degrees(gnb), vehicles, draw, tell)
+            imported = import_map(file, out, _degrees(gnb), vehicles, draw_map, tell)
     except KeyboardInterrupt:
         raise RunInterrupted(f"{out} is not made") from None
     print("\n".join(imported.lines()))

@@ -18,7 +18,7 @@ from vefl_sim.records.run_directory import Run
 from vefl_sim.simulation.scenario import Scenario, is_asynchronous
 
 
-class Progress:
+class RunProgress:
     """Prints each round as it closes."""
 
     def __init__(self, console: Console, live: Live | None) -> None:
@@ -102,13 +102,13 @@ class PipedConsole(Console):
 
 
 @contextmanager
-def shown(console: Console) -> Iterator[Progress]:
+def run_display(console: Console) -> Iterator[RunProgress]:
     """A progress display for the time of a run."""
     if not console.is_terminal:
-        yield Progress(console, None)
+        yield RunProgress(console, None)
         return
     with Live(console=console, refresh_per_second=4) as live:
-        yield Progress(console, live)
+        yield RunProgress(console, live)
 
 
 def clock(seconds: float) -> str:

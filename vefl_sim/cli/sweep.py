@@ -52,7 +52,7 @@ def sweep(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run all points of one or more sweeps; what is done is skipped, what was interrupted goes on."""
-    from vefl_sim.analysis.figures.drawing import check
+    from vefl_sim.analysis.figures.drawing import require_drawable
     from vefl_sim.cli.progress import PipedConsole, clock
     from vefl_sim.cli.sweep_progress import watching
     from vefl_sim.sweep.executors.local import cores
@@ -66,7 +66,7 @@ def sweep(
     chosen = None if seeds is None else parse_seeds(seeds)
     sweeps = [load_sweep(file, settings or (), chosen) for file in files]
     for found in sweeps:
-        check(found)  # a mistake in how it is to be drawn is better told before the runs than after
+        require_drawable(found)  # a mistake in how it is to be drawn is better told before the runs than after
     _require_names([found.name for found in sweeps], files)
     indexes = [Index.of(found, out, settings or (), restart=restart and not dry_run) for found in sweeps]
     tasks = tasks_of(indexes, out)
@@ -118,7 +118,7 @@ def figure(
     ] = None,
 ) -> None:
     """Draw sweeps from the points that are done or stored: the figure of each as PDF and PNG, its numbers as CSV."""
-    from vefl_sim.analysis.figures.drawing import draw
+    from vefl_sim.analysis.figures.drawing import draw_figure
     from vefl_sim.analysis.figures.report import drawing_lines
     from vefl_sim.sweep.points import load_sweep
     from vefl_sim.sweep.results.store import FOLDER, Store
@@ -137,7 +137,7 @@ def figure(
             drawn[found.name] = file
             folder = results or file.parent / FOLDER
             store = stores.setdefault(folder, Store(folder)) if folder.is_dir() else None
-            lines = [*drawing_lines(draw(found, out, to, store), out)]
+            lines = [*drawing_lines(draw_figure(found, out, to, store), out)]
             print("\n".join(lines), end="\n\n" if len(files) > 1 else "\n")
         except BadInput as error:  # the other figures are drawn all the same
             problems += [f"{file}: {problem}" for problem in error.problems] if len(files) > 1 else error.problems

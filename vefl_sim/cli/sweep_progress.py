@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from vefl_sim.cli.progress import clock
-from vefl_sim.sweep.tasks import Task, Tasks
+from vefl_sim.sweep.tasks import PointTask, Tasks
 
 _MOST_SHOWN = 12  # running points, one line each
 _SECONDS_BETWEEN = 60.0  # of two lines about the whole, where nothing moves
@@ -22,7 +22,7 @@ class SweepProgress:
     def __init__(self, console: Console, live: Live | None) -> None:
         self._console, self._live, self._last_s = console, live, time.monotonic()
 
-    def changed(self, tasks: Tasks, task: Task) -> None:
+    def changed(self, tasks: Tasks, task: PointTask) -> None:
         """One line, unless it has only begun."""
         entry = task.entry
         if entry.status == "running":
@@ -76,12 +76,12 @@ def _running(tasks: Tasks) -> Iterator[str]:
         yield f"  … and {len(running) - _MOST_SHOWN} more"
 
 
-def _waits(task: Task) -> str:
+def _waits(task: PointTask) -> str:
     how = "is tried again" if task.deaths else "waits"
     return f"{how:7} {task.point.title}: {task.entry.error}"
 
 
-def _figures(task: Task) -> str:
+def _figures(task: PointTask) -> str:
     entry = task.entry
     if entry.status == "failed":
         return f": {entry.error}"

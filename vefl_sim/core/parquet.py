@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.errors import BadInput
 
-Kind = Literal["integer", "number", "text", "boolean"]
+ColumnKind = Literal["integer", "number", "text", "boolean"]
 Columns = dict[str, NDArray[Any]]
 
 _ROWS_PER_BATCH = 8192
@@ -32,7 +32,7 @@ class ParquetFile:
         noted = self._file.metadata.metadata or {}
         self.notes = {name.decode(errors="replace"): text.decode(errors="replace") for name, text in noted.items()}
 
-    def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Columns]:
+    def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Columns]:
         """These columns, a few thousand rows at a time, and the numbers of the rows, from 1, as `row`.
 
         A missing number is NaN and a missing text None; a missing integer or boolean is an error.
@@ -53,7 +53,7 @@ class ParquetFile:
         except (OSError, ValueError, pa.ArrowException) as error:
             raise BadInput(f"{self.path} is damaged after row {read} ({_first_line(error)}): write it again.") from None
 
-    def _check(self, kinds: Mapping[str, Kind]) -> None:
+    def _check(self, kinds: Mapping[str, ColumnKind]) -> None:
         if missing := [name for name in kinds if self.names.count(name) != 1]:
             raise BadInput(
                 f"{self.path} has no column {', '.join(missing)}: it needs {', '.join(kinds)}, each once, "
@@ -64,7 +64,7 @@ class ParquetFile:
             if not _fits(found, kind):
                 raise BadInput(f"{self.path}: column {name} holds {found}, not {_PLURALS[kind]}: convert it.")
 
-    def _values(self, batch: Any, name: str, kind: Kind, first_row: int) -> NDArray[Any]:
+    def _values(self, batch: Any, name: str, kind: ColumnKind, first_row: int) -> NDArray[Any]:
         column = batch.column(batch.schema.get_field_index(name))
         if kind == "text":
             return np.array([*column.to_pylist(), None], object)[:-1]  # never an array of characters
@@ -79,7 +79,7 @@ class ParquetFile:
 _PLURALS = {"integer": "whole numbers", "number": "numbers", "text": "text", "boolean": "true or false"}
 
 
-def _fits(found: Any, kind: Kind) -> bool:
+def _fits(found: Any, kind: ColumnKind) -> bool:
     if pa.types.is_null(found):
         return kind in ("number", "text")  # a column without a single value has no type
     if kind == "number":

@@ -10,13 +10,15 @@ from pydantic import BaseModel
 from vefl_sim.experiment.experiment import Experiment
 
 
-def sentences(errors: Iterable[Any]) -> list[str]:
+def complaints_about(errors: Iterable[Any]) -> list[str]:
     """One sentence per key; a key that fails two alternatives of a union is one problem."""
-    sentences: dict[tuple[Any, ...], str] = {}
+    complaints_about: dict[tuple[Any, ...], str] = {}
     for error in errors:
         where = tuple(error["loc"][:2])
-        sentences[where] = _merged(sentences[where], error) if where in sentences else _sentence(error)
-    return list(sentences.values())
+        complaints_about[where] = (
+            _merged(complaints_about[where], error) if where in complaints_about else _sentence(error)
+        )
+    return list(complaints_about.values())
 
 
 def _sentence(error: Any) -> str:

@@ -11,7 +11,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.complaints import sentences
+from vefl_sim.experiment.complaints import complaints_about
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.rules import contradictions
 from vefl_sim.experiment.unused_keys import ignored_keys
@@ -62,7 +62,7 @@ def validated(tables: Mapping[str, Any]) -> Experiment:
     try:
         return Experiment.model_validate(tables)
     except ValidationError as error:
-        raise ExperimentError(sentences(error.errors())) from None
+        raise ExperimentError(complaints_about(error.errors())) from None
 
 
 def with_settings(experiment: Experiment, *settings: str) -> Experiment:

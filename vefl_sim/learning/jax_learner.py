@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning import compilation_cache
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.learner import Arrays, Evaluation, LocalJob, Model
-from vefl_sim.learning.local import Descent, LocalTraining, Method
+from vefl_sim.learning.learner import Evaluation, LocalJob, Model, ModelArrays
+from vefl_sim.learning.local import Descent, LocalTraining, StepMethod
 from vefl_sim.learning.objective import Evaluator
 from vefl_sim.learning.samples import Shuffling
 
@@ -56,7 +56,7 @@ class JaxLearner:
         self.parameters = parameter_count(module, dataset.image_shape)
         self._module, self._image_shape, self._seed = module, dataset.image_shape, seed
         self._local = LocalTraining(
-            Method(module, options.optimizer),
+            StepMethod(module, options.optimizer),
             (dataset.train_images, dataset.train_labels),
             shards,
             Descent(learning_rate, proximal_mu, options.iterations_per_step),
@@ -102,11 +102,11 @@ class JaxLearner:
         """Accuracy and loss on the whole test set."""
         return self._evaluator.evaluate(model)
 
-    def arrays_of(self, model: Model) -> Arrays:
+    def arrays_of(self, model: Model) -> ModelArrays:
         """Leaves by their path, such as params.Conv_0.kernel."""
         return {_dotted(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(model)}
 
-    def model_of(self, arrays: Arrays) -> Model:
+    def model_of(self, arrays: ModelArrays) -> Model:
         """The leaves put where they were."""
         shapes = jax.eval_shape(_initializer(self._module, self._image_shape), np.uint32(0))
         # numpy's files do not know bfloat16 and the like: there it is so many bytes, and a view makes it what it was

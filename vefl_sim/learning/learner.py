@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Model = Any
 """Parameters of a network: a pytree of arrays, or None when nothing is learnt."""
 
-Arrays = dict[str, NDArray[np.generic]]
+ModelArrays = dict[str, NDArray[np.generic]]
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class Learner(Protocol):
         """Accuracy and loss on the test set; None if nothing is learnt."""
         ...
 
-    def arrays_of(self, model: Model) -> Arrays:
+    def arrays_of(self, model: Model) -> ModelArrays:
         """A model as named arrays, to be kept in a file."""
         ...
 
-    def model_of(self, arrays: Arrays) -> Model:
+    def model_of(self, arrays: ModelArrays) -> Model:
         """The model that these arrays are of, to the last bit."""
         ...
 
@@ -97,10 +97,10 @@ class NullLearner:
         """None."""
         return None
 
-    def arrays_of(self, model: Model) -> Arrays:
+    def arrays_of(self, model: Model) -> ModelArrays:
         """No arrays."""
         return {}
 
-    def model_of(self, arrays: Arrays) -> Model:
+    def model_of(self, arrays: ModelArrays) -> Model:
         """None."""
         return None

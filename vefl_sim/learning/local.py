@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.learning.learner import LocalJob, Model
 from vefl_sim.learning.objective import cross_entropy, logits
-from vefl_sim.learning.samples import Samples, Shuffling, filled, on_device, read_block, room_for
+from vefl_sim.learning.samples import Samples, Shuffling, on_device, padded, read_block, room_for
 
 BLOCK = 32
 
@@ -35,14 +35,14 @@ class Descent(NamedTuple):
     iterations_per_step: int = 1  # n: so many iterations on all samples are computed as one step of n·δ
 
 
-class Method(NamedTuple):
+class StepMethod(NamedTuple):
     """How a step is made; part of the compiled program."""
 
     module: nn.Module
     optimizer: str = "sgd"  # a function of optax that takes the learning rate
 
 
-class Progress(NamedTuple):
+class TrainingState(NamedTuple):
     """Where one CV's training is."""
 
     local: Model  # ω
@@ -68,7 +68,7 @@ class LocalTraining:
 
     def __init__(
         self,
-        method: Method,
+        method: StepMethod,
         samples: tuple[NDArray[np.uint8], NDArray[np.int32]],
         shards: Mapping[int, NDArray[np.int64]],
         descent: Descent,
@@ -83,7 +83,7 @@ class LocalTraining:
 
     def train(self, model: Model, job: LocalJob) -> Model:
         """ω_{v,k+1} of one CV, from ω_k = `model`."""
-        progress = Progress(model, model, _remember(self._method, model, self._descent))
+        progress = TrainingState(model, model, _remember(self._method, model, self._descent))
         for work in self._work(job):
             progress = self._descend(self._method, progress, self._samples, work, self._descent)
         return progress.local
@@ -95,9 +95,9 @@ class LocalTraining:
     def _work(self, job: LocalJob) -> list[Work]:
         shard, shuffling = self._shards[job.cv], self._shuffling
         if shuffling is None or shuffling.batch_size >= len(shard):
-            return [Work(filled(shard, self._room), len(shard), max(1, len(shard)), job.iterations)]
+            return [Work(padded(shard, self._room), len(shard), max(1, len(shard)), job.iterations)]
         orders = (shard[shuffling.order(job, i, len(shard))] for i in range(job.iterations))
-        return [Work(filled(order, self._room), len(shard), shuffling.batch_size, 1) for order in orders]
+        return [Work(padded(order, self._room), len(shard), shuffling.batch_size, 1) for order in orders]
 
 
 def has_convolution(module: nn.Module, image_shape: tuple[int, ...]) -> bool:
@@ -114,11 +114,11 @@ def has_convolution(module: nn.Module, image_shape: tuple[int, ...]) -> bool:
 
 
 def _descend(
-    loop: Loop, method: Method, progress: Progress, samples: Samples, work: Work, descent: Descent
-) -> Progress:
+    loop: Loop, method: StepMethod, progress: TrainingState, samples: Samples, work: Work, descent: Descent
+) -> TrainingState:
     """All iterations of some work."""
 
-    def step(merged: jax.Array, i: jax.Array, progress: Progress) -> Progress:
+    def step(merged: jax.Array, i: jax.Array, progress: TrainingState) -> TrainingState:
         first = i * work.batch
         count = jnp.minimum(work.batch, work.size - first)
 
@@ -129,7 +129,7 @@ def _descend(
         total = loop(_parts(count, BLOCK), add, _zeros(progress.local))
         return _step(method, progress, total, count, descent, merged)  # type: ignore[no-any-return]
 
-    def iterate(i: jax.Array, progress: Progress) -> Progress:
+    def iterate(i: jax.Array, progress: TrainingState) -> TrainingState:
         merged = jnp.minimum(descent.iterations_per_step, work.iterations - i * descent.iterations_per_step)
         return loop(_parts(work.size, work.batch), partial(step, merged), progress)  # type: ignore[no-any-return]
 
@@ -157,7 +157,13 @@ def _parts(whole: Any, part: Any) -> Any:
 
 @partial(jax.jit, static_argnums=0)
 def _add_block(
-    method: Method, local: Model, total: Model, samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array
+    method: StepMethod,
+    local: Model,
+    total: Model,
+    samples: Samples,
+    numbers: jax.Array,
+    first: jax.Array,
+    left: jax.Array,
 ) -> Model:
     """`total` plus the gradient of the summed loss over one block."""
     block = read_block(samples, numbers, first, left, BLOCK)
@@ -170,21 +176,21 @@ def _add_block(
 
 @partial(jax.jit, static_argnums=0)
 def _step(
-    method: Method, progress: Progress, total: Model, count: jax.Array, descent: Descent, merged: jax.Array
-) -> Progress:
+    method: StepMethod, progress: TrainingState, total: Model, count: jax.Array, descent: Descent, merged: jax.Array
+) -> TrainingState:
     """A step of the optimizer along ∇F + μ·(ω − ω_k), for so many iterations; "sgd": ω − merged·δ·that."""
     local, start, state = progress
     gradient = jax.tree.map(lambda g, w, w_k: g / count + descent.proximal_mu * (w - w_k), total, local, start)
     updates, state = _optimizer(method, merged * descent.learning_rate).update(gradient, state, local)
-    return Progress(optax.apply_updates(local, updates), start, state)
+    return TrainingState(optax.apply_updates(local, updates), start, state)
 
 
 @partial(jax.jit, static_argnums=0)
-def _remember(method: Method, model: Model, descent: Descent) -> Any:
+def _remember(method: StepMethod, model: Model, descent: Descent) -> Any:
     return _optimizer(method, descent.learning_rate).init(model)
 
 
-def _optimizer(method: Method, learning_rate: Any) -> optax.GradientTransformation:
+def _optimizer(method: StepMethod, learning_rate: Any) -> optax.GradientTransformation:
     return getattr(optax, method.optimizer)(learning_rate)
 
 

@@ -10,7 +10,7 @@ from flax import linen as nn
 from numpy.typing import NDArray
 
 from vefl_sim.learning.learner import Evaluation, Model
-from vefl_sim.learning.samples import Samples, filled, on_device, read_block, room_for
+from vefl_sim.learning.samples import Samples, on_device, padded, read_block, room_for
 
 
 def logits(module: nn.Module, model: Model, images: jax.Array) -> jax.Array:
@@ -33,7 +33,7 @@ class Evaluator:
     def __init__(self, module: nn.Module, images: NDArray[np.uint8], labels: NDArray[np.int32]) -> None:
         self._module, self._size = module, len(labels)
         self._samples = on_device(images, labels)
-        self._numbers = filled(np.arange(self._size), room_for(self._size, BATCH))
+        self._numbers = padded(np.arange(self._size), room_for(self._size, BATCH))
 
     def evaluate(self, model: Model) -> Evaluation:
         """Share of labels that get the largest logit, and mean cross-entropy."""

@@ -36,7 +36,7 @@ def on_device(images: NDArray[np.uint8], labels: NDArray[np.int32]) -> Samples:
     return Samples(jnp.asarray(images), jnp.asarray(labels))
 
 
-def filled(numbers: NDArray[np.integer], room: int) -> NDArray[np.int32]:
+def padded(numbers: NDArray[np.integer], room: int) -> NDArray[np.int32]:
     """Sample numbers with zeros behind, `room` in all."""
     return np.pad(numbers, (0, room - len(numbers))).astype(np.int32)
 

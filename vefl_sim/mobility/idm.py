@@ -17,7 +17,7 @@ from vefl_sim.core.arrays import Floats
 Motion = tuple[Floats, Floats]
 """Positions of front bumpers in m, and speeds in m/s."""
 
-Method = Literal["ballistic", "euler"]
+Integration = Literal["ballistic", "euler"]
 SMALLEST_GAP_M = 1e-3  # a smaller gap brakes no harder; keeps the formula finite bumper to bumper
 
 
@@ -55,7 +55,7 @@ def acceleration(speed_mps: Floats, gap_m: Floats, leader_mps: Floats, params: I
     return accel_mps2
 
 
-def next_speed(speed_mps: Floats, accel_mps2: Floats, params: IdmParams, dt_s: float) -> Floats:
+def speed_after_step(speed_mps: Floats, accel_mps2: Floats, params: IdmParams, dt_s: float) -> Floats:
     """Speed after a step: no reversing, and no overshoot of the desired speed."""
     limit_mps = np.maximum(speed_mps, params.desired_speed_mps)
     return np.maximum(np.minimum(speed_mps + accel_mps2 * dt_s, limit_mps), 0.0)
@@ -71,13 +71,13 @@ def semi_implicit_euler(_speed_mps: Floats, next_mps: Floats, dt_s: float) -> Fl
     return next_mps * dt_s
 
 
-_ADVANCE: dict[Method, Callable[[Floats, Floats, float], Floats]] = {
+_ADVANCE: dict[Integration, Callable[[Floats, Floats, float], Floats]] = {
     "ballistic": ballistic,
     "euler": semi_implicit_euler,
 }
 
 
-def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float, method: Method = "ballistic") -> Motion:
+def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float, method: Integration = "ballistic") -> Motion:
     """Drive a platoon behind a leader whose motion is given.
 
     leader: its positions and speeds, each of shape (times,), dt_s apart.
@@ -95,7 +95,7 @@ def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float, method
     for t in range(times - 1):
         gap = position[t, :-1] - params.length_m - position[t, 1:]
         accel = acceleration(speed[t, 1:], gap, speed[t, :-1], params)
-        speed[t + 1, 1:] = next_speed(speed[t, 1:], accel, params, dt_s)
+        speed[t + 1, 1:] = speed_after_step(speed[t, 1:], accel, params, dt_s)
         position[t + 1, 1:] = position[t, 1:] + advance(speed[t, 1:], speed[t + 1, 1:], dt_s)
     return position[:, 1:], speed[:, 1:]
 

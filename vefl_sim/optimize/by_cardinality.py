@@ -38,7 +38,7 @@ class Reduced:
 
 
 @dataclass(frozen=True)
-class Case:
+class CardinalityCase:
     """The knapsack, mostly with exactly n items, and the best choice found for it with its bound."""
 
     knapsack: Knapsack
@@ -51,7 +51,7 @@ class Search:
 
     choice: Choice
     reduced: Reduced | None = None  # the rows and options that `cases` are about
-    cases: tuple[Case, ...] = ()
+    cases: tuple[CardinalityCase, ...] = ()
 
 
 def search(knapsack: Knapsack, *, fees: bool = True) -> Search:
@@ -81,7 +81,7 @@ def by_count(knapsack: Knapsack, whole: Choice, loss: Losses) -> Search:
 def undivided(knapsack: Knapsack, whole: Choice) -> Search:
     """The same search with a single case, whatever the number of items."""
     less = reduced(knapsack, whole, losses(knapsack, whole.price))
-    return Search(whole, less, (Case(less.knapsack, less.restricted(whole)),))
+    return Search(whole, less, (CardinalityCase(less.knapsack, less.restricted(whole)),))
 
 
 def reduced(knapsack: Knapsack, choice: Choice, loss: Losses) -> Reduced:
@@ -100,12 +100,12 @@ def gap(choice: Choice) -> float:
     return choice.bound - choice.value + SLIVER * abs(choice.bound)
 
 
-def cases(knapsack: Knapsack, choice: Choice) -> list[Case]:
+def cases(knapsack: Knapsack, choice: Choice) -> list[CardinalityCase]:
     """The numbers of items for which something better than the choice is possible, the most promising first."""
     profit = -np.sort(-(knapsack.value - choice.price * knapsack.cost).max(axis=1))
     bounds = choice.price * knapsack.budget + np.cumsum(profit[: knapsack.most_items])  # L_n(λ)
     unmixed = np.count_nonzero(bounds >= choice.bound - SLIVER * choice.bound) == 1  # then λ is the best for it, too
-    found: list[Case] = []
+    found: list[CardinalityCase] = []
     floor = choice.value
     for index in np.argsort(-bounds, kind="stable"):
         if bounds[index] <= floor:
@@ -113,7 +113,7 @@ def cases(knapsack: Knapsack, choice: Choice) -> list[Case]:
         of_count = Knapsack(knapsack.value, knapsack.cost, knapsack.budget, int(index) + 1, exactly=True)
         best = choice if unmixed and not found else _best_of(of_count, floor)
         if best is not None:
-            found.append(Case(of_count, best))
+            found.append(CardinalityCase(of_count, best))
             floor = max(floor, best.value)
     return found
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.state import State
-from vefl_sim.optimize.rat.allocate import Method, Outcome, needs_large
-from vefl_sim.optimize.rat.burst import LAST_BIT, Cell, Log, Queues, new_log, run_slots, slots_to_count_on
+from vefl_sim.optimize.rat.allocate import AllocationMethod, AllocationStatus, needs_large
+from vefl_sim.optimize.rat.burst import LAST_BIT, CellConstants, Log, Queues, new_log, run_slots, slots_to_count_on
 from vefl_sim.optimize.rat.edf import Backlog, Scheduler, edf
 from vefl_sim.optimize.rat.problem import METHODS, RatAllocation, RatPolicy, RatProblem, solve
 from vefl_sim.protocol.uplink import Upload
@@ -57,7 +57,7 @@ class MacScheduler:
         fading = self.channel.fading_gains(slot, slots, cvs)
         log, last_bits = new_log(slots, len(uploads), self.link.prbs), np.zeros(len(uploads))
         if compiled:
-            many = needs_large(Method(self._cell.method), self.link.prbs)
+            many = needs_large(AllocationMethod(self._cell.method), self.link.prbs)
             done = run_slots(many, self._cell, slot, fading, queues, self._efficiency, log, last_bits)
         else:
             done = 1
@@ -82,9 +82,11 @@ class MacScheduler:
         self._efficiency[:], self._round = state["efficiency"], state["round"]
 
     @property
-    def _cell(self) -> Cell:
-        method = Method[str(self.policy).upper().replace("-", "_")]
-        return Cell(int(method), self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w)
+    def _cell(self) -> CellConstants:
+        method = AllocationMethod[str(self.policy).upper().replace("-", "_")]
+        return CellConstants(
+            int(method), self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w
+        )
 
     @property
     def _nats_hz(self) -> float:
@@ -114,10 +116,10 @@ class MacScheduler:
             return  # a scheduler may leave a slot idle
         problem = self._problem(slot, rows, gain[rows], queues)
         allocation = solve(problem, self.policy) if isinstance(self.policy, str) else self.policy(problem)
-        if not isinstance(allocation, RatAllocation) or allocation.status.upper() not in Outcome.__members__:
+        if not isinstance(allocation, RatAllocation) or allocation.status.upper() not in AllocationStatus.__members__:
             raise RunFailed('rat.method must return a RatAllocation; the status of a policy is "policy".')
         _check(problem, allocation.owner, allocation.power_w, allocation.rate_bps)
-        log.outcome[0] = Outcome[allocation.status.upper()]
+        log.outcome[0] = AllocationStatus[allocation.status.upper()]
         worth = ((self.tradeoff + self.slot_s * problem.bits_left) * allocation.rate_bps).sum()
         certified = allocation.status in ("optimal", "gap")
         log.gap[0] = (allocation.bound - allocation.objective) / max(worth, 1e-300) if certified else np.nan

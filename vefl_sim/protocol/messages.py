@@ -33,7 +33,7 @@ class TrainOrder:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OrderOutcome:
     """CV to server: how the order ended. Nothing is trained yet: that happens when it is aggregated."""
 
     order: TrainOrder
@@ -62,7 +62,7 @@ class Decision:
 
     observation: Observation
     plan: Plan
-    outcomes: list[Outcome]  # in CV order, when all are in
+    outcomes: list[OrderOutcome]  # in CV order, when all are in
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class RoundReport:
     theorem2_sum: float | None = None  # Σ p_v/(q_v·p_suc,v), where the scheme aggregates by such weights
 
     @property
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[OrderOutcome]:
         """Of all its orders."""
         return [outcome for decision in self.decisions for outcome in decision.outcomes]
 

@@ -11,14 +11,14 @@ from vefl_sim.core.state import State
 from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Order
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.ledger import Account, Ledger
-from vefl_sim.protocol.messages import Loss, Outcome, TrainOrder
+from vefl_sim.protocol.messages import Loss, OrderOutcome, TrainOrder
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.uplink import Upload
 from vefl_sim.schemes.sla import Agreement
 
 
 @dataclass
-class Task:
+class OrderInProgress:
     """An order under way."""
 
     order: TrainOrder
@@ -43,18 +43,18 @@ class ConnectedVehicle:
     ledger: Ledger
     trace: Trace
     distance_m: Callable[[], float]
-    task: Task | None = None
+    task: OrderInProgress | None = None
     work: Process | None = None
 
     def accept(self, order: TrainOrder, cause: int) -> Process:
         """Start working on an order; the process ends with its Outcome."""
         price, fee = self.agreement.price_per_joule, self.agreement.base_fee
-        return self._begin(Task(order, self.ledger.open(self.number, order.round, price, fee), cause))
+        return self._begin(OrderInProgress(order, self.ledger.open(self.number, order.round, price, fee), cause))
 
     def go_on(self, state: State) -> Process:
         """Go on with an order that was under way when the run was put away."""
         order = TrainOrder(**state["order"])
-        task = Task(order, self.ledger.account(self.number, order.round), state["cause"])
+        task = OrderInProgress(order, self.ledger.account(self.number, order.round), state["cause"])
         if state["upload"] is not None:
             task.upload = self.gnb.take_back(order, task.account, state["upload"])
         return self._begin(task)
@@ -72,7 +72,7 @@ class ConnectedVehicle:
         if self.task is not None and self.task.order is order:
             self._interrupt("expired")
 
-    def _begin(self, task: Task) -> Process:
+    def _begin(self, task: OrderInProgress) -> Process:
         bypasses_network = task.order.bypass_ns is not None
         self.task, self.work = (
             task,
@@ -80,7 +80,7 @@ class ConnectedVehicle:
         )
         return self.work
 
-    def deliver(self, task: Task) -> Generator[Event, Any, Outcome]:
+    def deliver(self, task: OrderInProgress) -> Generator[Event, Any, OrderOutcome]:
         """Without constraints: the update is there in time, for the energy of its training; also if the CV leaves."""
         order, account = task.order, task.account
         with suppress(Interrupt):
@@ -90,7 +90,7 @@ class ConnectedVehicle:
         self.ledger.drain(account, order.payload_bits)
         return self._conclude(task, None)
 
-    def participate(self, task: Task) -> Generator[Event, Any, Outcome]:
+    def participate(self, task: OrderInProgress) -> Generator[Event, Any, OrderOutcome]:
         """Train for t_cmp, offer the update, wait until it is received; or be interrupted."""
         order, account, lost = task.order, task.account, None
         try:
@@ -107,7 +107,7 @@ class ConnectedVehicle:
                 self.ledger.compute(account, order.compute_j * (self.env.now - order.ordered_ns) / order.train_ns)
         return self._conclude(task, lost)
 
-    def _conclude(self, task: Task, lost: Loss | None) -> Outcome:
+    def _conclude(self, task: OrderInProgress, lost: Loss | None) -> OrderOutcome:
         """Settle the account and note how it ended."""
         order, account, upload = task.order, task.account, task.upload
         self.task = None
@@ -124,7 +124,7 @@ class ConnectedVehicle:
             energy_j=account.energy_j,
             cost=account.paid,
         )
-        return Outcome(order, account, lost, upload.slots if upload else 0, self.env.now, event)
+        return OrderOutcome(order, account, lost, upload.slots if upload else 0, self.env.now, event)
 
     def _interrupt(self, cause: str) -> None:
         if self.work is not None and self.work.is_alive:

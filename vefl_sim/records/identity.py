@@ -29,10 +29,15 @@ def config_digest(experiment: Experiment) -> str:
     parts = json.dumps(part_digests(experiment), sort_keys=True)
     texts = [to_toml(_without_speed(experiment)), version("vefl_sim"), package_digest(), parts]
     if experiment.mobility.file:
-        digest = inputs.digest if experiment.mobility.kind == "sumo" else recording.digest
-        texts.append(digest(experiment.mobility.file))
+        texts.append(mobility_digest(experiment))
     text = "\n".join(texts)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def mobility_digest(experiment: Experiment) -> str:
+    """Digest of the recording or map that `mobility.file` names."""
+    file = experiment.mobility.file
+    return inputs.map_digest(file) if experiment.mobility.kind == "sumo" else recording.recording_digest(file)
 
 
 def _without_speed(experiment: Experiment) -> Experiment:
@@ -90,7 +95,7 @@ def _is_here(package: str) -> bool:
 
 def require_same_version(run: Path) -> None:
     """Refuse to continue a run that was begun with another version of vefl_sim."""
-    before = recorded(run)
+    before = recorded_versions(run)
     then, here = before.get("packages", {}).get("vefl_sim", "unknown"), version("vefl_sim")
     sources = before.get("vefl_sim source", "unknown"), package_digest()
     if (then, sources[0]) != (here, sources[1]):
@@ -102,7 +107,7 @@ def require_same_version(run: Path) -> None:
 
 def require_same(run: Path, experiment: Experiment) -> None:
     """Refuse to continue a run whose configuration has changed, or a part of the user's in it."""
-    before, now = recorded(run), versions(experiment)
+    before, now = recorded_versions(run), versions(experiment)
     if before.get("configuration") == now["configuration"]:
         return
     parts = [name for name, digest in now["parts"].items() if before.get("parts", {}).get(name) != digest]
@@ -112,7 +117,7 @@ def require_same(run: Path, experiment: Experiment) -> None:
 
 def library_notes(run: Path, experiment: Experiment) -> Iterator[str]:
     """Libraries that have changed since the run began: it goes on, but perhaps not to the last bit."""
-    before, now = recorded(run), versions(experiment)
+    before, now = recorded_versions(run), versions(experiment)
     then, here = before.get("packages", {}), now["packages"]
     changed = [f"{name} {then.get(name)} is now {here[name]}" for name in here if then.get(name) != here[name]]
     if before.get("python") != now["python"]:
@@ -121,7 +126,7 @@ def library_notes(run: Path, experiment: Experiment) -> Iterator[str]:
         yield f"{', '.join(changed)}: the results may differ in the last digits from those of one piece"
 
 
-def recorded(run: Path) -> dict[str, Any]:
+def recorded_versions(run: Path) -> dict[str, Any]:
     """What was noted when the run began."""
     try:
         return dict(json.loads((run / "versions.json").read_text(encoding="utf-8")))

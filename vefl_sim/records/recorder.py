@@ -11,10 +11,9 @@ from vefl_sim.core.state import State
 from vefl_sim.core.tables import SCHEMAS
 from vefl_sim.experiment.experiment import TraceTable
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.optimize.rat.allocate import Outcome
+from vefl_sim.optimize.rat.allocate import AllocationStatus
 from vefl_sim.protocol.mac import Burst
-from vefl_sim.protocol.messages import Outcome as OrderOutcome
-from vefl_sim.protocol.messages import RoundReport
+from vefl_sim.protocol.messages import OrderOutcome, RoundReport
 from vefl_sim.protocol.server.overruns import overruns
 from vefl_sim.records.table_parts import PartWriter
 from vefl_sim.schemes.observation import Observation, sojourn_ns
@@ -77,7 +76,7 @@ class Recorder:
                         "rate_bps": float(log.rate_bps[index, row]),
                         "bits_left": float(log.bits_left[index, row]),
                         "gap": None if np.isnan(log.gap[index]) else float(log.gap[index]),
-                        "status": Outcome(log.outcome[index]).name.lower(),
+                        "status": AllocationStatus(log.outcome[index]).name.lower(),
                     },
                 )
 

@@ -24,7 +24,7 @@ from vefl_sim.core.tables import SCHEMAS, content_digest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import load_resolved, to_toml
 from vefl_sim.records.checkpoint import Checkpoints
-from vefl_sim.records.identity import config_digest, recorded, versions
+from vefl_sim.records.identity import config_digest, recorded_versions, versions
 from vefl_sim.records.lock import is_locked
 
 RunState = Literal["done", "failed", "running", "unfinished"]
@@ -208,6 +208,6 @@ def _siblings(experiment: Experiment, out: Path) -> list[Path]:
 def _is_of(path: Path, digest: str) -> bool:
     """Whether a run is of this configuration and not of one whose digest begins alike; if that is not known, it is."""
     try:
-        return bool(recorded(path).get("configuration", digest) == digest)
+        return bool(recorded_versions(path).get("configuration", digest) == digest)
     except NotResumable:
         return True

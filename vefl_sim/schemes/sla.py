@@ -21,7 +21,7 @@ class Agreement:
     cpu_max_hz: float
 
 
-def draw(cv: int, sla: SlaTable, streams: Streams) -> Agreement:
+def draw_agreement(cv: int, sla: SlaTable, streams: Streams) -> Agreement:
     """The terms of a CV, from its own stream: the same whoever else is there."""
     rng = streams.generator("slas", cv)
     return Agreement(**{term.name: float(rng.uniform(*getattr(sla, term.name))) for term in fields(Agreement)})

@@ -18,7 +18,7 @@ from vefl_sim.core.state import State
 from vefl_sim.optimize.vefl.problem import VeflProblem
 from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.mac import Burst
-from vefl_sim.protocol.messages import Decision, Outcome, RoundReport, TrainOrder
+from vefl_sim.protocol.messages import Decision, OrderOutcome, RoundReport, TrainOrder
 from vefl_sim.protocol.server.overruns import OVERRUNS, overruns
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.observation import Observation, sojourn_ns
@@ -145,7 +145,7 @@ def _broken_by(decision: Decision) -> Iterator[tuple[str, str]]:
         yield "C5", f"the plan says that its orders cost {plan.cost:.6g}, but they cost up to {cost:.6g}."
 
 
-def _worst_cost(outcomes: list[Outcome]) -> float:
+def _worst_cost(outcomes: list[OrderOutcome]) -> float:
     return sum(outcome.worst_cost for outcome in outcomes)
 
 

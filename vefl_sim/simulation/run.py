@@ -25,8 +25,8 @@ from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.identity import library_notes, require_same, require_same_version, versions
 from vefl_sim.records.lock import locked
 from vefl_sim.records.run_directory import Run, create_run, earliest_run, existing_run
-from vefl_sim.simulation.scenario import Scenario, prepare
-from vefl_sim.simulation.session import Session, Watcher
+from vefl_sim.simulation.scenario import Scenario, build_scenario
+from vefl_sim.simulation.session import RunWatcher, Session
 
 
 def simulate(
@@ -36,7 +36,7 @@ def simulate(
     fresh: bool = False,
     toml: str | None = None,
     settings: Sequence[str] = (),
-    watcher: Watcher | None = None,
+    watcher: RunWatcher | None = None,
 ) -> Run:
     """Run an experiment and return its directory; a run of the same configuration is continued, or returned if done.
 
@@ -61,7 +61,7 @@ def simulate(
         return run if run.is_done else _finish(run, scenario, prepare_s, watcher, last)
 
 
-def resume(run: Run | str | Path, *, watcher: Watcher | None = None) -> Run:
+def resume(run: Run | str | Path, *, watcher: RunWatcher | None = None) -> Run:
     """Go on with a run from its last checkpoint; one that is done is returned as it is."""
     run = run if isinstance(run, Run) else Run(run)
     if run.is_done:
@@ -71,10 +71,10 @@ def resume(run: Run | str | Path, *, watcher: Watcher | None = None) -> Run:
     return _go_on(run, run.experiment, watcher)
 
 
-def prepared(experiment: Experiment, folder: Path | None = None, tell: Tell | None = None) -> Scenario:
-    """`prepare`, with whatever a part of the user's raises turned into one sentence."""
+def scenario_or_complaint(experiment: Experiment, folder: Path | None = None, tell: Tell | None = None) -> Scenario:
+    """`build_scenario`, with whatever a part of the user's raises turned into one sentence."""
     try:
-        return prepare(experiment, folder, tell)
+        return build_scenario(experiment, folder, tell)
     except VeflError:
         raise
     except Exception as error:
@@ -87,15 +87,17 @@ def _is_of_the_users(part: str) -> bool:
     return part.split(":")[0].split(".")[0] not in ("vefl_sim", "vefl_models")
 
 
-def _prepared(experiment: Experiment, watcher: Watcher | None, run: Run | None = None) -> tuple[Scenario, float]:
+def _prepared(experiment: Experiment, watcher: RunWatcher | None, run: Run | None = None) -> tuple[Scenario, float]:
     if watcher:
         watcher.preparing(experiment)
     began = time.perf_counter()
     folder = run.path / "traffic" if run else None
-    return prepared(experiment, folder, watcher.driving if watcher and folder else None), time.perf_counter() - began
+    return scenario_or_complaint(
+        experiment, folder, watcher.driving if watcher and folder else None
+    ), time.perf_counter() - began
 
 
-def _go_on(run: Run, experiment: Experiment, watcher: Watcher | None, *, new: bool = False) -> Run:
+def _go_on(run: Run, experiment: Experiment, watcher: RunWatcher | None, *, new: bool = False) -> Run:
     """Finish a run that is there already, unless it is done.
 
     `new`: its directory was made for the traffic that is kept in it; if bad input is in the way there shall be none.
@@ -124,7 +126,7 @@ def _require_traffic(run: Run) -> None:
         raise NotResumable(f"{run.path} cannot be continued, because {message}: restore it, or run it with --fresh.")
 
 
-def _finish(run: Run, scenario: Scenario, prepare_s: float, watcher: Watcher | None, last: Checkpoint | None) -> Run:
+def _finish(run: Run, scenario: Scenario, prepare_s: float, watcher: RunWatcher | None, last: Checkpoint | None) -> Run:
     """Do what is left to do after the last checkpoint; whoever calls this has the lock."""
     session = Session(scenario, run, last)
     if watcher:
@@ -141,7 +143,7 @@ def _finish(run: Run, scenario: Scenario, prepare_s: float, watcher: Watcher | N
     return run
 
 
-def _tell(watcher: Watcher | None, last: Checkpoint, notes: list[str]) -> None:
+def _tell(watcher: RunWatcher | None, last: Checkpoint, notes: list[str]) -> None:
     if watcher:
         watcher.resuming(last, notes)
         return

@@ -53,7 +53,7 @@ from vefl_sim.schemes.observation import CoverageSnapshot, Observation, RoundCon
 from vefl_sim.schemes.pdpc import Pdpc
 from vefl_sim.schemes.random_selection import RandomSelection
 from vefl_sim.schemes.scheme import AsynchronousScheme, Scheme
-from vefl_sim.schemes.sla import draw
+from vefl_sim.schemes.sla import draw_agreement
 from vefl_sim.simulation.audit import Audit
 
 AnyScheme = Scheme | AsynchronousScheme
@@ -132,13 +132,13 @@ def make_traffic(
     """Something that begins the same traffic again and again. SUMO drives now, and what it does goes to the folder."""
     if experiment.mobility.kind != "sumo":
         return partial(make_mobility, experiment, streams)
-    from vefl_sim.mobility.sumo.traffic import drive, recorded
+    from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory
 
     if folder:
-        return partial(recorded, drive(experiment, folder, tell), experiment)
+        return partial(driven_trajectory, drive(experiment, folder, tell), experiment)
     temporary = Path(mkdtemp(prefix="vefl_sim-"))
     try:
-        traffic = partial(recorded, drive(experiment, temporary, tell), experiment)
+        traffic = partial(driven_trajectory, drive(experiment, temporary, tell), experiment)
     except BaseException:
         rmtree(temporary, ignore_errors=True)
         raise
@@ -146,7 +146,7 @@ def make_traffic(
     return traffic
 
 
-def prepare(experiment: Experiment, folder: Path | None = None, tell: Tell | None = None) -> Scenario:
+def build_scenario(experiment: Experiment, folder: Path | None = None, tell: Tell | None = None) -> Scenario:
     """Make all parts. Bad input shows here, before anything is simulated.
 
     `folder`: where traffic is kept that cannot be made again step by step; `tell` hears how far that is. Such traffic
@@ -235,7 +235,7 @@ def wire(
     gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", watch)
 
     def make_vehicle(cv: int) -> ConnectedVehicle:
-        agreement = draw(cv, experiment.sla, scenario.streams)
+        agreement = draw_agreement(cv, experiment.sla, scenario.streams)
         return ConnectedVehicle(env, cv, agreement, gnb, ledger, trace, lambda: streets.distance_m(cv))
 
     streets = CoverageProcess(

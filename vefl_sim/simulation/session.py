@@ -24,7 +24,7 @@ _SECONDS_BETWEEN = 60.0
 _LARGEST_SHARE = 0.01  # of the wall time that checkpoints may take
 
 
-class Watcher(Protocol):
+class RunWatcher(Protocol):
     """Somebody who wants to see how a run goes."""
 
     def preparing(self, experiment: Experiment) -> None:
@@ -67,11 +67,11 @@ class Session:
             self._recorder.go_on_after(self.last.tables)
         self._tally, self._audit = Tally(), _audit(scenario)
         self._actors = wire(scenario, self._env, self._recorder, self._audit, self._report, self._go_on)
-        self._watcher: Watcher | None = None
+        self._watcher: RunWatcher | None = None
         self._stop = StopRequest(self._tell)
         self._before_s, self._wait_s = self.last.wall_s if self.last else 0.0, _SECONDS_BETWEEN
 
-    def simulate(self, watcher: Watcher | None) -> bool:
+    def simulate(self, watcher: RunWatcher | None) -> bool:
         """Run to the end, and complete the tables; False if somebody stopped it before."""
         self._watcher, self._began, self._saved = watcher, time.perf_counter(), time.perf_counter()
         with self._stop.listening():

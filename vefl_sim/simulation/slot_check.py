@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats
-from vefl_sim.optimize.rat.allocate import Outcome
+from vefl_sim.optimize.rat.allocate import AllocationStatus
 from vefl_sim.protocol.mac import Burst
 from vefl_sim.radio.link import Link
 
@@ -134,7 +134,7 @@ class Slot:
 
     def below_floors(self) -> Broken:
         """Floors (UlReqTxBits) that the method calls feasible are met by all who are scheduled."""
-        if self.burst.log.outcome[self.index] not in (Outcome.OPTIMAL, Outcome.GAP):
+        if self.burst.log.outcome[self.index] not in (AllocationStatus.OPTIMAL, AllocationStatus.GAP):
             return
         floor_bps = np.array([self._floor_bps(v) for v in self.scheduled])
         missed_bps = np.maximum(floor_bps - self.rate_bps[self.scheduled], 0)

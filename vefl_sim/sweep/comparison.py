@@ -14,7 +14,7 @@ from vefl_sim.core.errors import BadInput, RunFailed
 from vefl_sim.records.identity import config_digest
 from vefl_sim.records.run_directory import Run
 from vefl_sim.simulation.run import simulate
-from vefl_sim.simulation.session import Watcher
+from vefl_sim.simulation.session import RunWatcher
 from vefl_sim.sweep import paired
 from vefl_sim.sweep.variants import Variant
 
@@ -77,7 +77,7 @@ def compare(
     variants: Sequence[Variant],
     out: str | Path = "runs",
     fresh: bool = False,
-    watching: Callable[[Variant], AbstractContextManager[Watcher]] | None = None,
+    watching: Callable[[Variant], AbstractContextManager[RunWatcher]] | None = None,
 ) -> Comparison:
     """Run all variants, or take the runs that are done already; `watching` gives somebody who watches each."""
     _require_pairs(variants)

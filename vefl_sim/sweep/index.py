@@ -23,7 +23,7 @@ _KEY, _VERSION = "digest", "version"
 
 
 @dataclass
-class Entry:
+class IndexEntry:
     """What is known of a point."""
 
     status: str = "waiting"  # then running, done, failed or stopped
@@ -83,7 +83,7 @@ class Index:
             else {str(name): message for name, message in rows.iloc[-1].items() if not pd.isna(message)}
         )
 
-    def write(self, entries: Mapping[str, Entry]) -> None:
+    def write(self, entries: Mapping[str, IndexEntry]) -> None:
         """All points as they are now; rows of other points stay, also those that another sweep has written."""
         table = pd.DataFrame([self._row(point, entries[point.digest]) for point in self.sweep.points])
         with writing(self.file):
@@ -94,7 +94,7 @@ class Index:
                     table = pd.concat([table, others.astype(object)], ignore_index=True)
                 write_text(self.file, str(table.to_csv(index=False)))
 
-    def _row(self, point: Point, entry: Entry) -> dict[str, Any]:
+    def _row(self, point: Point, entry: IndexEntry) -> dict[str, Any]:
         parameters = ({} if point.label is None else {"variant": point.label}) | dict(point.values)
         message = {_KEY: point.digest, "set": self.settings, _VERSION: made_with()}
         return parameters | {"seed": point.seed} | entry.message() | message

@@ -12,9 +12,9 @@ from vefl_sim.core.errors import BadInput, CannotWrite, RunInterrupted
 from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.records.identity import package_digest
-from vefl_sim.sweep.executors.executor import Executor, Job, Outcome, Report
+from vefl_sim.sweep.executors.executor import Executor, Job, JobOutcome, Report
 from vefl_sim.sweep.index import Index
-from vefl_sim.sweep.tasks import Task, Tasks, look
+from vefl_sim.sweep.tasks import PointTask, Tasks, look
 
 _ATTEMPTS = 3  # at a point whose process dies; from the second on it runs alone
 _BUSY_S = 5.0  # before asking again for a run that another process works on
@@ -26,7 +26,7 @@ _PATIENCE_S = 0.5
 class Audience(Protocol):
     """Somebody who wants to see how a sweep goes."""
 
-    def changed(self, tasks: Tasks, task: Task) -> None:
+    def changed(self, tasks: Tasks, task: PointTask) -> None:
         """A point has begun, or has ended."""
         ...
 
@@ -112,7 +112,7 @@ class Runner:
                 given.append(task.point.digest)
                 self._executor.begin(self._job(task), needed_mb)
 
-    def _others_have(self, task: Task) -> bool:
+    def _others_have(self, task: PointTask) -> bool:
         """Whether another sweep works on it, or has done it, as far as can be seen from here."""
         run = task.point.run(self._out)
         if run and run.is_done:
@@ -127,7 +127,7 @@ class Runner:
             return False
         return True
 
-    def _job(self, task: Task) -> Job:
+    def _job(self, task: PointTask) -> Job:
         point = task.point
         return Job(point.digest, to_toml(point.experiment), str(self._out.resolve()), os.getcwd(), package_digest())
 
@@ -143,7 +143,7 @@ class Runner:
             task.begin()
             self._changed(task)
 
-    def _end(self, task: Task, outcome: Outcome) -> None:
+    def _end(self, task: PointTask, outcome: JobOutcome) -> None:
         entry = task.entry
         if run := task.point.run(self._out):
             look(task, run)
@@ -155,7 +155,7 @@ class Runner:
         if outcome.state == "busy":
             entry.status, task.not_before_s = "waiting", time.monotonic() + _BUSY_S
 
-    def _changed(self, task: Task) -> None:
+    def _changed(self, task: PointTask) -> None:
         self._audience.changed(self._tasks, task)
         self._unwritten = True
 

@@ -9,13 +9,13 @@ from vefl_sim.sweep.executors.local import LocalExecutor, cores
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.points import Sweep
 from vefl_sim.sweep.runner import Runner
-from vefl_sim.sweep.tasks import Task, Tasks, tasks_of
+from vefl_sim.sweep.tasks import PointTask, Tasks, tasks_of
 
 
 class _Nobody:
     """Watches nothing."""
 
-    def changed(self, tasks: Tasks, task: Task) -> None:
+    def changed(self, tasks: Tasks, task: PointTask) -> None:
         pass
 
     def ticked(self, tasks: Tasks) -> None:

@@ -9,21 +9,21 @@ from statistics import median
 
 from vefl_sim.core.errors import VeflError
 from vefl_sim.records.run_directory import Run
-from vefl_sim.sweep.index import Entry, Index
+from vefl_sim.sweep.index import Index, IndexEntry
 from vefl_sim.sweep.points import Point
-from vefl_sim.sweep.wall_time import expected_s
+from vefl_sim.sweep.wall_time import wall_time_s
 
 _TYPICAL_MB = 900.0
 _SOME_WAY = 0.1  # of a point
 
 
 @dataclass
-class Task:
+class PointTask:
     """A point and what has become of it."""
 
     point: Point
-    expected_s: float
-    entry: Entry
+    wall_time_s: float
+    entry: IndexEntry
     share: float = 0.0
     deaths: int = 0
     given: bool = False  # to somebody, who may have a queue
@@ -37,23 +37,23 @@ class Task:
     @property
     def left_s(self) -> float:
         """Expected, by the constants of another machine."""
-        return self.expected_s * (1 - self.share)
+        return self.wall_time_s * (1 - self.share)
 
 
 @dataclass
 class Tasks:
     """All points, each once, and how long they will take."""
 
-    by_digest: dict[str, Task]
+    by_digest: dict[str, PointTask]
     workers: int = 1
 
     def __len__(self) -> int:
         return len(self.by_digest)
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self) -> Iterator[PointTask]:
         return iter(self.by_digest.values())
 
-    def having(self, *statuses: str) -> list[Task]:
+    def having(self, *statuses: str) -> list[PointTask]:
         """Those with one of these statuses, the longest first."""
         return sorted((task for task in self if task.entry.status in statuses), key=lambda task: -task.left_s)
 
@@ -65,14 +65,14 @@ class Tasks:
     @property
     def factor(self) -> float:
         """How much slower or faster things are here than expected, as far as it is known."""
-        done = [task.entry.wall_s / task.expected_s for task in self.having("done") if task.entry.wall_s]
+        done = [task.entry.wall_s / task.wall_time_s for task in self.having("done") if task.entry.wall_s]
         return median(done or [*self._running()] or [1.0])
 
     def _running(self) -> Iterator[float]:
         """The same of those that have come some way."""
         for task in self.having("running"):
             if task.began and (progress := task.share - task.began[1]) >= _SOME_WAY:
-                yield (time.monotonic() - task.began[0]) / (progress * task.expected_s)
+                yield (time.monotonic() - task.began[0]) / (progress * task.wall_time_s)
 
     def left_s(self) -> float:
         """Until all are done: the work on all workers, but not less than the longest point."""
@@ -89,7 +89,7 @@ class Tasks:
 
 def tasks_of(indexes: Sequence[Index], out: Path) -> Tasks:
     """The points of all sweeps with the state of their runs; a point that several have is one."""
-    found: dict[str, Task] = {}
+    found: dict[str, PointTask] = {}
     for index in indexes:
         for point in index.sweep.points:
             if point.digest not in found:
@@ -97,9 +97,9 @@ def tasks_of(indexes: Sequence[Index], out: Path) -> Tasks:
     return Tasks(found)
 
 
-def _task(point: Point, before: Mapping[str, object], out: Path) -> Task:
-    entry = Entry(peak_mb=before.get("peak_mb"))  # type: ignore[arg-type]
-    task = Task(point, expected_s(point.experiment), entry)
+def _task(point: Point, before: Mapping[str, object], out: Path) -> PointTask:
+    entry = IndexEntry(peak_mb=before.get("peak_mb"))  # type: ignore[arg-type]
+    task = PointTask(point, wall_time_s(point.experiment), entry)
     if run := point.run(out):
         look(task, run)
     if before.get("status") == "failed" and entry.status != "done":
@@ -107,7 +107,7 @@ def _task(point: Point, before: Mapping[str, object], out: Path) -> Task:
     return task
 
 
-def look(task: Task, run: Run) -> None:
+def look(task: PointTask, run: Run) -> None:
     """Take over what a run directory says."""
     entry = task.entry
     entry.error = ""

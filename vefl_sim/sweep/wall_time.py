@@ -22,7 +22,7 @@ _ARRIVALS_PER_S = 0.125  # of new CVs, at the default traffic
 _SHARE_OF_ITERATIONS = 0.7  # of l_max, under constraints
 
 
-def expected_s(experiment: Experiment) -> float:
+def wall_time_s(experiment: Experiment) -> float:
     """Seconds of wall time."""
     duration_s = to_s(experiment.duration_ns)
     radio_s = duration_s * _SIMULATED_S.get(experiment.scheme.kind, _ALL_TAKE_PART_S)

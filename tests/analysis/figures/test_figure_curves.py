@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.figures.invented_runs import pretend, run, sweep
 from vefl_sim.analysis.figures.curves import at_least, at_marks, at_most, curves
-from vefl_sim.analysis.figures.layout import Place, groups, layout
+from vefl_sim.analysis.figures.layout import ResultSources, groups, layout
 from vefl_sim.analysis.figures.request import request_from
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.points import Sweep
@@ -21,7 +21,7 @@ SWEEP = "[sweep]\nseeds = [1, 2, 3]\nradio.prbs = [6, 12]\n"
 
 def drawn(found: Sweep) -> pd.DataFrame:
     request = request_from(found.figure)
-    return curves(groups(found, layout(found, request), Place(Path("nowhere"))), request)
+    return curves(groups(found, layout(found, request), ResultSources(Path("nowhere"))), request)
 
 
 def line(rows: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -8,8 +8,8 @@ import pytest
 
 import vefl_sim
 from tests.analysis.figures.invented_runs import pretend, run, sweep
-from vefl_sim.analysis.figures.drawing import draw
-from vefl_sim.analysis.figures.plot import shown
+from vefl_sim.analysis.figures.drawing import draw_figure
+from vefl_sim.analysis.figures.plot import with_symbols
 from vefl_sim.analysis.figures.report import drawing_lines
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput
@@ -115,7 +115,7 @@ def test_a_bad_figure_is_told_before_anything_is_run(tmp_path: Path, capsys: pyt
 )
 def test_every_kind_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: str) -> None:
     pretend(monkeypatch, RUNS)
-    draw(sweep(tmp_path, f"{SWEEP}[figure]\n{figure}\n"), tmp_path, tmp_path / "here")
+    draw_figure(sweep(tmp_path, f"{SWEEP}[figure]\n{figure}\n"), tmp_path, tmp_path / "here")
     assert named(tmp_path / "here") == ENDINGS
     assert min(file.stat().st_size for file in (tmp_path / "here").glob("s.p*")) > 5_000
 
@@ -123,7 +123,7 @@ def test_every_kind_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fi
 def test_the_same_runs_make_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, RUNS)
     for place in ("first", "second"):
-        draw(sweep(tmp_path, SWEEP), tmp_path, tmp_path / place)
+        draw_figure(sweep(tmp_path, SWEEP), tmp_path, tmp_path / place)
     for ending in ENDINGS:
         first, second = ((tmp_path / place / f"s{ending}").read_bytes() for place in ("first", "second"))
         assert first == second
@@ -133,7 +133,7 @@ def test_the_same_runs_make_the_same_bytes(tmp_path: Path, monkeypatch: pytest.M
 def test_the_report_has_means_and_paired_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finals = {(6, 1): 0.50, (6, 2): 0.60, (6, 3): 0.70, (12, 1): 0.60, (12, 2): 0.71, (12, 3): 0.82}
     pretend(monkeypatch, {key: run([0.1, final]) for key, final in finals.items()})
-    lines = [*drawing_lines(draw(sweep(tmp_path, SWEEP + "[figure]\nmarks = [1]\n"), tmp_path), tmp_path)]
+    lines = [*drawing_lines(draw_figure(sweep(tmp_path, SWEEP + "[figure]\nmarks = [1]\n"), tmp_path), tmp_path)]
     assert lines[0] == "s: from all 6 points"
     assert [line.split() for line in lines if line.startswith("Z = ")] == [
         ["Z", "=", "6", "0.1000", "±0.0000"],
@@ -146,17 +146,17 @@ def test_the_report_has_means_and_paired_differences(tmp_path: Path, monkeypatch
 def test_many_missing_points_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, {(6, 1): run([0.1])})
     found = sweep(tmp_path, "[sweep]\nseeds = [1, 2]\nradio.prbs = [6, 7, 8, 9, 10, 11, 12, 13]\n")
-    lines = [*drawing_lines(draw(found, tmp_path), tmp_path)]
+    lines = [*drawing_lines(draw_figure(found, tmp_path), tmp_path)]
     assert sum("not there" in line for line in lines) == 13
     assert "  not there: 3 more" in lines
-    fewer = [*drawing_lines(draw(found, tmp_path), tmp_path, 4)]
+    fewer = [*drawing_lines(draw_figure(found, tmp_path), tmp_path, 4)]
     assert "  not there: 11 more" in fewer
 
 
 def test_runs_that_did_not_learn_have_no_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, {(6, 1): run(costs=[1.0, 2.0])})
     with pytest.raises(BadInput, match="s: its runs have no accuracy"):
-        draw(sweep(tmp_path, SWEEP), tmp_path)
+        draw_figure(sweep(tmp_path, SWEEP), tmp_path)
     assert not (tmp_path / "figures").exists()
 
 
@@ -164,18 +164,18 @@ def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkeypatch:
     pretend(monkeypatch, {(6, 1): run([0.1])})
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(BadInput, match=r"pip install vefl_sim\[report\]"):
-        draw(sweep(tmp_path, SWEEP), tmp_path)
+        draw_figure(sweep(tmp_path, SWEEP), tmp_path)
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, {(6, 1): run([0.1])})
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="choose another --to"):
-        draw(sweep(tmp_path, SWEEP), tmp_path, tmp_path / "file" / "deep")
+        draw_figure(sweep(tmp_path, SWEEP), tmp_path, tmp_path / "file" / "deep")
 
 
 def test_symbols_are_set_as_formulas_and_dollars_stay() -> None:
-    assert shown("u_max = 3 m/s") == r"$u_{\mathrm{max}}$ = 3 m/s"
-    assert shown("my_scheme") == "my_scheme"
-    assert shown("5 $ or {6 $") == r"5 \$ or {6 \$"
-    assert shown(r"$\alpha$") == r"$\alpha$"
+    assert with_symbols("u_max = 3 m/s") == r"$u_{\mathrm{max}}$ = 3 m/s"
+    assert with_symbols("my_scheme") == "my_scheme"
+    assert with_symbols("5 $ or {6 $") == r"5 \$ or {6 \$"
+    assert with_symbols(r"$\alpha$") == r"$\alpha$"

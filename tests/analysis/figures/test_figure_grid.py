@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from tests.analysis.figures.invented_runs import pretend, run, sweep
-from vefl_sim.analysis.figures.drawing import draw
+from vefl_sim.analysis.figures.drawing import draw_figure
 from vefl_sim.records.run_directory import Run
 
 TEXT = """
@@ -41,7 +41,7 @@ def runs() -> dict[tuple[object, ...], Run]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pretend(monkeypatch, runs())
-    draw(sweep(tmp_path, TEXT), tmp_path, tmp_path / "figures")
+    draw_figure(sweep(tmp_path, TEXT), tmp_path, tmp_path / "figures")
     return tmp_path / "figures"
 
 
@@ -84,5 +84,5 @@ def test_as_csv(folder: Path) -> None:
 def test_equals_are_both_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tied = {("PDPC", 0.1, "mnist", 8, 1): run([0.98161]), ("FDPC & all", 0.1, "mnist", 8, 1): run([0.98159])}
     pretend(monkeypatch, tied)
-    draw(sweep(tmp_path, TEXT), tmp_path, tmp_path)
+    draw_figure(sweep(tmp_path, TEXT), tmp_path, tmp_path)
     assert "| **0.9816** (1 of 2) | **0.9816** (1 of 2) | – |" in (tmp_path / "s.md").read_text()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.analysis.figures.invented_runs import sweep
-from vefl_sim.analysis.figures.drawing import check
+from vefl_sim.analysis.figures.drawing import require_drawable
 from vefl_sim.analysis.figures.layout import Layout, layout
 from vefl_sim.analysis.figures.names import heading, value_label
 from vefl_sim.analysis.figures.request import request_from
@@ -37,7 +37,7 @@ VARIANTS = '[[compare]]\nlabel = "A"\n[[compare]]\nlabel = "B"\nscheme.kind = "f
 def test_bad_figures_get_one_sentence(tmp_path: Path, figure: str, message: str) -> None:
     found = sweep(tmp_path, f"{TWO_AXES}[figure]\n{figure}\n")
     with pytest.raises(ExperimentError) as error:
-        check(found)
+        require_drawable(found)
     assert message in str(error.value)
     assert len(error.value.problems) == 1
 

@@ -9,7 +9,7 @@ import pytest
 from tests.analysis.figures.invented_runs import pretend, run, sweep
 from tests.analysis.figures.test_figure_drawing import main_exits
 from tests.sweep.results.stored import store_result
-from vefl_sim.analysis.figures.drawing import check, draw
+from vefl_sim.analysis.figures.drawing import draw_figure, require_drawable
 from vefl_sim.analysis.figures.report import drawing_lines
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.sweep.results.store import Store
@@ -26,7 +26,7 @@ def stored(tmp_path: Path, text: str = SWEEP, **accuracies: list[float | None]) 
 
 
 def lines_of(tmp_path: Path, text: str, store: Store) -> list[str]:
-    return [*drawing_lines(draw(sweep(tmp_path, text), tmp_path, tmp_path / "to", store), tmp_path)]
+    return [*drawing_lines(draw_figure(sweep(tmp_path, text), tmp_path, tmp_path / "to", store), tmp_path)]
 
 
 def test_a_run_wins_over_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_the_command_finds_results_beside_the_file(tmp_path: Path, capsys: pytes
 
 def test_nothing_in_the_store_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no result in .*results is of one of them"):
-        draw(sweep(tmp_path, SWEEP), tmp_path, None, Store(tmp_path / "results"))
+        draw_figure(sweep(tmp_path, SWEEP), tmp_path, None, Store(tmp_path / "results"))
 
 
 REFERENCE = '[figure]\nmarks = [1, 2, 9]\nreference = { "Z = 6" = [0.5, nan, 0.9], "Z = 12" = [0.25, 0.35, 0.45] }\n'
@@ -132,7 +132,7 @@ def test_values_of_somebody_else_are_hollow_and_in_the_colour_of_the_line(
 )
 def test_bad_references_get_one_sentence(tmp_path: Path, figure: str, message: str) -> None:
     with pytest.raises(ExperimentError) as error:
-        check(sweep(tmp_path, f"{SWEEP}[figure]\n{figure}\n"))
+        require_drawable(sweep(tmp_path, f"{SWEEP}[figure]\n{figure}\n"))
     assert message in str(error.value)
     assert len(error.value.problems) == 1
 
@@ -146,5 +146,5 @@ def test_p_suc_is_counted_as_the_paper_does(
     own.rounds["p_suc_with_ineligible"] = pd.array([1.0, 0.99, 0.5], dtype="Float64")
     pretend(monkeypatch, {(6, 1): own})
     figure = '[figure]\nkind = "p_suc"\ncount = "paper"\nmarks = [0.99]\n'
-    drawing = draw(sweep(tmp_path, f'[scheme]\nkind = "{kind}"\n[sweep]\nradio.prbs = [6]\n{figure}'), tmp_path)
+    drawing = draw_figure(sweep(tmp_path, f'[scheme]\nkind = "{kind}"\n[sweep]\nradio.prbs = [6]\n{figure}'), tmp_path)
     assert drawing.marks["mean"].tolist() == pytest.approx([share])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vefl_sim.analysis.figures.drawing import check
+from vefl_sim.analysis.figures.drawing import require_drawable
 from vefl_sim.sweep.points import Sweep, load_sweep
 
 FOLDER = Path(__file__).parents[3] / "experiments" / "paper"
@@ -40,7 +40,7 @@ def test_each_loads_and_can_be_drawn(name: str, points: int) -> None:
     assert of(name).name == name
     assert len(digests(name)) == len(of(name).points) == points
     assert of(name).seeds == [1, 2, 3, 4, 5]
-    check(of(name))
+    require_drawable(of(name))
     text = (FOLDER / f"{name}.toml").read_text()
     assert f"python -m vefl_sim sweep  experiments/paper/{name}.toml" in text
     assert f"python -m vefl_sim figure experiments/paper/{name}.toml" in text

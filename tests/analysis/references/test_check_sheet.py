@@ -1,9 +1,9 @@
-from vefl_sim.analysis.references.radio import check_sheet
+from vefl_sim.analysis.references.radio import radio_sheet
 from vefl_sim.analysis.references.sheet import Check
 
 
 def test_every_line_of_the_sheet_agrees() -> None:
-    checks = list(check_sheet())
+    checks = list(radio_sheet())
     assert len(checks) > 30
     assert [check.what for check in checks if not check.passed] == []
 

@@ -1,10 +1,10 @@
 import pytest
 
-from vefl_sim.analysis.references.mobility import check_sheet, default_traffic
+from vefl_sim.analysis.references.mobility import default_traffic, mobility_sheet
 
 
 def test_every_line_of_the_sheet_agrees():
-    checks = list(check_sheet())
+    checks = list(mobility_sheet())
     assert len(checks) > 20
     assert [check.what for check in checks if not check.passed] == []
 

@@ -7,12 +7,12 @@ from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
 from vefl_sim.mobility.grid.demand import demand
 from vefl_sim.mobility.grid.roads import StreetGrid
-from vefl_sim.mobility.grid.routes import Routes
+from vefl_sim.mobility.grid.routes import GridRoutes
 
 
 def demand_of(**tables):
     experiment = Experiment(run=RunTable(name="x"), **tables)
-    routes = Routes(StreetGrid.square(experiment.roads.blocks, experiment.roads.block_m), experiment.traffic)
+    routes = GridRoutes(StreetGrid.square(experiment.roads.blocks, experiment.roads.block_m), experiment.traffic)
     return demand(experiment), routes
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.mobility.grid.demand import places
+from vefl_sim.mobility.grid.demand import start_positions
 from vefl_sim.mobility.grid.roads import StreetGrid
 from vefl_sim.mobility.idm import IdmParams
 
@@ -11,7 +11,7 @@ FIRST, LAST = 12.0, 121.0  # tail out of the junction behind; stop line ahead
 
 
 def put(count):
-    return places(count, GRID, DRIVER, np.random.default_rng(1))
+    return start_positions(count, GRID, DRIVER, np.random.default_rng(1))
 
 
 def test_the_numbers_asked_for_are_placed_between_junctions():
@@ -38,7 +38,7 @@ def test_what_does_not_fit_is_left_out():
 
 def test_a_single_vehicle_may_be_anywhere():
     position = np.concatenate(
-        [places(np.ones(GRID.edges, int), GRID, DRIVER, np.random.default_rng(s))[1] for s in range(30)]
+        [start_positions(np.ones(GRID.edges, int), GRID, DRIVER, np.random.default_rng(s))[1] for s in range(30)]
     )
     assert np.histogram(position, 4, (FIRST, LAST))[0] == pytest.approx(position.size / 4, rel=0.1)
 

@@ -4,14 +4,14 @@ import pytest
 from vefl_sim.experiment.traffic_tables import TrafficTable
 from vefl_sim.mobility.grid.random_walk import Wandering
 from vefl_sim.mobility.grid.roads import NONE, StreetGrid
-from vefl_sim.mobility.grid.routes import Routes
+from vefl_sim.mobility.grid.routes import GridRoutes
 from vefl_sim.mobility.grid.through_routes import Through
 
 GRID = StreetGrid.square(3, 100.0)
 
 
 def routes(share=0.0, leaving=0.1):
-    return Routes(GRID, TrafficTable(through_share=share, leaving_weight=leaving))
+    return GridRoutes(GRID, TrafficTable(through_share=share, leaving_weight=leaving))
 
 
 def test_visits_are_those_of_both_kinds_by_their_shares():

@@ -23,11 +23,11 @@ from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.rng import Streams
 from vefl_sim.mobility.recorded import fcd
 from vefl_sim.mobility.recorded.recording import frames
-from vefl_sim.mobility.recorded.register import Register
+from vefl_sim.mobility.recorded.register import VehicleNumbers
 
 
-def register() -> Register:
-    return Register(Streams(1), 1.0)
+def register() -> VehicleNumbers:
+    return VehicleNumbers(Streams(1), 1.0)
 
 
 def written(folder: Path, text: str, name: str = "fcd.xml") -> Path:

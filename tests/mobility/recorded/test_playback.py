@@ -22,7 +22,7 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.recorded.playback import Playback
 from vefl_sim.records.identity import config_digest
-from vefl_sim.simulation.scenario import make_mobility, prepare
+from vefl_sim.simulation.scenario import build_scenario, make_mobility
 
 WRITERS = [own_table, fcd_xml, fcd_parquet]
 IDM = {
@@ -116,7 +116,7 @@ class TestConnected:
 class TestBadRecordings:
     def test_too_short(self, tmp_path: Path) -> None:
         file = own_table(tmp_path)
-        assert complaint(lambda: prepare(experiment(file, 10.0))) == (
+        assert complaint(lambda: build_scenario(experiment(file, 10.0))) == (
             f'mobility.file = "{file}": the recording ends at 3 s, the run lasts 10 s: '
             "set run.duration_s to at most 3, or record longer."
         )
@@ -124,11 +124,13 @@ class TestBadRecordings:
             "run": {"name": "x", "rounds": 40}, "vefl": {"round_s": 0.4},
             "mobility": {"kind": "playback", "file": str(file), "start_s": 1.0},
         })  # fmt: skip
-        assert complaint(lambda: prepare(rounds)) == (
+        assert complaint(lambda: build_scenario(rounds)) == (
             f'mobility.file = "{file}": the recording ends at 3 s, 2 s after its start, the run lasts 16 s: '
             "set run.rounds to at most 5, or record longer."
         )
-        assert complaint(lambda: prepare(with_settings(rounds, "vefl.round_s=2.5"))).endswith("100 s: record longer.")
+        assert complaint(lambda: build_scenario(with_settings(rounds, "vefl.round_s=2.5"))).endswith(
+            "100 s: record longer."
+        )
 
     @pytest.mark.parametrize("write", WRITERS)
     def test_start_outside(self, write, tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ class TestBadRecordings:
 
     def test_nobody_comes_near_the_gnb(self) -> None:
         message = complaint(
-            lambda: prepare(experiment(DATA / "grid_fcd.parquet", 5.0, mobility={"origin_m": [1e6, 0.0]}))
+            lambda: build_scenario(experiment(DATA / "grid_fcd.parquet", 5.0, mobility={"origin_m": [1e6, 0.0]}))
         )
         assert message.startswith(
             "No CV of the recording comes within radio.coverage_radius_m = 500 of mobility.origin_m"

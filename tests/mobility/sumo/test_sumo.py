@@ -18,7 +18,7 @@ from vefl_sim.mobility.coverage import in_coverage
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sumo import process, programs
 from vefl_sim.mobility.sumo.live import LiveTraffic, live
-from vefl_sim.mobility.sumo.traffic import COMPLETE, UNFINISHED, drive, prepare, recorded
+from vefl_sim.mobility.sumo.traffic import COMPLETE, UNFINISHED, drive, driven_trajectory, prepare_sumo
 from vefl_sim.records.identity import config_digest
 
 
@@ -42,9 +42,9 @@ class TestScenes:
     def test_everybody_near_the_gnb_is_told_once(self, net: Path, tmp_path: Path) -> None:
         """Both clients against one question per vehicle and step. Some are too far to be asked, and come near."""
         small = town(net, radio={"coverage_radius_m": 20.0})
-        with live(prepare(small, tmp_path).case) as traffic:
+        with live(prepare_sumo(small, tmp_path).case) as traffic:
             within = [traffic.advance() for _ in range(90)]
-        case = prepare(with_settings(small, "sumo.client=traci"), tmp_path).case
+        case = prepare_sumo(with_settings(small, "sumo.client=traci"), tmp_path).case
         with live(case) as traffic:
             sumo, seen = traffic._sumo, 0
             for other in within:
@@ -57,7 +57,7 @@ class TestScenes:
             assert seen > 0  # so that being near means something
 
     def test_vehicles_are_numbered_as_they_depart(self, net: Path, tmp_path: Path) -> None:
-        with live(prepare(town(net), tmp_path).case) as traffic:
+        with live(prepare_sumo(town(net), tmp_path).case) as traffic:
             for _ in range(20):
                 scene = traffic.advance()
                 assert (np.diff(scene.vehicle) > 0).all()
@@ -68,7 +68,7 @@ class TestScenes:
 
     def test_the_vehicles_are_ours(self, net: Path, tmp_path: Path) -> None:
         keys = {"headway_s": 1.7, "min_gap_m": 2.5, "max_accel_mps2": 1.1, "comfort_decel_mps2": 1.9, "length_m": 4.0}
-        with live(prepare(town(net, mobility=keys), tmp_path).case) as traffic:
+        with live(prepare_sumo(town(net, mobility=keys), tmp_path).case) as traffic:
             kind = traffic._sumo.vehicletype
             assert kind.getTau("car") == 1.7
             assert (kind.getMinGap("car"), kind.getLength("car")) == (2.5, 4.0)
@@ -78,13 +78,13 @@ class TestScenes:
     def test_lane_limits(self, net: Path, tmp_path: Path, limits: bool) -> None:
         """The lanes of the grid allow 13.89 m/s, the vehicles 15 m/s."""
         experiment = town(net, sumo={"lane_limits": limits})
-        with live(prepare(experiment, tmp_path).case) as traffic:
+        with live(prepare_sumo(experiment, tmp_path).case) as traffic:
             fastest = max(traffic.advance().speed_mps.max() for _ in range(200))
         assert fastest < 13.9 if limits else 13.9 < fastest <= 15.0
 
     def test_another_seed_is_another_traffic(self, net: Path, tmp_path: Path) -> None:
         def first(seed: int) -> Scene:
-            with live(prepare(town(net, run={"seed": seed}), tmp_path).case) as traffic:
+            with live(prepare_sumo(town(net, run={"seed": seed}), tmp_path).case) as traffic:
                 return traffic.scene()
 
         assert first(1).same_as(first(1))
@@ -92,7 +92,7 @@ class TestScenes:
 
     def test_without_a_warm_start_the_streets_are_empty(self, net: Path, tmp_path: Path) -> None:
         experiment = town(net, traffic={"warm_start": False}, mobility={"start_s": None})
-        with live(prepare(experiment, tmp_path).case) as traffic:
+        with live(prepare_sumo(experiment, tmp_path).case) as traffic:
             assert traffic.scene().vehicle.size == 0
             assert sum(traffic.advance().vehicle.size for _ in range(100)) > 0
 
@@ -109,18 +109,18 @@ class TestRuns:
 
     def test_a_cv_is_where_sumo_had_it(self, straight: Run, net: Path, tmp_path: Path) -> None:
         """Every scene of the run, to the last bit, against a SUMO that is asked again."""
-        played = recorded(straight.path / "traffic" / COMPLETE, town(net))
-        with live(prepare(town(net), tmp_path).case) as traffic:
+        played = driven_trajectory(straight.path / "traffic" / COMPLETE, town(net))
+        with live(prepare_sumo(town(net), tmp_path).case) as traffic:
             assert played.scene().same_as(traffic.scene())
             for _ in range(51):
                 assert played.advance().same_as(traffic.advance())
         rounds = straight.rounds
-        assert rounds["in_coverage"].iloc[0] == in_coverage(recorded(
+        assert rounds["in_coverage"].iloc[0] == in_coverage(driven_trajectory(
             straight.path / "traffic" / COMPLETE, town(net)).scene(), RADIUS_M).size  # fmt: skip
 
     def test_cv_share(self, net: Path, tmp_path: Path) -> None:
         path = drive(town(net, traffic={"cv_share": 0.5, "arrivals_per_s": 1.0}), tmp_path)
-        connected = recorded(path, town(net)).scene().connected
+        connected = driven_trajectory(path, town(net)).scene().connected
         assert 0 < connected.sum() < connected.size
 
     def test_killed_and_resumed_without_sumo(
@@ -172,7 +172,7 @@ class TestConfiguration:
 
     def test_its_own_demand_under_our_speed(self, configuration: Path, tmp_path: Path) -> None:
         experiment = town(configuration, mobility={"start_s": 120.0})
-        scenes = recorded(drive(experiment, tmp_path / "traffic"), experiment)
+        scenes = driven_trajectory(drive(experiment, tmp_path / "traffic"), experiment)
         fastest = max(scenes.advance().speed_mps.max(initial=0.0) for _ in range(50))
         assert 14.0 < fastest <= 15.0
         assert scenes.scene().vehicle.size > 3
@@ -216,7 +216,7 @@ class TestConfiguration:
             '<trip id="4" type="fast" depart="600" from="left0A0" to="C2right2"/></routes>'
         )
         experiment = town(configuration, mobility={"start_s": 604.0})
-        scenes = recorded(drive(experiment, tmp_path / "traffic"), experiment)
+        scenes = driven_trajectory(drive(experiment, tmp_path / "traffic"), experiment)
         assert max(scenes.advance().speed_mps.max(initial=0.0) for _ in range(50)) > 13.0
 
     @pytest.mark.parametrize("client", ["libsumo", "traci"])
@@ -225,7 +225,7 @@ class TestConfiguration:
         bicycle = '<vType id="b" vClass="bicycle"/><flow id="b" type="b" begin="100" end="160" period="4" '
         trips.write_text(trips.read_text().replace("</routes>", f'{bicycle} from="left0A0" to="C2right2"/></routes>'))
         experiment = town(configuration, mobility={"start_s": 120.0}, sumo={"client": client})
-        scene = recorded(drive(experiment, tmp_path / "traffic"), experiment).scene()
+        scene = driven_trajectory(drive(experiment, tmp_path / "traffic"), experiment).scene()
         assert 0 < scene.connected.sum() < scene.connected.size
 
     def test_nobody_jumps(self, configuration: Path, tmp_path: Path) -> None:
@@ -286,8 +286,8 @@ class TestDying:
         assert run.state == "failed"
         assert "SUMO stopped" in (run.path / "FAILED").read_text()
         assert not children()
-        kept = recorded(run.path / "traffic" / UNFINISHED, town(net))
-        whole = recorded(straight.path / "traffic" / COMPLETE, town(net))
+        kept = driven_trajectory(run.path / "traffic" / UNFINISHED, town(net))
+        whole = driven_trajectory(straight.path / "traffic" / COMPLETE, town(net))
         assert all(kept.advance().same_as(whole.advance()) for _ in range(20))
         assert kept.advance().vehicle.size == 0
         monkeypatch.undo()  # next time it lives
@@ -313,8 +313,8 @@ class TestDying:
             RunFailed, match=r"SUMO stopped 2.1 s after .* \(32.1 s of its own time\): the bridge is up"
         ):
             drive(town(net), tmp_path)
-        kept = recorded(tmp_path / UNFINISHED, town(net))
-        whole = recorded(straight.path / "traffic" / COMPLETE, town(net))
+        kept = driven_trajectory(tmp_path / UNFINISHED, town(net))
+        whole = driven_trajectory(straight.path / "traffic" / COMPLETE, town(net))
         assert all(kept.advance().same_as(whole.advance()) for _ in range(20))
         assert kept.advance().vehicle.size == 0
 
@@ -323,7 +323,7 @@ class TestDying:
         experiment = town(net, sumo={"client": client})
 
         def stopped(stop: BaseException) -> None:
-            with live(prepare(experiment, tmp_path).case) as traffic:
+            with live(prepare_sumo(experiment, tmp_path).case) as traffic:
                 traffic.advance()
                 raise stop
 
@@ -332,5 +332,5 @@ class TestDying:
                 stopped(stop)
         assert not children()
         assert not process.load_libsumo().simulation.isLoaded()
-        with live(prepare(experiment, tmp_path).case) as traffic:  # and it can be started again
+        with live(prepare_sumo(experiment, tmp_path).case) as traffic:  # and it can be started again
             assert math.isfinite(traffic.advance().x_m.sum())

@@ -15,7 +15,7 @@ from vefl_sim.mobility.sumo import programs
 from vefl_sim.mobility.sumo.inputs import net_of
 from vefl_sim.mobility.sumo.net import read_net
 from vefl_sim.mobility.sumo.programs import complaint
-from vefl_sim.mobility.sumo.traffic import prepare
+from vefl_sim.mobility.sumo.traffic import prepare_sumo
 
 NET = """<net version="1.20"><location projParameter="!"/>
 <edge id=":c_0" function="internal"><lane id=":c_0_0" index="0" speed="9" length="2" shape="0,0 2,0"/></edge>
@@ -155,14 +155,14 @@ class TestBadInput:
         message = self.refused(written(folder / "x.net.xml", net.read_text()), tmp_path, capsys)
         assert message.endswith("has a comma, at which SUMO would cut it: rename the file or the folder.")
         with pytest.raises(BadInput, match="a,b has a comma"):
-            prepare(town(net), folder)
+            prepare_sumo(town(net), folder)
 
     def test_more_than_fit(self, net: Path, tmp_path: Path) -> None:
         experiment = town(net, traffic={"arrivals_per_s": None, "mean_in_coverage": 1e6})
         with pytest.raises(
             BadInput, match=r"traffic.mean_in_coverage = 1e\+06: the streets in coverage hold \d+ vehicles"
         ):
-            prepare(experiment, tmp_path)
+            prepare_sumo(experiment, tmp_path)
 
     def test_too_short_for_anybody_to_come(self, net: Path, tmp_path: Path, capsys) -> None:
         keys = {"start_s": 0.0, "origin_m": [160.0, 140.0]}

@@ -15,7 +15,7 @@ from vefl_sim.mobility.sumo.calibration import _pilot, calibrate
 from vefl_sim.mobility.sumo.demand import draw_routes
 from vefl_sim.mobility.sumo.inputs import gnb_m
 from vefl_sim.mobility.sumo.net import read_net
-from vefl_sim.mobility.sumo.traffic import drive, prepare, recorded
+from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory, prepare_sumo
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ def test_as_many_are_in_coverage_as_were_asked_for(tmp_path: Path, wanted: float
     net = read_net(Path(experiment.mobility.file), "net")
     found = calibrate(experiment, draw_routes(net, 10.0), gnb_m(experiment, net))
     assert found.in_coverage == pytest.approx(wanted, rel=0.05)
-    played, counts = recorded(drive(experiment, tmp_path / "traffic"), experiment), []
+    played, counts = driven_trajectory(drive(experiment, tmp_path / "traffic"), experiment), []
     for _ in range(1200):
         scene = played.advance()
         counts.append((scene.x_m**2 + scene.y_m**2 <= 150.0**2).sum())
@@ -44,7 +44,7 @@ def test_the_rate_is_for_the_step_of_the_run(tmp_path: Path) -> None:
         grid_net(tmp_path), mobility={"start_s": None}, traffic={"arrivals_per_s": None, "mean_in_coverage": 20.0}
     )
     message: list[float] = []
-    ready = prepare(experiment, tmp_path, lambda done_s, of_s: message.append(done_s / of_s))
+    ready = prepare_sumo(experiment, tmp_path, lambda done_s, of_s: message.append(done_s / of_s))
     assert 0.8 < max(message) <= 1
     found, routes = ready.calibration, ready.routes
     assert found

@@ -8,7 +8,7 @@ from typing import Any
 
 from vefl_sim import from_tables
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.sumo.programs import run
+from vefl_sim.mobility.sumo.programs import run_program
 
 RADIUS_M = 150.0
 MIDDLE = (0.0018, 10.0027)  # of the map of OpenStreetMap: latitude, longitude
@@ -18,7 +18,7 @@ def grid_net(folder: Path, *options: str) -> Path:
     """3 × 3 junctions, 100 m apart in x and 80 m in y, with 60 m of street beyond; the middle is at [160, 140]."""
     net = folder / "grid.net.xml"
     grid = ("--grid", "--grid.number", 3, "--grid.x-length", 100, "--grid.y-length", 80, "--grid.attach-length", 60)
-    run("netgenerate", (*grid, *options, "--output-file", net), "no grid")
+    run_program("netgenerate", (*grid, *options, "--output-file", net), "no grid")
     return net
 
 

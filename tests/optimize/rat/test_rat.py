@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.optimize.problems import random_problem
-from vefl_sim.optimize.rat.allocate import Method, _exact
+from vefl_sim.optimize.rat.allocate import AllocationMethod, _exact
 from vefl_sim.optimize.rat.large import powers
 from vefl_sim.optimize.rat.problem import METHODS, RatAllocation, RatProblem, solve
 from vefl_sim.optimize.rat.water import fill
@@ -234,4 +234,4 @@ def test_unknown_and_oversized_methods() -> None:
 
 
 def test_every_method_has_a_code() -> None:
-    assert {method.upper().replace("-", "_") for method in METHODS} == set(Method.__members__)
+    assert {method.upper().replace("-", "_") for method in METHODS} == set(AllocationMethod.__members__)

@@ -3,7 +3,7 @@ import pytest
 
 from tests.optimize.rat.rat_problems import NATS, check_constraints, exact, random_problem, scaled_rates
 from vefl_sim.optimize.rat.problem import RatProblem
-from vefl_sim.optimize.rat.sca import Relaxation, sca
+from vefl_sim.optimize.rat.sca import Relaxation, algorithm4
 
 pytest.importorskip("cvxpy")
 
@@ -13,7 +13,7 @@ pytest.importorskip("cvxpy")
 def test_feasible_and_never_above_the_optimum(cvs: int, prbs: int, seed: int, perspective: bool) -> None:
     problem = random_problem(np.random.default_rng(seed), cvs, prbs)
     scaled = problem.scaled
-    allocation = sca(problem, perspective=perspective)
+    allocation = algorithm4(problem, perspective=perspective)
     rate = scaled_rates(allocation)
     check_constraints(scaled, allocation.owner, allocation.power_w, rate)
     least, optimum = exact(scaled)
@@ -34,7 +34,7 @@ def test_the_perspective_form_gets_close_for_two_cvs() -> None:
     shares = []
     for seed in range(8):
         problem = random_problem(np.random.default_rng(seed), 2, 8)
-        allocation = sca(problem, perspective=True)
+        allocation = algorithm4(problem, perspective=True)
         if allocation.status == "gap":
             shares.append(allocation.objective / NATS / exact(problem.scaled)[1])
     assert len(shares) >= 3
@@ -45,14 +45,14 @@ def test_equal_sharing_if_nothing_can_be_solved() -> None:
     problem = random_problem(np.random.default_rng(0), 2, 4)
     impossible = np.full(2, 1e12)
     problem = RatProblem(**(vars(problem) | {"floor_bps": impossible, "bits_left": impossible}))
-    allocation = sca(problem)
+    allocation = algorithm4(problem)
     assert allocation.owner.tolist() == [0, 1, 0, 1]
     assert allocation.status == "infeasible_floors"
 
 
 def test_the_last_iterate_counts_if_the_solver_fails_later(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = random_problem(np.random.default_rng(1), 2, 6)
-    first = sca(problem, iterations=1)
+    first = algorithm4(problem, iterations=1)
     solve, calls = Relaxation.solve, []
 
     def fail_later(self: Relaxation, penalty: float, share: np.ndarray) -> np.ndarray | None:
@@ -60,5 +60,5 @@ def test_the_last_iterate_counts_if_the_solver_fails_later(monkeypatch: pytest.M
         return solve(self, penalty, share) if len(calls) == 1 else None
 
     monkeypatch.setattr(Relaxation, "solve", fail_later)
-    np.testing.assert_array_equal(sca(problem).owner, first.owner)
+    np.testing.assert_array_equal(algorithm4(problem).owner, first.owner)
     assert calls == [1.0, 2.0]

@@ -8,7 +8,7 @@ import pytest
 from tests.optimize.vefl.vefl_problems import check_constraints, random_problem, realistic_problem, worked_example
 from vefl_sim.optimize.vefl import rounding
 from vefl_sim.optimize.vefl.problem import REFERENCES, VeflPlan, VeflProblem, solve
-from vefl_sim.optimize.vefl.rounding import filled, shrunk
+from vefl_sim.optimize.vefl.rounding import shrunk, spend_rest
 from vefl_sim.optimize.vefl.sca import Programme
 
 pytest.importorskip("cvxpy")
@@ -56,9 +56,9 @@ def test_shrinking_gives_up_what_is_worth_least_per_money() -> None:
 
 def test_filling_buys_what_is_worth_most_per_money() -> None:
     problem = replace(worked_example(), budget=30.0)
-    assert filled(problem, np.array([48, 7, 0])).tolist() == [48, 8, 0]  # 29.936 of 30; CV 2 stays out
-    assert filled(problem, np.array([50, 0, 0])).tolist() == [50, 0, 0]  # l_max, and nobody is added
-    assert filled(replace(problem, budget=1000.0), np.array([1, 1, 0])).tolist() == [50, 20, 0]
+    assert spend_rest(problem, np.array([48, 7, 0])).tolist() == [48, 8, 0]  # 29.936 of 30; CV 2 stays out
+    assert spend_rest(problem, np.array([50, 0, 0])).tolist() == [50, 0, 0]  # l_max, and nobody is added
+    assert spend_rest(replace(problem, budget=1000.0), np.array([1, 1, 0])).tolist() == [50, 20, 0]
 
 
 def fitting(problem: VeflProblem, plan: VeflPlan) -> list[int]:

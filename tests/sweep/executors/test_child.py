@@ -16,7 +16,7 @@ from vefl_sim.records.identity import config_digest, package_digest
 from vefl_sim.records.run_directory import existing_run
 from vefl_sim.sweep.executors import child
 from vefl_sim.sweep.executors.child import work
-from vefl_sim.sweep.executors.executor import Job, Outcome, Report
+from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 
 ROOT = Path(__file__).parents[3]
 POINT = with_settings(STOPPED, "learning.kind=none", "run.rounds=20", "trace.slots=off")
@@ -33,7 +33,7 @@ def never() -> bool:
 
 def test_jobs_and_reports_travel_as_text(tmp_path: Path) -> None:
     assert Job.of(job(tmp_path).text()) == job(tmp_path)
-    assert Report.of({"digest": "d", "outcome": {"state": "done", "run": "r"}}).outcome == Outcome("done", "r")
+    assert Report.of({"digest": "d", "outcome": {"state": "done", "run": "r"}}).outcome == JobOutcome("done", "r")
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

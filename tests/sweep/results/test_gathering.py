@@ -13,10 +13,10 @@ import pytest
 import vefl_sim
 from tests.sweep.commands import ROOT, wait_for
 from tests.sweep.results.stored import store_result
-from vefl_sim.analysis.figures.drawing import draw
+from vefl_sim.analysis.figures.drawing import draw_figure
 from vefl_sim.analysis.figures.report import drawing_lines
 from vefl_sim.learning.datasets.files.inventory import Holding
-from vefl_sim.sweep.executors.executor import Outcome
+from vefl_sim.sweep.executors.executor import JobOutcome
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
 from vefl_sim.sweep.results.gathering import CLAIMS, LOCK, Gathering
 from vefl_sim.sweep.results.keys import key_digest, keys_of
@@ -116,9 +116,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
         found.extend(("probed", point) for point in points)
         return {}
 
-    def gathered(self: Gathering, point: Point, number: str) -> Outcome:
+    def gathered(self: Gathering, point: Point, number: str) -> JobOutcome:
         found.append(("run", point))
-        return Outcome("done")
+        return JobOutcome("done")
 
     monkeypatch.setattr(Gathering, "probe", probe)
     monkeypatch.setattr(Gathering, "_gathered", gathered)
@@ -260,7 +260,7 @@ def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path) -> None:
     assert (code, message.splitlines()[-1]) == (0, "all probes are as stored")
     sweep = load_sweep(tmp_path / "tiny.toml")
     drawings = [
-        draw(sweep, out, tmp_path / out.name, store)
+        draw_figure(sweep, out, tmp_path / out.name, store)
         for out, store in ((tmp_path / "runs", None), (tmp_path / "nowhere", Store(tmp_path / "results")))
     ]
     first, second = ([*drawing_lines(drawing, tmp_path)] for drawing in drawings)

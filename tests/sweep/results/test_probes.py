@@ -16,10 +16,10 @@ from vefl_sim.sweep.results.gathering import Gathering, require_equal
 from vefl_sim.sweep.results.keys import keys_of
 from vefl_sim.sweep.results.probes import (
     Probes,
-    differences,
     learning_figures,
     name_of,
     network_figures,
+    probe_differences,
     probe_experiment,
     probe_keys,
     variants,
@@ -124,14 +124,14 @@ def test_other_figures_are_told_and_make_a_generation_when_accepted(
 
 
 def test_float_noise_is_no_difference() -> None:
-    assert differences({"cost": [100.0]}, {"cost": [100.0 + 1e-8]}) == []
-    assert differences({"cost": [100.0]}, {"cost": [100.0 + 1e-6]}) != []
-    assert differences({"loss": [2.8]}, {"loss": [2.8 + 3e-6]}) == []
-    assert differences({"loss": [2.8]}, {"loss": [2.8 + 4e-5]}) != []
-    assert differences({"lost": {"expired": 1}}, {"lost": {"expired": 2}}) != []
-    assert differences({"accuracy": [0.5, None]}, {"accuracy": [0.51, None]}) == []
-    assert differences({"accuracy": [0.5, None]}, {"accuracy": [0.5, 0.5]}) != []
-    assert differences({"accuracy": [0.5]}, {"accuracy": [0.53]}) != []
+    assert probe_differences({"cost": [100.0]}, {"cost": [100.0 + 1e-8]}) == []
+    assert probe_differences({"cost": [100.0]}, {"cost": [100.0 + 1e-6]}) != []
+    assert probe_differences({"loss": [2.8]}, {"loss": [2.8 + 3e-6]}) == []
+    assert probe_differences({"loss": [2.8]}, {"loss": [2.8 + 4e-5]}) != []
+    assert probe_differences({"lost": {"expired": 1}}, {"lost": {"expired": 2}}) != []
+    assert probe_differences({"accuracy": [0.5, None]}, {"accuracy": [0.51, None]}) == []
+    assert probe_differences({"accuracy": [0.5, None]}, {"accuracy": [0.5, 0.5]}) != []
+    assert probe_differences({"accuracy": [0.5]}, {"accuracy": [0.53]}) != []
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def test_a_probe_sees_whether_there_is_a_proximal_term(tmp_path: Path) -> None:
     settings = ("scheme.kind=fdpc", "learning.iterations_per_step=50")
     both = [with_settings(PLAIN, *settings, f"learning.proximal_mu={mu}") for mu in (0.01, 0.0)]
     first, second = (learning_figures(vefl_sim.simulate(short, out=tmp_path / "runs")) for _, short in variants(both))
-    assert any(message.startswith("loss was") for message in differences(first, second))
+    assert any(message.startswith("loss was") for message in probe_differences(first, second))
 
 
 def test_new_variants_make_no_other_stale(tmp_path: Path, run: Run) -> None:

@@ -39,7 +39,7 @@ STYLE: Any = {
 """Of all figures with lines."""
 
 
-def draw(comparison: Comparison) -> Path:
+def draw_comparison(comparison: Comparison) -> Path:
     """Write comparison.png beside the table; needs matplotlib."""
     try:
         import matplotlib

@@ -8,7 +8,7 @@ import pandas as pd
 
 from vefl_sim.analysis.figures.curves import at_marks, curves
 from vefl_sim.analysis.figures.grid import grid
-from vefl_sim.analysis.figures.layout import Group, Layout, Place, groups, layout, names
+from vefl_sim.analysis.figures.layout import Group, Layout, ResultSources, groups, layout, names
 from vefl_sim.analysis.figures.measures import SCALARS, scalar
 from vefl_sim.analysis.figures.names import heading
 from vefl_sim.analysis.figures.plot import Curves, pictures, require_matplotlib
@@ -49,15 +49,15 @@ class Drawing:
         return [point for point, run in pairs if run and run.stale]
 
 
-def check(sweep: Sweep) -> None:
+def require_drawable(sweep: Sweep) -> None:
     """Whether its [figure] can be drawn once there are runs: better said before them."""
     _planned(sweep)
 
 
-def draw(sweep: Sweep, out: Path, folder: Path | None = None, store: Store | None = None) -> Drawing:
+def draw_figure(sweep: Sweep, out: Path, folder: Path | None = None, store: Store | None = None) -> Drawing:
     """From the runs in `out` that are done, or else from stored results, into `folder` or out/figures/<name>."""
     request, plan = _planned(sweep)
-    found = groups(sweep, plan, Place(out, store, request.kind in _OF_LEARNING))
+    found = groups(sweep, plan, ResultSources(out, store, request.kind in _OF_LEARNING))
     if not any(group.runs for group in found):
         stored = f", and no result in {store.folder} is of one of them" if store is not None else ""
         raise NothingToDraw(

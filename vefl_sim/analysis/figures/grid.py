@@ -20,7 +20,7 @@ _LATEX = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """Mean and standard deviation over the seeds that are done."""
 
     mean: float
@@ -44,7 +44,7 @@ class Grid:
 
     headings: tuple[str, ...]  # above what names a row
     columns: tuple[str, ...]
-    rows: Mapping[tuple[str, ...], Mapping[str, Cell]]
+    rows: Mapping[tuple[str, ...], Mapping[str, TableCell]]
 
     def csv_rows(self) -> pd.DataFrame:
         """Long form: one row per cell."""
@@ -85,7 +85,7 @@ class Grid:
 
 def grid(groups: Sequence[Group], headings: Sequence[str], request: Request) -> Grid:
     """Rows are the panels of the groups, columns their lines."""
-    rows: dict[tuple[str, ...], dict[str, Cell]] = {}
+    rows: dict[tuple[str, ...], dict[str, TableCell]] = {}
     for group in groups:
         rows.setdefault(group.row, {})[group.line] = _cell(group, request)
     constrained = {group.line for group in groups if is_constrained(group)}
@@ -99,14 +99,14 @@ def is_constrained(group: Group) -> bool:
     return scheme.constrained and scheme.kind != "centralized"
 
 
-def _cell(group: Group, request: Request) -> Cell:
+def _cell(group: Group, request: Request) -> TableCell:
     known = [value for run in group.runs.values() if not np.isnan(value := scalar(run, request))]
     mean = float(np.mean(known)) if known else float("nan")
     std = float(np.std(known, ddof=1)) if len(known) > 1 else float("nan")
-    return Cell(mean, std, len(known), len(group.points))
+    return TableCell(mean, std, len(known), len(group.points))
 
 
-def _marked(cells: Mapping[str, Cell], constrained: set[str]) -> dict[str, Cell]:
+def _marked(cells: Mapping[str, TableCell], constrained: set[str]) -> dict[str, TableCell]:
     """The best are equal to the last digit that is written."""
     rivals = [round(cell.mean, 4) for line, cell in cells.items() if line in constrained and not np.isnan(cell.mean)]
     best = max(rivals, default=float("nan")) if len(rivals) > 1 else float("nan")
@@ -123,7 +123,7 @@ def _ended(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _latex_cell(cell: Cell | None) -> str:
+def _latex_cell(cell: TableCell | None) -> str:
     text = "–" if cell is None else cell.text(lambda mean: f"\\textbf{{{mean}}}", r"$\pm$")
     return text.replace("–", "--")
 

@@ -102,7 +102,7 @@ def layout(sweep: Sweep, request: Request) -> Layout:
 
 
 @dataclass(frozen=True)
-class Place:
+class ResultSources:
     """Where finished points are looked for: among the runs of a folder, and then among stored results."""
 
     out: Path
@@ -119,7 +119,7 @@ class Place:
         return None if self.store is None else self.store.find(point, learning=self.learning)
 
 
-def groups(sweep: Sweep, plan: Layout, place: Place) -> list[Group]:
+def groups(sweep: Sweep, plan: Layout, place: ResultSources) -> list[Group]:
     """Panel by panel, line by line; also those of which nothing is done."""
     return [_group(points, plan, place) for points in _together(sweep, plan)]
 
@@ -140,7 +140,7 @@ def _together(sweep: Sweep, plan: Layout) -> list[list[Point]]:
     return [together[where] for where in sorted(together)]
 
 
-def _group(points: Sequence[Point], plan: Layout, place: Place | None) -> Group:
+def _group(points: Sequence[Point], plan: Layout, place: ResultSources | None) -> Group:
     first, labels = points[0], plan.labels
     line = ", ".join(dimension.label(first, labels) for dimension in plan.lines)
     found = {point.seed: place.find(point) for point in points} if place else {}

@@ -18,7 +18,7 @@ _STYLE: Any = {"font.size": 9}
 _WIDTH_IN = 9.0
 
 
-def draw(imported: ImportedMap, path: Path) -> bool:
+def draw_map(imported: ImportedMap, path: Path) -> bool:
     """Write the picture, if matplotlib is there."""
     try:
         import matplotlib

@@ -81,8 +81,8 @@ def pictures(curves: Curves) -> dict[str, bytes]:
             rows = curves.rows[curves.rows["panel"] == panel]
             handles |= _bars(axes, rows, curves) if curves.bars else _lines(axes, rows, curves)
             _references(axes, panel, curves)
-            axes.set(xlabel=shown(_x_label(curves)))
-            axes.set_title(shown(panel), loc="left", fontsize=8)  # the right is for a note
+            axes.set(xlabel=with_symbols(_x_label(curves)))
+            axes.set_title(with_symbols(panel), loc="left", fontsize=8)  # the right is for a note
         _ranges(places[0], curves)
         _notes(figure, places[0], curves, handles)
         drawn = {ending: _saved(figure, ending) for ending in ("pdf", "png")}
@@ -90,7 +90,7 @@ def pictures(curves: Curves) -> dict[str, bytes]:
     return drawn
 
 
-def shown(text: str) -> str:
+def with_symbols(text: str) -> str:
     """With symbols as symbols; a dollar sign that begins no formula is one."""
     from matplotlib.mathtext import MathTextParser
 
@@ -144,7 +144,7 @@ def _bars(axes: "Axes", rows: pd.DataFrame, curves: Curves) -> dict[str, Any]:
             color=style["color"] if len(lines) > 1 else _ALONE, hatch="///" if style["ls"] == "--" else None,
             edgecolor="white", error_kw={"lw": 1, "ecolor": "0.55"},
         )  # fmt: skip
-    axes.set_xticks(range(len(curves.bars)), [shown(value) for value in curves.bars])
+    axes.set_xticks(range(len(curves.bars)), [with_symbols(value) for value in curves.bars])
     axes.grid(False, axis="x")
     return handles
 
@@ -159,12 +159,12 @@ def _notes(figure: "Figure", places: Sequence["Axes"], curves: Curves, handles: 
     """The legend, the title, how many seeds there are if not all, and what hollow markers are."""
     if len(curves.lines) > 1:
         own = {line: handles[line] for line in curves.lines if line in handles}
-        legend_below(figure, own, {line: shown(line) + _seeds(line, curves.groups) for line in own}, points=7)
+        legend_below(figure, own, {line: with_symbols(line) + _seeds(line, curves.groups) for line in own}, points=7)
     markers = "○ reference" if len(curves.references) else ""
     if note := ", ".join(filter(None, [_note(curves.groups), markers])):
         places[-1].set_title(note, loc="right", fontsize=7, color="0.4")
     if curves.request.title:
-        figure.suptitle(shown(curves.request.title), fontsize=9)
+        figure.suptitle(with_symbols(curves.request.title), fontsize=9)
 
 
 def _value(x: Any) -> str:

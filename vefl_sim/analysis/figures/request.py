@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.complaints import sentences
+from vefl_sim.experiment.complaints import complaints_about
 from vefl_sim.experiment.fields import Share, Table
 
-Kind = Literal["accuracy", "failure-rate", "sojourn", "p_suc", "cost", "total-cost", "table"]
+FigureKind = Literal["accuracy", "failure-rate", "sojourn", "p_suc", "cost", "total-cost", "table"]
 
 
 def _listed(names: Any) -> Any:
@@ -50,7 +50,7 @@ Ends = Annotated[tuple[float, float], Field(strict=False), AfterValidator(_order
 class Request(Table):
     """A [figure]: which of the paper's kinds, and how the points of the sweep are spread over it."""
 
-    kind: Kind = "accuracy"
+    kind: FigureKind = "accuracy"
     title: str = ""
     lines: Names | None = None
     """"variants", or swept keys; if not given, the variants, or the first key."""
@@ -115,7 +115,7 @@ def _problems(error: ValidationError) -> Iterator[str]:
             known = nearest(key, list(Request.model_fields))
             yield f"figure.{key} is not a known key of [figure]; the nearest is figure.{known}."
     others = [one for one in found if one["type"] != "extra_forbidden"]
-    yield from sentences({**one, "loc": ("figure", *one["loc"])} for one in others)
+    yield from complaints_about({**one, "loc": ("figure", *one["loc"])} for one in others)
 
 
 def _useless(request: Request) -> Iterator[str]:

@@ -32,7 +32,7 @@ _DISC = ((20.12, 5.0, 0.336), (20.12, 2.5, 0.174), (26.82, 5.0, 0.43), (26.82, 2
 SPEEDS_MPS = (0.45, 11.18, 20.12, 26.82)
 
 
-def check_sheet() -> Iterator[Check]:
+def mobility_sheet() -> Iterator[Check]:
     """All lines."""
     platoon_m = _platoon_m()
     for time_s, follower, reference_m in _PLATOON:

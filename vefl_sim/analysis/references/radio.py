@@ -34,7 +34,7 @@ _SPACING_HZ = (15e3, 30e3, 60e3, 120e3, 240e3)  # TS 38.211, table 4.2-1
 _SLOTS_PER_MS = (1, 2, 4, 8, 16)  # TS 38.211, table 4.3.2-1
 
 
-def check_sheet() -> Iterator[Check]:
+def radio_sheet() -> Iterator[Check]:
     """All lines."""
     for source, rows, tolerance in (("ns-3", _NS3_PATHLOSS, 0.01), ("Sionna", _SIONNA_PATHLOSS, 1e-6)):
         for los, d2d_m, height_m, carrier_ghz, reference in rows:

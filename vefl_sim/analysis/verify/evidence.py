@@ -9,7 +9,7 @@ import pandas as pd
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.records.run_directory import Run, read_rows
-from vefl_sim.schemes.sla import Agreement, draw
+from vefl_sim.schemes.sla import Agreement, draw_agreement
 
 
 class Evidence:
@@ -39,7 +39,7 @@ class Evidence:
         rows = self._rows("vehicles")
         rows = rows[rows["state"].isin(["delivered", "lost"])].reset_index(drop=True)
         streams, sla = Streams(self.experiment.run.seed), self.experiment.sla
-        agreements = {cv: vars(draw(cv, sla, streams)) for cv in rows["cv"].unique().tolist()}
+        agreements = {cv: vars(draw_agreement(cv, sla, streams)) for cv in rows["cv"].unique().tolist()}
         names = [field.name for field in fields(Agreement)]
         columns = pd.DataFrame([agreements[cv] for cv in rows["cv"].tolist()], rows.index, names, dtype=float)
         return rows.join(columns)

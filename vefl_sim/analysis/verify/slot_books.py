@@ -8,9 +8,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vefl_sim.analysis.verify.evidence import Evidence
-from vefl_sim.core.parquet import Columns, Kind, ParquetFile
+from vefl_sim.core.parquet import ColumnKind, Columns, ParquetFile
 
-_KINDS: dict[str, Kind] = {"slot": "integer", "cv": "integer", "prbs": "integer", "power_w": "number"}
+_KINDS: dict[str, ColumnKind] = {"slot": "integer", "cv": "integer", "prbs": "integer", "power_w": "number"}
 _SLOTS = 2**36  # more than a run has
 
 

@@ -16,7 +16,7 @@ from vefl_sim.core.errors import NotResumable, VeflError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import is_part
 from vefl_sim.records.checkpoint import Checkpoints
-from vefl_sim.records.identity import package_digest, recorded, require_same, require_same_version
+from vefl_sim.records.identity import package_digest, recorded_versions, require_same, require_same_version
 from vefl_sim.records.run_directory import Run
 
 _SLOTS = "C7–C12"
@@ -71,7 +71,7 @@ def _configuration(run: Run) -> Finding:
         require_same_version(run.path)
         require_same(run.path, run.experiment)
     except NotResumable as error:
-        ours = recorded(run.path).get("vefl_sim source") == package_digest()
+        ours = recorded_versions(run.path).get("vefl_sim source") == package_digest()
         return Finding(what, str(error)) if ours else Finding(what, None, "made by another version of vefl_sim")
     return Finding(what, None, "made by this version")
 

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from vefl_sim.core.kernel import native
-from vefl_sim.learning.conv.kernels import filter_gradient, input_gradient, pooled_conv
+from vefl_sim.learning.conv.kernels import filter_gradient, input_gradient, pooled_conv_kernel
 from vefl_sim.learning.conv.xla_ffi import HANDLER, asks_for_version
 
 _KEPT: list[Any] = []  # XLA keeps addresses only
@@ -36,7 +36,7 @@ def forward(dtype: np.dtype[Any]) -> str:
     @native(HANDLER)
     def handle(frame: Any) -> int:
         if not asks_for_version(frame):
-            pooled_conv(frame, real)
+            pooled_conv_kernel(frame, real)
         return 0
 
     return _register("forward", dtype, handle)

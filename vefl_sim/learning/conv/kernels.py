@@ -28,7 +28,7 @@ _add, _spread = add_patches(GROUP), spread_patches(GROUP)
 
 
 @inner
-def pooled_conv(frame: Any, real: Any) -> None:
+def pooled_conv_kernel(frame: Any, real: Any) -> None:
     """(x, W with whole vectors of filters, b) → pooled, winner as int8, [2 numbers per filter]."""
     x, w, bias = argument(frame, 0, real), argument(frame, 1, real), argument(frame, 2, real)
     pooled, winner, found = result(frame, 0, real), result(frame, 1, np.int8), result(frame, 2, real)

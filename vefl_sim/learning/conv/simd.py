@@ -58,7 +58,7 @@ class Flat:
         return self._builder.bitcast(self._builder.gep(self._data, [position]), self.vector.as_pointer())
 
 
-class Register:
+class VectorRegister:
     """A vector that changes; LLVM keeps it in a register."""
 
     def __init__(self, builder: Any, start: Any) -> None:

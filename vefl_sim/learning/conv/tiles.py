@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from vefl_sim.learning.conv.simd import Flat, Register, index_at, multiply_add, vector_at
+from vefl_sim.learning.conv.simd import Flat, VectorRegister, index_at, multiply_add, vector_at
 
 _I = types.int64
 
@@ -34,7 +34,7 @@ def best_of_four(vectors: int) -> Any:
             flat = [Flat(context, builder, signature.args[i], given[i]) for i in (0, 4, 9)]
             window, tables, result = flat
             _, at, row, pixel, _, first, step, taps, rows, _, place = given
-            sums = [[Register(builder, window.constant(0.0)) for _ in range(vectors)] for _ in range(4)]
+            sums = [[VectorRegister(builder, window.constant(0.0)) for _ in range(vectors)] for _ in range(4)]
             with cgutils.for_range(builder, rows) as down:
                 left = builder.add(at, builder.mul(down.index, row))
                 below = builder.add(left, row)
@@ -80,7 +80,7 @@ def add_patches(vectors: int) -> Any:
             patches, starts, factors, table, result = flat
             distances = [table.index(index_at(builder, given[5], i)) for i in range(vectors)]
             places = [vector_at(builder, given[7], i) for i in range(vectors)]
-            sums = [Register(builder, result.load(place)) for place in places]
+            sums = [VectorRegister(builder, result.load(place)) for place in places]
             with cgutils.for_range(builder, given[3]) as n:
                 start, value = starts.index(n.index), factors.spread(n.index)
                 for total, distance in zip(sums, distances, strict=True):

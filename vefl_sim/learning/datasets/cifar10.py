@@ -7,19 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.files.location import Damaged, Place
+from vefl_sim.learning.datasets.files.location import Damaged, DataLocation
 from vefl_sim.learning.datasets.files.tar_members import members
-from vefl_sim.learning.datasets.subset import Choice
+from vefl_sim.learning.datasets.subset import Subsets
 
 ARCHIVE = "cifar-10-binary.tar.gz"
-CLASSES = 10
+CIFAR10_CLASSES = 10
 TRAIN = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 TEST = "test_batch.bin"
 _SIDE, _CHANNELS = 32, 3
 _RECORD_BYTES = 1 + _CHANNELS * _SIDE * _SIDE
 
 
-def cifar10(place: Place, choice: Choice) -> Dataset:
+def cifar10(place: DataLocation, choice: Subsets) -> Dataset:
     """The data set in the archive that is there."""
     with place.reading(ARCHIVE) as path:
         batches = dict(members(path, (*TRAIN, TEST)))
@@ -29,7 +29,12 @@ def cifar10(place: Place, choice: Choice) -> Dataset:
         test_images, test_labels = _images(batches[TEST])
     train, test = choice.train(len(train_labels)), choice.test(len(test_labels))
     return Dataset(
-        place.kind, train_images[train], train_labels[train], test_images[test], test_labels[test], classes=CLASSES
+        place.kind,
+        train_images[train],
+        train_labels[train],
+        test_images[test],
+        test_labels[test],
+        classes=CIFAR10_CLASSES,
     )
 
 
@@ -38,6 +43,6 @@ def _images(records: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
         raise Damaged(f"has batches of {len(records)} bytes, which are not whole records of {_RECORD_BYTES}")
     table = np.frombuffer(records, np.uint8).reshape(-1, _RECORD_BYTES)
     labels = table[:, 0].astype(np.int32)
-    if labels.max() >= CLASSES:
-        raise Damaged(f"has a label {labels.max()}, and there are only {CLASSES} classes")
+    if labels.max() >= CIFAR10_CLASSES:
+        raise Damaged(f"has a label {labels.max()}, and there are only {CIFAR10_CLASSES} classes")
     return table[:, 1:].reshape(-1, _CHANNELS, _SIDE, _SIDE).transpose(0, 2, 3, 1), labels

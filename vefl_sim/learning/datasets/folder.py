@@ -12,14 +12,14 @@ import numpy as np
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.archive import Folder, Zip
-from vefl_sim.learning.datasets.files.location import Damaged, Place, sentences
+from vefl_sim.learning.datasets.files.location import Damaged, DataLocation, one_sentence
 from vefl_sim.learning.datasets.files.picture import SUFFIXES, read_pictures
-from vefl_sim.learning.datasets.subset import Choice
+from vefl_sim.learning.datasets.subset import Subsets
 
 _SPLITS = ("train", "test")
 
 
-class Entry(NamedTuple):
+class ImageFile(NamedTuple):
     """An image file and what its path says of it."""
 
     split: str
@@ -27,12 +27,12 @@ class Entry(NamedTuple):
     name: str
 
 
-def folder(place: Place, choice: Choice, image_px: int) -> Dataset:
+def folder(place: DataLocation, choice: Subsets, image_px: int) -> Dataset:
     """The images under the folder, or in the zip, that `data.dir` names."""
     path = place.folder
     if not path.exists():
         raise ExperimentError(f"data.dir = {str(path)!r}: there is no such folder or zip.")
-    with sentences(path, "correct it"), Folder(path) if path.is_dir() else Zip(path) as archive:
+    with one_sentence(path, "correct it"), Folder(path) if path.is_dir() else Zip(path) as archive:
         entries = _entries([name for name in archive.names() if name.lower().endswith(SUFFIXES)])
         _require_images(archive.folders(), entries)
         train, test = (_members(entries, split) for split in _SPLITS)
@@ -52,7 +52,7 @@ def folder(place: Place, choice: Choice, image_px: int) -> Dataset:
         )
 
 
-def _require_images(folders: Sequence[str], entries: Sequence[Entry]) -> None:
+def _require_images(folders: Sequence[str], entries: Sequence[ImageFile]) -> None:
     """Refuse a class without images: numbered or not, it would not be what the user means."""
     filled = {str(PurePosixPath(entry.name).parent) for entry in entries}
     depth = max((name.count("/") for name in filled), default=1)
@@ -62,14 +62,14 @@ def _require_images(folders: Sequence[str], entries: Sequence[Entry]) -> None:
             raise Damaged(f"has a class folder {name} without images, which end with {', '.join(SUFFIXES)}")
 
 
-def _members(entries: Sequence[Entry], split: str) -> list[Entry]:
+def _members(entries: Sequence[ImageFile], split: str) -> list[ImageFile]:
     members = [entry for entry in entries if entry.split == split]
     if not members:
         raise Damaged(f"has no images at {split}/<class>/<image>")
     return members
 
 
-def _entries(names: Sequence[str]) -> list[Entry]:
+def _entries(names: Sequence[str]) -> list[ImageFile]:
     tops = {name.split("/")[0] for name in names}
     depth = 0 if tops & set(_SPLITS) or len(tops) != 1 else 1
     entries = []
@@ -77,5 +77,5 @@ def _entries(names: Sequence[str]) -> list[Entry]:
         parts = name.split("/")[depth:]
         if len(parts) != 3 or parts[0] not in _SPLITS:
             raise Damaged(f"has an image {name}, which is not at train/<class>/<image> or test/<class>/<image>")
-        entries.append(Entry(parts[0], parts[1], name))
+        entries.append(ImageFile(parts[0], parts[1], name))
     return entries

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.archive import Zip
-from vefl_sim.learning.datasets.files.location import Damaged, Place
+from vefl_sim.learning.datasets.files.location import Damaged, DataLocation
 from vefl_sim.learning.datasets.files.picture import read_pictures
-from vefl_sim.learning.datasets.subset import Choice
+from vefl_sim.learning.datasets.subset import Subsets
 
-CLASSES = 43
+GTSRB_CLASSES = 43
 OFFICIAL = ("GTSRB_Final_Training_Images.zip", "GTSRB_Final_Test_Images.zip")
 COMPACT = ("gtsrb-32x32-train-jpeg.zip", "gtsrb-32x32-test-jpeg.zip")
 TRUTH = "GTSRB_Final_Test_GT.zip"
@@ -30,7 +30,7 @@ Labels = dict[str, int]
 """Class of each image, by its name in the zip."""
 
 
-def gtsrb(place: Place, choice: Choice, image_px: int) -> Dataset:
+def gtsrb(place: DataLocation, choice: Subsets, image_px: int) -> Dataset:
     """The official zips if they are there, else the small ones."""
     compact = place.has(COMPACT[0]) and not place.has(OFFICIAL[0])
     train_zip, test_zip = COMPACT if compact else OFFICIAL
@@ -47,10 +47,10 @@ def gtsrb(place: Place, choice: Choice, image_px: int) -> Dataset:
         used = [names[number] for number in choice.test(_some(len(names)))]
         test_images = read_pictures(archive, used, image_px)
     test_labels = _array([labels[name] for name in used])
-    return Dataset("gtsrb", train_images, train_labels, test_images, test_labels, CLASSES, tracks)
+    return Dataset("gtsrb", train_images, train_labels, test_images, test_labels, GTSRB_CLASSES, tracks)
 
 
-def _truth(place: Place) -> Labels:
+def _truth(place: DataLocation) -> Labels:
     """Classes of the official test images, by their bare names."""
     with place.reading(TRUTH) as path, Zip(path) as archive:
         tables = [name for name in archive.names() if name.endswith(".csv")]
@@ -85,8 +85,8 @@ def _class(pattern: re.Pattern[str], name: str) -> int:
 
 
 def _checked(text: str) -> int:
-    if not text.isdecimal() or int(text) >= CLASSES:
-        raise Damaged(f"names a class {text!r}, and they go from 0 to {CLASSES - 1}")
+    if not text.isdecimal() or int(text) >= GTSRB_CLASSES:
+        raise Damaged(f"names a class {text!r}, and they go from 0 to {GTSRB_CLASSES - 1}")
     return int(text)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.files.location import Place
-from vefl_sim.learning.datasets.subset import Choice
+from vefl_sim.learning.datasets.files.location import DataLocation
+from vefl_sim.learning.datasets.subset import Subsets
 
 # Each reader is imported when it is used: most runs need none of Pillow, tarfile, gzip.
 
@@ -14,7 +14,7 @@ def read_dataset(data: DataTable, rng: np.random.Generator) -> Dataset:
     """The data set of one of our own kinds."""
     if data.kind == "signs":
         return _signs(data, rng)
-    place, choice = Place.of(data), Choice(data, rng)
+    place, choice = DataLocation.of(data), Subsets(data, rng)
     if data.kind == "folder":
         from vefl_sim.learning.datasets.folder import folder
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.files.location import Damaged, Place
-from vefl_sim.learning.datasets.subset import Choice
+from vefl_sim.learning.datasets.files.location import Damaged, DataLocation
+from vefl_sim.learning.datasets.subset import Subsets
 
 _UNSIGNED_BYTE = 8
 _MOST_BYTES = 1 << 30  # MNIST has 47 million
@@ -36,10 +36,10 @@ def _shape(header: bytes, axes: int) -> tuple[int, ...]:
     return tuple(int(length) for length in np.frombuffer(header[4:], ">u4"))
 
 
-CLASSES = 10
+MNIST_CLASSES = 10
 
 
-def mnist(place: Place, choice: Choice) -> Dataset:
+def mnist(place: DataLocation, choice: Subsets) -> Dataset:
     """The data set whose files are there."""
     train_images, train_labels = _split(place, "train")
     test_images, test_labels = _split(place, "t10k")
@@ -47,11 +47,16 @@ def mnist(place: Place, choice: Choice) -> Dataset:
         raise ExperimentError(f"{place.folder}: training and test images differ in size: get the files again.")
     train, test = choice.train(len(train_labels)), choice.test(len(test_labels))
     return Dataset(
-        place.kind, train_images[train], train_labels[train], test_images[test], test_labels[test], classes=CLASSES
+        place.kind,
+        train_images[train],
+        train_labels[train],
+        test_images[test],
+        test_labels[test],
+        classes=MNIST_CLASSES,
     )
 
 
-def _split(place: Place, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+def _split(place: DataLocation, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     with place.reading(f"{name}-images-idx3-ubyte.gz") as path:
         images = read_idx(path, axes=3)
         if not images.size:
@@ -60,6 +65,6 @@ def _split(place: Place, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int32
         labels = read_idx(path, axes=1)
         if len(labels) != len(images):
             raise Damaged(f"has {len(labels)} labels for {len(images)} images")
-        if labels.max() >= CLASSES:
-            raise Damaged(f"has a label {labels.max()}, and there are only {CLASSES} classes")
+        if labels.max() >= MNIST_CLASSES:
+            raise Damaged(f"has a label {labels.max()}, and there are only {MNIST_CLASSES} classes")
     return images[..., np.newaxis], labels.astype(np.int32)

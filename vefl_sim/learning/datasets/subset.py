@@ -11,7 +11,7 @@ from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.groups import Lots
 
 
-class Choice:
+class Subsets:
     """Draws the subsets. Training and test set have streams of their own, and a larger subset holds the smaller."""
 
     def __init__(self, data: DataTable, rng: np.random.Generator) -> None:

@@ -11,9 +11,9 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment, RunTable
 from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
 from vefl_sim.mobility.grid.drivers import typical_driver
-from vefl_sim.mobility.grid.engine import Streets
+from vefl_sim.mobility.grid.engine import TrafficEngine
 from vefl_sim.mobility.grid.roads import StreetGrid
-from vefl_sim.mobility.grid.routes import Routes
+from vefl_sim.mobility.grid.routes import GridRoutes
 from vefl_sim.mobility.idm import IdmParams
 
 PILOT_STEP_M = 2.0  # what a free vehicle drives in a step, so that slow traffic is not stepped finely
@@ -40,7 +40,7 @@ def demand(experiment: Experiment) -> Demand:
     """The arrival rate that was asked for, or the one that keeps up `mean_in_coverage`.
 
     By Little's law, mean number in coverage = arrival rate × expected distance driven there / mean speed. The
-    distance is exact (`Routes`). The mean speed is below the desired speed because vehicles wait for each
+    distance is exact (`GridRoutes`). The mean speed is below the desired speed because vehicles wait for each
     other and at signals; a pilot run at the wanted density measures it.
     """
     area = _Area(experiment.roads, experiment.mobility, experiment.traffic, experiment.radio.coverage_radius_m)
@@ -69,8 +69,8 @@ class _Area:
     radius_m: float
 
     @cached_property
-    def routes(self) -> Routes:
-        return Routes(StreetGrid.of(self.roads, self.radius_m), self.traffic)
+    def routes(self) -> GridRoutes:
+        return GridRoutes(StreetGrid.of(self.roads, self.radius_m), self.traffic)
 
     @property
     def experiment(self) -> Experiment:
@@ -133,10 +133,10 @@ def _mean_speed_mps(area: _Area, density: float) -> float:
     """
     routes, params, streams = area.routes, typical_driver(area.mobility), Streams(0)
     dt_s = min(1.0, max(area.mobility.step_s, PILOT_STEP_M / params.desired_speed_mps))
-    streets = Streets(area.experiment, routes, dt_s, streams)
+    streets = TrafficEngine(area.experiment, routes, dt_s, streams)
     rng = streams.generator("traffic")
     count = rng.poisson(density * area.metres_per_edge)
-    streets.populate(*places(count, routes.grid, params, rng))
+    streets.populate(*start_positions(count, routes.grid, params, rng))
     vehicles = streets.fleet.size
     streets.settle(rng)
     speeds = []
@@ -149,7 +149,7 @@ def _mean_speed_mps(area: _Area, density: float) -> float:
     return max(float(mean_mps), CRAWL * params.desired_speed_mps)
 
 
-def places(count: Ints, grid: StreetGrid, params: IdmParams, rng: np.random.Generator) -> tuple[Ints, Floats]:
+def start_positions(count: Ints, grid: StreetGrid, params: IdmParams, rng: np.random.Generator) -> tuple[Ints, Floats]:
     """Edges and positions, in order, of vehicles at random between junctions, `count` of them on each edge.
 
     Uniform given that they keep the distance of equilibrium at the desired speed or, where there are too many

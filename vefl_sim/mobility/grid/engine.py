@@ -12,7 +12,7 @@ from vefl_sim.mobility.grid.drivers import DRAWS, Drivers, typical_driver
 from vefl_sim.mobility.grid.fleet import Fleet
 from vefl_sim.mobility.grid.junctions import clear
 from vefl_sim.mobility.grid.roads import NONE
-from vefl_sim.mobility.grid.routes import Routes
+from vefl_sim.mobility.grid.routes import GridRoutes
 from vefl_sim.mobility.grid.signals import make_signals
 from vefl_sim.mobility.grid.step import Lanes, line_up, step
 
@@ -20,7 +20,7 @@ SETTLED_S = 100.0  # or two cycles of the signals
 MOST_STEPS = 10_000  # to settle, however short they are
 
 
-class Streets:
+class TrafficEngine:
     """A fleet on a grid.
 
     In each step junctions clear vehicles to cross, everybody chooses a speed from the state at the beginning
@@ -28,7 +28,7 @@ class Streets:
     which it needs them.
     """
 
-    def __init__(self, experiment: Experiment, routes: Routes, dt_s: float, streams: Streams) -> None:
+    def __init__(self, experiment: Experiment, routes: GridRoutes, dt_s: float, streams: Streams) -> None:
         mobility, grid = experiment.mobility, routes.grid
         self.grid, self._ways, self._routes, self._streams = grid, grid.ways, routes, streams
         self._typical, self._spread = typical_driver(mobility), mobility.driver_spread

@@ -11,7 +11,7 @@ from vefl_sim.mobility.grid.roads import NONE, StreetGrid
 from vefl_sim.mobility.grid.through_routes import Through
 
 
-class Routes:
+class GridRoutes:
     """Where vehicles turn, and how often that brings them to each edge."""
 
     def __init__(self, grid: StreetGrid, traffic: TrafficTable) -> None:

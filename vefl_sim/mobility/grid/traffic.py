@@ -9,11 +9,11 @@ from vefl_sim.core.state import State
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.grid.arrivals import Arrivals
 from vefl_sim.mobility.grid.car_following import Rules
-from vefl_sim.mobility.grid.demand import demand, places
+from vefl_sim.mobility.grid.demand import demand, start_positions
 from vefl_sim.mobility.grid.drivers import typical_driver
-from vefl_sim.mobility.grid.engine import Streets
+from vefl_sim.mobility.grid.engine import TrafficEngine
 from vefl_sim.mobility.grid.roads import StreetGrid
-from vefl_sim.mobility.grid.routes import Routes
+from vefl_sim.mobility.grid.routes import GridRoutes
 from vefl_sim.mobility.scene import Scene
 
 
@@ -24,12 +24,12 @@ class IdmTraffic:
         grid = StreetGrid.of(experiment.roads, experiment.radio.coverage_radius_m)
         params = typical_driver(experiment.mobility)
         self.step_ns = to_ns(experiment.mobility.step_s)
-        self.streets = Streets(experiment, Routes(grid, experiment.traffic), to_s(self.step_ns), streams)
+        self.streets = TrafficEngine(experiment, GridRoutes(grid, experiment.traffic), to_s(self.step_ns), streams)
         _check_room(grid, self.streets.rules)
         wanted = demand(experiment)
         rng = streams.generator("traffic")
         if experiment.traffic.warm_start:
-            self.streets.populate(*places(wanted.draw(rng), grid, params, rng))
+            self.streets.populate(*start_positions(wanted.draw(rng), grid, params, rng))
             self.streets.settle(rng)
         self._arrivals = Arrivals(wanted.arrivals_per_s, grid.entries, streams.generator("arrivals"))
         self._scene = self._look()

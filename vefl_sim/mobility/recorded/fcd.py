@@ -15,17 +15,17 @@ import numpy as np
 
 from vefl_sim.core.clock import to_ns
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.mobility.recorded.frame import Frame, Source, frame
-from vefl_sim.mobility.recorded.register import Register
+from vefl_sim.mobility.recorded.frame import Frame, RecordingFile, frame
+from vefl_sim.mobility.recorded.register import VehicleNumbers
 from vefl_sim.mobility.scene import Scene
 
 _CHUNK_BYTES = 1 << 16
 _LONGEST_S = 9e9  # what fits into 64 bits of nanoseconds
 
 
-def xml_frames(path: Path, register: Register) -> Iterator[Frame]:
+def xml_frames(path: Path, register: VehicleNumbers) -> Iterator[Frame]:
     """All timesteps, one by one; whatever is wrong shows when it is reached."""
-    document = _Document(Source(path, "line"), register)
+    document = _Document(RecordingFile(path, "line"), register)
     with _opened(path) as file:
         while not document.over:
             problem = document.read(file)
@@ -34,7 +34,7 @@ def xml_frames(path: Path, register: Register) -> Iterator[Frame]:
                 raise problem
 
 
-def time_ns(source: Source, place: int, time_s: float) -> int:
+def time_ns(source: RecordingFile, place: int, time_s: float) -> int:
     """A time of the file on the clock."""
     if not abs(time_s) < _LONGEST_S:
         raise source.problem(place, f"time = {time_s:g} is not a time in seconds: correct it.")
@@ -44,7 +44,7 @@ def time_ns(source: Source, place: int, time_s: float) -> int:
 class _Document:
     """What has been read of an XML file; knows the line it is in."""
 
-    def __init__(self, source: Source, register: Register) -> None:
+    def __init__(self, source: RecordingFile, register: VehicleNumbers) -> None:
         self.over = False
         self._source, self._register = source, register
         self._parser = expat.ParserCreate()
@@ -128,7 +128,7 @@ class _Timestep:
         self._values.append(values)
         self._lines.append(line)
 
-    def frame(self, source: Source, register: Register) -> Frame:
+    def frame(self, source: RecordingFile, register: VehicleNumbers) -> Frame:
         numbers = register.numbers(self._names)
         x_m, y_m, speed_mps = np.array(self._values, np.float64).reshape(-1, 3).T
         scene = Scene(self._time_ns, numbers, x_m, y_m, speed_mps, register.connected(numbers))

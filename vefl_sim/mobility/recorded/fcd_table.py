@@ -9,19 +9,19 @@ from collections.abc import Iterator
 import numpy as np
 
 from vefl_sim.core.arrays import Bools
-from vefl_sim.core.parquet import Columns, Kind, ParquetFile
+from vefl_sim.core.parquet import ColumnKind, Columns, ParquetFile
 from vefl_sim.mobility.recorded.fcd import time_ns
-from vefl_sim.mobility.recorded.frame import Frame, Source, first, frame, instants
-from vefl_sim.mobility.recorded.register import Register
+from vefl_sim.mobility.recorded.frame import Frame, RecordingFile, first, frame, instants
+from vefl_sim.mobility.recorded.register import VehicleNumbers
 from vefl_sim.mobility.scene import Scene
 
 _TIME = "timestep_time"
 _NUMBERS = ("x", "y", "speed")
 
 
-def fcd_table_frames(table: ParquetFile, register: Register) -> Iterator[Frame]:
+def fcd_table_frames(table: ParquetFile, register: VehicleNumbers) -> Iterator[Frame]:
     """One frame per timestep."""
-    source, tag, seen = Source(table.path, "row"), _tag(table), False
+    source, tag, seen = RecordingFile(table.path, "row"), _tag(table), False
     for columns in instants(_batches(table, tag), _TIME):
         columns = {name.removeprefix(f"{tag}_"): values for name, values in columns.items()}
         if tag == "vehicle" and not seen:
@@ -36,7 +36,7 @@ def _tag(table: ParquetFile) -> str:
 
 
 def _batches(table: ParquetFile, tag: str) -> Iterator[Columns]:
-    kinds: dict[str, Kind] = {_TIME: "number", f"{tag}_id": "text"}
+    kinds: dict[str, ColumnKind] = {_TIME: "number", f"{tag}_id": "text"}
     for name in _NUMBERS:
         kinds[f"{tag}_{name}"] = "number"
     for name in (f"{tag}_lane", f"{tag}_edge"):
@@ -45,7 +45,7 @@ def _batches(table: ParquetFile, tag: str) -> Iterator[Columns]:
     return table.batches(kinds)
 
 
-def _frame(source: Source, columns: Columns, register: Register) -> Frame:
+def _frame(source: RecordingFile, columns: Columns, register: VehicleNumbers) -> Frame:
     begins = int(columns["row"][0])
     at_ns = time_ns(source, begins, float(columns[_TIME][0]))
     here = _vehicles(columns)
@@ -58,7 +58,7 @@ def _frame(source: Source, columns: Columns, register: Register) -> Frame:
     return frame(source, scene, begins, place)
 
 
-def _check_lanes(source: Source, columns: Columns) -> bool:
+def _check_lanes(source: RecordingFile, columns: Columns) -> bool:
     """Whether the first in the file is here: a vehicle, since the columns are named so, and hence in a lane."""
     here = first(~_nobody(columns))
     if here is not None and _off_lane(columns)[here]:

@@ -15,7 +15,7 @@ from vefl_sim.mobility.scene import Scene
 
 
 @dataclass(frozen=True)
-class Source:
+class RecordingFile:
     """A file, and what its entries are counted in."""
 
     path: Path
@@ -35,7 +35,7 @@ class Frame:
     place: Ints  # the line or row of each vehicle
 
 
-def frame(source: Source, scene: Scene, begins: int, place: Ints) -> Frame:
+def frame(source: RecordingFile, scene: Scene, begins: int, place: Ints) -> Frame:
     """A frame from vehicles in any order, each of which is there once and somewhere."""
     for name, values in (("x", scene.x_m), ("y", scene.y_m), ("speed", scene.speed_mps)):
         if (row := first(~np.isfinite(values))) is not None:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vefl_sim.core.parquet import Columns, Kind, ParquetFile
-from vefl_sim.mobility.recorded.frame import Frame, Source, frame, instants
+from vefl_sim.core.parquet import ColumnKind, Columns, ParquetFile
+from vefl_sim.mobility.recorded.frame import Frame, RecordingFile, frame, instants
 from vefl_sim.mobility.scene import Scene
 
 END = "end_ns"  # a note in the file on how long it is, since empty streets leave no row
-_COLUMNS: dict[str, Kind] = {
+_COLUMNS: dict[str, ColumnKind] = {
     "time_ns": "integer",
     "vehicle": "integer",
     "x_m": "number",
@@ -26,7 +26,7 @@ def is_own(table: ParquetFile) -> bool:
 
 def own_frames(table: ParquetFile) -> Iterator[Frame]:
     """One frame per time; a run begins at 0, though an empty street leaves no row there, nor at the end."""
-    source, columns = Source(table.path, "row"), None
+    source, columns = RecordingFile(table.path, "row"), None
     for number, columns in enumerate(instants(table.batches(_COLUMNS), "time_ns")):
         if number == 0 and columns["time_ns"][0] > 0:
             yield _nobody(columns, 0, 1)

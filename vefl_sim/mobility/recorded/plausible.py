@@ -7,7 +7,7 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput, ExperimentError
-from vefl_sim.mobility.recorded.frame import Frame, Source, first, seconds
+from vefl_sim.mobility.recorded.frame import Frame, RecordingFile, first, seconds
 from vefl_sim.mobility.scene import Scene
 
 _SPEED_TOLERANCE_MPS = 0.01  # recordings are rounded
@@ -16,7 +16,7 @@ _SIDESTEP_M = 10.0  # SUMO changes lanes at once
 LastSeen = tuple[int, float, float]  # time, x, y
 
 
-def plausible(frames: Iterator[Frame], source: Source, max_speed_mps: float) -> Iterator[Frame]:
+def plausible(frames: Iterator[Frame], source: RecordingFile, max_speed_mps: float) -> Iterator[Frame]:
     """The frames as they come, or a sentence about the first that is wrong.
 
     Remembers where those who left were last seen: memory grows with the number of vehicles, not with the time.
@@ -36,7 +36,7 @@ def plausible(frames: Iterator[Frame], source: Source, max_speed_mps: float) -> 
         yield frame
 
 
-def _check_time(before: Scene, frame: Frame, source: Source) -> None:
+def _check_time(before: Scene, frame: Frame, source: RecordingFile) -> None:
     if frame.scene.time_ns <= before.time_ns:
         raise source.problem(
             frame.begins,
@@ -58,7 +58,7 @@ def _last_seen(before: Scene, now: Scene, gone: dict[int, LastSeen]) -> Floats:
     return seen
 
 
-def _check_jumps(seen: Floats, frame: Frame, source: Source, max_speed_mps: float) -> None:
+def _check_jumps(seen: Floats, frame: Frame, source: RecordingFile, max_speed_mps: float) -> None:
     now = frame.scene
     elapsed_s = (now.time_ns - seen[0]) / 1e9
     distance_m = np.hypot(now.x_m - seen[1], now.y_m - seen[2])
@@ -71,7 +71,9 @@ def _check_jumps(seen: Floats, frame: Frame, source: Source, max_speed_mps: floa
         )
 
 
-def _too_fast(frame: Frame, row: int, source: Source, max_speed_mps: float, fastest_mps: float) -> ExperimentError:
+def _too_fast(
+    frame: Frame, row: int, source: RecordingFile, max_speed_mps: float, fastest_mps: float
+) -> ExperimentError:
     enough_mps = math.ceil(fastest_mps * 100) / 100
     return source.problem(
         int(frame.place[row]),

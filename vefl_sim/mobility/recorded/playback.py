@@ -11,8 +11,8 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.coverage import at
 from vefl_sim.mobility.recorded.frame import Frame, seconds
 from vefl_sim.mobility.recorded.plausible import plausible
-from vefl_sim.mobility.recorded.recording import frames, has_connected, located, source
-from vefl_sim.mobility.recorded.register import Register
+from vefl_sim.mobility.recorded.recording import frames, has_connected, recording_path, source
+from vefl_sim.mobility.recorded.register import VehicleNumbers
 from vefl_sim.mobility.scene import Scene
 
 
@@ -43,13 +43,13 @@ class Playback:
 
     def _open(self, streams: Streams) -> Iterator[Frame]:
         mobility, cv_share = self._experiment.mobility, self._experiment.traffic.cv_share
-        path = located(mobility.file)
+        path = recording_path(mobility.file)
         if cv_share != 1.0 and has_connected(path):
             raise ExperimentError(
                 f'traffic.cv_share has no effect with mobility.file = "{mobility.file}", which says itself who is '
                 "connected: remove it."
             )
-        return plausible(frames(path, Register(streams, cv_share)), source(path), mobility.max_speed_mps)
+        return plausible(frames(path, VehicleNumbers(streams, cv_share)), source(path), mobility.max_speed_mps)
 
     def _first(self) -> Scene:
         """The first frame, and with it what time 0 of the run is."""

@@ -8,12 +8,12 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.mobility.recorded.fcd import xml_frames
 from vefl_sim.mobility.recorded.fcd_table import fcd_table_frames
-from vefl_sim.mobility.recorded.frame import Frame, Source
+from vefl_sim.mobility.recorded.frame import Frame, RecordingFile
 from vefl_sim.mobility.recorded.own_table import is_own, own_frames
-from vefl_sim.mobility.recorded.register import Register
+from vefl_sim.mobility.recorded.register import VehicleNumbers
 
 
-def located(file: str) -> Path:
+def recording_path(file: str) -> Path:
     """The file behind `mobility.file`: itself, or the mobility table of a run directory."""
     path = Path(file)
     table = path / "tables" / "mobility.parquet"
@@ -27,9 +27,9 @@ def located(file: str) -> Path:
     return table if path.is_dir() else path
 
 
-def digest(file: str) -> str:
+def recording_digest(file: str) -> str:
     """SHA-256 of a recording, so that an edited one makes another run."""
-    path = located(file)
+    path = recording_path(file)
     try:
         with path.open("rb") as content:
             return hashlib.file_digest(content, "sha256").hexdigest()
@@ -37,9 +37,9 @@ def digest(file: str) -> str:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def source(path: Path) -> Source:
+def source(path: Path) -> RecordingFile:
     """How places in this file are called."""
-    return Source(path, "row" if path.suffix.lower() == ".parquet" else "line")
+    return RecordingFile(path, "row" if path.suffix.lower() == ".parquet" else "line")
 
 
 def has_connected(path: Path) -> bool:
@@ -47,7 +47,7 @@ def has_connected(path: Path) -> bool:
     return path.suffix.lower() == ".parquet" and is_own(ParquetFile(path))
 
 
-def frames(path: Path, register: Register) -> Iterator[Frame]:
+def frames(path: Path, register: VehicleNumbers) -> Iterator[Frame]:
     """The recorded instants in the order of the file, read as they are asked for."""
     name = path.name.lower()
     if name.endswith((".xml", ".xml.gz")):

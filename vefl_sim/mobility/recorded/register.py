@@ -8,7 +8,7 @@ from vefl_sim.core.arrays import Bools, Ints
 from vefl_sim.core.rng import Streams
 
 
-class Register:
+class VehicleNumbers:
     """Gives out the numbers 1, 2, … in the order in which vehicles first appear.
 
     Whether vehicle i is connected is the first draw of its own stream ("traffic", i), as in our own traffic.

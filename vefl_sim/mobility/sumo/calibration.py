@@ -14,9 +14,9 @@ from vefl_sim.experiment.experiment import Experiment, RunTable
 from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.mobility.recorded.trajectory import Tell
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.mobility.sumo.demand import Routes, write_demand
-from vefl_sim.mobility.sumo.live import Case, live
-from vefl_sim.mobility.sumo.net import Point
+from vefl_sim.mobility.sumo.demand import SumoRoutes, write_demand
+from vefl_sim.mobility.sumo.live import SumoSetup, live
+from vefl_sim.mobility.sumo.net import Position
 
 LEAST_SETTLED_S = 100.0
 LEAST_PILOT_S = 600.0
@@ -58,7 +58,7 @@ class Calibration:
         return any(pilot.jammed for pilot in (self.confirming, *nearest) if pilot)
 
 
-def calibrate(experiment: Experiment, routes: Routes, gnb_m: Point, tell: Tell | None = None) -> Calibration:
+def calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position, tell: Tell | None = None) -> Calibration:
     """The rate that was asked for, or the one that keeps up `traffic.mean_in_coverage`.
 
     By Little's law the number in coverage is the rate times the mean time there, which grows with the traffic, in a jam
@@ -72,7 +72,7 @@ def calibrate(experiment: Experiment, routes: Routes, gnb_m: Point, tell: Tell |
     return _found[case]
 
 
-_found: dict[tuple[Experiment, Routes, Point], Calibration] = {}
+_found: dict[tuple[Experiment, SumoRoutes, Position], Calibration] = {}
 
 
 def _relevant(experiment: Experiment) -> Experiment:
@@ -82,7 +82,7 @@ def _relevant(experiment: Experiment) -> Experiment:
     return Experiment(run=RunTable(name="pilot"), mobility=e.mobility, sumo=e.sumo, traffic=e.traffic, radio=radio)
 
 
-def _calibrate(experiment: Experiment, routes: Routes, gnb_m: Point, tell: Tell | None) -> Calibration:
+def _calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position, tell: Tell | None) -> Calibration:
     settled_s = _settled_s(experiment, routes)
     if rate_per_s := experiment.traffic.arrivals_per_s:
         return Calibration(rate_per_s, settled_s, None, ())
@@ -165,7 +165,7 @@ def _rate(pilot: Pilot) -> float:
     return pilot.rate_per_s
 
 
-def _free_mps(experiment: Experiment, routes: Routes) -> float:
+def _free_mps(experiment: Experiment, routes: SumoRoutes) -> float:
     """Mean speed of a vehicle that is alone."""
     most_mps = experiment.mobility.max_speed_mps
     if not experiment.sumo.lane_limits:
@@ -174,12 +174,12 @@ def _free_mps(experiment: Experiment, routes: Routes) -> float:
     return routes.length_m / free_s
 
 
-def _settled_s(experiment: Experiment, routes: Routes) -> float:
+def _settled_s(experiment: Experiment, routes: SumoRoutes) -> float:
     """Three free journeys from the start of the traffic hardly anybody of the first is left."""
     return float(max(LEAST_SETTLED_S, round(3 * routes.length_m / _free_mps(experiment, routes))))
 
 
-def _room(experiment: Experiment, routes: Routes, gnb_m: Point) -> int:
+def _room(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> int:
     """Bumper to bumper is the most that the streets in coverage can hold."""
     lanes = np.array([street.lanes for street in routes.net.streets])
     metres = routes.net.metres_within(gnb_m, experiment.radio.coverage_radius_m) @ lanes
@@ -194,8 +194,8 @@ def _room(experiment: Experiment, routes: Routes, gnb_m: Point) -> int:
 
 def _pilot(
     experiment: Experiment,
-    routes: Routes,
-    gnb_m: Point,
+    routes: SumoRoutes,
+    gnb_m: Position,
     rate_per_s: float,
     step_s: float,
     *,
@@ -210,7 +210,7 @@ def _pilot(
     with tempfile.TemporaryDirectory() as folder:
         demand = Path(folder) / "pilot.rou.xml.gz"
         write_demand(demand, routes, own, rate_per_s, settled_s + watched_s)
-        case = Case(own, arguments(routes.net.path, demand), gnb_m, settled_s)
+        case = SumoSetup(own, arguments(routes.net.path, demand), gnb_m, settled_s)
         hear = partial(tell, of_s=settled_s + watched_s) if tell else None
         with live(case, hear) as traffic:
             seen, speeds_mps, free_mps = list[int](), list[float](), _free_mps(own, routes)

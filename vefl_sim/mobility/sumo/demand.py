@@ -16,7 +16,7 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.sumo.net import Net, Point
+from vefl_sim.mobility.sumo.net import Net, Position
 from vefl_sim.mobility.sumo.programs import run_tool
 
 ROUTES = 1000
@@ -24,7 +24,7 @@ _ANY_SPEED = 1000.0  # times the limit is no limit: the vehicle type's maximum i
 
 
 @dataclass(frozen=True)
-class Routes:
+class SumoRoutes:
     """Ways through a net. They belong to the map; who takes which, and when, is drawn for each run."""
 
     net: Net
@@ -46,14 +46,14 @@ class Routes:
         """Mean length."""
         return self.metres(np.array([street.length_m for street in self.net.streets]))
 
-    def metres_within(self, centre_m: Point, radius_m: float) -> float:
+    def metres_within(self, centre_m: Position, radius_m: float) -> float:
         """Mean length inside a circle."""
         return self.metres(self.net.metres_within(centre_m, radius_m))
 
 
-def draw_routes(net: Net, fringe_factor: float) -> Routes:
+def draw_routes(net: Net, fringe_factor: float) -> SumoRoutes:
     """The same for every run on this net."""
-    return Routes(net, _edges(net, fringe_factor))
+    return SumoRoutes(net, _edges(net, fringe_factor))
 
 
 @lru_cache(maxsize=16)  # the runs of a comparison have the same
@@ -73,7 +73,7 @@ def _edges(net: Net, fringe_factor: float) -> tuple[tuple[str, ...], ...]:
     return edges
 
 
-def write_demand(path: Path, routes: Routes, experiment: Experiment, rate_per_s: float, until_s: float) -> None:
+def write_demand(path: Path, routes: SumoRoutes, experiment: Experiment, rate_per_s: float, until_s: float) -> None:
     """Vehicles for SUMO up to a time, by the streams of the run."""
     rng = Streams(experiment.run.seed).generator("sumo departures")
     with gzip.open(path, "wt", encoding="utf-8", compresslevel=3) as file:

@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.sumo.net import Net, Point, read_net
+from vefl_sim.mobility.sumo.net import Net, Position, read_net
 from vefl_sim.mobility.sumo.process import running
-from vefl_sim.mobility.sumo.programs import run
+from vefl_sim.mobility.sumo.programs import run_program
 
 CONFIGURATION = (".sumocfg",)
 NET = (".net.xml", ".net.xml.gz")
@@ -38,7 +38,7 @@ _NETCONVERT = (
 """What SUMO's own handbook recommends for OpenStreetMap."""
 
 
-def located(file: str) -> Path:
+def map_path(file: str) -> Path:
     """The file itself; a sentence if there is none, or if SUMO could not take it."""
     path, message = Path(file), f'mobility.file = "{file}"'
     if not path.is_file():
@@ -52,9 +52,9 @@ def located(file: str) -> Path:
     return path
 
 
-def digest(file: str) -> str:
+def map_digest(file: str) -> str:
     """SHA-256 of everything that SUMO will read, so that an edited map or demand makes another run."""
-    path = located(file)
+    path = map_path(file)
     if not path.name.lower().endswith(CONFIGURATION):
         return hashlib.sha256(_content(path)).hexdigest()
     all_of_it, seen, left = hashlib.sha256(), set[Path](), [path, *_named_in(path)]
@@ -89,7 +89,7 @@ def _included(path: Path, content: bytes) -> list[Path]:
 
 def net_of(file: str, folder: Path) -> Net:
     """The net of the input. One made from an .osm is kept in the folder."""
-    path, message = located(file), f'mobility.file = "{file}"'
+    path, message = map_path(file), f'mobility.file = "{file}"'
     if path.name.lower().endswith(OSM):
         path = convert(path, folder / "map.net.xml.gz", message)
     elif path.name.lower().endswith(CONFIGURATION):
@@ -102,7 +102,7 @@ def convert(osm: Path, net: Path, message: str) -> Path:
     """Make a net of a map of OpenStreetMap."""
     if fault := _no_map(osm):
         raise ExperimentError(f"{message} {fault}.")
-    run("netconvert", ("--osm-files", osm, "--output-file", net, *_NETCONVERT), f"{message} gives no net")
+    run_program("netconvert", ("--osm-files", osm, "--output-file", net, *_NETCONVERT), f"{message} gives no net")
     return net
 
 
@@ -126,11 +126,13 @@ def _no_map(path: Path) -> str | None:
 
 def renew(old: Path, net: Path, message: str) -> Path:
     """The same net as this version of SUMO writes it."""
-    run("netconvert", ("--sumo-net-file", old, "--output-file", net, "--no-warnings"), f"{message} cannot be renewed")
+    run_program(
+        "netconvert", ("--sumo-net-file", old, "--output-file", net, "--no-warnings"), f"{message} cannot be renewed"
+    )
     return net
 
 
-def gnb_m(experiment: Experiment, net: Net) -> Point:
+def gnb_m(experiment: Experiment, net: Net) -> Position:
     """Where the gNB stands in the net, which must have a street within its coverage."""
     mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m
     place, said = mobility.origin_m or net.centre_m, "mobility.origin_m"
@@ -146,7 +148,7 @@ def gnb_m(experiment: Experiment, net: Net) -> Point:
     return place
 
 
-def _from_degrees(net: Net, degrees: Point) -> Point:
+def _from_degrees(net: Net, degrees: Position) -> Position:
     """Latitude and longitude in the net's own projection, by SUMO itself."""
     if not net.has_degrees:
         raise ExperimentError(f"{net.path} does not know its place on the earth: set mobility.origin_m instead.")

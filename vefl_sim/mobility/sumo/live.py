@@ -14,9 +14,9 @@ from vefl_sim.core.errors import ExperimentError, RunFailed, VeflError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.recorded.frame import first
-from vefl_sim.mobility.recorded.register import Register
+from vefl_sim.mobility.recorded.register import VehicleNumbers
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.mobility.sumo.net import Point
+from vefl_sim.mobility.sumo.net import Position
 from vefl_sim.mobility.sumo.process import CannotStart, running
 from vefl_sim.mobility.sumo.watching import Asking, Notes, Subscribed, Watch
 
@@ -32,12 +32,12 @@ _SIDESTEP_M = 4.0  # a lane is changed at once
 
 
 @dataclass(frozen=True)
-class Case:
+class SumoSetup:
     """What SUMO is started with."""
 
     experiment: Experiment
     arguments: tuple[str, ...]
-    gnb_m: Point
+    gnb_m: Position
     start_s: float | None  # in SUMO's time; its own beginning if not given
 
     @property
@@ -61,11 +61,11 @@ class Case:
 class LiveTraffic:
     """Scenes from a SUMO that runs. It may be some steps ahead, because a look at many at once takes less time."""
 
-    def __init__(self, sumo: Any, case: Case, hear: Callable[[float], None] | None = None) -> None:
+    def __init__(self, sumo: Any, case: SumoSetup, hear: Callable[[float], None] | None = None) -> None:
         """`hear` is told SUMO's time while it drives to the start of the run."""
         self._sumo, self._case = sumo, case
         self.step_ns = to_ns(case.experiment.mobility.step_s)
-        self._register = Register(Streams(case.experiment.run.seed), case.experiment.traffic.cv_share)
+        self._register = VehicleNumbers(Streams(case.experiment.run.seed), case.experiment.traffic.cv_share)
         self._may_jump = case.experiment.is_sumo_configuration
         self._watch = self._watching()
         if self._may_jump:
@@ -199,7 +199,7 @@ def _part(scene: Scene, time_ns: int, rows: slice) -> Scene:
 
 
 @contextmanager
-def live(case: Case, hear: Callable[[float], None] | None = None) -> Iterator[LiveTraffic]:
+def live(case: SumoSetup, hear: Callable[[float], None] | None = None) -> Iterator[LiveTraffic]:
     """SUMO at work on a case, for the time of a block."""
     with ExitStack() as stack:
         try:

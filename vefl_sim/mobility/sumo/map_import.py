@@ -14,11 +14,11 @@ from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import from_tables, load
 from vefl_sim.mobility.sumo.calibration import BLOCKED_S, Calibration
-from vefl_sim.mobility.sumo.demand import Routes
+from vefl_sim.mobility.sumo.demand import SumoRoutes
 from vefl_sim.mobility.sumo.inputs import NET, OSM, convert, renew
-from vefl_sim.mobility.sumo.net import Net, Point
+from vefl_sim.mobility.sumo.net import Net, Position
 from vefl_sim.mobility.sumo.programs import home
-from vefl_sim.mobility.sumo.traffic import prepare
+from vefl_sim.mobility.sumo.traffic import prepare_sumo
 
 NET_FILE, DEMAND, TOML, PICTURE, CONFIGURATION = (
     "map.net.xml.gz", "demand.rou.xml.gz", "experiment.toml", "map.png", "map.sumocfg",
@@ -39,8 +39,8 @@ class ImportedMap:
     source: Path
     folder: Path
     net: Net
-    routes: Routes
-    gnb_m: Point
+    routes: SumoRoutes
+    gnb_m: Position
     vehicles: float  # wanted in coverage
     calibration: Calibration
     pictured: bool = True
@@ -83,7 +83,7 @@ class ImportedMap:
 def import_map(
     source: Path,
     folder: Path,
-    gnb_deg: Point | None,
+    gnb_deg: Position | None,
     vehicles: float,
     draw: Callable[[ImportedMap, Path], bool],
     tell: Step = lambda step, so_far: None,
@@ -134,13 +134,13 @@ def _made_beside(folder: Path) -> Path:
         raise BadInput(f"{folder} cannot be written: {error.strerror}.") from None
 
 
-def _imported(source: Path, folder: Path, gnb_deg: Point | None, vehicles: float, tell: Step) -> ImportedMap:
+def _imported(source: Path, folder: Path, gnb_deg: Position | None, vehicles: float, tell: Step) -> ImportedMap:
     tell(f"netconvert reads {source}", "")
     make = convert if source.name.lower().endswith(OSM) else renew
     net = make(source, folder / NET_FILE, str(source))
     experiment = _experiment(net, gnb_deg, vehicles)
     tell("randomTrips and duarouter draw routes", "")
-    ready = prepare(experiment, folder, _Pilots(tell))
+    ready = prepare_sumo(experiment, folder, _Pilots(tell))
     routes, found = ready.routes, ready.calibration
     assert routes
     assert found
@@ -159,7 +159,7 @@ class _Pilots:
         self._tell(f"pilot run {self._number} to find the number of departures", f"{done_s:.0f} of {of_s:.0f} s")
 
 
-def _experiment(net: Path, gnb_deg: Point | None, vehicles: float) -> Experiment:
+def _experiment(net: Path, gnb_deg: Position | None, vehicles: float) -> Experiment:
     mobility = {"kind": "sumo", "file": str(net)} | ({"origin_deg": gnb_deg} if gnb_deg else {})
     return from_tables(
         {

@@ -16,7 +16,7 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.errors import ExperimentError
 
-Point = tuple[float, float]
+Position = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Net:
     path: Path
     digest: str
     streets: list[Street]
-    junctions_m: dict[str, Point]
+    junctions_m: dict[str, Position]
     signals_m: Floats  # (n, 2), where the junctions with traffic lights are
     has_degrees: bool  # whether it knows its place on the earth
 
@@ -70,13 +70,13 @@ class Net:
         return points.min(axis=0), points.max(axis=0)
 
     @property
-    def centre_m(self) -> Point:
+    def centre_m(self) -> Position:
         """The middle of the box."""
         low, high = self.box_m
         x_m, y_m = ((low + high) / 2).tolist()
         return x_m, y_m
 
-    def metres_within(self, centre_m: Point, radius_m: float) -> Floats:
+    def metres_within(self, centre_m: Position, radius_m: float) -> Floats:
         """Metres of each street that are inside a circle."""
         street, start, end = self._segments
         step, away = end - start, start - np.array(centre_m)
@@ -96,7 +96,13 @@ class Net:
 
 def read_net(path: Path, message: str) -> Net:
     """Read a .net.xml or .net.xml.gz; `told` is how the user calls it."""
-    streets, junctions, signals, has_degrees, is_net = list[Street](), dict[str, Point](), list[Point](), False, False
+    streets, junctions, signals, has_degrees, is_net = (
+        list[Street](),
+        dict[str, Position](),
+        list[Position](),
+        False,
+        False,
+    )
     try:
         content = _content(path)
         digest = hashlib.sha256(content[max(content.find(b"<net"), 0) :]).hexdigest()  # without the date on top

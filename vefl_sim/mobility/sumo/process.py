@@ -11,7 +11,7 @@ from typing import IO, Any, Literal
 from vefl_sim.core.errors import ExperimentError, RunFailed
 from vefl_sim.mobility.sumo.programs import complaint, environment, program
 
-Kind = Literal["libsumo", "traci"]
+ClientKind = Literal["libsumo", "traci"]
 _TRIES, _WAIT_S = 1200, 0.05  # a minute, in which even a large net is loaded
 _QUIET = ("--no-step-log", "--no-warnings", "--duration-log.disable")
 
@@ -21,14 +21,14 @@ class CannotStart(ExperimentError):
 
 
 @contextmanager
-def running(kind: Kind, arguments: Sequence[str]) -> Iterator[Any]:
+def running(kind: ClientKind, arguments: Sequence[str]) -> Iterator[Any]:
     """The API of a SUMO that is stopped when the block ends, however it ends."""
     start = _within if kind == "libsumo" else _apart
     with start([program("sumo"), *arguments, *_QUIET]) as api:
         yield api
 
 
-def check(arguments: Sequence[str]) -> None:
+def require_accepted(arguments: Sequence[str]) -> None:
     """See whether SUMO takes this. It does so in a process of its own, because libsumo would not get over an error."""
     with running("traci", arguments):
         pass

@@ -32,7 +32,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"SUMO_HOME": str(data), "PROJ_LIB": str(data / "data" / "proj")}
 
 
-def run(name: str, arguments: Sequence[object], what: str) -> None:
+def run_program(name: str, arguments: Sequence[object], what: str) -> None:
     """Run a program; if it fails, say `what` it could not do, and why in its own words."""
     _run([program(name), *map(str, arguments)], name, what)
 

@@ -18,11 +18,11 @@ from vefl_sim.core.files import write_text, writing
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED, Tell, Trajectory, TrajectoryWriter, record
 from vefl_sim.mobility.sumo.calibration import Calibration, arguments, calibrate
-from vefl_sim.mobility.sumo.demand import Routes, draw_routes, write_demand
-from vefl_sim.mobility.sumo.inputs import gnb_m, located, net_of
-from vefl_sim.mobility.sumo.live import Case, live
+from vefl_sim.mobility.sumo.demand import SumoRoutes, draw_routes, write_demand
+from vefl_sim.mobility.sumo.inputs import gnb_m, map_path, net_of
+from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Net
-from vefl_sim.mobility.sumo.process import CannotStart, check
+from vefl_sim.mobility.sumo.process import CannotStart, require_accepted
 from vefl_sim.mobility.sumo.programs import home
 
 _NOTES = "sumo.json"
@@ -33,13 +33,13 @@ _TELL_EVERY_S = 1.0
 class Ready:
     """What SUMO is started with, and how the demand was found if it is ours."""
 
-    case: Case
+    case: SumoSetup
     net: Net
-    routes: Routes | None
+    routes: SumoRoutes | None
     calibration: Calibration | None
 
 
-def prepare(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Ready:
+def prepare_sumo(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Ready:
     """Net, gNB and demand; all bad input shows here. Files that are made go to the folder, `tell` hears of pilots."""
     home()
     file = experiment.mobility.file
@@ -48,8 +48,8 @@ def prepare(experiment: Experiment, folder: Path, tell: Tell | None = None) -> R
     net = net_of(file, folder)
     place = gnb_m(experiment, net)
     if experiment.is_sumo_configuration:
-        given = ("--configuration-file", str(located(file)), "--route-steps", "0")  # all types, to limit them
-        case = Case(experiment, given, place, experiment.mobility.start_s)
+        given = ("--configuration-file", str(map_path(file)), "--route-steps", "0")  # all types, to limit them
+        case = SumoSetup(experiment, given, place, experiment.mobility.start_s)
         _check(case)
         return Ready(case, net, None, None)
     routes = draw_routes(net, experiment.sumo.fringe_factor)
@@ -60,7 +60,7 @@ def prepare(experiment: Experiment, folder: Path, tell: Tell | None = None) -> R
     demand, until_s = folder / "demand.rou.xml.gz", start_s + to_s(experiment.duration_ns) + 1.0
     with writing(demand):
         write_demand(demand, routes, experiment, calibration.rate_per_s, until_s)
-    return Ready(Case(experiment, arguments(net.path, demand), place, start_s), net, routes, calibration)
+    return Ready(SumoSetup(experiment, arguments(net.path, demand), place, start_s), net, routes, calibration)
 
 
 def drive(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Path:
@@ -71,7 +71,7 @@ def drive(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Pat
     with writing(folder):
         folder.mkdir(exist_ok=True)
         path.unlink(missing_ok=True)  # whoever has begun with a damaged one was told before
-    ready = prepare(experiment, folder, tell)
+    ready = prepare_sumo(experiment, folder, tell)
     with_what = _provenance(ready)
     _note(folder, with_what)
     writer = TrajectoryWriter(path)
@@ -113,12 +113,12 @@ def _note(folder: Path, notes: dict[str, object]) -> None:
     write_text(folder / _NOTES, json.dumps(notes, indent=2) + "\n")
 
 
-def recorded(path: Path, experiment: Experiment) -> Trajectory:
+def driven_trajectory(path: Path, experiment: Experiment) -> Trajectory:
     """The traffic that was driven, from its beginning."""
     return Trajectory(path, to_ns(experiment.mobility.step_s))
 
 
-def _drive(case: Case, writer: TrajectoryWriter, tell: Tell | None) -> None:
+def _drive(case: SumoSetup, writer: TrajectoryWriter, tell: Tell | None) -> None:
     until_ns, message = case.experiment.duration_ns, time.perf_counter()
     with live(case) as traffic:
         for time_ns in record(traffic, writer, until_ns):
@@ -127,9 +127,9 @@ def _drive(case: Case, writer: TrajectoryWriter, tell: Tell | None) -> None:
                 tell(to_s(time_ns), to_s(until_ns))
 
 
-def _check(case: Case) -> None:
+def _check(case: SumoSetup) -> None:
     try:
-        check(case.all_arguments())
+        require_accepted(case.all_arguments())
     except CannotStart as error:
         raise ExperimentError(f'mobility.file = "{case.experiment.mobility.file}": SUMO says: {error}') from None
 

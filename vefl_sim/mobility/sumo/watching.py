@@ -13,13 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.mobility.recorded.register import Register
-from vefl_sim.mobility.sumo.net import Point
+from vefl_sim.mobility.recorded.register import VehicleNumbers
+from vefl_sim.mobility.sumo.net import Position
 
 _GNB = "vefl_sim gNB"
 _SPARE_M = 10.0  # lanes are changed at once
 
-Around = tuple[Point, float]
+Around = tuple[Position, float]
 """A place and a distance from it."""
 Enter = Callable[[Sequence[str]], None]
 """Hears who departs, in this order."""
@@ -58,7 +58,9 @@ class Asking:
 
     steps = 40
 
-    def __init__(self, libsumo: Any, register: Register, around: Around, enter: Enter, max_speed_mps: float) -> None:
+    def __init__(
+        self, libsumo: Any, register: VehicleNumbers, around: Around, enter: Enter, max_speed_mps: float
+    ) -> None:
         self._libsumo, self._register = libsumo._libsumo, register  # without the layer of Python, as slow as itself
         self._around, self._enter, self._max_speed_mps = around, enter, max_speed_mps
         self._now_s: float = libsumo.simulation.getTime()
@@ -96,7 +98,7 @@ class Subscribed:
 
     steps = 1
 
-    def __init__(self, traci: Any, register: Register, around: Around, enter: Enter) -> None:
+    def __init__(self, traci: Any, register: VehicleNumbers, around: Around, enter: Enter) -> None:
         import traci.constants as ask
 
         self._sumo, self._register, self._enter, self._ask = traci, register, enter, ask

@@ -12,7 +12,7 @@ from vefl_sim.optimize.rat.problem import EXACT_PRBS
 from vefl_sim.optimize.rat.water import fill
 
 
-class Method(IntEnum):
+class AllocationMethod(IntEnum):
     """How a slot is allocated."""
 
     AUTO = 0  # the exact one that fits, else LARGE
@@ -24,13 +24,15 @@ class Method(IntEnum):
     PROPORTIONAL_FAIR = 6
 
 
-def needs_large(method: Method, prbs: int) -> bool | None:
+def needs_large(method: AllocationMethod, prbs: int) -> bool | None:
     """The `many` of `allocate`: True, or None."""
-    exact_will_do = method in (Method.EXACT, Method.ASSIGNMENT) or (method == Method.AUTO and prbs <= EXACT_PRBS)
-    return None if exact_will_do or method >= Method.EQUAL else True
+    exact_will_do = method in (AllocationMethod.EXACT, AllocationMethod.ASSIGNMENT) or (
+        method == AllocationMethod.AUTO and prbs <= EXACT_PRBS
+    )
+    return None if exact_will_do or method >= AllocationMethod.EQUAL else True
 
 
-class Outcome(IntEnum):
+class AllocationStatus(IntEnum):
     """What can be said about an allocation."""
 
     OPTIMAL = 0
@@ -50,34 +52,42 @@ def allocate(many, method, gain, weight, price, power, floor, cap, mean, owner, 
     `many` is None where LARGE cannot be needed: numba then leaves it out, which halves the time to compile.
     """
     cvs, prbs = gain.shape
-    if method >= Method.EQUAL:
+    if method >= AllocationMethod.EQUAL:
         _deal(method, gain, power, cap, mean, owner, watts, rate)
-        return (weight * rate).sum() - price * watts.sum(), np.nan, Outcome.POLICY
+        return (weight * rate).sum() - price * watts.sum(), np.nan, AllocationStatus.POLICY
     if cvs == 1:
         owner[:] = 0
-    elif method == Method.ASSIGNMENT or (method <= Method.EXACT and cvs == prbs and floor.min() > 0):
+    elif method == AllocationMethod.ASSIGNMENT or (
+        method <= AllocationMethod.EXACT and cvs == prbs and floor.min() > 0
+    ):
         _assignment(gain, weight, price, power, floor, cap, owner, watts)
-    elif method == Method.EXACT or (method == Method.AUTO and prbs <= EXACT_PRBS):
+    elif method == AllocationMethod.EXACT or (method == AllocationMethod.AUTO and prbs <= EXACT_PRBS):
         _exact(gain, weight, price, power, floor, cap, owner)
     elif many is not None:
         objective, bound, deficit = large(gain, weight, price, power, floor, cap, owner, watts, rate)
         missed = deficit > _MET * floor.sum()
         if missed:
-            return objective, np.nan, Outcome.INFEASIBLE_FLOORS  # the bound speaks of those that meet the floors
-        return objective, bound, Outcome.GAP
+            return (
+                objective,
+                np.nan,
+                AllocationStatus.INFEASIBLE_FLOORS,
+            )  # the bound speaks of those that meet the floors
+        return objective, bound, AllocationStatus.GAP
     objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
-    if deficit > _MET * floor.sum() and cvs == prbs > 1 and method <= Method.EXACT:  # better with nothing for somebody?
+    if (
+        deficit > _MET * floor.sum() and cvs == prbs > 1 and method <= AllocationMethod.EXACT
+    ):  # better with nothing for somebody?
         if prbs <= EXACT_PRBS:
             _exact(gain, weight, price, power, floor, cap, owner)
             objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
         elif many is not None:
             objective, _, deficit = large(gain, weight, price, power, floor, cap, owner, watts, rate)
-            return objective, np.nan, Outcome.INFEASIBLE_FLOORS
-    if method == Method.ASSIGNMENT and cvs > 1 and (cvs < prbs or floor.min() <= 0):
-        return objective, np.nan, Outcome.POLICY  # one pRB each is then a choice, not a consequence
+            return objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS
+    if method == AllocationMethod.ASSIGNMENT and cvs > 1 and (cvs < prbs or floor.min() <= 0):
+        return objective, np.nan, AllocationStatus.POLICY  # one pRB each is then a choice, not a consequence
     if deficit > _MET * floor.sum():
-        return objective, np.nan, Outcome.INFEASIBLE_FLOORS
-    return objective, objective, Outcome.OPTIMAL
+        return objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS
+    return objective, objective, AllocationStatus.OPTIMAL
 
 
 @kernel
@@ -136,9 +146,9 @@ def _deal(method, gain, power, cap, mean, owner, watts, rate):
     cvs, prbs = gain.shape
     owned = np.zeros(cvs)
     for prb in range(prbs):
-        if method == Method.EQUAL:
+        if method == AllocationMethod.EQUAL:
             owner[prb] = prb % cvs
-        elif method == Method.MAX_SNR:
+        elif method == AllocationMethod.MAX_SNR:
             owner[prb] = np.argmax(gain[:, prb])
         else:
             score = np.log1p(power / prbs * gain[:, prb]) / np.maximum(mean, 1e-12)

@@ -9,12 +9,12 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import kernel
-from vefl_sim.optimize.rat.allocate import Outcome, allocate
+from vefl_sim.optimize.rat.allocate import AllocationStatus, allocate
 
 LAST_BIT = 1e-6  # less than this is rounding, not data
 
 
-class Cell(NamedTuple):
+class CellConstants(NamedTuple):
     """What is the same in every slot."""
 
     method: int  # allocate.Method
@@ -90,7 +90,7 @@ def run_slots(many, cell, first_slot, fading, queues, efficiency, log, last_bits
             many, cell.method, gain, weight, price, power, floor, cap, mean, owner, watts, rate
         )
         log.outcome[index] = outcome
-        certified = outcome == Outcome.OPTIMAL or outcome == Outcome.GAP
+        certified = outcome == AllocationStatus.OPTIMAL or outcome == AllocationStatus.GAP
         worth = max((weight * rate).sum(), 1e-300)
         log.gap[index] = max(0.0, bound - objective) / worth if certified else np.nan
         log.bits_left[index] = queues.bits_left

@@ -100,7 +100,7 @@ def move(v, rate, slack, weight, price, floor, cap, w, level, slopes, steps):
 
 
 @kernel
-def start(gain, weight, price, power, cap, log_gain, inverse_gain, level, ceiling):
+def first_prices(gain, weight, price, power, cap, log_gain, inverse_gain, level, ceiling):
     """Fill ln g, 1/g, first levels (P_max spread over Z/V middling pRBs) and caps.
 
     No CV carries more than all pRBs at full power each, so a cap above that is lowered to it: a tighter bound.
@@ -140,7 +140,7 @@ def prices(gain, weight, price, power, floor, cap, best_weight, best_level):
     w, level, ceiling, rate, spent = weight.copy(), np.empty(cvs), np.empty(cvs), np.empty(cvs), np.empty(cvs)
     best, near, share = np.empty(prbs), np.empty(cvs * prbs, np.int64), np.empty(cvs * prbs)
     slopes, steps = np.zeros((2, cvs)), np.full((2, cvs), FIRST_STEP)
-    start(gain, weight, price, power, cap, log_gain, inverse_gain, level, ceiling)
+    first_prices(gain, weight, price, power, cap, log_gain, inverse_gain, level, ceiling)
     limit = STEPS if cvs * prbs <= MANY else FEWER_STEPS
     bound, waited, reach = np.inf, 0, FIRST_STEP
     for step in range(limit):

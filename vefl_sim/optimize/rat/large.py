@@ -13,7 +13,7 @@ EFFORT = 40  # evaluations of one CV per pRB that the local search may spend
 
 
 @kernel
-def losses(gain, weight, level, loss):
+def ownership_losses(gain, weight, level, loss):
     """Fill loss (V, Z) = max_u h_uz − h_vz at the prices (w, L): what CV v as owner costs the Lagrangian."""
     cvs, prbs = gain.shape
     for prb in range(prbs):
@@ -88,7 +88,7 @@ def large(gain, weight, price, power, floor, cap, owner, watts, rate):
     cvs, prbs = gain.shape
     w, level, loss = np.empty(cvs), np.empty(cvs), np.empty(gain.shape)
     bound = prices(gain, weight, price, power, floor, cap, w, level)
-    losses(gain, w, level, loss)
+    ownership_losses(gain, w, level, loss)
     cheapest(gain, loss, w, owner)
     dear = np.log(np.maximum(weight, 1e-300) / price) if price > 0 else np.full(cvs, np.inf)
     constants = np.stack((weight, np.full(cvs, price), power, floor, cap, dear), axis=1)

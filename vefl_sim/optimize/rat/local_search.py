@@ -8,7 +8,7 @@ import numpy as np
 
 from vefl_sim.core.kernel import kernel
 
-NO_GAIN = -600.0  # ln g of a pRB that carries nothing
+LOG_OF_NO_GAIN = -600.0  # ln g of a pRB that carries nothing
 EPS = 1e-12  # relative: a smaller improvement is rounding
 
 
@@ -41,7 +41,7 @@ def outcome(inverse, log_gain, held, count, constants, drop, add):
                 continue
         log = log_gain[prb]
         if used == 0:
-            if log <= NO_GAIN or (floor <= 0 and dear + log <= 0):
+            if log <= LOG_OF_NO_GAIN or (floor <= 0 and dear + log <= 0):
                 break
         elif (
             (power + inverse_sum) * part <= inverse[prb]

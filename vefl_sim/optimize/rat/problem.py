@@ -12,7 +12,7 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 
-Status = Literal["optimal", "gap", "infeasible_floors", "policy"]
+RatStatus = Literal["optimal", "gap", "infeasible_floors", "policy"]
 
 EXACT_PRBS = 12  # 3^Z steps per CV: beyond this "exact" would take milliseconds
 _PER_NAT = 1 / float(np.log(2))
@@ -80,7 +80,7 @@ class RatAllocation:
     rate_bps: Floats  # of each CV, at most Q/κ; shape (V,)
     objective: float  # −U
     bound: float  # no allocation that meets the floors has a larger objective; nan where none is computed
-    status: Status  # "infeasible_floors": this allocation misses a floor; a proof that all must, if it is exact
+    status: RatStatus  # "infeasible_floors": this allocation misses a floor; a proof that all must, if it is exact
 
 
 class RatPolicy(Protocol):
@@ -101,9 +101,9 @@ REFERENCES = ("sca", "sca-perspective")
 def solve(problem: RatProblem, method: str = "auto") -> RatAllocation:
     """Allocate one slot."""
     if method in REFERENCES:
-        from vefl_sim.optimize.rat.sca import sca
+        from vefl_sim.optimize.rat.sca import algorithm4
 
-        return sca(problem, perspective=method == "sca-perspective")
+        return algorithm4(problem, perspective=method == "sca-perspective")
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; there are {', '.join((*METHODS, *REFERENCES))}")
     cvs, prbs = problem.snr_per_watt.shape
@@ -121,9 +121,9 @@ def solve(problem: RatProblem, method: str = "auto") -> RatAllocation:
 
 
 @cache
-def _compiled() -> tuple[Any, Any, dict[str, int], tuple[Status, ...]]:
+def _compiled() -> tuple[Any, Any, dict[str, int], tuple[RatStatus, ...]]:
     """The kernel with its codes, imported when it is first needed: numba takes its time."""
-    from vefl_sim.optimize.rat.allocate import Method, Outcome, allocate, needs_large
+    from vefl_sim.optimize.rat.allocate import AllocationMethod, AllocationStatus, allocate, needs_large
 
-    codes = {method: int(Method[method.upper().replace("-", "_")]) for method in METHODS}
-    return allocate, needs_large, codes, tuple(outcome.name.lower() for outcome in Outcome)  # type: ignore[misc]
+    codes = {method: int(AllocationMethod[method.upper().replace("-", "_")]) for method in METHODS}
+    return allocate, needs_large, codes, tuple(outcome.name.lower() for outcome in AllocationStatus)  # type: ignore[misc]

@@ -73,7 +73,7 @@ def relax(scaled: Scaled, *, perspective: bool) -> Relaxation:
     return Relaxation(cp.Problem(cp.Minimize(loss), limits), share, tilt)
 
 
-def shares(relaxation: Relaxation, start: Floats, iterations: int) -> Floats | None:
+def relaxed_shares(relaxation: Relaxation, start: Floats, iterations: int) -> Floats | None:
     """The last I that could be solved for, by Algorithm 4; None if there is none."""
     found, at = None, start
     for iteration in range(1, iterations + 1):
@@ -86,7 +86,7 @@ def shares(relaxation: Relaxation, start: Floats, iterations: int) -> Floats | N
     return found
 
 
-def allocate(problem: RatProblem, owner: Ints) -> RatAllocation:
+def allocation_of(problem: RatProblem, owner: Ints) -> RatAllocation:
     """The allocation with these owners and the best powers."""
     scaled, nats = problem.scaled, problem.bandwidth_hz / np.log(2)
     watts, rate = np.zeros(len(owner)), np.zeros(len(scaled.weight))
@@ -104,10 +104,10 @@ def allocate(problem: RatProblem, owner: Ints) -> RatAllocation:
     )
 
 
-def sca(problem: RatProblem, *, perspective: bool = False, iterations: int = 10) -> RatAllocation:
+def algorithm4(problem: RatProblem, *, perspective: bool = False, iterations: int = 10) -> RatAllocation:
     """Algorithm 4, then every pRB to its largest I and the best powers; equal sharing if nothing could be solved."""
     cvs, prbs = problem.snr_per_watt.shape
     relaxation = relax(problem.scaled, perspective=perspective)
-    found = shares(relaxation, np.full((cvs, prbs), 1 / cvs), iterations)
+    found = relaxed_shares(relaxation, np.full((cvs, prbs), 1 / cvs), iterations)
     owner = np.arange(prbs) % cvs if found is None else found.argmax(axis=0)
-    return allocate(problem, owner.astype(np.int64))
+    return allocation_of(problem, owner.astype(np.int64))

@@ -7,7 +7,7 @@ from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import csr_array
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.optimize.by_cardinality import SLIVER, Case, Search, undivided
+from vefl_sim.optimize.by_cardinality import SLIVER, CardinalityCase, Search, undivided
 from vefl_sim.optimize.knapsack import Choice, Flags, Knapsack, chosen, losses
 
 ROUNDING = 1e-12  # of the budget: HiGHS is held to this, which it does not do by itself
@@ -61,7 +61,7 @@ def exact(knapsack: Knapsack, found: Search) -> Choice:
     return replace(best, bound=max(bound, best.value))
 
 
-def closed(case: Case, least: float) -> tuple[Choice | None, bool]:
+def closed(case: CardinalityCase, least: float) -> tuple[Choice | None, bool]:
     """The best choice of a case if it is worth more than `least`, and whether that is proved.
 
     HiGHS accepts a choice that exceeds the budget by a millionth. Such a choice is a cover: it is cut off, and HiGHS
@@ -81,7 +81,7 @@ def closed(case: Case, least: float) -> tuple[Choice | None, bool]:
     return None, True
 
 
-def remainder(case: Case, least: float) -> Remainder:
+def remainder(case: CardinalityCase, least: float) -> Remainder:
     """The (item, option) whose forced bound, L_n − loss, exceeds `least`, and the items without which it does not."""
     knapsack, bound = case.knapsack, case.choice.bound
     loss = losses(knapsack, case.choice.price)

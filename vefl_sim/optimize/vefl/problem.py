@@ -18,7 +18,7 @@ from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.by_cardinality import search
 from vefl_sim.optimize.knapsack import Choice, Knapsack
 
-Status = Literal["optimal", "gap", "nobody_in_coverage", "nobody_eligible", "budget_buys_nobody", "nobody_found"]
+VeflStatus = Literal["optimal", "gap", "nobody_in_coverage", "nobody_eligible", "budget_buys_nobody", "nobody_found"]
 """Whether the plan is proved optimal or within a gap, or why it is empty; `nobody_found` is a method that failed."""
 Limit = Literal["time", "cpu", "energy", "iterations"]
 """What keeps a CV from one more iteration: no time left, CPU too slow, energy budget, l_max."""
@@ -116,7 +116,7 @@ class VeflPlan:
     cost: float  # Σ ξ̂, worst case
     objective: float  # Σ Θ·l
     bound: float
-    status: Status
+    status: VeflStatus
     dropped: bool = False  # everybody was to be in, but not even lo_v each was affordable: planned with a selection
 
     @property
@@ -175,9 +175,9 @@ def _knapsack(problem: VeflProblem) -> Knapsack:
 def _iterations(problem: VeflProblem, choice: Choice, method: str) -> Ints:
     """l of every CV, 0 for those that are not in."""
     if method == "sca":
-        from vefl_sim.optimize.vefl.sca import sca
+        from vefl_sim.optimize.vefl.sca import algorithm2
 
-        return sca(problem)
+        return algorithm2(problem)
     if method == "sca-printed":
         from vefl_sim.optimize.vefl.sca_printed import printed
 
@@ -205,5 +205,5 @@ def _plan(problem: VeflProblem, iterations: Ints, bound: float) -> VeflPlan:
     )
 
 
-def _nobody(status: Status) -> VeflPlan:
+def _nobody(status: VeflStatus) -> VeflPlan:
     return VeflPlan(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), 0.0, 0.0, 0.0, status)

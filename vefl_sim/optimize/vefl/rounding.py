@@ -10,7 +10,7 @@ from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.vefl.problem import VeflProblem
 
 
-def places(problem: VeflProblem) -> int:
+def selection_limit(problem: VeflProblem) -> int:
     """N; all CVs if everybody is in."""
     return len(problem.cycles) if problem.everybody else min(problem.max_selected, len(problem.cycles))
 
@@ -27,7 +27,7 @@ def whole_iterations(problem: VeflProblem, method: Callable[[VeflProblem], Float
     found = method(eligible)
     within = shrunk(eligible, rounded(eligible, np.zeros(len(rows)) if found is None else found))
     l = np.zeros(len(problem.most), np.int64)
-    l[rows] = filled(eligible, within) if fill and found is not None else within
+    l[rows] = spend_rest(eligible, within) if fill and found is not None else within
     return l
 
 
@@ -40,7 +40,7 @@ def rounded(problem: VeflProblem, iterations: Floats) -> Ints:
     l = np.clip(np.round(iterations), problem.least, problem.most).astype(np.int64)
     if not problem.everybody:
         l[iterations < 0.5] = 0
-        l[np.argsort(-problem.weight * iterations, kind="stable")[places(problem) :]] = 0
+        l[np.argsort(-problem.weight * iterations, kind="stable")[selection_limit(problem) :]] = 0
     return l
 
 
@@ -60,7 +60,7 @@ def shrunk(problem: VeflProblem, l: Ints) -> Ints:
     return l
 
 
-def filled(problem: VeflProblem, l: Ints) -> Ints:
+def spend_rest(problem: VeflProblem, l: Ints) -> Ints:
     """Add the iteration of a selected CV that is worth most per money, until no further one fits within Ξ."""
     cost = _cost_from_zero(problem)
     rows, l = np.arange(len(l)), l.copy()

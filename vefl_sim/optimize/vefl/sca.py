@@ -26,7 +26,7 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.modelling import cvxpy
 from vefl_sim.optimize.vefl.problem import VeflProblem
-from vefl_sim.optimize.vefl.rounding import places, whole_iterations
+from vefl_sim.optimize.vefl.rounding import selection_limit, whole_iterations
 
 GHZ = 1e9
 ITERATIONS = 20  # I
@@ -35,14 +35,14 @@ FIRST_PENALTY = 0.0  # ϑ₀; ϑ = ϑ₀ + i in iteration i
 
 
 @dataclass(frozen=True)
-class Point:
+class Iterate:
     """(s_i, l_i, η_i), one entry per eligible CV."""
 
     share: Floats
     iterations: Floats
     cpu_ghz: Floats
 
-    def change_from(self, other: "Point") -> float:
+    def change_from(self, other: "Iterate") -> float:
         """The largest change relative to the size of its vector."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return max(float(np.abs(new - old).max() / max(np.abs(old).max(), 1e-9)) for new, old in pairs)
@@ -96,16 +96,16 @@ class Programme:
         self.limits = limits
         self.loss = cp.Minimize(self.tilt @ share - problem.weight @ iterations)
 
-    def at_most(self, places: int) -> None:
+    def at_most(self, selection_limit: int) -> None:
         """C1, Σ s ≤ N."""
-        self.limits.append(cvxpy().sum(self.variables[0]) <= places)
+        self.limits.append(cvxpy().sum(self.variables[0]) <= selection_limit)
 
-    def steps(self) -> Callable[[Linear, Floats], Point | None]:
+    def steps(self) -> Callable[[Linear, Floats], Iterate | None]:
         """The function that solves a step; it gives None if the solver fails or the step is infeasible or unbounded."""
         cp = cvxpy()
         programme = cp.Problem(self.loss, self.limits)
 
-        def step(linear: Linear, tilt: Floats) -> Point | None:
+        def step(linear: Linear, tilt: Floats) -> Iterate | None:
             self.tilt.value = tilt
             for name, parameter in self.numbers.items():
                 parameter.value = getattr(linear, name)
@@ -117,7 +117,7 @@ class Programme:
                 return None
             if programme.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
                 return None
-            return Point(*(np.asarray(variable.value, np.float64) for variable in self.variables))
+            return Iterate(*(np.asarray(variable.value, np.float64) for variable in self.variables))
 
         return step
 
@@ -126,13 +126,13 @@ def _shape(name: str, cvs: int) -> tuple[int, ...]:
     return () if name == "budget" else (2, cvs) if name.startswith("upper") else (cvs,)
 
 
-def start(problem: VeflProblem) -> Point:
+def first_iterate(problem: VeflProblem) -> Iterate:
     """s = N/V and the same tenths of hi_v for all, as many as the budget allows.
 
     If it does not allow five, s is lower instead, unless everybody is in: from a small l and its low η no way leads up.
     """
     cvs = np.arange(len(problem.cycles))
-    share = places(problem) / len(cvs)
+    share = selection_limit(problem) / len(cvs)
     for tenths in range(10, -1 if problem.everybody else 4, -1):
         l = np.maximum(problem.least, np.round(problem.most * tenths / 10)).astype(np.int64)
         cost = float(problem.cost[cvs, l - 1].sum())
@@ -140,7 +140,7 @@ def start(problem: VeflProblem) -> Point:
             break
     share = share if share * cost <= problem.budget else problem.budget / cost
     cpu_hz = np.minimum(problem.cpu_hz[cvs, l - 1], problem.cpu_max_hz)
-    return Point(np.full(len(cvs), share), np.multiply(share, l, dtype=np.float64), cpu_hz / GHZ)
+    return Iterate(np.full(len(cvs), share), np.multiply(share, l, dtype=np.float64), cpu_hz / GHZ)
 
 
 def joules(problem: VeflProblem, cpu_ghz: Floats) -> Floats:
@@ -149,8 +149,8 @@ def joules(problem: VeflProblem, cpu_ghz: Floats) -> Floats:
 
 
 def iterate(
-    at: Point, linearised: Callable[[Point], Linear | None], step: Callable[[Linear, Floats], Point | None]
-) -> Point | None:
+    at: Iterate, linearised: Callable[[Iterate], Linear | None], step: Callable[[Linear, Floats], Iterate | None]
+) -> Iterate | None:
     """Algorithm 2 from a start; a step that fails ends it with the last point solved for, None if there is none."""
     found = None
     for iteration in range(1, ITERATIONS + 1):
@@ -164,7 +164,7 @@ def iterate(
     return found
 
 
-def linearised(problem: VeflProblem, at: Point) -> Linear:
+def linearised(problem: VeflProblem, at: Iterate) -> Linear:
     """Time, energy and cost at a point, with the repairs."""
     ratio, each_j = at.iterations / at.cpu_ghz, joules(problem, at.cpu_ghz)
     by_cpu = 2 * each_j * ratio  # ∂(l̃·E(η))/∂η
@@ -183,7 +183,7 @@ def linearised(problem: VeflProblem, at: Point) -> Linear:
     )
 
 
-def sca(problem: VeflProblem) -> Ints:
+def algorithm2(problem: VeflProblem) -> Ints:
     """Algorithm 2 with its repairs: l of every CV, 0 for those that are not in."""
 
     def of_eligible(eligible: VeflProblem) -> Floats | None:
@@ -191,8 +191,8 @@ def sca(problem: VeflProblem) -> Ints:
         programme = Programme(
             eligible, eligible.least.astype(np.float64), np.minimum(least_cpu_hz, eligible.cpu_max_hz)
         )
-        programme.at_most(places(eligible))
-        found = iterate(start(eligible), lambda at: linearised(eligible, at), programme.steps())
+        programme.at_most(selection_limit(eligible))
+        found = iterate(first_iterate(eligible), lambda at: linearised(eligible, at), programme.steps())
         return None if found is None else found.iterations
 
     return whole_iterations(problem, of_eligible, fill=True)

@@ -17,13 +17,13 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.vefl.problem import VeflProblem
-from vefl_sim.optimize.vefl.rounding import places, whole_iterations
-from vefl_sim.optimize.vefl.sca import GHZ, Linear, Point, Programme, iterate, joules, start
+from vefl_sim.optimize.vefl.rounding import selection_limit, whole_iterations
+from vefl_sim.optimize.vefl.sca import GHZ, Iterate, Linear, Programme, first_iterate, iterate, joules
 
 
-def linearised(problem: VeflProblem, at: Point) -> Linear | None:
+def linearised_as_printed(problem: VeflProblem, at: Iterate) -> Linear | None:
     """Time, energy and cost at a point, as printed; None if C1 does not hold there."""
-    if at.share.sum() > places(problem) * (1 + 1e-6):
+    if at.share.sum() > selection_limit(problem) * (1 + 1e-6):
         return None
     ratio, each_j = at.iterations / at.cpu_ghz, joules(problem, at.cpu_ghz)
     by_cpu = 2 * each_j * ratio  # ∂(l̃·E(η))/∂η
@@ -65,7 +65,7 @@ def printed(problem: VeflProblem) -> Ints:
 
     def of_eligible(eligible: VeflProblem) -> Floats | None:
         programme = Programme(eligible, np.ones(len(eligible.cycles)), eligible.cpu_min_hz)
-        found = iterate(start(eligible), lambda at: linearised(eligible, at), programme.steps())
+        found = iterate(first_iterate(eligible), lambda at: linearised_as_printed(eligible, at), programme.steps())
         if found is None:
             return None
         return np.minimum(found.iterations, np.floor(in_time_at(eligible, found.cpu_ghz)))

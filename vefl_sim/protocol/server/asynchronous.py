@@ -14,7 +14,7 @@ from simpy import Event, Process
 from vefl_sim.core.state import State
 from vefl_sim.learning.learner import LocalJob, Model
 from vefl_sim.protocol.events import Instant, Order
-from vefl_sim.protocol.messages import Applied, Decision, Outcome, TrainOrder
+from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, TrainOrder
 from vefl_sim.protocol.server.edge import EdgeServer
 from vefl_sim.protocol.server.orders import checked, checked_weights, orders_of
 from vefl_sim.protocol.server.window import Window, outcome_of, outcome_state
@@ -33,7 +33,7 @@ class AsynchronousServer(EdgeServer):
     orders: int = 0  # given so far
     models: dict[int, Model] = field(default_factory=dict)  # the newest, and those that somebody has started from
     windows: list[Window] = field(default_factory=list)  # whose orders have not all ended
-    buffer: list[Outcome] = field(default_factory=list)  # delivered, not yet part of the model
+    buffer: list[OrderOutcome] = field(default_factory=list)  # delivered, not yet part of the model
     asking: dict[int, int] = field(default_factory=dict)  # CV -> when it asks
     under_way: dict[int, TrainOrder] = field(default_factory=dict)  # by number
     resting: dict[int, int] = field(default_factory=dict)  # CV -> until when it does not ask: without constraints
@@ -159,7 +159,7 @@ class AsynchronousServer(EdgeServer):
         """A CV has pushed its update, or lost it; it asks for the next order in any case."""
         if not process.ok:
             return  # an error, which ends the run
-        outcome: Outcome = process.value  # type: ignore[assignment]
+        outcome: OrderOutcome = process.value  # type: ignore[assignment]
         order, delivered = outcome.order, outcome.lost is None
         del self.under_way[order.number]
         self._decision_of(order).outcomes.append(outcome)
@@ -207,13 +207,13 @@ class AsynchronousServer(EdgeServer):
         self.models[self.version] = self.model
 
 
-def _received(taken: list[Outcome], staleness: list[int]) -> Received:
+def _received(taken: list[OrderOutcome], staleness: list[int]) -> Received:
     orders = [outcome.order for outcome in taken]
     rows = [[o.cv for o in orders], [o.iterations for o in orders], [o.samples for o in orders], staleness]
     return Received(*(np.array(row, np.int64) for row in rows))
 
 
-def _version(outcome: Outcome) -> int:
+def _version(outcome: OrderOutcome) -> int:
     version = outcome.order.version
     assert version is not None  # we gave it
     return version

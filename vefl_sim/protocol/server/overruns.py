@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vefl_sim.protocol.messages import Outcome, RoundReport
+from vefl_sim.protocol.messages import OrderOutcome, RoundReport
 from vefl_sim.schemes.observation import Observation
 
 OVERRUNS = ("upload_slots", "vehicle_energy", "vehicle_cost", "deadline", "round_cost")
@@ -26,7 +26,7 @@ def overruns(closed: RoundReport) -> Iterator[str]:
         yield "round_cost"
 
 
-def _overruns(observation: Observation, outcome: Outcome) -> Iterator[str]:
+def _overruns(observation: Observation, outcome: OrderOutcome) -> Iterator[str]:
     row = int(np.searchsorted(observation.cv, outcome.order.cv))
     if outcome.tx_slots > observation.worst_slots[row]:
         yield "upload_slots"

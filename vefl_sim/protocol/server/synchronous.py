@@ -9,7 +9,7 @@ from simpy import AllOf, Event, Process
 
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.protocol.events import Instant, Order
-from vefl_sim.protocol.messages import Applied, Decision, Outcome, RoundReport
+from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, RoundReport
 from vefl_sim.protocol.server.edge import EdgeServer
 from vefl_sim.protocol.server.orders import checked, checked_sum, checked_weights, orders_of
 from vefl_sim.schemes.observation import Observation
@@ -41,7 +41,7 @@ class SynchronousServer(EdgeServer):
             if process.is_alive:
                 vehicle.end_round()
         yield AllOf(self.env, work)
-        outcomes: list[Outcome] = [process.value for process in work]  # type: ignore[misc]  # all have ended
+        outcomes: list[OrderOutcome] = [process.value for process in work]  # type: ignore[misc]  # all have ended
         self._close(Decision(observation, plan, outcomes), opened)
 
     def _open(self, k: int) -> tuple[Observation, Plan, int]:
@@ -87,11 +87,11 @@ class SynchronousServer(EdgeServer):
         tell = getattr(self.scheme, "theorem2_sum", None)
         return checked_sum(tell(decision.observation, decision.plan)) if tell else None
 
-    def _steps(self, delivered: list[Outcome]) -> bool:
+    def _steps(self, delivered: list[OrderOutcome]) -> bool:
         """Whether there is a new model."""
         return bool(delivered)
 
-    def _learn(self, decision: Decision, delivered: list[Outcome]) -> list[float]:
+    def _learn(self, decision: Decision, delivered: list[OrderOutcome]) -> list[float]:
         """Train what was delivered, in one call and CV order, and step; return the weights."""
         if not delivered:
             return []
@@ -117,10 +117,10 @@ EVERYTHING = 0
 class CentralServer(SynchronousServer):
     """Goes through all samples once in a round; nobody gets an order."""
 
-    def _steps(self, delivered: list[Outcome]) -> bool:
+    def _steps(self, delivered: list[OrderOutcome]) -> bool:
         return True
 
-    def _learn(self, decision: Decision, delivered: list[Outcome]) -> list[float]:
+    def _learn(self, decision: Decision, delivered: list[OrderOutcome]) -> list[float]:
         with self.stopwatch("train"):
             [self.model] = self.learner.train([self.model], [LocalJob(EVERYTHING, 1, self.round)])
         return []

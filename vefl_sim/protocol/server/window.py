@@ -9,7 +9,7 @@ import numpy as np
 from vefl_sim.core.state import State
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.protocol.ledger import Account
-from vefl_sim.protocol.messages import Applied, Decision, Outcome, RoundReport, TrainOrder
+from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, RoundReport, TrainOrder
 from vefl_sim.schemes.observation import Committed, CoverageSnapshot, Observation, RoundConstants
 from vefl_sim.schemes.scheme import Plan
 from vefl_sim.schemes.sla import Agreement
@@ -99,11 +99,11 @@ def _decision(state: State, constants: RoundConstants) -> Decision:
     return Decision(observation, Plan(**state["plan"]), [outcome_of(outcome) for outcome in state["outcomes"]])
 
 
-def outcome_state(outcome: Outcome) -> State:
+def outcome_state(outcome: OrderOutcome) -> State:
     """An outcome in plain values."""
     return vars(outcome) | {"order": dict(vars(outcome.order)), "account": dict(vars(outcome.account))}
 
 
-def outcome_of(state: State) -> Outcome:
+def outcome_of(state: State) -> OrderOutcome:
     """The outcome that these values are of."""
-    return Outcome(**state | {"order": TrainOrder(**state["order"]), "account": Account(**state["account"])})
+    return OrderOutcome(**state | {"order": TrainOrder(**state["order"]), "account": Account(**state["account"])})

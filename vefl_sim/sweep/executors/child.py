@@ -15,7 +15,7 @@ from json import loads
 from pathlib import Path
 from typing import IO
 
-from vefl_sim.sweep.executors.executor import Job, Outcome, Report
+from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _SECONDS_BETWEEN = 0.5  # of two looks at whether it shall stop
@@ -25,17 +25,19 @@ Wishes = tuple[Callable[[], bool], Callable[[], bool]]
 
 def work(
     job: Job, tell: Callable[[Report], None], stop: Callable[[], bool], leave: Callable[[], bool] = lambda: False
-) -> Outcome:
+) -> JobOutcome:
     """Run a point to its end, or until `stop` lets it save, or `leave` ends it at once; `tell` hears how far it is."""
     if not os.path.isdir(job.cwd):
-        return Outcome("failed", error=f"{job.cwd} is not there: the worker must see the same folders as who asks it.")
+        return JobOutcome(
+            "failed", error=f"{job.cwd} is not there: the worker must see the same folders as who asks it."
+        )
     try:
         return _worked(job, tell, (stop, leave))
     except (OSError, ValueError) as error:  # no process to be had, no room for what it says, half a report
-        return Outcome("failed", error=f"its process cannot be run ({error})")
+        return JobOutcome("failed", error=f"its process cannot be run ({error})")
 
 
-def _worked(job: Job, tell: Callable[[Report], None], wishes: Wishes) -> Outcome:
+def _worked(job: Job, tell: Callable[[Report], None], wishes: Wishes) -> JobOutcome:
     with tempfile.TemporaryFile() as said, _started(job, said.fileno()) as child:
         over = threading.Event()
         threading.Thread(target=_pass_on, args=(child, wishes, over), daemon=True).start()
@@ -88,7 +90,7 @@ def _pass_on(child: subprocess.Popen[str], wishes: Wishes, over: threading.Event
             _write(child, "stop")
 
 
-def _heard(child: subprocess.Popen[str], tell: Callable[[Report], None]) -> Outcome | None:
+def _heard(child: subprocess.Popen[str], tell: Callable[[Report], None]) -> JobOutcome | None:
     assert child.stdout
     for line in child.stdout:
         report = Report.of(loads(line))
@@ -98,14 +100,14 @@ def _heard(child: subprocess.Popen[str], tell: Callable[[Report], None]) -> Outc
     return None
 
 
-def _died(child: subprocess.Popen[str], said: IO[bytes]) -> Outcome:
+def _died(child: subprocess.Popen[str], said: IO[bytes]) -> JobOutcome:
     """It reported nothing at its end."""
     code = child.wait()
     if code < 0:
         name = signal.Signals(-code).name
         hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
-        return Outcome("died", error=f"its process was ended by {name}{hint}")
-    return Outcome("died", error=f"its process ended with code {code}: {_last_line(said)}")
+        return JobOutcome("died", error=f"its process was ended by {name}{hint}")
+    return JobOutcome("died", error=f"its process ended with code {code}: {_last_line(said)}")
 
 
 def _last_line(said: IO[bytes]) -> str:

@@ -20,7 +20,7 @@ from vefl_sim.core.errors import BadInput, RunFailed
 from vefl_sim.core.files import writing
 from vefl_sim.records.identity import package_digest
 from vefl_sim.sweep.executors.child import work
-from vefl_sim.sweep.executors.executor import Job, Outcome, Report
+from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 
 LOCAL = "local-cluster"
 _PATIENCE_S = 5.0  # for somebody to answer at an address
@@ -182,13 +182,13 @@ class ClusterExecutor:
             self._stop.unlink(missing_ok=True)
 
 
-def _outcome(future: Any) -> Outcome:
+def _outcome(future: Any) -> JobOutcome:
     """By whatever way it ended. One that is cancelled was stopped by us, or the cluster is gone."""
     try:
         if future.cancelled():
-            return Outcome("stopped", error="the cluster has dropped it")
+            return JobOutcome("stopped", error="the cluster has dropped it")
         if future.status == "finished":
-            return Outcome(**future.result())
-        return Outcome("failed", error=f"the cluster gave it up: {future.exception()}")
+            return JobOutcome(**future.result())
+        return JobOutcome("failed", error=f"the cluster gave it up: {future.exception()}")
     except Exception as error:
-        return Outcome("failed", error=f"the cluster gave it up: {type(error).__name__}: {error}")
+        return JobOutcome("failed", error=f"the cluster gave it up: {type(error).__name__}: {error}")

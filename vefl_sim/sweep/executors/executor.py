@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, Self
 
-State = Literal["done", "failed", "stopped", "busy", "died"]
+JobState = Literal["done", "failed", "stopped", "busy", "died"]
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """How it ended. `busy`: another process works on the run; `died`: the worker ended without a word."""
 
-    state: State
+    state: JobState
     run: str = ""  # the name of its directory
     error: str = ""
     wall_s: float = 0.0  # of this attempt
@@ -46,13 +46,13 @@ class Report:
     digest: str
     share: float | None = None
     process: int = 0
-    outcome: Outcome | None = None
+    outcome: JobOutcome | None = None
 
     @classmethod
     def of(cls, message: dict[str, Any]) -> Self:
         """From plain values."""
         outcome = message.get("outcome")
-        return cls(**{**message, "outcome": Outcome(**outcome) if outcome else None})
+        return cls(**{**message, "outcome": JobOutcome(**outcome) if outcome else None})
 
 
 class Executor(Protocol):

@@ -7,7 +7,7 @@ from queue import Empty, Queue
 
 from vefl_sim.sweep.executors.child import work
 from vefl_sim.sweep.executors.executor import Job, Report
-from vefl_sim.sweep.executors.memory import has_room, used_mb
+from vefl_sim.sweep.executors.memory import fits_in_memory, used_mb
 
 
 def cores() -> int:
@@ -36,7 +36,7 @@ class LocalExecutor:
         if len(running) >= self._workers:
             return False
         held = [(self._needed[digest], used_mb(self._process.get(digest, 0))) for digest in running]
-        return has_room(needed_mb, held)
+        return fits_in_memory(needed_mb, held)
 
     def begin(self, job: Job, needed_mb: float) -> None:
         """In a process of its own."""

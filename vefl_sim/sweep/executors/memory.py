@@ -46,7 +46,7 @@ def used_mb(process: int) -> float:
         return 0.0
 
 
-def has_room(needed_mb: float, running: list[tuple[float, float]]) -> bool:
+def fits_in_memory(needed_mb: float, running: list[tuple[float, float]]) -> bool:
     """Whether another point fits, when those that run, as (needed, used), will have grown to what they need."""
     free = available_mb()
     if free is None or not running:

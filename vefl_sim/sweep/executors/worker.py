@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from vefl_sim.sweep.executors.executor import Job, Outcome
+from vefl_sim.sweep.executors.executor import Job, JobOutcome
 
 if TYPE_CHECKING:
     from vefl_sim.experiment.experiment import Experiment
@@ -57,7 +57,7 @@ class Teller:
     def stopping(self) -> None:
         """Whoever asked for it knows."""
 
-    def ended(self, outcome: Outcome) -> None:
+    def ended(self, outcome: JobOutcome) -> None:
         """The last word."""
         self._write({"digest": self._digest, "outcome": asdict(outcome)})
 
@@ -69,7 +69,7 @@ class Teller:
         print(json.dumps(message), file=self._to, flush=True)
 
 
-def main() -> None:
+def run_job() -> None:
     """Run the point, whatever becomes of it."""
     job = Job.of(sys.stdin.readline())
     with os.fdopen(os.dup(1), "w") as reports:
@@ -77,7 +77,7 @@ def main() -> None:
         threading.Thread(target=_listen, daemon=True).start()
         teller, began = Teller(reports, job.digest), time.perf_counter()
         state, run, error = _ended(job, teller)
-        teller.ended(Outcome(state, run, error, round(time.perf_counter() - began, 3), _peak_mb()))
+        teller.ended(JobOutcome(state, run, error, round(time.perf_counter() - began, 3), _peak_mb()))
 
 
 def _ended(job: Job, teller: Teller) -> Any:
@@ -155,4 +155,4 @@ def _peak_mb() -> float:
 
 
 if __name__ == "__main__":
-    main()
+    run_job()

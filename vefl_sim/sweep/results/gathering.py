@@ -18,12 +18,12 @@ from vefl_sim.learning.datasets.files.inventory import require_whole
 from vefl_sim.records.identity import config_digest, package_digest
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.executors.child import work
-from vefl_sim.sweep.executors.executor import Job, Outcome, Report
+from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.results.keys import key_digest, keys_of, matches
 from vefl_sim.sweep.results.probes import name_of, source_digest_now, variants
 from vefl_sim.sweep.results.store import Store
-from vefl_sim.sweep.wall_time import expected_s
+from vefl_sim.sweep.wall_time import wall_time_s
 
 CLAIMS, LOCK = ".claims", ".lock"  # in a store: who works on which point, and who on the probes
 _SECONDS_BETWEEN = 60.0  # of two lines about one point
@@ -77,16 +77,16 @@ class Gathering:
         found = self.store.find(point)
         return found is not None and not found.stale
 
-    def _gathered(self, point: Point, number: str) -> Outcome:
+    def _gathered(self, point: Point, number: str) -> JobOutcome:
         """Run a point and store its result."""
-        self.say(f"{number}: {describe(point)}, about {clock(self.wall_s(point))}")
+        self.say(f"{number}: {describe(point)}, about {duration(self.wall_s(point))}")
         began = time.monotonic()
         ended = self._run(point.experiment, self.out)
         if ended.state != "done":
             self.say(f"  {ended.state}{f': {ended.error}' if ended.error else ''}")
             return ended
         path = self.store.add(Run(self.out / ended.run))
-        self.say(f"  done in {clock(time.monotonic() - began)}, {path.name}, {path.stat().st_size} bytes")
+        self.say(f"  done in {duration(time.monotonic() - began)}, {path.name}, {path.stat().st_size} bytes")
         return ended
 
     def probe(self, points: Sequence[Point], *, accept: bool = False, again: bool = True) -> dict[str, list[str]]:
@@ -118,9 +118,9 @@ class Gathering:
     def wall_s(self, point: Point) -> float:
         """How long a point will take, by results like it, or else by a rule of thumb."""
         like = self.store.wall_times(point.experiment)
-        return median(like) if like else expected_s(point.experiment)
+        return median(like) if like else wall_time_s(point.experiment)
 
-    def _run(self, experiment: Experiment, out: Path) -> Outcome:
+    def _run(self, experiment: Experiment, out: Path) -> JobOutcome:
         """In a process of its own, with one thread."""
         job = Job(config_digest(experiment), to_toml(experiment), str(out.resolve()), os.getcwd(), package_digest())
         last = [time.monotonic()]
@@ -182,7 +182,7 @@ def describe(point: Point) -> str:
     return f"{experiment.scheme.kind}, {experiment.data.kind}, {point.title}{kind}"
 
 
-def clock(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Hours and minutes, or minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes}:{rest:02d} min"

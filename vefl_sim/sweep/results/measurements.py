@@ -10,7 +10,7 @@ import pandas as pd
 from vefl_sim.core.arrays import Floats
 from vefl_sim.records.run_directory import Run
 
-Source = Literal["run", "result"]
+MeasuredFrom = Literal["run", "result"]
 SELECTING = ("pdpc", "random")
 """Schemes that select CVs; in the others everybody takes part who can."""
 
@@ -19,7 +19,7 @@ class Measurements(Protocol):
     """A finished run as figures see it, wherever it is kept."""
 
     @property
-    def source(self) -> Source:
+    def source(self) -> MeasuredFrom:
         """Whether it is a run directory or a stored result."""
         ...
 
@@ -60,7 +60,7 @@ class RunMeasurements:
 
     run: Run
     selects: bool = False
-    source: Source = "run"
+    source: MeasuredFrom = "run"
     stale: bool = False  # runs of other sources have another name
 
     @cached_property

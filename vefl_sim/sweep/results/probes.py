@@ -130,7 +130,7 @@ class Probes:
         if probe is None:
             self.probes.append(Probe(toml_of(keys), (1, 1), network, learning, {source: (1, 1)}))
             return []
-        apart = [differences(probe.network, network), differences(probe.learning, learning)]
+        apart = [probe_differences(probe.network, network), probe_differences(probe.learning, learning)]
         if any(apart) and not accept:
             return [*apart[0], *apart[1]]
         first, second = (generation + bool(own) for generation, own in zip(probe.generations, apart, strict=True))
@@ -188,7 +188,7 @@ def learning_figures(run: Run) -> dict[str, Any]:
     return {name: [None if isnan(value) else float(value) for value in floats(rounds[name])] for name in _LEARNT}
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def probe_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """One sentence for each figure that is not the same."""
     return [
         f"{name} was {_told(before.get(name))} and is {_told(now.get(name))}"

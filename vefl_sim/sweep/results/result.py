@@ -26,7 +26,7 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput
 from vefl_sim.core.files import whole
 from vefl_sim.sweep.results.keys import flat, key_digest, toml_of
-from vefl_sim.sweep.results.measurements import SELECTING, Measurements, Source, floats
+from vefl_sim.sweep.results.measurements import SELECTING, MeasuredFrom, Measurements, floats
 
 SUFFIX = ".json.xz"
 _MOST_PACKED, _MOST_BYTES = 2_000_000, 50_000_000
@@ -115,7 +115,7 @@ class Result:
     file: _File
     path: Path | None = None
     stale: bool = False  # whether the code has changed such results since
-    source: Source = "result"
+    source: MeasuredFrom = "result"
 
     @cached_property
     def keys(self) -> dict[str, Any]:

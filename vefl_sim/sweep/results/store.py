@@ -11,9 +11,7 @@ from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import part_digests
 from vefl_sim.learning.datasets.files.inventory import require_whole
-from vefl_sim.mobility.recorded import recording
-from vefl_sim.mobility.sumo import inputs as sumo_inputs
-from vefl_sim.records.identity import recorded
+from vefl_sim.records.identity import mobility_digest, recorded_versions
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.results.keys import keys_of, matches, matches_network
@@ -136,7 +134,7 @@ class Store:
         return self._marked(result, True).stale
 
     def _origin(self, run: Run, experiment: Experiment, keys: Mapping[str, Any]) -> Origin:
-        noted, summary = recorded(run.path), run.summary
+        noted, summary = recorded_versions(run.path), run.summary
         packages = noted.get("packages", {})
         return Origin(
             keys,
@@ -160,8 +158,7 @@ def inputs_of(experiment: Experiment) -> dict[str, str]:
     """Digests of what an experiment reads beside its keys: a recording or map, and parts of the user's own."""
     found = {name: digest for name, digest in part_digests(experiment).items() if not name.startswith(_OURS)}
     if experiment.mobility.file:
-        digest = sumo_inputs.digest if experiment.mobility.kind == "sumo" else recording.digest
-        found["mobility.file"] = digest(experiment.mobility.file)
+        found["mobility.file"] = mobility_digest(experiment)
     return found
 
 

@@ -14,7 +14,7 @@ from vefl_sim.learning.datasets.files.sources import SOURCES, RemoteFile
 _WAIT_S = 30.0  # for a server that says nothing
 
 
-class Watcher(Protocol):
+class DownloadWatcher(Protocol):
     """Hears how a download goes on."""
 
     def bar(self, name: str) -> Any:
@@ -32,7 +32,9 @@ def files_of(kind: str) -> tuple[RemoteFile, ...]:
     raise BadInput(f"data get {kind}: there is no such data set to download; {known}.")
 
 
-def download(files: Sequence[RemoteFile], folder: Path, *, watcher: Watcher | None = None, retries: int = 3) -> None:
+def download(
+    files: Sequence[RemoteFile], folder: Path, *, watcher: DownloadWatcher | None = None, retries: int = 3
+) -> None:
     """Put the files into the folder, but for those that are there already and right.
 
     A file is written under another name, and renamed when its digest is right: whatever is there is complete. Each
@@ -68,7 +70,7 @@ def _require_writable(folder: Path) -> None:
         raise BadInput(f"{folder} cannot be written ({error.strerror}): name another folder with --dir.") from None
 
 
-def _fetch(file: RemoteFile, mirror: str, folder: Path, watcher: Watcher | None, retries: int) -> str:
+def _fetch(file: RemoteFile, mirror: str, folder: Path, watcher: DownloadWatcher | None, retries: int) -> str:
     """Why it did not work, or nothing."""
     shelf = pooch.create(folder, mirror, registry={file.name: f"md5:{file.md5}"}, retry_if_failed=retries)
     try:
@@ -80,7 +82,7 @@ def _fetch(file: RemoteFile, mirror: str, folder: Path, watcher: Watcher | None,
     return ""
 
 
-def _downloader(name: str, watcher: Watcher | None) -> Callable[[str, str, object], None]:
+def _downloader(name: str, watcher: DownloadWatcher | None) -> Callable[[str, str, object], None]:
     """What pooch calls for each attempt."""
 
     def fetch(url: str, output_file: str, shelf: object) -> None:

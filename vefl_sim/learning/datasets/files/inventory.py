@@ -7,7 +7,7 @@ from pathlib import Path
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.learning.datasets.compact_gtsrb import compact_files, compact_state
-from vefl_sim.learning.datasets.files.location import Place
+from vefl_sim.learning.datasets.files.location import DataLocation
 from vefl_sim.learning.datasets.files.sources import SOURCES, RemoteFile
 
 
@@ -55,7 +55,7 @@ def _bytes(paths: list[Path]) -> int:
 
 def require_whole(data: DataTable) -> None:
     """Raise BadInput if `data.dir` holds a public data set that is not whole; every file is digested."""
-    if data.dir and data.kind in SOURCES and not _is_whole(data.kind, Place.of(data).folder):
+    if data.dir and data.kind in SOURCES and not _is_whole(data.kind, DataLocation.of(data).folder):
         raise BadInput(
             f'data.dir = "{data.dir}" does not hold all of {data.kind}, so that its results cannot be stored: '
             f"python -m vefl_sim data get {data.kind} gets it, and without data.dir it is found."

@@ -33,7 +33,7 @@ def downloads() -> Path:
 
 
 @contextmanager
-def sentences(path: Path, way_out: str) -> Iterator[None]:
+def one_sentence(path: Path, way_out: str) -> Iterator[None]:
     """Whatever is wrong with a file becomes one sentence that names it and the way out."""
     try:
         yield
@@ -44,7 +44,7 @@ def sentences(path: Path, way_out: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Place:
+class DataLocation:
     """The folder of one data set."""
 
     kind: str
@@ -52,7 +52,7 @@ class Place:
     chosen: bool  # by the user, in data.dir
 
     @classmethod
-    def of(cls, data: DataTable) -> "Place":
+    def of(cls, data: DataTable) -> "DataLocation":
         """The folder that an experiment means."""
         folder = _named(data.dir) if data.dir else downloads() / data.kind
         return cls(data.kind, folder, bool(data.dir))
@@ -61,7 +61,7 @@ class Place:
     def reading(self, name: str) -> Iterator[Path]:
         """The path of a file; what goes wrong while it is read becomes one sentence with the way out."""
         path = self.folder / name
-        with sentences(path, self._way_out()):
+        with one_sentence(path, self._way_out()):
             if not path.is_file():
                 raise self._missing(name)
             yield path
