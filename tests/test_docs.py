@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from vefl_sim.core.tables import SCHEMAS
 from vefl_sim.protocol.trace import KINDS
+from vefl_sim.records.schemas import SCHEMAS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "experiments").glob("*.md")]
@@ -19,7 +19,7 @@ def test_the_experiment_reference_is_current() -> None:
 def test_every_column_and_event_is_documented() -> None:
     page = (ROOT / "docs" / "tables.md").read_text()
     for schema in SCHEMAS.values():
-        for name in schema.names:
+        for name in schema:
             assert f"`{name}`" in page, name
     for kind in KINDS:
         assert f"`{kind}`" in page, kind

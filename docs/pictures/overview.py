@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from vefl_sim import Run
-from vefl_sim.analysis.summary import find_run
+from vefl_sim.analysis.runs import find_run
 
 COLOURS = {"delivered": "#1b7f4b", "lost": "#c0392b", "passed_over": "#7aa0cf", "ineligible": "#e0a030"}
 LABELS = {"delivered": "ordered, delivered", "lost": "ordered, lost", "passed_over": "passed over"}

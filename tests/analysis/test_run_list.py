@@ -8,8 +8,7 @@ import pytest
 
 from tests.resumable import STOPPED, Kill, Killer
 from vefl_sim import simulate, with_settings
-from vefl_sim.analysis.runs import listed
-from vefl_sim.analysis.summary import find_run, run_lines
+from vefl_sim.analysis.runs import find_run, listed, run_lines
 from vefl_sim.core.errors import RunNotFound
 
 NETWORK = with_settings(STOPPED, "run.rounds=3", "learning.kind=none")

@@ -13,7 +13,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import from_tables, validated
 from vefl_sim.experiment.unused_keys import _unused, without_ignored
 from vefl_sim.simulation import scenario
-from vefl_sim.simulation.scenario import SCHEMES
+from vefl_sim.simulation.parts import SCHEMES
 from vefl_sim.sweep.points import load_sweep
 from vefl_sim.sweep.variants import load_variants
 

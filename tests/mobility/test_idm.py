@@ -121,7 +121,7 @@ def test_impossible_drivers_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"method": "heun"}, "method = 'heun' must be one of ballistic, euler"),
         ({"dt_s": 0.0}, "dt_s = 0.0 must be positive"),

@@ -35,7 +35,7 @@ import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Run, from_tables, simulate
-from vefl_sim.analysis.summary import event_lines
+from vefl_sim.analysis.events import event_lines
 
 GOLDEN = Path(__file__).parent / "golden" / "one_comes_in.txt"
 THREE = EXPERIMENT | {

@@ -29,7 +29,7 @@ from pathlib import Path
 import pytest
 
 from vefl_sim import Run, from_tables, simulate
-from vefl_sim.analysis.summary import event_lines
+from vefl_sim.analysis.events import event_lines
 
 GOLDEN = Path(__file__).parent / "golden" / "three_cars.txt"
 

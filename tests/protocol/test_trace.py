@@ -2,7 +2,8 @@ from typing import Any
 
 import pandas as pd
 
-from vefl_sim.protocol.trace import Trace, chain, select
+from vefl_sim.analysis.events import chain, select
+from vefl_sim.protocol.trace import Trace
 
 
 def recorded() -> pd.DataFrame:

@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vefl_sim.core.tables import SCHEMAS, content_digest
+from vefl_sim.core.tables import content_digest
+from vefl_sim.records.schemas import SCHEMAS
 from vefl_sim.records.table_parts import PartFile, PartWriter
 
 
@@ -44,7 +45,7 @@ def test_cuts_leave_no_trace(rows: list[dict], cuts: list[int], group: int) -> N
             whole, pieces = written(Path(one), rows, []), written(Path(other), rows, cuts)
             assert whole.read_bytes() == pieces.read_bytes()
             assert content_digest([whole]) == content_digest([pieces])
-            filled = [{name: row.get(name) for name in SCHEMAS["events"].names} for row in rows]
+            filled = [{name: row.get(name) for name in SCHEMAS["events"]} for row in rows]
             assert pq.read_table(pieces).to_pylist() == filled
     finally:
         tables.ROWS_PER_GROUP = part_files.ROWS_PER_GROUP = kept

@@ -11,6 +11,7 @@ from vefl_sim.core.errors import RunNotFound
 from vefl_sim.core.tables import TableWriter, content_digest
 from vefl_sim.records.identity import config_digest
 from vefl_sim.records.run_directory import create_run, existing_run
+from vefl_sim.records.schemas import SCHEMAS
 
 GOLDEN = from_tables(EXPERIMENT)
 
@@ -66,7 +67,7 @@ def test_content_digest_sees_values_not_row_groups(tmp_path: Path) -> None:
     for group_size, change in ((50, 0.0), (7, 0.0), (50, 1e-12)):
         folder = tmp_path / f"{group_size}{change}"
         folder.mkdir()
-        writer = TableWriter(folder / "timings.parquet", "timings")
+        writer = TableWriter(folder / "timings.parquet", SCHEMAS["timings"])
         for row in rows:
             writer.append(row | {"wall_s": row["wall_s"] + change * row["round"]})
         writer.close()

@@ -64,7 +64,7 @@ def test_a_lawful_round_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("law", "plan", "terms"),
+    ("law", "plan", "constants"),
     [
         ("C1", ordered([1, 4, 9], [1, 1, 1]), {}),
         ("C2", ordered([16], [14]), {}),  # 14 · 0.75/2 = 5.25 s in a round of 5 s, though it stays for 24 s

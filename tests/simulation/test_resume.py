@@ -15,7 +15,7 @@ from tests.resumable import EXPERIMENT, STOPPED, Kill, Killer, Silent, contents,
 from vefl_sim import Experiment, Run, from_tables, resume, simulate, with_settings
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.cli.progress import RunProgress
-from vefl_sim.core import atomic
+from vefl_sim.core import files
 from vefl_sim.core.errors import CannotWrite, NotResumable, RunFailed
 from vefl_sim.core.state import pack
 from vefl_sim.mobility.grid.traffic import IdmTraffic
@@ -177,7 +177,7 @@ class Moody(OwnTraffic):
 
 def die_at(monkeypatch: pytest.MonkeyPatch, write: int, *, after: bool) -> Callable[[], int]:
     """Die at one of the writes of a run: before or after a file gets its name. Tells how many there were."""
-    original, count = atomic.publish, 0
+    original, count = files.publish, 0
 
     def deadly(partial: Path, path: Path) -> None:
         nonlocal count
@@ -188,8 +188,8 @@ def die_at(monkeypatch: pytest.MonkeyPatch, write: int, *, after: bool) -> Calla
         if count == write:
             raise Kill
 
-    for module in ("atomic", "tables"):
-        monkeypatch.setattr(f"vefl_sim.{module}.publish", deadly)
+    for module in ("files", "tables"):
+        monkeypatch.setattr(f"vefl_sim.core.{module}.publish", deadly)
     return lambda: count
 
 

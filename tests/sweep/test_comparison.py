@@ -66,7 +66,7 @@ def test_one_experiment_cannot_be_loaded_from_several(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variants", "told"),
+    ("variants", "message"),
     [
         ('[[compare]]\nscheme = { kind = "fdpc" }', "needs a label, for example"),
         ('[[compare]]\nlabel = "a"\n[[compare]]\nlabel = "a"', "have the label 'a'"),

@@ -89,7 +89,7 @@ def test_the_title_names_what_differs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[sweep]\nradio.prb = [6]\n", "sweep.radio.prb: radio.prb is not a known key of [radio]; the nearest is"),
         ("[sweep]\nradios.prbs = [6]\n", "sweep.radios.prbs: [radios] is not a known table; the nearest is [radio]."),

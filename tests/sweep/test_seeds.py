@@ -43,7 +43,7 @@ def test_without_seeds_the_one_of_the_run_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "message"),
     [
         ("[]", "empty"),
         ("3", "a list of whole numbers"),
@@ -93,7 +93,7 @@ def test_seeds_of_the_command_line(text: str, seeds: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "1,2,3 or --seeds 1-5"),
         ("1,,2", "1,2,3 or --seeds 1-5"),

@@ -1,10 +1,12 @@
 """The runs in a folder, at a glance."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from vefl_sim.core.errors import RunNotFound, VeflError
+from vefl_sim.records.lock import is_locked
 from vefl_sim.records.run_directory import Run
 
 
@@ -46,3 +48,40 @@ def _written(path: Path) -> float:
         return path.stat().st_mtime
     except FileNotFoundError:  # the run goes on while somebody looks
         return 0.0
+
+
+def find_run(name: str, out: Path = Path("runs"), *, unfinished: bool = False) -> Run:
+    """A run by its directory, or the newest in `out` whose name starts like this; finished ones first, or last."""
+    if Path(name).exists():
+        return Run(name)
+    folder, start = (Path(name).parent, Path(name).name) if len(Path(name).parts) > 1 else (out, name)
+    folders = folder.iterdir() if folder.is_dir() else ()
+    matches = [path for path in folders if path.name.startswith(start) and (path / "resolved.toml").is_file()]
+    if not matches:
+        raise RunNotFound(f"{name}: there is no such run directory, and none in {folder} starts like this.")
+    return Run(max(matches, key=lambda path: _wanted(path, unfinished)))
+
+
+def _wanted(path: Path, unfinished: bool) -> tuple[bool, bool, float]:
+    return (path / "DONE").exists() != unfinished, not is_locked(path), path.stat().st_mtime
+
+
+def run_lines(out: Path) -> Iterator[str]:
+    """The runs in a folder as a table."""
+    runs = listed(out)
+    width = max((len(run.name) for run in runs), default=0) + 2
+    if runs:
+        yield f"{'run':{width}}{'state':12}{'rounds':>14}{'accuracy':>10}{'age':>12}"
+    for run in runs:
+        rounds = "–" if run.rounds is None else f"{run.rounds}/{run.planned or '?'}"
+        accuracy = "–" if run.accuracy is None else f"{run.accuracy:.4f}"
+        yield f"{run.name:{width}}{run.state:12}{rounds:>14}{accuracy:>10}{_age(run.age_s):>12}"
+    if not runs:
+        yield f"there are no runs in {out}"
+
+
+def _age(seconds: float) -> str:
+    for unit, length_s in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length_s:
+            return f"{seconds / length_s:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
+from vefl_sim.analysis.events import chain, select
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.protocol.trace import chain, select
 from vefl_sim.records.run_directory import Run
 
 

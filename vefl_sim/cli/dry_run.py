@@ -13,7 +13,8 @@ from vefl_sim.records.recorder import Recorder
 from vefl_sim.records.totals import Tally
 from vefl_sim.simulation.audit import Audit
 from vefl_sim.simulation.run import scenario_or_complaint
-from vefl_sim.simulation.scenario import Scenario, wire
+from vefl_sim.simulation.scenario import Scenario
+from vefl_sim.simulation.wiring import wire
 
 _ROUNDS = 3  # the first compiles, so the others are timed
 

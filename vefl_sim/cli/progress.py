@@ -15,7 +15,8 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.checkpoint import Checkpoint
 from vefl_sim.records.run_directory import Run
-from vefl_sim.simulation.scenario import Scenario, is_asynchronous
+from vefl_sim.simulation.parts import is_asynchronous
+from vefl_sim.simulation.scenario import Scenario
 
 
 class RunProgress:

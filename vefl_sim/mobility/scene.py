@@ -6,6 +6,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+SCENE_SCHEMA = {
+    "time_ns": "int64",
+    "vehicle": "int64",
+    "x_m": "float64",
+    "y_m": "float64",
+    "speed_mps": "float64",
+    "connected": "bool",
+}
+"""Columns of scenes on disk, with their Arrow types: the table `mobility` of a run, and trajectories."""
+
 
 @dataclass(frozen=True)
 class Scene:

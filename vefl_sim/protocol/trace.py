@@ -7,8 +7,6 @@ leads to its training, its upload and its outcome.
 from collections.abc import Callable
 from typing import Any
 
-import pandas as pd
-
 from vefl_sim.core.state import State
 
 Append = Callable[[dict[str, Any]], None]
@@ -55,38 +53,3 @@ class Trace:
     def restore(self, state: State) -> None:
         """Count on from there."""
         self._count = state["count"]
-
-
-def select(
-    events: pd.DataFrame,
-    *,
-    cv: int | None = None,
-    round: int | None = None,
-    kind: str | None = None,
-    between_s: tuple[float | None, float | None] = (None, None),
-) -> pd.DataFrame:
-    """The events that match all filters given; `between_s` is half-open, in simulated seconds."""
-    keep = pd.Series(True, index=events.index)
-    if cv is not None:
-        keep &= events["cv"] == cv
-    if round is not None:
-        keep &= events["round"] == round
-    if kind is not None:
-        keep &= events["kind"] == kind
-    first_s, last_s = between_s
-    if first_s is not None:
-        keep &= events["time_ns"] >= first_s * 1e9
-    if last_s is not None:
-        keep &= events["time_ns"] < last_s * 1e9
-    return events[keep.fillna(False)]
-
-
-def chain(events: pd.DataFrame, event_id: int) -> list[pd.Series]:
-    """An event and its causes, the first cause first."""
-    by_id = events.set_index("id", drop=False)
-    links: list[pd.Series] = []
-    current: Any = event_id
-    while not pd.isna(current):
-        links.append(by_id.loc[current])
-        current = links[-1]["cause"]
-    return links[::-1]

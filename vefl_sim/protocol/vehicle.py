@@ -51,8 +51,8 @@ class ConnectedVehicle:
         price, fee = self.agreement.price_per_joule, self.agreement.base_fee
         return self._begin(OrderInProgress(order, self.ledger.open(self.number, order.round, price, fee), cause))
 
-    def go_on(self, state: State) -> Process:
-        """Go on with an order that was under way when the run was put away."""
+    def resume(self, state: State) -> Process:
+        """Resume an order that was in progress when the checkpoint was written."""
         order = TrainOrder(**state["order"])
         task = OrderInProgress(order, self.ledger.account(self.number, order.round), state["cause"])
         if state["upload"] is not None:

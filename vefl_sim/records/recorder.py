@@ -8,13 +8,13 @@ import numpy as np
 
 from vefl_sim.core.clock import to_ns
 from vefl_sim.core.state import State
-from vefl_sim.core.tables import SCHEMAS
 from vefl_sim.experiment.experiment import TraceTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.allocate import AllocationStatus
 from vefl_sim.protocol.mac import Burst
 from vefl_sim.protocol.messages import OrderOutcome, RoundReport
 from vefl_sim.protocol.server.overruns import overruns
+from vefl_sim.records.schemas import SCHEMAS
 from vefl_sim.records.table_parts import PartWriter
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 

@@ -20,12 +20,13 @@ import pandas as pd
 
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunNotFound
 from vefl_sim.core.files import write_text
-from vefl_sim.core.tables import SCHEMAS, content_digest
+from vefl_sim.core.tables import content_digest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import load_resolved, to_toml
 from vefl_sim.records.checkpoint import Checkpoints
 from vefl_sim.records.identity import config_digest, recorded_versions, versions
 from vefl_sim.records.lock import is_locked
+from vefl_sim.records.schemas import SCHEMAS
 
 RunState = Literal["done", "failed", "running", "unfinished"]
 FOLDERS = ("tables", "parts", "checkpoints")

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.files import whole
-from vefl_sim.core.tables import ROWS_PER_GROUP, SCHEMAS, TableWriter
+from vefl_sim.core.tables import ROWS_PER_GROUP, TableWriter, arrow_schema
+from vefl_sim.records.schemas import SCHEMAS
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class PartWriter:
         """All rows in one file, in groups of the same size wherever the parts were cut."""
         self.commit()
         target = directory / f"{self._table}.parquet"
-        with whole(target) as partial, pq.ParquetWriter(partial, SCHEMAS[self._table]) as writer:
+        with whole(target) as partial, pq.ParquetWriter(partial, arrow_schema(SCHEMAS[self._table])) as writer:
             for group in self._groups():
                 writer.write_table(group)
 
@@ -83,11 +84,11 @@ class PartWriter:
             path = self._directory / f"{self._table}-{len(self._parts) + 1:06d}.parquet"
             if path.exists():
                 raise RunFailed(f"{path} is there already: it holds rows that must not be lost.")
-            self._open = TableWriter(path, self._table)
+            self._open = TableWriter(path, SCHEMAS[self._table])
         return self._open
 
     def _groups(self) -> Iterable[Any]:
-        held = SCHEMAS[self._table].empty_table()
+        held = arrow_schema(SCHEMAS[self._table]).empty_table()
         for part in self._parts:
             for batch in pq.ParquetFile(self._directory / part.file).iter_batches(ROWS_PER_GROUP):
                 held = pa.concat_tables([held, pa.Table.from_batches([batch])])

@@ -17,8 +17,9 @@ from vefl_sim.records.run_directory import FOLDERS, Run
 from vefl_sim.records.table_parts import remove_others
 from vefl_sim.records.totals import Tally
 from vefl_sim.simulation.audit import Audit
-from vefl_sim.simulation.scenario import Scenario, wire
+from vefl_sim.simulation.scenario import Scenario
 from vefl_sim.simulation.slot_check import SlotCheck
+from vefl_sim.simulation.wiring import wire
 
 _SECONDS_BETWEEN = 60.0
 _LARGEST_SHARE = 0.01  # of the wall time that checkpoints may take
@@ -66,7 +67,7 @@ class Session:
         if self.last:
             self._recorder.go_on_after(self.last.tables)
         self._tally, self._audit = Tally(), _audit(scenario)
-        self._actors = wire(scenario, self._env, self._recorder, self._audit, self._report, self._go_on)
+        self._actors = wire(scenario, self._env, self._recorder, self._audit, self._report, self._checkpoint_if_due)
         self._watcher: RunWatcher | None = None
         self._stop = StopRequest(self._tell)
         self._before_s, self._wait_s = self.last.wall_s if self.last else 0.0, _SECONDS_BETWEEN
@@ -130,8 +131,8 @@ class Session:
         if self._watcher:
             self._watcher.round(closed)
 
-    def _go_on(self) -> bool:
-        """Between two rounds: save everything if it is time, or if somebody wants to stop."""
+    def _checkpoint_if_due(self) -> bool:
+        """Save everything if it is time, or if the run was asked to stop; False if it was."""
         if self._stop.made or self._is_due():
             self._save()
         return not self._stop.made

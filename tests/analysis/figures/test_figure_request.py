@@ -16,7 +16,7 @@ VARIANTS = '[[compare]]\nlabel = "A"\n[[compare]]\nlabel = "B"\nscheme.kind = "f
 
 
 @pytest.mark.parametrize(
-    ("figure", "told"),
+    ("figure", "message"),
     [
         ('knd = "cost"', "figure.knd is not a known key of [figure]; the nearest is figure.kind."),
         ('kind = "costs"', "figure.kind = \"costs\": it must be 'accuracy', 'failure-rate', 'sojourn'"),
@@ -52,7 +52,7 @@ def keys(plan: Layout) -> tuple[list[str], list[str], str | None]:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[sweep]\nradio.prbs = [6, 12]\n", (["radio.prbs"], [], None)),
         (TWO_AXES, (["radio.prbs"], ["vefl.round_s"], None)),

@@ -115,7 +115,7 @@ def test_values_of_somebody_else_are_hollow_and_in_the_colour_of_the_line(
 
 
 @pytest.mark.parametrize(
-    ("figure", "told"),
+    ("figure", "message"),
     [
         (
             'marks = [1]\nreference = { "Z = 7" = [0.5] }',

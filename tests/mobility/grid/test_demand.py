@@ -66,7 +66,7 @@ def test_a_circle_without_streets_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("traffic", "told"),
+    ("traffic", "message"),
     [
         ({"mean_in_coverage": 1e9}, r"traffic\.mean_in_coverage = 1e\+09: the streets in coverage hold \d+ vehicles"),
         ({"arrivals_per_s": 1e6}, r"traffic\.arrivals_per_s = 1e\+06: .* no more than 30 vehicles per second"),

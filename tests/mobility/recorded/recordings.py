@@ -11,6 +11,7 @@ from vefl_sim import BadInput, Experiment, Scene, from_tables
 from vefl_sim.core.rng import Streams
 from vefl_sim.core.tables import TableWriter
 from vefl_sim.mobility.recorded.playback import Playback
+from vefl_sim.mobility.scene import SCENE_SCHEMA
 
 Row = tuple[float, Any, float, float, float]  # time_s, vehicle, x_m, y_m, speed_mps
 DATA = Path(__file__).parent / "data"
@@ -27,7 +28,7 @@ TWO_CARS: list[Row] = [
 
 def own_table(folder: Path, rows: Sequence[Row] = TWO_CARS, connected: bool = True) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    writer = TableWriter(folder / "mobility.parquet", "mobility")
+    writer = TableWriter(folder / "mobility.parquet", SCENE_SCHEMA)
     for time_s, vehicle, x_m, y_m, speed_mps in rows:
         row = {"time_ns": round(time_s * 1e9), "vehicle": vehicle, "x_m": x_m, "y_m": y_m, "speed_mps": speed_mps}
         writer.append(row | {"connected": connected})

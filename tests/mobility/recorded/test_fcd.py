@@ -184,7 +184,7 @@ class TestStreaming:
 
 class TestBadXml:
     @pytest.mark.parametrize(
-        ("old", "new", "told"),
+        ("old", "new", "message"),
         [
             ("fcd-export", "netstate", "line 1: the file begins with <netstate>, not with <fcd-export>: name one of "
              "sumo --fcd-output."),
@@ -269,7 +269,7 @@ class TestBadParquet:
         assert complaint(lambda: scenes(path)).startswith(f"{path} has no column {name}: it needs timestep_time, ")
 
     @pytest.mark.parametrize(
-        ("name", "value", "told"),
+        ("name", "value", "message"),
         [
             ("time_ns", 0.5, "holds double, not whole numbers: convert it."),
             ("vehicle", "a", "holds string, not whole numbers: convert it."),
@@ -308,7 +308,9 @@ class TestBadParquet:
         path = fcd_parquet(tmp_path, [*TWO_CARS[:4], (2.0, 1, None, 0.0, 12.0)])
         assert complaint(lambda: scenes(path)).startswith(f"{path}, row 5: x = nan is not a finite number")
 
-    @pytest.mark.parametrize(("time_s", "told"), [(1.0, "time 1 s follows 2 s"), (float("nan"), "time = nan is not")])
+    @pytest.mark.parametrize(
+        ("time_s", "message"), [(1.0, "time 1 s follows 2 s"), (float("nan"), "time = nan is not")]
+    )
     def test_time(self, time_s: float, message: str, tmp_path: Path) -> None:
         path = fcd_parquet(tmp_path, [*TWO_CARS[:5], (time_s, 1, 34.0, 4.0, 12.0)])
         assert complaint(lambda: scenes(path)).startswith(f"{path}, row 6: {message}")

@@ -22,7 +22,8 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.recorded.playback import Playback
 from vefl_sim.records.identity import config_digest
-from vefl_sim.simulation.scenario import build_scenario, make_mobility
+from vefl_sim.simulation.scenario import build_scenario
+from vefl_sim.simulation.traffic import make_mobility
 
 WRITERS = [own_table, fcd_xml, fcd_parquet]
 IDM = {
@@ -187,7 +188,7 @@ class TestBadRecordings:
 
     @pytest.mark.parametrize("write", WRITERS)
     @pytest.mark.parametrize(
-        ("row", "told"),
+        ("row", "message"),
         [
             ((3.0, 1, 34.0, 4.0, 12.0), "the vehicle is there twice at 3 s, first in {first}: keep one of the two."),
             ((3.0, 4, float("nan"), 4.0, 12.0), "x = nan is not a finite number: correct it, or drop the vehicle."),

@@ -84,7 +84,7 @@ def packed(path: Path, change: object) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ("{", "Expecting property name"),
         ("[" * 100_000, ""),

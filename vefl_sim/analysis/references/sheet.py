@@ -1,5 +1,6 @@
 """A check sheet: our numbers beside somebody else's, line by line."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -23,3 +24,13 @@ class Check:
     def passed(self) -> bool:
         """Whether we agree as closely as the source's own precision allows."""
         return abs(self.difference) <= self.tolerance
+
+
+def check_lines(checks: Sequence[Check]) -> Iterator[str]:
+    """The check sheet as a table, and a verdict."""
+    yield f"{'what':48}{'source':13}{'reference':>14}{'ours':>16}{'difference':>13}"
+    for check in checks:
+        mark = "" if check.passed else "  DIFFERS"
+        figures = f"{check.reference:14.6f}{check.ours:16.6f}{check.difference:13.1e}"
+        yield f"{check.what:48}{check.source:13}{figures} {check.unit}{mark}".rstrip()
+    yield f"{sum(check.passed for check in checks)} of {len(checks)} agree within the precision of their source"

@@ -4,7 +4,7 @@ The audit of a run sees plans and slots as they happen. This one knows only what
 from the seed, so that a table that somebody has changed, or a figure that was added up wrongly, shows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -229,3 +229,10 @@ def _named(rows: pd.DataFrame, wrong: pd.Series, sentence: str) -> str | None:
 def _first(index: pd.Index, wrong: pd.Series) -> int | None:
     broken = index[wrong.fillna(True).astype(bool)]
     return int(broken[0]) if len(broken) else None
+
+
+def finding_lines(findings: Sequence["Finding"]) -> Iterator[str]:
+    """What was verified, a line each."""
+    for finding in findings:
+        message = f"WRONG: {finding.fault}" if finding.fault else finding.note or "holds"
+        yield f"{finding.what:16}{message}"

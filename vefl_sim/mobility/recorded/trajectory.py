@@ -14,7 +14,7 @@ from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.state import State
 from vefl_sim.core.tables import ColumnWriter
 from vefl_sim.mobility.recorded.own_table import END, own_frames
-from vefl_sim.mobility.scene import Mobility, Scene
+from vefl_sim.mobility.scene import SCENE_SCHEMA, Mobility, Scene
 
 
 class Tell(Protocol):
@@ -34,7 +34,7 @@ class TrajectoryWriter:
     """Takes scene after scene; memory is that of some thousand rows."""
 
     def __init__(self, path: Path) -> None:
-        self._columns = ColumnWriter(path, "mobility")
+        self._columns = ColumnWriter(path, SCENE_SCHEMA)
         self._end_ns = 0
         self.is_empty = True
 

@@ -43,7 +43,9 @@ class AsynchronousServer(EdgeServer):
         yield Instant(self.env, self.env.now, Order.PULL)
         if not self.models:
             self.model = self.models[0] = self.learner.initial_model()
-        while self.timetable.has(self.round, self.env.now) and self.go_on():
+        while self.timetable.has(self.round, self.env.now):
+            if not self.checkpoint():
+                return
             self._open()
             yield Instant(self.env, self.env.now + self.timetable.round_ns, Order.PULL)
             self._close()
@@ -76,7 +78,7 @@ class AsynchronousServer(EdgeServer):
             self._ask(cv, until_ns)
         for task in state["tasks"]:
             vehicle = self.in_coverage[task["order"]["cv"]]
-            process = vehicle.go_on(task)
+            process = vehicle.resume(task)
             assert vehicle.task is not None
             self._follow(vehicle, vehicle.task.order, process)
 
@@ -163,7 +165,7 @@ class AsynchronousServer(EdgeServer):
         order, delivered = outcome.order, outcome.lost is None
         del self.under_way[order.number]
         self._decision_of(order).outcomes.append(outcome)
-        self.record.add([order.cv], [order.cv] if delivered else [])
+        self.history.add([order.cv], [order.cv] if delivered else [])
         if delivered:
             self.buffer.append(outcome)
             if len(self.buffer) >= self.scheme.buffer:

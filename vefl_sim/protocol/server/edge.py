@@ -47,12 +47,12 @@ class EdgeServer(ABC):
     scheme: Any  # Scheme or AsynchronousScheme
     learner: Learner
     observe: Callable[..., Observation]  # round, and more of what a Sighting has
-    record: SuccessHistory
+    history: SuccessHistory
     in_coverage: dict[int, ConnectedVehicle]
     trace: Trace
     stopwatch: Stopwatch
     report: Callable[[RoundReport], None]
-    go_on: Callable[[], bool]  # asked between two rounds
+    checkpoint: Callable[[], bool]  # saves if it is time to; False: the run is to stop here
     averages_models: bool = False  # the next model is a weighted sum of models, not a step from the last one
     round: int = 1  # k, of the round that runs or starts next
     model: Any = None  # ω

@@ -25,7 +25,9 @@ class SynchronousServer(EdgeServer):
         yield Instant(self.env, self.env.now, Order.ROUND)
         if self.round == 1:
             self.model = self.learner.initial_model()
-        while self.timetable.has(self.round, self.env.now) and self.go_on():
+        while self.timetable.has(self.round, self.env.now):
+            if not self.checkpoint():
+                return
             yield from self._round(self.round)
             self.round += 1
             yield Instant(self.env, self._next_slot_ns(), Order.ROUND)
@@ -61,7 +63,7 @@ class SynchronousServer(EdgeServer):
         snapshot = decision.observation.snapshot
         k = snapshot.round
         delivered = [outcome for outcome in decision.outcomes if outcome.lost is None]
-        self.record.add(decision.plan.cv.tolist(), (outcome.order.cv for outcome in delivered))
+        self.history.add(decision.plan.cv.tolist(), (outcome.order.cv for outcome in delivered))
         ended = self._note("round_ended", k, cause=opened, count=len(delivered))
         weights = self._learn(decision, delivered)
         for outcome, weight in zip(delivered, weights, strict=True):

@@ -79,7 +79,7 @@ class Window:
 def _decision_state(decision: Decision) -> State:
     observation, snapshot = decision.observation, decision.observation.snapshot
     return {
-        "sighting": vars(snapshot)
+        "snapshot": vars(snapshot)
         | {
             "agreements": [dict(vars(agreement)) for agreement in snapshot.agreements],
             "committed": dict(vars(snapshot.committed)),
@@ -92,7 +92,7 @@ def _decision_state(decision: Decision) -> State:
 
 
 def _decision(state: State, constants: RoundConstants) -> Decision:
-    seen = state["sighting"]
+    seen = state["snapshot"]
     agreements = [Agreement(**agreement) for agreement in seen["agreements"]]
     snapshot = CoverageSnapshot(**seen | {"agreements": agreements, "committed": Committed(**seen["committed"])})
     observation = Observation(snapshot, constants, state["worst_slots"], state["window_slots"])

@@ -1,0 +1,66 @@
+"""The events of a run: selected, followed to their causes, and printed a line each."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+
+def select(
+    events: pd.DataFrame,
+    *,
+    cv: int | None = None,
+    round: int | None = None,
+    kind: str | None = None,
+    between_s: tuple[float | None, float | None] = (None, None),
+) -> pd.DataFrame:
+    """The events that match all filters given; `between_s` is half-open, in simulated seconds."""
+    keep = pd.Series(True, index=events.index)
+    if cv is not None:
+        keep &= events["cv"] == cv
+    if round is not None:
+        keep &= events["round"] == round
+    if kind is not None:
+        keep &= events["kind"] == kind
+    first_s, last_s = between_s
+    if first_s is not None:
+        keep &= events["time_ns"] >= first_s * 1e9
+    if last_s is not None:
+        keep &= events["time_ns"] < last_s * 1e9
+    return events[keep.fillna(False)]
+
+
+def chain(events: pd.DataFrame, event_id: int) -> list[pd.Series]:
+    """An event and its causes, the first cause first."""
+    by_id = events.set_index("id", drop=False)
+    links: list[pd.Series] = []
+    current: Any = event_id
+    while not pd.isna(current):
+        links.append(by_id.loc[current])
+        current = links[-1]["cause"]
+    return links[::-1]
+
+
+_LEADING = ("id", "cause", "time_ns", "kind", "actor", "round", "cv")
+
+
+def event_lines(events: pd.DataFrame) -> Iterator[str]:
+    """One line per event: time, number and cause, who, what, and the columns that are filled."""
+    for _, event in events.iterrows():
+        filled = (f"{name}={_short(event[name])}" for name in event.index if name not in _LEADING)
+        details = [text for text, name in zip(filled, _others(event), strict=True) if not pd.isna(event[name])]
+        cause = "" if pd.isna(event["cause"]) else f" <- {event['cause']}"
+        where = "" if pd.isna(event["round"]) else f" round {event['round']}"
+        whom = "" if pd.isna(event["cv"]) or event["actor"].startswith("cv ") else f" cv {event['cv']}"
+        yield (
+            f"{event['time_ns'] / 1e9:12.6f} s  #{event['id']}{cause}  {event['actor']}: {event['kind']}"
+            f"{whom}{where}  {' '.join(details)}".rstrip()
+        )
+
+
+def _others(event: pd.Series) -> list[str]:
+    return [name for name in event.index if name not in _LEADING]
+
+
+def _short(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,152 @@
+"""The parts of a run that its experiment names: scheme, scheduler, RAT policy, data, model and learner."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import is_part, load_part, make_part
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.learner import Learner, NullLearner
+from vefl_sim.optimize.rat.edf import Scheduler, edf
+from vefl_sim.optimize.rat.problem import REFERENCES, RatPolicy, solve
+from vefl_sim.protocol.server.synchronous import EVERYTHING
+from vefl_sim.schemes.afa_cd import afa_cd
+from vefl_sim.schemes.centralized import BATCH_SIZE, Centralized
+from vefl_sim.schemes.fdpc import Fdpc
+from vefl_sim.schemes.fedbuff import FedBuff
+from vefl_sim.schemes.fedprox import FedAvg, FedProx
+from vefl_sim.schemes.pdpc import Pdpc
+from vefl_sim.schemes.random_selection import RandomSelection
+from vefl_sim.schemes.scheme import AsynchronousScheme, Scheme
+
+AnyScheme = Scheme | AsynchronousScheme
+
+
+SCHEMES: dict[str, Callable[[Experiment], AnyScheme]] = {
+    "pdpc": Pdpc,
+    "fdpc": Fdpc,
+    "fedprox": FedProx,
+    "fedavg": FedAvg,
+    "random": RandomSelection,
+    "afa-cd": afa_cd,
+    "fedbuff": FedBuff,
+    "centralized": Centralized,
+}
+
+
+def is_asynchronous(scheme: object) -> bool:
+    """Whether a scheme runs without rounds."""
+    return getattr(scheme, "buffer", None) is not None
+
+
+def make_scheme(experiment: Experiment) -> AnyScheme:
+    """The scheme named by `scheme.kind`."""
+    if is_part(experiment.scheme.kind):
+        scheme = _checked_scheme(make_part("scheme.kind", experiment.scheme.kind, experiment))
+        if is_asynchronous(scheme) and experiment.aggregation.form == "models":
+            kind = type(scheme).__name__
+            raise ExperimentError(f"aggregation.form has no effect with {kind}, which has no rounds: remove it.")
+        return scheme
+    return SCHEMES[experiment.scheme.kind](experiment)
+
+
+def _checked_scheme(scheme: Any) -> AnyScheme:
+    """A scheme of the user's; what it lacks shows before anything has run."""
+    for method in ("plan", "weights" if is_asynchronous(scheme) else "aggregate"):
+        if not callable(getattr(scheme, method, None)):
+            why = ", which it needs because it has a buffer" if method == "weights" else ""
+            raise ExperimentError(f"scheme.kind: {type(scheme).__name__} has no method {method}(){why}: add it.")
+    if is_asynchronous(scheme) and not (isinstance(scheme.buffer, int) and scheme.buffer >= 1):
+        raise ExperimentError(f"scheme.kind: {type(scheme).__name__}.buffer = {scheme.buffer!r} must be 1, 2, 3, …")
+    mu = getattr(scheme, "proximal_mu", 0.0)
+    if not isinstance(mu, (int, float)) or not 0 <= mu < float("inf"):
+        raise ExperimentError(f"scheme.kind: {type(scheme).__name__}.proximal_mu = {mu!r} must be a number from 0 on.")
+    return scheme  # type: ignore[no-any-return]
+
+
+def make_scheduler(experiment: Experiment) -> Scheduler:
+    """The scheduler named by `mac.scheduler`."""
+    name = experiment.mac.scheduler
+    return load_part("mac.scheduler", name) if is_part(name) else edf
+
+
+def make_policy(experiment: Experiment) -> RatPolicy | str:
+    """The RAT policy named by `rat.method`: a function, or the name of a compiled method."""
+    name = experiment.rat.method
+    if is_part(name):
+        return load_part("rat.method", name)  # type: ignore[no-any-return]
+    return partial(solve, method=name) if name in REFERENCES else name
+
+
+def make_dataset(experiment: Experiment, streams: Streams) -> Dataset:
+    """The data set named by `data.kind`, with validation samples in place of the test set if they are asked for."""
+    dataset = _dataset(experiment, streams)
+    if not experiment.data.validation_samples:
+        return dataset
+    from vefl_sim.learning.datasets.subset import held_out
+
+    return held_out(dataset, experiment.data.validation_samples, streams.generator("validation"))
+
+
+def _dataset(experiment: Experiment, streams: Streams) -> Dataset:
+    data = experiment.data
+    if is_part(data.kind):
+        dataset = make_part("data.kind", data.kind, experiment, streams)
+        if not isinstance(dataset, Dataset):
+            raise ExperimentError(f'data.kind = "{data.kind}" gives a {type(dataset).__name__}: return a Dataset.')
+        return dataset
+    from vefl_sim.learning.datasets.kinds import read_dataset
+
+    return read_dataset(data, streams.generator("data"))
+
+
+def make_model(experiment: Experiment, dataset: Dataset) -> Any:
+    """The model, which must take the images."""
+    from vefl_sim.learning.jax_learner import parameter_count
+
+    name = experiment.model.factory
+    module = make_part("model.factory", name, dataset.classes)
+    try:
+        parameter_count(module, dataset.image_shape)
+    except Exception as error:
+        shape, message = " × ".join(map(str, dataset.image_shape)), f"{type(error).__name__}: {error}"
+        raise ExperimentError(
+            f'The experiment cannot be prepared: model.factory = "{name}" does not take images of {shape}: {message}'
+        ) from error
+    return module
+
+
+def make_learner(
+    experiment: Experiment,
+    dataset: Dataset,
+    shards: Mapping[int, NDArray[np.int64]],
+    scheme: AnyScheme,
+    module: Any,
+    streams: Streams,
+) -> Learner:
+    """The learner on the CVs' samples; for `centralized` one that holds all samples, or none that learns."""
+    from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_count
+    from vefl_sim.learning.samples import Shuffling
+
+    learning = experiment.learning
+    if learning.kind == "none":
+        return NullLearner(parameter_count(module, dataset.image_shape))
+    batch_size = learning.batch_size
+    if isinstance(scheme, Centralized):
+        shards, batch_size = {EVERYTHING: np.arange(len(dataset.train_labels))}, batch_size or BATCH_SIZE
+    shuffling = Shuffling(batch_size, streams.seed_for("batches")) if batch_size else None
+    return JaxLearner(
+        dataset,
+        shards,
+        module,
+        learning_rate=learning.learning_rate,
+        proximal_mu=getattr(scheme, "proximal_mu", learning.proximal_mu),  # a part may not say
+        seed=streams.seed_for("init"),
+        options=Options(learning.optimizer, shuffling, learning.threads, learning.iterations_per_step),
+    )

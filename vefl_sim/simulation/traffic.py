@@ -1,0 +1,48 @@
+"""The traffic of a run, which can be begun again and again."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from weakref import finalize
+
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import is_part, make_part
+from vefl_sim.mobility.recorded.trajectory import Tell
+from vefl_sim.mobility.scene import Mobility
+
+
+def make_mobility(experiment: Experiment, streams: Streams) -> Mobility:
+    """The traffic named by `mobility.kind`."""
+    kind = experiment.mobility.kind
+    if is_part(kind):
+        return make_part("mobility.kind", kind, experiment, streams)  # type: ignore[no-any-return]
+    if kind == "playback":
+        from vefl_sim.mobility.recorded.playback import Playback
+
+        return Playback(experiment, streams)
+    from vefl_sim.mobility.grid.traffic import IdmTraffic
+
+    return IdmTraffic(experiment, streams)
+
+
+def make_traffic(
+    experiment: Experiment, streams: Streams, folder: Path | None = None, tell: Tell | None = None
+) -> Callable[[], Mobility]:
+    """Something that begins the same traffic again and again. SUMO drives now, and what it does goes to the folder."""
+    if experiment.mobility.kind != "sumo":
+        return partial(make_mobility, experiment, streams)
+    from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory
+
+    if folder:
+        return partial(driven_trajectory, drive(experiment, folder, tell), experiment)
+    temporary = Path(mkdtemp(prefix="vefl_sim-"))
+    try:
+        traffic = partial(driven_trajectory, drive(experiment, temporary, tell), experiment)
+    except BaseException:
+        rmtree(temporary, ignore_errors=True)
+        raise
+    finalize(traffic, rmtree, temporary, ignore_errors=True)
+    return traffic

@@ -1,0 +1,195 @@
+"""The only wiring: the parts of a scenario become actors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from simpy import Process
+
+from vefl_sim.core.clock import Stopwatch, to_ns
+from vefl_sim.core.state import Stateful
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import is_part, make_part
+from vefl_sim.mobility.coverage import sojourn_bound_s
+from vefl_sim.protocol.coverage import CoverageProcess
+from vefl_sim.protocol.events import NanosecondEnvironment
+from vefl_sim.protocol.gnb import GNodeB
+from vefl_sim.protocol.ledger import Ledger
+from vefl_sim.protocol.mac import Burst, MacScheduler
+from vefl_sim.protocol.messages import RoundReport
+from vefl_sim.protocol.observer import Observer
+from vefl_sim.protocol.server.asynchronous import AsynchronousServer
+from vefl_sim.protocol.server.edge import EdgeServer, Timetable
+from vefl_sim.protocol.server.synchronous import CentralServer, SynchronousServer
+from vefl_sim.protocol.trace import Trace
+from vefl_sim.protocol.vehicle import ConnectedVehicle
+from vefl_sim.radio.channel import Channel, UmaChannel
+from vefl_sim.radio.fading import Fading, MeanChannel, RayleighFading
+from vefl_sim.radio.shadowing import LargeScale
+from vefl_sim.records.recorder import Recorder
+from vefl_sim.schemes.centralized import Centralized
+from vefl_sim.schemes.history import SuccessHistory
+from vefl_sim.schemes.observation import RoundConstants
+from vefl_sim.schemes.sla import draw_agreement
+from vefl_sim.simulation.audit import Audit
+from vefl_sim.simulation.parts import is_asynchronous
+from vefl_sim.simulation.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Actors:
+    """The wired processes of a run, in the order in which they are restored: later ones need earlier ones."""
+
+    ledger: Ledger
+    history: SuccessHistory
+    trace: Trace
+    coverage: CoverageProcess
+    gnb: GNodeB
+    server: EdgeServer
+
+    def stateful(self) -> dict[str, Stateful]:
+        """Everybody who has something to remember, by name."""
+        return dict(vars(self))
+
+    def processes(self, env: NanosecondEnvironment) -> Process:
+        """Start everybody, in a fixed order; the server's process is the one that ends."""
+        env.process(self.coverage.moves())
+        env.process(self.gnb.ticks())
+        return env.process(self.server.rounds())
+
+
+def wire(
+    scenario: Scenario,
+    env: NanosecondEnvironment,
+    recorder: Recorder,
+    audit: Audit,
+    report: Callable[[RoundReport], None],
+    checkpoint: Callable[[], bool] = lambda: True,
+) -> Actors:
+    """Create the actors of a run.
+
+    `audit` sees every slot; `report` is called with every finished round; `checkpoint` is called before every round,
+    and the run stops there if it returns False.
+    """
+
+    def watch(burst: Burst) -> None:
+        audit.burst(burst)
+        recorder.burst(burst)
+
+    experiment, grid, ledger = scenario.experiment, scenario.experiment.slots, Ledger()
+    trace = Trace(lambda row: recorder.append("events", row))
+    channel = make_channel(scenario)
+    tradeoff = experiment.rat.efficiency_weight * grid.slot_s * scenario.payload_bits
+    mac = MacScheduler(
+        scenario.link,
+        channel,
+        scenario.scheduler,
+        scenario.policy,
+        grid.slot_s,
+        tradeoff,
+        experiment.rat.circuit_power_w,
+    )
+    gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", watch)
+
+    def make_vehicle(cv: int) -> ConnectedVehicle:
+        agreement = draw_agreement(cv, experiment.sla, scenario.streams)
+        return ConnectedVehicle(env, cv, agreement, gnb, ledger, trace, lambda: coverage.distance_m(cv))
+
+    coverage = CoverageProcess(
+        env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, recorder.scene, make_vehicle,
+        lambda vehicle: server.on_entered(vehicle),
+    )  # fmt: skip
+    history, constants = SuccessHistory(), round_constants(scenario)
+    server = _server_kind(scenario, constants)(
+        env=env,
+        timetable=_timetable(experiment),
+        scheme=scenario.scheme,
+        learner=scenario.learner,
+        history=history,
+        observe=_observer(scenario, env, coverage, channel, history, constants),
+        in_coverage=coverage.in_coverage,
+        trace=trace,
+        stopwatch=Stopwatch(lambda row: recorder.append("timings", row)),
+        report=report,
+        checkpoint=checkpoint,
+        averages_models=experiment.aggregation.form == "models",
+    )
+    return Actors(ledger, history, trace, coverage, gnb, server)
+
+
+def _server_kind(scenario: Scenario, constants: RoundConstants) -> Callable[..., EdgeServer]:
+    """The server's policy: without rounds for a scheme with a buffer."""
+    if isinstance(scenario.scheme, Centralized):
+        return CentralServer
+    if is_asynchronous(scenario.scheme):
+        return partial(AsynchronousServer, constants=constants, retry_ns=to_ns(scenario.experiment.server.retry_s))
+    return SynchronousServer
+
+
+def _observer(
+    scenario: Scenario,
+    env: NanosecondEnvironment,
+    coverage: CoverageProcess,
+    channel: Channel,
+    history: SuccessHistory,
+    constants: RoundConstants,
+) -> Observer:
+    experiment = scenario.experiment
+    bound = partial(
+        sojourn_bound_s,
+        radius_m=experiment.radio.coverage_radius_m,
+        max_speed_mps=experiment.mobility.max_speed_mps,
+        method=experiment.mobility.sojourn,
+    )
+    samples = {cv: len(shard) for cv, shard in scenario.shards.items()}
+    return Observer(env, coverage, channel, history, constants, samples, bound)
+
+
+def round_constants(scenario: Scenario) -> RoundConstants:
+    """What is the same in every round of the run."""
+    experiment, vefl = scenario.experiment, scenario.experiment.vefl
+    return RoundConstants(
+        grid=experiment.slots,
+        link=scenario.link,
+        round_ns=experiment.round_ns,
+        budget=vefl.budget,
+        payload_bits=scenario.payload_bits,
+        bits_per_sample=scenario.dataset.values_per_sample * experiment.data.bits_per_value,
+        cpu_capacitance=experiment.sla.cpu_capacitance,
+        min_iterations=vefl.min_local_iterations,
+        max_iterations=vefl.max_local_iterations,
+        max_selected=experiment.scheme.selected,
+        sojourn_weight=vefl.sojourn_weight,
+        share_among_selected=vefl.upload_share == "selected",
+        upload_margin=vefl.upload_margin,
+    )
+
+
+def _timetable(experiment: Experiment) -> Timetable:
+    return Timetable(
+        grid=experiment.slots,
+        round_ns=experiment.round_ns,
+        rounds=experiment.run.rounds,
+        duration_ns=experiment.duration_ns,
+        early_close=experiment.server.early_close,
+        evaluate_every=experiment.learning.evaluate_every,
+    )
+
+
+def make_channel(scenario: Scenario) -> Channel:
+    """The channel named by `radio.channel`, before anybody has moved."""
+    name = scenario.experiment.radio.channel
+    if is_part(name):
+        return make_part("radio.channel", name, scenario.experiment, scenario.streams)  # type: ignore[no-any-return]
+    return UmaChannel(scenario.link, _large_scale(scenario), _fading(scenario))
+
+
+def _large_scale(scenario: Scenario) -> LargeScale:
+    return LargeScale(scenario.experiment.radio, scenario.streams.generator("shadowing"))
+
+
+def _fading(scenario: Scenario) -> Fading:
+    radio = scenario.experiment.radio
+    if radio.fading == "none":
+        return MeanChannel(radio.prbs, radio.antennas)
+    return RayleighFading(scenario.streams.philox_key("fading"), radio.prbs, radio.antennas)
