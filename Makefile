@@ -29,7 +29,7 @@ slow: .venv/.dev  ## run the tests that take longer
 	@$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
 
 soak: .venv/.dev  ## kill a run a hundred times and compare (some minutes)
-	@VEFL_SIM_KILLS=100 $(BIN)/python -m pytest tests/test_kill.py
+	@VEFL_SIM_KILLS=100 $(BIN)/python -m pytest tests/simulation/test_kill.py
 
 check: .venv/.dev  ## lint, format and types
 	$(BIN)/ruff check .

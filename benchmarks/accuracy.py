@@ -1,9 +1,9 @@
-"""How good the models get when one place holds all data: a bound for everything federated, and a test of the learner.
+"""Accuracy of the models trained on all data in one place: a bound for federated learning, and a test of the learner.
 
-    python benchmarks/accuracy.py DIR      # DIR: folders mnist and fashion-mnist with their files; without: signs only
+    python benchmarks/accuracy.py DIR      # DIR has folders mnist and fashion-mnist; without DIR: signs only
 
 Mini-batches of 64, Adam at 0.001, the whole training set; accuracy on the whole test set after every second epoch.
-Prints a table; some minutes on two cores.
+Prints a table; takes some minutes on two cores.
 """
 
 import sys
@@ -30,7 +30,7 @@ def dataset(kind: str, directory: Path | None) -> Dataset:
 
 
 def train(data: Dataset, factory: str) -> None:
-    """One CV with everything; an epoch is an iteration of mini-batches."""
+    """Train one CV that holds all data, and print a line; an epoch is one iteration of mini-batches."""
     learner = JaxLearner(
         data,
         {1: np.arange(len(data.train_labels))},
@@ -40,12 +40,12 @@ def train(data: Dataset, factory: str) -> None:
         seed=1,
         options=Options(optimizer="adam", shuffling=Shuffling(64, 1)),
     )
-    model, began, message = learner.initial_model(), time.perf_counter(), []
+    model, began, accuracies = learner.initial_model(), time.perf_counter(), []
     for epoch in range(0, EPOCHS, 2):
         [model] = learner.train([model], [LocalJob(1, 2, number=epoch)])
-        message.append(f"{learner.evaluate(model).accuracy:.4f}")
+        accuracies.append(f"{learner.evaluate(model).accuracy:.4f}")
     seconds = time.perf_counter() - began
-    print(f"{data.name:15}{factory.split(':')[1]:10}{'  '.join(message)}{seconds:8.0f} s", flush=True)
+    print(f"{data.name:15}{factory.split(':')[1]:10}{'  '.join(accuracies)}{seconds:8.0f} s", flush=True)
 
 
 def main() -> None:

@@ -1,13 +1,13 @@
-"""The paper's Algorithms 2 and 4 by CVXPY beside our solvers, on the rounds and the slots of one experiment.
+"""The paper's Algorithms 2 and 4 with CVXPY compared with our solvers, on the rounds and slots of one experiment.
 
     python benchmarks/algorithms.py [EXPERIMENT] [--rounds 20] [--slots 200] [--minutes 20] [--set TABLE.KEY=VALUE ...]
 
-PDPC and FDPC, nothing learnt, one thread. Prints three tables and writes benchmarks/algorithms.json:
+PDPC and FDPC, without learning, on one thread. Prints three tables and writes benchmarks/algorithms.json:
 - Algorithm 2 (`vefl.method`): one run per method. All methods plan the same rounds, so their plans are compared with
   the smallest of their bounds, round by round.
 - Algorithm 4 (`rat.method`) on a sample of slots, every n-th of our run: each method solves the same problems.
-  "below ours" is the difference of the objectives over Σ a·r of ours, where both meet the floors.
-- Algorithm 4 at work: runs of as many rounds as fit `--minutes` per run by the times of the sample, at least one.
+  "below ours" is the difference of the objectives divided by Σ a·r of ours, where both meet the floors.
+- Algorithm 4 at work, that is in every slot of a run: as many rounds as should fit in `--minutes`, at least one.
 """
 
 import os
@@ -28,7 +28,7 @@ import pandas as pd
 import vefl_sim
 from vefl_sim import Experiment, RatAllocation, RatProblem, Run, VeflError
 from vefl_sim.experiment.toml import validated
-from vefl_sim.experiment.unused_keys import without_ignored
+from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.optimize.rat.problem import solve
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +47,7 @@ class Recorder:
         self.every, self.seen = 0, 0
         self.kept: list[RatProblem] = []
 
-    def see(self, problem: RatProblem) -> None:
+    def note(self, problem: RatProblem) -> None:
         if self.every and self.seen % self.every == 0:
             self.kept.append(problem)
         self.seen += 1
@@ -60,31 +60,31 @@ RECORDER = Recorder()
 
 
 def recording(problem: RatProblem) -> RatAllocation:
-    """Our allocation of a slot, as a policy in Python that keeps its problems."""
-    RECORDER.see(problem)
+    """A RAT policy that keeps its problems and allocates with our method."""
+    RECORDER.note(problem)
     return solve(problem)
 
 
 def changed(experiment: Experiment, **keys: object) -> Experiment:
-    """The experiment with some keys changed, written as table_key; those without effect then are at their defaults."""
+    """The experiment with some keys changed, written as table_key; keys that then have no effect get their defaults."""
     tables = experiment.model_dump(exclude_none=True, exclude_defaults=True)
     for key, value in keys.items():
         table, _, inner = key.partition("_")
         tables.setdefault(table, {})[inner] = value
     if "run_rounds" in keys:
         tables["run"].pop("duration_s", None)
-    return without_ignored(validated(tables))
+    return without_unused_keys(validated(tables))
 
 
 def simulated(experiment: Experiment) -> tuple[Run, float]:
-    """The run, and the seconds it took."""
+    """The finished run, and the seconds it took."""
     began = time.perf_counter()
     run = vefl_sim.simulate(experiment, out=RUNS.name, fresh=True)
     return run, time.perf_counter() - began
 
 
 def outcome(run: Run) -> Row:
-    """What became of the orders of a run."""
+    """Means over the rounds of a run: orders, deliveries, cost and energy."""
     rounds = run.rounds
     ordered = int(rounds["ordered"].sum())
     return {
@@ -97,11 +97,11 @@ def outcome(run: Run) -> Row:
 
 
 def planned(experiment: Experiment, scheme: str) -> Rows:
-    """One run per method of the VEFL sub-problem."""
+    """Simulate one run per method of the VEFL sub-problem; one row each."""
     runs = {name: simulated(changed(experiment, scheme_kind=scheme, vefl_method=name))[0] for name in PLANNERS}
-    seen = [run.vehicles[["round", "cv", "limit_ns", "worst_slots"]] for run in runs.values()]
-    for other in seen[1:]:
-        pd.testing.assert_frame_equal(seen[0], other)  # else the bounds are not of the same problems
+    observed = [run.vehicles[["round", "cv", "limit_ns", "worst_slots"]] for run in runs.values()]
+    for other in observed[1:]:
+        pd.testing.assert_frame_equal(observed[0], other)  # otherwise the bounds would belong to different problems
     bound = pd.concat([run.rounds["plan_bound"] for run in runs.values()], axis=1).min(axis=1)
     return {name: plan_row(run, bound) for name, run in runs.items()}
 
@@ -122,7 +122,7 @@ def plan_row(run: Run, bound: pd.Series) -> Row:
 
 
 def sampled(experiment: Experiment, scheme: str, slots: int) -> tuple[list[RatProblem], int, int]:
-    """The problems of about so many slots of our run, how many slots it has, and one of how many was taken."""
+    """The problems of about `slots` slots of our run, its number of slots, and n if every n-th slot was taken."""
     total = int(simulated(changed(experiment, scheme_kind=scheme))[0].summary["slots_audited"])
     RECORDER.start(every := max(1, total // slots))
     simulated(changed(experiment, scheme_kind=scheme, rat_method="__main__:recording"))
@@ -130,12 +130,12 @@ def sampled(experiment: Experiment, scheme: str, slots: int) -> tuple[list[RatPr
 
 
 def allocated(problems: list[RatProblem]) -> Rows:
-    """All methods on each problem, one after the other."""
-    found: dict[str, list[tuple[float, RatAllocation]]] = {name: [] for name in ALLOCATORS}
+    """Solve each problem with all methods, which take turns; one row per method."""
+    results: dict[str, list[tuple[float, RatAllocation]]] = {name: [] for name in ALLOCATORS}
     for problem in problems:
         for name in ALLOCATORS:
-            found[name].append(timed(problem, name))
-    return {name: allocation_row(problems, found[name], found["auto"]) for name in ALLOCATORS}
+            results[name].append(timed(problem, name))
+    return {name: allocation_row(problems, results[name], results["auto"]) for name in ALLOCATORS}
 
 
 def timed(problem: RatProblem, method: str) -> tuple[float, RatAllocation]:
@@ -149,11 +149,11 @@ def meets_floors(problem: RatProblem, allocation: RatAllocation) -> bool:
 
 
 def allocation_row(
-    problems: list[RatProblem], found: list[tuple[float, RatAllocation]], ours: list[tuple[float, RatAllocation]]
+    problems: list[RatProblem], solved: list[tuple[float, RatAllocation]], ours: list[tuple[float, RatAllocation]]
 ) -> Row:
-    """Objectives are compared where both meet the floors: one that misses a floor may be worth more."""
-    seconds = np.array([taken for taken, _ in found])
-    triples = [(problem, own, best) for problem, (_, own), (_, best) in zip(problems, found, ours, strict=True)]
+    """One row of figures. Objectives are compared only where both meet the floors: missing a floor may raise them."""
+    seconds = np.array([taken for taken, _ in solved])
+    triples = [(problem, own, best) for problem, (_, own), (_, best) in zip(problems, solved, ours, strict=True)]
     met = [meets_floors(problem, own) for problem, own, _ in triples]
     below = [100 * shortfall(*triple) for triple in triples if all(meets_floors(triple[0], one) for one in triple[1:])]
     return {
@@ -170,13 +170,13 @@ def allocation_row(
 
 
 def shortfall(problem: RatProblem, own: RatAllocation, best: RatAllocation) -> float:
-    """How far an objective is below ours, relative to Σ a·r of ours: the objective itself may be below zero."""
+    """How far an objective is below ours, relative to Σ a·r of ours, because the objective itself may be negative."""
     worth = (problem.tradeoff + problem.slot_s * problem.bits_left) @ best.rate_bps
     return float((best.objective - own.objective) / worth)
 
 
 def at_work(experiment: Experiment, scheme: str, rounds: int) -> Rows:
-    """Runs of the same length with each method at work in every slot."""
+    """Simulate runs of the same length in which one method allocates every slot; one row per method."""
     rows: Rows = {}
     for name in ALLOCATORS:
         run, seconds = simulated(changed(experiment, scheme_kind=scheme, rat_method=name, run_rounds=rounds))
@@ -195,7 +195,7 @@ def at_work(experiment: Experiment, scheme: str, rounds: int) -> Rows:
 
 
 def rounds_within(minutes: float, slots_per_round: float, mean_ms: float, rounds: int) -> int:
-    """How many rounds a method that takes so long per slot can be at work; at least one."""
+    """How many rounds a method with this time per slot can run within the limit; at least one."""
     return max(1, min(rounds, int(60e3 * minutes / max(slots_per_round * mean_ms, 1e-9))))
 
 
@@ -212,14 +212,16 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("experiment", nargs="?", default=str(ROOT / "experiments" / "paper" / "base.toml"))
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--slots", type=int, default=200, help="slots of the sample")
-    parser.add_argument("--minutes", type=float, default=20.0, help="of a run with Algorithm 4 at work")
+    parser.add_argument("--slots", type=int, default=200, help="number of slots in the sample")
+    parser.add_argument(
+        "--minutes", type=float, default=20.0, help="time limit of a run in which Algorithm 4 allocates every slot"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE", dest="settings")
-    given = parser.parse_args()
+    options = parser.parse_args()
     for name in ("rounds", "slots", "minutes"):
-        if getattr(given, name) <= 0:
-            parser.error(f"--{name} must be above zero.")
-    return given
+        if getattr(options, name) <= 0:
+            parser.error(f"--{name} must be greater than 0.")
+    return options
 
 
 def warm_up(experiment: Experiment) -> None:
@@ -233,27 +235,27 @@ def warm_up(experiment: Experiment) -> None:
 
 
 def main() -> None:
-    given = arguments()
+    options = arguments()
     try:
-        experiment = vefl_sim.load(given.experiment, given.settings)
+        experiment = vefl_sim.load(options.experiment, options.settings)
     except VeflError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    experiment = changed(experiment, learning_kind="none", run_rounds=given.rounds)
+    experiment = changed(experiment, learning_kind="none", run_rounds=options.rounds)
     warm_up(experiment)
     plans = {scheme: planned(experiment, scheme) for scheme in SCHEMES}
-    show(f"Algorithm 2: the plans of {given.rounds} rounds, per round", plans)
+    show(f"Algorithm 2: the plans of {options.rounds} rounds, per round", plans)
     samples: dict[str, Rows] = {}
     live: dict[str, Rows] = {}
     for scheme in SCHEMES:
-        problems, total, every = sampled(experiment, scheme, given.slots)
+        problems, total, every = sampled(experiment, scheme, options.slots)
         samples[scheme] = allocated(problems)
         rows = samples[scheme]
         slowest = max(rows[name]["mean, ms"] for name in ALLOCATORS)
-        rounds = rounds_within(given.minutes, total / given.rounds, slowest, given.rounds)
+        rounds = rounds_within(options.minutes, total / options.rounds, slowest, options.rounds)
         whole = " and ".join(f"{total * rows[name]['mean, ms'] / 60e3:.2g} min ({name})" for name in ALLOCATORS[1:])
-        print(f"\n{scheme}: one in {every} of {total} slots is sampled. All would take {whole}.")
-        print(f"At work: {rounds} of {given.rounds} rounds.", flush=True)
+        print(f"\n{scheme}: one in {every} of {total} slots is sampled. All slots would take {whole}.")
+        print(f"Runs with each method in every slot: {rounds} of {options.rounds} rounds.", flush=True)
         live[scheme] = at_work(experiment, scheme, rounds)
     show("Algorithm 4: the same slots by every method", samples)
     show("Algorithm 4 at work", live)

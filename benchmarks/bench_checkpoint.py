@@ -1,10 +1,10 @@
-"""What it costs that a run survives anything: the time of a checkpoint, and memory over a long run.
+"""Cost of checkpoints: the time of each checkpoint, and the memory over a long run.
 
     OMP_NUM_THREADS=1 python benchmarks/bench_checkpoint.py
 
-Runs the network side alone for 500 and for 2000 simulated seconds (add --long for 8000), each in a process of its own,
+Runs the network side alone for 500 and for 2000 simulated seconds (add --long for 8000), each in its own process,
 and the quickstart with real training; ten checkpoints each, which is far more than the default of one a minute. The
-time of a checkpoint includes writing the rows of the tables, which a run without checkpoints had to write as well.
+time of a checkpoint includes writing the rows of the tables, which a run without checkpoints has to write as well.
 Takes some minutes; prints a table and writes it to benchmarks/bench_checkpoint.json.
 """
 
@@ -26,7 +26,7 @@ NETWORK = {
 
 
 def measure(duration_s: float | None) -> dict[str, float]:
-    """One run in this process; its figures."""
+    """Simulate one run in this process and return its figures; None: the quickstart."""
     if duration_s is None:
         experiment = vefl_sim.load(ROOT / "experiments" / "quickstart.toml")
     else:

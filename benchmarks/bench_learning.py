@@ -1,4 +1,4 @@
-"""Local training: ours beside PyTorch and beside the obvious JAX, in one interleaved run.
+"""Local training: ours compared with PyTorch and with the straightforward JAX version, which all take turns.
 
     pip install -r benchmarks/requirements-learning.txt
     python benchmarks/bench_learning.py [--quick]
@@ -6,8 +6,8 @@
 Eight clients of 30-480 samples at 28×28, 8-20 iterations of full-batch descent with a proximal term, the CNN of 21,840
 parameters. The competitors do the same mathematics: PyTorch eager loops over clients; "vmap of nn.Conv" is the CNN of
 plain flax layers under `jax.vmap`, clients padded to the largest and to the most iterations. Each number of threads
-has a process of its own, in which the competitors take turns; figures are medians. GFLOPS count the products of a dense
-forward and backward pass, whether or not they are needed, so they may pass the machine's matrix product.
+has its own process, in which the competitors take turns; figures are medians. GFLOPS count the products of a dense
+forward and backward pass, whether or not they are needed, so they may exceed those of the machine's matrix product.
 """
 
 import os
@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "models")]
 QUICK = "--quick" in sys.argv
 THREADS = int(os.environ.get("BENCH_THREADS", "0"))
 if THREADS and hasattr(os, "sched_setaffinity"):
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])  # nobody gets more cores than threads
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])  # no competitor gets more cores than threads
 SIZES = (30, 480, 60, 350, 100, 260, 140, 200)
 ITERATIONS = (8, 20, 14, 10, 18, 12, 9, 16)
 RATE, MU = 0.05, 0.01
@@ -107,25 +107,25 @@ def vmap() -> Callable[[], object]:
         return jax.tree.map(lambda w, w_k, g: jnp.where(left > 0, w - RATE * (g + MU * (w - w_k)), w), w, start, g)
 
     w = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(SIZES)), start)
-    given = (w, images, labels, weights, iterations)
-    steps = jax.jit(jax.vmap(step)).lower(*given).compile()
+    arguments = (w, images, labels, weights, iterations)
+    steps = jax.jit(jax.vmap(step)).lower(*arguments).compile()
 
     def train() -> None:
-        jax.block_until_ready(steps(*given))
+        jax.block_until_ready(steps(*arguments))
 
-    train.share = 1 / max(ITERATIONS)  # type: ignore[attr-defined]  # one iteration of all; nobody waits for the rest
+    train.share = 1 / max(ITERATIONS)  # type: ignore[attr-defined]  # only one iteration of all is run
     return train
 
 
 def seconds(run: Callable[[], object]) -> float:
     """Wall time of the whole job, scaled up if only a part of its iterations is run."""
-    begun = time.perf_counter()
+    began = time.perf_counter()
     run()
-    return (time.perf_counter() - begun) / getattr(run, "share", 1.0)
+    return (time.perf_counter() - began) / getattr(run, "share", 1.0)
 
 
 def peak_gflops() -> float:
-    """The machine's matrix product with as many threads, the best of ten."""
+    """GFLOPS of a matrix product on this machine with the same number of threads, the best of ten."""
     import torch
 
     a = torch.rand(1024, 1024)
@@ -133,7 +133,7 @@ def peak_gflops() -> float:
 
 
 def measure() -> None:
-    """One table, for THREADS threads; run in a process of its own."""
+    """Print the table for THREADS threads; each number of threads has its own process."""
     runs = {"vefl_sim": ours(), "PyTorch eager": pytorch(), "vmap of nn.Conv": vmap()}
     times: dict[str, list[float]] = {name: [] for name in runs}
     turns, peaks = 3 if QUICK else 9, []
@@ -143,7 +143,7 @@ def measure() -> None:
             if name != "vmap of nn.Conv" or turn == 0:
                 times[name].append(seconds(run))
     for name in ("vefl_sim", "PyTorch eager"):
-        del times[name][0]  # compiles, warms up
+        del times[name][0]  # the first turn compiles and warms up
     ratios = [b / a for a, b in zip(times["vefl_sim"], times["PyTorch eager"], strict=True)]
     mine = float(np.median(times["vefl_sim"]))
     print(f"\n{THREADS} thread(s); matrix product {np.max(peaks):.0f} GFLOPS (median {np.median(peaks):.0f})")
@@ -159,8 +159,8 @@ def measure() -> None:
 
 
 def first_call() -> None:
-    """How long the first training takes beyond the second, in a process of its own."""
-    begun = time.perf_counter()
+    """Print how much longer the first training takes than the second; run in a new process."""
+    began = time.perf_counter()
     import vefl_models.cnn  # noqa: F401
     import vefl_sim.learning.jax_learner  # noqa: F401
 
@@ -168,12 +168,12 @@ def first_call() -> None:
     train = ours()
     train()
     wall = time.perf_counter() - imported
-    print(f"{wall - seconds(train):.1f} s, and {imported - begun:.1f} s of imports", flush=True)
+    print(f"{wall - seconds(train):.1f} s, and {imported - began:.1f} s of imports", flush=True)
 
 
-def again(what: str, threads: int, **environment: str) -> None:
-    given = os.environ | {"BENCH_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)} | environment
-    subprocess.run([sys.executable, __file__, what, *(["--quick"] if QUICK else [])], env=given, check=True)
+def run_in_new_process(what: str, threads: int, **environment: str) -> None:
+    variables = os.environ | {"BENCH_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)} | environment
+    subprocess.run([sys.executable, __file__, what, *(["--quick"] if QUICK else [])], env=variables, check=True)
 
 
 if __name__ == "__main__":
@@ -185,6 +185,6 @@ if __name__ == "__main__":
         with tempfile.TemporaryDirectory() as empty:
             for name in ("First call, nothing compiled yet:", "First call, compiled by an earlier process:"):
                 print(name, end=" ", flush=True)
-                again("--first", 1, VEFL_SIM_CACHE=empty)
+                run_in_new_process("--first", 1, VEFL_SIM_CACHE=empty)
         for threads in (1, 2):
-            again("--measure", threads)
+            run_in_new_process("--measure", threads)

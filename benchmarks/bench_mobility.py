@@ -1,4 +1,4 @@
-"""Traffic on the grid: the compiled step beside its plain twin, wall time at three densities, memory; and beside SUMO.
+"""Traffic on the grid: the compiled step compared with its plain Python twin and with SUMO; wall time and memory.
 
     python benchmarks/bench_mobility.py [--quick]
 
@@ -37,8 +37,7 @@ from vefl_sim.mobility.sumo.calibration import arguments
 from vefl_sim.mobility.sumo.demand import draw_routes, write_demand
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import read_net
-from vefl_sim.mobility.sumo.programs import environment, program
-from vefl_sim.mobility.sumo.programs import run_program as run_program
+from vefl_sim.mobility.sumo.programs import environment, program, run_program
 
 QUICK = "--quick" in sys.argv
 Times = dict[str, float]
@@ -46,9 +45,9 @@ CHANGING = ("position_m", "speed_mps", "limit_m", "cleared", "asked_step")
 
 
 def traffic_of(mean_in_coverage: float, blocks: int = 8) -> IdmTraffic:
-    """The default traffic, or more of it on a larger grid."""
+    """Traffic with this mean number of vehicles in coverage, on a grid of this size."""
     experiment = Experiment(
-        run_program=RunTable(name="bench"),
+        run=RunTable(name="bench"),
         roads=RoadsTable(blocks=blocks),
         mobility=MobilityTable(),
         traffic=TrafficTable(mean_in_coverage=mean_in_coverage),
@@ -63,7 +62,7 @@ def wall_s(work: Callable[[], Any]) -> float:
 
 
 def against_the_twin() -> dict[str, float]:
-    """Median µs per step of both, in turns, on the same states."""
+    """Median µs per step of the plain and the compiled step, which take turns on the same states."""
     traffic = traffic_of(35)
     streets, times = traffic.streets, ([], [])
     for _ in range(50 if QUICK else 300):
@@ -78,7 +77,7 @@ def against_the_twin() -> dict[str, float]:
 
 
 def long_run(mean_in_coverage: float, blocks: int, simulated_s: float) -> dict[str, float]:
-    """Everything the simulator asks of mobility: scenes and crossings, every 0.1 s."""
+    """Time everything the simulator needs of mobility: scenes and crossings, every 0.1 s."""
     traffic = traffic_of(mean_in_coverage, blocks)
     radius_m, vehicles, scene = 500.0, [], traffic.scene()
     began = time.perf_counter()
@@ -98,13 +97,13 @@ def long_run(mean_in_coverage: float, blocks: int, simulated_s: float) -> dict[s
 
 
 def cpu_s() -> float:
-    """Of this process and of those that it has waited for; other people's do not count."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    """CPU seconds of this process and of the child processes it has waited for."""
+    used = [resource.getrusage(processes) for processes in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def against_sumo(seconds: int, turns: int) -> dict[str, Times]:
-    """The same vehicles on the default grid: ours, SUMO alone, and SUMO as a run of ours uses it."""
+    """The same vehicles on the default grid: our traffic, SUMO alone, and SUMO coupled as in a run."""
     grid = runpy.run_path(str(ROOT / "docs" / "pictures" / "sumo_grid.py"))
     logged = grid["Logged"](1)
     vehicles = statistics.mean(logged.advance().vehicle.size for _ in range(10 * seconds))
@@ -116,7 +115,7 @@ def against_sumo(seconds: int, turns: int) -> dict[str, Times]:
 
 
 def on_a_map(seconds: int, turns: int) -> dict[str, Times]:
-    """A grid of 5 × 5 km, of which the gNB sees a small part, as on a map; from empty streets."""
+    """A grid of 5 × 5 km, of which the gNB covers a small part, as on a map; the streets are empty at first."""
     with tempfile.TemporaryDirectory() as folder:
         net = Path(folder) / "map.net.xml"
         streets = ("--grid", "--grid.number", 26, "--grid.length", 200, "--tls.guess", "--output-file", net)
@@ -129,16 +128,17 @@ def on_a_map(seconds: int, turns: int) -> dict[str, Times]:
         experiment, demand = from_tables(tables), Path(folder) / "demand.rou.xml.gz"
         write_demand(demand, draw_routes(read_net(net, "map"), 10.0), experiment, 2.0, seconds)
         case = SumoSetup(experiment, arguments(net, demand), (2500.0, 2500.0), 0.0)
-        return in_turns(_by_sumo(case, seconds), turns, 2.0 * seconds / 2)  # about: they drive longer than this lasts
+        # The number of vehicles is an estimate: trips are longer than the simulated time.
+        return in_turns(_by_sumo(case, seconds), turns, 2.0 * seconds / 2)
 
 
-def in_turns(works: dict[str, Callable[[], None]], turns: int, vehicles: float) -> dict[str, Times]:
-    """Median wall and CPU seconds, and the median over the turns of the CPU seconds over those of SUMO alone."""
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+def in_turns(jobs: dict[str, Callable[[], None]], turns: int, vehicles: float) -> dict[str, Times]:
+    """Median wall and CPU seconds of each, and the median over the turns of the ratio of its CPU time to SUMO alone."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
     for _ in range(turns):
-        for name, work in works.items():
+        for name, job in jobs.items():
             before = cpu_s()
-            took_s = wall_s(work)
+            took_s = wall_s(job)
             times[name].append((took_s, cpu_s() - before))
     alone = [cpu for _, cpu in times["SUMO alone"]]
     return {
@@ -167,9 +167,7 @@ def _sumo_case(grid: dict[str, Any], logged: Any, folder: Path) -> SumoSetup:
     grid["write_routes"](
         folder / "routes.xml.gz", logged, grid["names_of"](streets, read_net(net, "grid").streets, origin_m), own
     )
-    covered = own.model_copy(
-        update={"radio": Experiment(run_program=RunTable(name="bench")).radio}
-    )  # 500 m, as in a run
+    covered = own.model_copy(update={"radio": Experiment(run=RunTable(name="bench")).radio})  # 500 m, as in a run
     return SumoSetup(covered, arguments(net, folder / "routes.xml.gz"), (origin_m, origin_m), 0.0)
 
 
@@ -200,15 +198,13 @@ def main() -> None:
     )
     print(f"{'vehicles':>9}{'simulated s':>13}{'wall s':>9}{'× real time':>13}{'peak MiB so far':>17}")
     for mean_in_coverage, blocks, simulated_s in ((35, 8, 2000), (35, 8, 8000), (330, 12, 500)):
-        figures["runs"].append(run_program := long_run(mean_in_coverage, blocks, share * simulated_s))
+        figures["runs"].append(row := long_run(mean_in_coverage, blocks, share * simulated_s))
         print(
-            "{vehicles:9.0f}{simulated_s:13.0f}{wall_s:9.2f}{times_real_time:13.0f}{peak_mib:17.0f}".format(
-                **run_program
-            ),
+            "{vehicles:9.0f}{simulated_s:13.0f}{wall_s:9.2f}{times_real_time:13.0f}{peak_mib:17.0f}".format(**row),
             flush=True,
         )
-    works = (("the same vehicles on the same grid", against_sumo, 600), ("on a map of 5 × 5 km", on_a_map, 150))
-    for title, measure, seconds in works:
+    comparisons = (("the same vehicles on the same grid", against_sumo, 600), ("on a map of 5 × 5 km", on_a_map, 150))
+    for title, measure, seconds in comparisons:
         print(f"\n{title:<34}{'vehicles':>12}{'wall s':>9}{'CPU s':>8}{'CPU, of SUMO alone':>20}")
         figures[title] = measure(*((60, 1) if QUICK else (seconds, 7)))
         for name, row in figures[title].items():

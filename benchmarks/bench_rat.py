@@ -1,8 +1,8 @@
-"""The RAT sub-problem: our methods beside the paper's Algorithm 4, and the MAC that runs them slot after slot.
+"""The RAT sub-problem: our methods compared with the paper's Algorithm 4, and the MAC that runs them in every slot.
 
     python benchmarks/bench_rat.py [--quick]
 
-One interleaved run on one thread; prints tables, writes benchmarks/bench_rat.json and docs/pictures/rat_cost.png.
+All methods take turns, on one thread; prints tables, writes benchmarks/bench_rat.json and docs/pictures/rat_cost.png.
 Problems come from the slots of a run recorded here ("run") and from the generator that the tests use ("random",
 tests/optimize/problems.py).
 """
@@ -47,7 +47,7 @@ RECORDED: list[RatProblem] = []
 
 
 def recording(problem: RatProblem) -> RatAllocation:
-    """A policy that keeps its problems; being Python, it is ticked."""
+    """A RAT policy that keeps its problems; as it is Python, the MAC calls it in every slot."""
     RECORDED.append(problem)
     return solve(problem)
 
@@ -71,7 +71,9 @@ def recorded_problems() -> dict[int, list[RatProblem]]:
     by_size: dict[int, list[RatProblem]] = {}
     for problem in RECORDED:
         by_size.setdefault(len(problem.bits_left), []).append(problem)
-    return {cvs: [found[i] for i in rng.permutation(len(found))[:200]] for cvs, found in sorted(by_size.items())}
+    return {
+        cvs: [problems[i] for i in rng.permutation(len(problems))[:200]] for cvs, problems in sorted(by_size.items())
+    }
 
 
 def timed(problem: RatProblem, method: str) -> tuple[float, RatAllocation]:
@@ -90,7 +92,7 @@ def gap(problem: RatProblem, allocation: RatAllocation) -> float:
 
 
 def small(problems: list[RatProblem], references: int) -> dict[str, float]:
-    """Exact methods and the paper's, one after the other on each problem."""
+    """Compare the exact methods with the paper's; they take turns on each problem."""
     times: dict[str, list[float]] = {"exact": [], "auto": [], "sca": []}
     met = below = compared = 0
     for index, problem in enumerate(problems):
@@ -135,7 +137,7 @@ def big(cvs: int, prbs: int, count: int) -> dict[str, float]:
 
 
 def mac(cvs: int, seconds: float) -> dict[str, float]:
-    """The gNB's own process, all steps included, with `cvs` long uploads; positions every 0.1 s."""
+    """Time the whole process of the gNB with `cvs` long uploads; positions change every 0.1 s."""
     radio, grid, env = RadioTable(), SlotGrid.of_numerology(1), NanosecondEnvironment()
     link = Link.of(radio)
     channel = UmaChannel(
@@ -159,7 +161,7 @@ def mac(cvs: int, seconds: float) -> dict[str, float]:
         gnb.offer(order, ledger.open(cv, 1, 1.0, 1.0), 0)
     env.process(streets())
     env.process(gnb.ticks())
-    env.run(until=to_ns(0.2))  # compile, and warm β
+    env.run(until=to_ns(0.2))  # compile, and let β settle
     used.clear()
     began = time.perf_counter()
     env.run(until=to_ns(0.2 + seconds))
@@ -200,14 +202,14 @@ def show(title: str, rows: dict[str, dict[str, float]]) -> None:
 def main() -> None:
     references, count = (2, 30) if QUICK else (12, 200)
     for method in ("exact", "auto", "large"):
-        solve(random_problem(3, 10, 0), method)  # compiled, or taken from numba's cache
+        solve(random_problem(3, 10, 0), method)  # compile, or load from numba's cache
     results: dict[str, dict[str, dict[str, float]]] = {"small": {}, "large": {}, "mac": {}}
     recorded = recorded_problems()
     for cvs in (2, 5, 10):
         if recorded.get(cvs):
             results["small"][f"run, V = {cvs}"] = small(recorded[cvs][:count], references)
         else:
-            print(f"(the recorded run has no slot with V = {cvs}; its largest is V = {max(recorded)})")
+            print(f"(the recorded run has no slot with V = {cvs}; its largest V is {max(recorded)})")
         problems = [random_problem(cvs, 10, seed, tightness=0.5) for seed in range(count)]
         results["small"][f"random, V = {cvs}"] = small(problems, references)
     show("Z = 10, medians", results["small"])

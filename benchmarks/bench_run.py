@@ -1,8 +1,9 @@
-"""How fast a run is: start-up, preparation, the network side alone, and where its time goes.
+"""Speed of a run: start-up, preparation, the network side alone, and the parts of its wall time.
 
     OMP_NUM_THREADS=1 python benchmarks/bench_run.py
 
-Prints a table and writes it to benchmarks/bench_run.json. Compare figures of one run only: machines are noisy.
+Prints a table and writes it to benchmarks/bench_run.json. Compare only figures of the same run, as timings
+vary between runs.
 """
 
 import json

@@ -1,11 +1,11 @@
-"""The VEFL sub-problem: our planner and its exact closure beside the paper's Algorithm 2, repaired and as printed.
+"""The VEFL sub-problem: our planners compared with the paper's Algorithm 2, repaired and as printed.
 
     python benchmarks/bench_vefl.py [--quick]
 
-One interleaved run on one thread; prints a table and writes benchmarks/bench_vefl.json. Rounds are those of
-`realistic_problem` in tests/optimize/vefl_problems.py: the default agreements, Dirichlet shares of the data, CVs
-anywhere in coverage, l_max = 100, N = 10. A slack budget is just above the cost of the best plan, a binding one
-is half of it.
+All methods take turns on each round, on one thread; prints a table and writes benchmarks/bench_vefl.json. Rounds are
+those of `realistic_problem` in tests/optimize/vefl/vefl_problems.py: the default SLAs, Dirichlet shares of the data,
+CVs anywhere in coverage, l_max = 100, N = 10. A slack budget is just above the cost of the best plan, a binding one
+is half of that cost.
 """
 
 import os
@@ -33,19 +33,19 @@ Row = dict[str, float]
 
 
 def rounds(cvs: int, share: float, *, everybody: bool) -> list[VeflProblem]:
-    rich = [replace(realistic_problem(seed, cvs, budget=1e9), everybody=everybody) for seed in range(ROUNDS)]
-    return [replace(problem, budget=share * solve(problem).cost) for problem in rich]
+    unlimited = [replace(realistic_problem(seed, cvs, budget=1e9), everybody=everybody) for seed in range(ROUNDS)]
+    return [replace(problem, budget=share * solve(problem).cost) for problem in unlimited]
 
 
 def timed(problem: VeflProblem, method: str) -> tuple[float, VeflPlan]:
-    fresh = replace(problem)  # without the tables that another method has filled
+    fresh = replace(problem)  # a copy without the cached tables that another method has computed
     began = time.perf_counter()
     plan = solve(fresh, method)
     return time.perf_counter() - began, plan
 
 
 def measured(problems: list[VeflProblem]) -> dict[str, Row]:
-    """One row per method; on each round one method after the other."""
+    """One row per method; all methods solve a round before the next round starts."""
     times: dict[str, list[float]] = {method: [] for method in METHODS + REFERENCES}
     plans: dict[str, list[VeflPlan]] = {method: [] for method in METHODS + REFERENCES}
     for index, problem in enumerate(problems):
@@ -84,7 +84,7 @@ def show(title: str, rows: dict[str, Row], *, header: bool) -> None:
 
 def main() -> None:
     for method in METHODS + REFERENCES:
-        solve(realistic_problem(0, 15, budget=100.0), method)  # imports
+        solve(realistic_problem(0, 15, budget=100.0), method)  # import everything before anything is timed
     results: dict[str, dict[str, Row]] = {}
     for scheme in ("PDPC", "FDPC"):
         for cvs in (15, 35, 60):

@@ -1,11 +1,11 @@
-"""How well a world fits what the paper reports of its network; nothing is learnt.
+"""How well a world (roads, traffic, radio) fits the network figures that the paper reports; without learning.
 
     python benchmarks/calibration.py                     # the chosen world (experiments/paper/base.toml), five seeds
     python benchmarks/calibration.py TABLE.KEY=VALUE ... # the same with some keys changed
-    python benchmarks/calibration.py --search            # the grid from which it was chosen: benchmarks/calibration.csv
+    python benchmarks/calibration.py --search            # the grid it was chosen from, to benchmarks/calibration.csv
 
-The first two simulate everything but the learner: a minute or two per seed. The search looks at traffic and at plans
-only: cost and who can take part follow from the plan of a round, so no slot is simulated, and one drive serves all.
+The first two simulate everything but the learning: a minute or two per seed. The search uses only traffic and plans:
+costs and eligible CVs follow from the plan of a round, so no slot is simulated, and one drive serves all plans.
 """
 
 import os
@@ -32,7 +32,7 @@ from vefl_sim.mobility.coverage import in_coverage, sojourn_bound_s, visitors
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.schemes.observation import CoverageSnapshot, observe
 from vefl_sim.schemes.sla import draw_agreement
-from vefl_sim.simulation import scenario
+from vefl_sim.simulation import parts, scenario, traffic, wiring
 
 ROOT = Path(__file__).parents[1]
 BASE = ROOT / "experiments" / "paper" / "base.toml"
@@ -54,26 +54,29 @@ PAPER = {
     "fedprox p_suc ≥ 0.99": 76.25,
     "afa-cd p_suc ≥ 0.99": 76.25,
 }
-"""Bounds at 26.82 m/s, all else at 20.12 m/s; shares in %. p_suc: means of rounds over C_k (docs/reproduction.md)."""
+"""The paper's figures: sojourn bounds at 26.82 m/s, all others at 20.12 m/s; shares in %.
+
+p_suc: means of rounds over C_k (docs/reproduction.md).
+"""
 FAST_MPS = 26.82
 
 REGIONS = ((8, "all"), ([8, 6], "all"), *product(([8, 5], [8, 4], [8, 3]), ("all", "outside")))
-"""Blocks and exits; on the first two all streets end outside coverage."""
+"""Values of roads.blocks and roads.exits; on the first two all streets end outside coverage."""
 THROUGH = (1.0, 0.0)
 CARRIERS_GHZ = (2.0, 3.5)
 PLANS = [
     {"max_iterations": l_max, "cpu_capacitance": zeta, "upload_margin": margin}
     for l_max, zeta, margin in product((20, 80, 200, 500), (1e-28, 2e-28, 4e-28, 3e-27), (1.0, 2.0))
 ]
-"""Bits per pixel are not in it: a quarter of them with four times l_max is the same, but for rounding."""
+"""Bits per pixel are not varied: a quarter of them with four times l_max is the same, except for rounding."""
 EVERY = 40
-"""Every so many rounds are planned in the search."""
+"""The search plans only every n-th round, with this n."""
 COARSE = "mobility.step_s=0.5"
-"""Traffic of the search is driven in longer steps: five times as fast, and nearly the same."""
+"""The search simulates traffic in longer steps: five times as fast, with nearly the same results."""
 
 
 def fashion_sized(experiment: vefl_sim.Experiment, streams: Streams) -> Dataset:
-    """As many images in as many classes as Fashion-MNIST has, all black: nobody looks at them."""
+    """As many images and classes as Fashion-MNIST has; all images are black, because none is used."""
     images = np.zeros((60_000, 28, 28, 1), np.uint8)
     labels = np.repeat(np.arange(10, dtype=np.int32), 6_000)
     return Dataset("fashion-sized", images, labels, images[:10], labels[:10], 10)
@@ -81,7 +84,7 @@ def fashion_sized(experiment: vefl_sim.Experiment, streams: Streams) -> Dataset:
 
 def world(seed: int, settings: Sequence[str] = ()) -> vefl_sim.Experiment:
     """The paper's world without learning, with some keys changed."""
-    tables = read_experiment(BASE)
+    tables = read_experiment(BASE).copy_of_tables()
     tables["learning"] = {"kind": "none"}
     override(tables, [f"run.seed={seed}", 'data.kind="__main__:fashion_sized"', *settings])
     return vefl_sim.from_tables(tables)
@@ -89,29 +92,29 @@ def world(seed: int, settings: Sequence[str] = ()) -> vefl_sim.Experiment:
 
 @dataclass(frozen=True)
 class Drive:
-    """The traffic of one run, as the server sees it at the starts of its rounds."""
+    """The traffic of one run, as the server observes it at the start of each round."""
 
     scenario: scenario.Scenario
-    shots: list[CoverageSnapshot]
+    snapshots: list[CoverageSnapshot]
     snr_per_watt: dict[float, list[np.ndarray]]  # by carrier frequency, for each shot
 
     def crowd(self) -> dict[str, float]:
-        """How many CVs there are."""
-        in_sight = float(np.mean([len(shot.cv) for shot in self.shots]))
-        return {"unique CVs": len(self.scenario.shards), "CVs in coverage": in_sight}
+        """The number of unique CVs, and the mean number in coverage."""
+        mean_in_coverage = float(np.mean([len(snapshot.cv) for snapshot in self.snapshots]))
+        return {"unique CVs": len(self.scenario.shards), "CVs in coverage": mean_in_coverage}
 
 
 def drive(experiment: vefl_sim.Experiment, carriers_ghz: Sequence[float] = ()) -> Drive:
-    """Drive through the run without the server; the channels of several carriers at once."""
-    made = scenario.prepare(experiment)
-    mobility = made.mobility()
+    """Simulate only the traffic of a run, with the channels of several carriers at once."""
+    prepared = scenario.build_scenario(experiment)
+    mobility = prepared.mobility()
     channels = {
-        ghz: scenario.make_channel(
-            replace(made, experiment=vefl_sim.with_settings(experiment, f"radio.carrier_ghz={ghz}"))
+        ghz: wiring.make_channel(
+            replace(prepared, experiment=vefl_sim.with_settings(experiment, f"radio.carrier_ghz={ghz}"))
         )
         for ghz in carriers_ghz or (experiment.radio.carrier_ghz,)
     }
-    scene, shots, snr = mobility.scene(), [], {ghz: [] for ghz in channels}
+    scene, snapshots, snr = mobility.scene(), [], {ghz: [] for ghz in channels}
     for k in range(experiment.rounds):
         while True:
             for channel in channels.values():
@@ -119,11 +122,11 @@ def drive(experiment: vefl_sim.Experiment, carriers_ghz: Sequence[float] = ()) -
             if scene.time_ns >= k * experiment.round_ns:
                 break
             scene = mobility.advance()
-        shots.append(_sighting(k + 1, scene, made))
+        snapshots.append(_snapshot(k + 1, scene, prepared))
         for ghz, channel in channels.items():
-            snr[ghz].append(channel.mean_snr_per_watt(shots[-1].cv))
+            snr[ghz].append(channel.mean_snr_per_watt(snapshots[-1].cv))
         scene = mobility.advance()
-    return Drive(made, shots, snr)
+    return Drive(prepared, snapshots, snr)
 
 
 def _sojourn_s(scene: Scene, experiment: vefl_sim.Experiment) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -138,30 +141,30 @@ def _sojourn_s(scene: Scene, experiment: vefl_sim.Experiment) -> tuple[np.ndarra
     return cvs, np.hypot(x_m, y_m), bound_s
 
 
-def _sighting(round: int, scene: Scene, made: scenario.Scenario) -> CoverageSnapshot:
-    cvs, distance_m, sojourn_s = _sojourn_s(scene, made.experiment)
+def _snapshot(round: int, scene: Scene, prepared: scenario.Scenario) -> CoverageSnapshot:
+    cvs, distance_m, sojourn_s = _sojourn_s(scene, prepared.experiment)
     return CoverageSnapshot(
         round=round, time_ns=scene.time_ns, cv=cvs, distance_m=distance_m, sojourn_s=sojourn_s,
-        snr_per_watt=np.ones(len(cvs)), samples=np.array([len(made.shards[cv]) for cv in cvs.tolist()], np.int64),
-        agreements=[draw_agreement(cv, made.experiment.sla, made.streams) for cv in cvs.tolist()],
+        snr_per_watt=np.ones(len(cvs)), samples=np.array([len(prepared.shards[cv]) for cv in cvs.tolist()], np.int64),
+        agreements=[draw_agreement(cv, prepared.experiment.sla, prepared.streams) for cv in cvs.tolist()],
         success=np.ones(len(cvs)),
     )  # fmt: skip
 
 
 def network(seed: int, settings: Sequence[str]) -> dict[str, float]:
-    """Every target, from full runs of all schemes."""
-    found = fast_bounds(seed, settings)
+    """All figures of `PAPER`, from full runs of all schemes."""
+    figures = fast_bounds(seed, settings)
     for kind in SCHEMES:
         rounds = ["scheme.rounds=true"] if kind == "afa-cd" else []
         with tempfile.TemporaryDirectory() as folder:
             run = vefl_sim.simulate(world(seed, [f"scheme.kind={kind}", *rounds, *settings]), out=folder)
-            found |= scheme_targets(kind, run)
-        print(f"seed {seed}, {kind}: mean cost {found[f'{kind} cost']:.0f}", flush=True)
-    return found
+            figures |= scheme_targets(kind, run)
+        print(f"seed {seed}, {kind}: mean cost {figures[f'{kind} cost']:.0f}", flush=True)
+    return figures
 
 
 def scheme_targets(kind: str, run: vefl_sim.Run) -> dict[str, float]:
-    """What the paper reports of one scheme, in %, and what helps to understand it."""
+    """The figures that the paper reports of one scheme, in %, and some that help to explain them."""
     rounds, events = run.rounds, run.events
     p_suc = rounds["p_suc" if kind == "pdpc" else "p_suc_with_ineligible"].dropna()
     return {
@@ -176,56 +179,60 @@ def scheme_targets(kind: str, run: vefl_sim.Run) -> dict[str, float]:
 
 
 def planned(drives: Sequence[Drive], carrier_ghz: float, plan: dict[str, Any]) -> dict[str, float]:
-    """Cost of the plans and who can take part, if every order arrived."""
+    """Shares in % of rounds with low cost and with high success, from the plans alone, as if every order arrived."""
     cost: dict[str, list[float]] = {kind: [] for kind in SCHEMES[:3]}
-    able = []
-    for one in drives:
-        constants = replace(scenario.round_constants(one.scenario), **plan)
-        schemes = {kind: scenario.SCHEMES[kind](one.scenario.experiment) for kind in cost}
-        for shot, snr in [*zip(one.shots, one.snr_per_watt[carrier_ghz], strict=True)][::EVERY]:
-            observation = observe(replace(shot, snr_per_watt=snr), constants)
+    eligible_share = []
+    for a_drive in drives:
+        constants = replace(wiring.round_constants(a_drive.scenario), **plan)
+        schemes = {kind: parts.SCHEMES[kind](a_drive.scenario.experiment) for kind in cost}
+        for snapshot, snr in [*zip(a_drive.snapshots, a_drive.snr_per_watt[carrier_ghz], strict=True)][::EVERY]:
+            observation = observe(replace(snapshot, snr_per_watt=snr), constants)
             plans = {kind: scheme.plan(observation) for kind, scheme in schemes.items()}
-            for kind, made in plans.items():
-                cost[kind].append(made.cost or 0.0)
-            able.append(1 - len(plans["fdpc"].ineligible) / max(len(shot.cv), 1))
+            for kind, scheme_plan in plans.items():
+                cost[kind].append(scheme_plan.cost or 0.0)
+            eligible_share.append(1 - len(plans["fdpc"].ineligible) / max(len(snapshot.cv), 1))
     shares = {f"{kind} cost < 700": 100 * float((np.array(own) < 700).mean()) for kind, own in cost.items()}
-    reach = {f"fdpc p_suc ≥ {limit:g}": 100 * float((np.array(able) >= limit).mean()) for limit in (0.9, 0.99)}
+    reach = {
+        f"fdpc p_suc ≥ {limit:g}": 100 * float((np.array(eligible_share) >= limit).mean()) for limit in (0.9, 0.99)
+    }
     return shares | reach
 
 
-def misfit(found: dict[str, float]) -> float:
-    """Mean distance to the targets that are known, in percentage points; of unique CVs, in %."""
-    apart = {key: abs(found[key] - PAPER[key]) for key in PAPER if key in found}
-    if "unique CVs" in apart:
-        apart["unique CVs"] *= 100 / PAPER["unique CVs"]
-    return float(np.mean(list(apart.values())))
+def misfit(figures: dict[str, float]) -> float:
+    """Mean distance to the figures of `PAPER` that are given, in percentage points; that of unique CVs is in %."""
+    distances = {key: abs(figures[key] - PAPER[key]) for key in PAPER if key in figures}
+    if "unique CVs" in distances:
+        distances["unique CVs"] *= 100 / PAPER["unique CVs"]
+    return float(np.mean(list(distances.values())))
 
 
 def fast_bounds(seed: int, settings: Sequence[str]) -> dict[str, float]:
     """Shares of short sojourn bounds at 26.82 m/s, in %."""
-    made = world(seed, [f"mobility.max_speed_mps={FAST_MPS}", *settings])
-    mobility = scenario.make_mobility(made, Streams(seed))
-    scene, seen = mobility.scene(), []
-    while scene.time_ns < made.duration_ns:
-        if scene.time_ns % made.round_ns == 0:
-            seen.append(_sojourn_s(scene, made)[-1])
+    experiment = world(seed, [f"mobility.max_speed_mps={FAST_MPS}", *settings])
+    mobility = traffic.make_mobility(experiment, Streams(seed))
+    scene, bounds_by_round = mobility.scene(), []
+    while scene.time_ns < experiment.duration_ns:
+        if scene.time_ns % experiment.round_ns == 0:
+            bounds_by_round.append(_sojourn_s(scene, experiment)[-1])
         scene = mobility.advance()
-    found = np.concatenate(seen)
-    return {f"bound < {limit:g} s": 100 * float((found < limit).mean()) for limit in (5.0, 2.5)}
+    bound_s = np.concatenate(bounds_by_round)
+    return {f"bound < {limit:g} s": 100 * float((bound_s < limit).mean()) for limit in (5.0, 2.5)}
 
 
 def density(settings: Sequence[str], wanted: float = PAPER["unique CVs"]) -> float:
-    """The mean number in coverage at which as many unique CVs come as in the paper: seed 1, one correction."""
+    """The mean number in coverage that gives as many unique CVs as in the paper; from seed 1, with one correction."""
     tried = 20.0
     for _ in range(2):
-        made = world(1, [*settings, f"traffic.mean_in_coverage={tried}"])
-        mobility = scenario.make_mobility(made, Streams(1))
-        tried = round(tried * wanted / len(visitors(mobility, made.radio.coverage_radius_m, made.duration_ns)), 1)
+        experiment = world(1, [*settings, f"traffic.mean_in_coverage={tried}"])
+        mobility = traffic.make_mobility(experiment, Streams(1))
+        tried = round(
+            tried * wanted / len(visitors(mobility, experiment.radio.coverage_radius_m, experiment.duration_ns)), 1
+        )
     return tried
 
 
 def search(seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """One row per region, routes, carrier and plan; nothing in it depends on what is learnt."""
+    """One row per region, routes, carrier and plan; nothing in it depends on the learning."""
     for (blocks, exits), through in product(REGIONS, THROUGH):
         settings = [COARSE, f"roads.blocks={blocks}", f"roads.exits={exits}", f"traffic.through_share={through}"]
         wanted = density(settings)
@@ -245,7 +252,7 @@ def search(seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 
 def print_targets(each: Sequence[dict[str, float]]) -> None:
-    """The table of the docs: the paper's figures, and ours over the seeds."""
+    """Print the table of the docs: the paper's figures, and the mean and deviation of ours over the seeds."""
     table = pd.DataFrame(each)
     print(f"\n{'':24}{'paper':>8}{'ours':>9}{'s.d.':>7}   {len(each)} seeds")
     for key in [*PAPER, *(key for key in table if key not in PAPER)]:
@@ -256,16 +263,18 @@ def print_targets(each: Sequence[dict[str, float]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--search", action="store_true", help="the grid from which the world was chosen (an hour)")
+    parser.add_argument(
+        "--search", action="store_true", help="search the grid from which the world was chosen (takes an hour)"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("settings", nargs="*", metavar="TABLE.KEY=VALUE")
-    given = parser.parse_args()
-    if given.search and given.settings:
-        parser.error("--search has a grid of its own: leave out TABLE.KEY=VALUE")
-    if not given.search:
-        print_targets([network(seed, given.settings) for seed in given.seeds])
+    options = parser.parse_args()
+    if options.search and options.settings:
+        parser.error("--search uses its own grid: leave out TABLE.KEY=VALUE")
+    if not options.search:
+        print_targets([network(seed, options.settings) for seed in options.seeds])
         return
-    rows = pd.DataFrame(search(given.seeds)).sort_values("misfit")
+    rows = pd.DataFrame(search(options.seeds)).sort_values("misfit")
     rows.to_csv(ROOT / "benchmarks" / "calibration.csv", index=False, float_format="%.4g")
     print(rows.head(20).to_string(index=False, float_format="{:.3g}".format))
 

@@ -1,10 +1,10 @@
-"""What `learning.iterations_per_step` costs in accuracy and saves in time, in an experiment of yours.
+"""What `learning.iterations_per_step` costs in accuracy and saves in time, for any experiment file.
 
     python benchmarks/iterations_per_step.py [FILE.toml] [--rounds 100] [--n 20] [--out runs] [TABLE.KEY=VALUE ...]
 
-Runs FDPC and FedProx with n iterations per step and with 1, in the same world, and prints how far the accuracies of the
-two are apart, round by round, and how much sooner the first was done. Runs that are done are not run again; one that
-was interrupted is continued. Of the file only the tables of an experiment count, not [sweep], [[compare]] or seeds.
+Runs FDPC and FedProx with n iterations per step and with 1, in the same world, and prints how far the two accuracies
+differ, round by round, and how much faster the first was. Finished runs are not repeated; an interrupted run is
+continued. Only the tables of an experiment are read from the file, not [sweep], [[compare]] or seeds.
 """
 
 import argparse
@@ -20,22 +20,23 @@ ROOT = Path(__file__).parents[1]
 SCHEMES = {"FDPC": "fdpc", "FedProx": "fedprox"}
 
 
-def run_of(file: Path, scheme: str, n: int, given: argparse.Namespace) -> vefl_sim.Run:
+def run_of(file: Path, scheme: str, n: int, options: argparse.Namespace) -> vefl_sim.Run:
     """One run of the file, evaluated after every round; keys of the file that the scheme does not use are ignored."""
-    tables = {name: table for name, table in read_experiment(file).items() if name in vefl_sim.Experiment.model_fields}
-    override(tables, [f"run.rounds={given.rounds}", "learning.evaluate_every=1", *given.settings])
-    own = {"scheme": {"kind": SCHEMES[scheme]}, "learning": {"iterations_per_step": n}}
-    return vefl_sim.simulate(variant_of(tables, {"label": f"{scheme}-{n}", **own}).experiment, out=given.out)
+    written = read_experiment(file).copy_of_tables()
+    tables = {name: table for name, table in written.items() if name in vefl_sim.Experiment.model_fields}
+    override(tables, [f"run.rounds={options.rounds}", "learning.evaluate_every=1", *options.settings])
+    overrides = {"scheme": {"kind": SCHEMES[scheme]}, "learning": {"iterations_per_step": n}}
+    return vefl_sim.simulate(variant_of(tables, {"label": f"{scheme}-{n}", **overrides}).experiment, out=options.out)
 
 
 def training_s(run: vefl_sim.Run) -> float:
-    """Wall seconds of local training, without the first two rounds, which compile."""
+    """Wall seconds of local training, without the first two rounds, in which code is compiled."""
     timings = run.table("timings").query("what == 'train' and round > 2")
     return float(timings["wall_s"].sum())
 
 
 def lines(merged: vefl_sim.Run, single: vefl_sim.Run) -> list[str]:
-    """The differences of one scheme."""
+    """Lines that describe the differences in accuracy and time for one scheme."""
     frames = (run.rounds.set_index("round")["accuracy"].astype(float) for run in (merged, single))
     accuracy = pd.concat(frames, axis=1, keys=["merged", "single"]).dropna()
     difference = accuracy["merged"] - accuracy["single"]
@@ -46,7 +47,7 @@ def lines(merged: vefl_sim.Run, single: vefl_sim.Run) -> list[str]:
     return [
         f"  difference in accuracy: mean {difference.mean():+.4f}, mean absolute {difference.abs().mean():.4f}, "
         f"largest absolute {difference.abs().max():.4f} (k = {difference.abs().idxmax()})",
-        *(f"  {message}" for message in at),
+        *(f"  {text}" for text in at),
         f"  from round to round the accuracy of n = 1 moves by {accuracy.single.diff().abs().mean():.4f} on average",
         f"  training {times[0]:.1f} s → {times[1]:.1f} s: {times[0] / max(times[1], 1e-9):.1f} times faster; whole run "
         f"{walls[0]:.1f} s → {walls[1]:.1f} s: {walls[0] / walls[1]:.1f} times",
@@ -59,15 +60,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--n", type=int, default=20, help="iterations per step, compared with 1")
     parser.add_argument("--out", type=Path, default=Path("runs"))
-    parser.add_argument("--scheme", choices=SCHEMES, action="append", help="only this one; repeatable")
+    parser.add_argument("--scheme", choices=SCHEMES, action="append", help="run only this scheme; can be repeated")
     parser.add_argument("settings", nargs="*", metavar="TABLE.KEY=VALUE")
-    given = parser.parse_intermixed_args()
-    if "=" in str(given.file):  # settings alone
-        given.settings, given.file = [str(given.file), *given.settings], parser.get_default("file")
-    for scheme in given.scheme or SCHEMES:
-        merged, single = (run_of(given.file, scheme, n, given) for n in (given.n, 1))
+    options = parser.parse_intermixed_args()
+    if "=" in str(options.file):  # no file was named, only settings
+        options.settings, options.file = [str(options.file), *options.settings], parser.get_default("file")
+    for scheme in options.scheme or SCHEMES:
+        merged, single = (run_of(options.file, scheme, n, options) for n in (options.n, 1))
         orders = merged.vehicles["iterations"].dropna()
-        print(f"{scheme}, {given.n} iterations per step against 1, {given.rounds} rounds, mean l {orders.mean():.1f}:")
+        print(
+            f"{scheme}, {options.n} iterations per step against 1, {options.rounds} rounds, mean l {orders.mean():.1f}:"
+        )
         print("\n".join(lines(merged, single)), flush=True)
 
 

@@ -1,11 +1,11 @@
-"""Why orders of PDPC are lost to the end of the round, although plans count with a worst case.
+"""Why orders of PDPC are lost because the round ends, although plans assume a worst case.
 
     python benchmarks/lost_orders.py [--rounds 200] [TABLE.KEY=VALUE ...]
 
-Runs PDPC without learning, with data of the size of Fashion-MNIST, in two kinds of traffic, and says how much worse
-the channel of an order was while it was sent than at the start of the round, from which t̄_tx is computed. Then it
-repeats each run with one thing changed. Runs that keep the plans of the first (the same world, the same orders, the
-same t̄_tx) are compared with it order by order: a loss that does not happen again was due to what was changed.
+Runs PDPC without learning, with data of the size of Fashion-MNIST, in two kinds of traffic, and prints how much
+worse the channel of an order was during its upload than at the start of the round, from which t̄_tx is computed. Then
+it repeats each run with one thing changed. Runs with the same plans as the first (the same world, the same orders, the
+same t̄_tx) are compared with it order by order: a loss that does not occur again was due to what was changed.
 Settings given on the command line change all runs.
 """
 
@@ -35,10 +35,10 @@ TRAFFIC = {
     "35 CVs that wander (the default)": [],
     "18 CVs that pass through": ["traffic.through_share=1", "traffic.mean_in_coverage=18"],
 }
-AS_IT_IS = ["radio.channel=__main__:Noted"]
+UNCHANGED = ["radio.channel=__main__:RecordedChannel"]
 CHANGES = {
-    "distance, sight and shadowing stay as at the start of the round": ["radio.channel=__main__:AllHeld"],
-    "only sight stays": ["radio.channel=__main__:SightHeld"],
+    "distance, LOS and shadowing stay as at the start of the round": ["radio.channel=__main__:AllHeld"],
+    "only line of sight stays": ["radio.channel=__main__:SightHeld"],
     "only shadowing stays": ["radio.channel=__main__:ShadowingHeld"],
     "only the distance stays": ["radio.channel=__main__:DistanceHeld"],
     "no price for power (rat.efficiency_weight = 0)": ["rat.efficiency_weight=0"],
@@ -54,14 +54,14 @@ CHANGES = {
 
 
 def fashion_sized(experiment: vefl_sim.Experiment, streams: Any) -> Dataset:
-    """60,000 images of 28 × 28 × 1 in ten classes, all black: nobody looks at them."""
+    """60,000 images of 28 × 28 × 1 in ten classes; all are black, because none is used."""
     labels = streams.generator("data").integers(10, size=60_000).astype(np.int32)
     images = np.zeros((60_000, 28, 28, 1), np.uint8)
     return Dataset("fashion-sized", images, labels, images[:10], labels[:10], 10)
 
 
 class HeldLargeScale(LargeScale):
-    """The usual channel of the same world, some parts of which change at the start of a round only."""
+    """The usual large-scale channel of the same world, but its `held` parts change only at the start of a round."""
 
     def __init__(self, experiment: vefl_sim.Experiment, rng: np.random.Generator, held: tuple[str, ...]) -> None:
         super().__init__(experiment.radio, rng)
@@ -69,7 +69,7 @@ class HeldLargeScale(LargeScale):
         self._start: dict[str, np.ndarray] = {}
 
     def move(self, scene: Scene) -> None:
-        """As usual; then put back what is held, for the vehicles that were there when the round began."""
+        """Update as usual; then restore the held parts of all vehicles that were present at the start of the round."""
         super().move(scene)
         now = self._parts()
         if scene.time_ns % self._round_ns == 0:
@@ -100,7 +100,7 @@ class HeldLargeScale(LargeScale):
 
 
 class AllHeld(UmaChannel):
-    """Path loss, sight and shadowing of a CV are those of the start of the round, which t̄_tx is computed from."""
+    """Distance, line of sight and shadowing of a CV stay as at the start of the round, from which t̄_tx is computed."""
 
     held: ClassVar[tuple[str, ...]] = ("distance", "sight", "shadowing_los", "shadowing_nlos")
     large_scale_class: ClassVar[type[HeldLargeScale]] = HeldLargeScale
@@ -117,44 +117,44 @@ class AllHeld(UmaChannel):
 
 
 class SightHeld(AllHeld):
-    """Only whether a CV is in sight."""
+    """Only the line of sight stays as at the start of the round."""
 
     held = ("sight",)
 
 
 class ShadowingHeld(AllHeld):
-    """Only the shadowing."""
+    """Only the shadowing stays as at the start of the round."""
 
     held = ("shadowing_los", "shadowing_nlos")
 
 
 class DistanceHeld(AllHeld):
-    """Only the distance in the path loss."""
+    """Only the distance in the path loss stays as at the start of the round."""
 
     held = ("distance",)
 
 
-class NotedLargeScale(HeldLargeScale):
-    """The usual channel, which is written down."""
+class RecordedLargeScale(HeldLargeScale):
+    """The usual large-scale channel, which records its values in every scene."""
 
     scenes: ClassVar[list[tuple[int, pd.DataFrame]]] = []  # of the last run: time, channel of each vehicle
 
     def move(self, scene: Scene) -> None:
-        """As usual."""
+        """Update as usual, and record path loss and line of sight."""
         super().move(scene)
         columns = {"loss_db": self._loss_db.copy(), "sight": self._los.copy()}
         self.scenes.append((scene.time_ns, pd.DataFrame(columns, index=scene.vehicle)))
 
 
-class Noted(AllHeld):
-    """The usual channel, which is written down."""
+class RecordedChannel(AllHeld):
+    """The usual channel, with a recorded large-scale channel."""
 
     held = ()
-    large_scale_class = NotedLargeScale
+    large_scale_class = RecordedLargeScale
 
 
 def orders(rounds: int, settings: list[str]) -> pd.DataFrame:
-    """The orders of a run: one row each, by round and CV."""
+    """Simulate a run and return its orders: one row each, indexed by round and CV."""
     tables = {
         "run": {"name": "lost-orders", "rounds": rounds},
         "data": {"kind": "__main__:fashion_sized"},
@@ -167,65 +167,68 @@ def orders(rounds: int, settings: list[str]) -> pd.DataFrame:
     return vehicles[vehicles["state"].isin(["delivered", "lost"])].set_index(["round", "cv"])
 
 
-def lost_in(found: pd.DataFrame) -> pd.Index:
-    """Round and CV of the orders that the end of the round took."""
-    return found.query("reason == 'round_ended'").index
+def lost_in(run_orders: pd.DataFrame) -> pd.Index:
+    """Round and CV of the orders that were lost because the round ended."""
+    return run_orders.query("reason == 'round_ended'").index
 
 
-def line(found: pd.DataFrame, first: pd.DataFrame) -> str:
-    """How many orders are lost, and how many of those that are lost as it is."""
-    lost, again = lost_in(found), lost_in(first)
+def line(run_orders: pd.DataFrame, first: pd.DataFrame) -> str:
+    """How many orders of a run are lost, and how many of them are lost in the first run, too."""
+    lost, lost_first = lost_in(run_orders), lost_in(first)
     planned = ["worst_slots", "iterations", "train_ns"]
-    same_plans = found.index.equals(first.index) and found[planned].equals(first[planned])
-    of_first = f"{len(lost.intersection(again)):5} of {len(again)}" if same_plans else "  other plans"
-    return f"{len(lost):6} of {len(found)} ({len(lost) / len(found):.2%}) {of_first:>13}"
+    same_plans = run_orders.index.equals(first.index) and run_orders[planned].equals(first[planned])
+    of_first = f"{len(lost.intersection(lost_first)):5} of {len(lost_first)}" if same_plans else "  other plans"
+    return f"{len(lost):6} of {len(run_orders)} ({len(lost) / len(run_orders):.2%}) {of_first:>13}"
 
 
-def with_channel(found: pd.DataFrame) -> pd.DataFrame:
-    """Of each order: by how many dB its channel was worse while it was sent than at the start, and whether in sight."""
-    times, channels = zip(*NotedLargeScale.scenes, strict=True)
-    sent = found[["train_ns", "delay_ns"]].astype("int64") + found[["ordered_ns"]].astype("int64").to_numpy()
+def with_channel(run_orders: pd.DataFrame) -> pd.DataFrame:
+    """Add to each order how many dB worse its channel was during the upload than at the start, and if LOS was lost."""
+    times, channels = zip(*RecordedLargeScale.scenes, strict=True)
+    sent = run_orders[["train_ns", "delay_ns"]].astype("int64") + run_orders[["ordered_ns"]].astype("int64").to_numpy()
     spans = np.searchsorted(times, sent, side="right") - 1
-    start = np.searchsorted(times, found["ordered_ns"].astype("int64"))
+    start = np.searchsorted(times, run_orders["ordered_ns"].astype("int64"))
     rows = []
-    for (_, cv), at, (first, last) in zip(found.index, start, spans, strict=True):
+    for (_, cv), at, (first, last) in zip(run_orders.index, start, spans, strict=True):
         before = channels[at].loc[cv]
         during = [channels[i].loc[cv] for i in range(first, last + 1) if cv in channels[i].index]
         worse_db = np.mean([now["loss_db"] for now in during]) - before["loss_db"]
         rows.append((worse_db, before["sight"] and not all(now["sight"] for now in during)))
-    return found.assign(**dict(zip(("worse_db", "sight_lost"), zip(*rows, strict=True), strict=True)))
+    return run_orders.assign(**dict(zip(("worse_db", "sight_lost"), zip(*rows, strict=True), strict=True)))
 
 
-def told_channel(found: pd.DataFrame) -> Iterator[str]:
-    """How the channel changed for the orders that were lost, and for the others."""
+def channel_lines(run_orders: pd.DataFrame) -> Iterator[str]:
+    """Lines on how the channel changed for the lost orders and for the delivered ones."""
     for name in ("lost", "delivered"):
-        some = found[found["state"] == name]
-        if len(some):
-            low, middle, high = np.quantile(some["worse_db"].to_numpy(float), (0.05, 0.5, 0.95))
+        group = run_orders[run_orders["state"] == name]
+        if len(group):
+            low, middle, high = np.quantile(group["worse_db"].to_numpy(float), (0.05, 0.5, 0.95))
             yield (
-                f"  {name}: {len(some)} orders; channel worse by {middle:.1f} dB (median; 5 to 95 %: {low:.1f} to "
-                f"{high:.1f}); {some['sight_lost'].sum()} went out of sight"
+                f"  {name}: {len(group)} orders; channel worse by {middle:.1f} dB (median; 5 to 95 %: {low:.1f} to "
+                f"{high:.1f}); {group['sight_lost'].sum()} lost line of sight"
             )
     for limit_db in (0, 3, 6, 10):
-        some = found[found["worse_db"] > limit_db]
-        share = len(lost_in(some)) / max(1, len(some))
-        yield f"  worse by more than {limit_db} dB: {len(some)} orders, {len(lost_in(some))} ({share:.1%}) of them lost"
+        group = run_orders[run_orders["worse_db"] > limit_db]
+        lost = len(lost_in(group))
+        share = lost / max(1, len(group))
+        yield f"  worse by more than {limit_db} dB: {len(group)} orders, {lost} ({share:.1%}) of them lost"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--only-channel", action="store_true", help="do not repeat the runs with something changed")
+    parser.add_argument("--only-channel", action="store_true", help="do not repeat the runs with one thing changed")
     parser.add_argument("settings", nargs="*", metavar="TABLE.KEY=VALUE")
-    given = parser.parse_args()
+    options = parser.parse_args()
     for name, traffic in TRAFFIC.items():
-        NotedLargeScale.scenes.clear()
-        first = orders(given.rounds, [*traffic, *AS_IT_IS, *given.settings])
-        print(f"{name}, {given.rounds} rounds", *told_channel(with_channel(first)), sep="\n")
-        print(f"  {'orders lost to the end of the round; of those lost as it is':64}{line(first, first)}", flush=True)
-        for change, settings in () if given.only_channel else CHANGES.items():
-            found = orders(given.rounds, [*traffic, *settings, *given.settings])
-            print(f"  {change:64}{line(found, first)}", flush=True)
+        RecordedLargeScale.scenes.clear()
+        first = orders(options.rounds, [*traffic, *UNCHANGED, *options.settings])
+        print(f"{name}, {options.rounds} rounds", *channel_lines(with_channel(first)), sep="\n")
+        print(
+            f"  {'orders lost because the round ended; of them, in the first run':64}{line(first, first)}", flush=True
+        )
+        for change, settings in () if options.only_channel else CHANGES.items():
+            run_orders = orders(options.rounds, [*traffic, *settings, *options.settings])
+            print(f"  {change:64}{line(run_orders, first)}", flush=True)
 
 
 if __name__ == "__main__":

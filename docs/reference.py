@@ -1,4 +1,4 @@
-"""Write docs/experiment.md from the models of vefl_sim.experiment.experiment, so that the reference cannot go stale.
+"""Write docs/experiment.md from the models of vefl_sim.experiment.experiment, so that it always matches the code.
 
 python docs/reference.py
 """
@@ -17,9 +17,9 @@ Every table and key of an experiment file, with its default. Only `run.name` is 
 Files for many runs also have `[[compare]]` ([schemes](schemes.md)), `[sweep]` ([sweeps](sweeps.md)) and `[figure]`
 ([reproduction](reproduction.md)).
 
-A file may begin with `base = "other.toml"`, a path that starts at its folder: it has all keys of that file, and its own
-win one by one; write a default to undo a key of the base. A base may have a base; `[[compare]]`, `[sweep]` and
-`[figure]` of a file replace those of its base.
+A file may begin with `base = "other.toml"`, a path relative to its folder: it then has all keys of that file, and its
+own keys replace those of the base one by one; write the default to undo a key of the base. A base may have a base;
+`[[compare]]`, `[sweep]` and `[figure]` of a file replace those of its base.
 
 A value `"module:name"` is a part of your own: a class or function in a module that Python can import.
 """
@@ -37,7 +37,7 @@ def shown(value: Any) -> str:
 
 
 def allowed(schema: dict[str, Any]) -> str:
-    """The values a key takes, in a few words."""
+    """The allowed values of a key, in a few words."""
     if "enum" in schema:
         return " \\| ".join(f'`"{value}"`' for value in schema["enum"])
     if "const" in schema:
@@ -56,13 +56,13 @@ def allowed(schema: dict[str, Any]) -> str:
 
 
 def limits(schema: dict[str, Any]) -> str:
-    """Bounds, as in mathematics."""
+    """The bounds of a number, such as '≥ 0 ≤ 1'."""
     signs = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
     return "".join(f" {sign} {schema[key]:g}" for key, sign in signs.items() if key in schema)
 
 
 def section(name: str, schema: dict[str, Any], table: Any) -> str:
-    """One table of the TOML."""
+    """The section about one TOML table, in Markdown."""
     lines = [f"## [{name}]", schema["description"], "", "| key | values | default | meaning |", "|---|---|---|---|"]
     for key, field in schema["properties"].items():
         default = shown(table.model_fields[key].default)
@@ -72,7 +72,7 @@ def section(name: str, schema: dict[str, Any], table: Any) -> str:
 
 
 def reference() -> str:
-    """The whole page."""
+    """The whole page, in Markdown."""
     definitions = Experiment.model_json_schema()["$defs"]
     sections = []
     for name, field in Experiment.model_fields.items():

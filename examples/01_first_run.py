@@ -1,4 +1,4 @@
-"""Run an experiment from Python and look at its rounds."""
+"""Run an experiment from Python and print its rounds."""
 
 from pathlib import Path
 

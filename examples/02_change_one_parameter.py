@@ -1,4 +1,4 @@
-"""Change one parameter, keep everything else: the same vehicles on the same streets with weaker transmitters."""
+"""Change one parameter and keep all others: the same vehicles and traffic with lower transmit power."""
 
 import vefl_sim
 
@@ -7,7 +7,7 @@ base = vefl_sim.from_tables(
         "run": {"name": "power", "rounds": 3},
         "scheme": {"selected": 10},
         "data": {"train_samples": 4000},
-        "learning": {"kind": "none"},  # the network side alone
+        "learning": {"kind": "none"},  # simulate only traffic and network, without training
     }
 )
 

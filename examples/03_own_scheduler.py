@@ -1,4 +1,4 @@
-"""Plug in a scheduler of your own: here, whoever has the best channel goes first, deadlines or not."""
+"""Use a user-defined scheduler: the CVs with the best channels are served first, regardless of deadlines."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import vefl_sim
 
 
 def best_channel_first(backlog: vefl_sim.Backlog, limit: int) -> np.ndarray:
-    """Rows of the backlog, the strongest first; at most `limit` of them."""
+    """Return at most `limit` rows of the backlog, in descending order of SNR."""
     return np.argsort(-backlog.snr, kind="stable")[:limit]
 
 
@@ -24,5 +24,5 @@ if __name__ == "__main__":
     )
     for scheduler in ("edf", "__main__:best_channel_first"):
         run = vefl_sim.simulate(vefl_sim.with_settings(base, f"mac.scheduler={scheduler}"))
-        figures = run.summary
-        print(f"{scheduler:28s} {figures['updates_delivered']} of {figures['updates_ordered']} delivered")
+        summary = run.summary
+        print(f"{scheduler:28s} {summary['updates_delivered']} of {summary['updates_ordered']} delivered")

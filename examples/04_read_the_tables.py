@@ -1,4 +1,4 @@
-"""Read the tables with pandas, and ask why an update was lost."""
+"""Read the tables of a run with pandas, and print why an update was lost."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Bring a scheme of your own: whoever stays longest trains, everybody the same number of iterations."""
+"""Use a user-defined scheme: the CVs with the longest stay train, all with the same number of iterations."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import vefl_sim
 
 
 class LongestStay:
-    """The CVs with the largest sojourn bound, ten iterations each, at the lowest frequency that is fast enough."""
+    """Selects the CVs with the largest sojourn bound; each trains ten iterations at its lowest feasible frequency."""
 
     proximal_mu = 0.01
 
@@ -15,8 +15,8 @@ class LongestStay:
 
     def plan(self, observation: vefl_sim.Observation) -> vefl_sim.Plan:
         problem = observation.problem()
-        able = np.flatnonzero(problem.most >= 10)  # time, CPU and energy allow ten iterations
-        longest = able[np.argsort(-observation.snapshot.sojourn_s[able], kind="stable")]
+        feasible = np.flatnonzero(problem.most >= 10)  # time, CPU and energy allow ten iterations
+        longest = feasible[np.argsort(-observation.snapshot.sojourn_s[feasible], kind="stable")]
         chosen = np.sort(longest[: self.selected])
         return vefl_sim.Plan(observation.cv[chosen], np.full(len(chosen), 10), problem.cpu_hz[chosen, 9])
 

@@ -1,4 +1,4 @@
-"""A run that has a bit of everything and takes a few seconds, to be stopped, killed and continued."""
+"""A run that uses most features and takes a few seconds, for tests that stop, kill and continue it."""
 
 from pathlib import Path
 
@@ -20,11 +20,11 @@ STOPPED = from_tables(EXPERIMENT)
 
 
 class Kill(BaseException):
-    """What nobody catches."""
+    """An exception that no code catches, so that the run ends as if it were killed."""
 
 
 class Silent:
-    """A watcher who lets everything pass; the base of those who do not."""
+    """A watcher that only records resumed rounds and notes; base class of the watchers that interfere."""
 
     def __init__(self) -> None:
         self.resumed: list[int] = []
@@ -43,7 +43,7 @@ class Silent:
         self.resumed.append(checkpoint.round)
         self.notes += notes
 
-    def round(self, closed) -> None:
+    def round(self, report) -> None:
         pass
 
     def stopping(self) -> None:
@@ -51,27 +51,28 @@ class Silent:
 
 
 class Killer(Silent):
-    """Kills the run when a round is over."""
+    """A watcher that kills the run at the end of a round."""
 
     def __init__(self, round: int) -> None:
         super().__init__()
         self._round = round
 
-    def round(self, closed) -> None:
-        if closed.round == self._round:
+    def round(self, report) -> None:
+        if report.round == self._round:
             raise Kill
 
 
 def contents(run: Run) -> dict[str, bytes]:
-    """All tables that must repeat, byte for byte."""
+    """The bytes of all tables that must be equal when the run is repeated."""
     return {file.name: file.read_bytes() for file in (run.path / "tables").iterdir() if file.stem != "timings"}
 
 
 def figures(run: Run) -> dict:
-    """The summary without wall-clock figures."""
+    """The summary without wall times."""
     return {name: value for name, value in run.summary.items() if name not in ("wall_s", "prepare_s")}
 
 
 def only(folder: Path) -> Run:
-    [path] = (path for path in folder.iterdir() if path.name[0] != ".")  # a run killed while it is made has no name yet
+    """The only run in a folder; a run killed while its directory is created has a hidden name and is ignored."""
+    [path] = (path for path in folder.iterdir() if path.name[0] != ".")
     return Run(path)

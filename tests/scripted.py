@@ -1,4 +1,4 @@
-"""Parts for worked examples: cars that follow a script, data and a model of a known size."""
+"""User-defined parts for examples worked out by hand: cars on given paths, data and a model of known size."""
 
 from collections.abc import Callable
 
@@ -11,11 +11,11 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.mobility.scene import Scene
 
-Path = Callable[[float], tuple[float, float] | None]  # seconds -> position in metres, None while not there
+Path = Callable[[float], tuple[float, float] | None]  # seconds -> position in metres; None while the car is absent
 
 
 class ScriptedCars:
-    """Cars number 1, 2, … on given paths."""
+    """Cars with the numbers 1, 2, … on given paths."""
 
     paths: tuple[Path, ...] = ()
 
@@ -25,9 +25,9 @@ class ScriptedCars:
 
     def scene(self) -> Scene:
         time_ns = self._steps * self.step_ns
-        here = [(number, path(time_ns / 1e9)) for number, path in enumerate(self.paths, start=1)]
-        there = [(number, *position) for number, position in here if position is not None]
-        rows = np.array(there, dtype=np.float64).reshape(-1, 3)
+        positions = [(number, path(time_ns / 1e9)) for number, path in enumerate(self.paths, start=1)]
+        present = [(number, *position) for number, position in positions if position is not None]
+        rows = np.array(present, dtype=np.float64).reshape(-1, 3)
         count = len(rows)
         return Scene(
             time_ns, rows[:, 0].astype(np.int64), rows[:, 1], rows[:, 2], np.zeros(count), np.ones(count, np.bool_)
@@ -39,7 +39,7 @@ class ScriptedCars:
 
 
 class ThreeCars(ScriptedCars):
-    """The golden example: one parked, one that drives off after a second, one that leaves coverage at 2/3 s."""
+    """The golden example: one parked car, one that drives off after a second, one that leaves coverage at 2/3 s."""
 
     paths = (
         lambda s: (100.0, 0.0),
@@ -49,7 +49,7 @@ class ThreeCars(ScriptedCars):
 
 
 class OneComesIn(ScriptedCars):
-    """The golden example without rounds: two parked, and one that comes in at 0.6 s."""
+    """The golden example without rounds: two parked cars, and one that enters coverage at 0.6 s."""
 
     paths = (
         lambda s: (100.0, 0.0),
@@ -59,7 +59,7 @@ class OneComesIn(ScriptedCars):
 
 
 def sixty_samples(experiment: Experiment, streams: Streams) -> Dataset:
-    """60 training images of 10×10 in one class: 20 for each of three cars at a minimum of 20."""
+    """60 training images of 10×10 in one class: 20 for each of three cars if the minimum is 20."""
     return Dataset(
         name="sixty",
         train_images=np.zeros((60, 10, 10, 1), np.uint8),

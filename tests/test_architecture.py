@@ -1,4 +1,4 @@
-"""The cut of docs/design.md, enforced: import arrows, public names, and what `--help` may load."""
+"""Enforces the architecture of docs/design.md: layers of imports, public names, and what `--help` may import."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def test_public_names() -> None:
         assert getattr(vefl_sim, name).__doc__, name
 
 
-def test_help_loads_nothing_heavy() -> None:
+def test_help_imports_no_heavy_library() -> None:
     script = (
         "import sys, vefl_sim.cli.main\n"
         "try: vefl_sim.cli.main.main(['--help'])\n"
@@ -37,7 +37,7 @@ def test_help_loads_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
 
 
-def test_what_cannot_change_a_result_is_what_stands_above_the_simulation() -> None:
+def test_the_presentation_packages_are_the_layers_above_the_simulation() -> None:
     from vefl_sim.records.identity import _PRESENTATION
 
     (layered,) = (

@@ -1,5 +1,6 @@
 import re
 import runpy
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "experiments").glob("*.md")]
 
 
-def test_the_experiment_reference_is_current() -> None:
+def test_the_experiment_reference_is_up_to_date() -> None:
     written = (ROOT / "docs" / "experiment.md").read_text()
     assert runpy.run_path(str(ROOT / "docs" / "reference.py"))["reference"]() == written, "run python docs/reference.py"
 
@@ -25,7 +26,23 @@ def test_every_column_and_event_is_documented() -> None:
         assert f"`{kind}`" in page, kind
 
 
+def test_every_equation_leads_to_code() -> None:
+    page = (ROOT / "docs" / "design.md").read_text()
+    rows = re.findall(r"^\| `[^|]+ \|[^|]+\| `([\w/]+)\.py` \| `([\w.]+)` \|$", page, re.MULTILINE)
+    assert len(rows) > 20
+    for file, name in rows:
+        target: object = import_module(f"vefl_sim.{file.replace('/', '.')}")
+        for part in name.split("."):
+            target = getattr(target, part)
+
+
+def test_every_path_in_the_design_exists() -> None:
+    page = (ROOT / "docs" / "design.md").read_text()
+    for path in re.findall(r"`([\w/]+/[\w.]+\.(?:py|toml))`", page):
+        assert (ROOT / path).exists() or (ROOT / "vefl_sim" / path).exists(), path
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_point_to_existing_files(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target

@@ -1,4 +1,4 @@
-"""Every example runs, and prints what is committed beside it: a diff of it is a review of behaviour."""
+"""Every example runs and prints exactly its committed .out file, so that a change of behaviour shows as a diff."""
 
 import os
 import subprocess
@@ -27,5 +27,5 @@ def test_example(example: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_fit_on_a_screen(example: Path) -> None:
+def test_examples_are_shorter_than_40_lines(example: Path) -> None:
     assert len(example.read_text().splitlines()) < 40

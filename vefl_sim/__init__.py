@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from vefl_sim.simulation.run import resume, simulate
     from vefl_sim.sweep.comparison import compare
     from vefl_sim.sweep.points import load_sweep
-    from vefl_sim.sweep.sweeping import run_sweep
+    from vefl_sim.sweep.run_sweep import run_sweep
     from vefl_sim.sweep.variants import load_variants
 
-_HOMES = {
+_MODULES = {
     "Backlog": "optimize.rat.edf",
     "BadInput": "core.errors",
     "Experiment": "experiment.experiment",
@@ -47,7 +47,7 @@ _HOMES = {
     "load_sweep": "sweep.points",
     "load_variants": "sweep.variants",
     "resume": "simulation.run",
-    "run_sweep": "sweep.sweeping",
+    "run_sweep": "sweep.run_sweep",
     "simulate": "simulation.run",
     "why": "analysis.why",
     "with_settings": "experiment.toml",
@@ -83,12 +83,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: `--help` must not wait for jax and pandas."""
+    """Import a public name on its first use, so that `--help` does not have to wait for JAX and pandas."""
     if name == "__version__":
         return import_module("importlib.metadata").version("vefl_sim")
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'vefl_sim' has no attribute {name!r}")
-    return getattr(import_module(f"vefl_sim.{_HOMES[name]}"), name)
+    return getattr(import_module(f"vefl_sim.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

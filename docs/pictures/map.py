@@ -1,4 +1,4 @@
-"""Draw docs/pictures/map.png: what `map import` draws, for a small grid made by netgenerate.
+"""Draw docs/pictures/map.png: the picture of `map import` for a small grid made by netgenerate.
 
 python docs/pictures/map.py
 """
@@ -20,12 +20,12 @@ GRID = (
 
 
 def main() -> None:
-    """A town that is nobody's."""
+    """Generate a fictional town, import it, and keep its picture."""
     with tempfile.TemporaryDirectory() as folder:
-        net, made = Path(folder) / "a-town.net.xml", Path(folder) / "made"
+        net, imported = Path(folder) / "a-town.net.xml", Path(folder) / "imported"
         run_program("netgenerate", (*GRID, "--output-file", net), "no grid")
-        print("\n".join(import_map(net, made, None, 35.0, draw_map).lines()))
-        copyfile(made / PICTURE, Path(__file__).with_suffix(".png"))
+        print("\n".join(import_map(net, imported, None, 35.0, draw_map).lines()))
+        copyfile(imported / PICTURE, Path(__file__).with_suffix(".png"))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ SHADES = ("#c3d4ea", "#7aa0cf", "#3f6aa3", DARK)
 
 
 def streets(axes: Axes) -> None:
-    """One instant of the default traffic."""
+    """Draw one instant of the default traffic."""
     experiment = Experiment(run=RunTable(name="picture"))
     traffic = IdmTraffic(experiment, Streams(1))
     for _ in range(300):
@@ -42,10 +42,10 @@ def streets(axes: Axes) -> None:
     radius_m = experiment.radio.coverage_radius_m
     axes.add_patch(Circle((0, 0), radius_m, fill=False, color=DARK, lw=1.2, ls="--", label="coverage"))
     inner = np.flatnonzero(~grid.leads_out)
-    seen = [light(traffic.streets.signals, grid.junction[e], grid.heading[e], scene.time_ns) for e in inner]
-    side = 8.0  # m to the right of the centre line, so that both directions can be told apart
+    colours = [light(traffic.streets.signals, grid.junction[e], grid.heading[e], scene.time_ns) for e in inner]
+    side = 8.0  # m to the right of the centre line, so that both directions are distinguishable
     x_m, y_m = grid.xy(inner, np.full(inner.size, grid.stop_line_m - 9))
-    axes.scatter(x_m + side * step_y[inner], y_m - side * step_x[inner], s=9, c=[LIGHTS[c] for c in seen], lw=0)
+    axes.scatter(x_m + side * step_y[inner], y_m - side * step_x[inner], s=9, c=[LIGHTS[c] for c in colours], lw=0)
     heading = grid.heading[fleet.edge]
     x_m, y_m = scene.x_m + side * STEP_Y[heading], scene.y_m - side * STEP_X[heading]
     inside = np.hypot(scene.x_m, scene.y_m) <= radius_m
@@ -65,7 +65,7 @@ def streets(axes: Axes) -> None:
 
 
 def sojourn(axes: Axes) -> None:
-    """P(t_soj > t) at four speeds, the paper's two statements, and a uniform disc."""
+    """Draw P(t_soj > t) at four speeds, the two values in the paper, and the CCDF of a uniform disc."""
     for speed_mps, colour in zip(SPEEDS_MPS, SHADES, strict=True):
         bound_s = default_traffic(speed_mps, seed=1).sojourn_s
         axes.step(bound_s, 1 - np.arange(bound_s.size) / bound_s.size, color=colour, label=f"u_max = {speed_mps:g} m/s")
@@ -81,7 +81,7 @@ def sojourn(axes: Axes) -> None:
 
 
 def main() -> None:
-    """Two panels, at the defaults."""
+    """Draw two panels with the default parameters."""
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5.2), layout="constrained", width_ratios=(1.15, 1))
     streets(left)

@@ -1,4 +1,4 @@
-"""Draw docs/pictures/overview.png from a finished quickstart run: where everybody was, and what was learnt.
+"""Draw docs/pictures/overview.png from a finished quickstart run: positions, accuracy and cost.
 
 python -m vefl_sim experiments/quickstart.toml && python docs/pictures/overview.py
 """
@@ -21,7 +21,7 @@ LABELS = {"delivered": "ordered, delivered", "lost": "ordered, lost", "passed_ov
 
 
 def draw_cell(axes: Axes, run: Run, round: int) -> None:
-    """The street grid at the start of a round."""
+    """Draw the street grid with all vehicles at the start of a round."""
     experiment = run.experiment
     half = experiment.roads.blocks * experiment.roads.block_m / 2
     for line in range(experiment.roads.blocks + 1):
@@ -35,22 +35,24 @@ def draw_cell(axes: Axes, run: Run, round: int) -> None:
     mobility = run.table("mobility")
     scene = mobility[mobility["time_ns"] == start_ns].set_index("vehicle")
     vehicles = run.vehicles
-    seen = vehicles[vehicles["round"] == round]
-    outside = scene[~scene.index.isin(seen["cv"])]
+    observed = vehicles[vehicles["round"] == round]
+    outside = scene[~scene.index.isin(observed["cv"])]
     axes.scatter(outside["x_m"], outside["y_m"], s=14, color="#a9b4bd", label="out of coverage")
     for state, colour in COLOURS.items():
-        here = scene.loc[seen[seen["state"] == state]["cv"]]
+        here = scene.loc[observed[observed["state"] == state]["cv"]]
         if len(here):
             axes.scatter(
                 here["x_m"], here["y_m"], s=34, color=colour, label=LABELS.get(state, state), zorder=3, ec="white"
             )
-    axes.set(title=f"Round {round}: who is asked", xlabel="m", ylabel="m", aspect="equal", xlim=(-half - 30, half + 30))
+    axes.set(
+        title=f"Round {round}: CVs by outcome", xlabel="m", ylabel="m", aspect="equal", xlim=(-half - 30, half + 30)
+    )
     axes.set_ylim(-half - 30, half + 30)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, frameon=False, fontsize=8)
 
 
 def draw_learning(axes: Axes, run: Run) -> None:
-    """Accuracy over the rounds."""
+    """Draw the accuracy by round."""
     rounds = run.rounds
     axes.plot(rounds["round"], rounds["accuracy"], color="#1b7f4b", lw=2, marker="o", ms=4)
     axes.set(title="Test accuracy", xlabel="round", ylim=(0, 1), xlim=(0.5, len(rounds) + 0.5))
@@ -59,7 +61,7 @@ def draw_learning(axes: Axes, run: Run) -> None:
 
 
 def draw_money(axes: Axes, run: Run) -> None:
-    """What each round cost, against the budget."""
+    """Draw the cost of each round and the budget."""
     rounds = run.rounds
     axes.bar(rounds["round"], rounds["cost"], color="#4a6fa5", width=0.7)
     axes.axhline(run.experiment.vefl.budget, color="#c0392b", lw=1, ls="--")
@@ -70,7 +72,7 @@ def draw_money(axes: Axes, run: Run) -> None:
 
 
 def main() -> None:
-    """Draw all of it."""
+    """Draw the three panels."""
     run = find_run(sys.argv[1] if len(sys.argv) > 1 else "quickstart")
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     figure = plt.figure(figsize=(9.6, 5.0), layout="constrained")

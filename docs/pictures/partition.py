@@ -1,4 +1,4 @@
-"""Draw docs/pictures/partition.png: the same data over the same CVs, split in three ways.
+"""Draw docs/pictures/partition.png: the same data set split over the same CVs in three ways.
 
 python docs/pictures/partition.py
 """
@@ -25,22 +25,22 @@ STYLE: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": Fal
 
 
 def main() -> None:
-    """Signs over the CVs of 500 s of default traffic."""
+    """Split the signs data set over the CVs of 500 s of default traffic."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
             2, len(SPLITS), figsize=(12, 4.8), layout="constrained", height_ratios=(1, 2.2), sharey="row"
         )
-        all_shares = [data_split(from_tables(TABLES | {"data": split})) for split in SPLITS]
-        most = max(shared.counts.max() for shared in all_shares)
-        for (above, below), shared, name in zip(axes.T, all_shares, NAMES, strict=True):
-            mesh = panels(above, below, shared.counts, most)
+        splits = [data_split(from_tables(TABLES | {"data": data})) for data in SPLITS]
+        most = max(split.counts.max() for split in splits)
+        for (above, below), split, name in zip(axes.T, splits, NAMES, strict=True):
+            mesh = panels(above, below, split.counts, most)
             above.set_title(name, fontsize=10, loc="left")
-            print("\n".join(shared.lines()))
+            print("\n".join(split.lines()))
         for place in axes[:, 1:].flat:
             place.set_ylabel("")
         figure.colorbar(mesh, ax=axes[1], label="samples", format="{x:.0f}", aspect=30, pad=0.01)
-        cvs, classes = shared.counts.shape
-        title = f"Who holds what: {shared.counts.sum()} signs of {classes} classes over {cvs} CVs"
+        cvs, classes = split.counts.shape
+        title = f"{split.counts.sum()} signs of {classes} classes, split over {cvs} CVs"
         figure.suptitle(title, x=0.01, ha="left", fontsize=11)
         figure.savefig(Path(__file__).with_suffix(".png"), dpi=110)
 

@@ -19,7 +19,7 @@ DARK, LIGHT, RED = "#22303c", "#7aa0cf", "#c0392b"
 
 
 def main() -> None:
-    """Three panels, at the defaults."""
+    """Draw three panels with the default parameters."""
     radio, d2d_m = RadioTable(), np.linspace(10, 800, 400)
     link = Link.of(radio)
     loss = {sight: pathloss_db(d2d_m, los=sight, carrier_ghz=radio.carrier_ghz) for sight in (True, False)}
@@ -27,7 +27,7 @@ def main() -> None:
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10.5, 3.3), layout="constrained")
 
     left.plot(d2d_m, loss[True], color=DARK, label="line of sight")
-    left.plot(d2d_m, loss[False], color=LIGHT, label="none")
+    left.plot(d2d_m, loss[False], color=LIGHT, label="no line of sight")
     left.axvline(560, color="#c9d0d6", lw=1, ls=":")
     left.text(566, loss[True].min(), "breakpoint", color="#8a97a6", fontsize=8)
     left.set(title=f"UMa path loss at {radio.carrier_ghz:g} GHz", ylabel="dB")

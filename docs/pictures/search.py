@@ -1,10 +1,10 @@
-"""The search for learning rate and μ: PDPC on MNIST, judged by validation data; draws docs/pictures/search.png.
+"""Search for learning rate δ and μ: PDPC on MNIST, by validation accuracy; draws docs/pictures/search.png.
 
-    python docs/pictures/search.py DIR     # DIR: where the four files of MNIST are
+    python docs/pictures/search.py DIR     # DIR: folder with the four files of MNIST
 
 First δ at μ = 0.01, then μ at the best δ; the best is the highest mean accuracy of the last three rounds.
-12,000 samples are learnt, about as many per CV as in the paper, and 2,000 more of the training set are the validation
-set. The runs stay in runs/, so that the script goes on where it was stopped. About six minutes on two cores.
+12,000 samples are used for training, about as many per CV as in the paper, and 2,000 more of the training set for
+validation. The runs stay in runs/, so that the script continues if it was stopped. About six minutes on two cores.
 """
 
 import sys
@@ -24,7 +24,7 @@ LAST = 3  # rounds over which accuracy is averaged
 
 
 def run(directory: str, rate: float, mu: float) -> pd.Series:
-    """Validation accuracy of each round."""
+    """Run one experiment; returns the validation accuracy of each round."""
     experiment = vefl_sim.from_tables(
         {
             "run": {"name": "search", "rounds": 12},
@@ -38,7 +38,7 @@ def run(directory: str, rate: float, mu: float) -> pd.Series:
 
 
 def main() -> None:
-    """Search, and draw the curves."""
+    """Run both searches and draw the curves."""
     directory = sys.argv[1]
     rates = {rate: run(directory, rate, 0.01) for rate in RATES}
     best = max(rates, key=lambda rate: rates[rate].tail(LAST).mean())
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def draw(searches: list[tuple[str, dict[float, pd.Series], str]]) -> None:
-    """One panel per search."""
+    """Draw one panel per search."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
     for axis, (name, curves, fixed) in zip(axes, searches, strict=True):
         shades = plt.get_cmap("viridis")

@@ -1,9 +1,9 @@
-"""Our traffic beside SUMO's: the same grid, vehicles, departures, routes and drivers. Prints a table and draws it.
+"""Compare our traffic with SUMO: the same grid, vehicles, departures, routes and drivers. Prints a table and draws it.
 
     python docs/pictures/sumo_grid.py [seeds]
 
-Vehicles drive in ours, from empty streets; SUMO gets the same grid from netgenerate, and every vehicle with the time at
-which it came in and the streets that it took.
+First our traffic is simulated, from empty streets. SUMO then gets the same grid from netgenerate, and every vehicle
+with its departure time and its route in our simulation.
 """
 
 import gzip
@@ -33,15 +33,15 @@ from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Street, read_net
 from vefl_sim.mobility.sumo.programs import run_program
 
-FILL_S, WATCHED_S, RADIUS_M, BLOCKS, BLOCK_M = 600, 1200, 500.0, 8, 128.0
-GREEN_S, AMBER_S = 20, 5  # SUMO takes whole seconds; ours is 4.7 s at this speed
+FILL_S, MEASURED_S, RADIUS_M, BLOCKS, BLOCK_M = 600, 1200, 500.0, 8, 128.0
+GREEN_S, AMBER_S = 20, 5  # SUMO accepts only whole seconds; our amber time is 4.7 s at this speed
 DARK, BLUE, RED = "#22303c", "#7aa0cf", "#c0392b"
 COLUMNS = {"ours": DARK, "SUMO, free turns": BLUE, "SUMO, slow turns": RED}
 
 
 @dataclass
-class Seen:
-    """What somebody at the gNB, and a clock in every vehicle, would note."""
+class Statistics:
+    """Statistics of the vehicles in coverage, and travel times of all vehicles by name."""
 
     in_coverage: list[int]
     speeds_mps: list[np.ndarray]
@@ -53,78 +53,78 @@ class Seen:
 
 
 def experiment(seed: int, **sumo: object) -> Experiment:
-    """The default traffic at its default rate, from empty streets."""
+    """The default experiment at its default arrival rate, from empty streets; with `sumo`, driven by SUMO."""
     base = from_tables({"run": {"name": "grid", "seed": seed}})
     rate = demand(base).arrivals_per_s
     ours = {"run": {"name": "grid", "seed": seed}, "traffic": {"warm_start": False, "arrivals_per_s": rate}}
     if not sumo:
         return from_tables(ours)
     del ours["traffic"]["warm_start"]
-    reach = {"coverage_radius_m": 1500.0}  # everybody
+    reach = {"coverage_radius_m": 1500.0}  # covers all vehicles
     return from_tables(ours | {"mobility": {"kind": "sumo", "file": "-.net.xml"}, "sumo": sumo, "radio": reach})
 
 
-def watch(traffic: Mobility, name: dict[int, str]) -> Seen:
-    """Drive for the whole time; figures are those after the streets have filled."""
-    seen, gone = Seen([], [], [], {}, [], {}, {}), set()
-    for step in range(1, (FILL_S + WATCHED_S) * 10 + 1):
+def measure(traffic: Mobility, name: dict[int, str]) -> Statistics:
+    """Simulate the whole time; statistics begin when the streets have filled."""
+    statistics, before = Statistics([], [], [], {}, [], {}, {}), set()
+    for step in range(1, (FILL_S + MEASURED_S) * 10 + 1):
         scene, time_s = traffic.advance(), step / 10
         names = [name.get(number, str(number)) for number in scene.vehicle.tolist()]
-        for left in (gone := set(gone)) - set(names):
-            seen.travel_s[left] = time_s - seen.began_s[left]
-        for new in set(names) - gone:
-            seen.began_s.setdefault(new, time_s)
-        gone = set(names)
-        _note(seen, scene, names, time_s)
-    return seen
+        for left in (before := set(before)) - set(names):
+            statistics.travel_s[left] = time_s - statistics.began_s[left]
+        for new in set(names) - before:
+            statistics.began_s.setdefault(new, time_s)
+        before = set(names)
+        _add_scene(statistics, scene, names, time_s)
+    return statistics
 
 
-def _note(seen: Seen, scene: Scene, names: list[str], time_s: float) -> None:
+def _add_scene(statistics: Statistics, scene: Scene, names: list[str], time_s: float) -> None:
     inside = scene.x_m**2 + scene.y_m**2 <= RADIUS_M**2
     here = {names[row] for row in np.flatnonzero(inside)}
-    for left in set(seen.inside_since) - here:
-        since = seen.inside_since.pop(left)
+    for left in set(statistics.inside_since) - here:
+        since = statistics.inside_since.pop(left)
         if since > FILL_S:
-            seen.visits_s.append(time_s - since)
-    for new in here - set(seen.inside_since):
-        seen.inside_since[new] = time_s
+            statistics.visits_s.append(time_s - since)
+    for new in here - set(statistics.inside_since):
+        statistics.inside_since[new] = time_s
     if time_s <= FILL_S:
         return
-    seen.in_coverage.append(len(here))
-    seen.speeds_mps.append(scene.speed_mps[inside])
+    statistics.in_coverage.append(len(here))
+    statistics.speeds_mps.append(scene.speed_mps[inside])
     if time_s % 5 < 0.05:
         x_m, y_m = scene.x_m[inside], scene.y_m[inside]
-        seen.bounds_s.append(sojourn_bound_s(x_m, y_m, radius_m=RADIUS_M, max_speed_mps=20.12))
+        statistics.bounds_s.append(sojourn_bound_s(x_m, y_m, radius_m=RADIUS_M, max_speed_mps=20.12))
 
 
 class Logged:
-    """Our traffic, which remembers who drove where."""
+    """Our traffic, with a log of the route and the departure time of every vehicle."""
 
     def __init__(self, seed: int) -> None:
         self.traffic = IdmTraffic(experiment(seed), Streams(seed))
-        self.ways: dict[int, list[int]] = {}
+        self.routes: dict[int, list[int]] = {}
         self.entered_s: dict[int, float] = {}
 
     def advance(self) -> Scene:
-        """A step."""
+        """Advance by one step and log the edge of every vehicle."""
         scene, fleet = self.traffic.advance(), self.traffic.streets.fleet
         for number, edge in zip(fleet.vehicle.tolist(), fleet.edge.tolist(), strict=True):
-            way = self.ways.setdefault(number, [])
-            if not way or way[-1] != edge:
-                way.append(edge)
+            route = self.routes.setdefault(number, [])
+            if not route or route[-1] != edge:
+                route.append(edge)
                 self.entered_s.setdefault(number, scene.time_ns / 1e9)
         return scene
 
     def finish(self) -> None:
-        """Those who are still on their way get a way to the end of SUMO's time: straight on, turn by turn."""
+        """Add the next edge to the routes of vehicles that are still driving at the end."""
         fleet = self.traffic.streets.fleet
         for number, following in zip(fleet.vehicle.tolist(), fleet.next_edge.tolist(), strict=True):
             if following >= 0:
-                self.ways[number].append(following)
+                self.routes[number].append(following)
 
 
 def sumo_grid(folder: Path, seed: int) -> Path:
-    """The same grid with the same signals; offsets are drawn, as ours are."""
+    """Make the same grid with the same signals for SUMO; signal offsets are random, as ours are."""
     net = folder / "grid.net.xml"
     run_program(
         "netgenerate",
@@ -140,47 +140,47 @@ def sumo_grid(folder: Path, seed: int) -> Path:
 
 
 def names_of(grid: StreetGrid, streets: list[Street], origin_m: float) -> list[str]:
-    """What SUMO calls each of our edges: the street with the same middle and heading."""
+    """SUMO's name of each of our edges: the street with the same midpoint and heading."""
     heading = np.array([street.points_m[-1] - street.points_m[0] for street in streets])
     heading /= np.hypot(*heading.T)[:, None]
     middle = np.array([(street.points_m[-1] + street.points_m[0]) / 2 for street in streets]) - origin_m
-    found = []
+    matched = []
     for edge in range(grid.edges):
         step = np.array([STEP_X[grid.heading[edge]], STEP_Y[grid.heading[edge]]])
         place = np.array([grid.start_x_m[edge], grid.start_y_m[edge]]) + step * grid.block_m / 2
         off = np.hypot(*(middle - place).T) + 1e6 * (heading @ step < 0.9)
         assert off.min() < 12.0
-        found.append(streets[int(off.argmin())].name)
-    assert len(set(found)) == grid.edges
-    return found
+        matched.append(streets[int(off.argmin())].name)
+    assert len(set(matched)) == grid.edges
+    return matched
 
 
 def write_routes(path: Path, logged: Logged, names: list[str], own: Experiment) -> None:
-    """Every vehicle of ours with its departure and its way."""
-    rows = sorted(logged.ways, key=lambda number: (logged.entered_s[number], number))
+    """Write every vehicle of our simulation with its departure time and its route."""
+    rows = sorted(logged.routes, key=lambda number: (logged.entered_s[number], number))
     with gzip.open(path, "wt") as file:
         file.write(f"<routes>{_vehicle_type(own)}\n")
         for number in rows:
-            edges = " ".join(names[edge] for edge in logged.ways[number])
+            edges = " ".join(names[edge] for edge in logged.routes[number])
             file.write(f'<vehicle id="{number}" type="car" depart="{logged.entered_s[number]:.3f}" departSpeed="max">')
             file.write(f'<route edges="{edges}"/></vehicle>\n')
         file.write("</routes>")
 
 
-def by_sumo(seed: int, logged: Logged, folder: Path, lane_limits: bool) -> Seen:
-    """The same vehicles, driven by SUMO."""
+def measure_sumo(seed: int, logged: Logged, folder: Path, lane_limits: bool) -> Statistics:
+    """Simulate the same vehicles with SUMO and return their statistics."""
     net_file, origin_m = sumo_grid(folder, seed), BLOCK_M + BLOCKS * BLOCK_M / 2
     grid = StreetGrid.square(BLOCKS, BLOCK_M)
     names = names_of(grid, read_net(net_file, "grid").streets, origin_m)
     own = experiment(seed, lane_limits=lane_limits)
     write_routes(folder / "routes.xml.gz", logged, names, own)
-    case = SumoSetup(own, arguments(net_file, folder / "routes.xml.gz"), (origin_m, origin_m), 0.0)
-    with live(case) as traffic:
-        return watch(traffic, _Names(traffic._register._numbers))
+    setup = SumoSetup(own, arguments(net_file, folder / "routes.xml.gz"), (origin_m, origin_m), 0.0)
+    with live(setup) as traffic:
+        return measure(traffic, _Names(traffic._register._numbers))
 
 
 class _Names(dict[int, str]):
-    """Number in the run → name in SUMO, which is our number; grows as vehicles depart."""
+    """Number of a vehicle in the run → its name in SUMO, which is our number; grows as vehicles depart."""
 
     def __init__(self, numbers: dict[str, int]) -> None:
         super().__init__()
@@ -192,21 +192,21 @@ class _Names(dict[int, str]):
         return self[number]
 
 
-def compare(seed: int) -> dict[str, Seen]:
-    """Ours, and SUMO with and without slowing down for turns."""
+def compare(seed: int) -> dict[str, Statistics]:
+    """Statistics of our traffic, and of SUMO with and without slowing down for turns."""
     logged = Logged(seed)
-    seen = {"ours": watch(logged, {})}
+    columns = {"ours": measure(logged, {})}
     logged.finish()
     for column, limits in (("SUMO, free turns", False), ("SUMO, slow turns", True)):
         with tempfile.TemporaryDirectory() as folder:
-            seen[column] = by_sumo(seed, logged, Path(folder), limits)
-    return seen
+            columns[column] = measure_sumo(seed, logged, Path(folder), limits)
+    return columns
 
 
-def pooled(all_seen: list[dict[str, Seen]], column: str) -> dict[str, np.ndarray]:
-    """The samples of all seeds. Travel times are of vehicles that came in after the streets had filled."""
-    parts = [seen[column] for seen in all_seen]
-    common = [set.intersection(*(set(s.travel_s) for s in seen.values())) for seen in all_seen]
+def pooled(by_seed: list[dict[str, Statistics]], column: str) -> dict[str, np.ndarray]:
+    """The samples of all seeds; travel times only of vehicles that departed after the streets had filled."""
+    parts = [columns[column] for columns in by_seed]
+    common = [set.intersection(*(set(s.travel_s) for s in columns.values())) for columns in by_seed]
     late = [[v for v in both if p.began_s[v] > FILL_S] for p, both in zip(parts, common, strict=True)]
     return {
         "in coverage, mean": np.concatenate([p.in_coverage for p in parts]),
@@ -218,7 +218,7 @@ def pooled(all_seen: list[dict[str, Seen]], column: str) -> dict[str, np.ndarray
 
 
 def table(figures: dict[str, dict[str, np.ndarray]]) -> list[str]:
-    """Markdown."""
+    """The table in Markdown."""
     rows = {
         "vehicles in coverage, mean": lambda f: f"{f['in coverage, mean'].mean():.1f}",
         "mean speed in coverage, m/s": lambda f: f"{f['speed in coverage, m/s'].mean():.2f}",
@@ -241,7 +241,7 @@ def table(figures: dict[str, dict[str, np.ndarray]]) -> list[str]:
 
 
 def draw(figures: dict[str, dict[str, np.ndarray]]) -> None:
-    """Three CCDFs."""
+    """Draw three CCDFs."""
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
     titles = {
@@ -261,10 +261,10 @@ def draw(figures: dict[str, dict[str, np.ndarray]]) -> None:
 
 
 def main() -> None:
-    """Seeds 1, 2 and 3, or as many as are asked for."""
+    """Compare seeds 1, 2 and 3, or as many as given on the command line."""
     seeds = range(1, 1 + int(sys.argv[1] if len(sys.argv) > 1 else 3))
-    all_seen = [compare(seed) for seed in seeds]
-    figures = {column: pooled(all_seen, column) for column in COLUMNS}
+    by_seed = [compare(seed) for seed in seeds]
+    figures = {column: pooled(by_seed, column) for column in COLUMNS}
     print("\n".join(table(figures)))
     draw(figures)
 

@@ -1,8 +1,8 @@
-"""All schemes on traffic signs and on MNIST, 60 rounds, α = 0.1: prints a table, draws docs/pictures/table1.png.
+"""Run all schemes on traffic signs and MNIST, 60 rounds, α = 0.1; print a table and draw docs/pictures/table1.png.
 
-    python docs/pictures/table1.py DIR [OUT]     # DIR: where the four files of MNIST are; OUT: where runs are, or go
+    python docs/pictures/table1.py DIR [OUT]     # DIR: folder with the four files of MNIST; OUT: folder of the runs
 
-Runs that are done are not run again. About half an hour on two cores.
+Finished runs are not run again. About half an hour on two cores.
 """
 
 import sys
@@ -18,7 +18,7 @@ from vefl_sim.analysis.figures.comparison import accuracy_by_round, line_styles
 from vefl_sim.sweep.comparison import Comparison
 
 ROOT = Path(__file__).parents[2]
-# constrained FDPC, PDPC, FedProx, AFA-CD, then the latter two without constraints, and all data in one place
+# accuracy in the paper, in the order of LABELS
 PAPER = (0.9677, 0.9691, 0.4566, 0.7543, 0.9723, 0.8285, 0.9905)
 LABELS = ("FDPC", "PDPC", "FedProx", "AFA-CD", "FedProx, unconstrained", "AFA-CD, unconstrained", "centralized")
 STYLE = {
@@ -31,14 +31,14 @@ STYLE = {
 
 
 def compared(file: str, out: str, *settings: str) -> Comparison:
-    """All variants of an experiment."""
+    """Run all variants of an experiment."""
     return vefl_sim.compare(vefl_sim.load_variants(ROOT / "experiments" / file, settings), out)
 
 
 def lines(signs: Comparison, mnist: Comparison) -> list[str]:
     """The table in Markdown."""
     first, second, paper = signs.table(), mnist.table(), dict(zip(LABELS, PAPER, strict=True))
-    message = [
+    rows = [
         "| | signs | paid | p_suc | MNIST | paid | p_suc | paper, MNIST, 400 rounds |",
         "|---|---|---|---|---|---|---|---|",
     ]
@@ -50,20 +50,20 @@ def lines(signs: Comparison, mnist: Comparison) -> list[str]:
                 ["", "", ""] if row is None else [f"{row['accuracy']:.4f}", f"{row['cost']:.0f}", f"{row['p_suc']:.4f}"]
             )
         cells.append(f"{paper[label]:.4f}" if label in paper else "")
-        message.append("| " + " | ".join(cell.replace("nan", "–") for cell in cells) + " |")
-    return message
+        rows.append("| " + " | ".join(cell.replace("nan", "–") for cell in cells) + " |")
+    return rows
 
 
 def draw(signs: Comparison, mnist: Comparison) -> None:
-    """Accuracy over the rounds, side by side."""
+    """Draw the accuracy by round on both data sets, side by side."""
     labels = list(signs.by_label())
     styles = {style["label"]: style for style in line_styles(labels)}
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained", sharey=True)
         for place, name, comparison in zip(axes, ("traffic signs", "MNIST"), (signs, mnist), strict=True):
             for label, runs in comparison.by_label().items():
-                seen = accuracy_by_round(runs)
-                place.plot(seen.index, seen["mean"], **styles[label])
+                accuracy = accuracy_by_round(runs)
+                place.plot(accuracy.index, accuracy["mean"], **styles[label])
             place.set(title=name, xlabel="round", ylim=(0, 1))
         axes[0].set_ylabel("test accuracy")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
@@ -71,7 +71,7 @@ def draw(signs: Comparison, mnist: Comparison) -> None:
 
 
 def main() -> None:
-    """Run what is not done, print, draw."""
+    """Run what is not finished, print the table, draw the figure."""
     directory, out = sys.argv[1], (sys.argv[2:] or ["runs"])[0]
     signs = compared("schemes.toml", out, "run.duration_s=300", "data.dirichlet_alpha=0.1")
     mnist = compared("mnist.toml", out, f'data.dir="{directory}"')

@@ -1,16 +1,16 @@
-"""All figures and the table of the paper, from the results in `results/` beside this file and from runs.
+"""Run and draw all figures and the table of the paper, from runs and from the stored results in `results/`.
 
-    python experiments/paper/run.py --figures    # draws everything from what is there, and runs nothing
-    python experiments/paper/run.py --status     # what is there, what is missing, and how long it would take
-    python experiments/paper/run.py --next 10    # runs the ten most useful points that are missing, and stores them
-    python experiments/paper/run.py --add DIR    # stores the finished runs of a folder
-    python experiments/paper/run.py --probe      # whether the code still gives the results that are stored
-    python experiments/paper/run.py              # the whole: 5 seeds, 400 rounds, all data; days on two cores
-    python experiments/paper/run.py --quick      # 12 rounds, two seeds, 1000 samples: half an hour, to see it work
+    python experiments/paper/run.py --figures    # draws everything from runs and stored results, and runs nothing
+    python experiments/paper/run.py --status     # lists what is stored and missing, and how long the rest would take
+    python experiments/paper/run.py --next 10    # runs the ten most useful missing points, and stores their results
+    python experiments/paper/run.py --add DIR    # stores the results of the finished runs in a folder
+    python experiments/paper/run.py --probe      # checks whether the code still gives the stored results
+    python experiments/paper/run.py              # runs everything: 5 seeds, 400 rounds, all data; days on two cores
+    python experiments/paper/run.py --quick      # a small version: 2 seeds, 12 rounds, 1000 samples; half an hour
 
-Without options, and with --quick, it prints the commands that it runs, so you can run them one by one, on a cluster,
-or with other settings. --quick takes Fashion-MNIST if it is there, or else traffic signs that the program draws, and in
-the table those data sets that are there; the whole needs all four.
+Without options, and with --quick, it prints the commands that it runs, so that you can run them one by one, on a
+cluster, or with other settings. --quick uses Fashion-MNIST if it is downloaded, or else traffic signs that the program
+draws, and in the table the data sets that are downloaded; the full version needs all four.
 """
 
 import argparse
@@ -27,16 +27,16 @@ from vefl_sim.core.errors import BadInput, RunFailed, RunInterrupted
 from vefl_sim.learning.datasets.files.inventory import inventory
 from vefl_sim.learning.datasets.files.location import downloads
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
-from vefl_sim.sweep.results.gathering import Gathering, ResultsChanged, add_runs, duration, require_equal
+from vefl_sim.sweep.results.collector import ResultCollector, ResultsChanged, add_runs, duration, require_unchanged
 from vefl_sim.sweep.results.keys import key_digest, keys_of
 from vefl_sim.sweep.results.store import Store, runs_in
 
 HERE = Path(__file__).parent
 ACCEPTING = (
-    "If that is meant, run python experiments/paper/run.py --probe --accept: results of these schemes are stale then."
+    "If this is intended, run python experiments/paper/run.py --probe --accept, which makes their stored results stale."
 )
 SELECTED = {"mnist": 8, "fashion-mnist": 10, "gtsrb": 8, "cifar10": 12}
-"""CVs that PDPC selects, as the paper says for each data set."""
+"""Number of CVs that PDPC selects, for each data set of the paper."""
 QUICK = (
     "run.duration_s=60",
     "vefl.max_local_iterations=8",
@@ -44,81 +44,82 @@ QUICK = (
     "data.test_samples=500",
 )
 FIRST = ("fig05", "fig13", "fig17", "fig18", "fig15")
-"""Figures that are wanted with all seeds before the others begin; all but the last need no learning."""
+"""Figures that are run first, with all seeds; all but the last need no learning."""
 THEN = ("fig16", "fig14", "fig07", "fig08", "fig09", "fig10", "fig11", "fig12", "table1")
-NAMED = 4
-"""Points that are missing or stale are named for each figure; more are counted."""
+MAX_LISTED = 4
+"""Missing or stale points that are listed for each figure; further ones are only counted."""
 DATA = ("fashion-mnist", "mnist", "gtsrb", "cifar10")
 
 
 def call(*arguments: str) -> int:
-    """Run a command of the program, and show it."""
+    """Print a command of the program, run it and return its exit code."""
     print(f"\n$ python -m vefl_sim {shlex.join(arguments)}", flush=True)
     process = subprocess.Popen([sys.executable, "-m", "vefl_sim", *arguments])
     while True:
         try:
             return process.wait()
         except KeyboardInterrupt:
-            continue  # it has heard of it, too, and saves what it has
+            continue  # the command receives the signal, too, saves its state and ends
 
 
-def both(files: Sequence[Path], out: str, *options: str) -> int:
-    """Sweep and draw; a point that fails does not keep the others from being drawn."""
+def sweep_and_draw(files: Sequence[Path], out: str, *options: str) -> int:
+    """Run the sweeps of some files and draw them, also if some points fail."""
     names = [os.path.relpath(file) for file in files]
     code = call("sweep", *names, "--out", out, *options)
     return code if code in (2, 130) else call("figure", *names, "--out", out, *options) or code
 
 
 def settings(*pairs: str) -> list[str]:
-    """As options."""
+    """The options `--set PAIR` for these pairs."""
     return [word for pair in pairs for word in ("--set", pair)]
 
 
 def table_data(kinds: Sequence[str]) -> str:
-    """The rows of the table, for these data sets."""
+    """The setting of sweep.zip that limits the table to these data sets."""
     names = ", ".join(f'"{kind}"' for kind in kinds)
     return f"sweep.zip=[{{data.kind=[{names}], scheme.selected=[{', '.join(str(SELECTED.get(k, 8)) for k in kinds)}]}}]"
 
 
-def quick(figures: Sequence[Path], table: Path, there: Sequence[str]) -> int:
-    """Less of everything, on what there is."""
+def run_quick(figures: Sequence[Path], table: Path, downloaded: Sequence[str]) -> int:
+    """Run and draw a small version of everything, with the data sets that are downloaded."""
     out = "runs/paper-quick"
-    stand_in = [] if "fashion-mnist" in there else ["data.kind=signs"]
-    if stand_in:
-        print("Fashion-MNIST is not there (python -m vefl_sim data get fashion-mnist): traffic signs take its place.")
-    if missing := [kind for kind in SELECTED if kind not in there]:
-        print(f"The table is without {', '.join(missing)}: python -m vefl_sim data get NAME would get them.")
-    first = both(figures, out, "--seeds", "1-2", *settings(*QUICK, *stand_in))
+    substitute = [] if "fashion-mnist" in downloaded else ["data.kind=signs"]
+    if substitute:
+        print("Fashion-MNIST is not downloaded (python -m vefl_sim data get fashion-mnist): traffic signs are used.")
+    if missing := [kind for kind in SELECTED if kind not in downloaded]:
+        print(f"The table is without {', '.join(missing)}: download them with python -m vefl_sim data get NAME.")
+    first = sweep_and_draw(figures, out, "--seeds", "1-2", *settings(*QUICK, *substitute))
     if first in (2, 130):
         return first
-    return both([table], out, "--seeds", "1", *settings(*QUICK, table_data(there or ["signs"]))) or first
+    chosen = settings(*QUICK, table_data(downloaded or ["signs"]))
+    return sweep_and_draw([table], out, "--seeds", "1", *chosen) or first
 
 
-def whole(figures: Sequence[Path], table: Path, there: Sequence[str]) -> int:
-    """As in the paper."""
-    if missing := [kind for kind in SELECTED if kind not in there]:
+def run_all(figures: Sequence[Path], table: Path, downloaded: Sequence[str]) -> int:
+    """Run and draw everything as in the paper."""
+    if missing := [kind for kind in SELECTED if kind not in downloaded]:
         commands = ", ".join(f"python -m vefl_sim data get {kind}" for kind in missing)
-        print(f"error: {', '.join(missing)} must be there first: {commands}", file=sys.stderr)
+        print(f"error: {', '.join(missing)} must be downloaded first: {commands}", file=sys.stderr)
         return 2
-    return both([*figures, table], "runs/paper")
+    return sweep_and_draw([*figures, table], "runs/paper")
 
 
-def data_there() -> list[str]:
-    """The public data sets that are downloaded and whole."""
-    return [one.kind for one in inventory(downloads()) if one.state.startswith("complete")]
+def downloaded_data() -> list[str]:
+    """The public data sets that are downloaded and complete."""
+    return [holding.kind for holding in inventory(downloads()) if holding.state.startswith("complete")]
 
 
 def in_order(sweeps: Sequence[Sweep]) -> list[Point]:
     """All points, the most useful first, each once."""
-    ranked = sorted(((rank(sweep.name, p), p) for sweep in sweeps for p in sweep.points), key=lambda one: one[0])
-    found: dict[str, Point] = {}
+    ranked = sorted(((rank(sweep.name, p), p) for sweep in sweeps for p in sweep.points), key=lambda pair: pair[0])
+    points: dict[str, Point] = {}
     for _, point in ranked:
-        found.setdefault(key_digest(keys_of(point.experiment)), point)
-    return [*found.values()]
+        points.setdefault(key_digest(keys_of(point.experiment)), point)
+    return [*points.values()]
 
 
 def rank(name: str, point: Point) -> tuple[float, ...]:
-    """First the figures that are wanted whole, then two seeds of the others, then the rest."""
+    """Sort key of a point: first all of the figures in FIRST, then two seeds of the others, then the rest."""
     data = point.experiment.data
     if name in FIRST:
         return 0, FIRST.index(name), 0, 0, point.seed
@@ -127,135 +128,142 @@ def rank(name: str, point: Point) -> tuple[float, ...]:
     return 1 + (point.seed > 2), place, kind, data.dirichlet_alpha, point.seed
 
 
-def gather(gathering: Gathering, sweeps: Sequence[Sweep], count: int) -> int:
-    """Run the next points, those that have only a stale result last; those whose data set is not there are left out."""
-    found = [(point, gathering.store.find(point)) for point in with_data(in_order(sweeps))]
-    wanted = [point for point, result in found if not result]
-    wanted += [point for point, result in found if result and result.stale]
-    ready = [(point, run) for point in wanted if (run := point.run(gathering.out)) and run.is_done]
-    require_equal(gathering.probe([point for point, _ in ready], again=False))
-    add_runs(gathering.store, [run for _, run in ready], wanted, say)
-    failed = gathering.gather(wanted, count)
+def collect(collector: ResultCollector, sweeps: Sequence[Sweep], limit: int) -> int:
+    """Run the next points, those with a stale result last; points whose data set is not downloaded are left out."""
+    pairs = [(point, collector.store.find(point)) for point in with_data(in_order(sweeps))]
+    wanted = [point for point, result in pairs if not result]
+    wanted += [point for point, result in pairs if result and result.stale]
+    finished = [(point, run) for point in wanted if (run := point.run(collector.out)) and run.is_done]
+    require_unchanged(collector.probe([point for point, _ in finished], again=False))
+    add_runs(collector.store, [run for _, run in finished], wanted, print_line)
+    failed = collector.collect(wanted, limit)
     for problem in failed:
         print(f"error: {problem}", file=sys.stderr)
     return 1 if failed else 0
 
 
 def with_data(points: Sequence[Point]) -> Iterator[Point]:
-    """The points that can be run here; the others are counted in a sentence."""
-    there = data_there()
+    """The points whose data set is downloaded; a printed line counts the others."""
+    downloaded = downloaded_data()
     for kind in DATA:
-        absent = sum(point.experiment.data.kind == kind and not point.experiment.data.dir for point in points)
-        if absent and kind not in there:
-            say(f"{absent} points are left out, because {kind} is not there: python -m vefl_sim data get {kind}")
+        left_out = sum(point.experiment.data.kind == kind and not point.experiment.data.dir for point in points)
+        if left_out and kind not in downloaded:
+            get = f"python -m vefl_sim data get {kind}"
+            print_line(f"{left_out} points are left out, because {kind} is not downloaded: {get}")
     for point in points:
         data = point.experiment.data
-        if data.kind not in DATA or data.kind in there or data.dir:
+        if data.kind not in DATA or data.kind in downloaded or data.dir:
             yield point
 
 
-def status(gathering: Gathering, sweeps: Sequence[Sweep]) -> int:
-    """What is there by figure, and how long the rest would take on one core."""
+def print_status(collector: ResultCollector, sweeps: Sequence[Sweep]) -> int:
+    """Print how many points of each figure are stored, and how long the rest would take on one core."""
     missing: dict[str, Point] = {}
-    say(f"{'':8}{'points':>8}{'stored':>8}{'stale':>8}{'missing':>9}   on one core")
+    print_line(f"{'':8}{'points':>8}{'stored':>8}{'stale':>8}{'missing':>9}   on one core")
     for sweep in sweeps:
-        found = [gathering.store.find(point) for point in sweep.points]
-        pairs = zip(sweep.points, found, strict=True)
+        results = [collector.store.find(point) for point in sweep.points]
+        pairs = zip(sweep.points, results, strict=True)
         own = {key_digest(keys_of(point.experiment)): point for point, result in pairs if not result or result.stale}
         missing |= own
-        stored, stale = sum(map(bool, found)), sum(bool(result and result.stale) for result in found)
-        time = duration(sum(gathering.wall_s(point) for point in own.values())) if own else "nothing to do"
-        say(f"{sweep.name:8}{len(found):>8}{stored:>8}{stale:>8}{len(found) - stored:>9}   {time}")
-    left = sum(gathering.wall_s(point) for point in missing.values())
-    say(f"{len(gathering.store)} results in {gathering.store.folder}; {len(missing)} points to run, {duration(left)}")
-    for problem in gathering.store.problems:
-        say(problem)
+        stored, stale = sum(map(bool, results)), sum(bool(result and result.stale) for result in results)
+        time = duration(sum(collector.wall_s(point) for point in own.values())) if own else "nothing to do"
+        print_line(f"{sweep.name:8}{len(results):>8}{stored:>8}{stale:>8}{len(results) - stored:>9}   {time}")
+    left = duration(sum(collector.wall_s(point) for point in missing.values()))
+    print_line(f"{len(collector.store)} results in {collector.store.folder}; {len(missing)} points to run, {left}")
+    for problem in collector.store.problems:
+        print_line(problem)
     return 0
 
 
-def probe(gathering: Gathering, sweeps: Sequence[Sweep], accept: bool) -> int:
-    """Run all probes and compare them with what is stored."""
-    before = len(gathering.store.probes.probes)
-    differ = gathering.probe([point for sweep in sweeps for point in sweep.points], accept=accept)
+def probe(collector: ResultCollector, sweeps: Sequence[Sweep], accept: bool) -> int:
+    """Run all probes and compare them with the stored ones."""
+    before = len(collector.store.probes.probes)
+    differ = collector.probe([point for sweep in sweeps for point in sweep.points], accept=accept)
     if not accept:
-        require_equal(differ)
-    for name, message in differ.items():
-        say(f"accepted, results of {name} are stale: {'; '.join(message)}")
-    if new := len(gathering.store.probes.probes) - before:
-        say(f"{new} probes are new")
+        require_unchanged(differ)
+    for name, differences in differ.items():
+        print_line(f"accepted, results of {name} are stale: {'; '.join(differences)}")
+    if new := len(collector.store.probes.probes) - before:
+        print_line(f"{new} probes are new")
     elif not differ:
-        say("all probes are as stored")
+        print_line("all probes are as stored")
     return 0
 
 
-def figures(gathering: Gathering, sweeps: Sequence[Sweep]) -> int:
-    """Draw everything from runs and stored results; a figure of which nothing is there is a line."""
+def draw_figures(collector: ResultCollector, sweeps: Sequence[Sweep]) -> int:
+    """Draw everything from runs and stored results; for a figure without any result a line is printed."""
     failed = False
     for sweep in sweeps:
-        folder = gathering.out / "figures"
+        folder = collector.out / "figures"
         try:
-            drawing = draw_figure(sweep, gathering.out, folder, gathering.store)
-            say("\n".join(drawing_lines(drawing, gathering.out, NAMED)) + "\n")
+            drawing = draw_figure(sweep, collector.out, folder, collector.store)
+            print_line("\n".join(drawing_lines(drawing, collector.out, MAX_LISTED)) + "\n")
         except NothingToDraw as error:
-            say(f"{error}\n")
+            print_line(f"{error}\n")
         except BadInput as error:
             failed = True
             print(f"error: {error}\n", file=sys.stderr)
     return 2 if failed else 0
 
 
-def say(line: str) -> None:
-    """At once, also into a file."""
+def print_line(line: str) -> None:
+    """Print a line at once, also if the output is a file."""
     print(line, flush=True)
 
 
-def chosen_options() -> argparse.Namespace:
-    """From the command line."""
+def parse_options() -> argparse.Namespace:
+    """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--quick", action="store_true", help="a reduced version of everything")
-    what.add_argument("--figures", action="store_true", help="draw everything from what is there")
-    what.add_argument("--next", type=count, metavar="N", help="run the N most useful missing points, and store them")
-    what.add_argument("--status", action="store_true", help="what is stored and what is missing")
-    what.add_argument("--add", type=Path, action="append", metavar="DIR", help="store finished runs; repeatable")
-    what.add_argument("--probe", action="store_true", help="compare short runs with those stored beside the results")
-    parser.add_argument("--accept", action="store_true", help="with --probe: what differs is meant")
-    parser.add_argument("--nice", action="store_true", help="leave the cores to others who want them")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--quick", action="store_true", help="run a small version of everything")
+    action.add_argument("--figures", action="store_true", help="draw everything from runs and stored results")
+    action.add_argument("--next", type=count, metavar="N", help="run and store the N most useful missing points")
+    action.add_argument("--status", action="store_true", help="list what is stored and what is missing")
+    action.add_argument(
+        "--add", type=Path, action="append", metavar="DIR", help="store the finished runs of a folder; repeatable"
+    )
+    action.add_argument("--probe", action="store_true", help="check by short runs whether results have changed")
+    parser.add_argument(
+        "--accept", action="store_true", help="with --probe: accept the differences; older results become stale"
+    )
+    parser.add_argument("--nice", action="store_true", help="run with low priority")
     parser.add_argument("--out", type=Path, help="parent of the run directories (runs/paper)")
-    parser.add_argument("files", type=Path, nargs="*", metavar="FILE", help="instead of the files of the paper")
-    chosen = parser.parse_args()
-    if problem := next(useless(chosen), None):
+    parser.add_argument(
+        "files", type=Path, nargs="*", metavar="FILE", help="sweeps to use instead of those of the paper"
+    )
+    options = parser.parse_args()
+    if problem := next(without_effect(options), None):
         parser.error(problem)
-    return chosen
+    return options
 
 
 def count(text: str) -> int:
-    """Of points: at least 1."""
+    """A number of points, at least 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} points cannot be run: choose 1 or more")
     return number
 
 
-def useless(chosen: argparse.Namespace) -> Iterator[str]:
-    """What is given and would have no effect."""
-    if chosen.accept and not chosen.probe:
-        yield "--accept goes with --probe only"
-    if not wants_results(chosen) and (chosen.files or chosen.out):
-        yield "FILE and --out go with --figures, --status, --next, --add and --probe only"
-    if len({file.resolve().parent for file in chosen.files}) > 1:
-        yield "the FILEs lie in several folders, each with results of its own: call this once for each folder"
-    if chosen.out and (chosen.status or chosen.add):
-        yield "--out goes with --figures, --next and --probe only"
+def without_effect(options: argparse.Namespace) -> Iterator[str]:
+    """A problem for each option that would have no effect."""
+    if options.accept and not options.probe:
+        yield "--accept can only be used with --probe"
+    if not uses_store(options) and (options.files or options.out):
+        yield "FILE and --out can only be used with --figures, --status, --next, --add and --probe"
+    if len({file.resolve().parent for file in options.files}) > 1:
+        yield "the FILEs are in several folders, each with results of its own: call this once for each folder"
+    if options.out and (options.status or options.add):
+        yield "--out can only be used with --figures, --next and --probe"
 
 
 def main() -> int:
-    """Look which data are there, and go."""
-    chosen = chosen_options()
-    if chosen.nice:
+    """Run the command line; returns the exit code."""
+    options = parse_options()
+    if options.nice:
         os.nice(19)
     try:
-        return (collected if wants_results(chosen) else from_scratch)(chosen)
+        return (with_store if uses_store(options) else from_scratch)(options)
     except BadInput as error:
         print("\n".join(f"error: {problem}" for problem in error.problems), file=sys.stderr)
         if isinstance(error, ResultsChanged):
@@ -273,29 +281,31 @@ def main() -> int:
         return 130
 
 
-def wants_results(chosen: argparse.Namespace) -> bool:
-    """Whether it is about the stored results."""
-    return bool(chosen.add or chosen.figures or chosen.status or chosen.probe or chosen.next is not None)
+def uses_store(options: argparse.Namespace) -> bool:
+    """Whether the options read or change the stored results."""
+    return bool(options.add or options.figures or options.status or options.probe or options.next is not None)
 
 
-def from_scratch(chosen: argparse.Namespace) -> int:
+def from_scratch(options: argparse.Namespace) -> int:
     """Run and draw all files of the paper."""
-    there = [kind for kind in SELECTED if kind in data_there()]
-    return (quick if chosen.quick else whole)(sorted(HERE.glob("fig*.toml")), HERE / "table1.toml", there)
+    downloaded = [kind for kind in SELECTED if kind in downloaded_data()]
+    return (run_quick if options.quick else run_all)(sorted(HERE.glob("fig*.toml")), HERE / "table1.toml", downloaded)
 
 
-def collected(chosen: argparse.Namespace) -> int:
-    """Look at the stored results, or add to them."""
-    files = chosen.files or [*sorted(HERE.glob("fig*.toml")), HERE / "table1.toml"]
+def with_store(options: argparse.Namespace) -> int:
+    """Use the stored results, or add to them."""
+    files = options.files or [*sorted(HERE.glob("fig*.toml")), HERE / "table1.toml"]
     store = Store.beside(files[0])
-    gathering, sweeps = Gathering(store, chosen.out or Path("runs/paper"), say), [load_sweep(file) for file in files]
-    if chosen.add:
-        added = add_runs(store, runs_in(chosen.add), [point for sweep in sweeps for point in sweep.points], say)
-        say(f"{added} results added to {store.folder}")
+    collector = ResultCollector(store, options.out or Path("runs/paper"), print_line)
+    sweeps = [load_sweep(file) for file in files]
+    if options.add:
+        points = [point for sweep in sweeps for point in sweep.points]
+        added = add_runs(store, runs_in(options.add), points, print_line)
+        print_line(f"{added} results added to {store.folder}")
         return 0
-    if chosen.status or chosen.figures:
-        return (status if chosen.status else figures)(gathering, sweeps)
-    return probe(gathering, sweeps, chosen.accept) if chosen.probe else gather(gathering, sweeps, chosen.next)
+    if options.status or options.figures:
+        return (print_status if options.status else draw_figures)(collector, sweeps)
+    return probe(collector, sweeps, options.accept) if options.probe else collect(collector, sweeps, options.next)
 
 
 if __name__ == "__main__":

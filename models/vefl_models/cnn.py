@@ -11,7 +11,7 @@ class Cnn(nn.Module):
     """5×5 valid convolutions of 10 and 20 channels, 50 hidden units; batch first, channels last.
 
     At 28×28×1 with 10 classes it has 21,840 parameters. The paper gives the layers but no widths; these are
-    the usual ones of its kind. Images need at least 16 × 16 pixels.
+    common for such networks. Images need at least 16 × 16 pixels.
     """
 
     classes: int
@@ -34,12 +34,12 @@ class PooledConv(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        """[batch, height′, width′, channels]."""
+        """Output of the layer, [batch, height′, width′, channels]."""
         kernel = self.param("kernel", nn.initializers.lecun_normal(), (5, 5, x.shape[-1], self.channels))
         bias = self.param("bias", nn.initializers.zeros, (self.channels,))
         return pooled_conv(*promote_dtype(x, kernel, bias))
 
 
 def cnn(classes: int) -> nn.Module:
-    """The factory named in an experiment."""
+    """Factory for `model.factory = "vefl_models.cnn:cnn"`."""
     return Cnn(classes)

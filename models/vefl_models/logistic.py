@@ -1,4 +1,4 @@
-"""Multinomial logistic regression: convex, so that descent has one goal and theory applies."""
+"""Multinomial logistic regression: a convex problem, to which convergence theory applies."""
 
 import jax
 from flax import linen as nn
@@ -16,5 +16,5 @@ class Logistic(nn.Module):
 
 
 def logistic(classes: int) -> nn.Module:
-    """The factory named in an experiment."""
+    """Factory for `model.factory = "vefl_models.logistic:logistic"`."""
     return Logistic(classes)

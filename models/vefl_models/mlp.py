@@ -1,4 +1,4 @@
-"""Dense layers only: pixels, one hidden layer, one output per class."""
+"""A multilayer perceptron: dense layers from pixels to one hidden layer to one output per class."""
 
 import jax
 from flax import linen as nn
@@ -19,5 +19,5 @@ class Mlp(nn.Module):
 
 
 def mlp(classes: int) -> nn.Module:
-    """The factory named in an experiment."""
+    """Factory for `model.factory = "vefl_models.mlp:mlp"`."""
     return Mlp(classes)

@@ -1,4 +1,4 @@
-"""`python -m vefl_sim runs`: everything in the folder, whatever state it is in."""
+"""`python -m vefl_sim runs`: lists the runs of a folder in any state."""
 
 import os
 import time
@@ -8,7 +8,7 @@ import pytest
 
 from tests.resumable import STOPPED, Kill, Killer
 from vefl_sim import simulate, with_settings
-from vefl_sim.analysis.runs import find_run, listed, run_lines
+from vefl_sim.analysis.runs import find_run, list_runs, run_lines
 from vefl_sim.core.errors import RunNotFound
 
 NETWORK = with_settings(STOPPED, "run.rounds=3", "learning.kind=none")
@@ -16,7 +16,7 @@ NETWORK = with_settings(STOPPED, "run.rounds=3", "learning.kind=none")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One done an hour ago, one killed in its third round, something else, and one that nobody can read."""
+    """A run done three hours ago, one killed in its third round, a folder without a run, and an unreadable run."""
     out = tmp_path_factory.mktemp("runs")
     done = simulate(with_settings(NETWORK, "run.name=done", "run.rounds=2", "learning.kind=jax"), out=out)
     with pytest.raises(Kill):
@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_states_progress_and_age(folder: Path) -> None:
-    runs = {run.name.split("-")[0]: run for run in listed(folder)}
+    runs = {run.name.split("-")[0]: run for run in list_runs(folder)}
     assert next(iter(runs)) == "done"  # the oldest
     assert set(runs) == {"done", "killed", "damaged"}
     assert (runs["done"].state, runs["done"].rounds, runs["done"].planned) == ("done", 2, 2)
@@ -42,7 +42,7 @@ def test_states_progress_and_age(folder: Path) -> None:
     assert find_run(str(folder / "kil")).path.name == runs["killed"].name
 
 
-def test_as_lines(folder: Path) -> None:
+def test_printed_lines(folder: Path) -> None:
     lines = list(run_lines(folder))
     assert lines[0].split() == ["run", "state", "rounds", "accuracy", "age"]
     assert lines[1].split()[1:3] == ["done", "2/2"]
@@ -56,7 +56,7 @@ def test_no_runs(tmp_path: Path) -> None:
         list(run_lines(tmp_path / "runs"))
 
 
-def test_resume_looks_for_an_unfinished_run_first(folder: Path) -> None:
+def test_resume_prefers_an_unfinished_run(folder: Path) -> None:
     experiment = with_settings(NETWORK, "run.name=twice", "run.rounds=2")
     with pytest.raises(Kill):
         simulate(experiment, out=folder, watcher=Killer(2))

@@ -1,4 +1,4 @@
-"""The stories of the golden run, told from its trace."""
+"""Explanations of updates (`trace --why`) for the golden run, from its trace."""
 
 import pytest
 
@@ -14,36 +14,35 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_a_delivered_update(run: Run) -> None:
-    story = "\n".join(why(run, cv=1, round=1))
+    sentences = "\n".join(why(run, cv=1, round=1))
     for fact in (
-        "100.0 m from the gNB", "sojourn bound 20.000 s", "worst-case upload 17 slots (8.5 ms)", "T = 0.9915 s",
-        "l = 10 iterations (at most 10 were feasible)", "η = 1.0086 GHz", "t_cmp = 0.9915 s", "through by 1.0000 s",
+        "100.0 m from the gNB", "sojourn bound of 20.000 s", "worst-case upload of 17 slots (8.5 ms)", "T = 0.9915 s",
+        "l = 10 iterations (at most 10 were feasible)", "η = 1.0086 GHz", "t_cmp = 0.9915 s", "must end by 1.0000 s",
         "0.102 J", "33.0 kbit in 12 slots at a mean SNR of 53.3 dB", "paid 11.03", "weight 0.3333",
     ):  # fmt: skip
-        assert fact in story
+        assert fact in sentences
 
 
 def test_an_update_lost_to_the_end_of_the_round(run: Run) -> None:
     *_, last = why(run, cv=2, round=2)
-    assert "lost because the round ended: 1.4 of 33.0 kbit were left after 12 slots" in last
+    assert "lost because the round ended: 1.4 of 33.0 kbit were not sent yet after 12 slots" in last
 
 
 def test_an_update_lost_to_leaving_coverage(run: Run) -> None:
-    story = why(run, cv=3, round=1)
-    assert len(story) == 2
-    assert (
-        "[0.6667 s] The update was lost because it left coverage, 500.0 m from the gNB: 33.0 of 33.0 kbit" in story[1]
-    )
+    sentences = why(run, cv=3, round=1)
+    assert len(sentences) == 2
+    lost = "[0.6667 s] The update was lost because the CV left coverage, 500.0 m from the gNB: 33.0 of 33.0 kbit"
+    assert lost in sentences[1]
 
 
-def test_a_cv_that_was_not_there(run: Run) -> None:
+def test_a_cv_that_was_not_in_coverage(run: Run) -> None:
     [sentence] = why(run, cv=3, round=2)
     assert "not in coverage at 1.000 s" in sentence
-    assert "left at 0.667 s" in sentence
+    assert "left coverage at 0.667 s" in sentence
     assert why(run, cv=99, round=2) == ["CV 99 was never in coverage in this run."]
 
 
-def test_a_round_that_was_not_there(run: Run) -> None:
+def test_a_round_that_does_not_exist(run: Run) -> None:
     with pytest.raises(BadInput, match="no round 7"):
         why(run, cv=1, round=7)
 
@@ -52,23 +51,24 @@ def test_passed_over_and_ineligible(tmp_path) -> None:
     picky = with_settings(from_tables(EXPERIMENT), "scheme.selected=1", "sla.energy_budget_j=[0.005, 0.06]")
     run = simulate(picky, out=tmp_path)
     states = run.vehicles.query("round == 1").set_index("cv")["state"].to_dict()
-    stories = {state: "\n".join(why(run, cv=cv, round=1)) for cv, state in states.items()}
-    assert "was worth more with others" in stories["passed_over"]
+    sentences = {state: "\n".join(why(run, cv=cv, round=1)) for cv, state in states.items()}
+    assert "the best plan selects other CVs" in sentences["passed_over"]
     tight = simulate(with_settings(picky, "sla.energy_budget_j=[1e-5, 1e-5]"), out=tmp_path)
     assert "exceed its energy budget" in why(tight, cv=1, round=1)[0]
 
 
-def test_without_rounds_every_order_of_a_window_is_told(tmp_path) -> None:
+def test_without_rounds_every_order_of_a_window_is_explained(tmp_path) -> None:
     run = simulate(from_tables(THREE), out=tmp_path)
-    story = why(run, cv=1, round=1)
-    assert [line[:10] for line in story] == [
+    sentences = why(run, cv=1, round=1)
+    assert [line[:10] for line in sentences] == [
         "[0.0000 s]", "[0.4000 s]", "[0.4000 s]", "[0.4000 s]", "[0.4060 s]", "[0.4065 s]",
         "[0.4060 s]", "[0.8060 s]", "[0.8060 s]", "[0.8060 s]", "[0.8115 s]", "[0.8125 s]",
         "[0.8115 s]",
     ]  # fmt: skip
-    assert "l = 4 iterations of version 0 of the model" in story[6]
-    assert "After 0.0010 s in the buffer" in story[11]
-    assert "came from version 0, which was one step old by then" in story[11]
-    assert "does not buy a single iteration; it waits for the next window" in story[12]
+    assert "l = 4 iterations from version 0 of the model" in sentences[6]
+    assert "After the update had waited 0.0010 s, the buffer was full" in sentences[11]
+    assert "trained from version 0 of the model, which was one server step old" in sentences[11]
+    assert "does not pay for a single iteration; it waits for the next window" in sentences[12]
     refused, *_ = why(run, cv=3, round=1)
-    assert "no time was left for training after the worst-case upload; it asks again after 0.25 s" in refused
+    reason = "no time was left for training after the worst-case upload"
+    assert f"{reason}; it asks for an order again after 0.25 s" in refused

@@ -1,4 +1,4 @@
-"""Whoever changes a table of a run, or breaks a law in it, is found out."""
+"""`verify` detects edited tables and violated constraints."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def faults(run: Run) -> dict[str, str]:
 
 
 def change(run: Run, table: str, edit: Callable[[pd.DataFrame], None]) -> None:
-    """Edit a table, and cover the tracks: the digest is made right again."""
+    """Edit a table, and update the recorded digest so that the edit is not detected by the digest."""
     rows = run.table(table)
     edit(rows)
     rows.to_parquet(run.path / "tables" / f"{table}.parquet")
@@ -51,20 +51,20 @@ def swap(rows: pd.DataFrame) -> None:
     rows.loc[[0, 1], "id"] = rows.loc[[1, 0], "id"].to_numpy()
 
 
-def forget_an_end(rows: pd.DataFrame) -> None:
+def remove_an_outcome(rows: pd.DataFrame) -> None:
     rows.loc[rows.index[rows["kind"] == "upload_received"][0], "kind"] = "upload_started"
 
 
 EDITS: dict[str, tuple[str, Callable[[pd.DataFrame], None], str]] = {
     "numbers": ("events", swap, "trace"),
-    "ends": ("events", forget_an_end, "trace"),
+    "outcomes": ("events", remove_an_outcome, "trace"),
     "causes": ("events", lambda rows: rows.__setitem__("cause", rows["id"]), "trace"),
     "cost": ("rounds", add("cost", 1.0), "rounds"),
     "energy": ("rounds", add("energy_j", 1e-6), "rounds"),
     "ordered": ("rounds", add("ordered", 1), "rounds"),
     "C1": ("rounds", add("ordered", 9), "C1"),
     "time": ("vehicles", add("train_ns", 10**9), "C2, C3"),
-    "budget of energy": ("vehicles", add("worst_j", 100.0), "C4"),
+    "energy budget": ("vehicles", add("worst_j", 100.0), "C4"),
     "price": ("vehicles", add("worst_cost", 0.1), "C5"),
     "iterations": ("vehicles", add("iterations", 100), "C6"),
     "frequency": ("vehicles", add("cpu_hz", 1e10), "C6"),
@@ -77,17 +77,17 @@ EDITS: dict[str, tuple[str, Callable[[pd.DataFrame], None], str]] = {
 }
 
 
-def test_a_sound_run_is_sound(finished: Run) -> None:
+def test_an_unchanged_run_passes(finished: Run) -> None:
     findings = list(verify(finished))
     assert faults(finished) == {}
     assert [finding.what for finding in findings] == [
         "configuration", "content", "trace", "rounds", "summary", "money", "C7–C12", "C1", "C2, C3", "C4", "C5", "C6",
     ]  # fmt: skip
-    assert findings[0].note == "made by this version"
+    assert findings[0].note == "made by this version of vefl_sim"
 
 
 @pytest.mark.parametrize(("table", "edit", "what"), EDITS.values(), ids=EDITS.keys())
-def test_an_edit_is_found(table: str, edit: Callable[[pd.DataFrame], None], what: str, copy: Run) -> None:
+def test_an_edit_is_detected(table: str, edit: Callable[[pd.DataFrame], None], what: str, copy: Run) -> None:
     change(copy, table, edit)
     found = faults(copy)
     assert what in found
@@ -95,7 +95,7 @@ def test_an_edit_is_found(table: str, edit: Callable[[pd.DataFrame], None], what
 
 
 def test_the_budget(copy: Run) -> None:
-    """With less money than the plans cost; the edit itself shows, too."""
+    """With a budget below the cost of the plans; the edit of the configuration is detected, too."""
     toml = copy.path / "resolved.toml"
     toml.write_text(toml.read_text().replace("budget = 1000.0", "budget = 10.0"))
     assert set(faults(copy)) == {"C5", "configuration"}
@@ -110,29 +110,29 @@ def test_an_edited_table_has_another_digest(copy: Run) -> None:
 
 def test_an_edited_summary(copy: Run) -> None:
     (copy.path / "summary.json").write_text(json.dumps(copy.summary | {"updates_delivered": 99}))
-    assert faults(copy) == {"summary": "updates_delivered: not what the tables say"}
+    assert faults(copy) == {"summary": "updates_delivered: differs from the tables"}
 
 
-def test_a_damaged_table_is_a_sentence(copy: Run) -> None:
+def test_a_damaged_table_is_reported_in_one_sentence(copy: Run) -> None:
     file = copy.path / "tables" / "vehicles.parquet"
     file.write_bytes(file.read_bytes()[:-100])
     assert all("vehicles.parquet cannot be read" in faults(copy)[what] for what in ("content", "money"))
     file.unlink()
-    assert "vehicles.parquet is not there" in faults(copy)["money"]
+    assert "vehicles.parquet is missing" in faults(copy)["money"]
     (copy.path / "summary.json").write_text("{}")
-    assert "summary says nothing" in faults(copy)["content"]
+    assert "the summary has nothing" in faults(copy)["content"]
 
 
 def test_a_failed_run_is_verified_up_to_its_last_checkpoint(tmp_path: Path) -> None:
-    class Clumsy(Silent):
-        def round(self, closed) -> None:
-            if closed.round == 2:
+    class FailsInRound2(Silent):
+        def round(self, report) -> None:
+            if report.round == 2:
                 raise ZeroDivisionError
 
     rarely = with_settings(NETWORK, "run.checkpoint_every=3")
     for experiment, what in ((rarely, "content"), (with_settings(NETWORK, "run.seed=2"), "so far")):
         with pytest.raises(RunFailed):
-            simulate(experiment, out=tmp_path / what, watcher=Clumsy())
+            simulate(experiment, out=tmp_path / what, watcher=FailsInRound2())
         findings = list(verify(only(tmp_path / what)))
         assert all(finding.passed for finding in findings)
         assert findings[1].what == what
@@ -144,25 +144,25 @@ def test_an_unfinished_run_is_verified_up_to_its_last_checkpoint(tmp_path: Path)
     run = only(tmp_path)
     assert faults(run) == {}
     (run.path / "parts" / "rounds-000001.parquet").unlink()
-    assert "rounds-000001.parquet is not there" in faults(run)["content"]
+    assert "rounds-000001.parquet is missing" in faults(run)["content"]
 
 
 @pytest.mark.parametrize(
     ("setting", "what", "note"),
     [
-        ("scheme.kind=tests.analysis.test_verification:Everybody", "C5", "a scheme of your own"),
-        ("trace.slots=off", "C7–C12", "no slots were recorded"),
+        ("scheme.kind=tests.analysis.test_verification:AllCVs", "C5", "not checked: a user-defined scheme"),
+        ("trace.slots=off", "C7–C12", "not checked: no slots were recorded"),
         ("scheme.constrained=false", "C4", ""),
     ],
 )
-def test_what_does_not_apply_is_said(setting: str, what: str, note: str, tmp_path: Path) -> None:
+def test_checks_that_do_not_apply_are_noted(setting: str, what: str, note: str, tmp_path: Path) -> None:
     findings = {finding.what: finding for finding in verify(simulate(with_settings(NETWORK, setting), out=tmp_path))}
     assert all(finding.passed for finding in findings.values())
     assert findings[what].note.startswith(note)
 
 
-class Everybody:
-    """A scheme that asks everybody for an iteration at full speed, whatever it costs."""
+class AllCVs:
+    """A scheme that orders 100 iterations at full speed from all CVs, at any cost."""
 
     proximal_mu = 0.0
 

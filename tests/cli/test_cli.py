@@ -1,4 +1,4 @@
-"""The command line as a user meets it: exit codes, sentences, files."""
+"""The command line as a user sees it: exit codes, messages, files."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def vefl_sim(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def toml(tmp_path: Path) -> Path:
     path = tmp_path / "cars.toml"
-    path.write_text("# my own words\n" + tomli_w.dumps(EXPERIMENT))
+    path.write_text("# a comment of the user\n" + tomli_w.dumps(EXPERIMENT))
     return path
 
 
@@ -67,7 +67,7 @@ def test_the_same_run_again_is_shown_not_run(finished: Path) -> None:
     again = vefl_sim("cars.toml", cwd=finished)
     assert again.returncode == 0
     assert "3 of 5 delivered" in again.stdout
-    assert "done already" in again.stdout
+    assert "already done" in again.stdout
     assert "round 1/2" not in again.stdout
     assert sorted((finished / "runs").rglob("*")) == before
 
@@ -101,7 +101,7 @@ def test_fresh_runs_again_beside_it_with_the_same_digest(toml: Path) -> None:
         (["trace", "nothing"], ["nothing"]),
         (["trace", "/no/such/run"], ["/no/such/run"]),
         (["cars.toml", "--set", "mac.scheduler=broken_part:mine"], ["mac.scheduler", "broken_part", "SyntaxError"]),
-        (["cars.toml", "--set", "mobility.kind=lame_part:Lame"], ["ZeroDivisionError"]),
+        (["cars.toml", "--set", "mobility.kind=failing_part:Failing"], ["ZeroDivisionError"]),
         (["cars.toml", "--set", "model.factory=math:sin"], ["cannot be prepared"]),
         (["cars.toml", "--set", "run.duration_s=0.5"], ["run.duration_s", "vefl.round_s"]),
         (["trace", "."], ["not a run directory"]),
@@ -111,13 +111,13 @@ def test_bad_input_is_one_sentence_and_exit_2(toml: Path, arguments: list[str], 
     (toml.parent / "broken.toml").write_text("[run\n")
     (toml.parent / "rubbish.toml").write_bytes(bytes(range(256)))
     (toml.parent / "broken_part.py").write_text("def mine(:\n")
-    (toml.parent / "lame_part.py").write_text("def Lame(experiment, streams):\n    return 1 / 0\n")
+    (toml.parent / "failing_part.py").write_text("def Failing(experiment, streams):\n    return 1 / 0\n")
     failed = vefl_sim(*arguments, cwd=toml.parent)
     assert failed.returncode == 2, failed.stderr
     [line] = failed.stderr.strip().splitlines()
     assert line.startswith("error: ")
     assert all(word in line for word in words)
-    assert not (toml.parent / "runs").exists()  # nothing is begun that cannot be done
+    assert not (toml.parent / "runs").exists()  # no run directory is created
 
 
 def test_all_problems_of_a_file_are_reported_at_once(toml: Path) -> None:
@@ -178,7 +178,7 @@ def test_trace_into_a_closed_pipe(finished: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_the_run_that_is_read_is_named_and_a_finished_one_preferred(finished: Path) -> None:
+def test_trace_names_the_run_it_reads_and_prefers_a_finished_one(finished: Path) -> None:
     [path] = (finished / "runs").iterdir()
     unfinished = path.with_name(path.name + "-2")
     unfinished.mkdir()
@@ -191,7 +191,7 @@ def test_the_run_that_is_read_is_named_and_a_finished_one_preferred(finished: Pa
 
 
 @pytest.mark.slow
-def test_a_damaged_run_is_named_with_the_way_out(toml: Path) -> None:
+def test_a_damaged_run_is_reported_with_the_fix(toml: Path) -> None:
     assert vefl_sim(toml, cwd=toml.parent).returncode == 0
     summary = next((toml.parent / "runs").glob("*/summary.json"))
     summary.write_text("{")
@@ -204,7 +204,7 @@ def test_version() -> None:
     assert vefl_sim("--version", cwd=ROOT).stdout.strip() == __import__("vefl_sim").__version__
 
 
-def test_a_later_setting_replaces_its_rival(toml: Path) -> None:
+def test_a_setting_replaces_a_contradictory_key_of_the_file(toml: Path) -> None:
     done = vefl_sim(toml, "--set", "run.duration_s=1.0", "--quiet", cwd=toml.parent)
     assert done.returncode == 0, done.stderr
     run = only_run(toml.parent / "runs")
@@ -231,7 +231,7 @@ def test_check_mobility_prints_the_sheet_and_surveys_the_traffic() -> None:
 _INTERRUPTIBLE = """
 import signal
 from vefl_sim.cli.main import main
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by whoever is started in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)  # SIGINT is ignored in background processes
 main()
 """
 
@@ -260,7 +260,7 @@ def test_an_interrupted_run_keeps_readable_tables(toml: Path, number: signal.Sig
     assert len(run.events) > 10
 
 
-def test_a_part_that_breaks_fails_the_run_with_a_sentence(toml: Path) -> None:
+def test_an_error_in_a_part_fails_the_run_with_one_sentence(toml: Path) -> None:
     (toml.parent / "mine.py").write_text("def worst(backlog, limit):\n    return backlog.nonsense\n")
     failed = vefl_sim(toml, "--set", "mac.scheduler=mine:worst", cwd=toml.parent)
     assert failed.returncode == 1

@@ -1,4 +1,4 @@
-"""`data get`, `data list`, `data show`, and a run on data from files, as a user meets them."""
+"""`data get`, `data list`, `data show`, and a run on data from files, as a user sees them."""
 
 import hashlib
 import sys
@@ -36,7 +36,7 @@ def digest(path: Path) -> str:
 
 @pytest.fixture
 def small_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A parent folder with a small MNIST whose digests count as right."""
+    """A parent folder with a small MNIST, and its digests as the correct ones."""
     folder = write_mnist(tmp_path / "mnist")
     files = tuple(RemoteFile(path.name, digest(path), ()) for path in sorted(folder.iterdir()))
     monkeypatch.setitem(SOURCES, "mnist", files)
@@ -52,7 +52,7 @@ def toml(tmp_path: Path) -> Path:
     return path
 
 
-def test_get_downloads_and_says_where(
+def test_get_downloads_and_prints_the_folder(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = RemoteFile("cifar-10-binary.tar.gz", hashlib.md5(CONTENT).hexdigest(), (server.address,))
@@ -82,7 +82,7 @@ def test_a_download_that_fails_is_one_sentence_and_exit_2(
     assert list((tmp_path / "cifar10").iterdir()) == []
 
 
-def test_list_says_what_is_there(small_mnist: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_prints_the_state_of_each_data_set(small_mnist: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_compact_gtsrb(small_mnist / "gtsrb")
     code, out, _ = vefl_sim(capsys, "data", "list", "--dir", small_mnist)
     lines = out.splitlines()
@@ -93,14 +93,14 @@ def test_list_says_what_is_there(small_mnist: Path, capsys: pytest.CaptureFixtur
     assert lines[4].endswith("incomplete, in compact form: 4 of 39209 training and 1 of 12630 test images")
 
 
-def test_list_of_what_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_of_a_path_that_is_not_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_bytes(b"")
     for place in (tmp_path / "file", tmp_path / "nothing"):
         code, out, err = vefl_sim(capsys, "data", "list", "--dir", place)
-        assert (code, out, err) == (2, "", f"error: --dir {place}: there is no such folder.\n")
+        assert (code, out, err) == (2, "", f"error: --dir {place}: there is no such folder: name an existing folder.\n")
 
 
-def test_an_inventory_tells_missing_from_damaged(small_mnist: Path) -> None:
+def test_an_inventory_distinguishes_missing_from_damaged(small_mnist: Path) -> None:
     def mnist() -> tuple[str, int]:
         [holding] = [holding for holding in inventory(small_mnist) if holding.kind == "mnist"]
         return holding.state, holding.size_bytes
@@ -120,11 +120,11 @@ def test_a_run_on_data_from_files(toml: Path, capsys: pytest.CaptureFixture[str]
     assert (code, err) == (0, "")
     [path] = (toml.parent / "runs").iterdir()
     run = Run(path)
-    assert run.experiment.data.train_samples is None  # all
+    assert run.experiment.data.train_samples is None  # all samples
     assert run.rounds["ordered"].tolist() == [3, 2]
 
 
-def test_real_data_are_learnt_from(tmp_path: Path) -> None:
+def test_training_on_data_from_files(tmp_path: Path) -> None:
     data = {"kind": "gtsrb", "dir": str(write_gtsrb(tmp_path / "signs")), "min_samples": 3, "image_px": 16}
     learning = {"learning": {"kind": "jax"}, "model": {"factory": "vefl_models.cnn:cnn"}, "vefl": {"round_s": 5.0}}
     run = simulate(from_tables(EXPERIMENT | learning | {"data": data}), out=tmp_path / "runs")
@@ -142,7 +142,7 @@ def test_damaged_data_are_one_sentence_and_exit_2(toml: Path, capsys: pytest.Cap
 
 
 def nothing(*_: object) -> None:
-    """A data set of somebody who forgot to return it."""
+    """A user-defined data set function that returns nothing."""
 
 
 def three_axes(*_: object) -> Dataset:
@@ -156,11 +156,11 @@ def three_axes(*_: object) -> Dataset:
         ("nothing", "gives a NoneType: return a Dataset."),
         (
             "three_axes",
-            "could not be made: ValueError: grey: train_images must be uint8 [samples, height, width, channels].",
+            "could not be created: ValueError: grey: train_images must be uint8 [samples, height, width, channels].",
         ),
     ],
 )
-def test_a_wrong_data_set_of_your_own_is_one_sentence_and_exit_2(
+def test_a_wrong_user_defined_data_set_is_one_sentence_and_exit_2(
     toml: Path, capsys: pytest.CaptureFixture[str], name: str, words: str
 ) -> None:
     kind = f"tests.cli.test_data_cli:{name}"
@@ -179,12 +179,12 @@ def test_an_impossible_dir_is_one_sentence_and_exit_2(
 
 
 def test_show_counts_and_draws(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    picture = toml.parent / "who.png"
+    picture = toml.parent / "split.png"
     code, out, _ = vefl_sim(capsys, "data", "show", toml, "--set", "data.partition=iid", "--out", picture)
     assert code == 0
     assert out.splitlines()[:2] == [
         "mnist: 40 samples of 10 classes over 3 CVs, IID",
-        "samples of a CV: at least 13, median 13, at most 14",
+        "samples per CV: minimum 13, median 13, maximum 14",
     ]
     assert out.splitlines()[-1] == f"picture: {picture}"
     with Image.open(picture) as image:
@@ -200,7 +200,7 @@ def test_show_without_matplotlib_still_counts(
     code, out, err = vefl_sim(capsys, "data", "show", toml)
     assert code == 2
     assert "over 3 CVs" in out
-    assert err == "error: The picture needs matplotlib: install vefl_sim[report]; the figures are above.\n"
+    assert err == "error: The picture needs matplotlib: install it with pip install vefl_sim[report].\n"
 
 
 @pytest.mark.parametrize(
@@ -208,8 +208,8 @@ def test_show_without_matplotlib_still_counts(
     [
         ("no/such.png", "cannot be written: No such file or directory."),
         (f"{'x' * 300}.png", "cannot be written: File name too long."),
-        ("mnist", "is a folder: name a file in it, as {}/data.png."),
-        ("who.doc", "cannot be written: pictures end with .png, .pdf, .svg."),
+        ("mnist", "is a folder: name a file in it, for example {}/data.png."),
+        ("split.doc", "cannot be written: the name of a picture must end with .png, .pdf, .svg."),
     ],
 )
 def test_a_picture_that_cannot_be_written_is_refused_before_data_are_read(
@@ -221,37 +221,37 @@ def test_a_picture_that_cannot_be_written_is_refused_before_data_are_read(
 
 
 def test_a_picture_without_an_ending_gets_one(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = vefl_sim(capsys, "data", "show", toml, "--out", toml.parent / "who")
+    code, out, _ = vefl_sim(capsys, "data", "show", toml, "--out", toml.parent / "split")
     assert code == 0
-    assert out.splitlines()[-1] == f"picture: {toml.parent / 'who.png'}"
-    assert (toml.parent / "who.png").is_file()
+    assert out.splitlines()[-1] == f"picture: {toml.parent / 'split.png'}"
+    assert (toml.parent / "split.png").is_file()
 
 
-def test_a_disk_that_fails_is_told_without_numbers(tmp_path: Path) -> None:
-    (tmp_path / "who.png").mkdir()
-    shares = DataSplit("toy", "IID", np.array([[1]]), groups=0)
-    with pytest.raises(BadInput, match=r"who\.png cannot be written: Is a directory\."):
-        draw_data_split(shares, tmp_path / "who.png")
+def test_a_write_error_is_reported_without_its_number(tmp_path: Path) -> None:
+    (tmp_path / "split.png").mkdir()
+    split = DataSplit("toy", "IID", np.array([[1]]), groups=0)
+    with pytest.raises(BadInput, match=r"split\.png cannot be written: Is a directory\."):
+        draw_data_split(split, tmp_path / "split.png")
 
 
 def test_small_counts_are_plain_numbers_at_the_colour_bar(tmp_path: Path) -> None:
-    shares = DataSplit("toy", "IID", np.array([[1, 6], [3, 2]]), groups=0)
-    drawn = draw_data_split(shares, tmp_path / "who.svg").read_text()
+    split = DataSplit("toy", "IID", np.array([[1, 6], [3, 2]]), groups=0)
+    drawn = draw_data_split(split, tmp_path / "split.svg").read_text()
     assert "<!-- 6 -->" in drawn
     assert "times" not in drawn
 
 
-def test_shares_in_figures() -> None:
-    shares = DataSplit("toy", "IID", np.array([[9, 1, 0], [1, 1, 1], [0, 2, 2]]), groups=5)
-    assert shares.large_classes.tolist() == [1, 3, 2]
-    assert shares.lines() == [
+def test_statistics_of_a_split() -> None:
+    split = DataSplit("toy", "IID", np.array([[9, 1, 0], [1, 1, 1], [0, 2, 2]]), groups=5)
+    assert split.large_classes.tolist() == [1, 3, 2]
+    assert split.lines() == [
         "toy: 17 samples of 3 classes over 3 CVs, IID",
-        "samples of a CV: at least 3, median 4, at most 10",
-        "classes of a CV: at least 2, median 2, at most 3; the largest 2 (median) make up 90% of its samples",
-        "5 groups, each with one CV",
+        "samples per CV: minimum 3, median 4, maximum 10",
+        "classes per CV: minimum 2, median 2, maximum 3; the 2 largest (median) contain 90% of the samples of a CV",
+        "5 groups of samples, each held by one CV",
     ]
 
 
 def test_one_cv_with_one_sample_can_be_drawn(tmp_path: Path) -> None:
-    shares = DataSplit("toy", "IID", np.array([[1]]), groups=0)
-    assert draw_data_split(shares, tmp_path / "one.png").stat().st_size > 1000
+    split = DataSplit("toy", "IID", np.array([[1]]), groups=0)
+    assert draw_data_split(split, tmp_path / "one.png").stat().st_size > 1000

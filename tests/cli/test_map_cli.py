@@ -1,4 +1,4 @@
-"""`map import`: from an .osm to a folder from which one can run."""
+"""`map import`: from an .osm file to a folder with an experiment that can be run."""
 
 import signal
 import subprocess
@@ -15,10 +15,10 @@ from vefl_sim.cli.main import main
 from vefl_sim.mobility.sumo.inputs import net_of
 from vefl_sim.mobility.sumo.map_import import NET_FILE, import_map
 
-MADE = ["demand.rou.xml.gz", "experiment.toml", "map.net.xml.gz", "map.png", "map.sumocfg"]
+FILES = ["demand.rou.xml.gz", "experiment.toml", "map.net.xml.gz", "map.png", "map.sumocfg"]
 
 
-def imported(*arguments: object) -> int:
+def map_import(*arguments: object) -> int:
     try:
         main(["map", "import", *map(str, arguments)])
     except SystemExit as end:
@@ -28,16 +28,16 @@ def imported(*arguments: object) -> int:
 
 def test_from_a_map_to_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "maps" / "town"
-    assert imported(osm(tmp_path / "my town.osm"), "-o", folder, "--gnb", "0.0018,10.0027", "--vehicles", 8) == 0
-    message = capsys.readouterr().out.splitlines()
+    assert map_import(osm(tmp_path / "my town.osm"), "-o", folder, "--gnb", "0.0018,10.0027", "--vehicles", 8) == 0
+    lines = capsys.readouterr().out.splitlines()
     found = "5 junctions (0 with signals), 16 streets of 5.8 km, each direction counted"
-    assert message[0] == f"{tmp_path / 'my town.osm'}: 0.6 × 0.4 km, {found}"
-    assert message[1].startswith("gNB at [300.")
-    assert message[2].startswith("wanted in coverage: 8 vehicles, at ")
-    assert abs(float(message[2].split("a pilot run had ")[1].split()[0]) - 8) < 1.0
-    assert " in steps of 0.1 s at " in message[2]
-    assert message[-1] == f"run it with: python -m vefl_sim {folder / 'experiment.toml'}"
-    assert sorted(file.name for file in folder.iterdir()) == MADE
+    assert lines[0] == f"{tmp_path / 'my town.osm'}: 0.6 × 0.4 km, {found}"
+    assert lines[1].startswith("gNB at [300.")
+    assert lines[2].startswith("wanted in coverage: 8 vehicles, at ")
+    assert abs(float(lines[2].split("a pilot run had ")[1].split()[0]) - 8) < 1.0
+    assert " in steps of 0.1 s at " in lines[2]
+    assert lines[-1] == f"run it with: python -m vefl_sim {folder / 'experiment.toml'}"
+    assert sorted(file.name for file in folder.iterdir()) == FILES
     assert (folder / "map.png").read_bytes()[:4] == b"\x89PNG"
     assert not list(tmp_path.glob("maps/.*"))
     short = ("run.duration_s=5.0", "vefl.round_s=1.0", "learning.kind=none", "mobility.start_s=30.0")
@@ -46,18 +46,18 @@ def test_from_a_map_to_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert experiment.run.name == "my-town"
     assert simulate(experiment, out=tmp_path / "runs").is_done
     assert (only(tmp_path / "runs").path / "traffic" / "trajectory.parquet").exists()
-    assert imported(osm(tmp_path / "x.osm"), "-o", folder) == 2
-    assert f"{folder} is there already, and nothing is overwritten" in capsys.readouterr().err
+    assert map_import(osm(tmp_path / "x.osm"), "-o", folder) == 2
+    assert f"{folder} exists already, and nothing is overwritten" in capsys.readouterr().err
 
 
-def test_a_net_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And without matplotlib there is everything but the picture."""
+def test_import_of_a_sumo_net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also: without matplotlib, all files but the picture are written."""
     from vefl_sim.analysis.figures.map import draw_map
 
     net = net_of(str(osm(tmp_path / "x.osm")), tmp_path).path
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     made = import_map(net, tmp_path / "town", None, 5.0, draw_map)
-    assert sorted(file.name for file in (tmp_path / "town").iterdir()) == [name for name in MADE if name != "map.png"]
+    assert sorted(file.name for file in (tmp_path / "town").iterdir()) == [name for name in FILES if name != "map.png"]
     assert "the picture needs matplotlib: install vefl_sim[report]" in made.lines()
     assert made.gnb_m == pytest.approx((300.6, 199.0), abs=2.0)
     assert NET_FILE in made.lines()[-2]
@@ -67,35 +67,35 @@ def test_a_net_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ("file", "options", "sentence"),
     [
         ("no.osm", (), "no.osm: there is no such file."),
-        ("x.png", (), "is of an unknown format: it must be .osm(.gz) or .net.xml(.gz)."),
+        ("x.png", (), "has an unknown format: it must be .osm(.gz) or .net.xml(.gz)."),
         ("paths.osm", (), "paths.osm"),
-        ("x.osm", ("--gnb", "north"), "--gnb north: write latitude and longitude in degrees"),
+        ("x.osm", ("--gnb", "north"), "--gnb north: write latitude,longitude in degrees"),
         ("x.osm", ("--gnb", "200,0"), "is not a latitude and a longitude"),
         ("x.osm", ("--gnb", "1,1"), "is within radio.coverage_radius_m = 500 of the gNB"),
     ],
 )
-def test_what_cannot_be_imported(tmp_path: Path, capsys, file: str, options: tuple[str, ...], sentence: str) -> None:
+def test_bad_input(tmp_path: Path, capsys, file: str, options: tuple[str, ...], sentence: str) -> None:
     (tmp_path / "x.png").touch()
     osm(tmp_path / "x.osm")
     osm(tmp_path / "paths.osm", "footway")
-    assert imported(tmp_path / file, "-o", tmp_path / "town", *options) == 2
-    *_, message = capsys.readouterr().err.strip().splitlines()  # after what was being done
+    assert map_import(tmp_path / file, "-o", tmp_path / "town", *options) == 2
+    *_, message = capsys.readouterr().err.strip().splitlines()  # the error follows the progress lines
     assert sentence in message
     assert not (tmp_path / "town").exists()
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="cannot be written"):
         import_map(osm(tmp_path / "x.osm"), tmp_path / "file" / "town", None, 5.0, lambda *_: False)
 
 
 @pytest.mark.slow
-def test_few_vehicles_and_strange_names(tmp_path: Path) -> None:
-    """A hundred letters, a quote and a backslash; so few vehicles that no street has one per hour."""
+def test_few_vehicles_and_unusual_names(tmp_path: Path) -> None:
+    """A name of a hundred letters, a quote and a backslash; so few vehicles that no street has one per hour."""
     folder = tmp_path / 'q"\\b'
-    assert imported(osm(tmp_path / f"{'long ' * 20}.osm"), "-o", folder, "--vehicles", 0.1) == 0
+    assert map_import(osm(tmp_path / f"{'long ' * 20}.osm"), "-o", folder, "--vehicles", 0.1) == 0
     moved = folder.rename(tmp_path / "moved")
     experiment = load(moved / "experiment.toml")
     assert experiment.mobility.file == str(moved / NET_FILE)
@@ -104,28 +104,28 @@ def test_few_vehicles_and_strange_names(tmp_path: Path) -> None:
 
 
 def test_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert imported(osm(tmp_path / "x.osm"), "-o", tmp_path / "a,b") == 2
-    assert "SUMO would cut them at the comma" in capsys.readouterr().err
+    assert map_import(osm(tmp_path / "x.osm"), "-o", tmp_path / "a,b") == 2
+    assert "SUMO takes a comma as a separator of files" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_nothing_is_left_of_one_that_is_stopped(tmp_path: Path, number: signal.Signals) -> None:
-    """In the middle of a pilot; it has said on stderr what it is at."""
+def test_an_interrupted_import_leaves_no_files(tmp_path: Path, number: signal.Signals) -> None:
+    """Interrupted during a pilot run; progress is printed on stderr."""
 
-    def hear() -> None:
-        signal.signal(number, signal.SIG_DFL)  # whoever starts the tests in the background may have it ignored
+    def restore_signal() -> None:
+        signal.signal(number, signal.SIG_DFL)  # it may be ignored if the tests run in the background
 
     command = [sys.executable, "-m", "vefl_sim", "map", "import", str(osm(tmp_path / "x.osm")), "-o", tmp_path / "town"]
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes, text=True, preexec_fn=hear) as process:
+    with subprocess.Popen(command, **pipes, text=True, preexec_fn=restore_signal) as process:
         assert process.stderr
-        message = [process.stderr.readline().strip() for _ in range(3)]
-        assert message[0] == f"netconvert reads {tmp_path / 'x.osm'}"
-        assert message[2].startswith("pilot run 1")
+        lines = [process.stderr.readline().strip() for _ in range(3)]
+        assert lines[0] == f"netconvert reads {tmp_path / 'x.osm'}"
+        assert lines[2].startswith("pilot run 1")
         assert list(tmp_path.glob(".town-*"))
         process.send_signal(number)
-        assert f"{tmp_path / 'town'} is not made" in process.stderr.read()
+        assert f"{tmp_path / 'town'} was not created" in process.stderr.read()
     assert process.returncode not in (0, None)
     assert [file.name for file in tmp_path.iterdir()] == ["x.osm"]
 

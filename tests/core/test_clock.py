@@ -17,7 +17,7 @@ def test_slots_of_every_numerology_divide_the_millisecond(numerology: int, slot_
 def test_ten_thousand_half_milliseconds_are_five_seconds() -> None:
     grid = SlotGrid.of_numerology(1)
     assert grid.start_ns(10_000) == 5 * NS_PER_S
-    assert sum([0.0005] * 10_000) != 5.0  # what floats make of it
+    assert sum([0.0005] * 10_000) != 5.0  # floating-point sums are not exact
 
 
 @given(st.integers(0, 10**13), st.integers(0, 4))
@@ -28,5 +28,5 @@ def test_floor_and_ceil_enclose_the_instant(time_ns: int, numerology: int) -> No
 
 
 @given(st.integers(0, 10**13))
-def test_seconds_and_back(time_ns: int) -> None:
+def test_seconds_convert_back_to_the_same_nanoseconds(time_ns: int) -> None:
     assert to_ns(to_s(time_ns)) == time_ns

@@ -17,7 +17,7 @@ def test_seed_name_and_index_all_matter() -> None:
     assert len(set(draws)) == len(draws)
 
 
-def test_draws_of_one_stream_move_no_other() -> None:
+def test_draws_of_one_stream_change_no_other_stream() -> None:
     streams = Streams(3)
     before = streams.generator("slas", 5).random()
     streams.generator("traffic").random(1000)

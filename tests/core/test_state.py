@@ -1,4 +1,4 @@
-"""What goes into a checkpoint comes out of it, whatever it is made of."""
+"""A state that is packed and unpacked is unchanged, whatever types it contains."""
 
 import json
 
@@ -34,12 +34,12 @@ def same(one: object, other: object) -> bool:
 
 
 @given(STATES)
-def test_there_and_back(state: object) -> None:
+def test_unpack_is_the_inverse_of_pack(state: object) -> None:
     arrays: dict[str, np.ndarray] = {}
     assert same(unpack(json.loads(json.dumps(pack(state, arrays))), arrays), state)
 
 
-def test_what_cannot_be_written_is_named() -> None:
+def test_the_error_names_a_value_that_cannot_be_packed() -> None:
     for bad in ({1}, object(), np.array([None])):
         with pytest.raises(RunFailed, match="a/b of a checkpoint is a"):
             pack({"a": {"b": bad}}, {})

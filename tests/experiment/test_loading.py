@@ -37,7 +37,7 @@ def test_resolved_toml_reads_back_as_the_same_experiment(tmp_path: Path) -> None
     assert load(path) == experiment.resolved()
 
 
-def test_the_number_of_signs_is_settled_and_other_data_are_used_whole() -> None:
+def test_sample_counts_are_filled_in_for_signs_and_left_open_for_other_data() -> None:
     assert "train_samples = 12000\ntest_samples = 2000\n" in to_toml(from_tables(NAMED))
     assert "train_samples = 500\ntest_samples = 2000\n" in to_toml(
         from_tables({**NAMED, "data": {"train_samples": 500}})
@@ -185,7 +185,7 @@ def test_all_problems_are_reported_at_once() -> None:
         IN_ROUNDS | {"aggregation": {"server_rate": 0.004, "weights_over": "coverage"}},
     ],
 )
-def test_keys_that_go_together(tables: dict) -> None:
+def test_compatible_keys_are_accepted(tables: dict) -> None:
     from_tables(NAMED | tables)
 
 
@@ -201,18 +201,18 @@ class TestBase:
         (folder / name).write_text(text)
         return folder / name
 
-    def test_keys_of_the_file_win_one_by_one(self, toml: Path) -> None:
+    def test_keys_of_the_file_replace_those_of_its_base_one_by_one(self, toml: Path) -> None:
         top = self.file(toml.parent, "top.toml", 'base = "x.toml"\n[radio]\nantennas = 2\n[run]\nname = "y"\n')
         experiment = load(top, ["vefl.budget=7.0"])
         assert (experiment.run.name, experiment.run.rounds, experiment.vefl.budget) == ("y", 3, 7.0)
         assert (experiment.radio.prbs, experiment.radio.antennas) == (12, 2)
 
-    def test_a_rival_of_a_key_is_replaced(self, toml: Path) -> None:
+    def test_a_key_of_the_base_that_excludes_a_key_of_the_file_is_dropped(self, toml: Path) -> None:
         top = self.file(toml.parent, "top.toml", 'base = "x.toml"\nrun.duration_s = 50.0\n')
         assert load(top).run.rounds is None
         assert load(top).rounds == 10
 
-    def test_bases_have_bases_and_paths_start_at_their_own_files(self, toml: Path) -> None:
+    def test_a_base_may_have_a_base_and_paths_start_at_the_file_that_has_them(self, toml: Path) -> None:
         self.file(toml.parent, "far/mid.toml", 'base = "../x.toml"\n[data]\nkind = "folder"\ndir = "images"\n')
         (toml.parent / "far" / "images").mkdir()
         top = self.file(toml.parent, "top.toml", 'base = "far/mid.toml"\n')
@@ -264,14 +264,14 @@ def test_one_setting_may_be_a_string(toml: Path) -> None:
     assert load(toml, "radio.prbs=3").radio.prbs == 3
 
 
-def test_nothing_is_nested_that_deeply(tmp_path: Path) -> None:
+def test_a_deeply_nested_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "deep.toml"
     path.write_text("a = " + "[" * 5000 + "]" * 5000)
     with pytest.raises(ExperimentError):
         load(path)
 
 
-def test_missing_file_directory_and_rubbish(tmp_path: Path) -> None:
+def test_a_missing_file_a_directory_and_damaged_files_are_refused(tmp_path: Path) -> None:
     rubbish, broken = tmp_path / "rubbish.toml", tmp_path / "broken.toml"
     rubbish.write_bytes(bytes(range(128, 256)))
     broken.write_text("[run\nname=")
@@ -306,13 +306,13 @@ def test_two_settings_that_exclude_each_other_are_refused(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["town.osm", "town.net.xml", "town.sumocfg"])
-def test_a_map_is_no_experiment(name: str, tmp_path: Path) -> None:
+def test_a_map_instead_of_an_experiment_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("<osm/>")
     with pytest.raises(ExperimentError, match="map import"):
         load(tmp_path / name)
 
 
-def test_paths_start_at_the_file_or_else_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_start_at_the_file_or_at_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here, folder = tmp_path / "here", tmp_path / "folder"
     for place in (here, folder):
         place.mkdir()

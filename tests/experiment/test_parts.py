@@ -23,7 +23,7 @@ def digest_of(name: str) -> str:
     return part_digests(from_tables({"run": {"name": "x"}, "mac": {"scheduler": f"{name}:mine"}}))[f"{name}:mine"]
 
 
-def test_the_digest_sees_a_helper_module(folder: Path) -> None:
+def test_the_digest_covers_a_helper_module(folder: Path) -> None:
     (folder / "part_helper.py").write_text("K = -1\n\ndef order(b):\n    return b\n")
     (folder / "part_a.py").write_text("from part_helper import order\n\ndef mine(b, n):\n    return order(b)\n")
     before = digest_of("part_a")
@@ -32,7 +32,7 @@ def test_the_digest_sees_a_helper_module(folder: Path) -> None:
     assert digest_of("part_a") != before
 
 
-def test_the_digest_sees_through_a_partial(folder: Path) -> None:
+def test_the_digest_covers_the_function_of_a_partial(folder: Path) -> None:
     source = "from functools import partial\n\ndef _s(b, n, order):\n    return b\n\nmine = partial(_s, order={})\n"
     (folder / "part_b.py").write_text(source.format(1))
     before = digest_of("part_b")
@@ -40,12 +40,12 @@ def test_the_digest_sees_through_a_partial(folder: Path) -> None:
     assert digest_of("part_b") != before
 
 
-def test_a_missing_import_inside_a_part_is_not_its_absence(folder: Path) -> None:
+def test_a_missing_import_inside_a_part_is_reported_as_such(folder: Path) -> None:
     (folder / "part_c.py").write_text("import no_such_library\n")
     with pytest.raises(ExperimentError, match=r"importing 'part_c' fails.*no_such_library"):
         load_part("scheme.kind", "part_c:Scheme")
 
 
-def test_what_is_not_callable_is_no_part() -> None:
+def test_an_object_that_is_not_callable_is_refused() -> None:
     with pytest.raises(ExperimentError, match="not a class or a function"):
         load_part("scheme.kind", "math:pi")

@@ -1,4 +1,4 @@
-"""A key that is declared without effect has none: another value of it changes no table."""
+"""Keys that are declared as unused have no effect: another value changes no table."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +11,7 @@ from vefl_sim import simulate
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import from_tables, validated
-from vefl_sim.experiment.unused_keys import _unused, without_ignored
+from vefl_sim.experiment.unused_keys import _unused_by_cause, without_unused_keys
 from vefl_sim.simulation import scenario
 from vefl_sim.simulation.parts import SCHEMES
 from vefl_sim.sweep.points import load_sweep
@@ -68,7 +68,7 @@ OTHER: dict[str, Any] = {
     "vefl.upload_margin": 3.0,
     "vefl.upload_share": "selected",
 }
-"""A value that would show if anybody looked at the key."""
+"""Values that change the tables wherever the key is used."""
 READ_BY_ALL = {
     "aggregation.form": "two forms of a sum, which differ in the last digit where its weights sum to one",
     "aggregation.weights_over": "`theorem2_sum` of a round",
@@ -76,9 +76,9 @@ READ_BY_ALL = {
     "vefl.upload_margin": "worst-case uploads, which show in the tables of plans without constraints, too",
     "vefl.upload_share": "worst-case uploads",
 }
-"""Keys that are read whatever the scheme is, and where; at their defaults by then, they have no effect."""
+"""Keys that are read under every scheme, and what they change; `without_unused_keys` resets them before that."""
 IN_MODELS = {"learning.proximal_mu", "learning.iterations_per_step"}
-"""Keys whose effect only a model shows."""
+"""Keys that only affect the trained model."""
 
 SMALL: Tables = {
     "run": {"name": "small", "rounds": 3},
@@ -97,73 +97,73 @@ WORLDS: dict[str, Tables] = {
     "afa-cd, in rounds": {"scheme": {"kind": "afa-cd", "rounds": True}},
     "fdpc, normalized": {"scheme": {"kind": "fdpc"}, "aggregation": {"normalize": True}},
     "no signals": {"roads": {"signals": "none"}},
-    "everybody passes": {"traffic": {"through_share": 1.0}},
+    "through traffic only": {"traffic": {"through_share": 1.0}},
     "equal shares of pRBs": {"rat": {"method": "equal"}},
     "iid": {"data": {"partition": "iid"}},
     "shards": {"data": {"partition": "shards"}},
 }
 
 
-def merged(*several: Tables) -> Tables:
-    """One set of tables; later ones go first."""
+def merged(*sets: Tables) -> Tables:
+    """Merge several sets of tables; later values replace earlier ones."""
     tables: Tables = {}
-    for one in several:
-        for name, keys in one.items():
+    for new in sets:
+        for name, keys in new.items():
             tables[name] = tables.get(name, {}) | keys
     return tables
 
 
 def unused(tables: Tables) -> set[str]:
-    """The keys that are declared without effect in this experiment."""
-    declared = _unused(validated(tables))
-    return {f"{table}.{key}" for _, keys in declared for table, inside in keys.items() for key in inside}
+    """The keys that are declared as unused in this experiment."""
+    declared = _unused_by_cause(validated(tables))
+    return {f"{table}.{key}" for _, keys in declared for table, names in keys.items() for key in names}
 
 
 def changed(tables: Tables, keys: Iterable[str]) -> Experiment:
-    """The experiment with other values of these keys, whether or not they do anything."""
+    """The experiment with other values of these keys, without refusing unused ones."""
     split = [(*key.split("."), OTHER[key]) for key in keys]
     return validated(merged(tables, *({name: {key: value}} for name, key, value in split)))
 
 
 def same(tables: Tables, keys: Iterable[str], out: Path) -> bool:
-    """Whether other values of these keys leave all tables as they are, but for the timings."""
-    plain = simulate(without_ignored(validated(tables)), out=out, fresh=True)
+    """Whether other values of these keys leave all tables except the timings unchanged."""
+    plain = simulate(without_unused_keys(validated(tables)), out=out, fresh=True)
     return plain.content_digest() == simulate(changed(tables, keys), out=out, fresh=True).content_digest()
 
 
 @pytest.fixture
-def as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is put back to its default, so that it shows who reads a key."""
-    monkeypatch.setattr(scenario, "without_ignored", lambda experiment: experiment)
+def unused_keys_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the values of unused keys in the simulation, so that any code that reads them changes the tables."""
+    monkeypatch.setattr(scenario, "without_unused_keys", lambda experiment: experiment)
 
 
-def guilty(tables: Tables, keys: set[str], out: Path) -> list[str]:
-    """Those of the keys that change something: all at once, and one by one if that shows that there is one."""
+def effective(tables: Tables, keys: set[str], out: Path) -> list[str]:
+    """The keys that change a table: all are tried at once, and one by one only if that changes something."""
     if same(tables, sorted(keys), out):
         return []
     return [key for key in sorted(keys) if not same(tables, [key], out)]
 
 
-@pytest.mark.usefixtures("as_it_is")
+@pytest.mark.usefixtures("unused_keys_kept")
 @pytest.mark.parametrize("world", WORLDS)
-def test_nobody_reads_a_key_that_is_declared_without_effect(world: str, tmp_path: Path) -> None:
+def test_no_table_depends_on_an_unused_key(world: str, tmp_path: Path) -> None:
     tables = merged(SMALL, WORLDS[world])
-    assert guilty(tables, unused(tables) - READ_BY_ALL.keys() - IN_MODELS, tmp_path) == []
+    assert effective(tables, unused(tables) - READ_BY_ALL.keys() - IN_MODELS, tmp_path) == []
 
 
-@pytest.mark.usefixtures("as_it_is")
+@pytest.mark.usefixtures("unused_keys_kept")
 @pytest.mark.parametrize("kind", ["fedavg", "afa-cd", "fedbuff", "centralized"])
-def test_no_model_shows_a_key_that_is_declared_without_effect(kind: str, tmp_path: Path) -> None:
+def test_no_model_depends_on_an_unused_key(kind: str, tmp_path: Path) -> None:
     tables = merged(SMALL, LEARNING, {"scheme": {"kind": kind}})
     assert unused(tables) & IN_MODELS
-    assert guilty(tables, unused(tables) & IN_MODELS, tmp_path) == []
+    assert effective(tables, unused(tables) & IN_MODELS, tmp_path) == []
 
 
-@pytest.mark.usefixtures("as_it_is")
-def test_nobody_reads_what_a_recording_replaces(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("unused_keys_kept")
+def test_no_table_depends_on_a_key_that_a_recording_replaces(tmp_path: Path) -> None:
     recorded = simulate(from_tables(SMALL), out=tmp_path)
     tables = merged(SMALL, {"mobility": {"kind": "playback", "file": str(recorded.path)}})
-    assert guilty(tables, unused(tables) - READ_BY_ALL.keys(), tmp_path) == []
+    assert effective(tables, unused(tables) - READ_BY_ALL.keys(), tmp_path) == []
 
 
 USED = {
@@ -173,18 +173,18 @@ USED = {
 }
 
 
-@pytest.mark.usefixtures("as_it_is")
+@pytest.mark.usefixtures("unused_keys_kept")
 @pytest.mark.parametrize("kind", USED)
-def test_the_values_of_this_test_would_show(kind: str, tmp_path: Path) -> None:
-    """Where the keys do something, these values do, and some of READ_BY_ALL where they should not."""
+def test_the_values_of_this_test_change_tables_where_keys_are_used(kind: str, tmp_path: Path) -> None:
+    """So the tests above can fail. Includes keys of READ_BY_ALL that are read although they are unused."""
     tables = merged(SMALL, {"scheme": {"kind": kind}})
     assert [key for key in USED[kind] if same(tables, [key], tmp_path)] == []
 
 
 @pytest.mark.parametrize("world", [*SCHEMES, "fedprox, unconstrained"])
-def test_a_key_that_everybody_reads_is_at_its_default_by_then(world: str, tmp_path: Path) -> None:
+def test_a_key_that_every_scheme_reads_is_reset_if_it_is_unused(world: str, tmp_path: Path) -> None:
     tables = merged(SMALL, WORLDS[world])
-    assert guilty(tables, unused(tables) & READ_BY_ALL.keys(), tmp_path) == []
+    assert effective(tables, unused(tables) & READ_BY_ALL.keys(), tmp_path) == []
 
 
 SHARED = """
@@ -202,14 +202,14 @@ scheme.kind = "fdpc"
 PDPC = '[[compare]]\nlabel = "b"\nscheme.kind = "pdpc"\n'
 
 
-def test_a_key_that_all_variants_share_is_at_its_default_where_it_does_nothing(tmp_path: Path) -> None:
+def test_a_key_shared_by_all_variants_is_reset_in_those_that_do_not_use_it(tmp_path: Path) -> None:
     file = written(tmp_path, SHARED + PDPC)
     fdpc, pdpc = load_variants(file)
     assert (fdpc.experiment.vefl.upload_share, pdpc.experiment.vefl.upload_share) == ("all", "selected")
     assert [point.experiment.vefl for point in load_sweep(file).points] == [fdpc.experiment.vefl, pdpc.experiment.vefl]
 
 
-def test_a_key_that_does_nothing_in_any_variant_is_refused(tmp_path: Path) -> None:
+def test_a_key_that_no_variant_uses_is_refused(tmp_path: Path) -> None:
     for load in (load_variants, load_sweep):
         with pytest.raises(ExperimentError, match=r'vefl\.upload_share has no effect with scheme\.kind = "fdpc"'):
             load(written(tmp_path, SHARED))

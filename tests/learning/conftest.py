@@ -10,7 +10,7 @@ from vefl_sim.learning.datasets.signs.drawing import signs
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_compilation_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests leave nothing in the user's cache; whoever sets VEFL_SIM_CACHE keeps compiled code across runs."""
+    """Keep the tests out of the user's cache; set VEFL_SIM_CACHE to keep compiled code between test runs."""
     with pytest.MonkeyPatch.context() as patch:
         if "VEFL_SIM_CACHE" not in os.environ:
             patch.setenv("VEFL_SIM_CACHE", str(tmp_path_factory.mktemp("cache")))

@@ -1,4 +1,4 @@
-"""The paper's CNN as anybody would write it with flax, the oracle for ours."""
+"""The paper's CNN in standard flax layers, the reference for `vefl_models.cnn`."""
 
 import jax
 from flax import linen as nn

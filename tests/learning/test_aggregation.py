@@ -9,7 +9,7 @@ def test_weights_are_importance_over_both_probabilities() -> None:
     assert weights(p, q, p_suc) == pytest.approx([1.0, 0.6, 1.0])
 
 
-def test_full_participation_is_the_case_of_certain_orders() -> None:
+def test_full_participation_is_the_case_q_equal_to_one() -> None:
     assert weights(np.array([0.7, 0.3]), np.ones(2), np.ones(2)) == pytest.approx([0.7, 0.3])
 
 
@@ -32,7 +32,7 @@ def test_normalized_weights_keep_their_ratios() -> None:
 
 @pytest.mark.parametrize("p", [[0.2] * 5, [0.5, 0.1, 0.1, 0.1, 0.2]], ids=["equal", "unequal"])
 def test_the_rule_is_unbiased_with_true_probabilities_and_uniform_selection(p: list[float]) -> None:
-    """E[Σ weight · Δ] = Σ p · Δ over random orders and losses. The paper asks for equal p_v; others do as well."""
+    """E[Σ weight · Δ] = Σ p · Δ over random orders and losses. The paper requires equal p_v; unequal ones work, too."""
     rng, cvs, ordered, repeats = np.random.default_rng(0), 5, 2, 20_000
     update, p_suc = rng.normal(size=cvs), np.array([0.5, 0.9, 1.0, 0.7, 0.6])
     applied = weights(np.array(p), np.full(cvs, ordered / cvs), p_suc)
@@ -55,32 +55,32 @@ def test_mixed_shares_by_hand() -> None:
     assert mixed_shares(np.zeros(2), np.zeros(2), 0.5) == pytest.approx([0.5, 0.5])
 
 
-def mean_step(weigh, chosen, p_suc, rounds=20_000) -> np.ndarray:
-    """Mean weight of each CV over rounds in which `chosen` draws who is ordered, and p_suc who delivers."""
+def mean_weights(weigh, select, p_suc, rounds=20_000) -> np.ndarray:
+    """Mean weight of each CV over rounds in which `select` draws the ordered CVs, and p_suc those that deliver."""
     rng, total = np.random.default_rng(1), np.zeros(len(p_suc))
     for _ in range(rounds):
-        ordered = chosen(rng)
+        ordered = select(rng)
         delivered = ordered[rng.random(len(ordered)) < p_suc[ordered]]
         total[delivered] += weigh(ordered, delivered)
     return total / rounds
 
 
 def test_fdpc_is_unbiased_with_the_true_p_suc() -> None:
-    """E[ω_{k+1}] = Σ p_v·ω_v: on average every CV counts by its p_v, whoever is lost."""
+    """E[ω_{k+1}] = Σ p_v·ω_v: on average every CV has weight p_v, whichever updates are lost."""
     p, p_suc = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.9, 0.5, 0.7, 1.0])
-    seen = mean_step(lambda _, d: fdpc_weights(p[d], p_suc[d]), lambda rng: np.arange(4), p_suc)
-    assert seen == pytest.approx(p, abs=0.01)
+    mean = mean_weights(lambda _, d: fdpc_weights(p[d], p_suc[d]), lambda rng: np.arange(4), p_suc)
+    assert mean == pytest.approx(p, abs=0.01)
 
 
 def test_pdpc_is_unbiased_with_the_true_p_suc_and_uniform_selection() -> None:
     p_suc = np.array([0.9, 0.5, 0.7, 1.0, 0.6])
-    seen = mean_step(
+    mean = mean_weights(
         lambda ordered, d: pdpc_weights(p_suc[d], len(ordered), 5), lambda rng: rng.permutation(5)[:2], p_suc
     )
-    assert seen == pytest.approx(np.full(5, 0.2), abs=0.01)
+    assert mean == pytest.approx(np.full(5, 0.2), abs=0.01)
 
 
 def test_realized_p_suc_is_biased_towards_good_channels() -> None:
     p_suc = np.array([0.9, 0.5])
-    seen = mean_step(lambda ordered, d: pdpc_weights(np.ones(len(d)), 2, 2), lambda rng: np.arange(2), p_suc)
-    assert seen == pytest.approx(p_suc / 2, abs=0.01)
+    mean = mean_weights(lambda ordered, d: pdpc_weights(np.ones(len(d)), 2, 2), lambda rng: np.arange(2), p_suc)
+    assert mean == pytest.approx(p_suc / 2, abs=0.01)

@@ -9,7 +9,7 @@ from vefl_sim.learning.conv.pooled_conv import max_pool
 from vefl_sim.learning.jax_learner import parameter_count
 
 
-def test_the_papers_size() -> None:
+def test_the_cnn_has_the_papers_number_of_parameters() -> None:
     assert parameter_count(cnn(10), (28, 28, 1)) == 21_840
 
 
@@ -22,10 +22,10 @@ def test_every_layer_has_its_weights_and_biases() -> None:
 @pytest.mark.parametrize("image_px", [16, 23, 40])
 def test_any_image_size_gives_one_logit_per_class(image_px: int) -> None:
     images = jnp.zeros((2, image_px, image_px, 3))
-    answers, _ = jax.eval_shape(cnn(7).init_with_output, jax.random.key(0), images)
-    assert answers.shape == (2, 7)
+    outputs, _ = jax.eval_shape(cnn(7).init_with_output, jax.random.key(0), images)
+    assert outputs.shape == (2, 7)
 
 
-def test_pooling_is_that_of_flax() -> None:
+def test_pooling_equals_that_of_flax() -> None:
     x = np.random.default_rng(0).normal(size=(2, 7, 6, 3)).astype(np.float32)
     assert np.array_equal(max_pool(jnp.asarray(x)), nn.max_pool(jnp.asarray(x), (2, 2), strides=(2, 2)))

@@ -28,7 +28,7 @@ def compile_with(**environment: str) -> None:
         ({"VEFL_SIM_CACHE": "", "XDG_CACHE_HOME": ""}, Path.home() / ".cache/vefl_sim"),
     ],
 )
-def test_where_the_cache_is(environment: dict[str, str], expected: Path) -> None:
+def test_the_environment_determines_the_cache_directory(environment: dict[str, str], expected: Path) -> None:
     assert cache_directory(environment) == expected
 
 
@@ -37,11 +37,11 @@ def test_compiled_code_is_kept(tmp_path: Path) -> None:
     assert list((tmp_path / "jax").iterdir())
 
 
-def test_a_cache_that_the_user_gave_to_jax_is_left_alone(tmp_path: Path) -> None:
+def test_a_jax_cache_chosen_by_the_user_is_kept(tmp_path: Path) -> None:
     compile_with(VEFL_SIM_CACHE=str(tmp_path / "ours"), JAX_COMPILATION_CACHE_DIR=str(tmp_path / "theirs"))
     assert not (tmp_path / "ours").exists()
 
 
-def test_a_cache_that_cannot_be_written_breaks_nothing(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
     compile_with(VEFL_SIM_CACHE=str(tmp_path / "file"))

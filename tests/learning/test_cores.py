@@ -1,4 +1,4 @@
-"""The number of cores and threads must not change a digit."""
+"""The number of cores and threads must not change any digit of the results."""
 
 import os
 import subprocess
@@ -30,10 +30,10 @@ print(hashlib.sha256(b"".join(np.asarray(leaf).tobytes() for leaf in leaves)).he
 @pytest.mark.slow
 @pytest.mark.parametrize("factory", ["vefl_models.cnn:cnn", "vefl_models.mlp:mlp", "tests.learning.plain_cnn:PlainCnn"])
 def test_cores_and_threads_change_nothing(factory: str) -> None:
-    """Each in a process of its own: XLA sizes its pool once. Compiled code they share."""
+    """Each case runs in a separate process, because XLA sizes its thread pool once; compiled code is shared."""
     environment = {name: value for name, value in os.environ.items() if name not in ("NPROC", "XLA_FLAGS")}
 
-    def message(threads: int, cores: int) -> str:
+    def output(threads: int, cores: int) -> str:
         pinned = f"import os; os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{cores}])"
         script = f"{pinned if hasattr(os, 'sched_setaffinity') else ''}\n{SCRIPT}"
         return subprocess.run(
@@ -41,4 +41,4 @@ def test_cores_and_threads_change_nothing(factory: str) -> None:
             env=environment, capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
 
-    assert len({message(1, 1), message(2, 2), message(4, 2)}) == 1
+    assert len({output(1, 1), output(2, 2), output(4, 2)}) == 1

@@ -13,7 +13,7 @@ def test_batches_give_the_mean_over_the_whole_test_set(small_signs: Dataset) -> 
     assert len(labels) % BATCH
     module = cnn(small_signs.classes)
     model = initial_model(module, small_signs.image_shape, seed=1)
-    answers = logits(module, model, scaled(images))
+    outputs = logits(module, model, scaled(images))
     evaluation = Evaluator(module, images, labels).evaluate(model)
-    assert evaluation.accuracy == np.mean(np.argmax(answers, axis=1) == labels)
-    assert evaluation.loss == pytest.approx(float(cross_entropy(answers, labels).mean()), rel=1e-5)
+    assert evaluation.accuracy == np.mean(np.argmax(outputs, axis=1) == labels)
+    assert evaluation.loss == pytest.approx(float(cross_entropy(outputs, labels).mean()), rel=1e-5)

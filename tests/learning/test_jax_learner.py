@@ -42,11 +42,11 @@ def filled(model: Model, value: float) -> Model:
     return jax.tree.map(lambda leaf: np.full(leaf.shape, value, np.float32), model)
 
 
-def test_it_is_a_learner_with_as_many_parameters_as_its_models(learner: Learner, start: Model) -> None:
+def test_the_learner_reports_the_number_of_parameters_of_its_models(learner: Learner, start: Model) -> None:
     assert learner.parameters == sum(np.size(leaf) for leaf in jax.tree.leaves(start))
 
 
-def test_the_seed_decides_the_initial_model(small_signs: Dataset, start: Model) -> None:
+def test_the_seed_determines_the_initial_model(small_signs: Dataset, start: Model) -> None:
     assert same(make_learner(small_signs, seed=11).initial_model(), start)
     assert not same(make_learner(small_signs, seed=2**32 - 1).initial_model(), start)
 
@@ -89,8 +89,8 @@ def test_combine_of_nothing_is_the_model(learner: JaxLearner, start: Model) -> N
 def test_average_adds_weighted_models(learner: JaxLearner, start: Model) -> None:
     one, other = learner.train([start] * 2, JOBS[:2])
     expected = jax.tree.map(lambda a, b: 0.25 * a + 0.5 * b, one, other)
-    found = learner.average([one, other], [0.25, 0.5])
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7), found, expected)
+    average = learner.average([one, other], [0.25, 0.5])
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7), average, expected)
 
 
 def test_both_forms_agree_where_the_weights_sum_to_one(learner: JaxLearner, start: Model) -> None:

@@ -4,7 +4,7 @@ import sys
 from vefl_sim.learning.learner import Learner, LocalJob, NullLearner
 
 
-def test_a_null_learner_has_the_size_but_no_model() -> None:
+def test_a_null_learner_has_parameters_but_no_model() -> None:
     learner: Learner = NullLearner(parameters=21_840)
     assert learner.parameters == 21_840
     assert learner.initial_model() is None
@@ -14,6 +14,6 @@ def test_a_null_learner_has_the_size_but_no_model() -> None:
     assert learner.evaluate(None) is None
 
 
-def test_importing_it_does_not_import_jax() -> None:
+def test_importing_the_learner_interface_does_not_import_jax() -> None:
     code = "import sys, vefl_sim.learning.learner; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

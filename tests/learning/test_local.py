@@ -27,7 +27,7 @@ def flat(model: Model) -> np.ndarray:
 
 
 def distance(one: Model, other: Model, start: Model) -> float:
-    """How far two models are apart, relative to how far they have come."""
+    """Distance of two models, relative to the distance of `other` from the start."""
     moved = np.linalg.norm(flat(other) - flat(start))
     assert moved > 0
     return float(np.linalg.norm(flat(one) - flat(other)) / moved)
@@ -53,30 +53,30 @@ def trained(small_signs: Dataset) -> LocalTraining:
 
 
 def away_from_kinks(data: Dataset, cv: int, dtype: type) -> tuple[Model, Model]:
-    """A first model, and what fifty steps of the plain twin make of it, that are far from every kink.
+    """An initial model whose training meets no kink, and the result of fifty steps of the plain version from it.
 
-    At a kink of the objective (a ReLU or a pooling window that changes hands) any two versions in float32 part, also
-    two that start two roundings apart (by 1e-2 after 50 steps). Which seeds meet one depends on how the CPU rounds, so
-    the twin is asked: from starts that are a few roundings apart it ends 1e-5 apart, or 1e-2 apart if there is a kink.
+    At a kink of the objective (a ReLU switches, or the maximum of a pooling window moves) any two versions in float32
+    diverge, also two that start two roundings apart (by 1e-2 after 50 steps). Which seeds meet one depends on how the
+    CPU rounds, so the plain version is run from starts a few roundings apart: it ends 1e-5 apart, or 1e-2 with a kink.
     """
-    twin = PlainCnn(data.classes)
+    module = PlainCnn(data.classes)
     for seed in range(SEED, SEED + 5):
         first = initial_model(cnn(data.classes), data.image_shape, seed)
         model = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), first)
         roundings = (0, 2, -2, 4, -4)
         starts = [jax.tree.map(lambda w, n=n: w * dtype(1 + n * np.finfo(dtype).eps), model) for n in roundings]
-        one, *others = (train_plain(twin, w, *held_by(cv, data), 50, DESCENT) for w in starts)
+        one, *others = (train_plain(module, w, *held_by(cv, data), 50, DESCENT) for w in starts)
         if all(distance(other, one, model) < 1e-3 for other in others):
             return model, one
-    pytest.fail("five first models in a row meet a kink: something else makes the plain twin unsteady")
+    pytest.fail("five initial models in a row meet a kink: there must be another cause of the instability")
 
 
 @pytest.mark.parametrize("cv", SHARDS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-9)])
-def test_fifty_steps_of_any_cv_equal_the_plain_twin(
+def test_fifty_steps_of_any_cv_equal_the_plain_version(
     small_signs: Dataset, cv: int, dtype: type, tolerance: float
 ) -> None:
-    """Also the network: the twin has the layers of flax."""
+    """This also checks the network: the plain version uses the layers of flax."""
     with jax.enable_x64(dtype is np.float64):
         model, plain = away_from_kinks(small_signs, cv, dtype)
         ours = training(cnn(small_signs.classes), small_signs).train(model, LocalJob(cv, 50))
@@ -85,10 +85,10 @@ def test_fifty_steps_of_any_cv_equal_the_plain_twin(
 
 @pytest.mark.parametrize("iterations", [3, 40, 43])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-9)])
-def test_merged_iterations_equal_the_plain_twin(
+def test_merged_iterations_equal_the_plain_version(
     small_signs: Dataset, start: Model, iterations: int, dtype: type, tolerance: float
 ) -> None:
-    """One step of 3·δ; 4 of 10·δ; 4 of 10·δ and one of 3·δ. The strong proximal term is scaled likewise."""
+    """One step of 3·δ; 4 of 10·δ; 4 of 10·δ and one of 3·δ. The strong proximal term is scaled in the same way."""
     descent = Descent(0.005, 2.0, iterations_per_step=10)
     with jax.enable_x64(dtype is np.float64):
         model = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), start)
@@ -98,14 +98,14 @@ def test_merged_iterations_equal_the_plain_twin(
 
 
 def test_merged_iterations_are_one_step_of_their_sum(small_signs: Dataset, start: Model) -> None:
-    """So the twin cannot be wrong in the same way: 7 iterations by 4 are a step of 4·δ and one of 3·δ."""
+    """Checked without the plain version: 7 iterations, 4 per step, are a step of 4·δ and one of 3·δ."""
     module, held = PlainCnn(small_signs.classes), held_by(2, small_signs)
     gradient = jax.grad(lambda w, w_k: _objective(module, w, w_k, held, DESCENT.proximal_mu))
     expected = start
     for size in (4 * DESCENT.learning_rate, 3 * DESCENT.learning_rate):
         slope = gradient(expected, start)
         expected = jax.tree.map(lambda w, g: w - size * g, expected, slope)  # noqa: B023 (used at once)
-    for kind in (cnn(small_signs.classes), module):  # in one program, and block by block
+    for kind in (cnn(small_signs.classes), module):  # compiled as one program, and called block by block
         ours = training(kind, small_signs, DESCENT._replace(iterations_per_step=4)).train(start, LocalJob(2, 7))
         assert distance(ours, expected, start) <= 1e-4
 
@@ -116,27 +116,27 @@ def _objective(module: nn.Module, w: Model, w_k: Model, held: tuple[np.ndarray, 
 
 
 def test_the_error_of_merging_falls_with_the_size_of_a_step(small_signs: Dataset) -> None:
-    """Of a smooth objective: relative to the way, it is proportional to n·δ."""
+    """For a smooth objective the error, relative to the distance trained, is proportional to n·δ."""
     module = logistic(small_signs.classes)
     model = initial_model(module, small_signs.image_shape, SEED)
 
     def error(rate: float) -> float:
-        ways = [training(module, small_signs, Descent(rate, 0.5, n)) for n in (1, 10)]
-        one, ten = (way.train(model, LocalJob(2, 40)) for way in ways)
+        trainings = [training(module, small_signs, Descent(rate, 0.5, n)) for n in (1, 10)]
+        one, ten = (each.train(model, LocalJob(2, 40)) for each in trainings)
         return distance(ten, one, model)
 
     assert 0 < error(0.00005) < 0.15 * error(0.0005) < 0.15 * 0.03
 
 
-def test_a_model_of_plain_layers_works_too(small_signs: Dataset, start: Model) -> None:
+def test_a_model_of_standard_flax_layers_works_too(small_signs: Dataset, start: Model) -> None:
     module = PlainCnn(small_signs.classes)
     plain = train_plain(module, start, *held_by(2, small_signs), 10, DESCENT)
     assert distance(training(module, small_signs).train(start, LocalJob(2, 10)), plain, start) <= 1e-4
 
 
-def test_who_convolves_with_xla(small_signs: Dataset) -> None:
-    found = {type(module): has_convolution(module, (16, 16, 3)) for module in (PlainCnn(3), cnn(3), logistic(3))}
-    assert list(found.values()) == [True, False, False]
+def test_only_models_with_flax_convolutions_use_xla_convolutions(small_signs: Dataset) -> None:
+    uses_xla = {type(module): has_convolution(module, (16, 16, 3)) for module in (PlainCnn(3), cnn(3), logistic(3))}
+    assert list(uses_xla.values()) == [True, False, False]
 
 
 def test_no_iterations_change_nothing(trained: LocalTraining, start: Model) -> None:
@@ -144,27 +144,27 @@ def test_no_iterations_change_nothing(trained: LocalTraining, start: Model) -> N
 
 
 def test_one_compilation_serves_all_cvs(small_signs: Dataset, trained: LocalTraining, start: Model) -> None:
-    """Also whatever the number of iterations in a step is."""
+    """The number of iterations in a step does not matter, either."""
     trained.train(start, LocalJob(4, 1))
-    compiled = local._descend_in_one._cache_size()
+    compiled = local._descend_in_one_program._cache_size()
     for cv in SHARDS:
         trained.train(start, LocalJob(cv, 2))
     merging = training(cnn(small_signs.classes), small_signs, DESCENT._replace(iterations_per_step=3))
     for iterations in (2, 3, 7):
         merging.train(start, LocalJob(2, iterations))
-    assert local._descend_in_one._cache_size() == compiled
+    assert local._descend_in_one_program._cache_size() == compiled
 
 
 def test_the_proximal_term_keeps_the_model_close(small_signs: Dataset, start: Model) -> None:
-    def come(mu: float) -> float:
+    def moved(mu: float) -> float:
         ours = training(cnn(small_signs.classes), small_signs, Descent(0.05, mu))
         return float(np.linalg.norm(flat(ours.train(start, LocalJob(2, 30))) - flat(start)))
 
-    assert come(10.0) < 0.5 * come(0.0)
+    assert moved(10.0) < 0.5 * moved(0.0)
 
 
-def test_mini_batches_equal_the_plain_twin(small_signs: Dataset, start: Model) -> None:
-    """75 samples in batches of 40: a whole one and a smaller one, each of more than a block or less."""
+def test_mini_batches_equal_the_plain_version(small_signs: Dataset, start: Model) -> None:
+    """75 samples in batches of 40: a full batch, longer than a block, and one of 35 samples."""
     module, shuffling, job = cnn(small_signs.classes), Shuffling(40, seed=6), LocalJob(2, 3, number=5)
     images, labels = held_by(2, small_signs)
     orders = [shuffling.order(job, i, 75) for i in range(3)]
@@ -180,7 +180,7 @@ def test_a_batch_larger_than_the_shard_is_all_of_it(small_signs: Dataset, traine
     assert np.array_equal(flat(large.train(start, job)), flat(trained.train(start, job)))
 
 
-def test_an_order_belongs_to_seed_cv_round_and_iteration() -> None:
+def test_a_sample_order_depends_on_seed_cv_order_and_iteration() -> None:
     def order(seed: int = 1, cv: int = 2, round: int = 3, iteration: int = 4) -> list[int]:
         return Shuffling(8, seed).order(LocalJob(cv, 9, round), iteration, 50).tolist()
 

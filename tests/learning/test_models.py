@@ -21,10 +21,10 @@ def test_the_cnn_has_the_parameters_of_the_plain_one() -> None:
 )
 def test_dense_models_take_any_image(factory, parameters: int) -> None:
     images = jnp.zeros((2, 16, 17, 3))
-    answers, _ = jax.eval_shape(factory(5).init_with_output, jax.random.key(0), images)
-    assert answers.shape == (2, 5)
+    outputs, _ = jax.eval_shape(factory(5).init_with_output, jax.random.key(0), images)
+    assert outputs.shape == (2, 5)
     assert parameter_count(factory(5), (16, 17, 3)) == parameters
 
 
-def test_logistic_regression_starts_undecided() -> None:
+def test_logistic_regression_starts_at_zero() -> None:
     assert not any(np.any(leaf) for leaf in jax.tree.leaves(initial_model(logistic(4), (16, 16, 1), seed=1)))

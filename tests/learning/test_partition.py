@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.groups import Lots
+from vefl_sim.learning.groups import SampleGroups
 from vefl_sim.learning.partition import dirichlet, iid, partition, shards
 
 RULES = ("dirichlet", "iid", "shards")
@@ -66,11 +66,11 @@ def test_groups_stay_whole_and_the_minimum_holds_or_is_refused(
     groups = rng.permutation(np.repeat(rng.permutation(1000)[: len(sizes)], sizes))
     labels = rng.integers(classes, size=1000)[groups].astype(np.int32)
     owners = min(owners, len(sizes) // 2)
-    least = 1 + samples % max(1, 2 * min(sizes))  # at times more than a group has
+    least = 1 + samples % max(1, 2 * min(sizes))  # sometimes more than a group has
     try:
         held = split(dataset(labels, groups), owners, seed, partition=rule, dirichlet_alpha=alpha, min_samples=least)
     except ExperimentError:
-        assert least > min(sizes)  # else it is always possible
+        assert least > min(sizes)  # otherwise it is always possible
         return
     assert np.array_equal(np.sort(np.concatenate(held)), np.arange(len(groups)))
     assert min(map(len, held)) >= least
@@ -79,7 +79,7 @@ def test_groups_stay_whole_and_the_minimum_holds_or_is_refused(
 
 @given(**CASES)
 @settings(max_examples=30)
-def test_same_generator_same_partition(
+def test_the_same_generator_gives_the_same_partition(
     samples: int, classes: int, owners: int, rule: str, alpha: float, seed: int
 ) -> None:
     owners = min(owners, samples // 2)
@@ -91,24 +91,24 @@ def test_same_generator_same_partition(
 def plain_dirichlet(
     labels: NDArray[np.int32], owners: int, alpha: float, least: int, rng: np.random.Generator
 ) -> list[list[int]]:
-    """Sample by sample, as it was before there were groups; draws the same numbers."""
+    """Reference version without groups, sample by sample; draws the same random numbers."""
     held: list[list[int]] = [[] for _ in range(owners)]
     for label in sorted({*labels.tolist()}):
         members = rng.permutation(np.flatnonzero(labels == label))
         edges = [0, *np.rint(np.cumsum(rng.dirichlet([alpha] * owners))[:-1] * len(members)).astype(int), len(members)]
-        for turn, owner in enumerate(rng.permutation(owners)):
-            for place in range(edges[turn], edges[turn + 1]):
-                held[owner].append(int(members[place]))
-    for poor in held:
-        while len(poor) < least:
-            rich = max(held, key=len)
-            poor.append(rich.pop(int(rng.integers(len(rich)))))
+        for piece, owner in enumerate(rng.permutation(owners)):
+            for index in range(edges[piece], edges[piece + 1]):
+                held[owner].append(int(members[index]))
+    for receiver in held:
+        while len(receiver) < least:
+            donor = max(held, key=len)
+            receiver.append(donor.pop(int(rng.integers(len(donor)))))
     return [sorted(mine) for mine in held]
 
 
 @given(**CASES)
 @settings(max_examples=60)
-def test_single_samples_are_dealt_out_as_by_the_plain_loop(
+def test_single_samples_are_assigned_as_by_the_plain_loop(
     samples: int, classes: int, owners: int, rule: str, alpha: float, seed: int
 ) -> None:
     labels, owners = labels_of(samples, classes, seed), min(owners, samples)
@@ -119,19 +119,19 @@ def test_single_samples_are_dealt_out_as_by_the_plain_loop(
     )
 
 
-def test_groups_of_one_are_dealt_out_like_samples() -> None:
+def test_groups_of_one_are_assigned_like_samples() -> None:
     labels = labels_of(500, 5, 0)
     for rule in RULES:
         alone, grouped = (split(dataset(labels, groups), 20, partition=rule) for groups in (None, np.arange(500)))
         assert all(np.array_equal(one, other) for one, other in zip(alone, grouped, strict=True))
 
 
-def test_topping_up_changes_only_what_is_needed() -> None:
+def test_topping_up_moves_only_the_missing_samples() -> None:
     labels = labels_of(1000, 10, 0)
-    free = dirichlet(Lots.of(labels), 20, 0.1, np.random.default_rng(3))
+    before_topping_up = dirichlet(SampleGroups.of(labels), 20, 0.1, np.random.default_rng(3))
     topped = split(dataset(labels), 20, seed=3, min_samples=15)
-    missing = sum(max(0, 15 - len(mine)) for mine in free)
-    moved = sum(len(set(after) - set(before)) for before, after in zip(free, topped, strict=True))
+    missing = sum(max(0, 15 - len(mine)) for mine in before_topping_up)
+    moved = sum(len(set(after) - set(before)) for before, after in zip(before_topping_up, topped, strict=True))
     assert moved == missing > 0
 
 
@@ -146,13 +146,13 @@ def test_small_alpha_gives_few_classes_and_large_alpha_all() -> None:
     assert largest_share(100.0) < 0.2
 
 
-def test_a_very_large_alpha_passes_over_nobody_where_classes_have_fewer_samples_than_owners() -> None:
+def test_a_very_large_alpha_leaves_out_no_owner_where_classes_have_fewer_samples_than_owners() -> None:
     labels = np.repeat(np.arange(20), 70).astype(np.int32)
-    sizes = [len(hand) for hand in dirichlet(Lots.of(labels), 100, 1e6, np.random.default_rng(0))]
+    sizes = [len(held) for held in dirichlet(SampleGroups.of(labels), 100, 1e6, np.random.default_rng(0))]
     assert 5 <= min(sizes) <= max(sizes) <= 20  # 0.7 of each class on average; standard deviation about 2
 
 
-def test_iid_gives_everybody_the_same_number_and_about_the_same_classes() -> None:
+def test_iid_gives_every_owner_the_same_number_and_about_the_same_classes() -> None:
     labels = labels_of(20_003, 10, 0)
     held = counts(labels, split(dataset(labels), 20, partition="iid"))
     assert set(held.sum(axis=1)) == {1000, 1001}
@@ -162,16 +162,16 @@ def test_iid_gives_everybody_the_same_number_and_about_the_same_classes() -> Non
 
 
 @pytest.mark.parametrize("per_cv", [1, 2, 5])
-def test_shards_give_everybody_the_same_number_and_few_classes(per_cv: int) -> None:
+def test_shards_give_every_owner_the_same_number_and_few_classes(per_cv: int) -> None:
     labels = np.repeat(np.arange(10), 100).astype(np.int32)
     held = counts(labels, split(dataset(labels), 20, partition="shards", shards_per_cv=per_cv))
     assert set(held.sum(axis=1)) == {50}
     assert (held > 0).sum(axis=1).max() <= per_cv  # 20, 40, 100 shards of equal size never hold two of these classes
 
 
-def test_groups_are_cut_as_near_as_can_be() -> None:
-    lots = Lots.of(np.zeros(100, np.int32), np.repeat(np.arange(4), [10, 20, 30, 40]))
-    pieces = lots.cut(np.arange(4), np.array([14, 16, 19, 21, 61]))
+def test_groups_are_cut_as_near_as_possible() -> None:
+    groups = SampleGroups.of(np.zeros(100, np.int32), np.repeat(np.arange(4), [10, 20, 30, 40]))
+    pieces = groups.cut(np.arange(4), np.array([14, 16, 19, 21, 61]))
     assert [piece.tolist() for piece in pieces] == [[0], [], [], [1], [2], [3]]
 
 
@@ -180,7 +180,7 @@ def test_a_minimum_that_groups_cannot_meet_is_refused() -> None:
     with pytest.raises(ExperimentError) as refused:
         split(dataset(labels_of(30, 3, 0), groups), 2, min_samples=15)
     assert refused.value.problems == (
-        "3 groups of up to 10 samples, which are kept whole, could not be dealt out so that each of 2 CVs has "
+        "3 groups of up to 10 samples, which are kept whole, could not be assigned so that each of 2 CVs has "
         "data.min_samples = 15: lower it, or use more data.",
     )
 
@@ -188,12 +188,12 @@ def test_a_minimum_that_groups_cannot_meet_is_refused() -> None:
 @pytest.mark.parametrize(
     ("validation", "words"), [(0, "99 (data"), (20, "99 without data.validation_samples = 20 (data")]
 )
-def test_an_impossible_minimum_is_refused_with_the_way_out(validation: int, words: str) -> None:
+def test_an_impossible_minimum_is_refused_with_the_fix(validation: int, words: str) -> None:
     with pytest.raises(ExperimentError) as refused:
         split(dataset(labels_of(99, 3, 0)), 10, min_samples=10, validation_samples=validation)
     assert refused.value.problems == (
         f"10 CVs with data.min_samples = 10 each need 100 samples, but the training set has {words}.train_samples): "
-        "it takes fewer CVs or a lower minimum, or more samples.",
+        "use fewer CVs, a lower minimum or more samples.",
     )
 
 
@@ -202,12 +202,14 @@ def test_more_shards_than_samples_are_refused() -> None:
         split(dataset(labels_of(150, 3, 0)), 10, partition="shards", shards_per_cv=20)
 
 
-@pytest.mark.parametrize("deal", [lambda lots, rng: iid(lots, 3, rng), lambda lots, rng: shards(lots, 3, 2, rng)])
-def test_every_lot_is_dealt_once(deal: object) -> None:
-    lots = Lots.of(labels_of(60, 4, 0), np.random.default_rng(0).integers(20, size=60))
-    hands = deal(lots, np.random.default_rng(0))  # type: ignore[operator]
-    assert sorted(lot for hand in hands for lot in hand) == list(range(len(lots.sizes)))
+@pytest.mark.parametrize(
+    "assign", [lambda groups, rng: iid(groups, 3, rng), lambda groups, rng: shards(groups, 3, 2, rng)]
+)
+def test_every_group_is_assigned_once(assign: object) -> None:
+    groups = SampleGroups.of(labels_of(60, 4, 0), np.random.default_rng(0).integers(20, size=60))
+    holdings = assign(groups, np.random.default_rng(0))  # type: ignore[operator]
+    assert sorted(group for held in holdings for group in held) == list(range(len(groups.sizes)))
 
 
-def test_nobody_holds_nothing() -> None:
+def test_without_owners_nothing_is_assigned() -> None:
     assert split(dataset(labels_of(9, 3, 0)), 0) == []

@@ -18,8 +18,8 @@ def arrays(height: int, width: int, channels: int, filters: int, side: int = 5) 
     return [rng.normal(size=shape) for shape in shapes]
 
 
-def result_and_gradients(layer: Layer, given: list[np.ndarray]) -> list[np.ndarray]:
-    *inputs, gradient = (jnp.asarray(array) for array in given)
+def result_and_gradients(layer: Layer, inputs_and_gradient: list[np.ndarray]) -> list[np.ndarray]:
+    *inputs, gradient = (jnp.asarray(array) for array in inputs_and_gradient)
     result, pull = jax.vjp(layer, *inputs)
     return [np.asarray(array) for array in (result, *pull(gradient))]
 
@@ -40,8 +40,8 @@ def test_the_compiled_layer_and_its_gradients_equal_the_plain_ones(
     height: int, width: int, channels: int, filters: int, side: int, dtype: type, tolerance: float
 ) -> None:
     with jax.enable_x64(dtype is np.float64):
-        given = [array.astype(dtype) for array in arrays(height, width, channels, filters, side)]
-        compiled, plain = (result_and_gradients(layer, given) for layer in (compiled_pooled_conv, plain_pooled_conv))
+        cast = [array.astype(dtype) for array in arrays(height, width, channels, filters, side)]
+        compiled, plain = (result_and_gradients(layer, cast) for layer in (compiled_pooled_conv, plain_pooled_conv))
     for ours, theirs in zip(compiled, plain, strict=True):
         assert ours.dtype == dtype
         assert np.abs(ours - theirs).max() <= tolerance * np.abs(theirs).max()
@@ -54,7 +54,7 @@ def test_of_equal_sums_the_first_passes_the_gradient_on(layer: Layer) -> None:
     assert np.array_equal(dx[0, :, :, 0], np.pad(np.ones((5, 5)), ((0, 1), (0, 1))))
 
 
-def test_what_is_not_a_number_stays_so() -> None:
+def test_nan_weights_give_nan_results() -> None:
     x, w, bias, _ = (jnp.asarray(array, jnp.float32) for array in arrays(12, 12, 1, 10))
     assert np.isnan(compiled_pooled_conv(x, w * jnp.nan, bias)).all()
 
@@ -67,18 +67,18 @@ def test_samples_do_not_depend_on_their_neighbours() -> None:
 @pytest.mark.parametrize(
     ("x", "w", "bias", "sentence"),
     [
-        (((1, 8, 8, 2), "float32"), ((3, 3, 1, 4), "float32"), ((4,), "float32"), "do not fit"),
-        (((1, 8, 8, 2), "float32"), ((3, 3, 2, 4), "float32"), ((1,), "float32"), "do not fit"),
+        (((1, 8, 8, 2), "float32"), ((3, 3, 1, 4), "float32"), ((4,), "float32"), "do not fit together"),
+        (((1, 8, 8, 2), "float32"), ((3, 3, 2, 4), "float32"), ((1,), "float32"), "do not fit together"),
         (((1, 8, 8, 2), "float32"), ((3, 3, 2, 4), "bfloat16"), ((4,), "float32"), "make them the same"),
         (((1, 3, 8, 2), "float32"), ((3, 3, 2, 4), "float32"), ((4,), "float32"), "too small"),
     ],
 )
-def test_what_does_not_fit_is_refused(x, w, bias, sentence: str) -> None:
+def test_arguments_that_do_not_fit_are_refused(x, w, bias, sentence: str) -> None:
     arrays = [jnp.ones(shape, dtype) for shape, dtype in (x, w, bias)]
     with pytest.raises((TypeError, ValueError), match=sentence):
         pooled_conv(*arrays)
 
 
-def test_other_types_of_numbers_take_the_plain_way() -> None:
+def test_other_number_types_use_the_plain_version() -> None:
     x, w, bias = (jnp.ones(shape, jnp.bfloat16) for shape in ((1, 8, 8, 2), (3, 3, 2, 4), (4,)))
     assert jnp.array_equal(pooled_conv(x, w, bias), plain_pooled_conv(x, w, bias))

@@ -14,7 +14,7 @@ STEP_NS = 100_000_000
 
 
 def scene(time_ns, places, connected=None):
-    """A scene from {number: (x, y)}."""
+    """A scene from {vehicle number: (x, y)}; all are connected unless `connected` lists the CVs."""
     number = sorted(places)
     points = np.array([places[n] for n in number], np.float64).reshape(-1, 2)
     return Scene(
@@ -108,13 +108,13 @@ class TestCrossings:
         ]
 
     def test_an_instant_is_never_that_of_the_first_scene(self):
-        # On the circle, so inside, and out at once: it leaves one nanosecond later.
+        # On the circle counts as inside; it moves out at once, so it leaves one nanosecond later.
         before, after = scene(5, {1: (500, 0)}), scene(5 + STEP_NS, {1: (501, 0)})
         assert crossings(before, after, R) == [Crossing(6, 1, False)]
         assert crossings(after, scene(5 + 2 * STEP_NS, {1: (500, 0)}), R) == [Crossing(5 + 2 * STEP_NS, 1, True)]
 
 
-# Steps of all sizes around the circle, with places on it.
+# Points around the circle at all distances, and some exactly on it.
 PLACES = st.one_of(
     st.tuples(st.floats(-520, 520), st.floats(-520, 520)),
     st.tuples(st.floats(480, 520), st.floats(-150, 150)),
@@ -129,9 +129,9 @@ WALKS = st.lists(
 @settings(max_examples=150)
 @given(WALKS, st.sampled_from([1, 2, 10, 1_000, STEP_NS]))
 def test_crossings_alternate_and_agree_with_the_scenes(walk, step_ns):
-    seen = [scene(i * step_ns, places) for i, places in enumerate(walk)]
-    inside = set(in_coverage(seen[0], R).tolist())
-    for before, after in pairwise(seen):
+    walk_scenes = [scene(i * step_ns, places) for i, places in enumerate(walk)]
+    inside = set(in_coverage(walk_scenes[0], R).tolist())
+    for before, after in pairwise(walk_scenes):
         found = crossings(before, after, R)
         assert found == sorted(found, key=lambda c: (c.time_ns, c.cv))
         for crossing in found:
@@ -144,7 +144,7 @@ def test_crossings_alternate_and_agree_with_the_scenes(walk, step_ns):
 @settings(max_examples=150)
 @given(PLACES, PLACES)
 def test_instants_are_right_to_the_nanosecond_in_exact_arithmetic(start, end):
-    """One nanosecond before and after, the distance is on the two sides of r, up to the rounding of c."""
+    """One nanosecond before and after, the distance is below and above r, up to the rounding of c."""
     (x0, y0), (x1, y1) = (tuple(map(Fraction, place)) for place in (start, end))
 
     def excess(time_ns):
@@ -160,7 +160,7 @@ def test_instants_are_right_to_the_nanosecond_in_exact_arithmetic(start, end):
 @settings(max_examples=100)
 @given(PLACES, PLACES)
 def test_nothing_is_missed_between_two_scenes_outside(start, end):
-    """Sampling the way finely: whoever is well inside at some point has entered and left."""
+    """Compare with fine samples of the way: a CV that is well inside at some point has entered and left."""
     share = np.linspace(0, 1, 401)
     way = np.hypot(*(a + share * (b - a) for a, b in zip(start, end, strict=True)))
     found = crossings(scene(0, {1: start}), scene(STEP_NS, {1: end}), R)
@@ -196,7 +196,7 @@ class TestAt:
 
 
 class Recorded:
-    """A mobility that plays given scenes."""
+    """A mobility that returns given scenes one after the other."""
 
     step_ns = STEP_NS
 
@@ -213,7 +213,7 @@ class Recorded:
 
 
 class TestVisitors:
-    FILM = (
+    PLACES_BY_STEP = (
         {1: (0, 0), 2: (-20, 499.9), 3: (520, 0), 5: (600, 0), 6: (0, 0)},
         {2: (20, 499.9), 3: (510, 0), 5: (600, 0)},
         {2: (60, 499.9), 3: (490, 0), 5: (600, 0)},
@@ -225,14 +225,14 @@ class TestVisitors:
         [
             (0, [1]),
             (1, [1]),
-            (STEP_NS, [1, 2]),  # 2 only cut the circle between two scenes
+            (STEP_NS, [1, 2]),  # 2 only crosses the circle between two scenes
             (3 * STEP_NS // 2 - 1, [1, 2]),
             (3 * STEP_NS // 2, [1, 2, 3]),  # 3 enters halfway through the second step
-            (3 * STEP_NS, [1, 2, 3, 4]),  # 5 never does, 6 is not connected
+            (3 * STEP_NS, [1, 2, 3, 4]),  # 5 never enters, 6 is not connected
         ],
     )
     def test_all_who_are_inside_at_some_instant(self, duration_ns, expected):
-        assert visitors(Recorded(*self.FILM), R, duration_ns).tolist() == expected
+        assert visitors(Recorded(*self.PLACES_BY_STEP), R, duration_ns).tolist() == expected
 
     def test_of_nobody(self):
         assert visitors(Recorded({}, {}), R, STEP_NS).tolist() == []

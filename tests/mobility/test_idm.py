@@ -19,7 +19,7 @@ DRIVER = IdmParams(
 
 
 def follow_literally(leader, start, p, dt, method):
-    """`follow` as the equations are printed, one vehicle and one step at a time."""
+    """`follow` written as in the equations of the paper, one vehicle and one step at a time."""
     ahead = list(zip(*leader, strict=True))
     platoon = []
     for x0, u0 in zip(*start, strict=True):
@@ -48,23 +48,23 @@ def accel(speed, gap, leader):
 
 @pytest.mark.skipif(not REFS.is_dir(), reason=f"the SUMO reference is not at {REFS}")
 def test_agrees_with_sumo():
-    given = json.loads((REFS / "sumo_idm_platoon.json").read_text())
+    reference = json.loads((REFS / "sumo_idm_platoon.json").read_text())
     rows = np.loadtxt(REFS / "sumo_idm_platoon.csv", delimiter=",", skiprows=1)
-    vehicles, dt = given["n_veh"], given["step_length"]
+    vehicles, dt = reference["n_veh"], reference["step_length"]
     time, position, speed = (rows[:, column].reshape(-1, vehicles) for column in (0, 2, 3))
     every = round((time[1, 0] - time[0, 0]) / dt)
-    knots = np.array(given["leader_knots"])
+    knots = np.array(reference["leader_knots"])
     lead = np.interp(time[0, 0] + dt * np.arange(every * (len(time) - 1) + 1), knots[:, 0], knots[:, 1])
-    front = given["front0_m"] + np.concatenate(([0], np.cumsum((lead[1:] + lead[:-1]) / 2 * dt)))
-    spacing = given["equilibrium_gap_m"] + given["length"]
-    start = front[0] - spacing * np.arange(1, vehicles), np.full(vehicles - 1, given["v0_init"])
+    front = reference["front0_m"] + np.concatenate(([0], np.cumsum((lead[1:] + lead[:-1]) / 2 * dt)))
+    spacing = reference["equilibrium_gap_m"] + reference["length"]
+    start = front[0] - spacing * np.arange(1, vehicles), np.full(vehicles - 1, reference["v0_init"])
     params = IdmParams(
-        max_accel_mps2=given["accel"],
-        comfort_decel_mps2=given["decel"],
-        headway_s=given["tau"],
-        min_gap_m=given["minGap"],
-        desired_speed_mps=given["maxSpeed"],
-        length_m=given["length"],
+        max_accel_mps2=reference["accel"],
+        comfort_decel_mps2=reference["decel"],
+        headway_s=reference["tau"],
+        min_gap_m=reference["minGap"],
+        desired_speed_mps=reference["maxSpeed"],
+        length_m=reference["length"],
     )
     positions, speeds = follow((front, lead), start, params, dt)
     np.testing.assert_allclose(positions[::every], position[:, 1:], atol=1e-3, rtol=0)
@@ -130,6 +130,6 @@ def test_impossible_drivers_are_refused():
     ],
 )
 def test_follow_refuses_what_makes_no_sense(change, message):
-    given = {"leader": (np.arange(5.0), np.ones(5)), "start": (np.array([-10.0, -30.0]), np.ones(2)), "dt_s": 0.1}
+    valid = {"leader": (np.arange(5.0), np.ones(5)), "start": (np.array([-10.0, -30.0]), np.ones(2)), "dt_s": 0.1}
     with pytest.raises(ValueError, match=message):
-        follow(**({"params": DRIVER} | given | change))
+        follow(**({"params": DRIVER} | valid | change))

@@ -1,4 +1,4 @@
-"""Random RAT problems that look like slots of a run; benchmarks name this generator, too."""
+"""Random RAT problems that resemble the slots of a run; benchmarks/bench_rat.py uses them, too."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ PAYLOAD_BITS = 720_720.0  # the paper's CNN
 
 
 def random_problem(cvs: int, prbs: int, seed: int, *, tightness: float = 1.0) -> RatProblem:
-    """V CVs with 40 dB of spread in path loss, 4-antenna Rayleigh fading, backlogs and deadlines at random."""
+    """V CVs with a spread of 40 dB in path loss, 4-antenna Rayleigh fading, random backlogs and deadlines."""
     rng = np.random.default_rng(seed)
     bits_left = PAYLOAD_BITS * rng.uniform(0.01, 1.0, cvs)
     slots_left = np.ceil(rng.uniform(200, 3000, cvs) / tightness)
@@ -20,7 +20,7 @@ def random_problem(cvs: int, prbs: int, seed: int, *, tightness: float = 1.0) ->
         floor_bps=bits_left / SLOT_S / slots_left,
         mean_bps=rng.uniform(0, 1e7, cvs),
         slot_s=SLOT_S,
-        bandwidth_hz=(1.8e6 if prbs <= 12 else 360e3) * 13 / 14,  # bundles of five, or real pRBs at 30 kHz
+        bandwidth_hz=(1.8e6 if prbs <= 12 else 360e3) * 13 / 14,  # bundles of five pRBs, or single pRBs at 30 kHz
         tradeoff=float(rng.choice([0.0, 0.1, 1.0, 10.0])) * SLOT_S * PAYLOAD_BITS,
         efficiency=float(rng.choice([0.0, 1e7, 1e8, 4e8])),
     )

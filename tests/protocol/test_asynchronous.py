@@ -1,31 +1,34 @@
 """Three CVs without rounds, two windows of a second, worked out by hand on the mean channel of test_golden.
 
-Everybody's CPU runs at 1 GHz, an iteration takes 0.1 s and 0.01 J; l_max = 4, so 0.4 s and 0.04 J. The server steps
-with every second update. An order costs at most 10·(0.04 J + e_tx) + 10, about 10.4. mac.start = "ready".
+All CPUs run at 1 GHz, an iteration takes 0.1 s and 0.01 J; l_max = 4, so 0.4 s and 0.04 J. The server aggregates
+every second update. An order costs at most 10·(0.04 J + e_tx) + 10, about 10.4. mac.start = "ready".
 
-Window 1, 60 to spend. CV 1 (100 m) and CV 2 (190 m) ask at 0, V = 2, 30 for each.
+Window 1, budget 60. CV 1 (100 m) and CV 2 (190 m) request an order at 0 s, V = 2, a share of 30 each.
     0.4 s: both have trained version 0. One pRB each: 2959.9 and 2629.6 bit per slot, 12 and 13 slots.
-    0.4060 s: CV 1 has pushed, asks again and gets version 0 once more: there is only one update so far.
-    0.4065 s: CV 2 has pushed, the server steps to version 1, CV 2 gets that. Now two versions are trained at once.
-    0.6 s: CV 3 comes in. At the border its sojourn bound is 0, so no time is left to train; it asks again in 0.25 s.
+    0.4060 s: CV 1 has delivered, requests again and gets version 0 once more: there is only one update so far.
+    0.4065 s: CV 2 has delivered, the server steps to version 1, CV 2 gets that. Now two versions are in training.
+    0.6 s: CV 3 enters coverage. At the border its sojourn bound is 0, so it has no time to train; it requests again
+        after 0.25 s.
     0.8060 s: CV 1 sends again, for a slot alone, on both pRBs with half the power on each: SNR 1.0712e5, 16.709
-        bit/s/Hz, 5585.6 bit. The other 27,414.4 take 10 slots on one pRB: through at 0.8115 s. It has taken up 20.8 of
-        its 30, which leaves less than its fee of 10: it waits for the next window.
+        bit/s/Hz, 5585.6 bit. The other 27,414.4 take 10 slots on one pRB: received at 0.8115 s. Its orders have
+        used 20.8 of its 30, and the rest is below its fee of 10: it waits for the next window.
     0.8065 s: CV 2 starts; 10 slots beside CV 1 carry 26,296 bit, then it has both pRBs: 14.733 bit/s/Hz, 4925 bit per
-        slot. 6,704 bit are left: two slots, through at 0.8125 s. The server steps to version 2; the update of CV 1
-        started from version 0, so it is one step stale. CV 2 waits, too.
-    0.85 s: CV 3, 492.5 m away, asks again. Its bound is 7.5 m / 20 m/s = 0.375 s, 750 slots. V = 3, z̃ = 2/3; the
+        slot. 6,704 bit are left: two slots, received at 0.8125 s. The server steps to version 2; the update of CV 1
+        was trained from version 0, so its staleness is 1. CV 2 waits, too.
+    0.85 s: CV 3, 492.5 m away, requests again. Its bound is 7.5 m / 20 m/s = 0.375 s, 750 slots. V = 3, z̃ = 2/3; the
         channel is that of 0.8 s, 494 m: 98.154 dB, SNR 6750, 12.721 bit/s/Hz, 2126.2 bit per slot, t̄_tx = 24.
-        T = 363 ms: three iterations. 60 − 41.6 that the others have taken is more than it needs.
-Window 2, from 1 s, 60 to spend. V = 3, 20 for each: one order.
-    1.0 s: CV 1 and CV 2 ask, and get version 2.
+        T = 363 ms: three iterations. The others have used 41.6 of 60; the rest is more than it needs.
+Window 2, from 1 s, budget 60. V = 3, a share of 20 each: one order.
+    1.0 s: CV 1 and CV 2 request an order, and get version 2.
     1.15 s: CV 3 has trained. Its channel is that of 1.1 s, 485 m: 97.979 dB, SNR 7028; on both pRBs 11.779 bit/s/Hz,
-        3937.7 bit per slot: 9 slots, through at 1.1545 s. It belongs to window 1. It asks again, gets version 2.
-    1.4060 s: CV 1 has pushed; with that of CV 3 the server steps to version 3.
-    1.4065 s: CV 2 has pushed.
+        3937.7 bit per slot: 9 slots, received at 1.1545 s. This order belongs to window 1. CV 3 requests again, gets
+        version 2.
+    1.4060 s: CV 1 has delivered; with this update and that of CV 3 the server steps to version 3.
+    1.4065 s: CV 2 has delivered.
     1.5545 s: CV 3 has trained. At 1.5 s it is 473 m away: 97.740 dB, SNR 7425; 11.859 bit/s/Hz, 3964.2 bit per slot,
-        9 slots. At 1.559 s the server steps to version 4 with two updates that started from version 2, one step stale.
-    After that all have less than a fee left.
+        9 slots. At 1.559 s the server steps to version 4 with two updates that were trained from version 2, so their
+        staleness is 1.
+    After that the share of every CV is below its fee.
 """
 
 import os
@@ -60,7 +63,7 @@ def times_s(run: Run, kind: str, **columns) -> list[float]:
     return (rows["time_ns"] / 1e9).tolist()
 
 
-def test_everybody_asks_as_soon_as_it_can(run: Run) -> None:
+def test_every_cv_requests_an_order_as_soon_as_it_can(run: Run) -> None:
     assert times_s(run, "training_ordered", cv=1) == [0.0, 0.4060, 1.0]
     assert times_s(run, "training_ordered", cv=2) == [0.0, 0.4065, 1.0]
     assert times_s(run, "training_ordered", cv=3) == [0.85, 1.1545]
@@ -70,7 +73,7 @@ def test_two_versions_are_trained_at_once_and_a_stale_update_is_applied(run: Run
     second = run.events.query("kind == 'training_ordered' and 400e6 < time_ns < 500e6")
     assert second[["cv", "version"]].to_numpy().tolist() == [[1, 0], [2, 1]]
     finished = run.events.query("kind == 'training_finished' and 800e6 < time_ns < 900e6")
-    assert (finished["time_ns"] / 1e6).tolist() == [806.0, 806.5]  # both were at it from 406.5 ms on
+    assert (finished["time_ns"] / 1e6).tolist() == [806.0, 806.5]  # both were training from 406.5 ms on
     applied = run.events.query("kind == 'update_aggregated' and time_ns == 812_500_000")
     assert applied[["cv", "version", "staleness"]].to_numpy().tolist() == [[1, 0, 1], [2, 1, 0]]
 
@@ -80,11 +83,11 @@ def test_the_server_steps_with_every_second_update(run: Run) -> None:
     applied = run.events.query("kind == 'update_aggregated'")
     assert applied["cv"].tolist() == [1, 2, 1, 2, 3, 1, 2, 3]
     assert applied["staleness"].tolist() == [0, 0, 1, 0, 0, 0, 1, 1]
-    # rate 0.2 over two updates, δ = 0.05, and four iterations; CV 3 did three at first
+    # server_rate 0.2 over two updates, δ = 0.05 and four iterations; the first order of CV 3 has three
     assert applied["weight"].tolist() == pytest.approx([0.5, 0.5, 0.5, 0.5, 2 / 3, 0.5, 0.5, 0.5])
 
 
-def test_who_gets_nothing_knows_why(run: Run) -> None:
+def test_a_refused_request_has_a_reason(run: Run) -> None:
     refused = run.events.query("kind == 'cv_ineligible'")
     assert (refused["time_ns"] / 1e9).tolist() == pytest.approx([0.6, 0.8115, 0.8125, 1.4060, 1.4065, 1.5590], abs=1e-9)
     assert refused["cv"].tolist() == [3, 1, 2, 1, 2, 3]

@@ -1,4 +1,4 @@
-"""Running many slots in one call is the same as ticking, bit for bit, and as a scheduler written in plain Python."""
+"""Many slots in one call give the same results, bit for bit, as one slot per call, and nearly the same as in Python."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ BUSY = from_tables(
 
 
 def plain_edf(backlog: Backlog, limit: int) -> np.ndarray:
-    """The same order, but not the object that the compiled path knows: so every slot is ticked in Python."""
+    """EDF as a user-defined scheduler: not the function that is compiled, so every slot is run in Python."""
     return edf(backlog, limit)
 
 
@@ -42,8 +42,8 @@ def run_with(
 ) -> Run:
     original = MacScheduler.__init__
 
-    def limited(self, *arguments, **more) -> None:
-        original(self, *arguments, **more)
+    def limited(self, *arguments, **keywords) -> None:
+        original(self, *arguments, **keywords)
         self.longest_burst = longest_burst
 
     with monkeypatch.context() as patch:
@@ -63,7 +63,7 @@ NO_ROUNDS = ["scheme.kind=afa-cd", "vefl.sojourn_weight=0.5", "mac.start=ready",
         pytest.param(NO_ROUNDS, id="no rounds"),
     ],
 )
-def test_a_burst_is_ticking(tmp_path, monkeypatch: pytest.MonkeyPatch, settings: list[str]) -> None:
+def test_bursts_of_any_length_give_the_same_run(tmp_path, monkeypatch: pytest.MonkeyPatch, settings: list[str]) -> None:
     ticked = run_with(tmp_path, 1, monkeypatch, *settings)
     burst = run_with(tmp_path, 64, monkeypatch, *settings)
     odd = run_with(tmp_path, 7, monkeypatch, *settings)
@@ -72,7 +72,7 @@ def test_a_burst_is_ticking(tmp_path, monkeypatch: pytest.MonkeyPatch, settings:
 
 
 class Leaver(ScriptedCars):
-    """One parked, one that is out after 0.99502 s: 7 of the 16 slots of its upload, in the middle of the seventh."""
+    """One parked car, and one that leaves at 0.99502 s, in the middle of the seventh of the 16 slots of its upload."""
 
     paths = (lambda s: (100.0, 0.0), lambda s: (480.0 + 20.1 * s, 0.0))
 
@@ -83,14 +83,14 @@ def test_leaving_in_the_middle_of_a_burst(tmp_path, monkeypatch: pytest.MonkeyPa
     assert len({run.content_digest() for run in runs}) == 1
     [lost] = runs[0].vehicles.query("state == 'lost'").to_dict("records")
     assert (lost["reason"], lost["tx_slots"]) == ("coverage_left", 7)
-    assert lost["transmit_j"] == pytest.approx(7 * 0.5e-3 * 0.2)  # the seventh for nothing
+    assert lost["transmit_j"] == pytest.approx(7 * 0.5e-3 * 0.2)  # the seventh slot costs energy but delivers no bits
     slots = runs[0].table("slots").query("cv == 2")
     assert lost["delivered_fraction"] * 33_000 == pytest.approx(slots["rate_bps"].iloc[:6].sum() * 0.5e-3)
 
 
 @pytest.mark.slow
 def test_python_parts_see_the_same_slots(tmp_path) -> None:
-    """The readable path (`MacScheduler._tick`) against the kernel: the same but for the last digits."""
+    """The readable path (`MacScheduler._tick`) agrees with the compiled kernel except for the last digits."""
     compiled = simulate(BUSY, out=tmp_path).table("slots")
     python = simulate(
         with_settings(
@@ -127,13 +127,13 @@ def test_slots_a_cv_can_count_on(slots_left: int, backlogged: int, expected: int
         ("rate_bps=good.rate_bps * 2", "cannot carry"),
         ("owner=good.owner + 9", "unknown owner"),
         ("power_w=-good.power_w", "negative power"),
-        ("owner=good.owner * 0 - 1", "nobody owns"),
+        ("owner=good.owner * 0 - 1", "a pRB without an owner"),
         ("rate_bps=-good.rate_bps", "negative or not a number"),
         ("rate_bps=good.rate_bps * np.nan", "not a number"),
         ("rate_bps=good.rate_bps[:0]", "rate_bps per CV"),
     ],
 )
-def test_a_policy_that_cheats_fails_the_run(tmp_path, monkeypatch: pytest.MonkeyPatch, body: str, words: str) -> None:
+def test_an_invalid_allocation_fails_the_run(tmp_path, monkeypatch: pytest.MonkeyPatch, body: str, words: str) -> None:
     from vefl_sim import RunFailed
 
     monkeypatch.syspath_prepend(tmp_path)
@@ -146,7 +146,7 @@ def test_a_policy_that_cheats_fails_the_run(tmp_path, monkeypatch: pytest.Monkey
         simulate(with_settings(BUSY, f"rat.method={name}:cheat"), out=tmp_path)
 
 
-def test_problems_of_the_generator_are_like_those_of_a_run() -> None:
-    """Keeps the benchmark honest: its random problems are mostly feasible, and floors matter in some."""
+def test_random_problems_resemble_those_of_a_run() -> None:
+    """So that benchmarks are representative: most random problems are feasible, and rate floors bind in some."""
     statuses = [solve(random_problem(4, 10, seed, tightness=0.5)).status for seed in range(50)]
     assert statuses.count("optimal") > 25

@@ -1,4 +1,4 @@
-"""How many events a run costs: a speed test that is also a test of behaviour (slots only while bits are queued)."""
+"""The number of events of a run: tests both speed and behaviour (slots are run only while bits are queued)."""
 
 import pytest
 
@@ -15,7 +15,7 @@ class Elsewhere(ScriptedCars):
 
 
 @pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def event_counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
 
     class CountingEnvironment(NanosecondEnvironment):
@@ -31,8 +31,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def test_idle_time_costs_no_slots(counted: list[int], tmp_path) -> None:
-    """100 s are 200,000 slots, but only 1000 mobility steps and 100 rounds."""
+def test_idle_time_costs_no_slots(event_counts: list[int], tmp_path) -> None:
+    """100 s have 200,000 slots, but only 1000 mobility steps and 100 rounds."""
     idle = with_settings(
         from_tables(EXPERIMENT), "mobility.kind=tests.protocol.test_events:Elsewhere", "run.rounds=100"
     )
@@ -40,14 +40,14 @@ def test_idle_time_costs_no_slots(counted: list[int], tmp_path) -> None:
     assert run.rounds["in_coverage"].sum() == 0
     assert set(run.rounds["plan_status"]) == {"nobody_in_coverage"}
     steps, per_round, overhead = 1000, 3, 10
-    assert counted[0] <= steps + 100 * per_round + overhead
+    assert event_counts[0] <= steps + 100 * per_round + overhead
 
 
-def test_more_slots_are_no_more_events(counted: list[int], tmp_path) -> None:
-    """The golden run with half the payload saves 12 of its 24 slots, but slots come in bursts."""
+def test_more_slots_need_no_more_events(event_counts: list[int], tmp_path) -> None:
+    """With half the payload the golden run has 12 slots instead of 24, but the same number of bursts."""
     golden = from_tables(EXPERIMENT)
     long_run = simulate(golden, out=tmp_path)
     short_run = simulate(with_settings(golden, "model.float_bits=15"), out=tmp_path)
     slots = [run.table("slots")["slot"].nunique() for run in (long_run, short_run)]
     assert slots == [24, 12]
-    assert abs(counted[0] - counted[1]) <= 4  # what the one lost update costs
+    assert abs(event_counts[0] - event_counts[1]) <= 4  # events of the one update that is lost

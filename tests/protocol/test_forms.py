@@ -1,4 +1,4 @@
-"""The server steps from its last model, or sums up models, as `aggregation.form` says."""
+"""`aggregation.form`: the server steps from its last model, or sums the local models."""
 
 import pytest
 
@@ -16,8 +16,8 @@ def run_with(aggregation, folder):
     return simulate(from_tables(tables), out=folder).rounds
 
 
-def test_a_sum_of_models_goes_by_the_key_alone(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of three CVs deliver, so the weights sum to 2/3: the step is shorter, the sum of models a smaller model."""
+def test_models_are_summed_only_if_the_key_is_set(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of three CVs deliver, so the weights sum to 2/3: a shorter step, but with "models" a model scaled down."""
     sums = []
     average = JaxLearner.average
 
@@ -35,7 +35,7 @@ def test_a_sum_of_models_goes_by_the_key_alone(tmp_path, monkeypatch: pytest.Mon
     assert (step["loss"] != models["loss"]).all()
 
 
-def test_a_scheme_of_ones_own_without_rounds_has_no_sum_of_models() -> None:
+def test_a_user_defined_scheme_without_rounds_cannot_sum_models() -> None:
     own = {"kind": "vefl_sim.schemes.fedbuff:FedBuff"}
     with pytest.raises(ExperimentError, match=r"aggregation\.form .* no effect .*FedBuff.*: remove it\.$"):
         build_scenario(from_tables(LEARNING | {"scheme": own, "aggregation": {"form": "models"}}))

@@ -7,18 +7,20 @@ Radio: line of sight, no shadowing, no fading, one antenna, Z = 2 pRBs of 360 kH
     190 m: 89.086 dB, SNR 5.446e4, 15.733 bit/s/Hz, 2629.6 bit per slot;
     480 m: 97.882 dB, SNR 7186, 12.811 bit/s/Hz, 2141.3 bit per slot.
 An update has 1000 parameters of 33 bit: 33,000 bit. An iteration takes 20 samples · 100 pixels · 32 bit · 1562.5 cycles
-per bit = 1e8 cycles; everybody does l_max = 10 of them, slowed down so that they just fill T.
+per bit = 1e8 cycles; every CV does l_max = 10 of them, at the lowest frequency
+that fits into T.
 
 Round 1, 0 to 1 s (2000 slots), V = 3, z̃ = 2/3:
     CV 1, 100 m: t̄_tx = ⌈33000 / (2959.9 · 2/3)⌉ = 17 slots, T = 1983 slots = 0.9915 s, η = 1e9/0.9915 = 1.00857 GHz,
-        e_cmp = 1e9 cycles · 1e-28 · η² = 0.101722 J. Served from slot 1983 on, 33000 / 2959.9 = 11.1: 12 slots, through
-        at slot 1995 = 0.9975 s. e_tx = 12 · 0.5 ms · 0.2 W = 1.2 mJ, paid 10·0.102922 + 10 = 11.0292.
-    CV 2, 100 m: the same; there are two pRBs.
-    CV 3, 480 m: t̄_tx = ⌈33000 / (2141.3 · 2/3)⌉ = 24, T = 0.988 s. The server believes in 20 m/s, so the bound is
-        20 m / 20 m/s = 1 s, but it drives at 30 and is out at 0.66667 s, while training: 0.66667/0.988 of its energy.
+        e_cmp = 1e9 cycles · 1e-28 · η² = 0.101722 J. Served from slot 1983 on, 33000 / 2959.9 = 11.1: 12 slots,
+        received at slot 1995 = 0.9975 s. e_tx = 12 · 0.5 ms · 0.2 W = 1.2 mJ, paid 10·0.102922 + 10 = 11.0292.
+    CV 2, 100 m: the same, on the other of the two pRBs.
+    CV 3, 480 m: t̄_tx = ⌈33000 / (2141.3 · 2/3)⌉ = 24, T = 0.988 s. The server assumes 20 m/s at most, so the bound
+        is 20 m / 20 m/s = 1 s, but it drives at 30 m/s and leaves at 0.66667 s, while training: it has used
+        0.66667/0.988 of its energy.
 Round 2, 1 to 2 s, V = 2, z̃ = 1:
-    CV 1, 100 m: t̄_tx = ⌈11.1⌉ = 12, T = 1988 slots = 0.994 s, served from slot 3988 on, through at slot 4000: the very
-        end of the round, which counts.
+    CV 1, 100 m: t̄_tx = ⌈11.1⌉ = 12, T = 1988 slots = 0.994 s, served from slot 3988 on, received at slot 4000: at
+        the very end of the round, which still counts.
     CV 2, 100 m when ordered, but driving off at 100 m/s. Positions are sampled every 0.1 s, so at 1.994 s it has the
         channel of 1.9 s, 190 m out: 12 slots carry 31,555 bit, and the round ends with 1,445 bit left.
 """

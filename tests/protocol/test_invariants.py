@@ -1,4 +1,4 @@
-"""What must hold in every run, whoever drives where: one cause per loss, one CV per pRB, nothing out of nothing."""
+"""Invariants of every run with random traffic: one reason per loss, one CV per pRB, sums that add up."""
 
 import tempfile
 
@@ -20,7 +20,7 @@ POLICIES = [[], EARLY, NO_ROUNDS, FREE]
 
 
 class RandomCars(ScriptedCars):
-    """Cars on straight lines through the cell, drawn from the run's seed; some far faster than the server believes."""
+    """Cars on straight lines through the cell, drawn from the run's seed; some far faster than the server assumes."""
 
     def __init__(self, experiment, streams) -> None:
         super().__init__(experiment, streams)
@@ -54,34 +54,34 @@ def random_run(seed: int, prbs: int, start: str, policy: list[str], directory: s
 @pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(["tau", "ready"]), st.sampled_from(POLICIES))
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-def test_every_run_keeps_the_laws(seed: int, prbs: int, start: str, policy: list[str]) -> None:
+def test_invariants_hold_in_every_run(seed: int, prbs: int, start: str, policy: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         run = random_run(seed, prbs, start, policy, directory)
         assert all(finding.passed for finding in verify(run))
         events, vehicles, rounds, slots = run.events, run.vehicles, run.rounds, run.table("slots")
     _one_outcome_per_order(events)
     _causes_precede(events)
-    _prbs_are_shared_out_once(slots, prbs)
+    _each_prb_is_allocated_once(slots, prbs)
     _money_and_energy_add_up(vehicles, rounds, slots)
     assert (slots["bits_left"] > 0).all()
     assert vehicles["delivered_fraction"].dropna().between(0, 1).all()
     assert ((rounds["plan_status"] == "nobody_in_coverage") <= (rounds["in_coverage"] == 0)).all()
     if policy is NO_ROUNDS or policy is FREE:
-        _nobody_does_two_things_at_once(vehicles)
-        _stale_updates_are_of_old_versions(events)
+        _each_cv_has_one_order_at_a_time(vehicles)
+        _staleness_counts_versions(events)
     else:
         assert vehicles.groupby("round").size().sum() == rounds["in_coverage"].sum()
     assert vehicles["state"].isin(["delivered", "lost", "passed_over", "ineligible"]).all()
 
 
-def _nobody_does_two_things_at_once(vehicles) -> None:
+def _each_cv_has_one_order_at_a_time(vehicles) -> None:
     for _, orders in vehicles.dropna(subset=["delay_ns"]).sort_values("ordered_ns").groupby("cv"):
         ends = (orders["ordered_ns"] + orders["delay_ns"]).to_numpy(np.int64)
         assert (ends[:-1] <= orders["ordered_ns"].to_numpy(np.int64)[1:]).all()
         assert (orders["delay_ns"] <= 10**9).all()  # t_th
 
 
-def _stale_updates_are_of_old_versions(events) -> None:
+def _staleness_counts_versions(events) -> None:
     version = 0
     for event in events.query("kind == 'update_aggregated' or kind == 'model_aggregated'").to_dict("records"):
         if event["kind"] == "model_aggregated":
@@ -106,7 +106,7 @@ def _causes_precede(events) -> None:
     assert events["time_ns"].is_monotonic_increasing
 
 
-def _prbs_are_shared_out_once(slots, prbs: int) -> None:
+def _each_prb_is_allocated_once(slots, prbs: int) -> None:
     assert (slots.groupby("slot")["prbs"].sum() <= prbs).all()
     assert not slots.duplicated(["slot", "cv"]).any()
     assert (slots["power_w"] <= 0.2 + 1e-12).all()

@@ -1,4 +1,4 @@
-"""Computing several iterations as one step changes what is learnt, and nothing that is planned, waited for or paid."""
+"""`learning.iterations_per_step` changes the model that is learnt, but no plan, no time and no cost."""
 
 import pandas as pd
 
@@ -11,7 +11,7 @@ def test_only_the_model_changes(tmp_path) -> None:
     one, four = (
         simulate(with_settings(experiment, f"learning.iterations_per_step={n}"), out=tmp_path / str(n)) for n in (1, 4)
     )
-    assert (one.vehicles["iterations"] % 4 != 0).any()  # a last step that is smaller
+    assert (one.vehicles["iterations"] % 4 != 0).any()  # so the last step of a CV has fewer iterations
     pd.testing.assert_frame_equal(one.vehicles, four.vehicles)
     learnt = ["accuracy", "loss"]
     pd.testing.assert_frame_equal(one.rounds.drop(columns=learnt), four.rounds.drop(columns=learnt))

@@ -1,4 +1,4 @@
-"""Training only what was received, and only then, gives the very same run as training everything at once."""
+"""Computing updates only when they are aggregated gives the same run as computing every update when it is ordered."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -20,16 +20,16 @@ LEARNING = EXPERIMENT | {
 
 
 class Eager:
-    """A server that trains every order when it is sent, one by one, and only looks the results up later."""
+    """Mixin for a server that computes every update when its order is sent, and looks it up when it is aggregated."""
 
     trained: ClassVar[list[int]] = []
 
-    def __init__(self, **given) -> None:
-        super().__init__(**given)
+    def __init__(self, **arguments) -> None:
+        super().__init__(**arguments)
         self.learner = _LookUp(self.learner)
 
-    def _send(self, *arguments) -> Iterator[Any]:
-        for vehicle, order, process in super()._send(*arguments):  # type: ignore[misc]
+    def _broadcast(self, *arguments) -> Iterator[Any]:
+        for vehicle, order, process in super()._broadcast(*arguments):  # type: ignore[misc]
             job = LocalJob(order.cv, order.iterations, order.number)
             self.learner.results[job] = self.learner.real.train([self.model], [job])[0]
             Eager.trained.append(order.cv)
@@ -45,6 +45,8 @@ class EagerBuffer(Eager, AsynchronousServer):
 
 
 class _LookUp:
+    """A learner that returns results computed before."""
+
     def __init__(self, learner) -> None:
         self.real, self.results = learner, {}
 
@@ -65,8 +67,8 @@ def test_lazy_is_eager(kind: str, batch_size: int | None, monkeypatch: pytest.Mo
     if batch_size:
         experiment = with_settings(experiment, f"learning.batch_size={batch_size}")
     lazy = simulate(experiment, out=tmp_path / "lazy")
-    monkeypatch.setattr("vefl_sim.simulation.scenario.SynchronousServer", EagerRounds)
-    monkeypatch.setattr("vefl_sim.simulation.scenario.AsynchronousServer", EagerBuffer)
+    monkeypatch.setattr("vefl_sim.simulation.wiring.SynchronousServer", EagerRounds)
+    monkeypatch.setattr("vefl_sim.simulation.wiring.AsynchronousServer", EagerBuffer)
     monkeypatch.setattr(Eager, "trained", [])
     eager = simulate(experiment, out=tmp_path / "eager")
     assert len(Eager.trained) == lazy.summary["updates_ordered"] > lazy.summary["updates_delivered"]
@@ -74,4 +76,4 @@ def test_lazy_is_eager(kind: str, batch_size: int | None, monkeypatch: pytest.Mo
     assert lazy.content_digest() == eager.content_digest()
     if kind != "pdpc":
         steps = lazy.events.query("kind == 'update_aggregated'").groupby("time_ns")["version"].nunique()
-        assert steps.max() > 1  # updates of several versions came together
+        assert steps.max() > 1  # some step aggregated updates of several versions

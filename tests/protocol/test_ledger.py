@@ -46,7 +46,7 @@ def test_energy_booked_on_one_side_only_is_caught() -> None:
 
 
 @pytest.mark.parametrize("entry", ["drain", "compute"])
-def test_what_is_not_a_number_is_caught(entry: str) -> None:
+def test_nan_is_caught(entry: str) -> None:
     ledger = Ledger()
     account = ledger.open(1, 1, 1.0, 1.0)
     ledger.offer(account, 100.0)

@@ -7,20 +7,20 @@ from vefl_sim.protocol.server.orders import training_ns
 
 
 class Overambitious:
-    """Orders far more than fits into a round, from everybody."""
+    """Orders far more iterations than fit into a round, from all CVs."""
 
     def __init__(self, experiment) -> None:
         pass
 
     def plan(self, observation: Observation) -> Plan:
-        everybody = len(observation.cv)
-        return Plan(observation.cv, np.full(everybody, 50), np.full(everybody, 1e9))
+        count = len(observation.cv)
+        return Plan(observation.cv, np.full(count, 50), np.full(count, 1e9))
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: np.ndarray) -> np.ndarray:
         return np.full(len(delivered), 1.0)
 
 
-def test_training_that_outlasts_the_round_is_its_own_cause(tmp_path) -> None:
+def test_training_that_outlasts_the_round_has_its_own_reason(tmp_path) -> None:
     experiment = with_settings(from_tables(EXPERIMENT), "scheme.kind=tests.protocol.test_server:Overambitious")
     run = simulate(experiment, out=tmp_path)
     assert run.summary["updates_lost"] == {"round_ended": 0, "coverage_left": 1, "training_unfinished": 4, "expired": 0}
@@ -53,11 +53,11 @@ def test_an_impossible_plan_fails_the_run(tmp_path, monkeypatch: pytest.MonkeyPa
         simulate(experiment, out=tmp_path)
 
 
-def test_early_close_starts_the_next_round_when_all_are_in(tmp_path) -> None:
+def test_early_close_starts_the_next_round_when_all_orders_have_ended(tmp_path) -> None:
     experiment = with_settings(from_tables(EXPERIMENT), "server.early_close=true", "mac.start=ready")
     run = simulate(experiment, out=tmp_path)
     starts = run.rounds["start_ns"].tolist()
-    assert starts == [0, 997_500_000]  # CV 3 is out, CVs 1 and 2 are in
+    assert starts == [0, 997_500_000]  # CV 3 has left, CVs 1 and 2 have delivered
 
 
 def test_ready_serves_a_cv_before_its_tau(tmp_path) -> None:
@@ -65,18 +65,18 @@ def test_ready_serves_a_cv_before_its_tau(tmp_path) -> None:
     tau = simulate(hasty, out=tmp_path)
     ready = simulate(with_settings(hasty, "mac.start=ready"), out=tmp_path)
     first = [run.events.query("kind == 'upload_started'")["time_ns"].min() for run in (ready, tau)]
-    assert first == [200_000_000, 991_500_000]  # 1e8 cycles at 0.5 GHz; τ of CVs 1 and 2, CV 3 is out by then
+    assert first == [200_000_000, 991_500_000]  # 1e8 cycles at 0.5 GHz; τ of CVs 1 and 2; CV 3 has left by then
 
 
-def test_rounds_are_evaluated_as_asked(tmp_path) -> None:
+def test_every_second_round_is_evaluated(tmp_path) -> None:
     from tests.protocol.test_lazy import LEARNING
 
     experiment = with_settings(from_tables(LEARNING), "run.rounds=3", "learning.evaluate_every=2")
     run = simulate(experiment, out=tmp_path)
-    assert run.rounds["accuracy"].notna().tolist() == [False, True, True]  # the last one always
+    assert run.rounds["accuracy"].notna().tolist() == [False, True, True]  # the last round is always evaluated
 
 
 def test_a_plan_that_fills_its_time_is_not_a_nanosecond_too_long() -> None:
     assert training_ns(1e9, 1e9 / 0.9915, 991_500_000) <= 991_500_000
     assert training_ns(5e8, 1e9, 991_500_000) == 500_000_000
-    assert training_ns(5e9, 1e9, 991_500_000) == 5_000_000_000  # a plan that does not care is taken at its word
+    assert training_ns(5e9, 1e9, 991_500_000) == 5_000_000_000  # a plan that ignores the limit is not shortened

@@ -7,7 +7,7 @@ from vefl_sim.radio.fading import BLOCK_SLOTS, MeanChannel, RayleighFading
 CVS = np.array([3, 17, 40])
 
 
-def test_a_gain_belongs_to_its_slot_and_cv_not_to_the_call() -> None:
+def test_a_gain_depends_on_slot_and_cv_but_not_on_the_call() -> None:
     one, other = RayleighFading(1, prbs=5, antennas=4), RayleighFading(1, prbs=5, antennas=4)
     forward = {slot: one.gains(slot, 1, CVS)[0] for slot in range(0, 300, 7)}
     for slot in sorted(forward, reverse=True):

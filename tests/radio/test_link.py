@@ -5,7 +5,7 @@ from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.radio.link import Link, overhead, prb_bandwidth_hz, subcarrier_spacing_hz
 
 
-def test_numerology_facts() -> None:
+def test_numerology_and_overhead() -> None:
     assert [subcarrier_spacing_hz(n) for n in range(5)] == [15e3, 30e3, 60e3, 120e3, 240e3]
     assert prb_bandwidth_hz(1) == 360e3
     assert overhead(True) == 1 / 14
@@ -39,5 +39,5 @@ def test_worst_case_slots_by_hand_on_the_mean_channel() -> None:
     assert link.worst_case_slots(np.array([15.0]), 3342, 0.5, 5e-4) == 20
 
 
-def test_a_dead_channel_takes_for_ever() -> None:
+def test_a_channel_with_rate_zero_needs_infinitely_many_slots() -> None:
     assert Link.of(RadioTable()).worst_case_slots(np.array([0.0]), 100, 1.0, 5e-4) == np.inf

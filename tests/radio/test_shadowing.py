@@ -23,7 +23,7 @@ def test_without_shadowing_the_loss_is_the_formula() -> None:
     )
 
 
-def test_line_of_sight_has_its_probability() -> None:
+def test_line_of_sight_occurs_with_its_probability() -> None:
     large_scale = LargeScale(RadioTable(), np.random.default_rng(0))
     large_scale.move(scene(np.full(20_000, 75.0)))
     share = large_scale.line_of_sight(np.arange(20_000)).mean()
@@ -44,7 +44,7 @@ def test_shadowing_deviation_and_correlation(los: str, deviation_db: float, corr
     assert np.corrcoef(shadow[0], shadow[-1])[0, 1] == pytest.approx(np.exp(-1), abs=0.03)
 
 
-def test_a_parked_cv_keeps_its_channel_whoever_comes_and_goes() -> None:
+def test_a_parked_cv_keeps_its_channel_while_others_come_and_go() -> None:
     large_scale = LargeScale(RadioTable(), np.random.default_rng(2))
     large_scale.move(scene(np.array([100.0, 120.0, 140.0]), first=5))
     before = large_scale.loss_db(np.array([6]))

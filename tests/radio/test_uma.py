@@ -1,4 +1,4 @@
-"""Against the references of TR 38.901 users: ns-3's test suite and Sionna."""
+"""Path loss and line-of-sight probability against reference values of TR 38.901: ns-3's test suite and Sionna."""
 
 import csv
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_pathloss_is_continuous_at_the_breakpoint_and_steeper_beyond(carrier_ghz
     assert loss[3] - loss[2] > 1.5 * (loss[1] - loss[0])  # 40 against 22 dB per decade
 
 
-def test_hidden_is_never_better_than_in_sight() -> None:
+def test_path_loss_without_line_of_sight_is_never_lower() -> None:
     d2d_m = np.linspace(0, 5000, 2000)
     assert np.all(pathloss_db(d2d_m, los=False, carrier_ghz=3.5) >= pathloss_db(d2d_m, los=True, carrier_ghz=3.5))
 
@@ -60,8 +60,8 @@ def test_line_of_sight_is_certain_up_to_18_m_whatever_the_height() -> None:
 
 
 @pytest.mark.parametrize("outside", [{"carrier_ghz": 0.1}, {"carrier_ghz": np.nan}, {"h_ut_m": 1.0}, {"h_bs_m": 0.5}])
-def test_what_the_model_is_not_for_is_an_error(outside: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="UMa is for"):
+def test_arguments_outside_the_model_are_an_error(outside: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="the UMa model needs carrier_ghz"):
         pathloss_db(100.0, **({"los": True, "carrier_ghz": 3.5} | outside))
 
 

@@ -1,4 +1,4 @@
-"""One process at a time; what is left behind by a dead one does not lock anybody out."""
+"""One process at a time works on a run; files left by a dead process do not block others."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from vefl_sim.core.errors import RunLocked
 from vefl_sim.records.lock import is_locked, locked
 
 
-def test_a_locked_run_is_locked_until_it_is_let_go(tmp_path: Path) -> None:
+def test_a_run_is_locked_until_the_lock_is_released(tmp_path: Path) -> None:
     assert not is_locked(tmp_path)
     with locked(tmp_path, {"python": "3"}):
         assert is_locked(tmp_path)
@@ -26,13 +26,13 @@ def test_sessions_are_logged(tmp_path: Path) -> None:
     assert [session["versions"]["python"] for session in log] == ["a", "b"]
 
 
-def test_a_lock_is_let_go_when_the_work_breaks(tmp_path: Path) -> None:
+def test_the_lock_is_released_after_an_error(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), locked(tmp_path, {}):
         raise ZeroDivisionError
     assert not is_locked(tmp_path)
 
 
-def test_a_damaged_log_does_not_matter(tmp_path: Path) -> None:
+def test_a_damaged_log_hides_only_the_owner(tmp_path: Path) -> None:
     with locked(tmp_path, {}):
         (tmp_path / "sessions.jsonl").write_text("{")
         with pytest.raises(RunLocked, match="by another process"), locked(tmp_path, {}):

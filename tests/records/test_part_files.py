@@ -1,4 +1,4 @@
-"""However the parts of a table are cut, the table is the same, byte for byte."""
+"""However rows are divided over part files, the final table is the same, byte for byte."""
 
 import tempfile
 from pathlib import Path
@@ -12,8 +12,8 @@ from vefl_sim.records.schemas import SCHEMAS
 from vefl_sim.records.table_parts import PartFile, PartWriter
 
 
-def written(folder: Path, rows: list[dict], cuts: list[int]) -> Path:
-    """A table of these rows, with a new part before each of the cuts."""
+def write_table(folder: Path, rows: list[dict], cuts: list[int]) -> Path:
+    """Write a table of these rows, with a new part file before each row number in `cuts`."""
     writer = PartWriter(folder, "events")
     for number, row in enumerate(rows):
         if number in cuts:
@@ -34,36 +34,36 @@ ROWS = st.lists(
 
 @given(ROWS, st.lists(st.integers(0, 60)), st.integers(1, 20))
 @settings(max_examples=60)
-def test_cuts_leave_no_trace(rows: list[dict], cuts: list[int], group: int) -> None:
+def test_the_table_does_not_depend_on_the_part_files(rows: list[dict], cuts: list[int], group: int) -> None:
     from vefl_sim.core import tables
-    from vefl_sim.records import table_parts as part_files
+    from vefl_sim.records import table_parts
 
-    kept = tables.ROWS_PER_GROUP
-    tables.ROWS_PER_GROUP = part_files.ROWS_PER_GROUP = group
+    default = tables.ROWS_PER_GROUP
+    tables.ROWS_PER_GROUP = table_parts.ROWS_PER_GROUP = group
     try:
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-            whole, pieces = written(Path(one), rows, []), written(Path(other), rows, cuts)
+            whole, pieces = write_table(Path(one), rows, []), write_table(Path(other), rows, cuts)
             assert whole.read_bytes() == pieces.read_bytes()
             assert content_digest([whole]) == content_digest([pieces])
             filled = [{name: row.get(name) for name in SCHEMAS["events"]} for row in rows]
             assert pq.read_table(pieces).to_pylist() == filled
     finally:
-        tables.ROWS_PER_GROUP = part_files.ROWS_PER_GROUP = kept
+        tables.ROWS_PER_GROUP = table_parts.ROWS_PER_GROUP = default
 
 
-def test_parts_go_on_where_they_were(tmp_path: Path) -> None:
+def test_a_resumed_writer_appends_after_the_committed_rows(tmp_path: Path) -> None:
     first = PartWriter(tmp_path, "timings")
     first.append({"round": 1, "what": "plan", "wall_s": 0.5})
     parts = first.commit()
     first.append({"round": 2, "what": "plan", "wall_s": 0.5})  # lost in a crash
     second = PartWriter(tmp_path, "timings")
-    second.go_on_after(parts)
+    second.continue_after(parts)
     second.append({"round": 2, "what": "train", "wall_s": 0.25})
     second.compact(tmp_path)
     assert pq.read_table(tmp_path / "timings.parquet")["what"].to_pylist() == ["plan", "train"]
 
 
-def test_faults_of_a_part(tmp_path: Path) -> None:
+def test_a_changed_or_missing_part_file_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "rows"
     file.write_bytes(b"rows")
     part = PartFile.of(file)
@@ -71,4 +71,4 @@ def test_faults_of_a_part(tmp_path: Path) -> None:
     file.write_bytes(b"rowz")
     assert part.fault(tmp_path) == f"{file} has changed since it was written"
     file.unlink()
-    assert part.fault(tmp_path) == f"{file} is not there"
+    assert part.fault(tmp_path) == f"{file} is missing"

@@ -1,4 +1,4 @@
-"""Rows of tables, from a round put together by hand."""
+"""Rows of tables, from a round report written by hand."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ CONSTANTS = RoundConstants(
     5 * 10**9, 1000.0, 330, 100, 2e-28, 1, 80, 2, 0.25,
     share_among_selected=False,
 )  # fmt: skip
-SIGHTING = CoverageSnapshot(
+SNAPSHOT = CoverageSnapshot(
     round=3, time_ns=10**10, cv=np.array([1, 4, 9]), distance_m=np.array([100.0, 200.0, 300.0]),
     sojourn_s=np.array([10.0, 6.0, 4.0]), snr_per_watt=np.full(3, 1e4), samples=np.array([10, 30, 40]),
     agreements=[AGREEMENT] * 3, success=np.ones(3),
@@ -38,15 +38,15 @@ def outcome(cv: int, drained: float, lost: str | None) -> OrderOutcome:
 
 
 @pytest.fixture
-def closed() -> RoundReport:
+def report() -> RoundReport:
     plan = Plan(np.array([1, 4]), np.array([5, 5]), np.array([1e9, 1e9]), 40.0, 2.0, 0.1, "gap", {9: "time"})
     outcomes = [outcome(1, 330.0, None), outcome(4, 165.0, "round_ended")]
-    decision = Decision(observe(SIGHTING, CONSTANTS), plan, outcomes)
+    decision = Decision(observe(SNAPSHOT, CONSTANTS), plan, outcomes)
     return RoundReport(3, 10**10, 15 * 10**9, 3, [decision], [Applied(0.5)], 1, Evaluation(0.8, 0.6))
 
 
-def test_the_row_of_a_round(closed: RoundReport) -> None:
-    row = round_row(closed)
+def test_the_row_of_a_round(report: RoundReport) -> None:
+    row = round_row(report)
     assert (row["in_coverage"], row["eligible"], row["ordered"], row["delivered"]) == (3, 2, 2, 1)
     assert row["p_suc"] == pytest.approx(0.75)
     assert row["p_suc_with_ineligible"] == pytest.approx(0.5)  # (1 + 0.5 + 0) / 3
@@ -55,14 +55,14 @@ def test_the_row_of_a_round(closed: RoundReport) -> None:
     assert (row["weight_sum"], row["accuracy"], row["plan_status"]) == (0.5, 0.8, "gap")
 
 
-def test_the_row_of_a_round_without_orders(closed: RoundReport) -> None:
-    empty = replace(closed.decisions[0], plan=replace(closed.plan, ineligible={}), outcomes=[])
-    row = round_row(replace(closed, decisions=[empty], applied=[], steps=0, evaluation=None))
+def test_the_row_of_a_round_without_orders(report: RoundReport) -> None:
+    empty = replace(report.decisions[0], plan=replace(report.plan, ineligible={}), outcomes=[])
+    row = round_row(replace(report, decisions=[empty], applied=[], steps=0, evaluation=None))
     assert row["p_suc"] is row["p_suc_with_ineligible"] is row["bits_per_joule"] is row["accuracy"] is None
 
 
-def test_the_rows_of_the_vehicles(closed: RoundReport) -> None:
-    rows = vehicle_rows(closed)
+def test_the_rows_of_the_vehicles(report: RoundReport) -> None:
+    rows = vehicle_rows(report)
     assert [row["state"] for row in rows] == ["delivered", "lost", "ineligible"]
     assert [row.get("reason") for row in rows] == [None, "round_ended", "time"]
     assert rows[1]["delivered_fraction"] == pytest.approx(0.5)
@@ -71,19 +71,19 @@ def test_the_rows_of_the_vehicles(closed: RoundReport) -> None:
 def test_theta_mixes_data_and_sojourn() -> None:
     """λ̄ = 0.25: shares of the data (1/8, 3/8, 4/8) and of the bounds (10, 6, 4)/20."""
     expected = 0.75 * np.array([1, 3, 4]) / 8 + 0.25 * np.array([10, 6, 4]) / 20
-    assert observe(SIGHTING, CONSTANTS).problem().weight == pytest.approx(expected)
+    assert observe(SNAPSHOT, CONSTANTS).problem().weight == pytest.approx(expected)
 
 
 def test_worst_case_and_window_by_hand() -> None:
     """SNR 0.2 · 1e4 = 2000, so 1.8 MHz · 13/14 · log₂ 2001 = 18.33 Mbit/s: 9166 bit per slot; 3 CVs, 10 pRBs."""
-    observation = observe(replace(SIGHTING), replace(CONSTANTS, payload_bits=100_000))
+    observation = observe(replace(SNAPSHOT), replace(CONSTANTS, payload_bits=100_000))
     assert observation.worst_slots.tolist() == [11, 11, 11]
     assert observation.window_slots.tolist() == [10_000, 10_000, 8_000]
     assert observation.train_limit_ns.tolist() == [9989 * 500_000, 9989 * 500_000, 7989 * 500_000]
-    crowd = observe(SIGHTING, replace(CONSTANTS, payload_bits=100_000, link=replace(CONSTANTS.link, prbs=1)))
+    crowd = observe(SNAPSHOT, replace(CONSTANTS, payload_bits=100_000, link=replace(CONSTANTS.link, prbs=1)))
     assert crowd.worst_slots.tolist() == [33, 33, 33]  # a third of a pRB each
     few = observe(
-        SIGHTING,
+        SNAPSHOT,
         replace(CONSTANTS, payload_bits=100_000, link=replace(CONSTANTS.link, prbs=1), share_among_selected=True),
     )
     assert few.worst_slots.tolist() == [22, 22, 22]  # only two can be selected
@@ -93,7 +93,7 @@ def test_worst_case_and_window_by_hand() -> None:
     ("rounds", "round", "start_s", "more"),
     [(3, 3, 99, True), (3, 4, 0, False), (None, 9, 5, True), (None, 9, 6, False)],
 )
-def test_the_timetable(rounds: int | None, round: int, start_s: int, more: bool) -> None:
+def test_the_timetable_ends_by_rounds_or_by_time(rounds: int | None, round: int, start_s: int, more: bool) -> None:
     timetable = Timetable(SlotGrid(500_000), 5 * 10**9, rounds, 10 * 10**9, True, 1)
     assert timetable.has(round, start_s * 10**9) is more
 

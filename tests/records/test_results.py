@@ -9,7 +9,7 @@ from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import BadInput, Run, from_tables, simulate, with_settings
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.core.tables import TableWriter, content_digest
-from vefl_sim.records.identity import config_digest
+from vefl_sim.records.identity import Identity, config_digest
 from vefl_sim.records.run_directory import create_run, existing_run
 from vefl_sim.records.schemas import SCHEMAS
 
@@ -17,13 +17,13 @@ GOLDEN = from_tables(EXPERIMENT)
 
 
 def test_directory_is_named_by_name_and_configuration(tmp_path: Path) -> None:
-    run = create_run(GOLDEN, tmp_path)
+    run = create_run(Identity(GOLDEN), tmp_path)
     assert run.path.name == f"three-cars-{config_digest(GOLDEN)[:8]}"
     assert run.experiment == GOLDEN.resolved()
     assert run.state == "unfinished"
 
 
-def test_every_key_counts_in_the_configuration_digest() -> None:
+def test_the_configuration_digest_depends_on_every_key() -> None:
     changed = [
         with_settings(GOLDEN, setting)
         for setting in ("run.seed=2", "radio.prbs=3", "vefl.budget=1", "trace.slots=off", "data.min_samples=5")
@@ -31,37 +31,37 @@ def test_every_key_counts_in_the_configuration_digest() -> None:
     assert len({config_digest(experiment) for experiment in (GOLDEN, *changed)}) == 6
 
 
-def test_an_edited_part_makes_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edited_part_leads_to_a_new_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     mine = tmp_path / "mine_for_digest.py"
     mine.write_text("def first(backlog, limit):\n    return backlog.cv[:0]\n")
     experiment = with_settings(GOLDEN, "mac.scheduler=mine_for_digest:first")
     before = config_digest(experiment)
-    mine.write_text("def first(backlog, limit):\n    return backlog.cv[:1] * 0  # somebody\n")
+    mine.write_text("def first(backlog, limit):\n    return backlog.cv[:1] * 0  # edited\n")
     monkeypatch.delitem(__import__("sys").modules, "mine_for_digest")
     __import__("linecache").checkcache()
     assert config_digest(experiment) != before
 
 
 def test_a_taken_name_gets_a_number_and_nothing_is_overwritten(tmp_path: Path) -> None:
-    first, second = create_run(GOLDEN, tmp_path), create_run(GOLDEN, tmp_path)
+    first, second = create_run(Identity(GOLDEN), tmp_path), create_run(Identity(GOLDEN), tmp_path)
     assert second.path.name == first.path.name + "-2"
 
 
-def test_a_done_run_is_shown_again_and_any_other_continued(tmp_path: Path) -> None:
-    assert existing_run(GOLDEN, tmp_path) is None
-    first, second = create_run(GOLDEN, tmp_path), create_run(GOLDEN, tmp_path)
+def test_a_finished_run_is_preferred_to_an_unfinished_one(tmp_path: Path) -> None:
+    assert existing_run(Identity(GOLDEN), tmp_path) is None
+    first, second = create_run(Identity(GOLDEN), tmp_path), create_run(Identity(GOLDEN), tmp_path)
     first.mark("FAILED", "broken")
-    found = existing_run(GOLDEN, tmp_path)
+    found = existing_run(Identity(GOLDEN), tmp_path)
     assert found is not None
     assert found.state in ("failed", "unfinished")
     second.mark("DONE", "x")
-    found = existing_run(GOLDEN, tmp_path)
+    found = existing_run(Identity(GOLDEN), tmp_path)
     assert found is not None
     assert found.path == second.path
 
 
-def test_content_digest_sees_values_not_row_groups(tmp_path: Path) -> None:
+def test_the_content_digest_depends_on_values_and_not_on_row_groups(tmp_path: Path) -> None:
     rows = [{"round": number, "what": "plan", "wall_s": number / 7} for number in range(50)]
     digests = []
     for group_size, change in ((50, 0.0), (7, 0.0), (50, 1e-12)):
@@ -77,7 +77,7 @@ def test_content_digest_sees_values_not_row_groups(tmp_path: Path) -> None:
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_timings_are_no_content(tmp_path: Path) -> None:
+def test_the_content_digest_leaves_out_timings(tmp_path: Path) -> None:
     run = simulate(GOLDEN, out=tmp_path)
     before = run.content_digest()
     (run.path / "tables" / "timings.parquet").unlink()
@@ -94,30 +94,30 @@ def test_missing_and_damaged_tables_are_named(tmp_path: Path) -> None:
     with pytest.raises(RunNotFound, match=r"rounds\.parquet cannot be read"):
         _ = run.rounds
     (run.path / "tables" / "rounds.parquet").unlink()
-    with pytest.raises(RunNotFound, match=r"rounds\.parquet is not there"):
+    with pytest.raises(RunNotFound, match=r"rounds\.parquet is missing"):
         _ = run.rounds
 
 
-def test_a_directory_without_a_run(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunNotFound, match="not a run directory"):
         Run(tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_unwritable_parent(tmp_path: Path) -> None:
+def test_a_parent_without_write_permission_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(BadInput, match="cannot be written"):
-        create_run(GOLDEN, tmp_path / "runs")
+        create_run(Identity(GOLDEN), tmp_path / "runs")
 
 
-def test_parent_that_is_a_file(tmp_path: Path) -> None:
+def test_a_parent_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="cannot be written"):
-        create_run(GOLDEN, tmp_path / "file")
+        create_run(Identity(GOLDEN), tmp_path / "file")
 
 
 def test_versions_are_recorded(tmp_path: Path) -> None:
-    run = create_run(GOLDEN, tmp_path)
+    run = create_run(Identity(GOLDEN), tmp_path)
     versions = json.loads((run.path / "versions.json").read_text())
     assert versions["configuration"] == config_digest(GOLDEN)
     assert "tests.scripted:ThreeCars" in versions["parts"]

@@ -1,4 +1,4 @@
-"""Rounds put together by hand."""
+"""Observations for tests, built by hand."""
 
 from dataclasses import replace
 
@@ -22,17 +22,17 @@ CONSTANTS = RoundConstants(
 )  # fmt: skip
 
 
-def seen(samples, sojourn_s, agreements=None, success=None, snapshot=None, **constants) -> Observation:
-    """CVs 1, 4, 9, … with good channels; 330 bits take one slot at most."""
+def observed(samples, sojourn_s, agreements=None, success=None, snapshot=None, **constants) -> Observation:
+    """Observation of the CVs 1, 4, 9, … with good channels, where 330 bits take at most one slot."""
     count = len(samples)
-    given = CoverageSnapshot(
+    typical = CoverageSnapshot(
         round=3, time_ns=10**10, cv=np.arange(1, count + 1) ** 2, distance_m=np.full(count, 100.0),
         sojourn_s=np.array(sojourn_s, float), snr_per_watt=np.full(count, 1e6), samples=np.array(samples, np.int64),
         agreements=agreements or [TYPICAL] * count, success=np.ones(count) if success is None else np.array(success),
     )  # fmt: skip
-    return observe(replace(given, **snapshot or {}), replace(CONSTANTS, **constants))
+    return observe(replace(typical, **snapshot or {}), replace(CONSTANTS, **constants))
 
 
 def experiment(**tables) -> Experiment:
-    """With these keys."""
+    """An experiment with these tables, and defaults for the rest."""
     return from_tables({"run": {"name": "x"}} | tables)

@@ -1,11 +1,11 @@
-"""Every scheme on rounds small enough to work out by hand."""
+"""Every scheme on rounds that are small enough to work out by hand."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.schemes.rounds import TYPICAL, experiment, seen
+from tests.schemes.rounds import TYPICAL, experiment, observed
 from vefl_sim.schemes.fdpc import Fdpc
 from vefl_sim.schemes.fedprox import FedAvg, FedProx
 from vefl_sim.schemes.pdpc import Pdpc
@@ -27,36 +27,36 @@ def scheme(kind, **tables):
 class TestPdpc:
     def test_selects_the_heaviest_and_uses_all_their_time(self):
         # Θ = mean of data shares (.4, .2, .1, .3) and sojourn shares (.25, .1, .05, .6): CVs 16 and 1 lead.
-        plan = scheme("pdpc").plan(seen(**ROUND))
+        plan = scheme("pdpc").plan(observed(**ROUND))
         assert plan.cv.tolist() == [1, 16]
         # T = 5 s less one slot: l = ⌊4.9995·2/1⌋ = 9 and ⌊4.9995·2/0.75⌋ = 13.
         assert plan.iterations.tolist() == [9, 13]
         assert (plan.status, plan.bound, plan.gap) == ("optimal", pytest.approx(plan.objective), 0)
 
     def test_every_delivered_update_weighs_the_same(self):
-        pdpc, round = scheme("pdpc"), seen(**ROUND)
+        pdpc, round = scheme("pdpc"), observed(**ROUND)
         assert pdpc.aggregate(round, pdpc.plan(round), np.array([16])).tolist() == [0.5]
 
-    def test_history_divides_by_the_record(self):
+    def test_history_divides_by_the_success_rate(self):
         pdpc = scheme("pdpc", aggregation={"p_suc": "history"})
-        round = seen(**ROUND, success=[0.5, 1.0, 1.0, 0.8])
+        round = observed(**ROUND, success=[0.5, 1.0, 1.0, 0.8])
         assert pdpc.aggregate(round, pdpc.plan(round), np.array([1, 16])) == pytest.approx([1.0, 0.625])
 
     def test_unconstrained_takes_the_heaviest_for_l_max(self):
-        plan = scheme("pdpc", scheme={"constrained": False}).plan(seen(**ROUND))
+        plan = scheme("pdpc", scheme={"constrained": False}).plan(observed(**ROUND))
         assert (plan.cv.tolist(), plan.iterations.tolist(), plan.bypasses_network) == ([1, 16], [20, 20], True)
 
 
 class TestFdpc:
-    def test_everybody_who_can_is_in(self):
-        round = seen([40, 20, 10, 30], [10.0, 4.0, 0.0004, 24.0])  # the third is gone before it could send
+    def test_every_eligible_cv_is_ordered(self):
+        round = observed([40, 20, 10, 30], [10.0, 4.0, 0.0004, 24.0])  # the third leaves before it could send
         plan = scheme("fdpc").plan(round)
         assert plan.cv.tolist() == [1, 4, 16]
         assert plan.ineligible == {9: "time"}
         assert plan.iterations.tolist() == [9, 15, 13]
 
     def test_weights_are_shares_of_sojourn_and_data_renormalized(self):
-        round = seen([40, 20, 10, 30], [10.0, 4.0, 0.0004, 26.0])
+        round = observed([40, 20, 10, 30], [10.0, 4.0, 0.0004, 26.0])
         for sojourn_weight, expected in ((1.0, [10 / 40, 26 / 40]), (0.0, [40 / 90, 30 / 90])):
             fdpc = scheme("fdpc", aggregation={"sojourn_weight": sojourn_weight})
             weights = fdpc.aggregate(round, fdpc.plan(round), np.array([1, 16]))
@@ -64,23 +64,23 @@ class TestFdpc:
         fdpc = scheme("fdpc", aggregation={"normalize": True})
         assert fdpc.aggregate(round, fdpc.plan(round), np.array([1, 16])) == pytest.approx([10 / 36, 26 / 36])
 
-    def test_the_plan_goes_by_the_weights_of_the_aggregation(self):
-        """Money for a few iterations goes to who stays (λ = 1), or to who has data (λ = 0)."""
+    def test_the_plan_uses_the_weights_of_the_aggregation(self):
+        """A small budget is spent on the CV that stays longest (λ = 1), or on the CV with most data (λ = 0)."""
         round = {"samples": [40, 60], "sojourn_s": [24.0, 6.0], "budget": 32.0}
-        stays, owns = (
-            scheme("fdpc", aggregation={"sojourn_weight": w}).plan(seen(**round)).iterations for w in (1.0, 0.0)
+        by_sojourn, by_data = (
+            scheme("fdpc", aggregation={"sojourn_weight": w}).plan(observed(**round)).iterations for w in (1.0, 0.0)
         )
-        assert stays[0] > owns[0]
-        assert stays[1] < owns[1]
+        assert by_sojourn[0] > by_data[0]
+        assert by_sojourn[1] < by_data[1]
 
-    def test_a_budget_for_some_drops_to_a_selection_and_says_so(self):
-        plan = scheme("fdpc").plan(seen(**ROUND, budget=35.0))
+    def test_a_budget_too_small_for_all_drops_to_a_selection(self):
+        plan = scheme("fdpc").plan(observed(**ROUND, budget=35.0))
         assert 0 < len(plan.cv) < 4
         assert plan.dropped
         assert plan.cost <= 35.0
 
     def test_weights_of_a_selection_are_over_the_ordered_or_over_all(self):
-        round = seen(**ROUND, budget=35.0)
+        round = observed(**ROUND, budget=35.0)
         for over, whole in (("ordered", None), ("coverage", 40.0), ("delivered", 24.0)):
             fdpc = scheme("fdpc", aggregation={"weights_over": over})
             plan = fdpc.plan(round)
@@ -90,15 +90,15 @@ class TestFdpc:
             assert fdpc.aggregate(round, plan, np.array([16])) == pytest.approx([24.0 / whole])
 
     def test_unconstrained_takes_all(self):
-        plan = scheme("fdpc", scheme={"constrained": False}).plan(seen(**ROUND))
+        plan = scheme("fdpc", scheme={"constrained": False}).plan(observed(**ROUND))
         assert (plan.cv.tolist(), set(plan.iterations.tolist()), plan.bypasses_network) == ([1, 4, 9, 16], {20}, True)
 
 
 class TestEqualShare:
-    """l = min of what time, energy and money allow at full speed."""
+    """l is the least that time, energy and budget allow at full speed."""
 
     def iterations(self, **constants):
-        round = seen(**ROUND, **constants)
+        round = observed(**ROUND, **constants)
         return dict(zip((plan := equal_share(round, np.arange(4), shares=4)).cv.tolist(), plan.iterations, strict=True))
 
     def test_time(self):
@@ -106,49 +106,49 @@ class TestEqualShare:
         assert self.iterations(budget=1e6) == {1: 9, 4: 15, 9: 15, 16: 13}
 
     def test_energy(self):
-        # E₁ = 1e-28·cD·4e18 = 0.4, 0.2, 0.1, 0.3 J; a budget of 1 J less the upload buys 2, 4, 9, 3.
+        # E₁ = 1e-28·cD·4e18 = 0.4, 0.2, 0.1, 0.3 J; an energy budget of 1 J less the upload allows 2, 4, 9, 3.
         poor = [replace(TYPICAL, energy_budget_j=1.0)] * 4
-        plan = equal_share(seen(**ROUND, agreements=poor, budget=1e6), np.arange(4), shares=4)
+        plan = equal_share(observed(**ROUND, agreements=poor, budget=1e6), np.arange(4), shares=4)
         assert plan.iterations.tolist() == [2, 4, 9, 3]
 
-    def test_money(self):
+    def test_budget(self):
         # A share of 60/4 = 15 leaves (15 − 10)/10 = 0.5 J.
         assert self.iterations(budget=60.0) == {1: 1, 4: 2, 9: 4, 16: 1}
 
     @pytest.mark.parametrize("budget", [40.0, 40.0001])
     def test_free_energy_for_the_fee_alone(self, budget):
         free = [replace(TYPICAL, price_per_joule=0.0)] * 4
-        plan = equal_share(seen(**ROUND, agreements=free, budget=budget), np.arange(4), shares=4)
+        plan = equal_share(observed(**ROUND, agreements=free, budget=budget), np.arange(4), shares=4)
         assert plan.iterations.tolist() == [9, 15, 15, 13]
 
     def test_fees_that_add_up_to_the_budget_but_for_rounding(self):
         cheap = [replace(TYPICAL, price_per_joule=0.0, base_fee=0.1)] * 3
-        plan = equal_share(seen([1, 1, 1], [9, 9, 9], agreements=cheap, budget=0.3), np.arange(3), shares=3)
+        plan = equal_share(observed([1, 1, 1], [9, 9, 9], agreements=cheap, budget=0.3), np.arange(3), shares=3)
         assert len(plan.cv) == 3
 
     def test_l_max(self):
         assert set(self.iterations(budget=1e6, max_iterations=3).values()) == {3}
 
-    def test_whom_it_buys_nothing_is_left_out_with_the_reason(self):
-        plan = equal_share(seen(**ROUND, budget=53.0), np.arange(4), shares=4)  # 0.325 J: too little for the first
+    def test_a_cv_whose_share_buys_no_iteration_is_ineligible(self):
+        plan = equal_share(observed(**ROUND, budget=53.0), np.arange(4), shares=4)  # 0.325 J: too little for the first
         assert (plan.cv.tolist(), plan.ineligible) == ([4, 9, 16], {1: "budget"})
         assert plan.cost <= 53.0
-        assert equal_share(seen(**ROUND, budget=1.0), np.arange(4), shares=4).status == "budget_buys_nobody"
-        gone = seen([40, 20], [0.0004, 0.0004], budget=1.0)
+        assert equal_share(observed(**ROUND, budget=1.0), np.arange(4), shares=4).status == "budget_buys_nobody"
+        gone = observed([40, 20], [0.0004, 0.0004], budget=1.0)
         plan = equal_share(gone, np.arange(2), shares=2)
         assert (plan.status, plan.ineligible) == ("nobody_eligible", {1: "time", 4: "time"})
-        assert equal_share(seen([], []), np.arange(0), shares=0).status == "nobody_in_coverage"
+        assert equal_share(observed([], []), np.arange(0), shares=0).status == "nobody_in_coverage"
 
 
 class TestFedProx:
     def test_weights_are_shares_of_the_delivered_data(self):
-        prox, round = scheme("fedprox"), seen(**ROUND)
+        prox, round = scheme("fedprox"), observed(**ROUND)
         plan = prox.plan(round)
         assert plan.cv.tolist() == [1, 4, 9, 16]
         assert prox.aggregate(round, plan, np.array([1, 9])) == pytest.approx([0.8, 0.2])
 
-    def test_weights_over_coverage_leave_out_whoever_is_missing(self):
-        prox, round = scheme("fedprox", aggregation={"weights_over": "coverage"}), seen(**ROUND)
+    def test_weights_over_coverage_do_not_sum_to_one_if_a_cv_does_not_deliver(self):
+        prox, round = scheme("fedprox", aggregation={"weights_over": "coverage"}), observed(**ROUND)
         assert prox.aggregate(round, prox.plan(round), np.array([1, 9])) == pytest.approx([0.4, 0.1])
 
     def test_fedavg_has_no_proximal_term(self):
@@ -160,14 +160,14 @@ class TestFedProx:
 
 class TestAfaCdInRounds:
     def test_orders_are_those_of_fedprox(self):
-        round = seen(**ROUND, budget=60.0)
-        one, other = (scheme(kind, **more).plan(round) for kind, more in (("fedprox", {}), ("afa-cd", IN_ROUNDS)))
-        assert (one.cv.tolist(), one.iterations.tolist()) == (other.cv.tolist(), other.iterations.tolist())
+        round = observed(**ROUND, budget=60.0)
+        prox, afa = (scheme(kind, **tables).plan(round) for kind, tables in (("fedprox", {}), ("afa-cd", IN_ROUNDS)))
+        assert (prox.cv.tolist(), prox.iterations.tolist()) == (afa.cv.tolist(), afa.iterations.tolist())
 
     @pytest.mark.parametrize(("over", "members"), [("delivered", 2), ("coverage", 4)])
     def test_a_difference_becomes_a_share_of_a_mean_gradient(self, over, members):
-        given = {"aggregation": {"server_rate": 0.01, "weights_over": over}, "learning": {"learning_rate": 0.5}}
-        afa, round = scheme("afa-cd", **IN_ROUNDS, **given), seen(**ROUND, budget=1e6)
+        tables = {"aggregation": {"server_rate": 0.01, "weights_over": over}, "learning": {"learning_rate": 0.5}}
+        afa, round = scheme("afa-cd", **IN_ROUNDS, **tables), observed(**ROUND, budget=1e6)
         plan = afa.plan(round)
         assert plan.iterations.tolist() == [9, 15, 15, 13]
         expected = [0.01 / members / (0.5 * 9), 0.01 / members / (0.5 * 13)]
@@ -176,40 +176,44 @@ class TestAfaCdInRounds:
 
 
 class TestRandomSelection:
-    def test_everybody_is_drawn_equally_often(self):
-        chosen = scheme("random")
+    def test_every_cv_is_drawn_equally_often(self):
+        selection = scheme("random")
         drawn = []
         for number in range(600):
-            round = seen(**ROUND)
+            round = observed(**ROUND)
             round = replace(round, snapshot=replace(round.snapshot, round=number))
-            drawn += chosen.plan(round).cv.tolist()
+            drawn += selection.plan(round).cv.tolist()
         assert np.unique(drawn, return_counts=True)[1] == pytest.approx(300, rel=0.15)
 
     def test_the_same_round_and_seed_draw_the_same(self):
-        plans = [RandomSelection(experiment(run={"name": "x", "seed": seed})).plan(seen(**ROUND)) for seed in (1, 1)]
+        plans = [
+            RandomSelection(experiment(run={"name": "x", "seed": seed})).plan(observed(**ROUND)) for seed in (1, 1)
+        ]
         assert plans[0].cv.tolist() == plans[1].cv.tolist()
-        others = [RandomSelection(experiment(run={"name": "x", "seed": s})).plan(seen(**ROUND)).cv for s in range(9)]
+        others = [
+            RandomSelection(experiment(run={"name": "x", "seed": s})).plan(observed(**ROUND)).cv for s in range(9)
+        ]
         assert len({tuple(cv.tolist()) for cv in others}) > 1
 
-    def test_only_those_who_can_are_drawn_and_the_others_are_told_why(self):
-        round = seen([40, 20, 10, 30], [10.0, 0.0004, 0.0004, 24.0])
+    def test_only_eligible_cvs_are_drawn_and_the_others_have_a_reason(self):
+        round = observed([40, 20, 10, 30], [10.0, 0.0004, 0.0004, 24.0])
         plan = scheme("random").plan(round)
         assert (plan.cv.tolist(), plan.ineligible) == ([1, 16], {4: "time", 9: "time"})
 
-    def test_money_is_shared_among_the_drawn(self):
-        assert scheme("random").plan(seen(**ROUND, budget=30.0)).iterations.min() >= 1  # 15 each, not 7.5
+    def test_the_budget_is_shared_among_the_drawn(self):
+        assert scheme("random").plan(observed(**ROUND, budget=30.0)).iterations.min() >= 1  # 15 each, not 7.5
 
 
 @pytest.mark.parametrize("kind", sorted(SCHEMES.keys() - {"centralized"}))
 @pytest.mark.parametrize("constrained", [True, False])
-def test_empty_coverage_is_a_plan_like_any_other(kind, constrained):
-    plan = scheme(kind, scheme={"constrained": constrained}).plan(seen([], []))
+def test_empty_coverage_gives_an_empty_plan(kind, constrained):
+    plan = scheme(kind, scheme={"constrained": constrained}).plan(observed([], []))
     assert (len(plan.cv), plan.status) == (0, "nobody_in_coverage")
 
 
 @pytest.mark.parametrize(("margin", "slots"), [(0.5, 2), (1.0, 4), (2.0, 8)])
 def test_the_upload_margin_scales_the_time_that_plans_reserve(margin, slots):
     """A slot carries 0.5 ms · 1.8 MHz · 13/14 · log₂(1 + 2e5) = 14,717 bits here; 58,000 take four of them."""
-    round = seen(**ROUND, payload_bits=58_000, upload_margin=margin)
+    round = observed(**ROUND, payload_bits=58_000, upload_margin=margin)
     assert round.worst_slots.tolist() == [slots] * 4
     assert (round.train_limit_ns == (round.window_slots - slots) * 500_000).all()

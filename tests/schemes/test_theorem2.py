@@ -1,4 +1,4 @@
-"""Theorem 2 of the paper: its sum by hand and in the tables, its bound by Monte Carlo with all constants known."""
+"""Theorem 2 of the paper: its sum by hand and in the tables, its bound by Monte Carlo with known constants."""
 
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -7,46 +7,47 @@ import numpy as np
 import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
-from tests.schemes.rounds import seen
+from tests.schemes.rounds import observed
 from tests.schemes.test_schemes import ROUND, scheme
 from vefl_sim import Plan, RunFailed, from_tables, simulate, with_settings
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.pdpc import Pdpc
 
-RECORD = [0.5, 1.0, 1.0, 0.8]
+SUCCESS = [0.5, 1.0, 1.0, 0.8]
 
 
-def column(kind: str, observation: Observation, **aggregation: object) -> float | None:
-    made = scheme(kind, aggregation=aggregation)
-    return made.theorem2_sum(observation, made.plan(observation))
+def sum_of(kind: str, observation: Observation, **aggregation: object) -> float | None:
+    """The sum of Theorem 2 of a scheme for its own plan."""
+    tested = scheme(kind, aggregation=aggregation)
+    return tested.theorem2_sum(observation, tested.plan(observation))
 
 
 @pytest.mark.parametrize("kind", ["pdpc", "random"])
 def test_the_sum_is_over_all_in_coverage_not_over_the_ordered(kind: str) -> None:
-    # V = 4 and 2 ordered: p/q = (1/4)/(2/4) = 1/2 each; over the record 1/2·(2 + 1 + 1 + 1.25).
-    assert column(kind, seen(**ROUND)) == pytest.approx(2.0)
-    assert column(kind, seen(**ROUND, success=RECORD), p_suc="history") == pytest.approx(2.625)
-    assert column(kind, seen(**ROUND, success=RECORD)) == pytest.approx(2.0)  # realized: 1, whatever the record
+    # V = 4 and 2 ordered: p/q = (1/4)/(2/4) = 1/2 each; over the success rates 1/2·(2 + 1 + 1 + 1.25).
+    assert sum_of(kind, observed(**ROUND)) == pytest.approx(2.0)
+    assert sum_of(kind, observed(**ROUND, success=SUCCESS), p_suc="history") == pytest.approx(2.625)
+    assert sum_of(kind, observed(**ROUND, success=SUCCESS)) == pytest.approx(2.0)  # realized: p_suc = 1
 
 
-def test_the_sum_of_fdpc_has_certain_orders() -> None:
+def test_the_sum_of_fdpc_has_q_of_one() -> None:
     # p = (10, 4, 2, 24)/40: 0.25/0.5 + 0.1 + 0.05 + 0.6/0.8.
-    assert column("fdpc", seen(**ROUND)) == pytest.approx(1.0)
-    assert column("fdpc", seen(**ROUND, success=RECORD), p_suc="history") == pytest.approx(1.4)
+    assert sum_of("fdpc", observed(**ROUND)) == pytest.approx(1.0)
+    assert sum_of("fdpc", observed(**ROUND, success=SUCCESS), p_suc="history") == pytest.approx(1.4)
 
 
-def test_the_ineligible_have_no_part_in_fdpc_but_count_in_pdpc() -> None:
-    """FDPC has p_v = 0 for them; PDPC has p_v = 1/V for all, as if anybody could have been drawn."""
-    gone = seen([40, 20, 10, 30], [10.0, 4.0, 0.0004, 26.0], success=[1.0, 1.0, 0.1, 0.5])
-    assert column("fdpc", gone, p_suc="history") == pytest.approx(10 / 40 + 4 / 40 + 26 / 40 / 0.5, rel=1e-4)
-    assert column("pdpc", gone, p_suc="history") == pytest.approx((1 + 1 + 10 + 2) / 2)
+def test_ineligible_cvs_count_in_pdpc_but_not_in_fdpc() -> None:
+    """FDPC has p_v = 0 for ineligible CVs; PDPC has p_v = 1/V for all, as if any CV could have been drawn."""
+    gone = observed([40, 20, 10, 30], [10.0, 4.0, 0.0004, 26.0], success=[1.0, 1.0, 0.1, 0.5])
+    assert sum_of("fdpc", gone, p_suc="history") == pytest.approx(10 / 40 + 4 / 40 + 26 / 40 / 0.5, rel=1e-4)
+    assert sum_of("pdpc", gone, p_suc="history") == pytest.approx((1 + 1 + 10 + 2) / 2)
 
 
 @pytest.mark.parametrize("kind", ["pdpc", "random", "fdpc"])
 def test_there_is_no_sum_without_orders_nor_for_normalized_weights(kind: str) -> None:
-    assert column(kind, seen(**ROUND, budget=1.0)) is None
-    assert column(kind, seen([], [])) is None
-    assert column(kind, seen(**ROUND), normalize=True) is None
+    assert sum_of(kind, observed(**ROUND, budget=1.0)) is None
+    assert sum_of(kind, observed([], [])) is None
+    assert sum_of(kind, observed(**ROUND), normalize=True) is None
 
 
 def test_the_column_of_the_rounds_table(tmp_path) -> None:
@@ -58,7 +59,7 @@ def test_the_column_of_the_rounds_table(tmp_path) -> None:
         assert other["theorem2_sum"].isna().all(), kind
 
 
-def test_the_column_divides_by_the_record_of_the_rounds_before(tmp_path) -> None:
+def test_the_column_divides_by_the_success_rate_of_the_rounds_before(tmp_path) -> None:
     """CV 2 has delivered in the first round and not in the second: (1 + 1)/(1 + 2). CV 1 has delivered in both."""
     longer = with_settings(from_tables(EXPERIMENT), "aggregation.p_suc=history", "run.rounds=3")
     rounds = simulate(longer, out=tmp_path).rounds
@@ -67,7 +68,7 @@ def test_the_column_divides_by_the_record_of_the_rounds_before(tmp_path) -> None
 
 
 class Vague(Pdpc):
-    """A scheme of the user's that says something else."""
+    """A user-defined scheme that returns a string."""
 
     def theorem2_sum(self, observation: Observation, plan: Plan) -> float | None:
         return "much"  # type: ignore[return-value]
@@ -79,26 +80,26 @@ class Endless(Pdpc):
 
 
 @pytest.mark.parametrize("name", ["Vague", "Endless"])
-def test_a_sum_that_is_none_is_one_sentence(tmp_path, name: str) -> None:
+def test_an_invalid_sum_fails_the_run_with_one_sentence(tmp_path, name: str) -> None:
     mine = with_settings(from_tables(EXPERIMENT), f"scheme.kind={__name__}:{name}")
-    with pytest.raises(RunFailed, match=r"must give a finite number or None from theorem2_sum\(\)\."):
+    with pytest.raises(RunFailed, match=r"must return a finite number or None from theorem2_sum\(\)\."):
         simulate(mine, out=tmp_path)
 
 
 @dataclass(frozen=True)
 class Quadratics:
-    """Losses F_v(ω) = ½·(ω − a_v)ᵀ·A_v·(ω − a_v), and local training of them: L, σ, B and γ are known, not guessed."""
+    """Losses F_v(ω) = ½·(ω − a_v)ᵀ·A_v·(ω − a_v), and local training on them, so that L, σ, B and γ are known."""
 
     hessian: np.ndarray  # A_v: (CVs, parameters, parameters), symmetric
     centre: np.ndarray  # a_v
     model: np.ndarray  # ω_k
-    p: np.ndarray  # of the global loss f = Σ p_v·F_v
+    p: np.ndarray  # p_v of the global loss f = Σ p_v·F_v
     mu: float
     steps: int = 5  # of gradient descent at each CV; 0: the exact minimum
 
     @classmethod
     def drawn(cls, seed: int, p: np.ndarray, lowest: float, mu: float, steps: int) -> "Quadratics":
-        """Eigenvalues from `lowest` to 2 in random directions; `lowest` and 2 do occur."""
+        """Random quadratics with eigenvalues from `lowest` to 2, of which both limits occur, in random directions."""
         rng, cvs, size = np.random.default_rng(seed), len(p), 3
         axes = np.linalg.qr(rng.normal(size=(cvs, size, size)))[0]
         eigenvalues = rng.uniform(lowest, 2.0, (cvs, size))
@@ -134,31 +135,31 @@ class Quadratics:
 
     @property
     def dissimilarity(self) -> float:
-        """B of Assumption 2 at ω_k, where alone the proof uses it."""
+        """B of Assumption 2 at ω_k, the only place where the proof uses it."""
         return float(np.linalg.norm(self.gradient, axis=1).max() / np.linalg.norm(self.p @ self.gradient))
 
     @property
     def inexactness(self) -> float:
-        """γ of Assumption 4: what is left of the gradient of the local objective."""
+        """γ of Assumption 4: norm of the local objective's gradient after training, relative to that of ∇F_v(ω_k)."""
         curvature = self.hessian + self.mu * np.eye(len(self.model))
         left = self.gradient + np.einsum("vij,vj->vi", curvature, self.update)
         return float((np.linalg.norm(left, axis=1) / np.linalg.norm(self.gradient, axis=1)).max())
 
     def bound(self, total: float) -> float:
-        """The right side of the theorem, with this for its sum."""
+        """The right side of the theorem, with `total` as its sum."""
         assert self.convexity > 0
         assert self.inexactness <= 1
         reach = self.dissimilarity * (1 + self.inexactness) / self.convexity
         return reach * (1 + self.smoothness * reach / 2 * total) * float(np.sum((self.p @ self.gradient) ** 2))
 
     def growth(self, applied: np.ndarray) -> np.ndarray:
-        """f(ω_{k+1}) − f(ω_k) for rows of weights, 0 for who is missing; exact, as f is quadratic."""
+        """f(ω_{k+1}) − f(ω_k) for rows of weights, 0 for CVs that do not deliver; exact, as f is quadratic."""
         moved = applied @ self.update
         curvature = np.einsum("v,vij->ij", self.p, self.hessian)
         return moved @ (self.p @ self.gradient) + np.einsum("ni,ij,nj->n", moved, curvature, moved) / 2
 
     def expected_growth(self, applied: np.ndarray, together: np.ndarray) -> float:
-        """Its expectation, from the probabilities that two CVs (or one with itself) both arrive."""
+        """Expectation of the growth; `together`: probability that two CVs both deliver (diagonal: that one does)."""
         curvature = np.einsum("v,vij->ij", self.p, self.hessian)
         pairs = np.einsum("ui,ij,vj->uv", self.update, curvature, self.update)
         first = (np.diag(together) * applied) @ (self.update @ (self.p @ self.gradient))
@@ -166,13 +167,13 @@ class Quadratics:
 
 
 def arrivals(rng: np.random.Generator, ordered: int, p_suc: np.ndarray, rounds: int) -> np.ndarray:
-    """Who arrives: so many are drawn uniformly without replacement, each then succeeds with its own probability."""
+    """Which CVs deliver: `ordered` of them are drawn uniformly without replacement, each succeeds with its p_suc."""
     drawn = rng.permuted(np.tile(np.arange(len(p_suc)) < ordered, (rounds, 1)), axis=1)
     return drawn & (rng.random(drawn.shape) < p_suc)
 
 
 def both_arrive(ordered: int, p_suc: np.ndarray) -> np.ndarray:
-    """The probabilities behind `arrivals`."""
+    """Exact probabilities that two CVs both deliver in `arrivals`."""
     cvs = len(p_suc)
     pairs = np.outer(p_suc, p_suc) * ordered * (ordered - 1) / max(1, cvs * (cvs - 1))
     np.fill_diagonal(pairs, p_suc * ordered / cvs)
@@ -182,23 +183,25 @@ def both_arrive(ordered: int, p_suc: np.ndarray) -> np.ndarray:
 P_SUC = np.array([0.3, 0.9, 1.0, 0.7, 0.5, 0.8])
 
 
-def ruled(kind: str, p_suc: np.ndarray, selected: int, used: str = "history") -> tuple[np.ndarray, float, np.ndarray]:
-    """Of a round of our own: what each CV weighs if it arrives, the column, and p_v of the global loss."""
+def aggregated_round(
+    kind: str, p_suc: np.ndarray, selected: int, used: str = "history"
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """A round built by hand: the weight of each CV if it delivers, the sum of Theorem 2, and p_v of the global loss."""
     cvs = len(p_suc)
-    round = seen([10] * cvs, np.linspace(3.0, 12.0, cvs), success=p_suc, max_selected=selected)
-    made = scheme(kind, scheme={"selected": selected}, aggregation={"p_suc": used})
-    plan = made.plan(round)
+    round = observed([10] * cvs, np.linspace(3.0, 12.0, cvs), success=p_suc, max_selected=selected)
+    tested = scheme(kind, scheme={"selected": selected}, aggregation={"p_suc": used})
+    plan = tested.plan(round)
     assert len(plan.cv) == selected
     p = round.importance(1.0) if kind == "fdpc" else np.full(cvs, 1 / cvs)
-    return made.aggregate(round, plan, round.cv), made.theorem2_sum(round, plan), p
+    return tested.aggregate(round, plan, round.cv), tested.theorem2_sum(round, plan), p
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5])
 @pytest.mark.parametrize("lowest", [0.2, -0.5], ids=["convex", "not convex"])
 @pytest.mark.parametrize(("kind", "selected"), [("random", 1), ("random", 3), ("fdpc", 6)])
 def test_the_bound_holds_on_average(kind: str, selected: int, lowest: float, steps: int) -> None:
-    """Uniform selection, Bernoulli success, true p_suc in the rule: all that the theorem assumes."""
-    applied, total, p = ruled(kind, P_SUC, selected)
+    """Uniform selection, Bernoulli success, true p_suc in the rule: the assumptions of the theorem."""
+    applied, total, p = aggregated_round(kind, P_SUC, selected)
     for seed in range(10):
         losses = Quadratics.drawn(seed, p, lowest, mu=1.0, steps=steps)
         arrived = arrivals(np.random.default_rng(seed), selected, P_SUC, 20_000)
@@ -209,43 +212,45 @@ def test_the_bound_holds_on_average(kind: str, selected: int, lowest: float, ste
         assert exact <= losses.bound(total)
 
 
-def test_the_bound_is_nearly_met_by_an_average_loss_that_grows() -> None:
-    """One CV that arrives once in fifty rounds and then counts fifty-fold: no smaller sum would do."""
-    applied, total, p = ruled("fdpc", np.array([0.02]), 1)
+def test_the_bound_is_nearly_reached_when_the_average_loss_grows() -> None:
+    """One CV that delivers once in fifty rounds and then counts fifty-fold: a smaller sum would break the bound."""
+    applied, total, p = aggregated_round("fdpc", np.array([0.02]), 1)
     losses = Quadratics(np.array([[[2.0]]]), np.zeros((1, 1)), np.ones(1), p, mu=0.01, steps=0)
     grown = losses.growth(arrivals(np.random.default_rng(1), 1, np.array([0.02]), 400_000) * applied).mean()
     assert total == pytest.approx(50)
     assert 0.85 * losses.bound(total) < grown <= losses.bound(total)
     assert grown > losses.bound(0.8 * total)
-    assert grown > losses.bound(1.0)  # as if it were Σ p_v/q_v
+    assert grown > losses.bound(1.0)  # with Σ p_v/q_v as the sum
 
 
-def test_the_bound_says_nothing_of_a_loss_that_falls() -> None:
+def test_the_bound_is_positive_even_if_the_loss_falls() -> None:
     """Equal CVs that all deliver: every round is a step of descent, and the right side is above zero."""
-    applied, total, p = ruled("fdpc", np.ones(4), 4)
+    applied, total, p = aggregated_round("fdpc", np.ones(4), 4)
     losses = Quadratics(np.tile(2 * np.eye(2), (4, 1, 1)), np.zeros((4, 2)), np.ones(2), p, mu=1.0, steps=0)
     [grown] = losses.growth(applied[None])
     assert total == pytest.approx(1)
     assert grown < 0 < losses.bound(total)
-    assert losses.bound(0.0) > 0  # nor could any sum make it negative
+    assert losses.bound(0.0) > 0  # no sum could make it negative
 
 
 @pytest.mark.parametrize("lowest", [0.2, -0.5])
-def test_with_realized_p_suc_it_holds_for_every_selection_and_every_loss(lowest: float) -> None:
-    """Each update weighs 1/|C_k|, so a step is no longer than the longest of them: even with 1 for the sum."""
-    applied, total, p = ruled("pdpc", P_SUC, 3, used="realized")
+def test_with_realized_p_suc_the_bound_holds_for_every_selection_and_every_loss(lowest: float) -> None:
+    """Each update weighs 1/|C_k|, so a step is no longer than the longest update: a sum of 1 would do."""
+    applied, total, p = aggregated_round("pdpc", P_SUC, 3, used="realized")
     assert applied == pytest.approx(np.full(6, 1 / 3))
     assert total == pytest.approx(2)
-    chosen = np.array([np.isin(np.arange(6), who) for who in combinations(range(6), 3)])
-    arrived = np.array([who & np.array(lost) for who, lost in product(chosen, product([True, False], repeat=6))])
+    chosen = np.array([np.isin(np.arange(6), cvs) for cvs in combinations(range(6), 3)])
+    arrived = np.array(
+        [ordered & np.array(success) for ordered, success in product(chosen, product([True, False], repeat=6))]
+    )
     for seed in range(10):
         losses = Quadratics.drawn(seed, p, lowest, mu=1.0, steps=5)
         assert losses.growth(arrived * applied).max() <= losses.bound(1.0) <= losses.bound(total)
 
 
-def test_a_record_worse_than_the_truth_can_break_it() -> None:
-    """p_suc of the rule must not be below the true one: a CV that always arrives counts four-fold after bad rounds."""
-    applied, total, p = ruled("fdpc", np.array([0.25]), 1)
+def test_a_success_rate_below_the_true_one_can_break_the_bound() -> None:
+    """p_suc of the rule must not be below the true one: a CV that always delivers counts four-fold if p̂_suc is 1/4."""
+    applied, total, p = aggregated_round("fdpc", np.array([0.25]), 1)
     losses = Quadratics(np.array([[[2.0]]]), np.zeros((1, 1)), np.ones(1), p, mu=0.01, steps=0)
     [grown] = losses.growth(applied[None])
     assert total == pytest.approx(4)

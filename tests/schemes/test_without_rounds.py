@@ -1,11 +1,11 @@
-"""AFA-CD and FedBuff: what they order, and how their updates count; and learning with all data in one place."""
+"""AFA-CD and FedBuff: their plans and aggregation weights; and centralized training."""
 
 import jax
 import numpy as np
 import pytest
 
 from tests.resumable import STOPPED
-from tests.schemes.rounds import experiment, seen
+from tests.schemes.rounds import experiment, observed
 from vefl_models.logistic import logistic
 from vefl_sim import from_tables, simulate, with_settings
 from vefl_sim.analysis.verify.verification import verify
@@ -35,15 +35,15 @@ class TestWeights:
         # 0.5 over two updates, each 1/(0.1·l) of its difference
         assert afa.weights(RECEIVED).tolist() == pytest.approx([0.25 / 1.0, 0.25 / 0.2])
 
-    def test_mini_batches_are_steps(self) -> None:
-        """40 samples in batches of 8 are 5 steps per iteration, 41 are 6; a batch as large as the shard is one."""
+    def test_each_mini_batch_is_a_step(self) -> None:
+        """40 samples in batches of 8 are 5 steps per iteration, 41 are 6; a batch as large as the shard is one step."""
         received = Received(*(np.array(row) for row in ([4, 1, 7], [10, 2, 3], [40, 41, 8], [0, 3, 0])))
         afa = scheme(learning={"learning_rate": 0.1, "batch_size": 8}, aggregation={"server_rate": 0.6})
         assert afa.weights(received).tolist() == pytest.approx([0.2 / (0.1 * n) for n in (10 * 5, 2 * 6, 3 * 1)])
 
     @pytest.mark.parametrize("options", [{"batch_size": 8}, {"iterations_per_step": 3}, {}])
-    def test_what_the_server_steps_along_is_a_mean_gradient(self, options: dict) -> None:
-        """One CV with D = 40 and l = 7, through the real training: at a tiny δ every gradient is that of the start."""
+    def test_the_weighted_difference_is_a_mean_gradient(self, options: dict) -> None:
+        """One CV with D = 40 and l = 7, with real training: at a tiny δ all gradients are nearly the first one."""
         rate, data = 1e-4, signs(40, 20, 16, np.random.default_rng(5))
         settings = experiment(scheme={"kind": "afa-cd"}, learning={"learning_rate": rate} | options)
         module, shuffling = logistic(data.classes), Shuffling(8, seed=3) if "batch_size" in options else None
@@ -63,14 +63,14 @@ class TestWeights:
         assert np.linalg.norm(weight * stepped / server_rate - gradient) <= 0.05 * np.linalg.norm(gradient)
 
     def test_one_step_each_is_gradient_descent(self) -> None:
-        """Everybody does one step from the newest model: the server's step is one of the mean gradient."""
+        """Every CV does one step from the newest model: the server's step is one of gradient descent."""
         once = Received(*(np.array(row) for row in ([1, 2], [1, 1], [5, 5], [0, 0])))
         afa = scheme(learning={"learning_rate": 0.1}, aggregation={"server_rate": 0.1})
         gradients = np.array([[3.0, -1.0], [1.0, 5.0]])
         differences = -0.1 * gradients
         assert (afa.weights(once) @ differences).tolist() == pytest.approx((-0.1 * gradients.mean(axis=0)).tolist())
 
-    def test_fedbuff_discounts_the_stale(self) -> None:
+    def test_fedbuff_discounts_stale_updates(self) -> None:
         assert scheme(FedBuff).weights(RECEIVED).tolist() == pytest.approx([0.5, 0.5 / 2.0])
 
     def test_the_buffer_is_as_large_as_a_selection(self) -> None:
@@ -79,33 +79,34 @@ class TestWeights:
 
 
 class TestPlan:
-    def test_who_asks_gets_a_share_of_everybody(self) -> None:
-        alone = seen([40], [10.0], budget=30.0)
+    def test_the_share_depends_on_all_cvs_in_coverage(self) -> None:
+        alone = observed([40], [10.0], budget=30.0)
         assert scheme().plan(alone).iterations[0] >= 1
-        among_three = seen([40], [10.0], budget=30.0, snapshot={"others": 2})  # 10 each, which is the fee
+        among_three = observed([40], [10.0], budget=30.0, snapshot={"others": 2})  # a share of 10, just the fee
         assert scheme().plan(among_three).ineligible == {1: "budget"}
 
-    def test_what_was_ordered_before_counts(self) -> None:
-        fresh = scheme().plan(seen([40], [10.0], budget=30.0))
+    def test_earlier_orders_of_the_window_use_the_share(self) -> None:
+        fresh = scheme().plan(observed([40], [10.0], budget=30.0))
         assert fresh.cost is not None
         spent = Committed(np.array([fresh.cost]), np.array([0.0]), fresh.cost)
-        again = scheme().plan(seen([40], [10.0], budget=30.0, snapshot={"committed": spent}))
+        again = scheme().plan(observed([40], [10.0], budget=30.0, snapshot={"committed": spent}))
         assert again.ineligible == {1: "budget"}
 
-    def test_nobody_gets_what_others_have_taken(self) -> None:
-        taken = Committed(np.array([0.0]), np.array([0.0]), 21.0)
-        assert scheme().plan(seen([40], [10.0], budget=30.0, snapshot={"committed": taken})).ineligible == {1: "budget"}
+    def test_orders_of_other_cvs_use_the_budget(self) -> None:
+        committed = Committed(np.array([0.0]), np.array([0.0]), 21.0)
+        plan = scheme().plan(observed([40], [10.0], budget=30.0, snapshot={"committed": committed}))
+        assert plan.ineligible == {1: "budget"}
 
-    def test_energy_is_per_window_too(self) -> None:
-        taken = Committed(np.array([0.0]), np.array([19.99]), 0.0)  # of 20 J
-        assert scheme().plan(seen([40], [10.0], snapshot={"committed": taken})).ineligible == {1: "energy"}
+    def test_the_energy_budget_is_per_window(self) -> None:
+        committed = Committed(np.array([0.0]), np.array([19.99]), 0.0)  # of 20 J
+        assert scheme().plan(observed([40], [10.0], snapshot={"committed": committed})).ineligible == {1: "energy"}
 
-    def test_nothing_is_ordered_beyond_the_end(self) -> None:
-        assert scheme().plan(seen([40], [10.0], snapshot={"horizon_ns": 400_000})).ineligible == {1: "time"}
+    def test_nothing_is_ordered_beyond_the_end_of_the_run(self) -> None:
+        assert scheme().plan(observed([40], [10.0], snapshot={"horizon_ns": 400_000})).ineligible == {1: "time"}
 
 
-def test_an_order_between_two_slots_keeps_to_the_grid() -> None:
-    on, off = (seen([40], [10.0], snapshot={"time_ns": 10**10 + late}) for late in (0, 1))
+def test_an_order_between_two_slots_uses_whole_slots() -> None:
+    on, off = (observed([40], [10.0], snapshot={"time_ns": 10**10 + late}) for late in (0, 1))
     assert on.deadline_slot.tolist() == off.deadline_slot.tolist() == [30_000]  # 10 s and 5 s, in slots of 0.5 ms
     assert (on.window_slots - off.window_slots).tolist() == [1]
 
@@ -119,18 +120,18 @@ def test_without_constraints_everything_arrives_in_time(tmp_path) -> None:
     vehicles = run.vehicles
     assert (vehicles["state"] == "delivered").all()
     assert (vehicles["delay_ns"] <= 10**9).all()
-    assert (vehicles["delay_ns"] == 10**9).any()  # whose training would take longer
+    assert (vehicles["delay_ns"] == 10**9).any()  # training that would take longer
     for _, orders in vehicles.groupby("cv"):
         assert (np.diff(np.sort(orders["ordered_ns"].to_numpy(np.int64))) >= 10**9).all()  # once per t_th, as in rounds
     early = vehicles[vehicles["delay_ns"] < vehicles["train_ns"].clip(upper=10**9)]
     ends = early["ordered_ns"] + early["delay_ns"]
     before_the_end = early[ends < 8 * 10**9].assign(time_ns=ends)
     gone = run.events.query("kind == 'coverage_left'")[["cv", "time_ns"]]
-    assert len(before_the_end.merge(gone)) == len(before_the_end) > 0  # they left, and took nothing along
+    assert len(before_the_end.merge(gone)) == len(before_the_end) > 0  # delivered when their CV left
     assert all(finding.passed for finding in verify(run))
 
 
-def test_all_data_in_one_place(tmp_path) -> None:
+def test_centralized_training(tmp_path) -> None:
     tables = {
         "run": {"name": "all", "rounds": 4},
         "scheme": {"kind": "centralized"},
@@ -143,11 +144,11 @@ def test_all_data_in_one_place(tmp_path) -> None:
     accuracy = run.rounds["accuracy"].tolist()
     assert accuracy[-1] > accuracy[0]
     again = simulate(from_tables(tables | {"traffic": {"mean_in_coverage": 5.0}}), out=tmp_path)
-    assert again.rounds["accuracy"].tolist() == accuracy  # who drives by does not matter
+    assert again.rounds["accuracy"].tolist() == accuracy  # traffic has no effect
 
 
 class OwnBuffer:
-    """A scheme of a user's without rounds: every update counts by a fifth of its samples' share, at once."""
+    """A user-defined scheme without rounds: every update is aggregated at once, with weight samples/1000."""
 
     buffer = 1
 
@@ -161,14 +162,14 @@ class OwnBuffer:
         return received.samples / 1000
 
 
-def test_a_scheme_of_ones_own(tmp_path) -> None:
+def test_a_user_defined_scheme(tmp_path) -> None:
     run = simulate(with_settings(STOPPED, "run.rounds=3", f"scheme.kind={__name__}:OwnBuffer"), out=tmp_path)
     assert run.rounds["steps"].sum() == run.summary["updates_delivered"] > 0
     assert run.events.query("kind == 'update_aggregated'")["staleness"].max() > 0
 
 
 @pytest.mark.parametrize(("buffer", "words"), [(0, "must be 1, 2, 3"), (2.5, "must be 1, 2, 3")])
-def test_a_buffer_that_cannot_be(buffer, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+def test_an_invalid_buffer_is_refused(buffer, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setattr(OwnBuffer, "buffer", buffer)
     with pytest.raises(ExperimentError, match=words):
         simulate(with_settings(STOPPED, f"scheme.kind={__name__}:OwnBuffer"), out=tmp_path)

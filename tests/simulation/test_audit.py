@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.schemes.rounds import CONSTANTS, TYPICAL, experiment, seen
+from tests.schemes.rounds import CONSTANTS, TYPICAL, experiment, observed
 from vefl_sim import simulate
 from vefl_sim.core.errors import AuditFailed, LedgerMismatch
 from vefl_sim.optimize.rat.burst import Queues, new_log
@@ -23,7 +23,7 @@ ROUND = {"samples": [40, 20, 10, 30], "sojourn_s": [10.0, 4.0, 2.0, 24.0]}
 
 def closed_round(plan=None, agreements=None, **constants) -> RoundReport:
     """A round in which everybody delivered exactly as planned."""
-    observation = seen(**ROUND, agreements=agreements, **constants)
+    observation = observed(**ROUND, agreements=agreements, **constants)
     plan = plan or Pdpc(experiment()).plan(observation)
     outcomes = []
     for order in orders_of(observation, plan):
@@ -39,18 +39,18 @@ def closed_with(observation, plan, outcomes) -> RoundReport:
     return RoundReport(3, 10**10, 15 * 10**9, len(observation.cv), [decision], applied, 1, None)
 
 
-def laws(closed: RoundReport) -> list[str]:
-    return [law for law, _ in broken_laws(closed)]
+def laws(report: RoundReport) -> list[str]:
+    return [law for law, _ in broken_laws(report)]
 
 
 def test_energy_is_counted_over_all_orders_of_a_round() -> None:
     """Without rounds a CV may have several in a window; each alone keeps to its 20 J."""
-    closed = closed_round()
-    [decision] = closed.decisions
+    report = closed_round()
+    [decision] = report.decisions
     half = [replace(outcome, order=replace(outcome.order, worst_j=12.0)) for outcome in decision.outcomes]
     decision = replace(decision, outcomes=half, plan=replace(decision.plan, cost=None))
-    assert "C4" not in laws(replace(closed, decisions=[decision]))
-    assert laws(replace(closed, decisions=[decision, decision])).count("C4") == len(half)
+    assert "C4" not in laws(replace(report, decisions=[decision]))
+    assert laws(replace(report, decisions=[decision, decision])).count("C4") == len(half)
 
 
 def ordered(cv: list[int], iterations: list[int], cpu_hz: float = 2e9, **keys) -> Plan:
@@ -58,9 +58,9 @@ def ordered(cv: list[int], iterations: list[int], cpu_hz: float = 2e9, **keys) -
 
 
 def test_a_lawful_round_passes() -> None:
-    closed = closed_round()
-    assert len(closed.outcomes) == 2
-    assert laws(closed) == list(overruns(closed)) == []
+    report = closed_round()
+    assert len(report.outcomes) == 2
+    assert laws(report) == list(overruns(report)) == []
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_a_lawful_round_passes() -> None:
     ],
 )
 def test_a_plan_that_breaks_one_law(law: str, plan: Plan, constants: dict) -> None:
-    closed = closed_round(plan, **constants)
-    assert laws(closed) == [law]
+    report = closed_round(plan, **constants)
+    assert laws(report) == [law]
     with pytest.raises(AuditFailed, match=f"round 3 breaks {law}: "):
-        Audit(CONSTANTS.link, 5e-4).round(closed)
+        Audit(CONSTANTS.link, 5e-4).round(report)
 
 
 def test_a_cpu_slower_than_it_can_run() -> None:
@@ -109,11 +109,11 @@ def test_a_plan_without_constraints_is_not_judged() -> None:
 
 
 def test_overruns_are_counted_by_kind() -> None:
-    closed = closed_round()
-    first, second = closed.outcomes
+    report = closed_round()
+    first, second = report.outcomes
     late = replace(first, tx_slots=2, end_ns=first.end_ns + 1)
     dear = replace(second, account=replace(second.account, compute_j=21.0, paid=990.0))
-    worse = replace(closed, decisions=[replace(closed.decisions[0], outcomes=[late, dear])])
+    worse = replace(report, decisions=[replace(report.decisions[0], outcomes=[late, dear])])
     assert sorted(overruns(worse)) == [
         "deadline", "round_cost", "upload_slots", "vehicle_cost", "vehicle_energy",
     ]  # fmt: skip

@@ -152,7 +152,7 @@ def test_traffic_that_does_not_repeat_itself_cannot_be_continued(tmp_path: Path)
     run = killed_at(experiment, tmp_path, 3)
     parts = {file: file.read_bytes() for file in (run.path / "parts").glob("*.parquet")}
     for _ in range(2):
-        with pytest.raises(RunFailed, match="does not repeat itself"):
+        with pytest.raises(RunFailed, match="gave other positions when repeated"):
             simulate(experiment, out=tmp_path)
     assert parts == {file: file.read_bytes() for file in parts}
     assert run.rounds["round"].tolist() == [1, 2]
@@ -239,8 +239,8 @@ def test_everything_that_changes_is_in_a_checkpoint(settings: list[str], tmp_pat
 
 def test_a_failed_run_is_continued_from_its_last_checkpoint(undisturbed: Run, tmp_path: Path) -> None:
     class Clumsy(Silent):
-        def round(self, closed) -> None:
-            if closed.round == 7:
+        def round(self, report) -> None:
+            if report.round == 7:
                 raise ZeroDivisionError("for once")
 
     with pytest.raises(RunFailed, match="for once"):
@@ -303,7 +303,7 @@ def overwrite(file: Path) -> None:
     file.write_bytes(b"x")
 
 
-@pytest.mark.parametrize(("damage", "sentence"), [(Path.unlink, "is not there"), (overwrite, "has changed")])
+@pytest.mark.parametrize(("damage", "sentence"), [(Path.unlink, "is missing"), (overwrite, "has changed")])
 def test_a_part_file_that_is_gone_is_named(damage, sentence: str, tmp_path: Path) -> None:
     run = killed_at(STOPPED, tmp_path, 4)
     damage(run.path / "parts" / "events-000001.parquet")
@@ -369,7 +369,7 @@ class Unspeakable(OwnChannel):
 
 def test_a_state_that_cannot_be_written_shows_at_once(tmp_path: Path) -> None:
     own = "radio.channel=tests.simulation.test_resume:Unspeakable"
-    with pytest.raises(RunFailed, match=r"streets/channel/seen of a checkpoint is a set"):
+    with pytest.raises(RunFailed, match=r"coverage/channel/seen of a checkpoint is a set"):
         simulate(with_settings(STOPPED, "learning.kind=none", own), out=tmp_path)
 
 
@@ -398,12 +398,12 @@ def edit_versions(run: Run, **changes) -> None:
 def test_a_run_of_another_version_is_left_alone(tmp_path: Path) -> None:
     run = killed_at(with_settings(STOPPED, "run.rounds=3", "learning.kind=none"), tmp_path, 3)
     edit_versions(run, configuration="old", packages={"vefl_sim": "0.0.9"}, **{"vefl_sim source": "0123456789"})
-    with pytest.raises(NotResumable, match=r"begun with vefl_sim 0\.0\.9 \(source 0123456789\)"):
+    with pytest.raises(NotResumable, match=r"started with vefl_sim 0\.0\.9 \(source 0123456789\)"):
         resume(run)
     assert run.rounds["round"].tolist() == [1, 2]
     toml = run.path / "resolved.toml"
     toml.write_text(toml.read_text().replace("[run]", "[run]\nkey_of_old = 1"))
-    with pytest.raises(NotResumable, match=r"begun with vefl_sim 0\.0\.9"):
+    with pytest.raises(NotResumable, match=r"started with vefl_sim 0\.0\.9"):
         resume(run)
 
 

@@ -1,4 +1,4 @@
-"""`python -m vefl_sim sweep` in a process of its own, on a sweep that takes some seconds."""
+"""Run `python -m vefl_sim sweep` in a process of its own, on a sweep that takes some seconds."""
 
 import os
 import re
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def toml(folder: Path, sweep: dict[str, object], **changed: dict[str, object]) -> Path:
-    """The file of a sweep over the experiment that has a bit of everything."""
+    """Write the file of a sweep over the experiment of `tests.resumable`, without learning."""
     fast = EXPERIMENT | {"learning": {"kind": "none"}}
     tables = {name: table | changed.pop(name, {}) for name, table in fast.items() if name != "trace"}
     file = folder / "many.toml"
@@ -28,53 +28,53 @@ def toml(folder: Path, sweep: dict[str, object], **changed: dict[str, object]) -
 
 
 def start(*arguments: object, most_bytes: int | None = None, log: Path | None = None) -> subprocess.Popen[str]:
-    """Begin; what it says goes to a file, if one is given."""
+    """Start the command; its output goes to the file `log`, if given, or else to a pipe."""
 
-    def limit() -> None:
+    def prepare() -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)  # whoever starts the tests in the background has some of them ignored
+            signal.signal(number, signal.SIG_DFL)  # some are ignored if the tests run in the background
         if most_bytes is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
-    to = log.open("w") if log else subprocess.PIPE
+    output = log.open("w") if log else subprocess.PIPE
     return subprocess.Popen(
         [sys.executable, "-m", "vefl_sim", *map(str, arguments)],
-        stdout=to, stderr=subprocess.STDOUT, text=True, preexec_fn=limit, cwd=ROOT,
+        stdout=output, stderr=subprocess.STDOUT, text=True, preexec_fn=prepare, cwd=ROOT,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "models")])},
     )  # fmt: skip
 
 
-def ended(*arguments: object, most_bytes: int | None = None) -> tuple[int, str]:
-    """Exit code and output."""
+def run_command(*arguments: object, most_bytes: int | None = None) -> tuple[int, str]:
+    """Run the command to its end; returns exit code and output."""
     process = start(*arguments, most_bytes=most_bytes)
-    said, _ = process.communicate(timeout=300)
-    return process.returncode, said
+    output, _ = process.communicate(timeout=300)
+    return process.returncode, output
 
 
-def wait_for(true: Callable[[], object], seconds: float = 120.0) -> None:
-    """Until it is true, or the test fails."""
+def wait_for(condition: Callable[[], object], seconds: float = 120.0) -> None:
+    """Wait until the condition is true; fail after so many seconds."""
     end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it does not happen"
+    while not condition():
+        assert time.monotonic() < end, "the condition never became true"
         time.sleep(0.05)
 
 
 def index(out: Path) -> pd.DataFrame:
-    """The index, by the digests of the points."""
+    """The index of the sweep, by the digests of the points."""
     return pd.read_csv(out / "sweeps" / "many" / "index.csv").set_index("digest")
 
 
 def checkpoints(out: Path) -> int:
-    """How many points are under way, and have something to go on from."""
+    """Number of runs that have a checkpoint."""
     return len({file.parent for file in out.glob("*/checkpoints/*.npz")})
 
 
 def sessions(out: Path) -> int:
-    """How often anybody worked on a run."""
+    """Number of sessions of all runs."""
     return sum(len(file.read_text().splitlines()) for file in out.glob("*/sessions.jsonl"))
 
 
 def workers(log: Path) -> list[int]:
-    """The processes of a local cluster."""
-    found = re.search(r"\(processes ([\d, ]+)\)", log.read_text())
-    return [int(number) for number in found[1].split(",")] if found else []
+    """Process ids of the workers of a local cluster, from the output of the command."""
+    match = re.search(r"\(processes ([\d, ]+)\)", log.read_text())
+    return [int(number) for number in match[1].split(",")] if match else []

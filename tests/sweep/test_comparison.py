@@ -36,7 +36,7 @@ TWO = (
 label = "PDPC"
 scheme = { kind = "pdpc", selected = 3 }
 [[compare]]
-label = "everybody, free"
+label = "FDPC, unconstrained"
 scheme = { kind = "fdpc", constrained = false }
 """
 )
@@ -49,8 +49,8 @@ def written(folder: Path, text: str) -> Path:
 
 def test_variants_differ_only_in_their_tables(tmp_path: Path) -> None:
     first, second = load_variants(written(tmp_path, TWO), ["run.seed=7"])
-    assert (first.label, second.label) == ("PDPC", "everybody, free")
-    assert (first.experiment.run.name, second.experiment.run.name) == ("both-pdpc", "both-everybody-free")
+    assert (first.label, second.label) == ("PDPC", "FDPC, unconstrained")
+    assert (first.experiment.run.name, second.experiment.run.name) == ("both-pdpc", "both-fdpc-unconstrained")
     assert (first.experiment.scheme.selected, second.experiment.scheme.constrained) == (3, False)
     assert first.experiment.run.seed == second.experiment.run.seed == 7
     assert first.experiment.traffic == second.experiment.traffic
@@ -80,14 +80,14 @@ def test_bad_variants_get_one_sentence(variants: str, message: str, tmp_path: Pa
         load_variants(written(tmp_path, HEAD + variants))
 
 
-def test_all_see_the_same_world_and_are_compared(tmp_path: Path) -> None:
+def test_all_variants_have_the_same_traffic_and_data_and_are_compared(tmp_path: Path) -> None:
     comparison = compare(load_variants(written(tmp_path, TWO)), out=tmp_path / "runs")
     worlds = [c.run.vehicles[["round", "cv", "distance_m", "sojourn_ns", "samples"]] for c in comparison.runs]
     pd.testing.assert_frame_equal(*worlds)
     table = comparison.table()
-    assert table.index.tolist() == ["PDPC", "everybody, free"]
-    assert table.loc["PDPC", "ordered"] <= 3 < table.loc["everybody, free", "ordered"]
-    assert table.loc["everybody, free", "p_suc"] == 1
+    assert table.index.tolist() == ["PDPC", "FDPC, unconstrained"]
+    assert table.loc["PDPC", "ordered"] <= 3 < table.loc["FDPC, unconstrained", "ordered"]
+    assert table.loc["FDPC, unconstrained", "p_suc"] == 1
     comparison.write()
     assert len(pd.read_csv(comparison.path / "comparison.csv")) == 2
     assert len(pd.read_csv(comparison.path / "rounds.csv")) == 4
@@ -97,11 +97,11 @@ def test_all_see_the_same_world_and_are_compared(tmp_path: Path) -> None:
     assert [c.run.path for c in again.runs] == [c.run.path for c in comparison.runs]
 
 
-def test_variants_of_a_seed_share_a_world_and_seeds_do_not(tmp_path: Path) -> None:
+def test_variants_share_traffic_and_data_with_the_same_seed_only(tmp_path: Path) -> None:
     file = written(tmp_path, TWO)
     comparison = compare(load_variants(file, ["run.rounds=1"], seeds=[1, 2]), out=tmp_path / "runs")
     assert [(c.label, c.seed) for c in comparison.runs] == [
-        ("PDPC", 1), ("everybody, free", 1), ("PDPC", 2), ("everybody, free", 2),
+        ("PDPC", 1), ("FDPC, unconstrained", 1), ("PDPC", 2), ("FDPC, unconstrained", 2),
     ]  # fmt: skip
     worlds = [c.run.vehicles[["round", "cv", "distance_m", "sojourn_ns", "samples"]] for c in comparison.runs]
     pd.testing.assert_frame_equal(worlds[0], worlds[1])
@@ -119,10 +119,10 @@ def test_the_command_line_runs_every_seed_and_writes_the_files(
     with pytest.raises(SystemExit) as ended:
         main([str(file), "--seeds", "4-5", "--out", str(tmp_path / "runs")])
     assert ended.value.code == 0
-    message = capsys.readouterr().out
-    assert "variant 1 of 2, seed 1 of 2: PDPC with seed 4" in message
-    assert "variant 2 of 2, seed 2 of 2: everybody, free with seed 5" in message
-    assert "differences to PDPC, paired over 2 seeds (4, 5)" in message
+    output = capsys.readouterr().out
+    assert "variant 1 of 2, seed 1 of 2: PDPC with seed 4" in output
+    assert "variant 2 of 2, seed 2 of 2: FDPC, unconstrained with seed 5" in output
+    assert "differences to PDPC, paired over 2 seeds (4, 5)" in output
     [folder] = [file.parent for file in (tmp_path / "runs").rglob("comparison.csv")]
     tables = {name: pd.read_csv(folder / f"{name}.csv") for name in ("comparison", "differences", "seeds", "rounds")}
     assert {name: len(table) for name, table in tables.items()} == {
@@ -133,8 +133,10 @@ def test_the_command_line_runs_every_seed_and_writes_the_files(
     ]  # fmt: skip
     paid = tables["rounds"].pivot(index="seed", columns="variant", values="cost")
     cost = tables["differences"].set_index("figure").loc["cost"]
-    assert cost["difference"] == pytest.approx((paid["everybody, free"] - paid["PDPC"]).mean())
-    assert tables["comparison"]["cost"].tolist() == pytest.approx([paid["PDPC"].mean(), paid["everybody, free"].mean()])
+    assert cost["difference"] == pytest.approx((paid["FDPC, unconstrained"] - paid["PDPC"]).mean())
+    assert tables["comparison"]["cost"].tolist() == pytest.approx(
+        [paid["PDPC"].mean(), paid["FDPC, unconstrained"].mean()]
+    )
     assert (folder / "comparison.png").exists()
 
 
@@ -147,14 +149,14 @@ def test_seeds_on_the_command_line_need_a_comparison(tmp_path: Path, capsys: pyt
 
 def test_means_over_different_seeds_are_refused(tmp_path: Path) -> None:
     variants = load_variants(written(tmp_path, TWO), seeds=[1, 2])
-    with pytest.raises(BadInput, match="'everybody, free': its seeds are not those of 'PDPC'"):
+    with pytest.raises(BadInput, match="'FDPC, unconstrained': its seeds are not those of 'PDPC'"):
         compare(variants[:3], out=tmp_path)
-    with pytest.raises(BadInput, match="'PDPC': a seed is there twice"):
+    with pytest.raises(BadInput, match="'PDPC': a seed appears twice"):
         compare([*variants, variants[0]], out=tmp_path)
 
 
 def run(accuracies: list[float | None], cost: float) -> Run:
-    """What a comparison reads of a run: two rounds that cost the same."""
+    """The part of a run that a comparison reads; all rounds cost the same."""
     last = accuracies[-1]
     rounds = pd.DataFrame({"round": range(1, len(accuracies) + 1), "cost": cost, "ordered": 4, "delivered": 3})
     return cast(
@@ -169,8 +171,8 @@ def run(accuracies: list[float | None], cost: float) -> Run:
 
 
 def invented(folder: Path, **variants: list[Run]) -> Comparison:
-    """A comparison of these runs, seeds 1, 2, …"""
-    runs = [Compared(name, seed, of) for name, own in variants.items() for seed, of in enumerate(own, start=1)]
+    """A comparison of these runs, with the seeds 1, 2, …"""
+    runs = [Compared(name, seed, run) for name, own in variants.items() for seed, run in enumerate(own, start=1)]
     return Comparison(folder, tuple(runs))
 
 
@@ -178,7 +180,7 @@ def test_lines_of_several_seeds_have_intervals_and_differences(tmp_path: Path) -
     first = [run([0.1, 0.50], 100.0), run([0.1, 0.60], 102.0), run([0.1, 0.70], 104.0)]
     second = [run([0.1, 0.60], 90.0), run([0.1, 0.71], 102.0), run([0.1, 0.82], 104.0)]
     lines = [*comparison_lines(invented(tmp_path, first=first, second=second))]
-    assert lines[1] == "means over 3 seeds (1, 2, 3), ± half of the 95 % confidence interval"
+    assert lines[1] == "means over 3 seeds (1, 2, 3), ± half-width of the 95 % confidence interval"
     assert lines[3].split() == [  # t = 4.30265, s of 100, 102, 104 is 2: ±4.97; of the accuracies 0.1: ±0.2484
         "first", "4.0", "3.0", "0.7500", "102.0", "±5.0", "7.0", "0.6000", "±0.2484", "0.6000", "10.0", "2.0",
     ]  # fmt: skip
@@ -206,7 +208,7 @@ def test_the_curve_is_the_mean_where_all_seeds_were_evaluated() -> None:
     curve = accuracy_by_round([run([0.1, None, 0.4, 0.9], 1.0), run([0.3, 0.2, 0.8], 1.0)])
     assert curve.index.tolist() == [1, 3]
     assert curve["mean"].tolist() == pytest.approx([0.2, 0.6])
-    assert curve["std"].tolist() == pytest.approx([0.02**0.5, 0.08**0.5])  # of two: |difference|/√2
+    assert curve["std"].tolist() == pytest.approx([0.02**0.5, 0.08**0.5])  # of two values: |difference|/√2
 
 
 def test_a_label_and_its_unconstrained_twin_share_a_colour() -> None:

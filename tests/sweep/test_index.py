@@ -1,4 +1,4 @@
-"""The table of a sweep on disk."""
+"""The index of a sweep on disk."""
 
 from pathlib import Path
 
@@ -19,13 +19,13 @@ def sweep(tmp_path: Path) -> Sweep:
 
 
 def written(sweep: Sweep, out: Path, *settings: str, **entry: object) -> pd.DataFrame:
-    """The table after all points got this entry."""
+    """The index after all points were written with this entry."""
     index = Index.of(sweep, out, settings)
     index.write({point.digest: IndexEntry(**entry) for point in sweep.points})  # type: ignore[arg-type]
     return pd.read_csv(index.file)
 
 
-def test_it_has_parameters_seed_run_and_status(sweep: Sweep, tmp_path: Path) -> None:
+def test_the_index_has_parameters_seed_run_and_status(sweep: Sweep, tmp_path: Path) -> None:
     table = written(sweep, tmp_path, status="failed", run="r", error='a "b", c')
     assert table["radio.prbs"].tolist() == [6, 12, 6, 12]
     assert table["seed"].tolist() == [1, 1, 2, 2]
@@ -34,7 +34,7 @@ def test_it_has_parameters_seed_run_and_status(sweep: Sweep, tmp_path: Path) -> 
     assert (tmp_path / "sweeps" / "s" / "index.csv").is_file()
 
 
-def test_points_of_other_settings_stay(sweep: Sweep, tmp_path: Path) -> None:
+def test_points_of_other_settings_are_kept(sweep: Sweep, tmp_path: Path) -> None:
     written(sweep, tmp_path, status="done")
     fewer = load_sweep(tmp_path / "s.toml", ["radio.antennas=2"], seeds=[1])
     table = written(fewer, tmp_path, "radio.antennas=2", status="waiting")
@@ -44,39 +44,39 @@ def test_points_of_other_settings_stay(sweep: Sweep, tmp_path: Path) -> None:
     assert again["status"].tolist() == ["failed"] * 4 + ["waiting"] * 2
 
 
-def test_what_was_known_of_a_point(sweep: Sweep, tmp_path: Path) -> None:
+def test_the_previous_row_of_a_point(sweep: Sweep, tmp_path: Path) -> None:
     written(sweep, tmp_path, status="failed", error="why", peak_mb=12.5)
-    known = Index.of(sweep, tmp_path).known(sweep.points[0].digest)
-    assert (known["status"], known["error"], known["peak_mb"]) == ("failed", "why", 12.5)
-    assert "run" not in known
-    assert Index.of(sweep, tmp_path).known("unheard of") == {}
+    row = Index.of(sweep, tmp_path).previous_row(sweep.points[0].digest)
+    assert (row["status"], row["error"], row["peak_mb"]) == ("failed", "why", 12.5)
+    assert "run" not in row
+    assert Index.of(sweep, tmp_path).previous_row("unknown") == {}
 
 
-def test_one_of_another_version_is_refused_or_kept(
+def test_an_index_of_another_version_is_refused_or_renamed(
     sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(sweep, tmp_path, status="done")
     file = tmp_path / "sweeps" / "s" / "index.csv"
     before = file.read_bytes()
-    monkeypatch.setattr(index_module, "made_with", lambda: "9.9 abc")
-    with pytest.raises(BadInput, match=r"index.csv is of another version .* 4 finished points .* --restart"):
+    monkeypatch.setattr(index_module, "current_version", lambda: "9.9 abc")
+    with pytest.raises(BadInput, match=r"index.csv was made by another version .* 4 finished points .* --restart"):
         Index.of(sweep, tmp_path)
     assert file.read_bytes() == before
     Index.of(sweep, tmp_path, restart=True)
-    (kept,) = file.parent.glob("index-*.csv")
-    assert kept.read_bytes() == before
+    (renamed,) = file.parent.glob("index-*.csv")
+    assert renamed.read_bytes() == before
     assert not file.exists()
 
 
-def test_what_another_sweep_wrote_meanwhile_stays(sweep: Sweep, tmp_path: Path) -> None:
-    mine, others = Index.of(sweep, tmp_path), load_sweep(tmp_path / "s.toml", seeds=[7])
+def test_rows_that_another_sweep_wrote_meanwhile_are_kept(sweep: Sweep, tmp_path: Path) -> None:
+    index, others = Index.of(sweep, tmp_path), load_sweep(tmp_path / "s.toml", seeds=[7])
     written(others, tmp_path, status="done")
-    mine.write({point.digest: IndexEntry() for point in sweep.points})
-    assert sorted(pd.read_csv(mine.file)["seed"]) == [1, 1, 2, 2, 7, 7]
+    index.write({point.digest: IndexEntry() for point in sweep.points})
+    assert sorted(pd.read_csv(index.file)["seed"]) == [1, 1, 2, 2, 7, 7]
 
 
 @pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"open\n', "\x00\xff"])
-def test_a_damaged_one_gets_one_sentence(sweep: Sweep, tmp_path: Path, content: str) -> None:
+def test_a_damaged_index_gets_one_sentence(sweep: Sweep, tmp_path: Path, content: str) -> None:
     file = tmp_path / "sweeps" / "s" / "index.csv"
     file.parent.mkdir(parents=True)
     file.write_text(content, encoding="latin-1")

@@ -12,12 +12,12 @@ T_1, T_2 = 12.7062, 4.30265  # 97.5 % points of Student's t with 1 and 2 degrees
 
 
 def figures(**variants: list[float]) -> pd.DataFrame:
-    """One figure `x` of some variants, seeds 1, 2, …"""
+    """One figure `x` of some variants, with the seeds 1, 2, …"""
     rows = {(name, seed): {"x": x} for name, values in variants.items() for seed, x in enumerate(values, start=1)}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["variant", "seed"])
 
 
-def test_half_width_is_that_of_student() -> None:
+def test_half_width_of_students_t() -> None:
     assert half_width(pd.Series([1.0, 2.0, 6.0])) == pytest.approx(T_2 * math.sqrt(7) / math.sqrt(3), rel=1e-5)
     assert half_width(pd.Series([1.0, 3.0])) == pytest.approx(T_1, rel=1e-5)  # s = √2
     assert half_width(pd.Series([1.0, math.nan, 3.0])) == pytest.approx(T_1, rel=1e-5)
@@ -25,7 +25,7 @@ def test_half_width_is_that_of_student() -> None:
     assert math.isnan(half_width(pd.Series([math.nan, 1.0])))
 
 
-def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
+def test_95_percent_of_the_intervals_cover_the_mean() -> None:
     samples = np.random.default_rng(5).normal(2.0, 3.0, (2000, 4))
     covered = [abs(sample.mean() - 2.0) <= half_width(pd.Series(sample)) for sample in samples]
     assert np.mean(covered) == pytest.approx(0.95, abs=0.015)
@@ -38,7 +38,7 @@ def test_means_keep_the_order_of_the_variants() -> None:
     assert table["x_half_width"].tolist() == [pytest.approx(T_1, rel=1e-5), 0.0]
 
 
-def test_what_a_seed_does_to_both_falls_out_of_the_difference() -> None:
+def test_the_effect_of_a_seed_on_both_cancels_in_the_difference() -> None:
     [row] = differences(figures(first=[10.0, 50.0, 90.0], second=[11.0, 52.0, 93.0])).to_dict("records")
     assert (row["variant"], row["reference"], row["figure"], row["pairs"]) == ("second", "first", "x", 3)
     assert row["difference"] == pytest.approx(2.0)
@@ -54,13 +54,13 @@ def test_a_difference_is_marked_when_the_interval_excludes_zero(second: list[flo
     assert differences(figures(first=[0.0, 0.0, 0.0], second=second))["differs"].tolist() == [differs]
 
 
-def test_seeds_are_paired_by_number_not_by_place() -> None:
+def test_seeds_are_paired_by_number_not_by_position() -> None:
     shuffled = figures(first=[1.0, 2.0, 3.0], second=[2.0, 3.0, 4.0]).iloc[[0, 1, 2, 5, 3, 4]]
     [row] = differences(shuffled).to_dict("records")
     assert (row["difference"], row["half_width"]) == (1.0, 0.0)
 
 
-def test_a_seed_without_a_figure_is_no_pair() -> None:
+def test_a_seed_with_a_missing_figure_is_not_a_pair() -> None:
     [row] = differences(figures(first=[1.0, math.nan, 3.0], second=[2.0, 9.0, 6.0])).to_dict("records")
     assert (row["pairs"], row["difference"]) == (2, 2.0)  # 1 and 3
     assert row["half_width"] == pytest.approx(T_1, rel=1e-5)

@@ -1,4 +1,4 @@
-"""Which experiments a file with a [sweep] means."""
+"""Which experiments a file with a [sweep] contains."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def sweep(tmp_path: Path, text: str, *settings: str, seeds: list[int] | None = N
 
 
 def problem(tmp_path: Path, text: str, *settings: str) -> str:
-    """What is said about it."""
+    """The error message about this file."""
     with pytest.raises(ExperimentError) as error:
         sweep(tmp_path, text, *settings)
     return str(error.value)
@@ -35,7 +35,7 @@ def test_lists_are_crossed_and_seeds_are_the_outermost(tmp_path: Path) -> None:
     assert found.seeds == [4, 5]
 
 
-def test_zipped_lists_go_in_step_beside_others(tmp_path: Path) -> None:
+def test_zipped_lists_change_in_step_and_are_crossed_with_others(tmp_path: Path) -> None:
     text = "[sweep]\nradio.prbs = [6, 12]\n[[sweep.zip]]\nvefl.round_s = [3.0, 5.0]\nvefl.budget = [300, 500]\n"
     found = sweep(tmp_path, text)
     assert [(p.experiment.radio.prbs, p.experiment.vefl.round_s, p.experiment.vefl.budget) for p in found.points] == [
@@ -50,8 +50,8 @@ def test_every_variant_is_swept(tmp_path: Path) -> None:
         'scheme.kind = "fdpc"\n'
     )
     found = sweep(tmp_path, text)
-    message = [(p.label, p.experiment.scheme.kind, p.experiment.mobility.max_speed_mps) for p in found.points]
-    assert message == [("A", "pdpc", 5.0), ("A", "pdpc", 9.0), ("B", "fdpc", 5.0), ("B", "fdpc", 9.0)]
+    points = [(p.label, p.experiment.scheme.kind, p.experiment.mobility.max_speed_mps) for p in found.points]
+    assert points == [("A", "pdpc", 5.0), ("A", "pdpc", 9.0), ("B", "fdpc", 5.0), ("B", "fdpc", 9.0)]
     assert found.labels == ["A", "B"]
 
 
@@ -69,7 +69,7 @@ def test_the_same_point_in_two_sweeps_is_the_same_run(tmp_path: Path) -> None:
     assert alone.experiment.run.name == other.experiment.run.name == "pdpc-signs-s1"
 
 
-def test_points_that_differ_where_nobody_looks_are_the_same_run(tmp_path: Path) -> None:
+def test_points_that_differ_only_in_unused_keys_are_the_same_run(tmp_path: Path) -> None:
     text = '[sweep]\nscheme.kind = ["fdpc", "pdpc"]\naggregation.sojourn_weight = [0.0, 1.0]\n'
     digests = [point.digest for point in sweep(tmp_path, text).points]
     assert len(set(digests)) == 3
@@ -96,19 +96,19 @@ def test_the_title_names_what_differs(tmp_path: Path) -> None:
         ("[sweep]\nradio.prbs = []\n", "sweep.radio.prbs: the list is empty; name at least one value, or remove"),
         ("[sweep]\nradio.prbs = 6\n", "sweep.radio.prbs: it must be a list of values, for example [6]."),
         ("[sweep]\nprbs = [6]\n", "sweep.prbs is neither seeds nor zip: a key needs its table"),
-        ("[sweep]\nradio.prbs = [6, 6]\n", "sweep.radio.prbs: 6 is there twice"),
+        ("[sweep]\nradio.prbs = [6, 6]\n", "sweep.radio.prbs: 6 appears twice"),
         ("[sweep]\nradio.prbs = [6, 300]\n", "sweep, radio.prbs = 300: radio.prbs = 300: it must be at most 275."),
         ("[sweep]\nrun.seed = [1, 2]\n", "sweep.run.seed: it cannot be swept: write the repeats as sweep.seeds"),
         ("[sweep]\nseeds = []\n", "sweep.seeds: the list is empty"),
-        ("[sweep]\nseeds = [1, 1]\n", "sweep.seeds: 1 is there twice"),
+        ("[sweep]\nseeds = [1, 1]\n", "sweep.seeds: 1 appears twice"),
         ("[sweep]\n[[sweep.zip]]\nradio.prbs = [6]\nvefl.budget = [1, 2]\n", "radio.prbs has 1, vefl.budget has 2"),
-        ("[sweep]\n[[sweep.zip]]\nradio.prbs = [6, 6]\nvefl.budget = [1, 1]\n", "vefl.budget = 1 is there twice"),
+        ("[sweep]\n[[sweep.zip]]\nradio.prbs = [6, 6]\nvefl.budget = [1, 1]\n", "vefl.budget = 1 appears twice"),
         ("[sweep]\nscheme.kind = ['pdpc']\n[[compare]]\nlabel = 'A'\nscheme = 5\n", "'A': scheme must be a table"),
         ("[sweep]\nzip = 3\n", "sweep.zip must be written as tables"),
         ("[sweep]\n[[sweep.zip]]\n", "sweep.zip: a table is empty"),
-        ("[sweep]\nradio.prbs = [6]\n[[sweep.zip]]\nradio.prbs = [6]\n", "sweep: radio.prbs is there twice"),
+        ("[sweep]\nradio.prbs = [6]\n[[sweep.zip]]\nradio.prbs = [6]\n", "sweep: radio.prbs appears twice"),
         ("[sweep]\nroads.green_s = [9.0, 8.0]\n[roads]\nsignals = 'none'\n", "roads.green_s has no effect with"),
-        ("[sweep]\nradio.prbs = [6]\n[[compare]]\nlabel = 'A'\nradio.prbs = 7\n", "'A': radio.prbs is swept, too"),
+        ("[sweep]\nradio.prbs = [6]\n[[compare]]\nlabel = 'A'\nradio.prbs = 7\n", "'A': radio.prbs is also swept"),
         ("", "has no [sweep]: add one"),
         ("[sweep]\nvefl.budget = " + str([*range(101)]) + "\nsla.cpu_capacitance = " + str([*range(1000)]), "101000"),
     ],
@@ -141,7 +141,7 @@ def test_other_commands_point_to_sweep(tmp_path: Path) -> None:
             read(file)
 
 
-def test_paths_start_at_the_file(tmp_path: Path) -> None:
+def test_relative_paths_start_at_the_folder_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "pictures").mkdir()
     text = (
         '[sweep]\ndata.dir = ["pictures", "nowhere"]\n[[sweep.zip]]\nmobility.file = ["s.toml"]\n'

@@ -1,4 +1,4 @@
-"""Seeds of a comparison: in the file, on the command line, and what contradicts them."""
+"""Seeds of a comparison: in the file, on the command line, and contradictions."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ TWO = '[[compare]]\nlabel = "a"\n[[compare]]\nlabel = "b"\nscheme = { kind = "fd
 
 
 def problem(folder: Path, text: str, *settings: str, seeds: list[int] | None = None) -> str:
-    """The one sentence that this file gets."""
+    """The only error sentence about this file."""
     (folder / "x.toml").write_text(text)
     with pytest.raises(ExperimentError) as caught:
         load_variants(folder / "x.toml", settings, seeds)
@@ -28,7 +28,7 @@ def loaded(folder: Path, text: str, seeds: list[int] | None = None) -> list[tupl
     return [(variant.experiment.run.seed, variant.label) for variant in load_variants(folder / "x.toml", (), seeds)]
 
 
-def test_every_variant_is_there_with_every_seed(tmp_path: Path) -> None:
+def test_every_variant_is_loaded_with_every_seed(tmp_path: Path) -> None:
     assert loaded(tmp_path, "seeds = [7, 3]\n" + RUN + TWO) == [(7, "a"), (7, "b"), (3, "a"), (3, "b")]
 
 
@@ -37,7 +37,7 @@ def test_given_seeds_override_those_of_the_file_and_its_run_seed(tmp_path: Path)
     assert loaded(tmp_path, RUN + "seed = 9\n" + TWO, [5, 6]) == [(5, "a"), (5, "b"), (6, "a"), (6, "b")]
 
 
-def test_without_seeds_the_one_of_the_run_counts(tmp_path: Path) -> None:
+def test_without_seeds_the_seed_of_the_run_is_used(tmp_path: Path) -> None:
     assert loaded(tmp_path, RUN + "seed = 9\n" + TWO) == [(9, "a"), (9, "b")]
     assert loaded(tmp_path, RUN + TWO) == [(1, "a"), (1, "b")]
 
@@ -50,7 +50,7 @@ def test_without_seeds_the_one_of_the_run_counts(tmp_path: Path) -> None:
         ('"1-3"', "a list of whole numbers"),
         ("[1, 2.5]", "a list of whole numbers"),
         ("[1, true]", "a list of whole numbers"),
-        ("[1, 2, 1]", "1 is there twice"),
+        ("[1, 2, 1]", "1 appears twice"),
         ("[1, -2]", "-2 is not"),
         ("[9223372036854775807, 9223372036854775808]", "9223372036854775808 is not"),
     ],
@@ -66,9 +66,9 @@ def test_seeds_and_a_seed_exclude_each_other(tmp_path: Path) -> None:
     assert "run.seed and seeds exclude each other" in problem(tmp_path, "seeds = [1]\n" + RUN + "seed = 3\n" + TWO)
     assert "compare, 'a': run.seed and seeds exclude" in problem(tmp_path, "seeds = [1]\n" + RUN + own)
     assert "compare, 'a': run.seed and --seeds exclude" in problem(tmp_path, RUN + own, seeds=[1, 2])
-    set_too = "--set run.seed and seeds exclude each other"
-    assert set_too in problem(tmp_path, "seeds = [1]\n" + RUN + TWO, "run.seed=3")
-    assert set_too in problem(tmp_path, RUN + TWO, " run.seed = 3", seeds=[1, 2])
+    setting_problem = "--set run.seed and seeds exclude each other"
+    assert setting_problem in problem(tmp_path, "seeds = [1]\n" + RUN + TWO, "run.seed=3")
+    assert setting_problem in problem(tmp_path, RUN + TWO, " run.seed = 3", seeds=[1, 2])
 
 
 def test_seeds_need_a_comparison(tmp_path: Path) -> None:
@@ -80,9 +80,9 @@ def test_seeds_need_a_comparison(tmp_path: Path) -> None:
     assert problem(tmp_path, RUN, seeds=[1, 2]).startswith("--seeds is for files with [[compare]]")
 
 
-def test_seeds_below_a_table_are_sent_to_the_top(tmp_path: Path) -> None:
-    assert problem(tmp_path, RUN + "seeds = [1, 2]\n" + TWO).startswith("seeds stands in [run]: move it to the top")
-    assert problem(tmp_path, RUN + TWO + "seeds = [1]\n").startswith("seeds stands in the [[compare]] of 'b'")
+def test_seeds_below_a_table_are_refused(tmp_path: Path) -> None:
+    assert problem(tmp_path, RUN + "seeds = [1, 2]\n" + TWO).startswith("seeds is in [run]: move it to the top")
+    assert problem(tmp_path, RUN + TWO + "seeds = [1]\n").startswith("seeds is in the [[compare]] of 'b'")
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_seeds_of_the_command_line(text: str, seeds: list[int]) -> None:
         ("-1", "1,2,3 or --seeds 1-5"),
         ("one", "1,2,3 or --seeds 1-5"),
         ("5-1", "write it as 1-5"),
-        ("1-3,2", "2 is there twice"),
+        ("1-3,2", "2 appears twice"),
         ("9223372036854775808", "less than 2^63"),
         ("1-9999999999", "more than 1000 seeds"),
     ],
 )
-def test_what_is_no_list_of_seeds_gets_one_sentence(text: str, message: str) -> None:
+def test_bad_seeds_on_the_command_line_get_one_sentence(text: str, message: str) -> None:
     with pytest.raises(ExperimentError) as caught:
         parse_seeds(text)
     [sentence] = caught.value.problems

@@ -1,1 +1,1 @@
-"""Reads finished runs: summaries, figures, explanations and checks."""
+"""Reads the results of runs: summaries, figures, explanations and checks."""

@@ -1,4 +1,4 @@
-"""A comparison on screen: the table of means, and the differences to the first variant."""
+"""Prints a comparison: the table of means, and the differences to the first variant."""
 
 import math
 from collections.abc import Iterator
@@ -8,16 +8,16 @@ import pandas as pd
 from vefl_sim.sweep.comparison import Comparison
 
 _DIFFERENCES = (("accuracy", "accuracy", 4), ("p_suc", "p_suc", 4), ("cost", "paid", 1), ("energy_j", "joules", 1))
-"""Figure, heading and digits of what is printed of the differences."""
+"""The differences that are printed: name of the figure, column heading and number of digits."""
 
 
 def comparison_lines(comparison: Comparison) -> Iterator[str]:
-    """The table: means per round; p_suc is the mean over ordered CVs, accuracy that of the end. Then differences."""
+    """The table of means per round (p_suc: mean over ordered CVs; accuracy: after the last round), then differences."""
     table, several = comparison.table(), len(comparison.seeds) > 1
     width = max(len("per round"), *(len(label) for label in table.index)) + 1
     yield ""
     if several:
-        yield f"means over {_seeds(comparison)}, ± half of the 95 % confidence interval"
+        yield f"means over {_seeds(comparison)}, ± half-width of the 95 % confidence interval"
     yield f"{'per round':{width}}{_head(table, several)}"
     for label, row in table.iterrows():
         yield f"{label!s:{width}}{_row(row, table, several)}"
@@ -32,10 +32,10 @@ def _head(table: pd.DataFrame, several: bool) -> str:
 
 
 def _row(row: pd.Series, table: pd.DataFrame, several: bool) -> str:
-    paid = _number(row["cost"], 1, 8) + (_half(row["cost_half_width"], 1, 7) if several else "")
+    paid = _number(row["cost"], 1, 8) + (_half_width(row["cost_half_width"], 1, 7) if several else "")
     accuracy = ""
     if _learnt(table):
-        accuracy = _number(row["accuracy"], 4, 9) + (_half(row["accuracy_half_width"], 4, 8) if several else "")
+        accuracy = _number(row["accuracy"], 4, 9) + (_half_width(row["accuracy_half_width"], 4, 8) if several else "")
         accuracy += _number(row["best_accuracy"], 4, 8)
     counts = _number(row["ordered"], 1, 8) + _number(row["delivered"], 1, 10) + _number(row["p_suc"], 4, 8)
     times = _number(row["simulated_s"], 1, 8) + _number(row["wall_s"], 1, 8)
@@ -43,14 +43,14 @@ def _row(row: pd.Series, table: pd.DataFrame, several: bool) -> str:
 
 
 def _difference_lines(comparison: Comparison, width: int) -> Iterator[str]:
-    found = comparison.differences().set_index(["variant", "figure"])
+    differences = comparison.differences().set_index(["variant", "figure"])
     shown = [column for column in _DIFFERENCES if column[0] != "accuracy" or _learnt(comparison.table())]
-    reference = found["reference"].iloc[0]
+    reference = differences["reference"].iloc[0]
     yield ""
-    yield f"differences to {reference}, paired over {_seeds(comparison)}, ± as above; * where that excludes 0"
+    yield (f"differences to {reference}, paired over {_seeds(comparison)}, ± as above; * if the interval excludes 0")
     yield f"{'per round':{width}}{''.join(f'{heading:>18} ' for _, heading, _ in shown)}".rstrip()
-    for label in found.index.unique("variant"):
-        cells = (_cell(found.loc[(label, figure)], digits) for figure, _, digits in shown)
+    for label in differences.index.unique("variant"):
+        cells = (_cell(differences.loc[(label, figure)], digits) for figure, _, digits in shown)
         yield f"{label!s:{width}}{''.join(cells)}".rstrip()
 
 
@@ -59,16 +59,17 @@ def _cell(row: pd.Series, digits: int) -> str:
     if math.isnan(row["difference"]):
         return f"{'–':>18} "
     mark = "*" if row["differs"] else " "
-    return f"{row['difference']:+10.{digits}f}{_half(row['half_width'], digits, 8)}{mark}"
+    return f"{row['difference']:+10.{digits}f}{_half_width(row['half_width'], digits, 8)}{mark}"
 
 
 def _seeds(comparison: Comparison) -> str:
-    """How many seeds, and which, if they are few."""
+    """The number of seeds, and the seeds themselves if there are at most 10."""
     seeds = comparison.seeds
     return f"{len(seeds)} seeds" + (f" ({', '.join(map(str, seeds))})" if len(seeds) <= 10 else "")
 
 
 def _learnt(table: pd.DataFrame) -> bool:
+    """Whether any variant has an accuracy; there is none with learning.kind = "none"."""
     return not table["accuracy"].isna().all()
 
 
@@ -76,6 +77,6 @@ def _number(value: float, digits: int, width: int) -> str:
     return f"{'–' if math.isnan(value) else format(value, f'.{digits}f'):>{width}}"
 
 
-def _half(value: float, digits: int, width: int) -> str:
-    """A half-width with its sign, nothing where two values are not known."""
+def _half_width(value: float, digits: int, width: int) -> str:
+    """A half-width as "±…"; empty if there were fewer than two values."""
     return f"{'' if math.isnan(value) else f'±{value:.{digits}f}':>{width}}"

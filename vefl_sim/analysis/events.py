@@ -1,4 +1,4 @@
-"""The events of a run: selected, followed to their causes, and printed a line each."""
+"""Select the events of a run, follow them to their causes, and print one line per event."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ def select(
     kind: str | None = None,
     between_s: tuple[float | None, float | None] = (None, None),
 ) -> pd.DataFrame:
-    """The events that match all filters given; `between_s` is half-open, in simulated seconds."""
+    """Return the events that match all given filters; `between_s` is a half-open range of simulated seconds."""
     keep = pd.Series(True, index=events.index)
     if cv is not None:
         keep &= events["cv"] == cv
@@ -31,7 +31,7 @@ def select(
 
 
 def chain(events: pd.DataFrame, event_id: int) -> list[pd.Series]:
-    """An event and its causes, the first cause first."""
+    """Return an event and all its causes, the earliest cause first."""
     by_id = events.set_index("id", drop=False)
     links: list[pd.Series] = []
     current: Any = event_id
@@ -45,16 +45,16 @@ _LEADING = ("id", "cause", "time_ns", "kind", "actor", "round", "cv")
 
 
 def event_lines(events: pd.DataFrame) -> Iterator[str]:
-    """One line per event: time, number and cause, who, what, and the columns that are filled."""
+    """One line per event: time, number, cause, actor, kind, and all other columns that have a value."""
     for _, event in events.iterrows():
-        filled = (f"{name}={_short(event[name])}" for name in event.index if name not in _LEADING)
-        details = [text for text, name in zip(filled, _others(event), strict=True) if not pd.isna(event[name])]
+        texts = (f"{name}={_short(event[name])}" for name in event.index if name not in _LEADING)
+        details = [text for text, name in zip(texts, _others(event), strict=True) if not pd.isna(event[name])]
         cause = "" if pd.isna(event["cause"]) else f" <- {event['cause']}"
-        where = "" if pd.isna(event["round"]) else f" round {event['round']}"
-        whom = "" if pd.isna(event["cv"]) or event["actor"].startswith("cv ") else f" cv {event['cv']}"
+        round_ = "" if pd.isna(event["round"]) else f" round {event['round']}"
+        cv = "" if pd.isna(event["cv"]) or event["actor"].startswith("cv ") else f" cv {event['cv']}"
         yield (
             f"{event['time_ns'] / 1e9:12.6f} s  #{event['id']}{cause}  {event['actor']}: {event['kind']}"
-            f"{whom}{where}  {' '.join(details)}".rstrip()
+            f"{cv}{round_}  {' '.join(details)}".rstrip()
         )
 
 

@@ -1,4 +1,4 @@
-"""The runs in a folder, at a glance."""
+"""Lists the runs in a folder, and finds a run by its name."""
 
 import time
 from collections.abc import Iterator
@@ -11,64 +11,68 @@ from vefl_sim.records.run_directory import Run
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A run in one line; what cannot be read is None."""
+class RunOverview:
+    """The state and progress of a run; a value that cannot be read is None."""
 
     name: str
     state: str
-    rounds: int | None  # over, or up to the last checkpoint
+    rounds: int | None  # finished rounds; of an unfinished run, those up to the last checkpoint
     planned: int | None
     accuracy: float | None
-    age_s: float  # since something was last written
+    age_s: float  # since a file of the run was last written
 
 
-def listed(out: Path) -> list[Listed]:
-    """All runs, those that were written last at the end."""
+def list_runs(out: Path) -> list[RunOverview]:
+    """All runs in a folder; the most recently written run is last."""
     if not out.is_dir():
-        raise RunNotFound(f"{out} is not a folder: where are the runs?")
+        raise RunNotFound(f"{out} is not a folder: name the folder that contains the runs.")
     folders = [path for path in out.iterdir() if (path / "resolved.toml").is_file()]
-    return sorted((_listed(Run(path)) for path in folders), key=lambda run: -run.age_s)
+    return sorted((_overview(Run(path)) for path in folders), key=lambda run: -run.age_s)
 
 
-def _listed(run: Run) -> Listed:
-    written = max(_written(path) for path in (run.path, *run.path.glob("*"), *run.path.glob("checkpoints/*")))
+def _overview(run: Run) -> RunOverview:
+    written = max(_modified(path) for path in (run.path, *run.path.glob("*"), *run.path.glob("checkpoints/*")))
     state: str = run.state
     try:
         summary, planned = run.summary, run.experiment.rounds
-    except VeflError:  # of another version, or damaged: still somebody's run
+    except VeflError:  # of another version, or damaged: still listed
         summary, planned = {}, None
     if not summary and (run.is_done or any(run.path.glob("checkpoints/*.npz"))):
         state = "damaged"
     rounds, accuracy = summary.get("rounds"), summary.get("last_accuracy")
-    return Listed(run.path.name, state, rounds, planned, accuracy, max(0.0, time.time() - written))
+    return RunOverview(run.path.name, state, rounds, planned, accuracy, max(0.0, time.time() - written))
 
 
-def _written(path: Path) -> float:
+def _modified(path: Path) -> float:
     try:
         return path.stat().st_mtime
-    except FileNotFoundError:  # the run goes on while somebody looks
+    except FileNotFoundError:  # the run may still be running and replace its files
         return 0.0
 
 
 def find_run(name: str, out: Path = Path("runs"), *, unfinished: bool = False) -> Run:
-    """A run by its directory, or the newest in `out` whose name starts like this; finished ones first, or last."""
+    """Find a run by its directory, or the newest run in `out` whose name begins with `name`.
+
+    Finished runs are preferred, or unfinished runs if `unfinished` is set.
+    """
     if Path(name).exists():
         return Run(name)
     folder, start = (Path(name).parent, Path(name).name) if len(Path(name).parts) > 1 else (out, name)
     folders = folder.iterdir() if folder.is_dir() else ()
     matches = [path for path in folders if path.name.startswith(start) and (path / "resolved.toml").is_file()]
     if not matches:
-        raise RunNotFound(f"{name}: there is no such run directory, and none in {folder} starts like this.")
-    return Run(max(matches, key=lambda path: _wanted(path, unfinished)))
+        raise RunNotFound(f"{name}: no such run directory, and no run in {folder} has a name that begins with this.")
+    return Run(max(matches, key=lambda path: _preference(path, unfinished)))
 
 
-def _wanted(path: Path, unfinished: bool) -> tuple[bool, bool, float]:
+def _preference(path: Path, unfinished: bool) -> tuple[bool, bool, float]:
+    """Sort key: the wanted state first, then runs without a running process, then the newest."""
     return (path / "DONE").exists() != unfinished, not is_locked(path), path.stat().st_mtime
 
 
 def run_lines(out: Path) -> Iterator[str]:
-    """The runs in a folder as a table."""
-    runs = listed(out)
+    """The runs in a folder as a printable table."""
+    runs = list_runs(out)
     width = max((len(run.name) for run in runs), default=0) + 2
     if runs:
         yield f"{'run':{width}}{'state':12}{'rounds':>14}{'accuracy':>10}{'age':>12}"

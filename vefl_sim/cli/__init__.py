@@ -1,1 +1,1 @@
-"""The command line: arguments in, exit code out."""
+"""The command line interface: commands, help texts, progress displays and exit codes."""

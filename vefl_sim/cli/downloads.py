@@ -1,4 +1,4 @@
-"""Progress bars of downloads, one for each attempt at a file."""
+"""Progress bars of downloads: one bar for each attempt to download a file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,14 +8,14 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 
 
 class Bar:
-    """One bar, as pooch drives it."""
+    """One progress bar, with the interface that pooch expects."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress, self._task = progress, task
 
     @property
     def total(self) -> float | None:
-        """Bytes to come; unknown if the server does not say."""
+        """Size of the file in bytes; None if the server does not report it."""
         return self._progress.tasks[self._task].total
 
     @total.setter
@@ -23,31 +23,31 @@ class Bar:
         self._progress.update(self._task, total=size_bytes or None, completed=0)
 
     def update(self, size_bytes: float) -> None:
-        """So much more has come."""
+        """Advance the bar by the number of bytes received."""
         self._progress.advance(self._task, size_bytes)
 
     def reset(self) -> None:
-        """Pooch starts over to fill the bar exactly."""
+        """Set the bar back to zero; pooch does this at the end before it fills the bar completely."""
         self._progress.update(self._task, completed=0)
 
     def close(self) -> None:
-        """The bar stays as it is."""
+        """Leave the finished bar on the screen."""
 
 
 class Bars:
-    """A watcher of downloads."""
+    """Creates a progress bar for each download; passed to `download` as its watcher."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
 
     def bar(self, name: str) -> Bar:
-        """A new bar under the others."""
+        """Add a bar below the existing ones."""
         return Bar(self._progress, self._progress.add_task(name, total=None))
 
 
 @contextmanager
 def download_display(console: Console) -> Iterator[Bars]:
-    """Bars for the time of a download; off a terminal only how they ended."""
+    """Show progress bars during a download; without a terminal, print only their final state."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console) as progress:
         yield Bars(progress)

@@ -1,4 +1,4 @@
-"""What a run would cost: its first rounds are run for real, and the rest is arithmetic."""
+"""Estimate the cost of a run: simulate its first rounds and extrapolate to all rounds."""
 
 import tempfile
 import time
@@ -12,16 +12,15 @@ from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.records.totals import Tally
 from vefl_sim.simulation.audit import Audit
-from vefl_sim.simulation.run import scenario_or_complaint
-from vefl_sim.simulation.scenario import Scenario
+from vefl_sim.simulation.scenario import Scenario, build_scenario
 from vefl_sim.simulation.wiring import wire
 
-_ROUNDS = 3  # the first compiles, so the others are timed
+_ROUNDS = 3  # the first round includes compilation, so only the later ones are timed
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Figures for a whole run, extrapolated."""
+    """Estimated wall time, payments, energy and disk space of a whole run."""
 
     scenario: Scenario
     wall_s: float
@@ -30,54 +29,55 @@ class Estimate:
     disk_bytes: float
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the estimate as printable lines."""
         experiment = self.scenario.experiment
         return [
             f"{experiment.rounds} rounds of {experiment.vefl.round_s:g} s, {len(self.scenario.shards)} CVs, "
             f"{self.scenario.payload_bits / 1e3:.1f} kbit per update",
             f"about {self.wall_s:.0f} s of wall time and {self.disk_bytes / 1e6:.1f} MB of disk on this machine",
-            f"about {self.cost:.0f} units paid to the CVs (at most {experiment.rounds * experiment.vefl.budget:.0f} "
-            f"are planned) and {self.energy_j:.0f} J of their energy",
+            f"about {self.cost:.0f} units paid to the CVs (plans may spend "
+            f"at most {experiment.rounds * experiment.vefl.budget:.0f}) and {self.energy_j:.0f} J of CV energy",
         ]
 
 
 def estimate(experiment: Experiment) -> Estimate:
-    """Prepare the run, simulate its first rounds in a temporary directory, and extrapolate."""
+    """Prepare the run, simulate its first rounds in a temporary directory, and extrapolate to the whole run."""
     began = time.perf_counter()
-    scenario = scenario_or_complaint(experiment)
+    scenario = build_scenario(experiment)
     prepared_s = time.perf_counter() - began
     ends, tally = [time.perf_counter()], Tally()
-    few = min(_ROUNDS, experiment.rounds)
+    simulated = min(_ROUNDS, experiment.rounds)
     with tempfile.TemporaryDirectory() as directory:
-        _run_rounds(scenario, few, Path(directory), ends, tally)
+        _run_rounds(scenario, simulated, Path(directory), ends, tally)
         written = sum(file.stat().st_size for file in Path(directory).iterdir())
     later = ends[2:] or ends[1:]
     per_round = (ends[-1] - ends[-1 - len(later)]) / len(later)
-    share = experiment.rounds / few
+    factor = experiment.rounds / simulated
     return Estimate(
         scenario=scenario,
         wall_s=prepared_s + (ends[1] - ends[0]) + per_round * (experiment.rounds - 1),
-        cost=tally.cost * share,
-        energy_j=tally.energy_j * share,
-        disk_bytes=written * share,
+        cost=tally.cost * factor,
+        energy_j=tally.energy_j * factor,
+        disk_bytes=written * factor,
     )
 
 
 def _run_rounds(scenario: Scenario, rounds: int, directory: Path, ends: list[float], tally: Tally) -> None:
+    """Simulate the first rounds; append the wall time at the end of each to `ends` and add its costs to `tally`."""
     env, recorder = NanosecondEnvironment(), Recorder(directory, scenario.experiment.trace)
-    enough = env.event()
+    last_round_closed = env.event()
 
-    def report(closed: RoundReport) -> None:
-        recorder.round(closed)
-        tally.add(closed)
+    def report(round_report: RoundReport) -> None:
+        recorder.record_round(round_report)
+        tally.add(round_report)
         ends.append(time.perf_counter())
-        if closed.round == rounds:
-            enough.succeed()
+        if round_report.round == rounds:
+            last_round_closed.succeed()
 
     try:
         wire(scenario, env, recorder, Audit(scenario.link, scenario.experiment.slots.slot_s), report).processes(env)
-        env.run(until=enough)
+        env.run(until=last_round_closed)
     except Exception as error:
-        raise RunFailed(f"The first rounds fail: {type(error).__name__}: {error}") from error
+        raise RunFailed(f"The first rounds failed: {type(error).__name__}: {error}") from error
     finally:
         recorder.commit()

@@ -1,4 +1,4 @@
-"""The commands that look at runs and models: `runs`, `verify`, `trace`, `schema` and `check`."""
+"""The commands that only read or check: `runs`, `verify`, `trace`, `schema` and `check`."""
 
 import sys
 from pathlib import Path
@@ -10,9 +10,9 @@ from vefl_sim.core.errors import BadInput
 
 
 def runs(
-    out: Annotated[Path, typer.Argument(help="The folder in which the runs are.")] = Path("runs"),
+    out: Annotated[Path, typer.Argument(help="Folder that contains the run directories.")] = Path("runs"),
 ) -> None:
-    """List runs with their state, progress, accuracy and age, the latest last."""
+    """List all runs with their state, rounds, accuracy and age; the newest run is last."""
     from vefl_sim.analysis.runs import run_lines
 
     for line in run_lines(out):
@@ -20,15 +20,15 @@ def runs(
 
 
 def verify(
-    run: Annotated[str, typer.Argument(help="A run directory, or the start of its name in ./runs.")],
+    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in ./runs.")],
 ) -> None:
-    """Check a run from its files alone: digests, sums, and the constraints C1–C6; C7–C12 if slots were recorded."""
+    """Check the files of a run: digests, sums and constraints C1–C6, and C7–C12 if slots were recorded."""
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.verify.verification import finding_lines
-    from vefl_sim.analysis.verify.verification import verify as look
+    from vefl_sim.analysis.verify.verification import verify as verify_run
 
     found = find_run(run)
-    findings = list(look(found))
+    findings = list(verify_run(found))
     print(f"{found.path} ({found.state})")
     print("\n".join(finding_lines(findings)))
     if not all(finding.passed for finding in findings):
@@ -36,7 +36,7 @@ def verify(
 
 
 def schema() -> None:
-    """Print the JSON schema of experiment files, for editors."""
+    """Print the JSON schema of experiment files, for use in an editor."""
     import json
 
     from vefl_sim.experiment.experiment import Experiment
@@ -45,16 +45,22 @@ def schema() -> None:
 
 
 def trace(
-    run: Annotated[str, typer.Argument(help="A run directory, or the start of its name in ./runs.")],
-    cv: Annotated[int | None, typer.Option(help="Only this CV.")] = None,
-    round: Annotated[int | None, typer.Option(help="Only this round.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Only this kind of event.")] = None,
-    from_s: Annotated[float | None, typer.Option("--from", help="From this simulated second on.")] = None,
-    to_s: Annotated[float | None, typer.Option("--to", help="Before this simulated second.")] = None,
-    csv: Annotated[bool, typer.Option("--csv", help="All columns, as CSV.")] = False,
-    why: Annotated[bool, typer.Option("--why", help="Tell the story of one update; needs --cv and --round.")] = False,
+    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in ./runs.")],
+    cv: Annotated[int | None, typer.Option(help="Show only events of this CV.")] = None,
+    round: Annotated[int | None, typer.Option(help="Show only events of this round.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Show only events of this kind.")] = None,
+    from_s: Annotated[
+        float | None, typer.Option("--from", help="Show only events from this time on, in simulated seconds.")
+    ] = None,
+    to_s: Annotated[
+        float | None, typer.Option("--to", help="Show only events before this time, in simulated seconds.")
+    ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Print all columns as CSV.")] = False,
+    why: Annotated[
+        bool, typer.Option("--why", help="Explain why one update was received or lost; needs --cv and --round.")
+    ] = False,
 ) -> None:
-    """Inspect the events of a run, or ask why an update made it or not."""
+    """Print the events of a run, or explain why one update was received or lost."""
     from vefl_sim.analysis.events import event_lines, select
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.why import why as explain
@@ -64,12 +70,12 @@ def trace(
         print(f"# {found.path} ({found.state})", file=sys.stderr)
     if why:
         if cv is None or round is None:
-            raise BadInput("--why needs --cv and --round: which update do you ask about?")
+            raise BadInput("--why explains one update: add --cv and --round to choose it.")
         print("\n".join(explain(found, cv=cv, round=round)))
         return
     events = select(found.events, cv=cv, round=round, kind=_known_kind(kind), between_s=(from_s, to_s))
     if events.empty:
-        print("# no event matches", file=sys.stderr)
+        print("# no events match the filters", file=sys.stderr)
     if csv:
         events.to_csv(sys.stdout, index=False)
     else:
@@ -78,12 +84,13 @@ def trace(
 
 
 def check(
-    what: Annotated[str, typer.Argument(help="What to check: radio or mobility.")],
+    what: Annotated[str, typer.Argument(help="Model to check: radio or mobility.")],
     duration_s: Annotated[
-        float, typer.Option("--duration", min=1.0, help="mobility: simulated seconds for which traffic is watched.")
+        float,
+        typer.Option("--duration", min=1.0, help="For mobility: duration of the simulated traffic in s."),
     ] = 2000.0,
 ) -> None:
-    """Compare our models with published references and print the differences."""
+    """Compare the radio or mobility model with published reference values and print the differences."""
     from vefl_sim.analysis.references.mobility import traffic_lines
     from vefl_sim.analysis.references.sheet import check_lines
 
@@ -92,7 +99,7 @@ def check(
     elif what == "mobility":
         from vefl_sim.analysis.references.mobility import mobility_sheet as sheet
     else:
-        raise BadInput(f"check {what}: there is no such check; there are: radio, mobility.")
+        raise BadInput(f"check {what}: there is no such check: choose radio or mobility.")
     checks = list(sheet())
     print("\n".join(check_lines(checks)))
     if what == "mobility":
@@ -103,8 +110,9 @@ def check(
 
 
 def _known_kind(kind: str | None) -> str | None:
+    """Return the event kind unchanged, or raise BadInput if no such kind exists."""
     from vefl_sim.protocol.trace import KINDS
 
     if kind is not None and kind not in KINDS:
-        raise BadInput(f"--kind {kind}: there is no such event; the kinds are {', '.join(KINDS)}.")
+        raise BadInput(f"--kind {kind}: there is no such event kind: choose one of {', '.join(KINDS)}.")
     return kind

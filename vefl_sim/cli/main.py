@@ -1,4 +1,4 @@
-"""The command line: arguments in, exit code out. 0 done, 1 run failed, 2 bad input, 130 interrupted."""
+"""The command line program. Exit codes: 0 done, 1 run failed, 2 bad input, 130 interrupted."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vefl_sim.records.run_directory import Run
     from vefl_sim.sweep.variants import Variant
 
-# Heavy imports (pydantic, jax, pandas, …) happen inside the commands: --help answers at once.
+# Heavy imports (pydantic, jax, pandas, …) happen inside the commands, so that --help is fast.
 
 app = typer.Typer(
     add_completion=False,
@@ -30,12 +30,12 @@ app = typer.Typer(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point; a first argument that is no command is an experiment file."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and given[0] not in {*_commands(), "--help", "--version"}:
-        given.insert(0, "run")
+    """Entry point; a first argument that is not a command is taken as the experiment file of `run`."""
+    args = list(sys.argv[1:] if arguments is None else arguments)
+    if args and args[0] not in {*_commands(), "--help", "--version"}:
+        args.insert(0, "run")
     try:
-        app(args=given, prog_name="python -m vefl_sim")
+        app(args=args, prog_name="python -m vefl_sim")
     except BadInput as error:
         _fail(2, *error.problems)
     except RunInterrupted as error:
@@ -47,64 +47,71 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
 ) -> None:
-    """Simulate vehicular edge federated learning. The main form is: python -m vefl_sim EXPERIMENT.toml."""
+    """Simulate vehicular edge federated learning. To run an experiment: python -m vefl_sim EXPERIMENT.toml"""
     if version:
-        from importlib.metadata import version as of
+        from importlib.metadata import version as package_version
 
-        print(of("vefl_sim"))
+        print(package_version("vefl_sim"))
         raise typer.Exit
 
 
 def run(
-    experiment: Annotated[Path, typer.Argument(help="The experiment's TOML file.", show_default=False)],
+    experiment: Annotated[Path, typer.Argument(help="TOML file of the experiment.", show_default=False)],
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a key, in TOML syntax; repeatable."),
+        typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override one key, in TOML syntax. Can be repeated."),
     ] = None,
     seeds: Annotated[
         str | None,
-        typer.Option(metavar="SEEDS", help="Run every variant of a comparison with these, for example 1,2,3 or 1-5."),
+        typer.Option(
+            metavar="SEEDS", help="Seeds with which to run every variant of a comparison, for example 1,2,3 or 1-5."
+        ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Parent of the run directory.")] = Path("runs"),
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run again even if this run is done.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the resolved TOML and what the run would cost.")
+    out: Annotated[Path, typer.Option(help="Folder in which the run directory is created.")] = Path("runs"),
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Run again, in a new directory, even if this run is done.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Print the experiment with all defaults, and estimate time, disk space and cost."
+        ),
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
-    """Run an experiment; go on with it if it was stopped, or show its summary if it is done."""
-    from vefl_sim.experiment.toml import load
+    """Run an experiment; resume it if it was stopped, or print its summary if it is already done."""
+    from vefl_sim.experiment.toml import load, read_experiment
     from vefl_sim.sweep.seeds import parse_seeds
     from vefl_sim.sweep.variants import load_variants
 
-    if variants := load_variants(experiment, settings or (), None if seeds is None else parse_seeds(seeds)):
+    file = read_experiment(experiment)
+    if variants := load_variants(file, settings or (), None if seeds is None else parse_seeds(seeds)):
         if dry_run:
-            raise BadInput("--dry-run shows one experiment, and this file compares several: leave it out.")
+            raise BadInput("--dry-run works for one experiment, but this file compares several: remove --dry-run.")
         _compare(variants, out, fresh, quiet)
         return
-    loaded = load(experiment, settings or ())
+    loaded = load(file, settings or ())
     if dry_run:
         _dry_run(loaded)
         return
     from vefl_sim.simulation.run import simulate
 
-    text = experiment.read_text(encoding="utf-8-sig")
-    _watched(quiet, partial(simulate, loaded, out=out, fresh=fresh, toml=text, settings=settings or ()))
+    _run_with_progress(quiet, partial(simulate, loaded, out=out, fresh=fresh, toml=file.text, settings=settings or ()))
 
 
 def resume(
-    run: Annotated[str, typer.Argument(help="A run directory, or the start of its name in ./runs.")],
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in ./runs.")],
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
-    """Go on with a run that was stopped or killed, from its last checkpoint."""
+    """Resume a stopped or killed run from its last checkpoint."""
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.simulation.run import resume as resume_run
 
     found = find_run(run, unfinished=True)
     print(f"# {found.path} ({found.state})", file=sys.stderr)
-    _watched(quiet, partial(resume_run, found))
+    _run_with_progress(quiet, partial(resume_run, found))
 
 
 for command in (run, resume, runs, trace, verify, sweep, figure, check, schema):
@@ -113,8 +120,8 @@ app.add_typer(data)
 app.add_typer(map_)
 
 
-def _watched(quiet: bool, work: "Callable[..., Run]") -> None:
-    """Do the work with a progress display, and print the summary of the run that comes out."""
+def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
+    """Call `work` with a progress display, then print the summary of the run it returns."""
     from vefl_sim.analysis.summary import print_summary
     from vefl_sim.cli.progress import PipedConsole, run_display
     from vefl_sim.core.stopping import stopping_at_once
@@ -125,18 +132,18 @@ def _watched(quiet: bool, work: "Callable[..., Run]") -> None:
             with stopping_at_once():
                 finished = work(watcher=progress)
         except KeyboardInterrupt:
-            raise RunInterrupted(_saved(progress.run)) from None
+            raise RunInterrupted(_saved_progress(progress.run)) from None
     if not progress.run:
-        console.print("This run is done already, and shown again; --fresh repeats it.")
+        console.print("This run is already done; its summary follows. Use --fresh to run it again.")
     print_summary(finished, console)
 
 
-def _saved(run: "Run | None") -> str:
-    """What is left of a run that was stopped at once."""
+def _saved_progress(run: "Run | None") -> str:
+    """The message for a run that was stopped immediately: how many rounds are saved, and how to continue."""
     rounds = run.summary.get("rounds", 0) if run else 0
     if run is None or not rounds:
-        return "at once; nothing is saved yet, the same command begins again"
-    return f"at once; {rounds} rounds are saved, continue with: python -m vefl_sim resume {run.path}"
+        return "stopped immediately; no rounds are saved yet, the same command starts again"
+    return f"stopped immediately; {rounds} rounds are saved, continue with: python -m vefl_sim resume {run.path}"
 
 
 def _compare(variants: "Sequence[Variant]", out: Path, fresh: bool, quiet: bool) -> None:
@@ -148,16 +155,16 @@ def _compare(variants: "Sequence[Variant]", out: Path, fresh: bool, quiet: bool)
 
     console = PipedConsole(quiet=quiet)
 
-    def announced(variant: "Variant") -> AbstractContextManager[RunProgress]:
+    def display_of(variant: "Variant") -> AbstractContextManager[RunProgress]:
         console.print(place(variant, variants), highlight=False, markup=False, soft_wrap=True)
         return run_display(console)
 
     try:
         with stopping_at_once():
-            comparison = compare(variants, out, fresh, announced)
+            comparison = compare(variants, out, fresh, display_of)
     except (KeyboardInterrupt, RunInterrupted):
-        again = "leave out --fresh to go on" if fresh else "the same command goes on"
-        raise RunInterrupted(f"runs that are done stay, and the others are kept as far as they came: {again}") from None
+        again = "to resume, repeat the command without --fresh" if fresh else "the same command resumes"
+        raise RunInterrupted(f"finished runs and checkpoints of unfinished runs are kept: {again}") from None
     files = comparison.write()
     for line in comparison_lines(comparison):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -171,9 +178,9 @@ def _dry_run(experiment: object) -> None:
 
     assert isinstance(experiment, Experiment)
     print(to_toml(experiment))
-    print("# the first rounds are run to estimate the cost …", file=sys.stderr)
+    print("# simulating the first rounds to estimate the cost …", file=sys.stderr)
     for line in estimate(experiment).lines():
-        print(f"# {line}")  # a comment, so that the output is an experiment again
+        print(f"# {line}")  # a TOML comment, so that the output is a valid experiment file
 
 
 def _commands() -> set[str]:

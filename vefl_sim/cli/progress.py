@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: one live line on a terminal, plain lines elsewhere."""
+"""Progress display of a run: one live line on a terminal, plain lines otherwise."""
 
 import os
 import sys
@@ -20,29 +20,29 @@ from vefl_sim.simulation.scenario import Scenario
 
 
 class RunProgress:
-    """Prints each round as it closes."""
+    """Prints the progress of a run after each round."""
 
     def __init__(self, console: Console, live: Live | None) -> None:
         self._console = console
         self._live = live
         self._rounds, self._duration_s, self._fixed = 0, 0.0, True
-        self._began, self._first_round, self._first_s = 0.0, 0, 0.0  # of this session
+        self._began, self._first_round, self._first_s = 0.0, 0, 0.0  # start of this session
         self._accuracy: float | None = None
-        self.run: Run | None = None  # once it has begun
-        self._windows = False  # of t_th, instead of rounds
+        self.run: Run | None = None  # set when the run has started
+        self._windows = False  # asynchronous schemes have windows of length t_th instead of rounds
 
     def preparing(self, experiment: Experiment) -> None:
-        """Data and traffic take a few seconds."""
+        """Report that data, traffic and model are being prepared, which takes a few seconds."""
         self._rounds, self._duration_s = experiment.rounds, to_s(experiment.duration_ns)
         self._fixed = not experiment.server.early_close or experiment.run.rounds is not None
         self._show(f"{experiment.run.name}: preparing traffic, data and model", keep=True)
 
     def driving(self, done_s: float, of_s: float) -> None:
-        """How far SUMO is."""
-        self._show(f"SUMO: {done_s:.0f} of {of_s:.0f} s driven")
+        """Report how many seconds of traffic SUMO has simulated."""
+        self._show(f"SUMO: {done_s:.0f} of {of_s:.0f} s of traffic simulated")
 
     def started(self, run: Run, scenario: Scenario) -> None:
-        """Say what was prepared."""
+        """Print the numbers of CVs, samples and model parameters."""
         self._began, self.run = time.perf_counter(), run
         self._windows = is_asynchronous(scenario.scheme)
         self._show(
@@ -52,37 +52,40 @@ class RunProgress:
         )
 
     def resuming(self, checkpoint: Checkpoint, notes: list[str]) -> None:
-        """Say where it goes on, and what is not as it should be."""
+        """Print from which round the run continues, and `notes` about differences to the earlier session."""
         for note in notes:
             self._show(f"note: {note}", keep=True)
         self._first_round, self._first_s = checkpoint.round - 1, to_s(checkpoint.time_ns)
         self._show(f"continues after round {self._first_round}, {self._first_s:.1f} s simulated", keep=True)
 
     def stopping(self) -> None:
-        """A signal handler may interrupt anything, so nothing but the plainest way to write will do."""
+        """Confirm the stop request; called from a signal handler, where only a plain write is safe."""
         if not self._console.quiet:
-            os.write(2, b"\nstopping after this round; once more stops at once\n")
+            os.write(2, b"\nstopping after this round; interrupt again to stop immediately\n")
 
-    def round(self, closed: RoundReport) -> None:
-        """One line: simulated time, speed, round, accuracy, time to go."""
-        if closed.evaluation:
-            self._accuracy = closed.evaluation.accuracy
+    def round(self, report: RoundReport) -> None:
+        """Print one line: round, simulated time, speed, delivered updates, accuracy and remaining time."""
+        if report.evaluation:
+            self._accuracy = report.evaluation.accuracy
         wall_s = time.perf_counter() - self._began
-        delivered = sum(outcome.lost is None for outcome in closed.outcomes)
+        delivered = sum(outcome.lost is None for outcome in report.outcomes)
         accuracy = "" if self._accuracy is None else f" | accuracy {self._accuracy:.4f}"
-        rounds = f"{closed.round:>{len(str(self._rounds))}}/{self._rounds}" if self._fixed else f"{closed.round:>4}"
-        speed = (to_s(closed.end_ns) - self._first_s) / wall_s
-        before, done = self._share(self._first_round, self._first_s), self._share(closed.round, to_s(closed.end_ns))
+        rounds = f"{report.round:>{len(str(self._rounds))}}/{self._rounds}" if self._fixed else f"{report.round:>4}"
+        speed = (to_s(report.end_ns) - self._first_s) / wall_s
+        before, done = (
+            self._done_share(self._first_round, self._first_s),
+            self._done_share(report.round, to_s(report.end_ns)),
+        )
         left = clock(wall_s * (1 - done) / (done - before)) if done > before else "?"
-        what, steps = ("window", f", {closed.steps} steps") if self._windows else ("round", "")
+        what, steps = ("window", f", {report.steps} steps") if self._windows else ("round", "")
         self._show(
-            f"{what} {rounds} | {to_s(closed.end_ns):7.1f} s simulated | {speed:6.2f} s/s"
-            f" | {delivered:2d} of {len(closed.outcomes):2d} delivered{steps}"
-            f"{accuracy} | {left} to go"
+            f"{what} {rounds} | {to_s(report.end_ns):7.1f} s simulated | {speed:6.2f} s/s"
+            f" | {delivered:2d} of {len(report.outcomes):2d} delivered{steps}"
+            f"{accuracy} | {left} left"
         )
 
-    def _share(self, rounds: int, time_s: float) -> float:
-        """How much of the run that is."""
+    def _done_share(self, rounds: int, time_s: float) -> float:
+        """Share of the run that is done after so many rounds or simulated seconds."""
         return rounds / self._rounds if self._fixed else time_s / self._duration_s
 
     def _show(self, line: str, keep: bool = False) -> None:
@@ -90,21 +93,21 @@ class RunProgress:
             self._live.update(Text(line))
         else:
             self._console.print(line, highlight=False, markup=False, soft_wrap=True)
-            self._console.file.flush()  # who writes to a file wants to read it, too
+            self._console.file.flush()  # so that a log file is readable while the run continues
 
 
 class PipedConsole(Console):
-    """A console whose reader may go (`… | head`) without ending the run."""
+    """A console whose output pipe may be closed (`… | head`) without ending the run."""
 
     def on_broken_pipe(self) -> None:
-        """Say nothing any more."""
+        """Stop all output."""
         self.quiet = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def run_display(console: Console) -> Iterator[RunProgress]:
-    """A progress display for the time of a run."""
+    """Show a progress display during a run."""
     if not console.is_terminal:
         yield RunProgress(console, None)
         return
@@ -113,7 +116,7 @@ def run_display(console: Console) -> Iterator[RunProgress]:
 
 
 def clock(seconds: float) -> str:
-    """As h:mm:ss, or m:ss."""
+    """Format a duration as h:mm:ss or m:ss."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -1,4 +1,4 @@
-"""What a person sees of a sweep: a line for each point that ends, and on a terminal those that run."""
+"""Progress display of a sweep: a line for each point that ends and, on a terminal, the running points."""
 
 import os
 import time
@@ -12,37 +12,37 @@ from rich.text import Text
 from vefl_sim.cli.progress import clock
 from vefl_sim.sweep.tasks import PointTask, Tasks
 
-_MOST_SHOWN = 12  # running points, one line each
-_SECONDS_BETWEEN = 60.0  # of two lines about the whole, where nothing moves
+_MOST_SHOWN = 12  # running points listed, one line each
+_OVERVIEW_EVERY_S = 60.0  # without a terminal: time between two overview lines
 
 
 class SweepProgress:
-    """Prints what ends, and when the whole will."""
+    """Prints each point that ends, and the remaining time of the sweep."""
 
     def __init__(self, console: Console, live: Live | None) -> None:
         self._console, self._live, self._last_s = console, live, time.monotonic()
 
     def changed(self, tasks: Tasks, task: PointTask) -> None:
-        """One line, unless it has only begun."""
+        """Print one line for a point that ended or will be tried again; a started point only updates the overview."""
         entry = task.entry
         if entry.status == "running":
             self.ticked(tasks)
             return
         count = f"[{len(tasks.having('done', 'failed')):>{len(str(len(tasks)))}}/{len(tasks)}]"
-        message = _waits(task) if entry.status == "waiting" else f"{entry.status:7} {task.point.title}{_figures(task)}"
-        self._print(f"{count} {message} | {clock(tasks.left_s())} to go")
+        outcome = _waiting(task) if entry.status == "waiting" else f"{entry.status:7} {task.point.title}{_result(task)}"
+        self._print(f"{count} {outcome} | {clock(tasks.left_s())} left")
 
     def ticked(self, tasks: Tasks) -> None:
-        """The whole, and those that run."""
+        """Update the overview of the sweep and the list of running points."""
         if self._live:
-            self._live.update(Text("\n".join([_whole(tasks), *_running(tasks)]), overflow="ellipsis", no_wrap=True))
-        elif time.monotonic() - self._last_s >= _SECONDS_BETWEEN:
-            self._print(_whole(tasks))
+            self._live.update(Text("\n".join([_overview(tasks), *_running(tasks)]), overflow="ellipsis", no_wrap=True))
+        elif time.monotonic() - self._last_s >= _OVERVIEW_EVERY_S:
+            self._print(_overview(tasks))
 
     def stopping(self) -> None:
-        """A signal handler may interrupt anything, so nothing but the plainest way to write will do."""
+        """Confirm the stop request; called from a signal handler, where only a plain write is safe."""
         if not self._console.quiet:
-            os.write(2, b"\nstopping after the rounds that run; once more stops at once\n")
+            os.write(2, b"\nstopping after the current rounds; interrupt again to stop immediately\n")
 
     def _print(self, line: str) -> None:
         self._last_s = time.monotonic()
@@ -51,8 +51,8 @@ class SweepProgress:
 
 
 @contextmanager
-def watching(console: Console) -> Iterator[SweepProgress]:
-    """A display for the time of a sweep."""
+def sweep_display(console: Console) -> Iterator[SweepProgress]:
+    """Show a progress display during a sweep."""
     if not console.is_terminal:
         yield SweepProgress(console, None)
         return
@@ -60,9 +60,9 @@ def watching(console: Console) -> Iterator[SweepProgress]:
         yield SweepProgress(console, live)
 
 
-def _whole(tasks: Tasks) -> str:
-    counts = [f"{len(found)} {status}" for status in _ORDER if (found := tasks.having(status))]
-    return f"{len(tasks)} points: {', '.join(counts)} | {clock(tasks.left_s())} to go"
+def _overview(tasks: Tasks) -> str:
+    counts = [f"{len(some)} {status}" for status in _ORDER if (some := tasks.having(status))]
+    return f"{len(tasks)} points: {', '.join(counts)} | {clock(tasks.left_s())} left"
 
 
 _ORDER = ("done", "running", "waiting", "stopped", "failed")
@@ -71,17 +71,17 @@ _ORDER = ("done", "running", "waiting", "stopped", "failed")
 def _running(tasks: Tasks) -> Iterator[str]:
     running = tasks.having("running")
     for task in running[:_MOST_SHOWN]:
-        yield f"  {task.share:4.0%} {task.point.title} | {clock(tasks.factor * task.left_s)} to go"
+        yield f"  {task.share:4.0%} {task.point.title} | {clock(tasks.factor * task.left_s)} left"
     if len(running) > _MOST_SHOWN:
         yield f"  … and {len(running) - _MOST_SHOWN} more"
 
 
-def _waits(task: PointTask) -> str:
-    how = "is tried again" if task.deaths else "waits"
-    return f"{how:7} {task.point.title}: {task.entry.error}"
+def _waiting(task: PointTask) -> str:
+    what = "retried" if task.deaths else "waiting"
+    return f"{what:7} {task.point.title}: {task.entry.error}"
 
 
-def _figures(task: PointTask) -> str:
+def _result(task: PointTask) -> str:
     entry = task.entry
     if entry.status == "failed":
         return f": {entry.error}"

@@ -1,1 +1,1 @@
-"""What everything else stands on: clock, random streams, errors, state, files and tables."""
+"""Foundations that all other packages use: clock, random streams, errors, checkpoint state, files and tables."""

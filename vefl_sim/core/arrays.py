@@ -1,4 +1,4 @@
-"""Short names for the array types that signatures use everywhere."""
+"""Short names for the NumPy array types in function signatures."""
 
 import numpy as np
 from numpy.typing import NDArray

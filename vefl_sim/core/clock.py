@@ -11,12 +11,12 @@ NS_PER_MS = 1_000_000
 
 
 def to_ns(seconds: float) -> int:
-    """The nearest whole nanosecond."""
+    """Convert seconds to the nearest whole nanosecond."""
     return round(seconds * NS_PER_S)
 
 
 def to_s(ns: int) -> float:
-    """Seconds, for formulas and people; never fed back into the clock."""
+    """Convert nanoseconds to seconds, for formulas and display; never converted back to clock time."""
     return ns / NS_PER_S
 
 
@@ -37,7 +37,7 @@ class SlotGrid:
         return to_s(self.slot_ns)
 
     def floor(self, time_ns: int) -> int:
-        """The slot that contains this instant; as a duration, the whole slots that fit into it."""
+        """The slot that contains this instant; for a duration, the number of whole slots that fit into it."""
         return time_ns // self.slot_ns
 
     def ceil(self, time_ns: int) -> int:
@@ -50,7 +50,7 @@ class SlotGrid:
 
 
 class Stopwatch:
-    """Adds rows to the `timings` table."""
+    """Measures the wall-clock time of code blocks and adds a row for each to the `timings` table."""
 
     def __init__(self, append: Callable[[dict[str, Any]], None]) -> None:
         self._append = append
@@ -58,7 +58,7 @@ class Stopwatch:
 
     @contextmanager
     def __call__(self, what: str) -> Iterator[None]:
-        """Time a block."""
+        """Measure a block of code; `what` names its work in the table."""
         started = time.perf_counter()
         yield
         self._append({"round": self.round, "what": what, "wall_s": time.perf_counter() - started})

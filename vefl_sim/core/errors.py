@@ -1,16 +1,16 @@
-"""What can go wrong, as a tree.
+"""The exceptions of this package, as a tree.
 
 VeflError                     everything this package raises on purpose
 ├── BadInput                  the user can fix it: exit code 2, one sentence per problem
 │   ├── ExperimentError       the TOML file, a --set option, or a part named "module:name"
-│   ├── RunNotFound           a run directory that is not there or cannot be read
+│   ├── RunNotFound           a run directory that does not exist or cannot be read
 │   ├── RunLocked             a run that another process is working on
-│   └── NotResumable          a run that cannot be continued here, or whose checkpoints are damaged
-├── RunFailed                 the run itself went wrong: exit code 1
+│   └── NotResumable          a run that this version cannot resume, or whose checkpoints are damaged
+├── RunFailed                 an error during the run: exit code 1
 │   ├── LedgerMismatch        bits, joules or money that do not add up
-│   ├── AuditFailed           a plan or a slot that breaks one of C1–C12
-│   └── CannotWrite           the disk is full, or may not be written; what was written stays
-└── RunInterrupted            the user stopped it; it can be continued: exit code 130
+│   ├── AuditFailed           a plan or a slot that violates one of C1–C12
+│   └── CannotWrite           the disk is full or write-protected; files written before are kept
+└── RunInterrupted            the user stopped the run; it can be resumed: exit code 130
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ class VeflError(Exception):
 
 
 class BadInput(VeflError):
-    """Input that a user can correct. Holds one sentence per problem."""
+    """Wrong input that the user can correct; `problems` holds one sentence per problem."""
 
     def __init__(self, problems: str | Sequence[str]) -> None:
         self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
-        # SimPy rebuilds exceptions from their args, so args must be exactly what __init__ takes.
+        # SimPy rebuilds exceptions from their args, so args must equal the arguments of __init__.
         super().__init__(self.problems)
 
     def __str__(self) -> str:
@@ -45,19 +45,19 @@ class RunLocked(BadInput):
 
 
 class NotResumable(BadInput):
-    """A run that cannot be continued from where it stopped."""
+    """A run that cannot be resumed from its last checkpoint."""
 
 
 class RunFailed(VeflError):
-    """A run that broke while running."""
+    """An error during a run, which the user cannot correct in the input."""
 
 
 class LedgerMismatch(RunFailed):
-    """A conservation law was broken: a bug in a kernel, never in the input."""
+    """A conservation law is violated, which is a bug in a kernel and never a fault of the input."""
 
 
 class AuditFailed(RunFailed):
-    """A constraint was broken: a bug in an optimizer or in the MAC, never in the input."""
+    """A constraint is violated, which is a bug in an optimizer or the MAC and never a fault of the input."""
 
 
 class CannotWrite(RunFailed):
@@ -65,4 +65,4 @@ class CannotWrite(RunFailed):
 
 
 class RunInterrupted(VeflError):
-    """A run that was stopped from outside."""
+    """A run, sweep or search that was stopped before its end, for example by Ctrl-C."""

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, also after a power cut; and the folder for caches."""
+"""Files that are either complete or absent, even after a power failure; and the cache directory."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -11,42 +11,42 @@ PARTIAL = ".partial"
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """A name to write to; the file gets its own when the block ends, and never if it breaks."""
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary path to write to; it is renamed to `path` only if the block ends without an error."""
     partial = path.with_name(path.name + PARTIAL)
-    with writing(path):
+    with explain_write_errors(path):
         try:
             yield partial
             publish(partial, path)
         except OSError:
             with suppress(OSError):
-                partial.unlink()  # on a full disk, every byte counts
+                partial.unlink()  # frees space if the disk is full
             raise
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Say in one sentence why a file or a folder cannot be written."""
+def explain_write_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError in the block into CannotWrite, whose message names the file and the fix."""
     try:
         yield
     except OSError as error:
-        message = os.strerror(error.errno) if error.errno else error
+        reason = os.strerror(error.errno) if error.errno else error
         raise CannotWrite(
-            f"{error.filename or path} cannot be written ({message}): make room or let it be written, then resume the "
-            "run; what was written before stays."
+            f"{error.filename or path} cannot be written ({reason}): free disk space or grant write permission, then "
+            "resume the run; files written before are kept."
         ) from error
 
 
 def publish(partial: Path, path: Path) -> None:
-    """Give a complete file its name. It is on the disk before the name is."""
+    """Rename a complete file to its final name, after its content has reached the disk."""
     _sync(partial)
     partial.replace(path)
     _sync(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a small file."""
-    with whole(path) as partial:
+    """Write a text file (UTF-8) that appears only when it is complete."""
+    with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
@@ -59,15 +59,15 @@ def _sync(path: Path) -> None:
 
 
 def cache_directory(environment: Mapping[str, str]) -> Path:
-    """VEFL_SIM_CACHE, else vefl_sim in XDG_CACHE_HOME, else in ~/.cache."""
+    """Directory for caches: $VEFL_SIM_CACHE, else vefl_sim in $XDG_CACHE_HOME, else ~/.cache/vefl_sim."""
     if chosen := environment.get("VEFL_SIM_CACHE"):
         return Path(chosen)
     home = environment.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "vefl_sim"
 
 
-def writable(directory: Path) -> bool:
-    """Make a directory, if that is possible, and say whether it can be used."""
+def ensure_writable(directory: Path) -> bool:
+    """Create a directory if it is missing; return whether files can be written in it."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError:

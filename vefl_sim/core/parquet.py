@@ -1,4 +1,4 @@
-"""Parquet files that anybody may have written, read in batches: numpy columns out, sentences for what is wrong."""
+"""Read Parquet files of any origin in batches of NumPy columns; a bad file is reported in one sentence."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,12 +15,12 @@ ColumnKind = Literal["integer", "number", "text", "boolean"]
 Columns = dict[str, NDArray[Any]]
 
 _ROWS_PER_BATCH = 8192
-_BUFFER_BYTES = 1 << 16  # a row group may be the whole file: read it piece by piece
+_BUFFER_BYTES = 1 << 16  # a row group may be as large as the file, so it is read in pieces
 _ROW = "row"
 
 
 class ParquetFile:
-    """One file, open for reading."""
+    """A Parquet file opened for reading, with the names of its columns and its key-value metadata."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -28,12 +28,12 @@ class ParquetFile:
             self._file = pq.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise BadInput(f"{path} cannot be read as Parquet ({_first_line(error)}): write it again.") from None
-        self.names: list[str] = self._file.schema_arrow.names
-        noted = self._file.metadata.metadata or {}
-        self.notes = {name.decode(errors="replace"): text.decode(errors="replace") for name, text in noted.items()}
+        self.column_names: list[str] = self._file.schema_arrow.names
+        metadata = self._file.metadata.metadata or {}
+        self.metadata = {key.decode(errors="replace"): text.decode(errors="replace") for key, text in metadata.items()}
 
     def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Columns]:
-        """These columns, a few thousand rows at a time, and the numbers of the rows, from 1, as `row`.
+        """Yield these columns, a few thousand rows at a time, and the row numbers, counted from 1, as column `row`.
 
         A missing number is NaN and a missing text None; a missing integer or boolean is an error.
         """
@@ -54,20 +54,20 @@ class ParquetFile:
             raise BadInput(f"{self.path} is damaged after row {read} ({_first_line(error)}): write it again.") from None
 
     def _check(self, kinds: Mapping[str, ColumnKind]) -> None:
-        if missing := [name for name in kinds if self.names.count(name) != 1]:
+        if missing := [name for name in kinds if self.column_names.count(name) != 1]:
             raise BadInput(
                 f"{self.path} has no column {', '.join(missing)}: it needs {', '.join(kinds)}, each once, "
-                f"and has {', '.join(self.names) or 'none'}."
+                f"and has {', '.join(self.column_names) or 'none'}."
             )
         for name, kind in kinds.items():
-            found = self._file.schema_arrow.field(name).type
-            if not _fits(found, kind):
-                raise BadInput(f"{self.path}: column {name} holds {found}, not {_PLURALS[kind]}: convert it.")
+            actual = self._file.schema_arrow.field(name).type
+            if not _fits(actual, kind):
+                raise BadInput(f"{self.path}: column {name} holds {actual}, not {_PLURALS[kind]}: convert it.")
 
     def _values(self, batch: Any, name: str, kind: ColumnKind, first_row: int) -> NDArray[Any]:
         column = batch.column(batch.schema.get_field_index(name))
         if kind == "text":
-            return np.array([*column.to_pylist(), None], object)[:-1]  # never an array of characters
+            return np.array([*column.to_pylist(), None], object)[:-1]  # a one-dimensional array of Python objects
         if kind == "number":
             return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
         if column.null_count:
@@ -79,15 +79,15 @@ class ParquetFile:
 _PLURALS = {"integer": "whole numbers", "number": "numbers", "text": "text", "boolean": "true or false"}
 
 
-def _fits(found: Any, kind: ColumnKind) -> bool:
-    if pa.types.is_null(found):
-        return kind in ("number", "text")  # a column without a single value has no type
+def _fits(actual: Any, kind: ColumnKind) -> bool:
+    if pa.types.is_null(actual):
+        return kind in ("number", "text")  # a column in which all values are missing has no type
     if kind == "number":
-        return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
+        return bool(pa.types.is_floating(actual) or pa.types.is_integer(actual))
     if kind == "text":
-        text = found.value_type if pa.types.is_dictionary(found) else found
+        text = actual.value_type if pa.types.is_dictionary(actual) else actual
         return bool(pa.types.is_string(text) or pa.types.is_large_string(text))
-    return bool(pa.types.is_integer(found) if kind == "integer" else pa.types.is_boolean(found))
+    return bool(pa.types.is_integer(actual) if kind == "integer" else pa.types.is_boolean(actual))
 
 
 def _first_line(error: Exception) -> str:

@@ -1,6 +1,6 @@
 """Named random streams from one seed.
 
-Each use of randomness has its own stream, found by name, so that a draw added in one place moves nothing
+Each use of randomness has its own stream, identified by name. So an additional draw in one place changes no draws
 elsewhere, and every scheme sees the same traffic, SLAs and fading (common random numbers).
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Streams:
-    """All random streams of a run."""
+    """The random streams of a run, all derived from its seed."""
 
     seed: int
 
@@ -21,12 +21,12 @@ class Streams:
         return np.random.Generator(np.random.PCG64(self._sequence(name, index)))
 
     def philox_key(self, name: str) -> int:
-        """A 128-bit key for counter-based draws, where a number belongs to an index and not to a call."""
+        """A 128-bit key for counter-based draws (Philox), which depend on an index and not on the order of calls."""
         low, high = self._sequence(name, ()).generate_state(2, np.uint64)
         return int(low) | int(high) << 64
 
     def seed_for(self, name: str) -> int:
-        """A 32-bit seed for a library with its own generator (JAX)."""
+        """A 32-bit seed for a library that has its own random generator (JAX)."""
         return int(self._sequence(name, ()).generate_state(1, np.uint32)[0])
 
     def _sequence(self, name: str, index: tuple[int, ...]) -> np.random.SeedSequence:

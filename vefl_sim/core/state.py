@@ -1,4 +1,4 @@
-"""What a part of a run has to remember so that it can go on: plain values and arrays, nested as it likes."""
+"""Checkpoint state: plain values and arrays in nested dicts, lists and tuples, and how it is stored as JSON."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -8,42 +8,42 @@ from vefl_sim.core.errors import RunFailed
 
 State = dict[str, Any]
 Arrays = dict[str, np.ndarray]
-_ARRAY, _PAIRS, _TUPLE = "array", "pairs", "tuple"  # what JSON does not know, as a dict with this one key
+_ARRAY, _PAIRS, _TUPLE = "array", "pairs", "tuple"  # a type that JSON lacks is stored as a dict with this key
 
 
 @runtime_checkable
 class Stateful(Protocol):
-    """Somebody who can be asked for a state, and given one."""
+    """An object whose state a checkpoint saves and restores."""
 
     def state(self) -> State:
-        """Everything that later behaviour depends on and that is not in the experiment."""
+        """Return everything that later behaviour depends on and that does not follow from the experiment."""
         ...
 
     def restore(self, state: State) -> None:
-        """Be as when this state was asked for; called on one that is fresh."""
+        """Continue from a saved state; called on a newly created object."""
         ...
 
 
-def optional_state(part: object) -> State | None:
-    """The state of a part, if it can tell it."""
-    return part.state() if isinstance(part, Stateful) else None
+def optional_state(component: object) -> State | None:
+    """The state of an object, or None if it is not `Stateful`."""
+    return component.state() if isinstance(component, Stateful) else None
 
 
 def generator_state(rng: np.random.Generator) -> State:
-    """Where a random generator stands."""
+    """The current state of a random generator."""
     return dict(rng.bit_generator.state)
 
 
 def restore_generator(rng: np.random.Generator, state: State) -> None:
-    """Put a random generator there."""
+    """Set a random generator to a saved state."""
     rng.bit_generator.state = state
 
 
 def pack(state: Any, arrays: Arrays, name: str = "") -> Any:
-    """The same state as JSON can hold it; the arrays in it go into `arrays`, named by where they were."""
+    """Convert a state to JSON values; its arrays are stored in `arrays`, named by their path in the state."""
     if isinstance(state, np.ndarray) and state.dtype != object:
         while name in arrays:
-            name += "'"  # two places may have one name: "a/b" in one dict, or "b" in its "a"
+            name += "'"  # two paths may be equal: the key "a/b", or the key "b" inside "a"
         arrays[name] = state
         return {_ARRAY: name}
     if isinstance(state, np.generic):
@@ -55,7 +55,10 @@ def pack(state: Any, arrays: Arrays, name: str = "") -> Any:
         return values if isinstance(state, list) else {_TUPLE: values}
     if state is None or isinstance(state, (bool, int, float, str)):
         return state
-    raise RunFailed(f"{name} of a checkpoint is a {type(state).__name__}: state() may give numbers, text and arrays.")
+    raise RunFailed(
+        f"{name} of a checkpoint is a {type(state).__name__}: let state() return only numbers, text and arrays, "
+        "in dicts, lists and tuples."
+    )
 
 
 def _pack_dict(state: dict[Any, Any], arrays: Arrays, name: str) -> dict[str, Any]:
@@ -65,7 +68,7 @@ def _pack_dict(state: dict[Any, Any], arrays: Arrays, name: str) -> dict[str, An
 
 
 def unpack(packed: Any, arrays: Arrays) -> Any:
-    """Undo `pack`."""
+    """Rebuild a state from its JSON values and arrays (the inverse of `pack`)."""
     if isinstance(packed, list):
         return [unpack(value, arrays) for value in packed]
     if not isinstance(packed, dict):

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a terminal that is closed: the first asks the run to stop when it can, the second at once."""
+"""Stop signals (Ctrl-C, SIGTERM, closed terminal): the first asks for an orderly stop, the second stops at once."""
 
 import signal
 import threading
@@ -8,16 +8,16 @@ from typing import Any
 
 
 class StopRequest:
-    """Whether somebody has asked."""
+    """Remembers whether a stop signal has arrived (`made`)."""
 
-    def __init__(self, tell: Callable[[], None]) -> None:
-        """`tell` is called at the first request, from within a signal handler."""
+    def __init__(self, on_request: Callable[[], None]) -> None:
+        """`on_request` is called at the first signal, from within the signal handler."""
         self.made = False
-        self._tell = tell
+        self._on_request = on_request
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Listen for the time of a block."""
+        """Handle the stop signals while the block runs."""
         with _handling(self._on_signal):
             yield
 
@@ -25,12 +25,12 @@ class StopRequest:
         if self.made:
             raise KeyboardInterrupt
         self.made = True
-        self._tell()
+        self._on_request()
 
 
 @contextmanager
 def stopping_at_once() -> Iterator[None]:
-    """Take all of them as Ctrl-C for the time of a block."""
+    """Treat every stop signal as Ctrl-C (KeyboardInterrupt) while the block runs."""
     with _handling(_interrupt):
         yield
 
@@ -45,15 +45,15 @@ def _handling(handler: Any) -> Iterator[None]:
         yield  # Python delivers signals to the main thread only
         return
     names = ("SIGINT", "SIGTERM", "SIGHUP")
-    numbers = [number for name in names if (number := getattr(signal, name, None)) and _is_heard(number)]
-    before = [signal.signal(number, handler) for number in numbers]
+    numbers = [number for name in names if (number := getattr(signal, name, None)) and not _is_ignored(number)]
+    previous = [signal.signal(number, handler) for number in numbers]
     try:
         yield
     finally:
-        for number, old in zip(numbers, before, strict=True):
-            signal.signal(number, old)
+        for number, old_handler in zip(numbers, previous, strict=True):
+            signal.signal(number, old_handler)
 
 
-def _is_heard(number: int) -> bool:
-    """Under nohup, for one, SIGHUP is not."""
-    return signal.getsignal(number) is not signal.SIG_IGN
+def _is_ignored(number: int) -> bool:
+    """Whether this process ignores a signal, as it does SIGHUP under nohup."""
+    return signal.getsignal(number) is signal.SIG_IGN

@@ -1,4 +1,4 @@
-"""Parquet tables: written by rows or by columns in groups that keep memory flat, and digested by content."""
+"""Parquet tables: written by rows or by columns, in row groups that limit memory use, and digested by content."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vefl_sim.core.errors import RunNotFound
-from vefl_sim.core.files import PARTIAL, publish, writing
+from vefl_sim.core.files import PARTIAL, explain_write_errors, publish
 
 ROWS_PER_GROUP = 20_000
 
@@ -20,18 +20,18 @@ Schema = Mapping[str, str]
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """The same for Arrow."""
+    """Convert a schema to one of Arrow."""
     return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in schema.items()])
 
 
 class TableWriter:
-    """Appends rows and writes them in groups; the file gets its name when it is complete."""
+    """Appends rows and writes them in row groups; the file gets its final name when it is complete."""
 
     def __init__(self, path: Path, schema: Schema) -> None:
         self.path, self._partial = path, path.with_name(path.name + PARTIAL)
         self._schema = arrow_schema(schema)
         self._rows: list[dict[str, Any]] = []
-        with writing(self.path):
+        with explain_write_errors(self.path):
             self._writer = pq.ParquetWriter(self._partial, self._schema)
 
     def append(self, row: dict[str, Any]) -> None:
@@ -41,27 +41,27 @@ class TableWriter:
             self._flush()
 
     def close(self) -> None:
-        """Write the rest and the footer, without which nobody can read the file."""
+        """Write the remaining rows and the footer, without which the file is unreadable, and publish the file."""
         self._flush()
-        with writing(self.path):
+        with explain_write_errors(self.path):
             self._writer.close()
             publish(self._partial, self.path)
 
     def discard(self) -> None:
-        """There shall be no such file."""
-        with writing(self.path):
+        """Delete the partial file."""
+        with explain_write_errors(self.path):
             self._writer.close()
             self._partial.unlink()
 
     def _flush(self) -> None:
         if self._rows:
-            with writing(self.path):
+            with explain_write_errors(self.path):
                 self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
             self._rows = []
 
 
 class ColumnWriter:
-    """The same for whole columns of numbers, which may be many: written in groups, and packed well."""
+    """Appends large NumPy columns and writes them in row groups, with strong compression."""
 
     def __init__(self, path: Path, schema: Schema) -> None:
         self.path, self._partial = path, path.with_name(path.name + PARTIAL)
@@ -69,42 +69,42 @@ class ColumnWriter:
         self._columns: list[Mapping[str, NDArray[Any]]] = []
         self._rows = 0
         floats = [field.name for field in self._schema if pa.types.is_floating(field.type)]
-        with writing(self.path):
+        with explain_write_errors(self.path):
             self._writer = pq.ParquetWriter(
                 self._partial, self._schema, compression="zstd", use_dictionary=False, use_byte_stream_split=floats
             )
 
     def append(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Add rows; all columns are there and of the same length."""
+        """Add rows, given as all columns of the schema, each of the same length."""
         self._columns.append(columns)
         self._rows += len(columns[self._schema.names[0]])
         if self._rows >= ROWS_PER_GROUP:
             self._flush()
 
-    def close(self, path: Path | None = None, notes: Mapping[str, str] | None = None) -> None:
-        """Write the rest and the footer, with notes on the whole; the file gets its name, or another."""
+    def close(self, path: Path | None = None, metadata: Mapping[str, str] | None = None) -> None:
+        """Write the remaining rows and the footer with key-value metadata; publish the file, as `path` if given."""
         self._flush()
-        with writing(self.path):
-            self._writer.add_key_value_metadata(notes or {})
+        with explain_write_errors(self.path):
+            self._writer.add_key_value_metadata(metadata or {})
             self._writer.close()
             publish(self._partial, path or self.path)
 
     def discard(self) -> None:
-        """There shall be no such file."""
-        with writing(self.path):
+        """Delete the partial file."""
+        with explain_write_errors(self.path):
             self._writer.close()
             self._partial.unlink(missing_ok=True)
 
     def _flush(self) -> None:
         if self._rows:
-            joined = {name: np.concatenate([part[name] for part in self._columns]) for name in self._schema.names}
-            with writing(self.path):
+            joined = {name: np.concatenate([columns[name] for columns in self._columns]) for name in self._schema.names}
+            with explain_write_errors(self.path):
                 self._writer.write_table(pa.table(joined, self._schema))
             self._columns, self._rows = [], 0
 
 
 def content_digest(paths: list[Path]) -> str:
-    """SHA-256 over names, columns and values, whatever the row groups and compression; a column at a time."""
+    """SHA-256 over table names, columns and values, read by column; row groups and compression do not matter."""
     digest = hashlib.sha256()
     for path in sorted(paths):
         try:
@@ -124,10 +124,10 @@ def _digest_table(digest: Any, path: Path) -> None:
 
 
 def _digest_values(digest: Any, column: Any) -> None:
-    """One after the other, so that it does not matter where batches end."""
+    """Digest value by value, so that batch boundaries do not matter."""
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     if not pa.types.is_primitive(column.type):  # text
-        digest.update("".join(f"{value or ''}\x00{int(there)}" for value, there in _pairs(column, valid)).encode())
+        digest.update("".join(f"{value or ''}\x00{int(present)}" for value, present in _pairs(column, valid)).encode())
         return
     filled = column.fill_null(pa.scalar(0).cast(column.type)).to_numpy(zero_copy_only=False)
     digest.update(np.rec.fromarrays([filled, valid]).tobytes())

@@ -1,1 +1,1 @@
-"""An experiment: its typed keys, the rules they obey, and the TOML they come from."""
+"""An experiment: its typed keys, the rules between them, and how they are read from TOML."""

@@ -1,4 +1,4 @@
-"""What is wrong with an experiment, as one sentence per key."""
+"""Turns the validation errors of an experiment into one sentence per key."""
 
 import difflib
 import json
@@ -11,14 +11,12 @@ from vefl_sim.experiment.experiment import Experiment
 
 
 def complaints_about(errors: Iterable[Any]) -> list[str]:
-    """One sentence per key; a key that fails two alternatives of a union is one problem."""
-    complaints_about: dict[tuple[Any, ...], str] = {}
+    """One sentence per key; a value that fits no alternative of a union is one problem, not several."""
+    sentences: dict[tuple[Any, ...], str] = {}
     for error in errors:
         where = tuple(error["loc"][:2])
-        complaints_about[where] = (
-            _merged(complaints_about[where], error) if where in complaints_about else _sentence(error)
-        )
-    return list(complaints_about.values())
+        sentences[where] = _merged(sentences[where], error) if where in sentences else _sentence(error)
+    return list(sentences.values())
 
 
 def _sentence(error: Any) -> str:
@@ -45,7 +43,7 @@ def _missing(where: tuple[Any, ...]) -> str:
 
 
 def unknown(where: tuple[Any, ...]) -> str:
-    """There is no such table, or no such key in it; the nearest that there is."""
+    """The sentence for an unknown table, or an unknown key of a table, with the closest name that exists."""
     tables = Experiment.model_fields
     if len(where) == 1:
         return f"[{where[0]}] is not a known table; the nearest is [{_nearest(where[0], tables)}]."
@@ -95,7 +93,7 @@ def _complaint(error: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as the user may have typed it, cut short."""
+    """A value as the user may have typed it, shortened to 60 characters."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except ValueError:

@@ -1,8 +1,8 @@
 """An experiment: one frozen, strictly typed model per TOML table.
 
-Every key has a default but `run.name`; units are in the names; the paper's symbols are in the descriptions.
-A key that the chosen method ignores is refused where we know it (`ignored_keys`): a parameter that silently does
-nothing is the worst kind of wrong.
+Every key except `run.name` has a default; names contain the units, and descriptions the paper's symbols.
+A key that the chosen built-in method does not use is refused (`unused_keys`), because a parameter that silently does
+nothing is misleading.
 """
 
 from typing import Annotated, Literal, Self
@@ -18,31 +18,33 @@ from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, SumoTa
 
 
 class RunTable(Table):
-    """What the run is called and how long it lasts."""
+    """Name, seed and length of the run."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
-    """Names the run directory; letters, digits, dot, dash and underscore."""
+    """First part of the run directory's name; letters, digits, dot, dash and underscore."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    """Root of all random streams."""
+    """Seed of all random streams."""
     duration_s: Positive | None = None
-    """Simulated time; as many whole rounds as fit. 2000 s if neither this nor `rounds` is given."""
+    """Simulated time; the run has as many whole rounds as fit. 2000 s if neither this nor `rounds` is given."""
     rounds: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Number of rounds, instead of `duration_s`."""
     checkpoint_every: Count | None = None
-    """Rounds between two checkpoints; if not given, about one a minute. It changes no result and no run's name."""
+    """Rounds between two checkpoints; if not given, about one checkpoint per minute of wall time. Affects neither the
+    results nor the name of the run directory."""
 
 
 class TraceTable(Table):
-    """What is recorded beyond events, rounds and vehicles."""
+    """What is recorded in addition to the tables `events`, `rounds` and `vehicles`."""
 
     slots: Literal["off", "sampled", "full"] = "off"
-    """One row per slot and scheduled CV: none, every 100th slot, or all."""
+    """The `slots` table, with one row per slot and scheduled CV: "off", every 100th slot ("sampled") or every slot
+    ("full")."""
     mobility_every_s: Positive = 1.0
-    """Time between two rows of a vehicle in the `mobility` table."""
+    """Simulated time between two rows of a vehicle in the `mobility` table."""
 
 
 class Experiment(Table):
-    """A whole experiment."""
+    """All tables of an experiment."""
 
     run: RunTable
     roads: RoadsTable = RoadsTable()
@@ -69,38 +71,38 @@ class Experiment(Table):
 
     @property
     def round_ns(self) -> int:
-        """t_th on the clock."""
+        """t_th, the length of a round, in nanoseconds."""
         return to_ns(self.vefl.round_s)
 
     @property
     def rounds(self) -> int:
-        """Whole rounds of the run."""
+        """Number of whole rounds in the run."""
         if self.run.rounds is not None:
             return self.run.rounds
         return to_ns(self.run.duration_s or 2000.0) // self.round_ns
 
     @property
     def duration_ns(self) -> int:
-        """The end of the last round."""
+        """End of the last round, in nanoseconds of simulated time."""
         return self.rounds * self.round_ns
 
     @property
     def mean_in_coverage(self) -> float:
-        """The traffic target, whether or not it was written down."""
+        """Target for the mean number of vehicles in coverage, including its default."""
         return self.traffic.mean_in_coverage or 35.0
 
     @property
     def makes_traffic(self) -> bool:
-        """Whether the demand is ours to make, and not in a recording or a configuration of SUMO."""
+        """Whether vefl_sim generates the traffic demand, and does not take it from a recording or a .sumocfg."""
         return self.mobility.kind != "playback" and not self.is_sumo_configuration
 
     @property
     def is_sumo_configuration(self) -> bool:
-        """Whether SUMO is given everything, and not only a map."""
+        """Whether `mobility.file` is a .sumocfg, which also defines the demand, and not only a map."""
         return self.mobility.kind == "sumo" and self.mobility.file.lower().endswith(".sumocfg")
 
     def resolved(self) -> Self:
-        """The same experiment with either-or keys settled, as it is written next to the results."""
+        """The same experiment with the defaults of alternative keys filled in, as written to resolved.toml."""
         run, traffic = self.run, self.traffic
         if run.rounds is None and run.duration_s is None:
             run = run.model_copy(update={"duration_s": 2000.0})

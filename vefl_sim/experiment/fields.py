@@ -1,33 +1,26 @@
-"""Types of keys, with their ranges, and the base class of all TOML tables."""
+"""Types of TOML keys with their allowed ranges, and the base class of all TOML tables."""
 
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 PartName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
-"""`module:name`, a part that the user brings."""
-
+"""`module:name` of a user-defined part."""
 
 Positive = Annotated[float, Field(gt=0)]
-
-
 NonNegative = Annotated[float, Field(ge=0)]
-
-
 Share = Annotated[float, Field(ge=0, le=1)]
-
-
 Count = Annotated[int, Field(ge=1)]
 
 
-def _ordered(bounds: tuple[float, float]) -> tuple[float, float]:
+def _require_ordered(bounds: tuple[float, float]) -> tuple[float, float]:
     if bounds[0] > bounds[1]:
         raise ValueError(f"the lower bound {bounds[0]:g} is above the upper bound {bounds[1]:g}")
     return bounds
 
 
 def _block_counts(value: Any) -> Any:
-    """Two sentences of a union would contradict each other."""
+    """Check both forms here, because the separate messages of the union's alternatives would contradict each other."""
     counts = value if isinstance(value, (list, tuple)) else (value, value)
     if len(counts) != 2 or not all(type(count) is int and 1 <= count <= 50 for count in counts):
         raise ValueError("it must be a whole number from 1 to 50, or two of them as [x, y]")
@@ -35,22 +28,15 @@ def _block_counts(value: Any) -> Any:
 
 
 Side = Annotated[int, Field(ge=1, le=50)]
-
-
 Blocks = Annotated[Side | Annotated[tuple[Side, Side], Field(strict=False)], BeforeValidator(_block_counts)]
 
-
-PositiveRange = Annotated[tuple[Positive, Positive], Field(strict=False), AfterValidator(_ordered)]
-
-
-NonNegativeRange = Annotated[tuple[NonNegative, NonNegative], Field(strict=False), AfterValidator(_ordered)]
-
-
+PositiveRange = Annotated[tuple[Positive, Positive], Field(strict=False), AfterValidator(_require_ordered)]
+NonNegativeRange = Annotated[tuple[NonNegative, NonNegative], Field(strict=False), AfterValidator(_require_ordered)]
 Pair = Annotated[tuple[float, float], Field(strict=False, json_schema_extra={"format": "point"})]
 
 
 class Table(BaseModel):
-    """Common to all tables: frozen, strict, no unknown keys, no NaN or infinity."""
+    """Base class of all tables: frozen and strictly typed, without unknown keys, NaN or infinity."""
 
     model_config = ConfigDict(
         frozen=True, strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True

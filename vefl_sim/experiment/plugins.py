@@ -1,4 +1,4 @@
-"""Parts that a user brings: anything the TOML names as `module:name`."""
+"""User-defined parts: classes and functions that the TOML names as `module:name`."""
 
 import hashlib
 import importlib
@@ -14,15 +14,15 @@ from vefl_sim.experiment.experiment import Experiment
 
 
 def is_part(name: str) -> bool:
-    """Whether a value of the TOML names a part of the user's, not one of ours."""
+    """Whether a TOML value names a user-defined part (`module:name`) and not a built-in method."""
     return ":" in name
 
 
 def load_part(key: str, name: str) -> Any:
-    """The object behind `module:name`; `key` is the TOML key, for the error message."""
+    """Import the object that `module:name` names; `key` is its TOML key, for error messages."""
     module_name, attribute = name.split(":")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # an installed script does not look here by itself
+        sys.path.append(str(Path.cwd()))  # an installed script does not search the current directory
     module = _import(key, name, module_name)
     if not hasattr(module, attribute):
         raise ExperimentError(f'{key} = "{name}": module {module_name!r} has no {attribute!r}.')
@@ -44,23 +44,23 @@ def _import(key: str, name: str, module_name: str) -> ModuleType:
 
 
 def make_part(key: str, name: str, *arguments: Any) -> Any:
-    """Call the part with what its protocol says it gets."""
+    """Create a part by calling it with the arguments that its protocol defines."""
     part = load_part(key, name)
     try:
         return part(*arguments)
     except VeflError:
         raise
     except Exception as error:
-        raise ExperimentError(f'{key} = "{name}" could not be made: {type(error).__name__}: {error}.') from error
+        raise ExperimentError(f'{key} = "{name}" could not be created: {type(error).__name__}: {error}.') from error
 
 
 def part_digests(experiment: Experiment) -> dict[str, str]:
-    """A digest of the source of every part, so that an edited part makes another run."""
+    """A digest of the source of every part in use, so that an edited part leads to a new run."""
     return {name: _source_digest(load_part(key, name), name) for key, name in part_names(experiment)}
 
 
 def part_names(experiment: Experiment) -> list[tuple[str, str]]:
-    """(TOML key, `module:name`) of all parts in use."""
+    """The (TOML key, `module:name`) of every part in use."""
     named = [
         ("mobility.kind", experiment.mobility.kind),
         ("radio.channel", experiment.radio.channel),
@@ -74,24 +74,24 @@ def part_names(experiment: Experiment) -> list[tuple[str, str]]:
 
 
 def _source_digest(part: Any, name: str) -> str:
-    """Of the module that the TOML names and of the user's modules that it uses, directly or not."""
+    """Digest of the module that the TOML names and of the user's modules that it imports, directly or indirectly."""
     sources: dict[str, bytes] = {}
-    _collect(sys.modules[name.split(":")[0]], sources)
-    if not sources:  # typed at a prompt, or compiled
+    _collect_sources(sys.modules[name.split(":")[0]], sources)
+    if not sources:  # no source file: defined at a prompt, or compiled
         sources[name] = repr(part).encode()
     return hashlib.sha256(b"\0".join(sources[file] for file in sorted(sources))).hexdigest()[:16]
 
 
-def _collect(module: ModuleType | None, sources: dict[str, bytes]) -> None:
-    """Sources of a module and of what it imports, but for installed packages and vefl_sim itself."""
+def _collect_sources(module: ModuleType | None, sources: dict[str, bytes]) -> None:
+    """Add the sources of a module and of its imports, except installed packages and vefl_sim itself."""
     file = getattr(module, "__file__", None)
-    if module is None or file is None or file in sources or not file.endswith(".py") or _installed(file):
+    if module is None or file is None or file in sources or not file.endswith(".py") or _is_installed(file):
         return
     sources[file] = Path(file).read_bytes()
     for value in vars(module).values():
-        _collect(value if isinstance(value, ModuleType) else inspect.getmodule(value), sources)
+        _collect_sources(value if isinstance(value, ModuleType) else inspect.getmodule(value), sources)
 
 
-def _installed(file: str) -> bool:
-    homes = (*sysconfig.get_paths().values(), str(Path(__file__).parents[1]))
-    return any(Path(file).is_relative_to(home) for home in homes)
+def _is_installed(file: str) -> bool:
+    folders = (*sysconfig.get_paths().values(), str(Path(__file__).parents[1]))
+    return any(Path(file).is_relative_to(folder) for folder in folders)

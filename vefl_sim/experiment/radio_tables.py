@@ -11,27 +11,27 @@ class RadioTable(Table):
     """The 5G-NR uplink: one cell, one bandwidth part."""
 
     channel: Literal["uma"] | PartName = "uma"
-    """"uma": TR 38.901 urban macro; or `module:Class`, to which path loss, shadowing and fading are then left."""
+    """"uma": TR 38.901 urban macro; or `module:Class`, which then provides path loss, shadowing and fading."""
     coverage_radius_m: Annotated[float, Field(gt=0, le=5000)] = 500.0
-    """r of the coverage circle."""
+    """r, the radius of the coverage circle around the gNB."""
     carrier_ghz: Annotated[float, Field(ge=0.5, le=100)] = 3.5
     """Carrier frequency of the path-loss model."""
     prbs: Annotated[int, Field(ge=1, le=275)] = 10
     """Z, the number of pRBs."""
     prb_bandwidth_hz: Positive = 1.8e6
-    """ω; a whole number of 12-subcarrier blocks (the paper bundles 5 × 360 kHz)."""
+    """ω, the bandwidth of a pRB; a whole number of 12-subcarrier blocks (the paper bundles 5 × 360 kHz)."""
     numerology: Annotated[int, Field(ge=0, le=4)] = 1
-    """n̄: the slot is 1 ms / 2^n̄."""
+    """n̄; the slot length is 1 ms / 2^n̄."""
     antennas: Annotated[int, Field(ge=1, le=256)] = 4
-    """N at the gNB; CVs have one."""
+    """N, the number of antennas at the gNB; CVs have one."""
     max_tx_power_w: Positive = 0.2
-    """P_max of a CV, over all its pRBs."""
+    """P_max, the largest transmit power of a CV over all its pRBs."""
     fading: Literal["rayleigh", "none"] = "rayleigh"
     """"none" is the mean channel, for worked examples."""
     shadowing: Literal["correlated", "none"] = "correlated"
-    """Log-normal shadowing (4/6 dB) that changes with the distance driven."""
+    """Log-normal shadowing (4/6 dB), correlated over the distance driven."""
     los: Literal["random", "always", "never"] = "random"
-    """Line of sight: by the UMa probability, or fixed."""
+    """Line of sight: random with the UMa probability, or fixed."""
     noise_dbm_per_hz: Annotated[float, Field(ge=-300, le=0)] = -174.0
     """Thermal noise density."""
     noise_figure_db: Annotated[float, Field(ge=0, le=50)] = 5.0
@@ -41,20 +41,20 @@ class RadioTable(Table):
     cv_height_m: Annotated[float, Field(ge=1.5, le=13)] = 1.5
     """Height of a CV's antenna."""
     flexible_symbol_uplink: bool = True
-    """The flexible symbol carries uplink data: overhead υ = 1/14, else 2/14."""
+    """Whether the flexible symbol carries uplink data: overhead υ = 1/14, else 2/14."""
 
 
 class MacTable(Table):
     """When and in which order CVs may transmit."""
 
     start: Literal["tau", "ready"] = "tau"
-    """A CV is served from its τ_v on ("tau", the paper) or as soon as its training ends ("ready")."""
+    """A CV may transmit from its τ_v on ("tau", the paper) or as soon as its training ends ("ready")."""
     scheduler: Literal["edf"] | PartName = "edf"
     """"edf": Algorithm 3, earliest deadline first, ties by backlog; or `module:function`."""
 
 
 class RatTable(Table):
-    """The RAT sub-problem: pRBs and power, slot by slot."""
+    """The RAT sub-problem: allocation of pRBs and transmit power in each slot."""
 
     method: (
         Literal[
@@ -62,10 +62,10 @@ class RatTable(Table):
         ]
         | PartName
     ) = "auto"
-    """"auto": exact where that is fast (up to 12 pRBs), else "large", with a bound; "equal", "max-snr",
-    "proportional-fair": policies to compare with; "sca", "sca-perspective": the paper's Algorithm 4 by CVXPY, slow; or
-    `module:function`."""
+    """"auto": "exact" where that is fast (up to 12 pRBs), else "large", which gives a bound on the optimality gap;
+    "equal", "max-snr", "proportional-fair": baseline policies; "sca", "sca-perspective": the paper's Algorithm 4,
+    solved by CVXPY (slow); or `module:function`."""
     efficiency_weight: NonNegative = 1.0
-    """C/(κS): energy efficiency against backlog, for the optimizing methods."""
+    """C/(κS), the weight of energy efficiency against backlog, for the optimizing methods."""
     circuit_power_w: NonNegative = 0.0
-    """Counted with the transmit power of every scheduled CV in the energy efficiency β; 0 in the paper."""
+    """Added to the transmit power of every scheduled CV in the energy efficiency β; 0 in the paper."""

@@ -1,4 +1,4 @@
-"""Rules between keys: one sentence for each pair that cannot both be meant."""
+"""Rules between keys: one sentence for each combination of values that is contradictory."""
 
 import math
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from vefl_sim.experiment.learning_tables import LearningTable
 
 
 def contradictions(experiment: Experiment) -> Iterator[str]:
-    """One sentence for each pair of keys that cannot both be meant."""
+    """Yield one sentence for each contradictory combination of keys."""
     e = experiment
     slot_ms = e.slots.slot_ns / 1e6
     if e.run.rounds is not None and e.run.duration_s is not None:
-        yield "run.rounds and run.duration_s both say how long the run is: keep one of them."
+        yield "run.rounds and run.duration_s both set the length of the run: keep one of them."
     if e.rounds < 1:
         yield (
             f"run.duration_s = {e.run.duration_s or 2000.0:g} is shorter than one round "
@@ -41,23 +41,23 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
     if e.radio.prb_bandwidth_hz % subcarriers_hz:
         yield (
             f"radio.prb_bandwidth_hz = {e.radio.prb_bandwidth_hz:g} is not a multiple of the {subcarriers_hz:g} Hz "
-            f"of 12 subcarriers at radio.numerology = {e.radio.numerology}."
+            f"of 12 subcarriers at radio.numerology = {e.radio.numerology}: choose a multiple."
         )
     if e.rat.method == "exact" and e.radio.prbs > 12:
-        yield 'rat.method = "exact" takes at most 12 pRBs (radio.prbs): use "auto" or "large".'
+        yield 'rat.method = "exact" supports at most 12 pRBs (radio.prbs): use "auto" or "large".'
     if e.sla.cpu_min_hz[1] > e.sla.cpu_max_hz[0]:
         yield "sla.cpu_min_hz reaches above sla.cpu_max_hz: lower the one or raise the other."
     if e.vefl.min_local_iterations > e.vefl.max_local_iterations:
         yield (
             f"vefl.min_local_iterations = {e.vefl.min_local_iterations} is above "
-            f"vefl.max_local_iterations = {e.vefl.max_local_iterations}."
+            f"vefl.max_local_iterations = {e.vefl.max_local_iterations}: lower the one or raise the other."
         )
     if e.scheme.kind == "afa-cd" and e.learning.optimizer != "sgd":
         yield (
-            f'scheme.kind = "afa-cd" divides an update by the sum of its steps, which learning.optimizer = '
-            f'"{e.learning.optimizer}" does not have: use "sgd".'
+            f'scheme.kind = "afa-cd" divides an update by the sum of its step sizes, which learning.optimizer = '
+            f'"{e.learning.optimizer}" does not define: use "sgd".'
         )
-    if e.learning.iterations_per_step > 1 and e.scheme.kind != "centralized":  # which ignores the key
+    if e.learning.iterations_per_step > 1 and e.scheme.kind != "centralized":  # which does not use the key
         yield from _step_contradictions(e.learning)
 
 
@@ -73,11 +73,11 @@ def _sumo_contradictions(e: Experiment) -> Iterator[str]:
     if not e.mobility.file:
         yield 'mobility.kind = "sumo" needs mobility.file: name a .sumocfg, a .net.xml or an .osm.'
     if e.mobility.origin_m is not None and e.mobility.origin_deg is not None:
-        yield "mobility.origin_m and mobility.origin_deg both say where the gNB stands: keep one of them."
+        yield "mobility.origin_m and mobility.origin_deg both set the position of the gNB: keep one of them."
     if to_ns(e.mobility.step_s) % 1_000_000:
         yield f"mobility.step_s = {e.mobility.step_s:g} is not a whole number of milliseconds, as SUMO needs: round it."
     if e.mobility.start_s is not None and to_ns(e.mobility.start_s) % 1_000_000:
-        message = f"mobility.start_s = {e.mobility.start_s:.10g}"
-        yield f"{message} is not a whole number of milliseconds, as SUMO needs: round it."
+        start = f"mobility.start_s = {e.mobility.start_s:.10g}"
+        yield f"{start} is not a whole number of milliseconds, as SUMO needs: round it."
     if e.mobility.start_s is not None and not e.traffic.warm_start:
-        yield "mobility.start_s lets the traffic settle, which traffic.warm_start = false forbids: keep one of them."
+        yield "mobility.start_s starts with settled traffic, but traffic.warm_start = false without: keep one of them."

@@ -1,4 +1,4 @@
-"""The TOML tables of who trains and what an update counts: [sla], [vefl], [server], [scheme] and [aggregation]."""
+"""The TOML tables of planning and aggregation: [sla], [vefl], [server], [scheme] and [aggregation]."""
 
 from typing import Annotated, Literal
 
@@ -17,86 +17,91 @@ from vefl_sim.experiment.fields import (
 
 
 class SlaTable(Table):
-    """Service level agreements; ranges are drawn uniformly, once per CV."""
+    """Service level agreements of the CVs; each value is drawn uniformly from its range, once per CV."""
 
     energy_budget_j: PositiveRange = (20.0, 30.0)
-    """e_bud, per round."""
+    """e_bud, the energy budget of a CV per round."""
     cycles_per_bit: PositiveRange = (20.0, 30.0)
     """c_v, CPU cycles per bit of data."""
     price_per_joule: NonNegativeRange = (5.0, 10.0)
-    """φ_v."""
+    """φ_v, the price that a CV charges per joule."""
     base_fee: NonNegativeRange = (10.0, 20.0)
-    """φ̄_v, for each order taken."""
+    """φ̄_v, the fee that a CV charges for each accepted order."""
     cpu_min_hz: PositiveRange = (1e3, 5e3)
-    """η_min."""
+    """η_min, the lowest CPU frequency."""
     cpu_max_hz: PositiveRange = (1.9e9, 2.8e9)
-    """η_max."""
+    """η_max, the highest CPU frequency."""
     cpu_capacitance: Positive = 2e-28
-    """ζ; the CPU spends (ζ/2)·η² joules per cycle."""
+    """ζ, the effective capacitance of the CPU, which uses (ζ/2)·η² joules per cycle."""
 
 
 class VeflTable(Table):
-    """The VEFL sub-problem: who trains, how long, how fast."""
+    """The VEFL sub-problem: which CVs train, for how many iterations and at which CPU frequency."""
 
     method: Literal["lagrangian", "exact", "sca", "sca-printed"] = "lagrangian"
-    """"lagrangian": with a bound on the gap; "exact": that gap closed by a MILP; "sca": the paper's Algorithm 2,
-    repaired, by CVXPY; "sca-printed": the same as printed."""
+    """"lagrangian": with a bound on the optimality gap; "exact": that gap is closed by a MILP; "sca": the paper's
+    Algorithm 2, corrected and solved by CVXPY; "sca-printed": Algorithm 2 as printed."""
     round_s: Positive = 5.0
     """t_th, the time between two aggregations."""
     budget: NonNegative = 1000.0
-    """Ξ, the server's money per round."""
+    """Ξ, the amount of money that the server may spend per round."""
     min_local_iterations: Count = 1
-    """l_des, wanted of a CV that can do it."""
+    """l_des, the smallest number of iterations for a CV that can do that many."""
     max_local_iterations: Annotated[int, Field(ge=1, le=10_000)] = 80
-    """l_max."""
+    """l_max, the largest number of iterations."""
     sojourn_weight: Share = 0.5
-    """λ̄ of Θ_v: sojourn bound (1) against data size (0)."""
+    """λ̄ of Θ_v, the weight of the sojourn bound (1) against the data size (0)."""
     upload_share: Literal["all", "selected"] = "all"
-    """z̃: Z over all CVs in coverage (the paper) or over those that can be selected ("pdpc", "random")."""
+    """z̃, the pRBs per CV in worst-case upload times: Z divided by all CVs in coverage (the paper) or by those that can
+    be selected ("pdpc", "random")."""
     upload_margin: Positive = 1.0
-    """Factor on t̄_tx, the upload time that plans reserve: above 1 plans are more careful, below 1 bolder."""
+    """Factor on t̄_tx, the upload time that plans reserve: plans are more cautious above 1, and less below."""
 
 
 class ServerTable(Table):
     """The edge server."""
 
     early_close: bool = False
-    """Aggregate as soon as every ordered update is in or lost, instead of at the round's end."""
+    """Aggregate as soon as every ordered update is received or lost, instead of at the end of the round."""
     retry_s: Annotated[float, Field(ge=0.01, le=3600)] = 1.0
-    """Without rounds ("afa-cd", "fedbuff"): a CV that had no time left to train asks again after so long."""
+    """Without rounds ("afa-cd", "fedbuff"): time after which a CV that had too little time left to train asks for an
+    order again."""
 
 
 class SchemeTable(Table):
-    """The learning scheme: plan and aggregation."""
+    """The learning scheme, which plans the orders and weights the updates."""
 
     kind: Literal["pdpc", "fdpc", "fedprox", "fedavg", "random", "afa-cd", "fedbuff", "centralized"] | PartName = "pdpc"
-    """"pdpc" selects CVs, "fdpc" takes all who can; baselines "fedprox", "fedavg", "random"; without rounds "afa-cd",
-    "fedbuff"; "centralized" has all data in one place; or `module:Class`."""
+    """"pdpc" selects CVs, "fdpc" uses all CVs that can take part; baselines "fedprox", "fedavg", "random"; without
+    rounds "afa-cd", "fedbuff"; "centralized" trains on all data in one place; or `module:Class`."""
     selected: Count = 10
     """|C_k|, the largest number of CVs that get an order ("pdpc", "random")."""
     constrained: bool = True
-    """Delay, energy and cost constraints hold; false: l_max iterations each, and everything is delivered."""
+    """Whether the delay, energy and cost constraints apply; false: every CV does l_max iterations, and every update is
+    delivered."""
     rounds: bool = False
-    """"afa-cd" in rounds, as the paper seems to have run it: the orders of "fedprox", one step per round."""
+    """"afa-cd" in rounds, as the paper seems to have run it: the orders of "fedprox", and one server step per round."""
 
 
 class AggregationTable(Table):
-    """How received updates become the next model."""
+    """How received updates are combined into the next model."""
 
     form: Literal["step", "models"] = "step"
-    """"step": the model moves by the weighted differences, so a lost update moves nothing; "models": the next model is
-    the weighted sum of the received models, so weights that do not sum to one shrink it."""
+    """"step": the model changes by the weighted differences, so a lost update changes nothing; "models": the next model
+    is the weighted sum of the received models, so weights that sum to less than one shrink it."""
     weights_over: Literal["delivered", "ordered", "coverage"] | None = None
-    """The CVs whose weights sum to one. If not given, "delivered" ("fedprox", "fedavg", "afa-cd" in rounds) or
-    "ordered" ("fdpc"); "coverage": all CVs in coverage, so that whoever is missing is missing from the sum."""
+    """The CVs over which the weights sum to one. If not given, "delivered" ("fedprox", "fedavg", "afa-cd" in rounds) or
+    "ordered" ("fdpc"); "coverage": all CVs in coverage, so the weights of CVs without a received update are
+    missing from the sum."""
     sojourn_weight: Share = 1.0
-    """λ of p_v (FDPC)."""
+    """λ of p_v ("fdpc"), the weight of the sojourn bound (1) against the data size (0)."""
     p_suc: Literal["realized", "history"] = "realized"
-    """What the rule divides by: 1 for a received update, or the CV's success rate so far."""
+    """The divisor of a weight: 1 for a received update ("realized"), or the CV's success rate so far ("history")."""
     normalize: bool = False
     """Scale the applied weights to sum to one."""
     buffer: Count | None = None
-    """Updates that make the server step ("afa-cd", "fedbuff"); if not given, `scheme.selected`."""
+    """Number of received updates after which the server makes a step ("afa-cd", "fedbuff"); if not given,
+    `scheme.selected`."""
     server_rate: Positive | None = None
-    """Of such a step: along the mean gradient ("afa-cd"; 0.2 if not given) or the mean difference of models
-    ("fedbuff"; 1)."""
+    """Learning rate of a server step along the mean gradient ("afa-cd"; 0.2 if not given) or the mean difference of
+    models ("fedbuff"; 1 if not given)."""

@@ -1,8 +1,10 @@
-"""From a TOML file and --set options to an Experiment, or to one clear sentence per problem."""
+"""Turns a TOML file and --set options into an Experiment, or into one clear sentence per problem."""
 
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.complaints import complaints_about
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.rules import contradictions
-from vefl_sim.experiment.unused_keys import ignored_keys
+from vefl_sim.experiment.unused_keys import unused_keys
 
 _RIVALS = {
     "run.rounds": "duration_s",
@@ -22,7 +24,7 @@ _RIVALS = {
     "traffic.mean_in_coverage": "arrivals_per_s",
     "traffic.arrivals_per_s": "mean_in_coverage",
 }
-"""Keys of which a table has one or the other."""
+"""Key -> the key of the same table that excludes it."""
 _PATHS = (("mobility", "file"), ("data", "dir"))
 ALONE = "{what} is for files with [[compare]], and {path} has none: {keep} for one experiment."
 HAS_SWEEP = "{path} has a [sweep]: run it with: python -m vefl_sim sweep {path}"
@@ -30,35 +32,49 @@ _MAP = re.compile(r"\.(osm|osm\.xml|net\.xml|sumocfg)(\.gz)?$")
 _BARE_WORD = re.compile(r"([A-Za-z_~]|\.{0,2}/)[\w.:/~-]*")  # a name, a part, or a path
 
 
-def load(path: str | Path, settings: Sequence[str] = ()) -> Experiment:
-    """Read an experiment; `settings` are `table.key=value` strings that override it."""
-    tables = read_experiment(Path(path))
+@dataclass(frozen=True)
+class ExperimentFile:
+    """A TOML file that has been read: its own text, and its tables, merged over those of its `base`."""
+
+    path: Path
+    text: str
+    tables: Mapping[str, Any]
+
+    def copy_of_tables(self) -> dict[str, Any]:
+        """Tables that the caller may change."""
+        return deepcopy(dict(self.tables))
+
+
+def load(file: str | Path | ExperimentFile, settings: Sequence[str] = ()) -> Experiment:
+    """Read an experiment from a TOML file; `settings` are `table.key=value` strings that override its keys."""
+    file = file if isinstance(file, ExperimentFile) else read_experiment(file)
+    tables = file.copy_of_tables()
     if "sweep" in tables:
-        raise ExperimentError(HAS_SWEEP.format(path=path))
+        raise ExperimentError(HAS_SWEEP.format(path=file.path))
     if "compare" in tables:
-        raise ExperimentError(f"{path} compares several experiments: load them with vefl_sim.load_variants.")
+        raise ExperimentError(f"{file.path} compares several experiments: load them with vefl_sim.load_variants.")
     if "seeds" in tables:
-        raise ExperimentError(ALONE.format(what="seeds", path=path, keep="write run.seed"))
+        raise ExperimentError(ALONE.format(what="seeds", path=file.path, keep="write run.seed"))
     override(tables, settings)
     return from_tables(tables)
 
 
 def from_tables(tables: Mapping[str, Any]) -> Experiment:
-    """An experiment from nested dictionaries, as tomllib gives them."""
+    """An experiment from nested dictionaries, as tomllib returns them."""
     experiment = validated(tables)
-    problems = [*contradictions(experiment), *(sentence for _, sentence in ignored_keys(experiment))]
+    problems = [*contradictions(experiment), *(sentence for _, sentence in unused_keys(experiment))]
     if problems:
         raise ExperimentError(problems)
     return experiment
 
 
 def load_resolved(path: Path) -> Experiment:
-    """The experiment of a run: it has every key, also those that it does not use."""
-    return validated(read_toml(path))
+    """Read the resolved.toml of a run, which has every key and so also unused ones, which are not refused."""
+    return validated(_parse(path, _read_text(path)))
 
 
 def validated(tables: Mapping[str, Any]) -> Experiment:
-    """Every key is known and has a value that it may have; whether they go together is not looked at."""
+    """Check that every key is known and its value allowed, but not whether the keys contradict each other."""
     try:
         return Experiment.model_validate(tables)
     except ValidationError as error:
@@ -66,51 +82,53 @@ def validated(tables: Mapping[str, Any]) -> Experiment:
 
 
 def with_settings(experiment: Experiment, *settings: str) -> Experiment:
-    """A copy with some `table.key=value` changed; the way to vary one parameter in a script."""
+    """A copy with some keys changed by `table.key=value` strings, for varying a parameter in a script."""
     tables = experiment.model_dump(exclude_none=True, exclude_defaults=True)
     override(tables, settings)
     return from_tables(tables)
 
 
 def to_toml(experiment: Experiment) -> str:
-    """All keys with their values, defaults included."""
+    """The experiment as TOML, with all keys and their defaults."""
     return tomli_w.dumps(experiment.resolved().model_dump(exclude_none=True))
 
 
-def read_experiment(path: Path) -> dict[str, Any]:
-    """The tables of a file, on top of those of its `base`.
+def read_experiment(path: str | Path) -> ExperimentFile:
+    """Read a TOML file, and the `base` files that it builds on.
 
-    Paths in a file start from its folder, so that both can be moved, or else from where we are.
+    A relative path in a file starts at the folder of the file, so that both can be moved together, or, if it does not
+    exist there, at the current directory.
     """
-    return _read(path, ())
+    text = _read_text(Path(path))
+    return ExperimentFile(Path(path), text, _tables(Path(path), text, ()))
 
 
-def _read(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
-    """`above`: the files that build on this one, to notice a circle."""
-    tables = read_toml(path)
-    if problems := [*_no_tables(tables)]:
+def _tables(path: Path, text: str, above: tuple[Path, ...]) -> dict[str, Any]:
+    """The tables of a file, merged over those of its bases; `above` are the files that build on it."""
+    tables = _parse(path, text)
+    if problems := [*_values_instead_of_tables(tables)]:
         raise ExperimentError(problems)
-    for part in _parts(tables):
+    for section in _sections(tables):
         for table, key in _PATHS:
-            keys = part.get(table)
+            keys = section.get(table)
             if isinstance(keys, dict) and key in keys:
-                keys[key] = _beside(path, keys[key])
+                keys[key] = _relative_to_file(path, keys[key])
     base = tables.pop("base", None)
     if base is None:
         return tables
     if not isinstance(base, str) or not base:
         raise ExperimentError(f'{path}: base = {base!r} must name a TOML file, for example base = "base.toml".')
-    below, seen = path.parent / base, (*above, path.resolve())
-    if below.resolve() in seen:
+    below, builders = path.parent / base, (*above, path.resolve())
+    if below.resolve() in builders:
         raise ExperimentError(f"{path}: base = {base!r} leads back to a file that builds on it: remove one of them.")
     try:
-        return _on_top(_read(below, seen), tables)
+        return _merged(_tables(below, _read_text(below), builders), tables)
     except ExperimentError as error:
         raise ExperimentError([f"{path}, base: {problem}" for problem in error.problems]) from None
 
 
-def _on_top(base: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
-    """Keys of `tables` win, one by one; what is no table of an experiment ([[compare]], [figure]) wins as a whole."""
+def _merged(base: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    """Keys of `tables` replace those of `base` one by one; [[compare]], [sweep] and [figure] as a whole."""
     merged = base | tables
     for name in base.keys() & tables.keys() & Experiment.model_fields.keys():
         rivals = {_RIVALS.get(f"{name}.{key}") for key in tables[name]}
@@ -119,59 +137,65 @@ def _on_top(base: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _no_tables(tables: dict[str, Any]) -> Iterator[str]:
-    """Tables of an experiment that are none, also those of a variant."""
+def _values_instead_of_tables(tables: dict[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each name of a table, also in a variant, whose value is not a table."""
     variants = tables.get("compare")
-    for part in (tables, *(variants if isinstance(variants, list) else ())):
-        where = "" if part is tables or not isinstance(part, dict) else f"compare, {part.get('label')!r}: "
+    for section in (tables, *(variants if isinstance(variants, list) else ())):
+        where = "" if section is tables or not isinstance(section, dict) else f"compare, {section.get('label')!r}: "
         for name in Experiment.model_fields:
-            if isinstance(part, dict) and name in part and not isinstance(part[name], dict):
-                yield f"{where}{name} must be a table, and not {part[name]!r}."
+            if isinstance(section, dict) and name in section and not isinstance(section[name], dict):
+                yield f"{where}{name} must be a table, not {section[name]!r}."
 
 
-def _parts(tables: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Wherever a file may say something of an experiment."""
+def _sections(tables: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield all places of a file that may contain keys of an experiment: the file itself, [sweep] and variants."""
     swept = tables.get("sweep")
     zipped = swept.get("zip") if isinstance(swept, dict) else None
-    lists = [found for found in (tables.get("compare"), zipped) if isinstance(found, list)]
-    return (part for part in (tables, swept, *chain(*lists)) if isinstance(part, dict))
+    lists = [value for value in (tables.get("compare"), zipped) if isinstance(value, list)]
+    return (section for section in (tables, swept, *chain(*lists)) if isinstance(section, dict))
 
 
-def _beside(path: Path, name: Any) -> Any:
-    """The same name from the folder of a file, if there is something; of each one in a list."""
+def _relative_to_file(path: Path, name: Any) -> Any:
+    """A path or list of paths in the TOML file `path`, as seen from its folder; unchanged if not found there."""
     if isinstance(name, list):
-        return [_beside(path, one) for one in name]
+        return [_relative_to_file(path, one) for one in name]
     try:
-        return str(there) if name and (there := path.parent / name).exists() else name
-    except (OSError, TypeError, ValueError):  # no name of a file at all; whoever opens it will tell
+        return str(candidate) if name and (candidate := path.parent / name).exists() else name
+    except (OSError, TypeError, ValueError):  # not a valid path, which is reported when the file is opened
         return name
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a file, or one sentence."""
+def _read_text(path: Path) -> str:
+    """The text of a TOML file; any problem with the file is reported in one sentence."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ExperimentError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
         raise ExperimentError(f"{path} is a directory: name the experiment's TOML file.") from None
-    except tomllib.TOMLDecodeError as error:
-        if _MAP.search(path.name):
-            raise ExperimentError(
-                f"{path} is a map: name it as mobility.file of an experiment, as experiments/own_map.toml does, or let "
-                f"python -m vefl_sim map import make one (an .osm or .net.xml)."
-            ) from None
-        raise ExperimentError(f"{path} is not valid TOML: {error}.") from None
     except UnicodeDecodeError:
         raise ExperimentError(f"{path} is not a text file: an experiment is TOML in UTF-8.") from None
-    except RecursionError:
-        raise ExperimentError(f"{path} is nested too deeply to be an experiment.") from None
     except OSError as error:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
 
 
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    """The tables of a TOML text; any problem with it is reported in one sentence that names its file."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        if _MAP.search(path.name):
+            raise ExperimentError(
+                f"{path} is a map: name it as mobility.file of an experiment, as experiments/own_map.toml does, or "
+                f"create an experiment with python -m vefl_sim map import (an .osm or .net.xml)."
+            ) from None
+        raise ExperimentError(f"{path} is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise ExperimentError(f"{path} is nested too deeply to be an experiment.") from None
+
+
 def override(tables: dict[str, Any], settings: Sequence[str], *also: str) -> None:
-    """Apply --set options in place; `also` are problems that the caller has found with them."""
+    """Apply --set options to `tables` in place; `also` are further problems with them, found by the caller."""
     if isinstance(settings, str):
         settings = [settings]
     problems = [problem for setting in settings if (problem := _override(tables, setting))]
@@ -180,7 +204,7 @@ def override(tables: dict[str, Any], settings: Sequence[str], *also: str) -> Non
 
 
 def _rivals(settings: Sequence[str]) -> Iterable[str]:
-    """Pairs of --set options that exclude each other."""
+    """Yield a sentence for each pair of --set options that exclude each other."""
     keys = [setting.partition("=")[0].strip() for setting in settings]
     for key in keys:
         rival = f"{key.partition('.')[0]}.{_RIVALS.get(key)}"
@@ -200,13 +224,13 @@ def _override(tables: dict[str, Any], setting: str) -> str | None:
     except tomllib.TOMLDecodeError:
         if not _BARE_WORD.fullmatch(text.strip()):
             return f"--set {setting}: the value is not valid TOML; put text in double quotes."
-        value = text.strip()  # a shell eats the quotes that TOML wants around a word
+        value = text.strip()  # a shell removes the quotes that TOML requires around a word
     table = tables
     for name in names[:-1]:
         table = table.setdefault(name, {})
         if not isinstance(table, dict):
             return f"--set {setting}: {name} is not a table in the file."
     if rival := _RIVALS.get(key.strip()):
-        table.pop(rival, None)  # the later word wins
+        table.pop(rival, None)  # the --set option replaces it
     table[names[-1]] = value
     return None

@@ -1,4 +1,4 @@
-"""The TOML tables of the streets and of the vehicles on them: [roads], [mobility], [sumo] and [traffic]."""
+"""The TOML tables of the streets and the vehicles: [roads], [mobility], [sumo] and [traffic]."""
 
 import math
 from typing import Annotated, Literal
@@ -16,19 +16,20 @@ from vefl_sim.experiment.fields import (
 
 
 class RoadsTable(Table):
-    """The street grid around the gNB, which stands in its middle."""
+    """The street grid, with the gNB at its centre."""
 
     block_m: Annotated[float, Field(ge=20, le=10_000)] = 128.0
     """Side of a square block (downtown Raleigh: 420 ft)."""
     blocks: Blocks = 8
-    """Blocks along each side of the grid, or [along x, along y]: a rectangle, whose streets may end within coverage."""
+    """Blocks along each side of the grid, or [along x, along y] for a rectangle, whose streets may end within
+    coverage."""
     exits: Literal["all", "outside"] = "all"
-    """Over which streets vehicles come in and leave: all that lead out of the grid, or only those that end outside
-    coverage, so that no trip begins or ends within."""
+    """Streets by which vehicles enter and leave: all that lead out of the grid, or only those that end outside
+    coverage, so that no trip begins or ends within coverage."""
     signals: Literal["fixed", "none"] = "fixed"
-    """"fixed": traffic lights with a fixed cycle at every junction; "none": first come, first served."""
+    """"fixed": traffic lights with a fixed cycle at every junction; "none": vehicles cross in the order of arrival."""
     green_s: Annotated[float, Field(ge=1, le=600)] = 20.0
-    """Green of a signal, each way; amber follows, for as long as it takes to stop from u_max, at least 3 s."""
+    """Green time of a signal per direction; amber follows, for the time needed to stop from u_max, at least 3 s."""
 
     @property
     def blocks_xy(self) -> tuple[int, int]:
@@ -51,23 +52,24 @@ class MobilityTable(Table):
     file: str = ""
     """"playback": a run directory or its mobility.parquet, or SUMO's floating car data as .xml, .xml.gz or .parquet, in
     metres and not in degrees. "sumo": a .sumocfg, or a map as .net.xml, .osm or .osm.xml, which may end in .gz.
-    It starts at the folder of the experiment's file, or, if there is no such file, where you are."""
+    A relative path starts at the folder of the experiment file or, if it does not exist there, at the current
+    directory."""
     origin_m: Pair | None = None
-    """Where the gNB stands in the coordinates of the recording ("playback"; if not given, [0, 0]) or of the net
+    """Position of the gNB in the coordinates of the recording ("playback"; if not given, [0, 0]) or of the road net
     ("sumo"; if not given, its centre)."""
     origin_deg: Pair | None = None
-    """The same as latitude and longitude ("sumo")."""
+    """Position of the gNB as latitude and longitude ("sumo"), instead of `origin_m`."""
     start_s: float | None = None
-    """Time in the recording or in SUMO at which the run begins ("playback", "sumo"); if not given, the recording's or
-    configuration's first, or, on a map, when the traffic has settled (`traffic.warm_start`)."""
+    """Time in the recording or in SUMO at which the run begins ("playback", "sumo"); if not given, the first time of
+    the recording or configuration or, on a map, the time when the traffic has settled (`traffic.warm_start`)."""
     step_s: Annotated[float, Field(gt=0, le=1)] = 0.1
-    """Time between two positions; in between they are interpolated."""
+    """Time between two computed positions of a vehicle; positions in between are interpolated."""
     max_speed_mps: Annotated[float, Field(ge=0.01, le=100)] = 20.12
     """u_max: desired speed of the driver model and the server's worst case for the sojourn bound."""
     max_accel_mps2: Annotated[float, Field(ge=0.1, le=20)] = 1.5
-    """ū₁ of the driver model."""
+    """ū₁, the largest acceleration of the driver model."""
     comfort_decel_mps2: Annotated[float, Field(ge=0.1, le=20)] = 2.0
-    """ū₂ of the driver model."""
+    """ū₂, the comfortable deceleration of the driver model."""
     headway_s: Annotated[float, Field(ge=0.01, le=60)] = 1.2
     """t_dst, the desired time headway."""
     min_gap_m: Annotated[float, Field(ge=0.01, le=100)] = 2.0
@@ -75,34 +77,38 @@ class MobilityTable(Table):
     length_m: Annotated[float, Field(ge=0.5, le=50)] = 5.0
     """Length of a vehicle."""
     driver_spread: Annotated[float, Field(ge=0, le=0.9)] = 0.0
-    """How different drivers are: ū₁, ū₂, t_dst, s_saf are off by up to this share either way, desired speeds below."""
+    """Variation between drivers: ū₁, ū₂, t_dst and s_saf differ by up to this share up or down, desired speeds only
+    down."""
     sojourn: Literal["axis", "radial"] = "axis"
-    """Sojourn bound by the smallest axis distance to the circle (the paper) or by the radial distance."""
+    """Distance to the coverage circle for the sojourn bound: smallest along an axis (the paper), or radial."""
 
 
 class SumoTable(Table):
-    """How SUMO is run (`mobility.kind = "sumo"`)."""
+    """Settings of SUMO (`mobility.kind = "sumo"`)."""
 
     client: Literal["libsumo", "traci"] = "libsumo"
-    """"libsumo": within our process; "traci": as a process of its own. It changes no result and no run's name."""
+    """"libsumo": SUMO runs within the simulator's process; "traci": in a separate process. Affects neither the results
+    nor the name of the run directory."""
     lane_limits: bool = True
-    """Drivers keep to the speed limits and slow down for turns; false: only to u_max, as on our grid."""
+    """Whether drivers obey the speed limits of lanes and slow down for turns; false: only u_max limits them, as on the
+    built-in grid."""
     fringe_factor: Annotated[float, Field(ge=1, le=10_000)] = 10.0
-    """How much more trips begin and end where the map ends than elsewhere, per street."""
+    """How many times more trips begin and end at the edge of the map than elsewhere, per street."""
 
 
 class TrafficTable(Table):
-    """How many vehicles there are."""
+    """How many vehicles drive and where they go."""
 
     mean_in_coverage: Positive | None = None
-    """Target for the mean number of vehicles in coverage; sets the arrival rate. 35 if neither is given."""
+    """Target for the mean number of vehicles in coverage; sets the arrival rate. 35 if neither this nor
+    `arrivals_per_s` is given."""
     arrivals_per_s: Positive | None = None
     """Rate of the Poisson arrivals at the border, instead of `mean_in_coverage`."""
     warm_start: bool = True
-    """Start with the streets populated."""
+    """Whether the run starts with vehicles on the streets."""
     cv_share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Share of the vehicles that are connected (CVs); the others only take part in the traffic."""
     through_share: Share = 0.0
-    """Share of the vehicles that pass to another place on the border by a shortest way; the others wander."""
+    """Share of the vehicles that take a shortest route to another point on the border; the others turn at random."""
     leaving_weight: Annotated[float, Field(gt=0, le=1)] = 0.25
-    """How readily who wanders leaves at the border: the weight of a way out against the same turn inside."""
+    """For vehicles that turn at random: the weight of a turn that leaves the grid against the same turn inside it."""

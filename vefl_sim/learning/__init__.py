@@ -1,1 +1,1 @@
-"""Machine learning: data, who holds it, local training, aggregation and evaluation."""
+"""Machine learning: data sets, their split over the CVs, local training, aggregation and evaluation."""

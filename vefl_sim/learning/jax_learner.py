@@ -1,4 +1,4 @@
-"""The learner that really learns, on JAX and flax."""
+"""The learner that trains neural networks, with JAX and flax."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -23,18 +23,18 @@ from vefl_sim.learning.samples import Shuffling
 
 @dataclass(frozen=True)
 class Options:
-    """Ways to train that are not the paper's, and how many threads."""
+    """Options that differ from the paper's training, and the number of threads."""
 
-    optimizer: str = "sgd"  # name in optax
+    optimizer: str = "sgd"  # name of a function in optax
     shuffling: Shuffling | None = None  # None: every step takes all samples
     threads: int | None = None  # CVs trained at the same time; None: one per core
-    iterations_per_step: int = 1  # n: so many iterations on all samples are computed as one step of n·δ
+    iterations_per_step: int = 1  # n: this many iterations on all samples are computed as one step of n·δ
 
 
 class JaxLearner:
     """Trains a flax network on the samples that each CV holds.
 
-    A model is the pytree that the network's `init` returns; its leaves may also be numpy arrays, as they come
+    A model is the pytree that the network's `init` returns; its leaves may also be numpy arrays, as read
     from a checkpoint.
     """
 
@@ -49,7 +49,7 @@ class JaxLearner:
         seed: int,
         options: Options = Options(),  # noqa: B008 (frozen)
     ) -> None:
-        """`shards`: numbers of the training samples that each CV holds; `seed`: of ω_0, 32 bits."""
+        """`shards`: numbers of the training samples that each CV holds; `seed`: 32-bit seed of ω_0."""
         _require_hashable(module)
         self._threads = options.threads or _cores()
         compilation_cache.enable(self._threads)
@@ -65,21 +65,21 @@ class JaxLearner:
         self._evaluator = Evaluator(module, dataset.test_images, dataset.test_labels)
 
     def initial_model(self) -> Model:
-        """ω_0, from the seed."""
+        """Initial model ω_0, drawn with the seed."""
         return initial_model(self._module, self._image_shape, self._seed)
 
     def train(self, starts: Sequence[Model], jobs: Sequence[LocalJob]) -> list[Model]:
-        """Train the CVs of all jobs, one per thread at a time; no result depends on another or on the threads."""
+        """Train the CVs of all jobs, one per thread at a time; a result depends only on its job, not on the threads."""
         if self._threads == 1:
             return [self._train_one(start, job) for start, job in zip(starts, jobs, strict=True)]
         work = list(enumerate(zip(starts, jobs, strict=True)))
-        longest_first = sorted(work, key=lambda one: -one[1][1].iterations * self._local.size(one[1][1].cv))
+        longest_first = sorted(work, key=lambda item: -item[1][1].iterations * self._local.size(item[1][1].cv))
         pool = ThreadPoolExecutor(self._threads)
         try:
             trained = {number: pool.submit(self._train_one, start, job) for number, (start, job) in longest_first}
             return [trained[number].result() for number in range(len(jobs))]
         finally:
-            pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C nobody wants the others
+            pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C the others are not needed
 
     def _train_one(self, model: Model, job: LocalJob) -> Model:
         return jax.block_until_ready(self._local.train(model, job))  # type: ignore[no-untyped-call]
@@ -103,18 +103,18 @@ class JaxLearner:
         return self._evaluator.evaluate(model)
 
     def arrays_of(self, model: Model) -> ModelArrays:
-        """Leaves by their path, such as params.Conv_0.kernel."""
+        """Arrays of a model by their path, such as params.Conv_0.kernel."""
         return {_dotted(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(model)}
 
     def model_of(self, arrays: ModelArrays) -> Model:
-        """The leaves put where they were."""
+        """Rebuild the model from the arrays that `arrays_of` returned."""
         shapes = jax.eval_shape(_initializer(self._module, self._image_shape), np.uint32(0))
-        # numpy's files do not know bfloat16 and the like: there it is so many bytes, and a view makes it what it was
+        # numpy's files store bfloat16 and other JAX types as raw bytes; a view restores the type
         return jax.tree.map_with_path(lambda path, leaf: jnp.asarray(arrays[_dotted(path)].view(leaf.dtype)), shapes)
 
 
 def _cores() -> int:
-    """That this process may use."""
+    """Number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -123,18 +123,18 @@ def _require_hashable(module: nn.Module) -> None:
         hash(module)
     except TypeError:
         raise ExperimentError(
-            f"model.factory: {type(module).__name__} has a field that can be changed, such as a list: use a tuple."
+            f"model.factory: {type(module).__name__} has a mutable field, such as a list: use a tuple."
         ) from None
 
 
 def parameter_count(module: nn.Module, image_shape: tuple[int, int, int]) -> int:
-    """M, without computing anything."""
+    """M, the number of parameters, from array shapes alone."""
     shapes = jax.eval_shape(_initializer(module, image_shape), np.uint32(0))
     return sum(leaf.size for leaf in jax.tree.leaves(shapes))
 
 
 def initial_model(module: nn.Module, image_shape: tuple[int, int, int], seed: int) -> Model:
-    """ω_0. Compiled without optimization: it runs once, and optimizing the generator takes XLA 5 seconds."""
+    """Initial model ω_0. Compiled without optimization: it runs once, and XLA would take 5 s to optimize it."""
     number = np.uint32(seed)
     lowered = jax.jit(_initializer(module, image_shape)).lower(number)
     return lowered.compile(compiler_options={"xla_backend_optimization_level": "0"})(number)

@@ -1,4 +1,4 @@
-"""What the rest of the simulator asks of machine learning. Importing this file does not import JAX."""
+"""The interface of machine learning to the rest of the simulator. Importing this file does not import JAX."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,23 +15,23 @@ ModelArrays = dict[str, NDArray[np.generic]]
 
 @dataclass(frozen=True)
 class LocalJob:
-    """Local training that somebody needs the result of."""
+    """Local training of one CV whose result is needed."""
 
     cv: int
     iterations: int  # l_v
-    number: int = 0  # of the order; with the CV it decides the order of mini-batches
+    number: int = 0  # of the training order; with the CV it determines the order of mini-batches
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How good a model is on the test set."""
+    """Accuracy and loss of a model on the test set."""
 
     accuracy: float
     loss: float  # mean cross-entropy, nats
 
 
 class Learner(Protocol):
-    """Trains, combines and evaluates models. Same arguments, same result, bit for bit."""
+    """Trains, combines and evaluates models; the same arguments give the same result, bit for bit."""
 
     @property
     def parameters(self) -> int:
@@ -39,17 +39,17 @@ class Learner(Protocol):
         ...
 
     def initial_model(self) -> Model:
-        """ω_0."""
+        """Initial model ω_0."""
         ...
 
     def train(self, starts: Sequence[Model], jobs: Sequence[LocalJob]) -> list[Model]:
-        """ω_{v,k+1} of each job, in the order of the jobs, each from the model it starts with."""
+        """Trained model ω_{v,k+1} of each job, in the order of the jobs; job i starts from the model starts[i]."""
         ...
 
     def combine(
         self, model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]
     ) -> Model:
-        """model + Σ weight · (update − start), summed in the given order; a start is the model an update began with."""
+        """model + Σ weight · (update − start), summed in the given order; an update was trained from its start."""
         ...
 
     def average(self, updates: Sequence[Model], weights: Sequence[float]) -> Model:
@@ -61,46 +61,46 @@ class Learner(Protocol):
         ...
 
     def arrays_of(self, model: Model) -> ModelArrays:
-        """A model as named arrays, to be kept in a file."""
+        """A model as named arrays, to be saved in a file."""
         ...
 
     def model_of(self, arrays: ModelArrays) -> Model:
-        """The model that these arrays are of, to the last bit."""
+        """Rebuild the model from the arrays that `arrays_of` returned, bit for bit."""
         ...
 
 
 @dataclass(frozen=True)
 class NullLearner:
-    """Learns nothing (`learning.kind = "none"`): models are None, but have the size of real ones."""
+    """A learner without training (`learning.kind = "none"`): models are None, `parameters` is that of real ones."""
 
     parameters: int
 
     def initial_model(self) -> Model:
-        """None."""
+        """None in place of ω_0."""
         return None
 
     def train(self, starts: Sequence[Model], jobs: Sequence[LocalJob]) -> list[Model]:
-        """One None per job."""
+        """None for each job."""
         return [None] * len(jobs)
 
     def combine(
         self, model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]
     ) -> Model:
-        """None."""
+        """None in place of the combined model."""
         return None
 
     def average(self, updates: Sequence[Model], weights: Sequence[float]) -> Model:
-        """None."""
+        """None in place of the weighted sum."""
         return None
 
     def evaluate(self, model: Model) -> Evaluation | None:
-        """None."""
+        """None, because there is nothing to evaluate."""
         return None
 
     def arrays_of(self, model: Model) -> ModelArrays:
-        """No arrays."""
+        """An empty dict, because there is no model to save."""
         return {}
 
     def model_of(self, arrays: ModelArrays) -> Model:
-        """None."""
+        """None in place of a saved model."""
         return None

@@ -1,4 +1,4 @@
-"""What training minimises, the cross-entropy of a network's answers; and accuracy and loss on the test set."""
+"""The objective of training, the cross-entropy of a network's outputs; accuracy and loss on the test set."""
 
 from functools import partial
 from typing import cast
@@ -10,17 +10,17 @@ from flax import linen as nn
 from numpy.typing import NDArray
 
 from vefl_sim.learning.learner import Evaluation, Model
-from vefl_sim.learning.samples import Samples, on_device, padded, read_block, room_for
+from vefl_sim.learning.samples import Samples, on_device, padded, padded_length, read_block
 
 
 def logits(module: nn.Module, model: Model, images: jax.Array) -> jax.Array:
-    """What the network says about scaled images, [batch, classes]."""
+    """Outputs of the network for scaled images, [batch, classes]."""
     return cast(jax.Array, module.apply(model, images))
 
 
-def cross_entropy(answers: jax.Array, labels: jax.Array) -> jax.Array:
+def cross_entropy(outputs: jax.Array, labels: jax.Array) -> jax.Array:
     """−ln of the probability that the logits give to the label, for each image."""
-    log_probabilities = jax.nn.log_softmax(answers)
+    log_probabilities = jax.nn.log_softmax(outputs)
     return -jnp.take_along_axis(log_probabilities, labels[:, None], axis=1)[:, 0]
 
 
@@ -28,15 +28,15 @@ BATCH = 128
 
 
 class Evaluator:
-    """A test set, gone through in batches of one size."""
+    """A test set on which models are evaluated in batches of BATCH samples."""
 
     def __init__(self, module: nn.Module, images: NDArray[np.uint8], labels: NDArray[np.int32]) -> None:
         self._module, self._size = module, len(labels)
         self._samples = on_device(images, labels)
-        self._numbers = padded(np.arange(self._size), room_for(self._size, BATCH))
+        self._numbers = padded(np.arange(self._size), padded_length(self._size, BATCH))
 
     def evaluate(self, model: Model) -> Evaluation:
-        """Share of labels that get the largest logit, and mean cross-entropy."""
+        """Accuracy (share of samples whose label has the largest logit) and mean cross-entropy."""
         scores = [
             _score_batch(self._module, model, self._samples, self._numbers, first, self._size - first)
             for first in range(0, self._size, BATCH)
@@ -49,9 +49,9 @@ class Evaluator:
 def _score_batch(
     module: nn.Module, model: Model, samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Correct answers and summed loss in one batch."""
+    """Number of correct predictions and summed loss of one batch."""
     batch = read_block(samples, numbers, first, left, BATCH)
-    answers = logits(module, model, batch.images)
-    hits = jnp.argmax(answers, axis=1) == batch.labels
-    losses = cross_entropy(answers, batch.labels)
+    outputs = logits(module, model, batch.images)
+    hits = jnp.argmax(outputs, axis=1) == batch.labels
+    losses = cross_entropy(outputs, batch.labels)
     return jnp.dot(batch.weights, hits), jnp.dot(batch.weights, losses)

@@ -1,4 +1,4 @@
-"""Local training in the plainest way: slow, and the oracle for `local`."""
+"""A simple and slow version of local training, the reference for `local`."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +19,7 @@ def train_plain(
     module: nn.Module, model: Model, images: NDArray[np.uint8], labels: NDArray[np.int32], iterations: int,
     descent: Descent,
 ) -> Model:  # fmt: skip
-    """One CV's training as the paper writes it: every iteration is one step on all samples, or every n of them."""
+    """One CV's training as the paper writes it: one step on all samples per iteration, or per n iterations."""
     whole, rest = divmod(iterations, descent.iterations_per_step)
     merged = [descent.iterations_per_step] * whole + [rest] * (rest > 0)
     return descend(module, model, [(images, labels)] * len(merged), descent, merged)
@@ -37,18 +37,18 @@ def descend(
     @jax.jit
     def gradient(local: Model, x: jax.Array, y: jax.Array) -> Model:
         def objective(w: Model) -> jax.Array:
-            moved = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), w, model)
-            proximal = descent.proximal_mu / 2 * sum(jax.tree.leaves(moved))
+            squares = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), w, model)
+            proximal = descent.proximal_mu / 2 * sum(jax.tree.leaves(squares))
             return cross_entropy(logits(module, w, x), y).mean() + proximal
 
         return jax.grad(objective)(local)
 
     local = model
     for (images, labels), n in zip(batches, merged or [1] * len(batches), strict=True):
-        slope, size = gradient(local, scaled(jnp.asarray(images)), jnp.asarray(labels)), n * descent.learning_rate
-        local = jax.tree.map(partial(_moved, size), local, slope)
+        slope, step = gradient(local, scaled(jnp.asarray(images)), jnp.asarray(labels)), n * descent.learning_rate
+        local = jax.tree.map(partial(_stepped, step), local, slope)
     return local
 
 
-def _moved(size: float, weights: jax.Array, slope: jax.Array) -> jax.Array:
-    return weights - size * slope
+def _stepped(step: float, weights: jax.Array, slope: jax.Array) -> jax.Array:
+    return weights - step * slope

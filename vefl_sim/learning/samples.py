@@ -1,7 +1,7 @@
 """Samples on the device, read in blocks of a fixed size.
 
-Compiled code has fixed shapes and CVs have any number of samples. So a block is read by the numbers of its samples, and
-those past the last that counts get weight 0.
+Compiled code has fixed shapes, but CVs hold any number of samples. So a block is read by sample numbers, and the
+entries after the last sample get weight 0.
 """
 
 from dataclasses import dataclass
@@ -17,37 +17,37 @@ from vefl_sim.learning.learner import LocalJob
 
 
 class Samples(NamedTuple):
-    """All images and labels there are."""
+    """All images and labels of a training or test set."""
 
     images: jax.Array  # uint8 [samples, height, width, channels]
     labels: jax.Array  # int32 [samples]
 
 
 class Block(NamedTuple):
-    """What a compiled step works on."""
+    """Samples that a compiled step processes together."""
 
     images: jax.Array  # float [block, height, width, channels]
     labels: jax.Array  # int32 [block]
-    weights: jax.Array  # float [block]: 1 for a sample, 0 for filling
+    weights: jax.Array  # float [block]: 1 for a sample, 0 for padding
 
 
 def on_device(images: NDArray[np.uint8], labels: NDArray[np.int32]) -> Samples:
-    """Copy to the device."""
+    """Copy images and labels to JAX's default device."""
     return Samples(jnp.asarray(images), jnp.asarray(labels))
 
 
-def padded(numbers: NDArray[np.integer], room: int) -> NDArray[np.int32]:
-    """Sample numbers with zeros behind, `room` in all."""
-    return np.pad(numbers, (0, room - len(numbers))).astype(np.int32)
+def padded(numbers: NDArray[np.integer], length: int) -> NDArray[np.int32]:
+    """Sample numbers, padded with zeros at the end to this length."""
+    return np.pad(numbers, (0, length - len(numbers))).astype(np.int32)
 
 
-def room_for(samples: int, block: int) -> int:
-    """A power of two that leaves a whole block free behind so many samples: few sizes, so few compilations."""
+def padded_length(samples: int, block: int) -> int:
+    """A power of two with room for the samples and one more block: few different lengths, so few compilations."""
     return int(2 ** np.ceil(np.log2(samples + block)))
 
 
 def read_block(samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array, size: int) -> Block:
-    """The samples numbers[first : first + size], of which only the next `left` count."""
+    """Read the samples numbers[first : first + size]; the first `left` of them get weight 1, the others 0."""
     chosen = lax.dynamic_slice_in_dim(numbers, first, size)
     weights = jnp.arange(size) < left
     return Block(scaled(samples.images[chosen]), samples.labels[chosen], weights.astype(jnp.result_type(float)))
@@ -60,7 +60,7 @@ def scaled(images: jax.Array) -> jax.Array:
 
 @dataclass(frozen=True)
 class Shuffling:
-    """Draws an order for every pass. It belongs to (seed, CV, order, iteration), never to the order of calls."""
+    """Random order of samples in each pass; it depends on (seed, CV, training order, iteration), not on past calls."""
 
     batch_size: int
     seed: int

@@ -1,1 +1,1 @@
-"""Microscopic mobility: streets, drivers, and who is in coverage when."""
+"""Microscopic mobility: streets, drivers, and which CVs are in coverage at what time."""

@@ -18,25 +18,25 @@ Motion = tuple[Floats, Floats]
 """Positions of front bumpers in m, and speeds in m/s."""
 
 Integration = Literal["ballistic", "euler"]
-SMALLEST_GAP_M = 1e-3  # a smaller gap brakes no harder; keeps the formula finite bumper to bumper
+SMALLEST_GAP_M = 1e-3  # lower bound of the gap in the formula, which would be infinite bumper to bumper
 
 
 @dataclass(frozen=True)
 class IdmParams:
-    """A driver and the vehicle; in brackets the paper's symbol."""
+    """Parameters of a driver and its vehicle, with the paper's symbols in brackets."""
 
     max_accel_mps2: float
     """(ū₁) Acceleration from standstill on a free road."""
     comfort_decel_mps2: float
-    """(ū₂) Braking that a driver finds comfortable; emergencies brake harder."""
+    """(ū₂) Comfortable deceleration; in an emergency a driver brakes harder."""
     headway_s: float
-    """(t_dst) Time headway kept to the vehicle ahead."""
+    """(t_dst) Time headway to the vehicle ahead."""
     min_gap_m: float
-    """(s_saf) Gap kept at standstill."""
+    """(s_saf) Gap to the vehicle ahead at standstill."""
     desired_speed_mps: float
-    """(u_max) Speed on a free road, never exceeded."""
+    """(u_max) Speed on a free road, which the driver never exceeds."""
     length_m: float
-    """From front bumper to back bumper."""
+    """Length of the vehicle, from front bumper to back bumper."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -45,29 +45,29 @@ class IdmParams:
 
 
 def acceleration(speed_mps: Floats, gap_m: Floats, leader_mps: Floats, params: IdmParams) -> Floats:
-    """u̇ in m/s² for any shape that broadcasts; a gap of infinity is a free road."""
+    """The IDM acceleration u̇ in m/s², for arrays that broadcast; an infinite gap means a free road."""
     comfort = 2.0 * (params.max_accel_mps2 * params.comfort_decel_mps2) ** 0.5
     dynamic = speed_mps * (params.headway_s + (speed_mps - leader_mps) / comfort)
     wanted_m = params.min_gap_m + np.maximum(0.0, dynamic)
     free = np.square(np.square(speed_mps / params.desired_speed_mps))
-    crowded = np.square(wanted_m / np.maximum(gap_m, SMALLEST_GAP_M))
-    accel_mps2: Floats = params.max_accel_mps2 * (1.0 - free - crowded)
+    interaction = np.square(wanted_m / np.maximum(gap_m, SMALLEST_GAP_M))
+    accel_mps2: Floats = params.max_accel_mps2 * (1.0 - free - interaction)
     return accel_mps2
 
 
 def speed_after_step(speed_mps: Floats, accel_mps2: Floats, params: IdmParams, dt_s: float) -> Floats:
-    """Speed after a step: no reversing, and no overshoot of the desired speed."""
+    """Speed after a step, limited so that vehicles neither reverse nor accelerate past the desired speed."""
     limit_mps = np.maximum(speed_mps, params.desired_speed_mps)
     return np.maximum(np.minimum(speed_mps + accel_mps2 * dt_s, limit_mps), 0.0)
 
 
 def ballistic(speed_mps: Floats, next_mps: Floats, dt_s: float) -> Floats:
-    """Metres driven in a step at constant acceleration."""
+    """Distance in m driven in a step at constant acceleration."""
     return 0.5 * (speed_mps + next_mps) * dt_s
 
 
 def semi_implicit_euler(_speed_mps: Floats, next_mps: Floats, dt_s: float) -> Floats:
-    """Metres driven in a step wholly at its final speed."""
+    """Distance in m driven in a step if the final speed applies to the whole step."""
     return next_mps * dt_s
 
 
@@ -78,12 +78,13 @@ _ADVANCE: dict[Integration, Callable[[Floats, Floats, float], Floats]] = {
 
 
 def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float, method: Integration = "ballistic") -> Motion:
-    """Drive a platoon behind a leader whose motion is given.
+    """Simulate a platoon that follows a leader with a prescribed motion.
 
-    leader: its positions and speeds, each of shape (times,), dt_s apart.
-    start: positions and speeds of the followers, each of shape (followers,), the one behind the leader first.
+    leader: positions and speeds of the leader, each of shape (times,), with samples dt_s apart.
+    start: positions and speeds of the followers, each of shape (followers,), the one
+        next to the leader first.
     Returns positions and speeds, each of shape (times, followers); the first row is the start.
-    Everybody reacts to the state at the beginning of a step, as in SUMO.
+    All followers react to the state at the beginning of a step, as in SUMO.
     """
     _check(leader, start, dt_s, method)
     advance = _ADVANCE[method]

@@ -1,4 +1,4 @@
-"""Where everybody is: the one thing mobility tells the rest."""
+"""The scene: positions and speeds of all vehicles, the only interface between mobility and the other packages."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,22 +14,22 @@ SCENE_SCHEMA = {
     "speed_mps": "float64",
     "connected": "bool",
 }
-"""Columns of scenes on disk, with their Arrow types: the table `mobility` of a run, and trajectories."""
+"""Columns of scenes in files, with their Arrow types: in the table `mobility` of a run and in trajectories."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """All vehicles at one instant, in ascending order of their number; the gNB is at (0, 0)."""
+    """All vehicles at one time, in ascending order of their numbers; the gNB is at (0, 0)."""
 
     time_ns: int
     vehicle: NDArray[np.int64]
     x_m: NDArray[np.float64]
     y_m: NDArray[np.float64]
     speed_mps: NDArray[np.float64]
-    connected: NDArray[np.bool_]  # True for CVs; the others only take part in the traffic
+    connected: NDArray[np.bool_]  # True for CVs; other vehicles only take part in the traffic
 
     def rows(self, places: NDArray[np.int64]) -> "Scene":
-        """The same instant with only these rows, in this order."""
+        """The scene reduced to these rows, in this order."""
         return Scene(
             time_ns=self.time_ns,
             vehicle=self.vehicle[places],
@@ -40,20 +40,20 @@ class Scene:
         )
 
     def same_as(self, other: "Scene") -> bool:
-        """Whether everybody is at the same place, to the last bit."""
+        """Whether both scenes have equal values in all columns, to the last bit."""
         columns = zip(vars(self).values(), vars(other).values(), strict=True)
-        return all(np.array_equal(mine, theirs) for mine, theirs in columns)
+        return all(np.array_equal(own, others) for own, others in columns)
 
 
 class Mobility(Protocol):
-    """A source of scenes on a fixed step. What is behind it (IDM, SUMO, a recording) nobody else knows."""
+    """A source of scenes with a fixed time step; its users do not depend on its kind (IDM, SUMO, a recording)."""
 
     step_ns: int
 
     def scene(self) -> Scene:
-        """The current scene; that of time 0 before the first step."""
+        """The current scene; before the first step, the scene at time 0."""
         ...
 
     def advance(self) -> Scene:
-        """Move everybody by one step and return the new scene."""
+        """Move all vehicles by one step and return the new scene."""
         ...

@@ -1,1 +1,1 @@
-"""The optimization problems of the paper, as pure functions of arrays."""
+"""Solvers for the optimization problems of the paper, as pure functions of arrays."""

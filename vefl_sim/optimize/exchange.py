@@ -1,4 +1,4 @@
-"""Spending what the Lagrangian leaves of a budget: change two decisions at a time while that pays."""
+"""Improve a choice that leaves part of the budget unspent: change two decisions at a time while the value grows."""
 
 from dataclasses import dataclass
 
@@ -7,25 +7,26 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.knapsack import Choice, Flags, Knapsack, Losses, chosen
 
-CORE = 240  # decisions looked at, those that cost the bound least
+CORE = 240  # largest number of decisions considered: those with the smallest losses
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Decisions that could replace an item's present one; a column beyond the options means: leave it out.
+    """Possible changes of a choice: `item` gets option `column`, or is left out if there is no such option.
 
-    Row 0 changes nothing, so that pairs include single moves.
+    Row 0 changes nothing, so that a pair of moves can also be a single move.
     """
 
     item: Ints
     column: Ints
-    value: Floats  # gained
-    cost: Floats  # added
-    count: Ints  # items added: −1, 0 or 1
+    value: Floats  # change of the total value
+    cost: Floats  # change of the total cost
+    count: Ints  # change of the number of items: −1, 0 or 1
 
     def best_pair(self, slack: float, room: int) -> tuple[int, int] | None:
-        """A move up and one that pays for it, of different items: the pair that gains most within the money and places
-        left; None if none gains.
+        """The two moves of different items, one that adds value and one that pays for it, with the largest gain.
+
+        `slack` is the unspent budget, `room` the number of items that may be added. None if no pair gains.
         """
         up, down = np.flatnonzero(self.value > 0), np.flatnonzero(self.value <= 0)
         if not len(up):
@@ -39,19 +40,19 @@ class Moves:
 
 
 def exchange(knapsack: Knapsack, choice: Choice, loss: Losses) -> Choice:
-    """The best pair of moves (add, drop, swap, one item up and another down) until none gains.
+    """Apply the best pair of moves (add, drop, swap, one item up and another down) until no pair gains.
 
-    A decision whose loss exceeds bound − value cannot be part of anything better and is not looked at.
+    A decision whose loss exceeds bound − value cannot be part of a better choice and is not considered.
     """
     if choice.proved:
         return choice
-    every = np.column_stack([loss.inside, loss.outside]).ravel()
-    core = _core(every, choice)
+    all_losses = np.column_stack([loss.inside, loss.outside]).ravel()
+    core = _core(all_losses, choice)
     while (better := _improved(knapsack, choice, core)) is not None:
         choice = better.bounded(choice.bound, choice.price)
         if choice.proved:
             break
-        core = core[every[core] < choice.bound - choice.value]
+        core = core[all_losses[core] < choice.bound - choice.value]
     return choice
 
 
@@ -76,7 +77,7 @@ def _apply(moves: Moves, move: int, taken: Flags, option: Ints, options: int) ->
 
 
 def _core(loss: Floats, choice: Choice) -> Ints:
-    """Positions of the decisions that lose less than bound − value, at most CORE of them."""
+    """Positions of the decisions whose loss is below bound − value, at most CORE of them."""
     core = np.flatnonzero(loss < choice.bound - choice.value)
     return core if len(core) <= CORE else core[np.argpartition(loss[core], CORE)[:CORE]]
 
@@ -84,14 +85,14 @@ def _core(loss: Floats, choice: Choice) -> Ints:
 def _moves(knapsack: Knapsack, choice: Choice, core: Ints) -> Moves:
     value, cost, options = knapsack.value, knapsack.cost, knapsack.value.shape[1]
     item, column = np.divmod(core, options + 1)
-    inside, at = column < options, np.minimum(column, options - 1)
+    inside, safe_column = column < options, np.minimum(column, options - 1)
     taken, present = choice.taken[item], choice.option[item]
-    gained = np.where(inside, value[item, at], 0.0) - np.where(taken, value[item, present], 0.0)
-    added = np.where(inside, cost[item, at], 0.0) - np.where(taken, cost[item, present], 0.0)
+    added_value = np.where(inside, value[item, safe_column], 0.0) - np.where(taken, value[item, present], 0.0)
+    added_cost = np.where(inside, cost[item, safe_column], 0.0) - np.where(taken, cost[item, present], 0.0)
     return Moves(
         item=np.concatenate(([-1], item)),
         column=np.concatenate(([-1], column)),
-        value=np.concatenate(([0.0], gained)),
-        cost=np.concatenate(([0.0], added)),
+        value=np.concatenate(([0.0], added_value)),
+        cost=np.concatenate(([0.0], added_cost)),
         count=np.concatenate(([0], inside.astype(np.int64) - taken)),
     )

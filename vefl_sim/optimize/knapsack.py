@@ -1,4 +1,4 @@
-"""A knapsack with several options per item and a limit on the number of items, by Lagrangian relaxation."""
+"""A knapsack with several options per item and a limit on the number of items, solved by Lagrangian relaxation."""
 
 from dataclasses import dataclass
 
@@ -23,40 +23,40 @@ class Knapsack:
 
 @dataclass(frozen=True)
 class Choice:
-    """What is taken; `bound` is an upper bound on what any choice could be worth, found at the price λ."""
+    """The items taken, with one option each; no choice is worth more than `bound`, which was found at the price λ."""
 
     taken: Flags  # shape (items,)
-    option: Ints  # column, meaningful where taken
+    option: Ints  # column of the option; has a meaning only where `taken`
     value: float
     cost: float
     bound: float = np.inf
     price: float = 0.0
 
     def bounded(self, bound: float, price: float) -> "Choice":
-        """The same choice under another bound."""
+        """The same choice with another bound, found at another price."""
         return Choice(self.taken, self.option, self.value, self.cost, bound, price)
 
     @property
     def proved(self) -> bool:
-        """Nothing can be worth more, but for rounding."""
+        """Whether the choice is optimal: its value reaches the bound, up to rounding."""
         return self.value >= self.bound * (1 - 1e-12)
 
 
 @dataclass(frozen=True)
 class Losses:
-    """How far the bound L(λ) falls when one decision is forced: what is worth more than L − loss cannot have it."""
+    """How far the bound L(λ) falls if one decision is forced: a choice worth more than L − loss cannot contain it."""
 
-    inside: Floats  # shape (items, options): this option is taken; infinite where it is not allowed
-    outside: Floats  # shape (items,): the item is not taken
+    inside: Floats  # shape (items, options): if this option is taken; infinite where it is not allowed
+    outside: Floats  # shape (items,): if the item is not taken
 
 
 def lagrangian(knapsack: Knapsack, floor: float = -np.inf) -> Choice | None:
-    """Price the budget at λ so that demand just fits: a choice within the budget and the least bound.
+    """Find the price λ at which demand just fits the budget; returns a choice within the budget, with the least bound.
 
     For every λ ≥ 0, L(λ) = λΞ + Σ of the N largest max(0, max_o [value − λ·cost]) bounds the optimum (without the
     max(0, ·) if exactly N are taken). Two choices, one over and one within the budget, give the next λ as the slope
-    between them (secant), until no choice lies above that line: then L is at its minimum. If λ ≈ 0 already fits, it is
-    optimal. None if nothing within the budget is worth more than `floor`.
+    between them (secant), until no choice lies above that line: then L is at its minimum. A choice at λ ≈ 0 that fits
+    is optimal. None if no choice within the budget is worth more than `floor`.
     """
     over = least = _demand(knapsack, _tie_breaking_price(knapsack))
     if over.cost <= knapsack.budget:
@@ -69,7 +69,7 @@ def lagrangian(knapsack: Knapsack, floor: float = -np.inf) -> Choice | None:
         demand = _demand(knapsack, price)
         least = demand if demand.bound < least.bound else least
         if demand.value - price * demand.cost <= within.value - price * within.cost + 1e-12 * abs(over.value):
-            # Taking nothing may lie on the line, and be worth less than one item.
+            # `within` may be the empty choice, which is worth less than the single item of `start`.
             best = within if within.value >= start.value else start
             return best.bounded(least.bound, least.price)
         over, within = (demand, within) if demand.cost > knapsack.budget else (over, demand)
@@ -77,20 +77,20 @@ def lagrangian(knapsack: Knapsack, floor: float = -np.inf) -> Choice | None:
 
 
 def losses(knapsack: Knapsack, price: float) -> Losses:
-    """What each decision costs at this price: L(λ) less the same sum with the decision forced."""
+    """The loss of each decision at this price: L(λ) minus the same sum with the decision forced."""
     profit = _profit(knapsack, price)
     best = profit.max(axis=1) if knapsack.exactly else np.maximum(profit.max(axis=1), 0)
     order = np.argsort(-best, kind="stable")
-    beyond = np.full(knapsack.most_items + 1, -np.inf if knapsack.exactly else 0.0)
-    ranked = np.append(best[order], beyond)
+    padding = np.full(knapsack.most_items + 1, -np.inf if knapsack.exactly else 0.0)
+    ranked = np.append(best[order], padding)
     last_in, first_out = ranked[knapsack.most_items - 1], ranked[knapsack.most_items]
-    leads = np.zeros(len(best), np.bool_)
-    leads[order[: knapsack.most_items]] = True
-    return Losses(np.where(leads, best, last_in)[:, None] - profit, np.where(leads, best - first_out, 0.0))
+    among_best = np.zeros(len(best), np.bool_)
+    among_best[order[: knapsack.most_items]] = True
+    return Losses(np.where(among_best, best, last_in)[:, None] - profit, np.where(among_best, best - first_out, 0.0))
 
 
 def chosen(knapsack: Knapsack, taken: Flags, option: Ints) -> Choice:
-    """The choice of these options, with its value and cost."""
+    """The choice of these items and options, with its value and cost."""
     return _summed(knapsack, taken, option, np.inf, 0.0)
 
 
@@ -102,7 +102,7 @@ def _summed(knapsack: Knapsack, taken: Flags, option: Ints, bound: float, price:
 
 
 def _tie_breaking_price(knapsack: Knapsack) -> float:
-    """Small enough to move the bound by no more than rounding, positive so that the cheaper of equals wins."""
+    """A price that changes the bound by no more than rounding, but prefers the cheaper of two equal options."""
     return float(1e-13 * np.max(knapsack.value) / max(knapsack.budget, 1e-9))
 
 
@@ -113,7 +113,7 @@ def _profit(knapsack: Knapsack, price: float) -> Floats:
 
 
 def _demand(knapsack: Knapsack, price: float) -> Choice:
-    """The best choice when each unit of cost is charged `price` and the budget is ignored."""
+    """The best choice if each unit of cost is charged `price` and the budget is ignored; its bound is L(price)."""
     profit = _profit(knapsack, price)
     option = profit.argmax(axis=1)
     best = profit[np.arange(len(option)), option]
@@ -126,7 +126,7 @@ def _demand(knapsack: Knapsack, price: float) -> Choice:
 
 
 def _start(knapsack: Knapsack) -> Choice:
-    """The cheapest choice if the number is given, else the best that one item alone is worth within the budget."""
+    """The cheapest choice if the number of items is fixed, else the best single item within the budget."""
     taken = np.zeros(len(knapsack.cost), np.bool_)
     if knapsack.exactly:
         option = knapsack.cost.argmin(axis=1)

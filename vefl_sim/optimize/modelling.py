@@ -1,4 +1,4 @@
-"""The modelling library behind the paper's algorithms, loaded when one of them is asked for."""
+"""Lazy import of CVXPY, which only the paper's own algorithms (methods `sca…`) need."""
 
 import importlib
 from typing import Any
@@ -7,8 +7,10 @@ from vefl_sim.core.errors import RunFailed
 
 
 def cvxpy() -> Any:
-    """The library, imported only here: it is slow to load."""
+    """The `cvxpy` module, imported on the first call because it is slow to load."""
     try:
         return importlib.import_module("cvxpy")
     except ImportError as error:
-        raise RunFailed("the method sca needs cvxpy: pip install cvxpy") from error
+        raise RunFailed(
+            'The methods "sca…" of vefl.method and rat.method need CVXPY: run "pip install cvxpy".'
+        ) from error

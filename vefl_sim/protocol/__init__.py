@@ -1,1 +1,1 @@
-"""Who waits for whom: the actors as SimPy processes."""
+"""The actors of the simulation (server, CVs, gNB, coverage) as SimPy processes, and what they exchange."""

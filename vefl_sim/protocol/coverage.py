@@ -1,4 +1,4 @@
-"""The streets: move everybody, and tell the CVs that enter and leave coverage, at the exact instant."""
+"""The coverage process: moves all vehicles, and lets CVs enter and leave coverage at the exact instant."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
@@ -19,48 +19,48 @@ from vefl_sim.radio.channel import Channel
 
 @dataclass
 class CoverageProcess:
-    """Owns the mobility, which runs one step ahead of the clock."""
+    """Advances the mobility model, one step ahead of the clock, and keeps the set of CVs in coverage."""
 
     env: NanosecondEnvironment
     mobility: Mobility
     channel: Channel
     radius_m: float
     trace: Trace
-    record: Callable[[Scene], None]
+    on_scene: Callable[[Scene], None]  # called with every scene
     make_vehicle: Callable[[int], ConnectedVehicle]
-    on_entered: Callable[[ConnectedVehicle], None]  # who comes in
+    on_entered: Callable[[ConnectedVehicle], None]  # called with every CV that enters coverage
     in_coverage: dict[int, ConnectedVehicle] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._before = self._after = self.mobility.scene()
 
     def moves(self) -> Generator[Event, Any, None]:
-        """Advance step by step; coverage changes fire in between, where the straight line crosses the circle."""
-        if self._before is self._after:  # nobody has moved yet
+        """Advance step by step; between two steps a CV enters or leaves where its straight line crosses the circle."""
+        if self._before is self._after:  # the start of the run: no vehicle has moved yet
             yield Instant(self.env, self._before.time_ns, Order.COVERAGE)
             for cv in in_coverage(self._before, self.radius_m).tolist():
                 self._enter(cv)
             self._advance()
         while True:
-            for crossing in self._crossings_to_come():
+            for crossing in self._remaining_crossings():
                 yield Instant(self.env, crossing.time_ns, Order.COVERAGE)
                 (self._enter if crossing.entered else self._leave)(crossing.cv)
             yield Instant(self.env, self._after.time_ns, Order.COVERAGE)
             self._advance()
 
-    def _crossings_to_come(self) -> list[Crossing]:
-        """Those of the step; when it was under way already, as after a checkpoint, those after now."""
-        found = crossings(self._before, self._after, self.radius_m)
-        return [crossing for crossing in found if crossing.time_ns > self.env.now]
+    def _remaining_crossings(self) -> list[Crossing]:
+        """Crossings of the current step that lie in the future: after a checkpoint the step may be partly over."""
+        in_step = crossings(self._before, self._after, self.radius_m)
+        return [crossing for crossing in in_step if crossing.time_ns > self.env.now]
 
     def _advance(self) -> None:
         self._before = self._after
         self.channel.move(self._before)
-        self.record(self._before)
+        self.on_scene(self._before)
         self._after = self.mobility.advance()
 
     def state(self) -> State:
-        """The step under way, who is in coverage, and what mobility and channel tell of themselves."""
+        """The scenes of the current step, the CVs in coverage, and the state of mobility and channel (None if none)."""
         return {
             "before": dict(vars(self._before)),
             "after": dict(vars(self._after)),
@@ -70,7 +70,7 @@ class CoverageProcess:
         }
 
     def restore(self, state: State) -> None:
-        """Go on within that step."""
+        """Restore the current step and the CVs in coverage from a checkpoint."""
         self._before, self._after = Scene(**state["before"]), Scene(**state["after"])
         self.in_coverage.update((cv, self.make_vehicle(cv)) for cv in state["in_coverage"])
         mobility, channel = state["mobility"], state["channel"]
@@ -82,22 +82,22 @@ class CoverageProcess:
             cast(Stateful, self.channel).restore(channel)
 
     def _replay(self) -> None:
-        """Parts that cannot tell their state live through everything again."""
+        """Repeat all steps since the start: for user-defined parts that do not save their state."""
         scene = self.mobility.scene()
         while scene.time_ns < self._after.time_ns:
             self.channel.move(scene)
             scene = self.mobility.advance()
         if not scene.same_as(self._after):
-            raise RunFailed("mobility.kind does not repeat itself, so the run cannot be continued: use --fresh.")
+            raise RunFailed("mobility.kind gave other positions when repeated: use --fresh to start the run again.")
 
     def position_m(self, cv: int) -> tuple[float, float]:
-        """Where a CV is now, on the straight line between two scenes."""
-        ends = [(_row(scene, cv), scene) for scene in (self._before, self._after)]
-        known = [(scene.x_m[row], scene.y_m[row]) for row, scene in ends if row is not None]
-        (x0, y0), (x1, y1) = known[0], known[-1]
+        """Position of a CV now, in metres from the gNB, on the straight line between two scenes."""
+        rows = [(_row(scene, cv), scene) for scene in (self._before, self._after)]
+        positions = [(scene.x_m[row], scene.y_m[row]) for row, scene in rows if row is not None]
+        (x0, y0), (x1, y1) = positions[0], positions[-1]
         span_ns = self._after.time_ns - self._before.time_ns
-        part = (self.env.now - self._before.time_ns) / span_ns if span_ns else 0.0
-        return float(x0 + part * (x1 - x0)), float(y0 + part * (y1 - y0))
+        fraction = (self.env.now - self._before.time_ns) / span_ns if span_ns else 0.0
+        return float(x0 + fraction * (x1 - x0)), float(y0 + fraction * (y1 - y0))
 
     def distance_m(self, cv: int) -> float:
         """Distance of a CV from the gNB now."""
@@ -115,5 +115,6 @@ class CoverageProcess:
 
 
 def _row(scene: Scene, cv: int) -> int | None:
+    """Row of a CV in the arrays of a scene; None if the scene does not contain it."""
     row = int(np.searchsorted(scene.vehicle, cv))
     return row if row < len(scene.vehicle) and scene.vehicle[row] == cv else None

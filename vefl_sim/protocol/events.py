@@ -1,7 +1,7 @@
-"""Points in time with a declared order among those that fall on the same nanosecond.
+"""Points in time on an integer clock, with a declared order among those that fall on the same nanosecond.
 
-SimPy's own events (a process starting, an interrupt, something that has succeeded) have priority 0 or 1, so
-the consequences of one instant are over before the next of the same nanosecond begins.
+SimPy's own events (a process starting, an interrupt, an event that has succeeded) have priority 0 or 1, so
+all consequences of one `Instant` are processed before the next `Instant` of the same nanosecond.
 """
 
 from enum import IntEnum
@@ -10,33 +10,33 @@ from simpy import Environment, Event
 
 
 class NanosecondEnvironment(Environment):
-    """Every delay is a whole number of nanoseconds, so `now` is one, too."""
+    """A SimPy environment whose clock counts whole nanoseconds, because every delay is a whole number of them."""
 
     def __init__(self, start_ns: int = 0) -> None:
         super().__init__(initial_time=start_ns)
 
     @property
     def now(self) -> int:
-        """Nanoseconds since the start."""
-        return self._now  # type: ignore[return-value]  # SimPy allows floats; nobody here uses them
+        """Simulated time since the start of the run, in nanoseconds."""
+        return self._now  # type: ignore[return-value]  # SimPy allows floats; all delays here are integers
 
 
 class Order(IntEnum):
-    """What happens first when several things happen at once."""
+    """The order of instants that fall on the same nanosecond: the lowest number first."""
 
-    SLOT_END = 2  # bits of the slot that ends have arrived: an upload ending exactly at a deadline counts
-    COVERAGE = 3  # vehicles move, enter and leave
-    TRAINING = 4  # local training ends, updates are offered
-    ROUND = 5  # the server closes a round and opens the next; orders expire
-    PULL = 6  # CVs without rounds ask for their next order, when all that has come by then is in
-    SLOT_START = 7  # the MAC decides, last, when everything it could know is known
+    SLOT_END = 2  # the bits of the slot arrive: an upload that ends exactly at its deadline counts
+    COVERAGE = 3  # vehicles move; CVs enter and leave coverage
+    TRAINING = 4  # local training ends; updates enter the uplink buffers
+    ROUND = 5  # the server ends a round and starts the next; orders expire
+    PULL = 6  # without rounds: CVs request their next order, after all updates of this instant were received
+    SLOT_START = 7  # the MAC decides last, with everything that happened at this instant
 
 
 class Instant(Event):
-    """Fires at a given time, like a Timeout, but in its declared order."""
+    """An event that fires at a given time, like a SimPy Timeout, but in its declared order."""
 
     def __init__(self, env: NanosecondEnvironment, time_ns: int, order: Order) -> None:
         super().__init__(env)
         self._ok = True
         self._value = None
-        env.schedule(self, order, time_ns - env.now)  # type: ignore[arg-type]  # any integer will do
+        env.schedule(self, order, time_ns - env.now)  # type: ignore[arg-type]  # SimPy accepts any integer

@@ -1,4 +1,4 @@
-"""The gNB: takes updates from CVs, slot by slot, while there are bits to take."""
+"""The gNB: receives the updates of the CVs, slot by slot, while any CV has bits to send."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ from vefl_sim.protocol.uplink import Uplink, Upload
 
 @dataclass
 class GNodeB:
-    """Uplink buffers and the MAC that empties them."""
+    """The gNB with the uplink buffers of the CVs and the MAC scheduler that empties them."""
 
     env: NanosecondEnvironment
     grid: SlotGrid
     mac: MacScheduler
     ledger: Ledger
     trace: Trace
-    wait_for_tau: bool  # mac.start
+    wait_for_tau: bool  # mac.start = "tau": serve a CV from slot τ_v on, not as soon as it is ready
     record_burst: Callable[[Burst], None]
     uplink: Uplink = field(default_factory=Uplink)
 
@@ -34,7 +34,7 @@ class GNodeB:
         self._offered = self.env.event()
 
     def offer(self, order: TrainOrder, account: Account, cause: int) -> Upload:
-        """Queue an update; its `received` event succeeds when the last bit is in."""
+        """Queue an update for upload; its `received` event succeeds when the gNB has its last bit."""
         now_slot = self.grid.ceil(self.env.now)
         earliest = max(now_slot, order.earliest_slot) if self.wait_for_tau else now_slot
         self.ledger.offer(account, order.payload_bits)
@@ -50,44 +50,44 @@ class GNodeB:
         return upload
 
     def state(self) -> State:
-        """That of the MAC; uploads under way belong to the orders of their CVs."""
+        """State of the MAC; uploads in progress are saved with the orders of their CVs."""
         return self.mac.state()
 
     def restore(self, state: State) -> None:
-        """Go on from there."""
+        """Restore the state of the MAC from a checkpoint."""
         self.mac.restore(state)
 
-    def take_back(self, order: TrainOrder, account: Account, state: State) -> Upload:
-        """Queue an upload again that was under way when the run was put away."""
+    def resume_upload(self, order: TrainOrder, account: Account, state: State) -> Upload:
+        """Queue an upload that was in progress when the checkpoint was written."""
         upload = Upload(order, account, self.env.event(), **state)
         self.uplink.add(upload)
         return upload
 
     def withdraw(self, cv: int) -> None:
-        """Forget what a CV had left to send."""
+        """Discard the bits that a CV has not sent yet."""
         self.uplink.remove(cv)
 
     def ticks(self) -> Generator[Event, Any, None]:
-        """Sleep while nothing can be sent; else decide at the start of each slot and collect at its end."""
+        """Sleep while no CV can send; else decide at the start of a burst of slots, and collect the bits at its end."""
         while True:
-            coming = self.grid.ceil(self.env.now)
-            slot = self.uplink.next_slot(coming)
+            upcoming = self.grid.ceil(self.env.now)
+            slot = self.uplink.next_slot(upcoming)
             if slot is None:
                 yield self._next_offer()
                 continue
             start = Instant(self.env, self.grid.start_ns(slot), Order.SLOT_START)
-            yield start if slot == coming else start | self._next_offer()
+            yield start if slot == upcoming else start | self._next_offer()
             if start.processed and (uploads := self.uplink.eligible(slot)):
-                burst = self.mac.transmit(slot, uploads, self._slots_until_news(slot))
+                burst = self.mac.transmit(slot, uploads, self._slots_until_next_event(slot))
                 self._book(burst)
                 yield Instant(self.env, self.grid.start_ns(slot + burst.slots), Order.SLOT_END)
                 self._collect(burst)
 
-    def _slots_until_news(self, slot: int) -> int:
-        """Slots that start before the next event, or before another upload may begin: they can be run at once.
+    def _slots_until_next_event(self, slot: int) -> int:
+        """Number of slots that start before the next event, and before another upload may begin: one burst.
 
-        Nothing but an event can change what the MAC knows. This runs last of all at its instant, so the next
-        event is in the queue; one at this same instant would be a consequence still to come.
+        Only an event can change the input of the MAC. SLOT_START is the last at its instant, so the next event is
+        already in the queue; one at this same instant is a consequence that has not been processed yet.
         """
         next_ns = self.env.peek()
         if next_ns <= self.env.now:
@@ -98,14 +98,15 @@ class GNodeB:
         return max(1, min(limits, default=slot + 1) - slot)
 
     def _next_offer(self) -> Event:
+        """An event that succeeds when the next update is queued."""
         if self._offered.triggered:
             self._offered = self.env.event()
         return self._offered
 
     def _book(self, burst: Burst) -> None:
-        """Book what is certain: all slots but the last, and the energy of that one.
+        """Book what is certain: bits and energy of all slots but the last, and the energy of the last.
 
-        A CV that leaves within the last slot has spent its energy for nothing.
+        A CV that leaves coverage within the last slot has used its energy, but delivers no bits in it.
         """
         started = []
         for row, upload in enumerate(burst.uploads):
@@ -125,12 +126,13 @@ class GNodeB:
         self.record_burst(burst)
 
     def _note_start(self, upload: Upload, time_ns: int) -> None:
+        """Note the first slot in which the upload was scheduled."""
         upload.cause = self.trace.note(
             time_ns, "upload_started", "gnb", cause=upload.cause, cv=upload.cv, round=upload.order.round
         )
 
     def _collect(self, burst: Burst) -> None:
-        """The bits of the last slot have arrived, unless their CV has gone meanwhile."""
+        """Book the bits of the last slot, except those of CVs whose upload was withdrawn during the slot."""
         for upload, bits in zip(burst.uploads, burst.last_bits.tolist(), strict=True):
             if upload in self.uplink:
                 self.ledger.drain(upload.account, bits)

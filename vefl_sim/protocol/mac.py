@@ -1,4 +1,4 @@
-"""The MAC scheduler: the uploads of a slot in, a burst of slots out."""
+"""The MAC scheduler: decides which CVs send on which pRBs with what power, for a burst of slots at a time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,35 +21,35 @@ from vefl_sim.radio.link import Link
 
 @dataclass(frozen=True)
 class Burst:
-    """Slots that have been decided. All but the last are over for good when the next event comes."""
+    """Consecutive slots decided in one call. When the next event occurs, all but the last of them are complete."""
 
     first_slot: int
     slots: int
-    queues: Queues  # after the burst, without the bits of its last slot
-    last_bits: Floats  # of its last slot
+    queues: Queues  # state after the burst, except for the bits of its last slot
+    last_bits: Floats  # bits sent in the last slot, by CV
     log: Log
     uploads: Sequence[Upload]
-    fading: Floats  # gains that the slots were decided with; shape (slots, CVs, pRBs)
+    fading: Floats  # fading gains of the slots; shape (slots, CVs, pRBs)
 
 
 @dataclass
 class MacScheduler:
-    """Schedules slots (Algorithm 3) and allocates them (the RAT sub-problem)."""
+    """Selects the CVs of each slot (Algorithm 3) and allocates pRBs and power to them (the RAT sub-problem)."""
 
     link: Link
     channel: Channel
     scheduler: Scheduler
-    policy: RatPolicy | str  # a policy of the user's, or the name of a method of ours
+    policy: RatPolicy | str  # a user-defined policy, or the name of a built-in method
     slot_s: float
     tradeoff: float  # C
     circuit_w: float = 0.0
     longest_burst: int = BLOCK_SLOTS
-    _efficiency: Floats = field(default_factory=lambda: np.zeros(3))  # Σ rate, Σ power, β of the last round
+    _efficiency: Floats = field(default_factory=lambda: np.zeros(3))  # Σ rate, Σ power of the round; β of the last one
     _round: int = 0
 
     def transmit(self, slot: int, uploads: Sequence[Upload], slots: int) -> Burst:
-        """Run up to `slots` slots, during which nothing but these uploads changes."""
-        self._enter_round(max(upload.order.round for upload in uploads))
+        """Run up to `slots` slots from `slot` on; only the queues of these uploads change during them."""
+        self._begin_round(max(upload.order.round for upload in uploads))
         compiled = isinstance(self.policy, str) and self.policy in METHODS and self.scheduler is edf
         slots = min(slots, self.longest_burst, BLOCK_SLOTS - slot % BLOCK_SLOTS) if compiled else 1
         queues = self._queues(uploads)
@@ -57,15 +57,15 @@ class MacScheduler:
         fading = self.channel.fading_gains(slot, slots, cvs)
         log, last_bits = new_log(slots, len(uploads), self.link.prbs), np.zeros(len(uploads))
         if compiled:
-            many = needs_large(AllocationMethod(self._cell.method), self.link.prbs)
-            done = run_slots(many, self._cell, slot, fading, queues, self._efficiency, log, last_bits)
+            with_large = needs_large(AllocationMethod(self._cell.method), self.link.prbs)
+            done = run_slots(with_large, self._cell, slot, fading, queues, self._efficiency, log, last_bits)
         else:
             done = 1
             self._tick(slot, cvs, fading[0], queues, log, last_bits)
         return Burst(slot, done, queues, last_bits, log, uploads, fading)
 
-    def _enter_round(self, round: int) -> None:
-        """β(k, t) starts each round from the last one's value; in the first it is 0, as printed."""
+    def _begin_round(self, round: int) -> None:
+        """β(k, t) starts each round at the last value of the round before; in the first round at 0, as in the paper."""
         if round > self._round:
             total_rate, total_power, _ = self._efficiency
             if total_power > 0:
@@ -74,15 +74,16 @@ class MacScheduler:
             self._round = round
 
     def state(self) -> State:
-        """What β(k, t) is made of."""
+        """The sums that β(k, t) is computed from."""
         return {"efficiency": self._efficiency.tolist(), "round": self._round}
 
     def restore(self, state: State) -> None:
-        """Go on from there."""
+        """Restore the sums of β(k, t) from a checkpoint."""
         self._efficiency[:], self._round = state["efficiency"], state["round"]
 
     @property
     def _cell(self) -> CellConstants:
+        """Constants of the cell for the compiled kernel."""
         method = AllocationMethod[str(self.policy).upper().replace("-", "_")]
         return CellConstants(
             int(method), self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w
@@ -90,9 +91,11 @@ class MacScheduler:
 
     @property
     def _nats_hz(self) -> float:
+        """Bandwidth of a pRB over ln 2, so that rates in bit/s follow from natural logarithms."""
         return self.link.bandwidth_hz / float(np.log(2))
 
     def _queues(self, uploads: Sequence[Upload]) -> Queues:
+        """The uploads as arrays, one entry per CV."""
         cvs = np.array([upload.cv for upload in uploads])
         return Queues(
             snr_per_watt=self.channel.mean_snr_per_watt(cvs),
@@ -108,7 +111,7 @@ class MacScheduler:
     def _tick(
         self, slot: int, cvs: NDArray[np.int64], fading: Floats, queues: Queues, log: Log, last_bits: Floats
     ) -> None:
-        """One slot with a scheduler or a policy in Python: the readable form of `run_slots`."""
+        """Run one slot with a scheduler or a policy in Python: the readable form of `run_slots`."""
         gain = fading * queues.snr_per_watt[:, None]
         log.bits_left[0] = queues.bits_left
         rows = self._schedule(slot, cvs, gain, queues)
@@ -120,24 +123,25 @@ class MacScheduler:
             raise RunFailed('rat.method must return a RatAllocation; the status of a policy is "policy".')
         _check(problem, allocation.owner, allocation.power_w, allocation.rate_bps)
         log.outcome[0] = AllocationStatus[allocation.status.upper()]
-        worth = ((self.tradeoff + self.slot_s * problem.bits_left) * allocation.rate_bps).sum()
+        weighted_rate = ((self.tradeoff + self.slot_s * problem.bits_left) * allocation.rate_bps).sum()
         certified = allocation.status in ("optimal", "gap")
-        log.gap[0] = (allocation.bound - allocation.objective) / max(worth, 1e-300) if certified else np.nan
+        log.gap[0] = (allocation.bound - allocation.objective) / max(weighted_rate, 1e-300) if certified else np.nan
         self._efficiency[:2] += allocation.rate_bps.sum(), allocation.power_w.sum() + len(rows) * self.circuit_w
         log.owner[0] = np.where(allocation.owner >= 0, rows[allocation.owner], -1)
         log.watts[0] = allocation.power_w
         for row, v in enumerate(rows):
-            mine = np.flatnonzero(allocation.owner == row)
-            log.prbs[0, v], log.rate_bps[0, v] = len(mine), allocation.rate_bps[row]
-            log.power_w[0, v] = allocation.power_w[mine].sum()
-            if len(mine):
+            owned = np.flatnonzero(allocation.owner == row)
+            log.prbs[0, v], log.rate_bps[0, v] = len(owned), allocation.rate_bps[row]
+            log.power_w[0, v] = allocation.power_w[owned].sum()
+            if len(owned):
                 queues.slots[v] += 1
-                queues.snr_sum[v] += (allocation.power_w[mine] * problem.snr_per_watt[row, mine]).mean()
+                queues.snr_sum[v] += (allocation.power_w[owned] * problem.snr_per_watt[row, owned]).mean()
                 queues.transmit_j[v] += log.power_w[0, v] * self.slot_s
                 bits = allocation.rate_bps[row] * self.slot_s
                 last_bits[v] = queues.bits_left[v] if bits > queues.bits_left[v] - LAST_BIT else bits
 
     def _schedule(self, slot: int, cvs: NDArray[np.int64], gain: Floats, queues: Queues) -> NDArray[np.int64]:
+        """Rows of the CVs that the scheduler selects for the slot, checked."""
         full_power_snr = self.link.max_power_w * gain.mean(axis=1)
         backlog = Backlog(slot, cvs, queues.deadline_slot, queues.bits_left, full_power_snr)
         rows = np.asarray(self.scheduler(backlog, self.link.prbs))
@@ -147,16 +151,17 @@ class MacScheduler:
         return rows.astype(np.int64)
 
     def _problem(self, slot: int, rows: NDArray[np.int64], gain: Floats, queues: Queues) -> RatProblem:
+        """The RAT sub-problem of the slot for the selected CVs."""
         left = queues.bits_left[rows]
         backlogged, prbs = len(queues.bits_left), self.link.prbs
-        counted_on = [slots_to_count_on(int(queues.deadline_slot[v]) - slot, backlogged, prbs) for v in rows]
+        usable_slots = [slots_to_count_on(int(queues.deadline_slot[v]) - slot, backlogged, prbs) for v in rows]
         waited = np.maximum(1, slot - queues.earliest_slot[rows])
         total_rate, total_power, last_round = self._efficiency
         return RatProblem(
             snr_per_watt=gain,
             max_power_w=np.full(len(rows), self.link.max_power_w),
             bits_left=left,
-            floor_bps=left / self.slot_s / np.array(counted_on),
+            floor_bps=left / self.slot_s / np.array(usable_slots),
             mean_bps=queues.bits_drained[rows] / waited / self.slot_s,
             slot_s=self.slot_s,
             bandwidth_hz=self.link.bandwidth_hz,
@@ -166,12 +171,12 @@ class MacScheduler:
 
 
 def _check(problem: RatProblem, owner: NDArray[np.int64], power_w: Floats, rate_bps: Floats) -> None:
-    """What no policy may do: own a pRB twice by shape, exceed P_max, or invent bits."""
+    """Raise RunFailed if a policy gives a pRB to two CVs (by shape), exceeds P_max, or claims a rate above capacity."""
     cvs, prbs = problem.snr_per_watt.shape
     if owner.shape != (prbs,) or power_w.shape != (prbs,) or rate_bps.shape != (cvs,):
         raise RunFailed("rat.method must return owner and power_w per pRB and rate_bps per CV.")
     if owner.min() < -1 or owner.max() >= cvs or not np.all(power_w >= 0) or np.any(power_w[owner < 0]):
-        raise RunFailed("rat.method returned an unknown owner, a negative power, or power where nobody owns the pRB.")
+        raise RunFailed("rat.method returned an unknown owner, a negative power, or power on a pRB without an owner.")
     if not np.all((rate_bps >= 0) & np.isfinite(rate_bps)):
         raise RunFailed("rat.method returned a rate that is negative or not a number.")
     spent = np.bincount(owner[owner >= 0], power_w[owner >= 0], cvs)

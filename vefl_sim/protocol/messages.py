@@ -1,4 +1,4 @@
-"""What the actors send each other."""
+"""What the actors exchange: orders and their outcomes, decisions of the server, and the report of a round."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,11 +9,12 @@ from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan
 
 Loss = Literal["round_ended", "coverage_left", "training_unfinished", "expired"]
+"""Why an update was lost."""
 
 
 @dataclass(frozen=True)
 class TrainOrder:
-    """Server to CV: train this model so many iterations at that frequency, and send it back."""
+    """A training order, from the server to a CV: how long to train, how fast, and when to send the update."""
 
     cv: int
     round: int
@@ -22,93 +23,93 @@ class TrainOrder:
     train_ns: int  # t_cmp
     compute_j: float  # e_cmp
     payload_bits: int  # S
-    earliest_slot: int  # τ_v: from here on the gNB serves it
-    deadline_slot: int  # end of the sojourn bound or of the round, as a slot
+    earliest_slot: int  # τ_v: the gNB serves the CV from this slot on
+    deadline_slot: int  # slot of the end of the sojourn bound or of the round, whichever is first
     worst_j: float  # e_cmp + e_tx, worst case
-    bypass_ns: int | None = None  # delivered whatever happens, so long after the order at the latest
-    ordered_ns: int = 0
+    bypass_ns: int | None = None  # without constraints: the update is delivered at most this long after the order
+    ordered_ns: int = 0  # time of the order
     samples: int = 0  # D
-    number: int = 0  # tells the orders of a CV apart; decides the order of its mini-batches
-    version: int | None = None  # of the model it trains, where versions are counted: without rounds
+    number: int = 0  # distinguishes the orders of a CV; seeds the shuffling of its mini-batches
+    version: int | None = None  # model version the CV trains from; None with rounds
 
 
 @dataclass(frozen=True)
 class OrderOutcome:
-    """CV to server: how the order ended. Nothing is trained yet: that happens when it is aggregated."""
+    """How an order ended, from the CV to the server. The update itself is computed later, when it is aggregated."""
 
     order: TrainOrder
     account: Account
-    lost: Loss | None  # None: delivered
-    tx_slots: int
-    end_ns: int  # when it was received or lost
-    event: int  # event that ended it
+    lost: Loss | None  # reason of the loss; None: delivered
+    tx_slots: int  # slots in which the CV sent
+    end_ns: int  # time at which the update was received or lost
+    event: int  # number of the trace event that ended the order
 
     @property
     def delivered_fraction(self) -> float:
-        """p_suc = 1 − Q/S (ProbSuc)."""
+        """p_suc = 1 − Q/S (ProbSuc), the fraction of the payload that the gNB received."""
         if self.lost is None:
             return 1.0
         return self.account.bits_drained / self.order.payload_bits
 
     @property
     def worst_cost(self) -> float:
-        """ξ̂, what the plan counted with."""
+        """ξ̂, the charge in the worst case that the plan assumed."""
         return self.account.price_per_joule * self.order.worst_j + self.account.base_fee
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What the server saw and planned at one instant, and what became of it."""
+    """One planning decision of the server: what it observed, what it ordered, and the outcomes of these orders."""
 
     observation: Observation
     plan: Plan
-    outcomes: list[OrderOutcome]  # in CV order, when all are in
+    outcomes: list[OrderOutcome]  # of the orders that have ended; sorted by CV in a report
 
 
 @dataclass(frozen=True)
 class Applied:
-    """An update that became part of the model."""
+    """An update that was aggregated into the global model."""
 
     weight: float
-    staleness: int = 0  # steps of the server since the model that it started from
+    staleness: int = 0  # server steps between the model version it was trained from and its aggregation
 
 
 @dataclass(frozen=True)
 class RoundReport:
-    """All there is to know about a round that is over, or about a window of t_th where there are no rounds."""
+    """Decisions, outcomes and evaluation of a finished round, or of a window of t_th in a run without rounds."""
 
     round: int  # k, from 1
     start_ns: int
     end_ns: int
-    in_coverage: int  # CVs, at its start
-    decisions: list[Decision]  # the first is that of its start
-    applied: list[Applied]
-    steps: int  # of the server
-    evaluation: Evaluation | None
+    in_coverage: int  # number of CVs in coverage at its start
+    decisions: list[Decision]  # the first was made at its start; with rounds it is the only one
+    applied: list[Applied]  # updates aggregated during the round
+    steps: int  # number of new global models
+    evaluation: Evaluation | None  # None: not evaluated in this round
     theorem2_sum: float | None = None  # Σ p_v/(q_v·p_suc,v), where the scheme aggregates by such weights
 
     @property
     def outcomes(self) -> list[OrderOutcome]:
-        """Of all its orders."""
+        """Outcomes of all orders of the round."""
         return [outcome for decision in self.decisions for outcome in decision.outcomes]
 
     @property
     def plan(self) -> Plan:
-        """That of its start."""
+        """The plan made at the start of the round."""
         return self.decisions[0].plan
 
     @property
     def status(self) -> str:
-        """Of the first plan that ordered somebody, else of that of its start."""
+        """Status of the first plan with an order, else of the plan at the start of the round."""
         return next((d.plan.status for d in self.decisions if len(d.plan.cv)), self.plan.status)
 
     @property
     def constrained(self) -> list[Decision]:
-        """The decisions that constraints bind: those whose updates are not delivered whatever happens."""
+        """The decisions that are subject to the constraints, i.e. whose updates are sent through the network."""
         return [decision for decision in self.decisions if not decision.plan.bypasses_network]
 
     @property
     def ineligible(self) -> dict[int, str]:
-        """CVs that could not be ordered at its start, nor were later in it; and what kept them from it."""
+        """CVs that could not get an order at the start and got none later in the round -> the constraint that binds."""
         ordered = {outcome.order.cv for outcome in self.outcomes}
         return {cv: limit for cv, limit in self.plan.ineligible.items() if cv not in ordered}

@@ -1,4 +1,4 @@
-"""What the edge server sees when it looks at its coverage: the CVs, where they are, and what it knows of each."""
+"""The edge server's view of its coverage: the CVs, their positions and channels, and their agreements."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from vefl_sim.schemes.observation import CoverageSnapshot, Observation, RoundCon
 
 @dataclass(frozen=True)
 class Observer:
-    """Takes a snapshot of the CVs in coverage, and adds the worst-case upload times that plans count with."""
+    """Takes a snapshot of the CVs in coverage, and adds the worst-case upload times that plans are based on."""
 
     env: NanosecondEnvironment
     coverage: CoverageProcess
@@ -24,23 +24,23 @@ class Observer:
     history: SuccessHistory
     constants: RoundConstants
     samples: Mapping[int, int]  # CV -> D_v, the number of samples it holds
-    sojourn_bound_s: Callable[[Floats, Floats], Floats]  # of positions x_m, y_m
+    sojourn_bound_s: Callable[[Floats, Floats], Floats]  # positions x_m, y_m -> sojourn bounds
 
-    def __call__(self, round: int, cvs: Sequence[int] | None = None, **more: Any) -> Observation:
-        """Observe all CVs in coverage, or only `cvs` (ascending); `more` are further fields of the snapshot."""
+    def __call__(self, round: int, cvs: Sequence[int] | None = None, **fields: Any) -> Observation:
+        """Observe all CVs in coverage, or only `cvs` (ascending); `fields` are further fields of the snapshot."""
         in_coverage = self.coverage.in_coverage
-        seen = np.array(sorted(in_coverage) if cvs is None else cvs, dtype=np.int64)
-        x_m, y_m = np.array([self.coverage.position_m(cv) for cv in seen]).reshape(-1, 2).T
+        observed = np.array(sorted(in_coverage) if cvs is None else cvs, dtype=np.int64)
+        x_m, y_m = np.array([self.coverage.position_m(cv) for cv in observed]).reshape(-1, 2).T
         snapshot = CoverageSnapshot(
             round=round,
             time_ns=int(self.env.now),
-            cv=seen,
+            cv=observed,
             distance_m=np.hypot(x_m, y_m),
             sojourn_s=self.sojourn_bound_s(x_m, y_m),
-            snr_per_watt=self.channel.mean_snr_per_watt(seen),
-            samples=np.array([self.samples[cv] for cv in seen], dtype=np.int64),
-            agreements=[in_coverage[cv].agreement for cv in seen],
-            success=self.history.success(seen.tolist()),
-            **more,
+            snr_per_watt=self.channel.mean_snr_per_watt(observed),
+            samples=np.array([self.samples[cv] for cv in observed], dtype=np.int64),
+            agreements=[in_coverage[cv].agreement for cv in observed],
+            success=self.history.success(observed.tolist()),
+            **fields,
         )
         return observe(snapshot, self.constants)

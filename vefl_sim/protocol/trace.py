@@ -1,7 +1,7 @@
-"""The event trace: what happened, when, to whom, and because of what.
+"""The event trace: what happened, when, to which CV, and which earlier event caused it.
 
-Every event has a number and, where there is one, the number of the event that caused it, so that an order
-leads to its training, its upload and its outcome.
+Every event has a number and, where there is one, the number of the event that caused it, so that an order can
+be followed to its training, its upload and its outcome.
 """
 
 from collections.abc import Callable
@@ -30,26 +30,26 @@ KINDS = (
 )
 
 LOSSES = ("round_ended", "coverage_left", "training_unfinished", "expired")
-"""Why an update can be lost; exactly one of them is the reason of every `update_lost`."""
+"""Reasons for the loss of an update; every `update_lost` event has exactly one of them."""
 
 
 class Trace:
-    """Notes events as they happen."""
+    """Numbers the events of a run and appends them to the events table."""
 
     def __init__(self, append: Append) -> None:
         self._append = append
         self._count = 0
 
     def note(self, time_ns: int, kind: str, actor: str, **columns: Any) -> int:
-        """Record one event and return its number, to be given as `cause` of what follows from it."""
+        """Record one event and return its number, to be passed as `cause` of the events that follow from it."""
         self._count += 1
         self._append({"id": self._count, "time_ns": time_ns, "kind": kind, "actor": actor, **columns})
         return self._count
 
     def state(self) -> State:
-        """How many there have been."""
+        """The number of events so far."""
         return {"count": self._count}
 
     def restore(self, state: State) -> None:
-        """Count on from there."""
+        """Restore the event count, so that numbers continue after a checkpoint."""
         self._count = state["count"]

@@ -1,4 +1,4 @@
-"""Uplink buffers: what each CV still has to send."""
+"""Uplink buffers: the updates that CVs are sending or waiting to send."""
 
 import math
 from collections.abc import Iterator
@@ -17,19 +17,19 @@ class Upload:
 
     order: TrainOrder
     account: Account
-    received: Event  # succeeds when the last bit is in
-    cause: int
-    earliest_slot: int
-    slots: int = 0  # in which it was scheduled
-    snr_sum: float = 0.0  # linear, mean over its pRBs, summed over slots
+    received: Event  # succeeds when the gNB has the last bit
+    cause: int  # number of the last trace event of this upload
+    earliest_slot: int  # first slot in which it may be scheduled
+    slots: int = 0  # number of slots in which it was scheduled
+    snr_sum: float = 0.0  # linear SNR, mean over its pRBs, summed over these slots
 
     @property
     def cv(self) -> int:
-        """Whose it is."""
+        """Number of the CV that sends the update."""
         return self.order.cv
 
     def state(self) -> State:
-        """How far it is; order and account are kept elsewhere."""
+        """Progress of the upload; its order and account are saved elsewhere."""
         return {name: getattr(self, name) for name in ("cause", "earliest_slot", "slots", "snr_sum")}
 
     @property
@@ -40,16 +40,16 @@ class Upload:
 
 @dataclass
 class Uplink:
-    """All uploads under way; one per CV."""
+    """All queued uploads, at most one per CV."""
 
     _uploads: dict[int, Upload] = field(default_factory=dict)
 
     def add(self, upload: Upload) -> None:
-        """Queue an update."""
+        """Queue an upload."""
         self._uploads[upload.cv] = upload
 
     def remove(self, cv: int) -> None:
-        """Forget the update of a CV: received, or lost."""
+        """Remove the upload of a CV because it was received or lost."""
         self._uploads.pop(cv, None)
 
     def __contains__(self, upload: Upload) -> bool:
@@ -59,7 +59,7 @@ class Uplink:
         return iter(self._uploads.values())
 
     def next_slot(self, slot: int) -> int | None:
-        """The first slot from `slot` on in which somebody may send; None when nothing is queued."""
+        """The first slot from `slot` on in which a CV may send; None when nothing is queued."""
         if not self._uploads:
             return None
         return max(slot, min(upload.earliest_slot for upload in self))

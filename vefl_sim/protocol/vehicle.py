@@ -1,4 +1,4 @@
-"""A connected vehicle: takes orders, trains, sends its update."""
+"""A connected vehicle: accepts an order, trains the model, and sends its update to the gNB."""
 
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -19,15 +19,15 @@ from vefl_sim.schemes.sla import Agreement
 
 @dataclass
 class OrderInProgress:
-    """An order under way."""
+    """An order that a CV is working on."""
 
     order: TrainOrder
     account: Account
-    cause: int  # the event that it follows from
-    upload: Upload | None = None  # once the training has ended
+    cause: int  # number of the last trace event of this order
+    upload: Upload | None = None  # None until the training has ended
 
     def state(self) -> State:
-        """Where it stands; its account is in the ledger."""
+        """Order and progress of its upload; the account is saved with the ledger."""
         upload = self.upload.state() if self.upload else None
         return {"order": dict(vars(self.order)), "cause": self.cause, "upload": upload}
 
@@ -42,12 +42,12 @@ class ConnectedVehicle:
     gnb: GNodeB
     ledger: Ledger
     trace: Trace
-    distance_m: Callable[[], float]
+    distance_m: Callable[[], float]  # current distance from the gNB
     task: OrderInProgress | None = None
-    work: Process | None = None
+    work: Process | None = None  # process of the last order
 
     def accept(self, order: TrainOrder, cause: int) -> Process:
-        """Start working on an order; the process ends with its Outcome."""
+        """Start working on an order; the process returns its OrderOutcome."""
         price, fee = self.agreement.price_per_joule, self.agreement.base_fee
         return self._begin(OrderInProgress(order, self.ledger.open(self.number, order.round, price, fee), cause))
 
@@ -56,23 +56,24 @@ class ConnectedVehicle:
         order = TrainOrder(**state["order"])
         task = OrderInProgress(order, self.ledger.account(self.number, order.round), state["cause"])
         if state["upload"] is not None:
-            task.upload = self.gnb.take_back(order, task.account, state["upload"])
+            task.upload = self.gnb.resume_upload(order, task.account, state["upload"])
         return self._begin(task)
 
     def leave(self) -> None:
-        """Coverage ends: whatever is under way is lost."""
+        """Leave coverage: the order in progress is lost."""
         self._interrupt("coverage_left")
 
     def end_round(self) -> None:
-        """The server has stopped waiting."""
+        """End the round: the server no longer waits for the order in progress."""
         self._interrupt("round_ended")
 
     def expire(self, order: TrainOrder) -> None:
-        """The time of this order is over, whatever the CV is doing now."""
+        """End this order because its time is over; no effect if the CV is no longer working on it."""
         if self.task is not None and self.task.order is order:
             self._interrupt("expired")
 
     def _begin(self, task: OrderInProgress) -> Process:
+        """Start the process of an order."""
         bypasses_network = task.order.bypass_ns is not None
         self.task, self.work = (
             task,
@@ -81,7 +82,7 @@ class ConnectedVehicle:
         return self.work
 
     def deliver(self, task: OrderInProgress) -> Generator[Event, Any, OrderOutcome]:
-        """Without constraints: the update is there in time, for the energy of its training; also if the CV leaves."""
+        """Without constraints: deliver the update in time, even if the CV leaves; only the training uses energy."""
         order, account = task.order, task.account
         with suppress(Interrupt):
             yield Instant(self.env, order.ordered_ns + (order.bypass_ns or 0), Order.ROUND)
@@ -91,7 +92,7 @@ class ConnectedVehicle:
         return self._conclude(task, None)
 
     def participate(self, task: OrderInProgress) -> Generator[Event, Any, OrderOutcome]:
-        """Train for t_cmp, offer the update, wait until it is received; or be interrupted."""
+        """Train for t_cmp, offer the update to the gNB and wait until it is received; an interrupt loses the update."""
         order, account, lost = task.order, task.account, None
         try:
             if task.upload is None:
@@ -103,12 +104,12 @@ class ConnectedVehicle:
         except Interrupt as interrupt:
             lost = _loss(interrupt.cause, task.upload)
             self.gnb.withdraw(self.number)
-            if task.upload is None:  # the CPU has worked for a part of the time
+            if task.upload is None:  # the CPU has worked for a part of t_cmp
                 self.ledger.compute(account, order.compute_j * (self.env.now - order.ordered_ns) / order.train_ns)
         return self._conclude(task, lost)
 
     def _conclude(self, task: OrderInProgress, lost: Loss | None) -> OrderOutcome:
-        """Settle the account and note how it ended."""
+        """Settle the account, note how the order ended, and return its outcome."""
         order, account, upload = task.order, task.account, task.upload
         self.task = None
         self.ledger.settle(account)
@@ -138,6 +139,7 @@ class ConnectedVehicle:
 
 
 def _loss(cause: Any, upload: Upload | None) -> Loss:
+    """Reason of a loss, from the cause of the interrupt; `upload` is None while the CV is training."""
     if cause == "coverage_left":
         return "coverage_left"
     if upload is None:

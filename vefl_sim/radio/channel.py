@@ -15,18 +15,18 @@ from vefl_sim.radio.shadowing import LargeScale
 
 
 class Channel(Protocol):
-    """What the MAC and the planner know of the radio."""
+    """The radio channel as the MAC and the planner use it; a user-defined part can implement it."""
 
     def move(self, scene: Scene) -> None:
-        """Take new positions."""
+        """Update the channel to the vehicle positions of the next scene."""
         ...
 
     def mean_snr_per_watt(self, cvs: NDArray[np.int64]) -> Floats:
-        """Without fast fading, one antenna, one pRB; shape (CVs,)."""
+        """SNR per watt without fast fading, for one antenna and one pRB; shape (CVs,)."""
         ...
 
     def fading_gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
-        """What fast fading and combining multiply it by; shape (slots, CVs, pRBs)."""
+        """Factors on that SNR by fast fading and antenna combining; shape (slots, CVs, pRBs)."""
         ...
 
 
@@ -39,21 +39,21 @@ class UmaChannel:
     fading: Fading
 
     def move(self, scene: Scene) -> None:
-        """Path loss and shadowing are constant between two scenes."""
+        """Update path loss and shadowing, which are constant between two scenes."""
         self.large_scale.move(scene)
 
     def mean_snr_per_watt(self, cvs: NDArray[np.int64]) -> Floats:
-        """From path loss and shadowing alone."""
+        """SNR per watt from path loss and shadowing alone, shape (CVs,)."""
         return self.link.snr_per_watt(self.large_scale.loss_db(cvs))
 
     def fading_gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
-        """‖h‖² of each slot and pRB, relative to one antenna without fading."""
+        """‖h‖² of each slot, CV and pRB, relative to one antenna without fading."""
         return self.fading.gains(slot, slots, cvs)
 
     def state(self) -> State:
-        """That of the large scale: fading belongs to the slot."""
+        """State of the large-scale channel for a checkpoint; fading has none, as it depends only on slot and CV."""
         return self.large_scale.state()
 
     def restore(self, state: State) -> None:
-        """Go on from there."""
+        """Restore the large-scale channel from a checkpoint."""
         self.large_scale.restore(state)

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats
 
-BLOCK_SLOTS = 64  # drawn at a time
-_KEPT_CVS = 500
+BLOCK_SLOTS = 64  # slots drawn at a time
+_KEPT_CVS = 500  # blocks kept in memory, one per CV
 
 
 class Fading(Protocol):
     """Power gains ‖h‖² relative to the large-scale channel of one antenna."""
 
     def gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
-        """Of `slots` slots from `slot` on, within one block of BLOCK_SLOTS; shape (slots, CVs, pRBs)."""
+        """Gains of `slots` slots from `slot` on, within one block of BLOCK_SLOTS; shape (slots, CVs, pRBs)."""
         ...
 
 
@@ -30,12 +30,12 @@ class MeanChannel:
         self._row = np.full(prbs, float(antennas))
 
     def gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
-        """N everywhere."""
+        """The constant gain N; shape (slots, CVs, pRBs)."""
         return np.tile(self._row, (slots, len(cvs), 1))
 
 
 class RayleighFading:
-    """‖h‖² is a sum of N unit exponentials: Gamma(N, 1), mean N."""
+    """Rayleigh fading: ‖h‖² is a sum of N unit exponentials, Gamma(N, 1) with mean N."""
 
     def __init__(self, key: int, prbs: int, antennas: int) -> None:
         self._key = key
@@ -43,7 +43,7 @@ class RayleighFading:
         self._blocks: dict[int, tuple[int, Floats]] = {}
 
     def gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
-        """The rows of these slots, from blocks drawn once."""
+        """Gains of these slots, from blocks that are drawn once and kept; shape (slots, CVs, pRBs)."""
         block, row = divmod(slot, BLOCK_SLOTS)
         return np.stack([self._block(int(cv), block)[row : row + slots] for cv in cvs], axis=1)
 
@@ -51,15 +51,15 @@ class RayleighFading:
         kept = self._blocks.get(cv)
         if kept is None or kept[0] != block:
             if len(self._blocks) > _KEPT_CVS:
-                self._blocks.clear()  # most have left; what is still needed is drawn again, the same
+                self._blocks.clear()  # most of these CVs have left; blocks needed again get the same values
             kept = (block, self._draw(cv, block))
             self._blocks[cv] = kept
         return kept[1]
 
     def _draw(self, cv: int, block: int) -> Floats:
-        # Two words of the 256-bit counter name the block, the low two count the draws inside it.
+        # The high two words of the 256-bit counter are block and CV, the low two count the draws inside the block.
         philox = np.random.Philox(key=self._key, counter=[0, 0, block, cv])
         uniform = np.random.Generator(philox).random(self._shape)
-        # Inversion, not the ziggurat: a fixed number of draws per gain.
+        # By inversion, not the ziggurat method, so that each gain needs a fixed number of draws.
         gains: Floats = -np.log1p(-uniform).sum(axis=2)
         return gains

@@ -1,4 +1,4 @@
-"""The uplink of one cell as numbers: SNR per watt, rate, and the worst case that plans count on."""
+"""Link budget of the uplink of one cell: SNR per watt, rate, and the worst-case rate that plans assume."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +14,7 @@ SYMBOLS_PER_SLOT = 14
 
 
 def subcarrier_spacing_hz(numerology: int) -> float:
-    """15 kHz · 2^n̄."""
+    """Subcarrier spacing of numerology n̄: 15 kHz · 2^n̄."""
     return 15e3 * (1 << numerology)
 
 
@@ -24,7 +24,7 @@ def prb_bandwidth_hz(numerology: int) -> float:
 
 
 def overhead(flexible_symbol_uplink: bool) -> float:
-    """υ: the symbols of a slot that carry no uplink data (downlink control, and perhaps the flexible one)."""
+    """υ: the share of a slot's symbols without uplink data (downlink control, and the flexible one if not uplink)."""
     return (1 if flexible_symbol_uplink else 2) / SYMBOLS_PER_SLOT
 
 
@@ -33,10 +33,10 @@ _NODES = 64  # Gauss-Legendre nodes of the expectation over the worst pRB: 2e-5 
 
 @dataclass(frozen=True)
 class Link:
-    """What is constant about the radio: bandwidth, noise, antennas, power."""
+    """Radio constants of a cell: bandwidth, noise, antennas, power."""
 
     prbs: int  # Z
-    bandwidth_hz: float  # ω(1−υ): what carries data in a pRB
+    bandwidth_hz: float  # ω(1−υ): bandwidth of a pRB that carries data
     noise_w: float  # ως², noise power in a pRB
     antennas: int  # N
     max_power_w: float  # P_max
@@ -60,17 +60,17 @@ class Link:
         return 10 ** (-pathloss_db / 10) / self.noise_w
 
     def rate_bps(self, snr: Floats) -> Floats:
-        """Shannon rate of a pRB: ω(1−υ)·log₂(1 + Γ). No MCS, BLER or HARQ, as in the paper."""
+        """Shannon rate of a pRB: ω(1−υ)·log₂(1 + Γ). MCS, BLER and HARQ are not modelled, as in the paper."""
         return self.bandwidth_hz * np.log2(1 + snr)
 
     def worst_case_rate_bps(self, snr_per_watt: Floats) -> Floats:
-        """E[rate] over fading on the worst of Z pRBs, all power on it (worstCaseTxTTIEstimate)."""
+        """Expected rate over fading with all power on the worst of Z pRBs (worstCaseTxTTIEstimate)."""
         snr = self.max_power_w * np.multiply.outer(snr_per_watt, self._worst_gain)
         return self.rate_bps(snr) @ self._weight
 
     def worst_case_slots(self, snr_per_watt: Floats, bits: float, prb_share: float, slot_s: float) -> Floats:
-        """t̄_tx: whole slots to send `bits` at the worst-case rate on a share z̃ ≤ 1 of a pRB."""
-        with np.errstate(divide="ignore"):  # a dead channel takes for ever
+        """t̄_tx: whole slots needed to send `bits` at the worst-case rate on a share z̃ ≤ 1 of a pRB."""
+        with np.errstate(divide="ignore"):  # a channel with rate 0 needs infinitely many slots
             return np.ceil(bits / (slot_s * prb_share * self.worst_case_rate_bps(snr_per_watt)))
 
     @cached_property

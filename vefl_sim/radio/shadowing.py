@@ -1,8 +1,8 @@
-"""The large-scale channel of every CV: line of sight and shadowing that change with the distance driven.
+"""The large-scale channel of every CV: line of sight and shadowing, which change with the distance driven.
 
 Both come from Gaussian processes with exponential correlation (TR 38.901, table 7.5-6): a CV has line of
-sight while Φ(g) < P_LOS(d), with g correlated over 50 m, and its shadowing has 4 dB over 37 m with and 6 dB
-over 50 m without line of sight.
+sight while Φ(g) < P_LOS(d), with g correlated over 50 m. Its shadowing has a standard deviation of 4 dB, correlated
+over 37 m, with line of sight, and of 6 dB, correlated over 50 m, without.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,10 @@ LOS_CORRELATION_M = 50.0
 
 @dataclass
 class _Track:
-    """Unit Gaussians of the vehicles of one scene, row by row: sight, shadowing with and without it."""
+    """Positions and unit Gaussians of the vehicles of one scene, one row each.
+
+    The columns of `normal`: line of sight, shadowing with line of sight, shadowing without.
+    """
 
     vehicle: NDArray[np.int64]
     x_m: Floats
@@ -43,30 +46,30 @@ class LargeScale:
         self._los = np.empty(0, np.bool_)
 
     def move(self, scene: Scene) -> None:
-        """Take the next scene. Draws for all its vehicles, so nothing depends on who asks."""
+        """Update to the next scene. Draws for all its vehicles, so no value depends on which CVs are looked up."""
         track = self._track
         fresh = self._rng.standard_normal((len(scene.vehicle), 3))
         known = np.isin(scene.vehicle, track.vehicle)
         old = np.searchsorted(track.vehicle, scene.vehicle[known])
         driven = np.hypot(scene.x_m[known] - track.x_m[old], scene.y_m[known] - track.y_m[old])
-        kept = np.exp(-driven[:, None] / [LOS_CORRELATION_M, CORRELATION_M[True], CORRELATION_M[False]])
-        fresh[known] = kept * track.normal[old] + np.sqrt(1 - kept**2) * fresh[known]
+        correlation = np.exp(-driven[:, None] / [LOS_CORRELATION_M, CORRELATION_M[True], CORRELATION_M[False]])
+        fresh[known] = correlation * track.normal[old] + np.sqrt(1 - correlation**2) * fresh[known]
         self._track = _Track(scene.vehicle, scene.x_m, scene.y_m, fresh)
         self._update()
 
     def state(self) -> State:
-        """The Gaussians of everybody, and the generator of the next ones."""
+        """State for a checkpoint: the Gaussians of all vehicles, and the generator of the next ones."""
         return {"rng": generator_state(self._rng), "track": dict(vars(self._track))}
 
     def restore(self, state: State) -> None:
-        """Go on from there."""
+        """Restore the Gaussians and the generator from a checkpoint."""
         restore_generator(self._rng, state["rng"])
         self._track = _Track(**state["track"])
         self._update()
 
     def _update(self) -> None:
         track, radio = self._track, self._radio
-        d2d = np.minimum(np.hypot(track.x_m, track.y_m), MAX_DISTANCE_M)  # nobody out there is served
+        d2d = np.minimum(np.hypot(track.x_m, track.y_m), MAX_DISTANCE_M)  # vehicles farther away are never served
         if radio.los == "random":
             self._los = ndtr(track.normal[:, 0]) < los_probability(d2d, h_ut_m=radio.cv_height_m)
         else:
@@ -80,9 +83,9 @@ class LargeScale:
             )
 
     def loss_db(self, cvs: NDArray[np.int64]) -> Floats:
-        """Path loss and shadowing of these CVs, all of which are in the scene."""
+        """Path loss plus shadowing in dB of these CVs, all of which must be in the scene."""
         return self._loss_db[np.searchsorted(self._track.vehicle, cvs)]
 
     def line_of_sight(self, cvs: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether these CVs have line of sight."""
+        """Whether each of these CVs has line of sight."""
         return self._los[np.searchsorted(self._track.vehicle, cvs)]

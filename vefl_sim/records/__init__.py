@@ -1,1 +1,1 @@
-"""The run directory: identity, lock, checkpoints, and the tables as they grow."""
+"""The run directory: its name and versions, its lock, checkpoints and tables."""

@@ -1,8 +1,8 @@
-"""Checkpoints of a run: everything it needs to go on from the start of a round, bit for bit.
+"""Checkpoints of a run: everything needed to resume it at the start of a round with bit-identical results.
 
-checkpoints/0000013.npz is written before round 13. It is a zip file, as numpy's always are, of state.json and one .npy
-per array: `unzip` and `numpy.load` open it. Nothing in it is ever executed. The last two are kept; one that is damaged
-shows by the checksums that zip keeps, and the one before it serves instead.
+checkpoints/0000013.npz is written before round 13. It is a zip file, like every .npz file, of state.json and one .npy
+per array: `unzip` and `numpy.load` open it. Nothing in it is ever executed. The last two checkpoints are kept: if the
+newest is damaged, which the checksums in the zip file show, the one before it is used.
 """
 
 import io
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from vefl_sim.core.errors import BadInput, NotResumable
-from vefl_sim.core.files import whole
+from vefl_sim.core.files import atomic_file
 from vefl_sim.core.state import Arrays, State, pack, unpack
 from vefl_sim.records.table_parts import PartFile
 
@@ -28,33 +28,33 @@ _STATE = "state.json"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A run between two rounds."""
+    """The saved state of a run between two rounds."""
 
-    round: int  # the one that starts next
+    round: int  # the next round
     time_ns: int
-    wall_s: float  # spent so far
-    figures: dict[str, Any]  # of the summary, so far
-    tables: dict[str, list[dict[str, str]]]  # part files that count
+    wall_s: float  # wall-clock time spent so far
+    figures: dict[str, Any]  # figures of the summary up to here
+    tables: dict[str, list[dict[str, str]]]  # table -> part files with its rows up to here
     state: State
 
     @property
     def files(self) -> list[str]:
-        """Names of the part files."""
+        """Names of all part files that this checkpoint refers to."""
         return [part["file"] for parts in self.tables.values() for part in parts]
 
 
 class Checkpoints:
-    """Those of one run."""
+    """The checkpoint files of one run directory."""
 
     def __init__(self, run: Path) -> None:
         self.directory, self._parts = run / "checkpoints", run / "parts"
 
     def write(self, checkpoint: Checkpoint) -> None:
-        """Add one, and remove those that nobody needs any more."""
+        """Write a checkpoint, then delete all but the newest two."""
         arrays: Arrays = {}
         content = {"format": _FORMAT, **vars(checkpoint), "state": pack(checkpoint.state, arrays)}
         with (
-            whole(self.directory / _name(checkpoint)) as partial,
+            atomic_file(self.directory / _name(checkpoint)) as partial,
             zipfile.ZipFile(partial, "w") as archive,
         ):
             archive.writestr(_STATE, json.dumps(content))
@@ -62,11 +62,11 @@ class Checkpoints:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
         for old in self._newest_first()[_KEPT:]:
-            with suppress(OSError):  # one too many does no harm
+            with suppress(OSError):  # an extra checkpoint does no harm
                 old.unlink()
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
-        """The last one from which the run can go on, and what is wrong with later ones; None before the first."""
+        """The newest usable checkpoint (None before the first), and one text per newer checkpoint that is damaged."""
         faults: list[str] = []
         for file in self._newest_first():
             try:
@@ -79,17 +79,17 @@ class Checkpoints:
                 continue
             return checkpoint, faults
         if faults:
-            raise NotResumable([*(f"{fault}." for fault in faults), _HOPELESS.format(run=self.directory.parent)])
+            raise NotResumable([*(f"{fault}." for fault in faults), _NO_OTHER.format(run=self.directory.parent)])
         return None, []
 
     def remove_after(self, last: Checkpoint | None) -> None:
-        """Remove those that cannot be used; they are of rounds that will be repeated."""
+        """Delete checkpoints newer than `last`, which are unusable; their rounds will be simulated again."""
         for file in self.directory.iterdir():
             if file.is_file() and (last is None or file.name > _name(last)):
                 file.unlink()
 
     def last_readable(self) -> Checkpoint | None:
-        """For somebody who only looks: the newest that can be read, without its state."""
+        """The newest readable checkpoint without its state, for inspecting a run; None if there is none."""
         for file in self._newest_first():
             try:
                 return _read(file, with_state=False)
@@ -101,14 +101,14 @@ class Checkpoints:
         return sorted(self.directory.glob("[0-9]*.npz"), reverse=True)
 
     def _faults(self, checkpoint: Checkpoint) -> Iterator[str]:
-        """What is wrong with the part files that it needs."""
+        """Yield what is wrong with the part files that a checkpoint needs."""
         for parts in checkpoint.tables.values():
             for part in parts:
                 if fault := PartFile(**part).fault(self._parts):
                     yield fault
 
 
-_HOPELESS = "{run} has no other checkpoint to continue from: put the file back, or run the experiment with --fresh."
+_NO_OTHER = "{run} has no other checkpoint to resume from: restore the file, or run the experiment with --fresh."
 
 
 def _name(checkpoint: Checkpoint) -> str:
@@ -116,7 +116,7 @@ def _name(checkpoint: Checkpoint) -> str:
 
 
 def _read(file: Path, with_state: bool = True) -> Checkpoint:
-    """A checkpoint, or a sentence. Its bytes may be anything, and zip and numpy raise all sorts of things for that."""
+    """Read a checkpoint; for damaged bytes, zipfile and NumPy raise many kinds of errors, all of which are caught."""
     try:
         with zipfile.ZipFile(file) as archive:
             content = json.loads(archive.read(_STATE))
@@ -126,10 +126,10 @@ def _read(file: Path, with_state: bool = True) -> Checkpoint:
             return Checkpoint(**content, state=unpack(packed, _arrays(archive)) if with_state else {})
     except NotResumable:
         raise
-    except OSError as error:  # nothing is known to be wrong with the file
-        raise BadInput(f"{file} cannot be read ({error.strerror}): let it be read.") from None
+    except OSError as error:  # the file itself may be intact
+        raise BadInput(f"{file} cannot be read ({error.strerror}): grant read permission or check the disk.") from None
     except Exception as error:
-        raise NotResumable(f"{file} is damaged ({_told(error)})") from None
+        raise NotResumable(f"{file} is damaged ({_first_line(error)})") from None
 
 
 def _arrays(archive: zipfile.ZipFile) -> Arrays:
@@ -141,6 +141,6 @@ def _array(member: bytes) -> Any:
     return np.lib.format.read_array(io.BytesIO(member), allow_pickle=False)
 
 
-def _told(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     lines = str(error).splitlines()
     return lines[0].rstrip(".") if lines else type(error).__name__

@@ -1,10 +1,10 @@
-"""What a run is made with: its configuration, our sources, the user's parts, the libraries."""
+"""What identifies a run: digests of its configuration and source code, and the versions of libraries."""
 
 import hashlib
 import json
 import platform
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,25 +13,58 @@ from vefl_sim.core.errors import NotResumable
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import part_digests
 from vefl_sim.experiment.toml import to_toml
-from vefl_sim.experiment.unused_keys import without_ignored
+from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.mobility.recorded import recording
 from vefl_sim.mobility.sumo import inputs
 
 _VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "pyarrow", "pandas")
 
 
-def config_digest(experiment: Experiment) -> str:
-    """Digest of the resolved TOML, of this package, of the source of the user's own parts and of a recording or map.
+class Identity:
+    """What identifies a run of an experiment: computed once per command, because digesting a recording takes time."""
 
-    Keys that have no effect in the experiment are left out.
-    """
-    experiment = without_ignored(experiment)
-    parts = json.dumps(part_digests(experiment), sort_keys=True)
-    texts = [to_toml(_without_speed(experiment)), version("vefl_sim"), package_digest(), parts]
-    if experiment.mobility.file:
-        texts.append(mobility_digest(experiment))
-    text = "\n".join(texts)
-    return hashlib.sha256(text.encode()).hexdigest()
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """Digests of the sources of user-defined parts, by `module:name`."""
+        return part_digests(without_unused_keys(self.experiment))
+
+    @cached_property
+    def configuration(self) -> str:
+        """Digest of the resolved TOML, this package, the source of user-defined parts and the recording or map, if any.
+
+        Keys that the experiment does not use are left out.
+        """
+        experiment = without_unused_keys(self.experiment)
+        parts = json.dumps(self.parts, sort_keys=True)
+        texts = [to_toml(_without_neutral_keys(experiment)), version("vefl_sim"), package_digest(), parts]
+        if experiment.mobility.file:
+            texts.append(mobility_digest(experiment))
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+    @property
+    def directory(self) -> str:
+        """Name of the run directory; a number is added to further ones of the same configuration."""
+        return f"{self.experiment.run.name}-{self.configuration[:8]}"
+
+    @cached_property
+    def versions(self) -> dict[str, Any]:
+        """Versions and digests of everything that a run depends on, as written to versions.json."""
+        return {
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "vefl_sim source": package_digest(),
+            "packages": {name: version(name) for name in (*_VERSIONED, *_sumo_packages(self.experiment))},
+            "parts": part_digests(self.experiment),
+            "configuration": self.configuration,
+        }
+
+
+def config_digest(experiment: Experiment) -> str:
+    """The digest of an experiment's configuration, which names its runs."""
+    return Identity(experiment).configuration
 
 
 def mobility_digest(experiment: Experiment) -> str:
@@ -40,24 +73,23 @@ def mobility_digest(experiment: Experiment) -> str:
     return inputs.map_digest(file) if experiment.mobility.kind == "sumo" else recording.recording_digest(file)
 
 
-def _without_speed(experiment: Experiment) -> Experiment:
-    """Without keys that change no result: whoever changes them wants to go on all the same."""
+def _without_neutral_keys(experiment: Experiment) -> Experiment:
+    """Reset the keys that change no result, so that a run can be resumed after they were edited."""
     run = experiment.run.model_copy(update={"checkpoint_every": None})
     learning = experiment.learning.model_copy(update={"threads": None})
     sumo = experiment.sumo.model_copy(update={"client": "libsumo"})
-    mobility = experiment.mobility.model_copy(
-        update={"file": Path(experiment.mobility.file).name}
-    )  # its content counts
+    file_name = Path(experiment.mobility.file).name  # the folder does not matter; the content is digested separately
+    mobility = experiment.mobility.model_copy(update={"file": file_name})
     return experiment.model_copy(update={"run": run, "learning": learning, "sumo": sumo, "mobility": mobility})
 
 
 _PRESENTATION = {"__main__", "cli", "analysis", "sweep"}
-"""What stands above a simulation and cannot change it: a figure is drawn anew without running anything again."""
+"""Packages that use simulations and cannot change them: editing these (a figure, say) requires no new runs."""
 
 
 @cache
 def package_digest() -> str:
-    """Of our own sources: whoever edits an installed copy must not be shown the results of the old one."""
+    """Digest of the sources of vefl_sim, so that an edited copy never shows the results of the unedited one."""
     home, digest = Path(__file__).parents[1], hashlib.sha256()
     for file in sorted(home.rglob("*.py")):
         if file.relative_to(home).parts[0].removesuffix(".py") in _PRESENTATION:
@@ -66,26 +98,14 @@ def package_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def versions(experiment: Experiment) -> dict[str, Any]:
-    """What a run is made with."""
-    return {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "vefl_sim source": package_digest(),
-        "packages": {name: version(name) for name in (*_VERSIONED, *_drives(experiment))},
-        "parts": part_digests(experiment),
-        "configuration": config_digest(experiment),
-    }
-
-
-def _drives(experiment: Experiment) -> list[str]:
-    """SUMO, as far as it is here: whoever resumes a run does not need it."""
+def _sumo_packages(experiment: Experiment) -> list[str]:
+    """The installed SUMO packages; they may be missing, because resuming a run does not need SUMO."""
     if experiment.mobility.kind != "sumo":
         return []
-    return [name for name in ("eclipse-sumo", "libsumo") if _is_here(name)]
+    return [name for name in ("eclipse-sumo", "libsumo") if _is_installed(name)]
 
 
-def _is_here(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     try:
         version(package)
     except PackageNotFoundError:
@@ -94,40 +114,40 @@ def _is_here(package: str) -> bool:
 
 
 def require_same_version(run: Path) -> None:
-    """Refuse to continue a run that was begun with another version of vefl_sim."""
+    """Refuse to resume a run that was started with another version of vefl_sim."""
     before = recorded_versions(run)
     then, here = before.get("packages", {}).get("vefl_sim", "unknown"), version("vefl_sim")
     sources = before.get("vefl_sim source", "unknown"), package_digest()
     if (then, sources[0]) != (here, sources[1]):
         raise NotResumable(
-            f"{run} was begun with vefl_sim {then} (source {sources[0]}), and this is {here} (source {sources[1]}), "
-            "which might go on differently: continue it with that version, or run its experiment.toml again."
+            f"{run} was started with vefl_sim {then} (source {sources[0]}), but this is {here} (source {sources[1]}), "
+            "whose results may differ: resume it with that version, or run its experiment.toml again."
         )
 
 
-def require_same(run: Path, experiment: Experiment) -> None:
-    """Refuse to continue a run whose configuration has changed, or a part of the user's in it."""
-    before, now = recorded_versions(run), versions(experiment)
+def require_same(run: Path, identity: Identity) -> None:
+    """Refuse to resume a run whose configuration or user-defined parts have changed."""
+    before, now = recorded_versions(run), identity.versions
     if before.get("configuration") == now["configuration"]:
         return
     parts = [name for name, digest in now["parts"].items() if before.get("parts", {}).get(name) != digest]
-    what = f"the source of {', '.join(parts)}" if parts else "its resolved.toml or the recording or map that it names"
-    raise NotResumable(f"{run} cannot be continued, because {what} has changed: restore it, or run it again.")
+    what = f"the source of {', '.join(parts)}" if parts else "its resolved.toml or its recording or map"
+    raise NotResumable(f"{run} cannot be resumed, because {what} has changed: restore it, or run the experiment again.")
 
 
-def library_notes(run: Path, experiment: Experiment) -> Iterator[str]:
-    """Libraries that have changed since the run began: it goes on, but perhaps not to the last bit."""
-    before, now = recorded_versions(run), versions(experiment)
+def library_notes(run: Path, identity: Identity) -> Iterator[str]:
+    """Yield a note if library versions have changed since the run started, which may change the last digits."""
+    before, now = recorded_versions(run), identity.versions
     then, here = before.get("packages", {}), now["packages"]
     changed = [f"{name} {then.get(name)} is now {here[name]}" for name in here if then.get(name) != here[name]]
     if before.get("python") != now["python"]:
         changed.append(f"Python {before.get('python')} is now {now['python']}")
     if changed:
-        yield f"{', '.join(changed)}: the results may differ in the last digits from those of one piece"
+        yield f"{', '.join(changed)}: the results may differ in the last digits from those of an uninterrupted run"
 
 
 def recorded_versions(run: Path) -> dict[str, Any]:
-    """What was noted when the run began."""
+    """The versions.json of a run, written when it started."""
     try:
         return dict(json.loads((run / "versions.json").read_text(encoding="utf-8")))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""One process at a time works on a run. The system lets go of the lock when the process ends, however it ends."""
+"""The lock of a run directory: one process at a time; the system releases it when the process ends or crashes."""
 
 import json
 import os
@@ -12,21 +12,21 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from vefl_sim.core.errors import RunLocked
-from vefl_sim.core.files import writing
+from vefl_sim.core.files import explain_write_errors
 
 _LOCK, _SESSIONS = "LOCK", "sessions.jsonl"
-_PATIENCE_S = 1.0  # somebody who only looks whether it is locked holds it for a moment
+_WAIT_S = 1.0  # `is_locked` in another process holds the lock for a moment
 
 
 @contextmanager
 def locked(run: Path, versions: dict[str, Any]) -> Iterator[None]:
-    """Work on a run, and add to its log that this process did, with what it ran on."""
-    with writing(run / _LOCK):
+    """Hold the lock of a run while the block runs, and log this process and its versions in sessions.jsonl."""
+    with explain_write_errors(run / _LOCK):
         lock = _lock(run)
         try:
-            lock.acquire(timeout=_PATIENCE_S, poll_interval=0.05)
+            lock.acquire(timeout=_WAIT_S, poll_interval=0.05)
         except Timeout:
-            raise RunLocked(f"{run} is being run {_owner(run)}: wait for it, or run another with --fresh.") from None
+            raise RunLocked(f"{run} is being run {_owner(run)}: wait until it ends, or use --fresh.") from None
     try:
         _log(run, versions)
         yield
@@ -35,7 +35,7 @@ def locked(run: Path, versions: dict[str, Any]) -> Iterator[None]:
 
 
 def is_locked(run: Path) -> bool:
-    """Whether somebody is working on it."""
+    """Whether a process is working on a run."""
     if not (run / _LOCK).exists():
         return False
     lock = _lock(run)
@@ -43,7 +43,7 @@ def is_locked(run: Path) -> bool:
         lock.acquire(timeout=0)
     except Timeout:
         return True
-    except OSError:  # in an archive that may not be written nobody runs anything
+    except OSError:  # no process works on a run in a read-only archive
         return False
     lock.release()
     return False
@@ -56,7 +56,7 @@ def _lock(run: Path) -> FileLock:
 def _log(run: Path, versions: dict[str, Any]) -> None:
     started = time.strftime("%Y-%m-%d %H:%M:%S")
     session = {"process": os.getpid(), "host": platform.node(), "started": started, "versions": versions}
-    with writing(run / _SESSIONS), (run / _SESSIONS).open("a", encoding="utf-8") as log:
+    with explain_write_errors(run / _SESSIONS), (run / _SESSIONS).open("a", encoding="utf-8") as log:
         log.write(json.dumps(session) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""From what happens to rows of tables."""
+"""Records the events, rounds, positions and slots of a simulation as rows of tables."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -18,14 +18,14 @@ from vefl_sim.records.schemas import SCHEMAS
 from vefl_sim.records.table_parts import PartWriter
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 
-_SAMPLED_SLOTS = 100  # `trace.slots = "sampled"`: one slot in so many
+_SAMPLED_SLOTS = 100  # `trace.slots = "sampled"`: every 100th slot
 
 
 class Recorder:
-    """Writes the tables of one run, in parts."""
+    """Writes the tables of one run, each as a series of part files."""
 
     def __init__(self, directory: Path, trace: TraceTable) -> None:
-        """`directory`: of the part files."""
+        """`directory` is the folder of the part files."""
         names = [name for name in SCHEMAS if name != "slots" or trace.slots != "off"]
         self._tables = {name: PartWriter(directory, name) for name in names}
         self._mobility_every_ns = to_ns(trace.mobility_every_s)
@@ -36,8 +36,8 @@ class Recorder:
         """Add a row to a table."""
         self._tables[table].append(row)
 
-    def scene(self, scene: Scene) -> None:
-        """Positions, thinned."""
+    def record_scene(self, scene: Scene) -> None:
+        """Record the positions of all vehicles, once per `trace.mobility_every_s`."""
         if scene.time_ns < self._mobility_due_ns:
             return
         self._mobility_due_ns += self._mobility_every_ns
@@ -56,8 +56,8 @@ class Recorder:
                 },
             )
 
-    def burst(self, burst: Burst) -> None:
-        """Everybody's share of each slot, if slots are recorded."""
+    def record_burst(self, burst: Burst) -> None:
+        """Record what each CV was allocated in the slots of a burst, as far as `trace.slots` asks for it."""
         if not self._slot_every:
             return
         log = burst.log
@@ -80,99 +80,99 @@ class Recorder:
                     },
                 )
 
-    def round(self, closed: RoundReport) -> None:
-        """A round that is over, and everybody who was in coverage when it began."""
-        self.append("rounds", round_row(closed))
-        for row in vehicle_rows(closed):
+    def record_round(self, report: RoundReport) -> None:
+        """Record a finished round and the CVs that were in coverage at its start."""
+        self.append("rounds", round_row(report))
+        for row in vehicle_rows(report):
             self.append("vehicles", row)
 
     def commit(self) -> dict[str, list[dict[str, str]]]:
-        """Put all rows so far on disk for good; the part files that hold them."""
+        """Write all rows so far to disk; return the part files that hold them, by table."""
         return {name: table.commit() for name, table in self._tables.items()}
 
     def compact(self, directory: Path) -> None:
-        """One file per table, of all rows so far."""
+        """Write one file per table with all rows so far."""
         for table in self._tables.values():
             table.compact(directory)
 
     def discard(self) -> None:
-        """Leave nothing half written behind; what was committed stays."""
+        """Delete part files that are not complete; committed rows are kept."""
         for table in self._tables.values():
             table.discard()
 
     def salvage(self, directory: Path) -> None:
-        """The same after an error, each table as well as it can be."""
+        """Like `compact`, after an error: tables that cannot be completed are skipped."""
         for table in self._tables.values():
-            with suppress(Exception):  # the error that led here is the one to tell
+            with suppress(Exception):  # the error that stopped the run is the one to report
                 table.compact(directory)
 
     def state(self) -> State:
-        """When positions are due next; the rows are in part files, which a checkpoint lists."""
+        """The time of the next record of positions; the rows themselves are in part files, which a checkpoint lists."""
         return {"mobility_due_ns": self._mobility_due_ns}
 
     def restore(self, state: State) -> None:
-        """Go on from there."""
+        """Restore the time of the next record of positions from a checkpoint."""
         self._mobility_due_ns = state["mobility_due_ns"]
 
-    def go_on_after(self, parts: dict[str, list[dict[str, str]]]) -> None:
-        """Append to these part files."""
+    def continue_after(self, parts: dict[str, list[dict[str, str]]]) -> None:
+        """Append new rows after those in these part files, given by table."""
         for name, table in self._tables.items():
-            table.go_on_after(parts[name])
+            table.continue_after(parts[name])
 
 
-def round_row(closed: RoundReport) -> dict[str, Any]:
+def round_row(report: RoundReport) -> dict[str, Any]:
     """The `rounds` row of a round."""
-    outcomes, plan, unable = closed.outcomes, closed.plan, len(closed.ineligible)
+    outcomes, plan, ineligible = report.outcomes, report.plan, len(report.ineligible)
     fractions = [outcome.delivered_fraction for outcome in outcomes]
     transmit_j = sum(outcome.account.transmit_j for outcome in outcomes)
     drained = sum(outcome.account.bits_drained for outcome in outcomes)
     return {
-        "round": closed.round,
-        "start_ns": closed.start_ns,
-        "end_ns": closed.end_ns,
-        "in_coverage": closed.in_coverage,
-        "eligible": closed.in_coverage - unable,
+        "round": report.round,
+        "start_ns": report.start_ns,
+        "end_ns": report.end_ns,
+        "in_coverage": report.in_coverage,
+        "eligible": report.in_coverage - ineligible,
         "ordered": len(outcomes),
         "delivered": sum(outcome.lost is None for outcome in outcomes),
         "p_suc": float(np.mean(fractions)) if fractions else None,
-        "p_suc_with_ineligible": _mean_with_zeros(fractions, unable),
-        "steps": closed.steps,
-        "staleness": float(np.mean([update.staleness for update in closed.applied])) if closed.applied else None,
-        "weight_sum": sum(update.weight for update in closed.applied),
-        "theorem2_sum": closed.theorem2_sum,
+        "p_suc_with_ineligible": _mean_with_zeros(fractions, ineligible),
+        "steps": report.steps,
+        "staleness": float(np.mean([update.staleness for update in report.applied])) if report.applied else None,
+        "weight_sum": sum(update.weight for update in report.applied),
+        "theorem2_sum": report.theorem2_sum,
         "planned_cost": sum(outcome.worst_cost for outcome in outcomes),
         "cost": sum(outcome.account.paid for outcome in outcomes),
         "energy_j": sum(outcome.account.energy_j for outcome in outcomes),
         "bits_per_joule": drained / transmit_j if transmit_j > 0 else None,
-        "accuracy": closed.evaluation.accuracy if closed.evaluation else None,
-        "loss": closed.evaluation.loss if closed.evaluation else None,
-        "plan_status": closed.status,
+        "accuracy": report.evaluation.accuracy if report.evaluation else None,
+        "loss": report.evaluation.loss if report.evaluation else None,
+        "plan_status": report.status,
         "plan_dropped": plan.dropped,
         "plan_objective": plan.objective,
         "plan_bound": plan.bound,
         "plan_gap": plan.gap,
-        "overruns": sum(1 for _ in overruns(closed)),
+        "overruns": sum(1 for _ in overruns(report)),
     }
 
 
-def vehicle_rows(closed: RoundReport) -> list[dict[str, Any]]:
-    """The `vehicles` rows of a round: one per order, and one per CV at its start that got none."""
-    unable, ordered = closed.ineligible, {outcome.order.cv for outcome in closed.outcomes}
+def vehicle_rows(report: RoundReport) -> list[dict[str, Any]]:
+    """The `vehicles` rows of a round: one per order, and one per CV in coverage at its start that got no order."""
+    ineligible, ordered = report.ineligible, {outcome.order.cv for outcome in report.outcomes}
     rows = []
-    for decision in closed.decisions:
+    for decision in report.decisions:
         outcomes = {outcome.order.cv: outcome for outcome in decision.outcomes}
         for index, cv in enumerate(decision.observation.cv.tolist()):
-            row = {"round": closed.round, "cv": cv} | _seen_columns(decision.observation, index)
+            row = {"round": report.round, "cv": cv} | _observed_columns(decision.observation, index)
             if cv in outcomes:
                 rows.append(row | _outcome_columns(outcomes[cv]))
-            elif cv in unable and decision is closed.decisions[0]:
-                rows.append(row | {"state": "ineligible", "reason": unable[cv]})
-            elif cv not in ordered and decision is closed.decisions[0]:
+            elif cv in ineligible and decision is report.decisions[0]:
+                rows.append(row | {"state": "ineligible", "reason": ineligible[cv]})
+            elif cv not in ordered and decision is report.decisions[0]:
                 rows.append(row | {"state": "passed_over"})
     return rows
 
 
-def _seen_columns(observation: Observation, index: int) -> dict[str, Any]:
+def _observed_columns(observation: Observation, index: int) -> dict[str, Any]:
     snapshot = observation.snapshot
     return {
         "distance_m": float(snapshot.distance_m[index]),

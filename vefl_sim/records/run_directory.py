@@ -1,11 +1,11 @@
-"""The run directory: written once, never overwritten, read by anybody.
+"""The run directory: written by one process at a time, never overwritten, readable at any time.
 
 runs/<name>-<configuration digest>/
-    experiment.toml  as the user wrote it      resolved.toml  with every default
-    versions.json    of what it ran on         summary.json   figures and the content digest
-    tables/*.parquet                           DONE, or FAILED with the error
-    sessions.jsonl   which process, when       LOCK           held while one runs
-    checkpoints/ and parts/*.parquet           until it is done
+    experiment.toml  as the user wrote it        resolved.toml  with every default
+    versions.json    versions and digests        summary.json   figures and the content digest
+    tables/*.parquet                             DONE, or FAILED with the error
+    sessions.jsonl   processes that worked on it LOCK           held by the process at work
+    checkpoints/ and parts/*.parquet             removed when the run is done
 """
 
 import json
@@ -24,7 +24,7 @@ from vefl_sim.core.tables import content_digest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import load_resolved, to_toml
 from vefl_sim.records.checkpoint import Checkpoints
-from vefl_sim.records.identity import config_digest, recorded_versions, versions
+from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.lock import is_locked
 from vefl_sim.records.schemas import SCHEMAS
 
@@ -34,7 +34,7 @@ _NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
 
 class Run:
-    """A run directory, for reading. Tables are pandas data frames."""
+    """A run directory and its results; tables are read as pandas data frames."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -43,12 +43,12 @@ class Run:
 
     @property
     def is_done(self) -> bool:
-        """Whether the run came to its end, and everything is written."""
+        """Whether the run has finished and all its files are written."""
         return (self.path / "DONE").exists()
 
     @property
     def state(self) -> RunState:
-        """Done, failed, at work this moment, or stopped before its end."""
+        """Whether the run is done, failed, running in some process now, or unfinished (stopped before its end)."""
         if self.is_done:
             return "done"
         if is_locked(self.path):
@@ -57,7 +57,7 @@ class Run:
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment, with every default."""
+        """The experiment with every default, from resolved.toml."""
         return load_resolved(self.path / "resolved.toml")
 
     def __repr__(self) -> str:
@@ -65,7 +65,7 @@ class Run:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Figures of the whole run, or up to the last checkpoint; empty before the first."""
+        """Figures of the whole run or, if it is not done, up to its last checkpoint; empty before the first one."""
         file = self.path / "summary.json"
         if not self.is_done:
             last = Checkpoints(self.path).last_readable()
@@ -73,10 +73,10 @@ class Run:
         try:
             return dict(json.loads(file.read_text()))
         except (OSError, ValueError):
-            raise RunNotFound(f"{file} is missing or damaged: --fresh runs the experiment again.") from None
+            raise RunNotFound(f"{file} is missing or damaged: run the experiment again with --fresh.") from None
 
-    def require_whole(self) -> None:
-        """Of a run that is done: whether everything that others build on is there. Contents are for `verify`."""
+    def require_complete(self) -> None:
+        """Raise RunNotFound if a finished run lacks its summary or a main table; `verify` also checks their content."""
         _ = self.summary
         for name in ("rounds", "vehicles", "events"):
             self.files(name)
@@ -88,14 +88,14 @@ class Run:
         try:
             return self._rows(name)
         except RunNotFound:
-            if self.is_done:  # it may have come to its end this moment, and its parts have become one file
+            if self.is_done:  # it may have finished just now, so that one file has replaced the part files
                 return self._rows(name)
             raise
 
     def files(self, name: str, *, checkpointed: bool = False) -> list[Path]:
-        """Where the rows of a table are: in one file once it is over, in parts up to the last checkpoint before.
+        """Files with the rows of a table: one file if the run has ended, else the part files of the last checkpoint.
 
-        `checkpointed`: in parts, even if an error has left more.
+        `checkpointed`: always the part files, although a failed run may also have saved later rows.
         """
         file = self.path / "tables" / f"{name}.parquet"
         if file.exists() and not checkpointed:
@@ -103,7 +103,7 @@ class Run:
         last = Checkpoints(self.path).last_readable()
         if last and name in last.tables:
             return [self.path / "parts" / part["file"] for part in last.tables[name]]
-        raise RunNotFound(f"{file} is not there: the run has not recorded it, or not reached a checkpoint yet.")
+        raise RunNotFound(f"{file} is missing: the run does not record this table or has no checkpoint yet.")
 
     def _rows(self, name: str) -> pd.DataFrame:
         return read_rows(self.files(name))
@@ -124,31 +124,31 @@ class Run:
         return self.table("vehicles")
 
     def content_digest(self) -> str:
-        """Digest of everything that must repeat."""
+        """Digest of all tables that a repeated run must reproduce exactly (all but `timings`)."""
         files = (self.path / "tables").glob("*.parquet")
         return content_digest([file for file in files if file.stem not in _NOT_CONTENT])
 
     def finish(self, summary: Mapping[str, Any]) -> None:
-        """Write the summary, then the marker; remove what only an unfinished run needs."""
+        """Write the summary, then the DONE marker; delete checkpoints and part files, which are not needed any more."""
         write_text(self.path / "summary.json", json.dumps({"state": "done", **summary}, indent=2) + "\n")
         self.mark("DONE", summary["content_digest"])
         for folder in ("parts", "checkpoints"):
             rmtree(self.path / folder, ignore_errors=True)
 
     def mark(self, state: Literal["DONE", "FAILED"], text: str) -> None:
-        """Leave the marker that tells how it ended."""
+        """Write the marker file that shows how the run ended."""
         write_text(self.path / state, text + "\n")
 
 
-def existing_run(experiment: Experiment, out: Path) -> Run | None:
-    """A run of the very same configuration: one that is done, or else the one that has come furthest."""
-    runs = [Run(path) for path in _siblings(experiment, out)]
+def existing_run(identity: Identity, out: Path) -> Run | None:
+    """The run of this configuration that is done or, if none is, the most advanced one; None if there is no run."""
+    runs = [Run(path) for path in _same_configuration(identity, out)]
     return max(runs, key=_progress, default=None)
 
 
-def earliest_run(experiment: Experiment, out: Path) -> Run:
-    """Of all runs of this configuration the one whose name was free."""
-    return Run(_siblings(experiment, out)[0])
+def earliest_run(identity: Identity, out: Path) -> Run:
+    """The first run of this configuration by name: the one without a number."""
+    return Run(_same_configuration(identity, out)[0])
 
 
 def _progress(run: Run) -> tuple[bool, int, float]:
@@ -156,16 +156,17 @@ def _progress(run: Run) -> tuple[bool, int, float]:
     return run.is_done, last.round if last else 0, run.path.stat().st_mtime
 
 
-def create_run(experiment: Experiment, out: Path, toml: str | None = None, settings: Sequence[str] = ()) -> Run:
-    """A new directory for a run; a number is added when the name is taken. It appears with everything in it."""
+def create_run(identity: Identity, out: Path, toml: str | None = None, settings: Sequence[str] = ()) -> Run:
+    """Create a run directory with its files; a number is added if the name is taken. It appears only when complete."""
+    experiment = identity.experiment
     partial = out / f".{experiment.run.name}-{uuid4().hex}"
     try:
         partial.mkdir(parents=True)
         write_text(partial / "experiment.toml", toml or to_toml(experiment))
-        with_what = versions(experiment) | {"set": list(settings)}
-        write_text(partial / "versions.json", json.dumps(with_what, indent=2) + "\n")
+        origin = identity.versions | {"set": list(settings)}
+        write_text(partial / "versions.json", json.dumps(origin, indent=2) + "\n")
         write_text(partial / "resolved.toml", to_toml(experiment))
-        return Run(_renamed(partial, out / f"{experiment.run.name}-{config_digest(experiment)[:8]}"))
+        return Run(_renamed(partial, out / identity.directory))
     except (OSError, CannotWrite) as error:
         rmtree(partial, ignore_errors=True)
         cause = error if isinstance(error, OSError) else error.__cause__
@@ -174,7 +175,7 @@ def create_run(experiment: Experiment, out: Path, toml: str | None = None, setti
 
 
 def _renamed(partial: Path, base: Path) -> Path:
-    """Give a directory this name, or with the first number that is free."""
+    """Rename a directory to `base`, or to `base` with the first free number."""
     for number in count(1):
         path = base if number == 1 else base.with_name(f"{base.name}-{number}")
         if path.exists():
@@ -184,11 +185,11 @@ def _renamed(partial: Path, base: Path) -> Path:
         except OSError:
             if not path.exists():
                 raise
-    raise AssertionError("numbers do not end")
+    raise AssertionError("unreachable: count() does not end")
 
 
 def read_rows(files: Sequence[Path]) -> pd.DataFrame:
-    """The rows of these files, one after the other."""
+    """Read the rows of these files into one data frame, in this order."""
     return pd.concat([_read(file) for file in files], ignore_index=True)
 
 
@@ -199,15 +200,14 @@ def _read(file: Path) -> pd.DataFrame:
         raise RunNotFound(f"{file} cannot be read: {str(error).splitlines()[0]}.") from None
 
 
-def _siblings(experiment: Experiment, out: Path) -> list[Path]:
-    digest = config_digest(experiment)
-    name = f"{experiment.run.name}-{digest[:8]}"
-    found = sorted(path for path in (out / name, *out.glob(f"{name}-*")) if (path / "resolved.toml").is_file())
-    return [path for path in found if _is_of(path, digest)]
+def _same_configuration(identity: Identity, out: Path) -> list[Path]:
+    name = identity.directory
+    paths = sorted(path for path in (out / name, *out.glob(f"{name}-*")) if (path / "resolved.toml").is_file())
+    return [path for path in paths if _has_configuration(path, identity.configuration)]
 
 
-def _is_of(path: Path, digest: str) -> bool:
-    """Whether a run is of this configuration and not of one whose digest begins alike; if that is not known, it is."""
+def _has_configuration(path: Path, digest: str) -> bool:
+    """Compare the full digest, because the name has only its beginning; true if versions.json is unreadable."""
     try:
         return bool(recorded_versions(path).get("configuration", digest) == digest)
     except NotResumable:

@@ -1,4 +1,4 @@
-"""The tables of a run and their columns."""
+"""The tables of a run, with the names and types of their columns."""
 
 from vefl_sim.core.tables import Schema
 from vefl_sim.mobility.scene import SCENE_SCHEMA
@@ -14,14 +14,14 @@ SCHEMAS: dict[str, Schema] = {
         "cv": "int64",
         "reason": "string",
         "distance_m": "float64",
-        "sojourn_ns": "int64",  # the bound at the round's start
+        "sojourn_ns": "int64",  # bound at the start of the round
         "train_limit_ns": "int64",  # T_v
         "iterations": "int32",
         "max_iterations": "int32",  # hi_v
         "cpu_hz": "float64",
         "train_ns": "int64",  # t_cmp
         "worst_slots": "int64",  # t̄_tx
-        "slots": "int64",  # used so far
+        "slots": "int64",  # slots used so far
         "earliest_ns": "int64",  # start of slot τ_v
         "deadline_ns": "int64",
         "mean_snr_db": "float64",
@@ -30,8 +30,8 @@ SCHEMAS: dict[str, Schema] = {
         "energy_j": "float64",
         "cost": "float64",
         "weight": "float64",
-        "version": "int32",  # of the model, where there are no rounds
-        "staleness": "int32",  # steps of the server since that version
+        "version": "int32",  # model version, in schemes without rounds
+        "staleness": "int32",  # server steps since that version
         "count": "int32",
         "accuracy": "float64",
         "loss": "float64",
@@ -46,8 +46,8 @@ SCHEMAS: dict[str, Schema] = {
         "delivered": "int32",
         "p_suc": "float64",  # mean over ordered CVs
         "p_suc_with_ineligible": "float64",  # ineligible CVs count as 0
-        "steps": "int32",  # of the server; 0 or 1 where there are rounds
-        "staleness": "float64",  # mean over the updates applied: steps since the model they started from
+        "steps": "int32",  # server steps; 0 or 1 in schemes with rounds
+        "staleness": "float64",  # mean over applied updates: server steps since the model they started from
         "weight_sum": "float64",
         "theorem2_sum": "float64",  # Σ p_v/(q_v·p_suc) over the CVs with p_v > 0
         "planned_cost": "float64",
@@ -57,19 +57,19 @@ SCHEMAS: dict[str, Schema] = {
         "accuracy": "float64",
         "loss": "float64",
         "plan_status": "string",
-        "plan_dropped": "bool",  # FDPC: the budget made it a selection
+        "plan_dropped": "bool",  # FDPC: the budget did not suffice for all CVs
         "plan_objective": "float64",
         "plan_bound": "float64",
         "plan_gap": "float64",
-        "overruns": "int32",  # of worst cases, over all ordered CVs
+        "overruns": "int32",  # number of exceeded worst cases, over all ordered CVs
     },
     "vehicles": {
         "round": "int32",
         "cv": "int64",
         "ordered_ns": "int64",
-        "version": "int32",  # of the model that it trained, where there are no rounds
+        "version": "int32",  # model version that it trained from, in schemes without rounds
         "state": "string",  # delivered, lost, passed_over, ineligible
-        "reason": "string",  # of a loss, or the binding constraint
+        "reason": "string",  # cause of a loss, or the binding constraint
         "distance_m": "float64",
         "sojourn_ns": "int64",
         "samples": "int64",
@@ -77,7 +77,7 @@ SCHEMAS: dict[str, Schema] = {
         "cpu_hz": "float64",
         "train_ns": "int64",
         "limit_ns": "int64",  # min(t_th, t_soj), in whole slots
-        "delay_ns": "int64",  # until it was received or lost
+        "delay_ns": "int64",  # from the order until the update was received or lost
         "worst_slots": "int64",
         "tx_slots": "int64",
         "compute_j": "float64",

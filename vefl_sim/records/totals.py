@@ -1,4 +1,4 @@
-"""The figures of a whole run, added up round by round."""
+"""The figures of a whole run, summed up round by round."""
 
 import math
 from collections import Counter
@@ -21,34 +21,34 @@ class Tally:
     energy_j: float = 0.0
     steps: int = 0
     applied: int = 0
-    staleness: int = 0  # of all applied updates together
+    staleness: int = 0  # summed over all applied updates
     accuracies: list[float] = field(default_factory=list)
     diverged: bool = False
 
-    def add(self, closed: RoundReport) -> None:
-        """Count a round."""
+    def add(self, report: RoundReport) -> None:
+        """Add the figures of a finished round."""
         self.rounds += 1
-        self.ordered += len(closed.outcomes)
-        self.lost.update(outcome.lost for outcome in closed.outcomes if outcome.lost)
-        self.cost += sum(outcome.account.paid for outcome in closed.outcomes)
-        self.energy_j += sum(outcome.account.energy_j for outcome in closed.outcomes)
-        self.steps += closed.steps
-        self.applied += len(closed.applied)
-        self.staleness += sum(update.staleness for update in closed.applied)
-        if closed.evaluation:
-            self.accuracies.append(closed.evaluation.accuracy)
-            self.diverged = not math.isfinite(closed.evaluation.loss)
+        self.ordered += len(report.outcomes)
+        self.lost.update(outcome.lost for outcome in report.outcomes if outcome.lost)
+        self.cost += sum(outcome.account.paid for outcome in report.outcomes)
+        self.energy_j += sum(outcome.account.energy_j for outcome in report.outcomes)
+        self.steps += report.steps
+        self.applied += len(report.applied)
+        self.staleness += sum(update.staleness for update in report.applied)
+        if report.evaluation:
+            self.accuracies.append(report.evaluation.accuracy)
+            self.diverged = not math.isfinite(report.evaluation.loss)
 
     def state(self) -> State:
-        """What has been counted."""
+        """All sums so far, for a checkpoint."""
         return vars(self) | {"lost": dict(self.lost), "accuracies": list(self.accuracies)}
 
     def restore(self, state: State) -> None:
-        """Count on from there."""
+        """Restore the sums from a checkpoint."""
         vars(self).update(state | {"lost": Counter(state["lost"])})
 
     def figures(self) -> dict[str, Any]:
-        """As they stand in summary.json."""
+        """The figures in the form of summary.json."""
         return {
             "rounds": self.rounds,
             "updates_ordered": self.ordered,

@@ -1,1 +1,1 @@
-"""Learning schemes: a plan for a round, a local objective, and weights for the updates."""
+"""Learning schemes: each plans a round, sets the local objective and weights the updates in the aggregation."""

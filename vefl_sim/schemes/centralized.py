@@ -1,4 +1,4 @@
-"""Centralized training: the same model on the same data in one place, as an upper bound. Nobody is ordered."""
+"""Centralized training: the same model on the same data at the server, as an upper bound. No CV gets an order."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan
 
 BATCH_SIZE = 32
-"""Samples per step if `learning.batch_size` does not say: a step on all of them would take seconds."""
+"""Samples per step if `learning.batch_size` is not given; a step on all samples would take seconds."""
 
 
 class Centralized:
@@ -20,10 +20,10 @@ class Centralized:
         pass
 
     def plan(self, observation: Observation) -> Plan:
-        """Nobody."""
-        nobody = np.empty(0, np.int64)
-        return Plan(nobody, nobody, nobody.astype(np.float64), status="centralized", bypasses_network=True)
+        """A plan without orders."""
+        no_cvs = np.empty(0, np.int64)
+        return Plan(no_cvs, no_cvs, no_cvs.astype(np.float64), status="centralized", bypasses_network=True)
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
-        """Nothing."""
+        """No weights, as there are no updates."""
         return np.empty(0)

@@ -1,4 +1,4 @@
-"""FDPC, full device participation: everybody who can trains, and counts by sojourn bound and data size."""
+"""FDPC, full device participation: every eligible CV trains; updates are weighted by sojourn bound and data size."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.aggregation import fdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.planning import bypasses_network, planned
+from vefl_sim.schemes.planning import plan_from_solution, unconstrained_plan
 from vefl_sim.schemes.scheme import Plan
 from vefl_sim.schemes.weights import shares_over, theorem2_sum
 
@@ -17,8 +17,8 @@ from vefl_sim.schemes.weights import shares_over, theorem2_sum
 class Fdpc:
     """The VEFL sub-problem without selection, weighted by p_v of (p_V_Mobility); aggregate by (aggregationRule).
 
-    CVs that cannot train even one iteration, or that the budget does not reach, get no order; p_v is renormalized over
-    the others, unless `aggregation.weights_over` says otherwise.
+    CVs that cannot train even one iteration, or that the budget does not suffice for, get no order; p_v is renormalized
+    over the others, unless `aggregation.weights_over` is set otherwise.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -27,19 +27,19 @@ class Fdpc:
         self._aggregation = experiment.aggregation
 
     def plan(self, observation: Observation) -> Plan:
-        """Solve the VEFL sub-problem for everybody."""
+        """Solve the VEFL sub-problem for all CVs in coverage."""
         if not self._constrained:
-            return bypasses_network(observation, np.arange(len(observation.cv)))
+            return unconstrained_plan(observation, np.arange(len(observation.cv)))
         problem = observation.problem(self._aggregation.sojourn_weight, everybody=True)
-        return replace(planned(observation, problem, solve(problem, self._method)), limited=False)
+        return replace(plan_from_solution(observation, problem, solve(problem, self._method)), limited=False)
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
-        """p_v over p_suc."""
+        """p_v/p_suc,v of each delivered update."""
         rule = self._aggregation
         importance = observation.importance(rule.sojourn_weight)
         p = shares_over(rule.weights_over or "ordered", importance, observation, plan, delivered)
         return fdpc_weights(p, observation.p_suc_of(delivered, rule.p_suc), normalize=rule.normalize)
 
     def theorem2_sum(self, observation: Observation, plan: Plan) -> float | None:
-        """Σ p_v/p_suc,v, as q_v = 1, over the ordered (theorem2): p_v of the others is 0."""
+        """Σ p_v/p_suc,v, as q_v = 1, over the ordered CVs (theorem2); p_v of the others is 0."""
         return theorem2_sum(self, observation, plan, self._aggregation, plan.cv)

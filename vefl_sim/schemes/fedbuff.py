@@ -1,6 +1,6 @@
-"""FedBuff: buffered asynchronous aggregation of model differences, the stale ones discounted.
+"""FedBuff: buffered asynchronous aggregation of model differences, with smaller weights for stale ones.
 
-Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation (AISTATS 2022), without its secure sums.
+Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation (AISTATS 2022), without its secure aggregation.
 """
 
 import numpy as np
@@ -11,11 +11,11 @@ from vefl_sim.schemes.scheme import Received
 
 
 class FedBuff(AfaCd):
-    """Orders as those of AFA-CD; whole differences."""
+    """The orders of AFA-CD; updates count as whole model differences, not as mean gradients."""
 
     default_rate = 1.0
 
     def weights(self, received: Received) -> Floats:
-        """Rate over m, over the root of 1 + staleness."""
+        """rate/(m·√(1 + staleness)) for each of the m updates."""
         weights: Floats = self._rate / len(received.cv) / np.sqrt(1.0 + received.staleness)
         return weights

@@ -1,4 +1,4 @@
-"""FedProx and FedAvg: everybody who can afford it trains, and counts by data size.
+"""FedProx and FedAvg: every CV trains as long as its share of the budget allows; updates are weighted by data size.
 
 Li et al., Federated Optimization in Heterogeneous Networks (2020); McMahan et al., Communication-Efficient Learning of
 Deep Networks from Decentralized Data (2017), which is the case μ = 0.
@@ -7,13 +7,13 @@ Deep Networks from Decentralized Data (2017), which is the case μ = 0.
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.planning import everybody
+from vefl_sim.schemes.planning import equal_shares_for_all
 from vefl_sim.schemes.scheme import Plan
 from vefl_sim.schemes.weights import shares_over
 
 
 class FedProx:
-    """Equal shares of the budget, full speed; weights D_v over the delivered, or as `aggregation.weights_over` says."""
+    """Equal shares of the budget, full CPU speed; weights D_v/Σ D, over the delivered or `aggregation.weights_over`."""
 
     def __init__(self, experiment: Experiment) -> None:
         self.proximal_mu = experiment.learning.proximal_mu
@@ -21,11 +21,11 @@ class FedProx:
         self._whole = experiment.aggregation.weights_over or "delivered"
 
     def plan(self, observation: Observation) -> Plan:
-        """Everybody, with a share Ξ/V each."""
-        return everybody(observation, self._constrained)
+        """Order every eligible CV, within a share Ξ/V of the budget each."""
+        return equal_shares_for_all(observation, self._constrained)
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
-        """Shares of the data."""
+        """Share of each delivered update in the data."""
         return shares_over(self._whole, observation.snapshot.samples, observation, plan, delivered)
 
 

@@ -1,4 +1,4 @@
-"""What the server knows at the start of a round, and the worst case it plans with."""
+"""What the server observes when it plans, and the worst-case upload times that the plan is based on."""
 
 import math
 from dataclasses import dataclass
@@ -13,34 +13,34 @@ from vefl_sim.optimize.vefl.problem import VeflProblem
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.sla import Agreement, column
 
-_NEVER = 10**9  # slots; an upload over a dead channel
+_NEVER = 10**9  # slots; stands for an upload that never ends because the channel is too bad
 
 
 @dataclass(frozen=True)
 class Committed:
-    """What orders of the same round have taken up already, in the worst case; nothing where a round has one plan."""
+    """Worst-case cost and energy of earlier orders of the same window; zero with rounds, where a round has one plan."""
 
-    cost: Floats | float = 0.0  # by each CV of the sighting
-    energy_j: Floats | float = 0.0
-    total_cost: float = 0.0  # by all
+    cost: Floats | float = 0.0  # of each CV of the snapshot
+    energy_j: Floats | float = 0.0  # of each CV of the snapshot
+    total_cost: float = 0.0  # of all CVs
 
 
 @dataclass(frozen=True)
 class CoverageSnapshot:
-    """The CVs that can be ordered, in ascending order of their number: all in coverage, or those that ask."""
+    """The CVs that can get an order, in ascending order: all in coverage, or without rounds those that request one."""
 
     round: int
     time_ns: int
     cv: Ints
     distance_m: Floats
-    sojourn_s: Floats  # bound
-    snr_per_watt: Floats  # large scale, one antenna
-    samples: Ints
+    sojourn_s: Floats  # sojourn bound
+    snr_per_watt: Floats  # large-scale SNR per watt of transmit power, at one antenna
+    samples: Ints  # D_v
     agreements: list[Agreement]
-    success: Floats  # p̂_suc: the server's record of each CV
-    others: int = 0  # more CVs in coverage, which share the channel and the money
+    success: Floats  # p̂_suc: success rate of each CV so far
+    others: int = 0  # number of further CVs in coverage, which share the channel and the budget
     committed: Committed = Committed()
-    horizon_ns: int | None = None  # what is ordered must be over by then; None: nothing ends soon
+    horizon_ns: int | None = None  # time left in the run, which orders must not exceed; None: no limit
 
     @property
     def in_coverage(self) -> int:
@@ -50,7 +50,7 @@ class CoverageSnapshot:
 
 @dataclass(frozen=True)
 class RoundConstants:
-    """What is the same in every round."""
+    """Parameters of the server that are the same in every round."""
 
     grid: SlotGrid
     link: Link
@@ -63,22 +63,22 @@ class RoundConstants:
     max_iterations: int  # l_max
     max_selected: int  # N
     sojourn_weight: float  # λ̄
-    share_among_selected: bool  # z̃
+    share_among_selected: bool  # z̃ divides the pRBs among at most N CVs, not among all in coverage
     upload_margin: float = 1.0  # factor on t̄_tx
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A sighting with its worst-case upload times."""
+    """A snapshot of the CVs with their worst-case upload times."""
 
     snapshot: CoverageSnapshot
     constants: RoundConstants
     worst_slots: Ints  # t̄_tx
-    window_slots: Ints  # ⌊min(t_th, t_soj)/κ⌋; whole slots of the grid, so one less for a start between two
+    window_slots: Ints  # ⌊min(t_th, t_soj)/κ⌋; whole slots of the grid, so one less if the time is between slots
 
     @property
     def cv(self) -> Ints:
-        """CVs that can be ordered."""
+        """Numbers of the CVs that can get an order."""
         return self.snapshot.cv
 
     @property
@@ -94,28 +94,28 @@ class Observation:
 
     @property
     def deadline_slot(self) -> Ints:
-        """The slot at which the update should be through: end of the sojourn bound or of the round."""
+        """The slot by which the update should be received: end of the sojourn bound or of the round."""
         return self.constants.grid.ceil(self.snapshot.time_ns) + self.window_slots
 
     def mean_snr_db(self, row: int) -> float:
-        """Without fading, all antennas combined, all power on one pRB, at the start of the round."""
+        """SNR of a CV in dB at the time of the snapshot: no fading, all antennas combined, full power on one pRB."""
         link = self.constants.link
         snr = link.max_power_w * link.antennas * float(self.snapshot.snr_per_watt[row])
         return 10 * math.log10(max(snr, 1e-30))
 
     def importance(self, sojourn_weight: float) -> Floats:
-        """Shares of the data (0) and of the sojourn bounds (1), mixed: Θ_v of PDPC, p_v of FDPC."""
+        """Weighted mean of data share (weight 0) and sojourn bound share (weight 1): Θ_v of PDPC, p_v of FDPC."""
         samples = self.snapshot.samples.astype(np.float64)
         return mixed_shares(samples, self.snapshot.sojourn_s, sojourn_weight)
 
     def p_suc_of(self, cvs: Ints, kind: Literal["realized", "history"]) -> Floats:
-        """What the aggregation divides by: 1 for an update that was received, or the CV's record so far."""
+        """p_suc that the aggregation divides by: "realized": 1 for a received update; "history": the success rate."""
         return self.snapshot.success[np.searchsorted(self.cv, cvs)] if kind == "history" else np.ones(len(cvs))
 
     def problem(self, sojourn_weight: float | None = None, *, everybody: bool = False) -> VeflProblem:
         """The VEFL sub-problem of this round: PDPC's (iterPlusCpuFreqPD), or with `everybody` FDPC's.
 
-        sojourn_weight: of the weights; `vefl.sojourn_weight` if it is not given.
+        sojourn_weight: λ̄ of the weights; `vefl.sojourn_weight` if None.
         """
         constants, agreements = self.constants, self.snapshot.agreements
         return VeflProblem(
@@ -138,16 +138,16 @@ class Observation:
 
 
 def sojourn_ns(sojourn_s: float) -> int:
-    """The bound on the clock; a CV that hardly moves stays for ever, which is some centuries here."""
+    """The sojourn bound in nanoseconds; unbounded sojourns become 9e18 ns, about 285 years."""
     return int(min(sojourn_s * 1e9, 9e18))
 
 
 def observe(snapshot: CoverageSnapshot, constants: RoundConstants) -> Observation:
-    """Add the worst case: t̄_tx on the share z̃ of the pRBs (worstCaseTxTTIEstimate)."""
+    """Add the worst-case upload times t̄_tx, with a share z̃ of the pRBs (worstCaseTxTTIEstimate)."""
     cvs = snapshot.in_coverage
     sharing = min(cvs, constants.max_selected) if constants.share_among_selected else cvs
     prb_share = min(1.0, constants.link.prbs / max(1, sharing))
-    bits = constants.upload_margin * constants.payload_bits  # the time to send them is proportional
+    bits = constants.upload_margin * constants.payload_bits  # scales t̄_tx, which is proportional to the bits
     worst = constants.link.worst_case_slots(snapshot.snr_per_watt, bits, prb_share, constants.grid.slot_s)
     longest_ns = constants.round_ns if snapshot.horizon_ns is None else min(constants.round_ns, snapshot.horizon_ns)
     stay_ns = np.minimum(np.floor(snapshot.sojourn_s * 1e9), longest_ns).astype(np.int64)

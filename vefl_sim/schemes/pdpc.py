@@ -1,4 +1,4 @@
-"""PDPC, partial device participation: the server selects at most |C_k| CVs by the VEFL sub-problem."""
+"""PDPC, partial device participation: the server selects at most |C_k| CVs by solving the VEFL sub-problem."""
 
 import numpy as np
 
@@ -8,13 +8,13 @@ from vefl_sim.experiment.scheme_tables import AggregationTable
 from vefl_sim.learning.aggregation import pdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.planning import bypasses_network, planned
+from vefl_sim.schemes.planning import plan_from_solution, unconstrained_plan
 from vefl_sim.schemes.scheme import Plan
 from vefl_sim.schemes.weights import theorem2_sum
 
 
 class Pdpc:
-    """Plan by (iterPlusCpuFreqPD), aggregate by (aggregationRulePartialNORep) with equal p_v = 1/V.
+    """Plans by (iterPlusCpuFreqPD), aggregates by (aggregationRulePartialNORep) with equal p_v = 1/V.
 
     Without constraints the CVs with the largest Θ_v are selected.
     """
@@ -28,12 +28,12 @@ class Pdpc:
         """Solve the VEFL sub-problem."""
         problem = observation.problem()
         if self._constrained:
-            return planned(observation, problem, solve(problem, self._method))
+            return plan_from_solution(observation, problem, solve(problem, self._method))
         best = np.argsort(-problem.weight, kind="stable")[: problem.max_selected]
-        return bypasses_network(observation, np.sort(best))
+        return unconstrained_plan(observation, np.sort(best))
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
-        """Every delivered update weighs 1/|C_k|, over its p_suc."""
+        """1/(|C_k|·p_suc,v) of each delivered update."""
         return equal_weights(observation, plan, delivered, self._aggregation)
 
     def theorem2_sum(self, observation: Observation, plan: Plan) -> float | None:

@@ -1,4 +1,4 @@
-"""Plans in the making: from an answer of the optimizer, in equal shares of the budget, or without constraints."""
+"""Three kinds of plan: from a solution of the optimizer, in equal shares of the budget, and without constraints."""
 
 from dataclasses import replace
 
@@ -11,8 +11,8 @@ from vefl_sim.schemes.scheme import Plan
 from vefl_sim.schemes.sla import column
 
 
-def planned(observation: Observation, problem: VeflProblem, solution: VeflPlan) -> Plan:
-    """The orders of a solved VEFL sub-problem, and why some CVs could not get one."""
+def plan_from_solution(observation: Observation, problem: VeflProblem, solution: VeflPlan) -> Plan:
+    """The plan given by a solution of the VEFL sub-problem, with the reasons why some CVs are ineligible."""
     most = dict(zip(observation.cv.tolist(), problem.most.tolist(), strict=True))
     return Plan(
         cv=observation.cv[solution.selected],
@@ -24,55 +24,55 @@ def planned(observation: Observation, problem: VeflProblem, solution: VeflPlan) 
         gap=solution.gap,
         status=solution.status,
         dropped=solution.dropped,
-        ineligible=unable(observation, problem),
+        ineligible=ineligible_cvs(observation, problem),
         max_iterations=most,
     )
 
 
-def unable(observation: Observation, problem: VeflProblem) -> dict[int, str]:
-    """The CVs that cannot do a single iteration, and what keeps them from it."""
+def ineligible_cvs(observation: Observation, problem: VeflProblem) -> dict[int, str]:
+    """CVs that cannot do a single iteration -> the constraint that prevents it."""
     limits = zip(observation.cv.tolist(), problem.most.tolist(), problem.limits(), strict=True)
     return {cv: limit for cv, most, limit in limits if most == 0}
 
 
-def nobody(observation: Observation) -> str:
-    """The status of a plan for an empty observation."""
+def empty_status(observation: Observation) -> str:
+    """Status of a plan without orders because no CV was observed."""
     return "nobody_asks" if observation.snapshot.in_coverage else "nobody_in_coverage"
 
 
-def bypasses_network(observation: Observation, rows: Ints) -> Plan:
-    """These CVs train l_max iterations as fast as they can and deliver, whatever it costs and however long it takes."""
+def unconstrained_plan(observation: Observation, rows: Ints) -> Plan:
+    """A plan without constraints: these CVs do l_max iterations at full speed and deliver, at any cost and delay."""
     limit_hz = column(observation.snapshot.agreements, "cpu_max_hz")[rows]
     return Plan(
         cv=observation.cv[rows],
         iterations=np.full(len(rows), observation.constants.max_iterations),
         cpu_hz=limit_hz,
-        status="unconstrained" if len(rows) else nobody(observation),
+        status="unconstrained" if len(rows) else empty_status(observation),
         bypasses_network=True,
     )
 
 
-def everybody(observation: Observation, constrained: bool) -> Plan:
-    """All CVs of the observation, with a share Ξ/V each; or without constraints."""
+def equal_shares_for_all(observation: Observation, constrained: bool) -> Plan:
+    """A plan for all CVs of the observation: a share Ξ/V of the budget each, or without constraints."""
     rows = np.arange(len(observation.cv))
     if not constrained:
-        return bypasses_network(observation, rows)
+        return unconstrained_plan(observation, rows)
     return replace(equal_share(observation, rows, shares=observation.snapshot.in_coverage), limited=False)
 
 
 def equal_share(observation: Observation, rows: Ints, shares: int) -> Plan:
-    """Orders for those of the given rows that can do at least one iteration, with a share Ξ/shares of the money each.
+    """A plan for those of the given rows that can do at least one iteration, within a share Ξ/shares of the budget.
 
-    What they have committed in this round already counts, and nobody gets what the others have taken.
+    Earlier orders of the same window reduce the share of their CV, and the rest of Ξ limits all new orders together.
 
     η = η_max, E₁ = (ζ/2)·cD·η_max² per iteration,
     l = min(⌊T·η_max/cD⌋, ⌊(e_bud − e_tx)/E₁⌋, ⌊((share − φ̄)/φ − e_tx)/E₁⌋, l_max).
     """
     problem, rows = observation.problem(), np.asarray(rows)
     energy_j = problem.cpu_capacitance / 2 * problem.cycles * problem.cpu_max_hz**2
-    taken = observation.snapshot.committed
+    committed = observation.snapshot.committed
     share = np.minimum(
-        problem.budget / max(shares, 1) - taken.cost, (problem.budget - taken.total_cost) / max(len(rows), 1)
+        problem.budget / max(shares, 1) - committed.cost, (problem.budget - committed.total_cost) / max(len(rows), 1)
     )
     limits = _limits(problem, energy_j, share)
     most = np.minimum(np.floor(np.min(list(limits.values()), axis=0)), problem.max_iterations)
@@ -93,7 +93,7 @@ def equal_share(observation: Observation, rows: Ints, shares: int) -> Plan:
 
 
 def _limits(problem: VeflProblem, energy_j: Floats, share: Floats) -> dict[str, Floats]:
-    """How many iterations time, energy and money allow, each alone; not rounded."""
+    """Numbers of iterations that time, energy and budget allow, each on its own; not rounded."""
     spare = share * (1 + 1e-12) - problem.base_fee
     priced = problem.price_per_joule > 0
     affordable_j = np.where(priced, spare / np.where(priced, problem.price_per_joule, 1.0), np.inf)
@@ -103,17 +103,18 @@ def _limits(problem: VeflProblem, energy_j: Floats, share: Floats) -> dict[str, 
         "energy": (problem.energy_budget_j - problem.tx_energy_j) / energy_j,
         "budget": (affordable_j - problem.tx_energy_j) / energy_j,
     }
-    return {name: limit * (1 + 1e-12) for name, limit in limits.items()}  # a limit met exactly is met
+    return {name: limit * (1 + 1e-12) for name, limit in limits.items()}  # tolerance for a limit that is met exactly
 
 
 def _first_below_one(limits: dict[str, Floats], row: int) -> str:
-    """What would have to change first; money only where time and energy would do."""
+    """The first constraint that allows less than one iteration: time, then energy, then budget."""
     return next(name for name, limit in limits.items() if limit[row] < 1)
 
 
 def _status(observation: Observation, able: Ints, ineligible: dict[int, str]) -> str:
+    """Status of a plan in equal shares: "equal_share", or why it is empty."""
     if not len(observation.cv):
-        return nobody(observation)
+        return empty_status(observation)
     if len(able):
         return "equal_share"
     return "budget_buys_nobody" if "budget" in ineligible.values() else "nobody_eligible"

@@ -1,4 +1,4 @@
-"""Random selection: |C_k| CVs drawn uniformly, the choice that the unbiasedness of PDPC's aggregation assumes."""
+"""Random selection: |C_k| CVs drawn uniformly, the selection for which the aggregation of PDPC is unbiased."""
 
 from dataclasses import replace
 
@@ -9,13 +9,13 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.pdpc import equal_weights
-from vefl_sim.schemes.planning import bypasses_network, equal_share, unable
+from vefl_sim.schemes.planning import equal_share, ineligible_cvs, unconstrained_plan
 from vefl_sim.schemes.scheme import Plan
 from vefl_sim.schemes.weights import theorem2_sum
 
 
 class RandomSelection:
-    """Equal shares of the budget for those who are drawn; aggregated as PDPC."""
+    """Equal shares of the budget for the CVs that are drawn; aggregated as in PDPC."""
 
     def __init__(self, experiment: Experiment) -> None:
         self.proximal_mu = experiment.learning.proximal_mu
@@ -23,22 +23,22 @@ class RandomSelection:
         self._streams = Streams(experiment.run.seed)
 
     def plan(self, observation: Observation) -> Plan:
-        """Draw among those who can do an iteration, then ask those whom a share of the money buys one."""
+        """Draw among the CVs that can do an iteration, then order those whose share of the budget pays for one."""
         if not self._constrained:
-            return bypasses_network(observation, self._draw(observation, np.arange(len(observation.cv))))
+            return unconstrained_plan(observation, self._draw(observation, np.arange(len(observation.cv))))
         problem = observation.problem()
         drawn = self._draw(observation, np.flatnonzero(problem.most))
         plan = equal_share(observation, drawn, shares=len(drawn))
-        return replace(plan, ineligible=unable(observation, problem) | plan.ineligible)
+        return replace(plan, ineligible=ineligible_cvs(observation, problem) | plan.ineligible)
 
     def _draw(self, observation: Observation, rows: Ints) -> Ints:
-        """Uniform; depends on the round and on how many there are, on nothing else."""
+        """Draw rows uniformly; the draw depends only on the seed, the round and the number of rows."""
         rng = self._streams.generator("selection", observation.snapshot.round)
         count = min(len(rows), observation.constants.max_selected)
         return np.sort(rng.choice(rows, count, replace=False)) if count else np.empty(0, np.int64)
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
-        """Every delivered update weighs 1/(number ordered), over its p_suc."""
+        """1/((number ordered)·p_suc,v) of each delivered update."""
         return equal_weights(observation, plan, delivered, self._aggregation)
 
     def theorem2_sum(self, observation: Observation, plan: Plan) -> float | None:

@@ -1,4 +1,4 @@
-"""What a learning scheme is, with rounds and without: a plan, and weights for the updates that came back."""
+"""The interface of a learning scheme, with rounds and without: it plans orders, and weights the delivered updates."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -9,31 +9,31 @@ from vefl_sim.schemes.observation import Observation
 
 @dataclass(frozen=True)
 class Plan:
-    """Orders for a round; arrays have one entry per ordered CV."""
+    """The orders of one planning decision; arrays have one entry per ordered CV."""
 
     cv: Ints
     iterations: Ints  # l
     cpu_hz: Floats  # η
-    cost: float | None = None  # planned, worst case
-    objective: float | None = None
-    gap: float | None = None  # to the bound, relative
-    status: str = "planned"
-    ineligible: dict[int, str] = field(default_factory=dict)  # CV -> the constraint that binds
-    max_iterations: dict[int, int] = field(default_factory=dict)  # CV -> hi_v, for the trace
-    bound: float | None = None  # no plan could reach more
-    dropped: bool = False  # everybody was wanted, but the budget made it a selection
-    limited: bool = True  # C1 holds: at most |C_k| CVs
-    bypasses_network: bool = False  # without constraints: everything is delivered, whatever the channel
+    cost: float | None = None  # worst-case cost of all orders
+    objective: float | None = None  # Σ Θ_v·l_v
+    gap: float | None = None  # relative gap between objective and bound
+    status: str = "planned"  # column `plan_status` of the rounds table
+    ineligible: dict[int, str] = field(default_factory=dict)  # CV -> the constraint that rules out an order
+    max_iterations: dict[int, int] = field(default_factory=dict)  # CV -> hi_v, the most it could do; for the trace
+    bound: float | None = None  # proved upper bound on the objective of any plan
+    dropped: bool = False  # FDPC: the budget is too small for all eligible CVs, so some got no order
+    limited: bool = True  # C1 applies: at most |C_k| CVs may be ordered; False for schemes that order all CVs
+    bypasses_network: bool = False  # without constraints: updates are delivered without using the radio
 
 
 class Scheme(Protocol):
-    """A scheme is made once per run from the experiment; both methods are pure."""
+    """A scheme with rounds. It is created once per run from the experiment; both methods are pure."""
 
     proximal_mu: float
-    """μ of the local objective F_v(ω) + (μ/2)·‖ω − ω_k‖²; 0 leaves the data loss alone."""
+    """μ of the local objective F_v(ω) + (μ/2)·‖ω − ω_k‖²; 0 means no proximal term."""
 
     def plan(self, observation: Observation) -> Plan:
-        """Decide who trains, how long and how fast."""
+        """Decide which CVs train, how many iterations, and at what CPU frequency."""
         ...
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
@@ -43,26 +43,26 @@ class Scheme(Protocol):
 
 @dataclass(frozen=True)
 class Received:
-    """The updates of a full buffer, in the order in which they came."""
+    """The updates of a full buffer, in the order in which they were received; one array entry per update."""
 
     cv: Ints
     iterations: Ints  # l
     samples: Ints  # D
-    staleness: Ints  # steps of the server since the model that the update started from
+    staleness: Ints  # server steps since the model version that the CV trained from
 
 
 class AsynchronousScheme(Protocol):
-    """A scheme with a `buffer` runs without rounds. It is made once per run; both methods are pure."""
+    """A scheme without rounds, recognized by its `buffer`. It is created once per run; both methods are pure."""
 
     proximal_mu: float
-    """μ of the local objective, as for other schemes."""
+    """μ of the local objective, as in `Scheme`."""
     buffer: int
-    """The server steps whenever so many updates are in."""
+    """Number of received updates after which the server aggregates them."""
 
     def plan(self, observation: Observation) -> Plan:
-        """Decide how long and how fast those train who ask at this instant: the CVs of the observation."""
+        """Plan for the CVs of the observation, which request an order now: iterations and CPU frequency of each."""
         ...
 
     def weights(self, received: Received) -> Floats:
-        """ω + Σ weight · (update − the model that it started from) is the next model."""
+        """Weights of the updates: the next model is ω + Σ weight·(update − the model that its CV trained from)."""
         ...

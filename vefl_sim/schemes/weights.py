@@ -1,4 +1,4 @@
-"""Weights of updates: shares of a whole that the experiment chooses, and the sum in Theorem 2 of the paper."""
+"""Aggregation weights as shares over a chosen set of CVs, and the sum in Theorem 2 of the paper."""
 
 import math
 from typing import Literal
@@ -11,11 +11,11 @@ from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan, Scheme
 
 Whole = Literal["delivered", "ordered", "coverage"]
-"""Whose amounts sum to one: CVs that delivered, CVs with an order, or all CVs in coverage."""
+"""The set of CVs whose shares sum to one: those that delivered, those with an order, or all in coverage."""
 
 
 def shares_over(whole: Whole, amount: Floats | Ints, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
-    """Shares of the delivered updates; `amount` has one entry per CV of the observation."""
+    """Share of each delivered update in the sum over `whole`; `amount` has one entry per CV of the observation."""
     rows = np.searchsorted(observation.cv, delivered)
     ordered, coverage = np.searchsorted(observation.cv, plan.cv), np.arange(len(amount))
     members = {"delivered": rows, "ordered": ordered, "coverage": coverage}[whole]
@@ -26,9 +26,9 @@ def shares_over(whole: Whole, amount: Floats | Ints, observation: Observation, p
 def theorem2_sum(
     scheme: Scheme, observation: Observation, plan: Plan, aggregation: AggregationTable, cvs: Ints
 ) -> float | None:
-    """Σ p_v/(q_v·p_suc,v) over the CVs with p_v > 0, ordered or not: what the rule would give each if it delivered.
+    """Σ p_v/(q_v·p_suc,v) over the CVs with p_v > 0, ordered or not: the sum of their weights if all delivered.
 
-    None without orders, where q_v = 0, and for weights that follow another rule than the theorem's.
+    None without orders, where q_v = 0, and if the weights do not follow the rule of the theorem.
     """
     other_rule = (
         aggregation.normalize or aggregation.form == "models" or aggregation.weights_over not in (None, "ordered")

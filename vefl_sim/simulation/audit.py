@@ -1,9 +1,9 @@
-"""The laws of a run, checked while it happens: C1–C6 on every plan, C7–C12 in every slot.
+"""The audit of a run, done while it runs: constraints C1–C6 for every plan, C7–C12 for every slot.
 
-One slot in EVERY is computed again from the definitions (slot_check.py), as the books of a slot cannot show whether
-a rate is within the capacity, a floor is met or the order of deadlines is kept. A plan of ours or a slot that breaks a
-law ends the run. What the channel does to a lawful plan is another matter: uploads that take longer, cost more or come
-later than the worst case are overruns, which are counted and reported.
+One slot in EVERY is recomputed from the definitions (slot_check.py), because the books of a slot cannot show whether
+a rate is within the capacity, a floor is met or the order of deadlines is kept. A violation by a built-in scheme or by
+a slot ends the run. Uploads that take longer, cost more or end later than the planned worst case are not violations:
+they are overruns, which are counted and reported.
 """
 
 from collections import Counter, defaultdict
@@ -26,41 +26,41 @@ from vefl_sim.schemes.scheme import Plan
 from vefl_sim.simulation.slot_check import SlotCheck
 
 _TOLERANCE = 1e-9  # relative: sums in another order
-EVERY = 127  # slots per slot that is computed again; prime, so that it is now here, now there in a burst
-_COUNTED = ("plans", "slots", "recomputed", "transmit_j", "bits", "assured_bits")
+EVERY = 127  # one slot in so many is recomputed; prime, so that the position within a burst varies
+_COUNTED = ("plans", "slots", "recomputed", "transmit_j", "bits", "bypassed_bits")
 
 
 @dataclass
 class Audit:
-    """Checks rounds and slots as they come, and remembers how many."""
+    """Checks every plan and every slot of a run, and counts them."""
 
     link: Link
     slot_s: float  # κ
-    binding: bool = True  # False: the scheme is the user's own, so breaches of C1–C6 are only counted
-    check: SlotCheck | None = None  # computes slots again; None: nobody does
+    binding: bool = True  # False: the scheme is user-defined, so violations of C1–C6 are counted and do not end the run
+    check: SlotCheck | None = None  # recomputes slots; None: no slot is recomputed
     plans: int = 0
     slots: int = 0
     recomputed: int = 0
     transmit_j: float = 0.0  # κ·Σ power of all slots
     bits: float = 0.0  # κ·Σ rate of all slots
-    assured_bits: float = 0.0  # delivered without the network
+    bypassed_bits: float = 0.0  # delivered without the network
     breaches: Counter[str] = field(default_factory=Counter)
     overruns: Counter[str] = field(default_factory=Counter)
 
-    def round(self, closed: RoundReport) -> None:
-        """Check the plan of a round that is over, and count what came out worse than planned."""
-        for decision in closed.decisions:
+    def round(self, report: RoundReport) -> None:
+        """Check the plan of a finished round, and count its overruns."""
+        for decision in report.decisions:
             if decision.plan.bypasses_network:
-                self.assured_bits += sum(outcome.account.bits_drained for outcome in decision.outcomes)
-        self.plans += len(closed.constrained)
-        for law, sentence in broken_laws(closed):
+                self.bypassed_bits += sum(outcome.account.bits_drained for outcome in decision.outcomes)
+        self.plans += len(report.constrained)
+        for law, sentence in broken_laws(report):
             if self.binding:
-                raise AuditFailed(f"round {closed.round} breaks {law}: {sentence}")
+                raise AuditFailed(f"round {report.round} breaks {law}: {sentence}")
             self.breaches[law] += 1
-        self.overruns.update(overruns(closed))
+        self.overruns.update(overruns(report))
 
     def burst(self, burst: Burst) -> None:
-        """Check slots that have been decided."""
+        """Check the slots of a burst, after the MAC has decided them."""
         log, slots = burst.log, burst.slots
         prbs, power_w, rate_bps = log.prbs[:slots], log.power_w[:slots], log.rate_bps[:slots]
         first, self.slots = self.slots, self.slots + slots
@@ -68,7 +68,7 @@ class Audit:
         self.bits += self.slot_s * float(rate_bps.sum())
         limit_w = self.link.max_power_w * (1 + _TOLERANCE)
         laws = {
-            "C7 or C9: more pRBs are given out than there are": prbs.sum(axis=1) > self.link.prbs,
+            "C7 or C9: more pRBs are allocated than exist": prbs.sum(axis=1) > self.link.prbs,
             "C10: a negative number of pRBs": (prbs < 0).any(axis=1),
             "C11: power without a pRB, or below zero": ((power_w < 0) | ((power_w > 0) & (prbs == 0))).any(axis=1),
             "C12: more power than P_max": ~(power_w <= limit_w).all(axis=1),
@@ -87,27 +87,27 @@ class Audit:
             raise AuditFailed(f"slot {burst.first_slot + index} breaks {law}: {sentence}")
 
     def close(self, ledger: Ledger) -> None:
-        """At the end: the ledgers add up, and agree with what the slots used and carried."""
+        """At the end of the run: check that the ledger adds up and agrees with the energy and bits of all slots."""
         ledger.check()
         booked = ledger.totals
         if abs(booked.transmit_j - self.transmit_j) > 1e-6 * max(self.transmit_j, 1e-9):
             raise AuditFailed(f"the slots used {self.transmit_j!r} J, but {booked.transmit_j!r} J were booked.")
-        if booked.bits_drained - self.assured_bits > self.bits * (1 + 1e-6) + 1e-3:
+        if booked.bits_drained - self.bypassed_bits > self.bits * (1 + 1e-6) + 1e-3:
             raise AuditFailed(f"{booked.bits_drained!r} bits arrived, but the slots carried {self.bits!r} at most.")
 
     def state(self) -> State:
-        """What has been counted."""
+        """The counters, for a checkpoint."""
         counted = {name: getattr(self, name) for name in _COUNTED}
         return counted | {"breaches": dict(self.breaches), "overruns": dict(self.overruns)}
 
     def restore(self, state: State) -> None:
-        """Count on from there."""
+        """Restore the counters from a checkpoint."""
         for name in _COUNTED:
             setattr(self, name, state[name])
         self.breaches, self.overruns = Counter(state["breaches"]), Counter(state["overruns"])
 
     def figures(self) -> dict[str, Any]:
-        """As they stand in summary.json."""
+        """The audit's entries of summary.json."""
         return {
             "plans_audited": self.plans,
             "slots_audited": self.slots,
@@ -117,11 +117,11 @@ class Audit:
         }
 
 
-def broken_laws(closed: RoundReport) -> Iterator[tuple[str, str]]:
-    """C1–C6 of a plan, computed from its orders and what was observed; nothing here trusts the optimizer."""
+def broken_laws(report: RoundReport) -> Iterator[tuple[str, str]]:
+    """(constraint, sentence) for each violation of C1–C6, from orders and observation, not from the optimizer."""
     energy_j: defaultdict[int, float] = defaultdict(float)
-    cost, budget = 0.0, closed.decisions[0].observation.constants.budget
-    for decision in closed.constrained:
+    cost, budget = 0.0, report.decisions[0].observation.constants.budget
+    for decision in report.constrained:
         yield from _broken_by(decision)
         cost += _worst_cost(decision.outcomes)
         for outcome in decision.outcomes:
@@ -142,7 +142,7 @@ def _broken_by(decision: Decision) -> Iterator[tuple[str, str]]:
         yield from _out_of_range(plan, problem, outcome.order, row)
     cost = _worst_cost(outcomes)
     if plan.cost is not None and abs(plan.cost - cost) > 1e-6 * max(cost, 1.0):
-        yield "C5", f"the plan says that its orders cost {plan.cost:.6g}, but they cost up to {cost:.6g}."
+        yield "C5", f"the plan states a cost of {plan.cost:.6g}, but its orders cost up to {cost:.6g}."
 
 
 def _worst_cost(outcomes: list[OrderOutcome]) -> float:
@@ -150,7 +150,7 @@ def _worst_cost(outcomes: list[OrderOutcome]) -> float:
 
 
 def _too_much(observation: Observation, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
-    """C2 and C3: time."""
+    """C2 and C3: training and worst-case upload end within the round and the sojourn bound."""
     snapshot, constants = observation.snapshot, observation.constants
     worst_ns = order.train_ns + int(observation.worst_slots[row]) * constants.grid.slot_ns
     for law, limit_ns in (("C2", constants.round_ns), ("C3", sojourn_ns(float(snapshot.sojourn_s[row])))):
@@ -159,18 +159,18 @@ def _too_much(observation: Observation, order: TrainOrder, row: int) -> Iterator
 
 
 def _too_much_energy(observation: Observation, cv: int, worst_j: float) -> Iterator[tuple[str, str]]:
-    """C4, over all orders of a round."""
+    """C4: the worst-case energy of all orders of a CV in a round is within its budget."""
     budget_j = observation.snapshot.agreements[int(np.searchsorted(observation.cv, cv))].energy_budget_j
     if worst_j > budget_j * (1 + _TOLERANCE):
         yield "C4", f"CV {cv} needs up to {worst_j:.6g} J of {budget_j:.6g} J."
 
 
 def _out_of_range(plan: Plan, problem: VeflProblem, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
-    """C6: l_des where it is possible, l_max, and the CPU's range. A baseline does what its share of the money buys."""
+    """C6: iterations from l_des (if possible) to l_max, frequency within the CPU's range; no l_des for equal shares."""
     least = 1 if plan.status == "equal_share" else int(problem.least[row])
     if not least <= order.iterations <= problem.max_iterations:
         wanted = f"{least} to {problem.max_iterations}"
-        yield "C6", f"CV {order.cv} was ordered {order.iterations} iterations, wanted were {wanted}."
+        yield "C6", f"CV {order.cv} was ordered {order.iterations} iterations, allowed are {wanted}."
     low_hz, high_hz = float(problem.cpu_min_hz[row]), float(problem.cpu_max_hz[row])
     if not low_hz * (1 - _TOLERANCE) <= order.cpu_hz <= high_hz * (1 + _TOLERANCE):
         yield "C6", f"CV {order.cv} was ordered {order.cpu_hz:.6g} Hz, it runs at {low_hz:.6g} to {high_hz:.6g} Hz."

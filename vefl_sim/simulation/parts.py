@@ -1,4 +1,4 @@
-"""The parts of a run that its experiment names: scheme, scheduler, RAT policy, data, model and learner."""
+"""The parts that an experiment names, built-in or user-defined: scheme, scheduler, RAT policy, data, model, learner."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -26,8 +26,6 @@ from vefl_sim.schemes.random_selection import RandomSelection
 from vefl_sim.schemes.scheme import AsynchronousScheme, Scheme
 
 AnyScheme = Scheme | AsynchronousScheme
-
-
 SCHEMES: dict[str, Callable[[Experiment], AnyScheme]] = {
     "pdpc": Pdpc,
     "fdpc": Fdpc,
@@ -38,10 +36,11 @@ SCHEMES: dict[str, Callable[[Experiment], AnyScheme]] = {
     "fedbuff": FedBuff,
     "centralized": Centralized,
 }
+"""The built-in values of `scheme.kind`."""
 
 
 def is_asynchronous(scheme: object) -> bool:
-    """Whether a scheme runs without rounds."""
+    """Whether a scheme runs without rounds: it has a `buffer`."""
     return getattr(scheme, "buffer", None) is not None
 
 
@@ -57,7 +56,7 @@ def make_scheme(experiment: Experiment) -> AnyScheme:
 
 
 def _checked_scheme(scheme: Any) -> AnyScheme:
-    """A scheme of the user's; what it lacks shows before anything has run."""
+    """Check a user-defined scheme, so that a missing method is reported before the run starts."""
     for method in ("plan", "weights" if is_asynchronous(scheme) else "aggregate"):
         if not callable(getattr(scheme, method, None)):
             why = ", which it needs because it has a buffer" if method == "weights" else ""
@@ -107,7 +106,7 @@ def _dataset(experiment: Experiment, streams: Streams) -> Dataset:
 
 
 def make_model(experiment: Experiment, dataset: Dataset) -> Any:
-    """The model, which must take the images."""
+    """The flax module that `model.factory` makes; an error if it does not accept the data set's images."""
     from vefl_sim.learning.jax_learner import parameter_count
 
     name = experiment.model.factory
@@ -130,7 +129,7 @@ def make_learner(
     module: Any,
     streams: Streams,
 ) -> Learner:
-    """The learner on the CVs' samples; for `centralized` one that holds all samples, or none that learns."""
+    """The learner, with the samples that each CV holds; `centralized` holds all samples under one number."""
     from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_count
     from vefl_sim.learning.samples import Shuffling
 
@@ -146,7 +145,7 @@ def make_learner(
         shards,
         module,
         learning_rate=learning.learning_rate,
-        proximal_mu=getattr(scheme, "proximal_mu", learning.proximal_mu),  # a part may not say
+        proximal_mu=getattr(scheme, "proximal_mu", learning.proximal_mu),  # optional for user-defined schemes
         seed=streams.seed_for("init"),
         options=Options(learning.optimizer, shuffling, learning.threads, learning.iterations_per_step),
     )

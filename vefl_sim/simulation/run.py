@@ -1,4 +1,4 @@
-"""Runs an experiment, or goes on with it: the run directory and the way a run ends."""
+"""Run an experiment, or resume a run: the run directory, and the ways in which a run can end."""
 
 import time
 import traceback
@@ -9,20 +9,11 @@ from pathlib import Path
 from shutil import rmtree
 
 from vefl_sim.core.clock import to_s
-from vefl_sim.core.errors import (
-    BadInput,
-    CannotWrite,
-    ExperimentError,
-    NotResumable,
-    RunFailed,
-    RunInterrupted,
-    VeflError,
-)
+from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunFailed, RunInterrupted, VeflError
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import part_names
-from vefl_sim.mobility.recorded.trajectory import Tell, has_driven
+from vefl_sim.mobility.recorded.trajectory import has_driven
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
-from vefl_sim.records.identity import library_notes, require_same, require_same_version, versions
+from vefl_sim.records.identity import Identity, library_notes, require_same, require_same_version
 from vefl_sim.records.lock import locked
 from vefl_sim.records.run_directory import Run, create_run, earliest_run, existing_run
 from vefl_sim.simulation.scenario import Scenario, build_scenario
@@ -38,112 +29,85 @@ def simulate(
     settings: Sequence[str] = (),
     watcher: RunWatcher | None = None,
 ) -> Run:
-    """Run an experiment and return its directory; a run of the same configuration is continued, or returned if done.
+    """Run an experiment and return its run directory.
 
-    `fresh` runs again in another directory; `toml` and `settings` are kept beside the results as the user wrote them;
-    `watcher` hears of every round.
+    A run of the same configuration is resumed, or returned if it is done; `fresh` creates another one. `toml` and
+    `settings` are stored beside the results as the user wrote them; `watcher` is told about every round.
     """
-    out = Path(out)
-    if not fresh and (run := existing_run(experiment, out)):
-        return _go_on(run, experiment, watcher)
-    if experiment.mobility.kind == "sumo":
-        run = create_run(experiment, out, toml, settings)
-        if not fresh and (earliest := earliest_run(experiment, out)).path != run.path:  # somebody else was faster
-            rmtree(run.path, ignore_errors=True)
-            return _go_on(earliest, experiment, watcher)
-        return _go_on(run, experiment, watcher, new=True)
-    scenario, prepare_s = _prepared(experiment, watcher)
-    if not fresh and (run := existing_run(experiment, out)):  # somebody else was faster
-        return _go_on(run, experiment, watcher)
-    run = create_run(experiment, out, toml, settings)
-    with locked(run.path, versions(experiment)):
-        last, _ = Checkpoints(run.path).newest()  # somebody may even have begun with it
-        return run if run.is_done else _finish(run, scenario, prepare_s, watcher, last)
+    out, identity = Path(out), Identity(experiment)
+    if not fresh and (run := existing_run(identity, out)):
+        return _complete(run, identity, watcher)
+    run = create_run(identity, out, toml, settings)
+    if not fresh and (earliest := earliest_run(identity, out)).path != run.path:
+        rmtree(run.path, ignore_errors=True)  # another process created a run of this configuration at the same time
+        return _complete(earliest, identity, watcher)
+    return _complete(run, identity, watcher, created=True)
 
 
 def resume(run: Run | str | Path, *, watcher: RunWatcher | None = None) -> Run:
-    """Go on with a run from its last checkpoint; one that is done is returned as it is."""
+    """Resume a run from its last checkpoint; a run that is done is returned unchanged."""
     run = run if isinstance(run, Run) else Run(run)
     if run.is_done:
         return run
-    require_same_version(run.path)  # another one may not even understand the experiment
-    require_same(run.path, run.experiment)
-    return _go_on(run, run.experiment, watcher)
+    require_same_version(run.path)  # another version may not understand the experiment
+    identity = Identity(run.experiment)
+    require_same(run.path, identity)
+    return _complete(run, identity, watcher)
 
 
-def scenario_or_complaint(experiment: Experiment, folder: Path | None = None, tell: Tell | None = None) -> Scenario:
-    """`build_scenario`, with whatever a part of the user's raises turned into one sentence."""
-    try:
-        return build_scenario(experiment, folder, tell)
-    except VeflError:
-        raise
-    except Exception as error:
-        if not any(_is_of_the_users(name) for _, name in part_names(experiment)):
-            raise  # then it is ours, and a traceback is what we need
-        raise ExperimentError(f"The experiment cannot be prepared: {type(error).__name__}: {error}") from error
+def _complete(run: Run, identity: Identity, watcher: RunWatcher | None, *, created: bool = False) -> Run:
+    """Simulate what is left of a run; `created`: this process has just created its directory."""
+    if run.is_done:
+        return run
+    with locked(run.path, identity.versions):
+        if run.is_done:  # another process finished this run while we waited for the lock
+            return run
+        last, notes = Checkpoints(run.path).newest()  # before preparing, which is in vain if no checkpoint is usable
+        notes += library_notes(run.path, identity)
+        if last and identity.experiment.mobility.kind == "sumo":
+            _require_traffic(run)
+        with _preparing(run, created):
+            scenario, prepare_s = _prepare(run, identity.experiment, watcher)
+        if last:
+            _announce(watcher, last, notes)
+        return _simulate(run, scenario, prepare_s, watcher, last)
 
 
-def _is_of_the_users(part: str) -> bool:
-    return part.split(":")[0].split(".")[0] not in ("vefl_sim", "vefl_models")
-
-
-def _prepared(experiment: Experiment, watcher: RunWatcher | None, run: Run | None = None) -> tuple[Scenario, float]:
+def _prepare(run: Run, experiment: Experiment, watcher: RunWatcher | None) -> tuple[Scenario, float]:
+    """The scenario of a run, and the wall time it took to build."""
     if watcher:
         watcher.preparing(experiment)
     began = time.perf_counter()
-    folder = run.path / "traffic" if run else None
-    return scenario_or_complaint(
-        experiment, folder, watcher.driving if watcher and folder else None
-    ), time.perf_counter() - began
-
-
-def _go_on(run: Run, experiment: Experiment, watcher: RunWatcher | None, *, new: bool = False) -> Run:
-    """Finish a run that is there already, unless it is done.
-
-    `new`: its directory was made for the traffic that is kept in it; if bad input is in the way there shall be none.
-    """
-    if run.is_done:
-        return run
-    with locked(run.path, versions(experiment)):
-        if run.is_done:  # whoever had the lock before has finished it
-            return run
-        last, notes = Checkpoints(run.path).newest()  # before the work of preparing: there may be nothing to go on from
-        notes += library_notes(run.path, experiment)
-        if last and experiment.mobility.kind == "sumo":
-            _require_traffic(run)
-        with _marked(run, new):
-            scenario, prepare_s = _prepared(experiment, watcher, run)
-        if last:
-            _tell(watcher, last, notes)
-        return _finish(run, scenario, prepare_s, watcher, last)
+    scenario = build_scenario(experiment, run.path / "traffic", watcher.driving if watcher else None)
+    return scenario, time.perf_counter() - began
 
 
 def _require_traffic(run: Run) -> None:
-    """Rounds that were run must have seen what those to come will see."""
+    """Refuse to resume if the recorded traffic, which the finished rounds have used, is missing or damaged."""
     from vefl_sim.mobility.sumo.traffic import fault
 
     if message := fault(run.path / "traffic"):
         raise NotResumable(f"{run.path} cannot be continued, because {message}: restore it, or run it with --fresh.")
 
 
-def _finish(run: Run, scenario: Scenario, prepare_s: float, watcher: RunWatcher | None, last: Checkpoint | None) -> Run:
-    """Do what is left to do after the last checkpoint; whoever calls this has the lock."""
+def _simulate(
+    run: Run, scenario: Scenario, prepare_s: float, watcher: RunWatcher | None, last: Checkpoint | None
+) -> Run:
+    """Simulate the rounds after the checkpoint `last` and complete the run; the caller holds the lock."""
     session = Session(scenario, run, last)
     if watcher:
         watcher.started(run, scenario)
-    with _unbroken(run, session):
+    with _running(run, session):
         finished = session.simulate(watcher)
     if not finished:
-        raise RunInterrupted(
-            f"stopped after {session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds{session.not_told}; "
-            f"continue with: python -m vefl_sim resume {run.path}"
-        )
+        done = f"{session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds{session.missing_window_note}"
+        raise RunInterrupted(f"stopped after {done}; continue with: python -m vefl_sim resume {run.path}")
     digest = run.content_digest()
     run.finish(session.figures() | {"prepare_s": round(prepare_s, 3), "content_digest": digest})
     return run
 
 
-def _tell(watcher: RunWatcher | None, last: Checkpoint, notes: list[str]) -> None:
+def _announce(watcher: RunWatcher | None, last: Checkpoint, notes: list[str]) -> None:
     if watcher:
         watcher.resuming(last, notes)
         return
@@ -152,18 +116,22 @@ def _tell(watcher: RunWatcher | None, last: Checkpoint, notes: list[str]) -> Non
 
 
 @contextmanager
-def _marked(run: Run, new: bool) -> Iterator[None]:
-    """What fails while it is prepared leaves its mark and what was recorded; bad input only if there is a record."""
+def _preparing(run: Run, created: bool) -> Iterator[None]:
+    """Handle errors while a run is prepared.
+
+    A directory that was just `created` is removed after bad input or Ctrl-C, unless it holds recorded traffic. Other
+    errors are written to FAILED.
+    """
     try:
         yield
     except CannotWrite:
         raise
-    except BadInput as error:
-        if has_driven(run.path / "traffic"):
+    except (BadInput, KeyboardInterrupt) as error:
+        if created and not has_driven(run.path / "traffic"):
+            rmtree(run.path, ignore_errors=True)
+        elif isinstance(error, BadInput) and has_driven(run.path / "traffic"):
             with suppress(CannotWrite):
                 run.mark("FAILED", f"{error}\n")
-        elif new:
-            rmtree(run.path, ignore_errors=True)
         raise
     except Exception as error:
         with suppress(CannotWrite):
@@ -174,17 +142,17 @@ def _marked(run: Run, new: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _unbroken(run: Run, session: Session) -> Iterator[None]:
-    """After an error keep what there is for whoever looks into it, and say in one sentence what happened."""
+def _running(run: Run, session: Session) -> Iterator[None]:
+    """After an error, keep the tables and a traceback for investigation, and raise one sentence."""
     try:
         yield
     except CannotWrite:
-        raise  # nothing is wrong with the run: it can go on
+        raise  # the run itself is fine and can be resumed
     except Exception as error:
         with suppress(CannotWrite):
             run.mark("FAILED", traceback.format_exc())
             session.salvage()
         if isinstance(error, VeflError) and not isinstance(error, BadInput):
             raise
-        message = error.__cause__ or error  # SimPy rebuilds exceptions, and not all can be
-        raise RunFailed(f"{type(message).__name__}: {message} (traceback in {run.path / 'FAILED'})") from error
+        original = error.__cause__ or error  # SimPy re-creates exceptions, which fails for some types
+        raise RunFailed(f"{type(original).__name__}: {original} (traceback in {run.path / 'FAILED'})") from error

@@ -1,4 +1,4 @@
-"""The only wiring: an experiment becomes parts, and parts become actors."""
+"""Everything a run needs before its processes start: the experiment's parts, its data and its traffic."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.clock import to_s
-from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.errors import ExperimentError, VeflError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.unused_keys import without_ignored
+from vefl_sim.experiment.plugins import part_names
+from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner
 from vefl_sim.mobility.coverage import visitors
-from vefl_sim.mobility.recorded.trajectory import Tell
+from vefl_sim.mobility.recorded.trajectory import DriveProgress
 from vefl_sim.mobility.scene import Mobility
 from vefl_sim.optimize.rat.edf import Scheduler
 from vefl_sim.optimize.rat.problem import RatPolicy
@@ -34,39 +35,57 @@ from vefl_sim.simulation.traffic import make_traffic
 
 @dataclass(frozen=True)
 class Scenario:
-    """Everything a run needs that is not a process; made once, before anything is written."""
+    """Everything a run needs that is not a process; built once, before the first round."""
 
     experiment: Experiment
     streams: Streams
-    shards: Mapping[int, NDArray[np.int64]]  # CV -> its samples; keys are all CVs that will be in coverage
+    shards: Mapping[
+        int, NDArray[np.int64]
+    ]  # CV -> numbers of its samples; the keys are all CVs that will enter coverage
     dataset: Dataset
     learner: Learner
     link: Link
     scheme: AnyScheme
     scheduler: Scheduler
     policy: RatPolicy | str
-    mobility: Callable[[], Mobility]  # a fresh start of the same traffic
+    mobility: Callable[[], Mobility]  # starts the same traffic from its beginning
 
     @property
     def payload_bits(self) -> int:
-        """S = M·(1 + FPP)."""
+        """S = M·(1 + FPP), the bits of an update."""
         return self.learner.parameters * (1 + self.experiment.model.float_bits)
 
 
-def build_scenario(experiment: Experiment, folder: Path | None = None, tell: Tell | None = None) -> Scenario:
-    """Make all parts. Bad input shows here, before anything is simulated.
+def build_scenario(
+    experiment: Experiment, folder: Path | None = None, on_progress: DriveProgress | None = None
+) -> Scenario:
+    """Build all parts of an experiment; bad input is reported here, before anything is simulated.
 
-    `folder`: where traffic is kept that cannot be made again step by step; `tell` hears how far that is. Such traffic
-    may take an hour, so that all that can be wrong elsewhere comes before. Keys that the experiment declares without
-    effect are at their defaults from here on, because parts may read keys for whatever scheme there is.
+    `folder`: where SUMO's trajectory is kept; `on_progress` is told how far it is. SUMO may take an hour, so everything
+    else that can be wrong is checked first. Unused keys are reset to their defaults, because parts may read them.
+    Whatever a user-defined part raises becomes one sentence.
     """
-    experiment = without_ignored(experiment)
+    try:
+        return _build(without_unused_keys(experiment), folder, on_progress)
+    except VeflError:
+        raise
+    except Exception as error:
+        if not any(_is_user_defined(name) for _, name in part_names(experiment)):
+            raise  # an error in vefl_sim itself: keep the traceback
+        raise ExperimentError(f"The experiment cannot be prepared: {type(error).__name__}: {error}") from error
+
+
+def _is_user_defined(part: str) -> bool:
+    return part.split(":")[0].split(".")[0] not in ("vefl_sim", "vefl_models")
+
+
+def _build(experiment: Experiment, folder: Path | None, on_progress: DriveProgress | None) -> Scenario:
     streams = Streams(experiment.run.seed)
     scheme, scheduler, policy = make_scheme(experiment), make_scheduler(experiment), make_policy(experiment)
     dataset = make_dataset(experiment, streams)
     module = make_model(experiment, dataset)
-    traffic = make_traffic(experiment, streams, folder, tell)
-    shards = _dealt(experiment, streams, dataset, traffic)
+    traffic = make_traffic(experiment, streams, folder, on_progress)
+    shards = _holdings(experiment, streams, dataset, traffic)
     return Scenario(
         experiment=experiment,
         streams=streams,
@@ -81,31 +100,31 @@ def build_scenario(experiment: Experiment, folder: Path | None = None, tell: Tel
     )
 
 
-def share_out(experiment: Experiment, streams: Streams) -> tuple[Dataset, dict[int, NDArray[np.int64]]]:
-    """The data, and which samples each CV holds that will be in coverage."""
+def data_and_holdings(experiment: Experiment, streams: Streams) -> tuple[Dataset, dict[int, NDArray[np.int64]]]:
+    """The data set, and the numbers of the samples that each CV holds."""
     dataset = make_dataset(experiment, streams)
-    return dataset, _dealt(experiment, streams, dataset, make_traffic(experiment, streams))
+    return dataset, _holdings(experiment, streams, dataset, make_traffic(experiment, streams))
 
 
-def _dealt(
+def _holdings(
     experiment: Experiment, streams: Streams, dataset: Dataset, traffic: Callable[[], Mobility]
 ) -> dict[int, NDArray[np.int64]]:
     cvs = visitors(traffic(), experiment.radio.coverage_radius_m, experiment.duration_ns)
     if experiment.mobility.kind in ("playback", "sumo") and not cvs.size:
-        raise ExperimentError(_nobody(experiment))
+        raise ExperimentError(_no_cv_message(experiment))
     return _shards(experiment, dataset, cvs, streams)
 
 
-def _nobody(experiment: Experiment) -> str:
+def _no_cv_message(experiment: Experiment) -> str:
     mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m
     if mobility.kind == "sumo":
         return (
             f'mobility.file = "{mobility.file}": no CV comes within radio.coverage_radius_m = {radius_m:g} of the gNB '
-            f"in {to_s(experiment.duration_ns):g} s: make the run longer, or let it begin later (mobility.start_s)."
+            f"in {to_s(experiment.duration_ns):g} s: make the run longer, or start it later (mobility.start_s)."
         )
     return (
         f"No CV of the recording comes within radio.coverage_radius_m = {radius_m:g} of mobility.origin_m = "
-        f"{list(mobility.origin_m or (0.0, 0.0))}: say where the gNB stands in its coordinates."
+        f"{list(mobility.origin_m or (0.0, 0.0))}: give the position of the gNB in its coordinates."
     )
 
 

@@ -1,10 +1,10 @@
-"""One process at work on a run: from its beginning or from a checkpoint, to its end or until it is stopped."""
+"""A session: one process that simulates a run, from its start or from a checkpoint, until it ends or is stopped."""
 
 import time
 from typing import Any, Protocol
 
 from vefl_sim.core.clock import to_s
-from vefl_sim.core.files import writing
+from vefl_sim.core.files import explain_write_errors
 from vefl_sim.core.state import State, Stateful, pack
 from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.experiment import Experiment
@@ -14,7 +14,7 @@ from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.records.run_directory import FOLDERS, Run
-from vefl_sim.records.table_parts import remove_others
+from vefl_sim.records.table_parts import remove_other_files
 from vefl_sim.records.totals import Tally
 from vefl_sim.simulation.audit import Audit
 from vefl_sim.simulation.scenario import Scenario
@@ -22,58 +22,58 @@ from vefl_sim.simulation.slot_check import SlotCheck
 from vefl_sim.simulation.wiring import wire
 
 _SECONDS_BETWEEN = 60.0
-_LARGEST_SHARE = 0.01  # of the wall time that checkpoints may take
+_LARGEST_SHARE = 0.01  # of the wall time may be spent on checkpoints
 
 
 class RunWatcher(Protocol):
-    """Somebody who wants to see how a run goes."""
+    """Callbacks for whoever displays the progress of a run."""
 
     def preparing(self, experiment: Experiment) -> None:
-        """Before data and traffic are made."""
+        """Data and traffic are about to be prepared."""
         ...
 
     def driving(self, done_s: float, of_s: float) -> None:
-        """Traffic from outside (SUMO) is driven ahead of the run; so many simulated seconds are done."""
+        """SUMO has driven `done_s` of `of_s` simulated seconds, ahead of the run."""
         ...
 
     def started(self, run: Run, scenario: Scenario) -> None:
-        """The run directory exists."""
+        """Everything is prepared, and the first round is about to start."""
         ...
 
     def resuming(self, checkpoint: Checkpoint, notes: list[str]) -> None:
-        """It is not the first time; `notes` say what is not as it should be."""
+        """The run continues from a checkpoint; `notes` are warnings, for example about changed libraries."""
         ...
 
-    def round(self, closed: RoundReport) -> None:
-        """A round is over."""
+    def round(self, report: RoundReport) -> None:
+        """A round has ended."""
         ...
 
     def stopping(self) -> None:
-        """Somebody asked to stop; the round is still finished. Called from within a signal handler."""
+        """The run was asked to stop and will, after this round. Called from within a signal handler."""
         ...
 
 
 class Session:
-    """A scenario and everything that has happened to it."""
+    """A scenario with its actors, recorder, audit and checkpoints."""
 
     def __init__(self, scenario: Scenario, run: Run, last: Checkpoint | None) -> None:
-        """Take up the run where its last checkpoint is, if it has one."""
+        """Prepare to simulate from the checkpoint `last`, or from the start."""
         self._run, self._every = run, scenario.experiment.run.checkpoint_every
         self._checkpoints, self.last = Checkpoints(run.path), last
-        with writing(run.path):
-            self._make_room()
+        with explain_write_errors(run.path):
+            self._prepare_folders()
         self._env = NanosecondEnvironment(self.last.time_ns if self.last else 0)
         self._recorder = Recorder(run.path / "parts", scenario.experiment.trace)
         if self.last:
-            self._recorder.go_on_after(self.last.tables)
+            self._recorder.continue_after(self.last.tables)
         self._tally, self._audit = Tally(), _audit(scenario)
         self._actors = wire(scenario, self._env, self._recorder, self._audit, self._report, self._checkpoint_if_due)
         self._watcher: RunWatcher | None = None
-        self._stop = StopRequest(self._tell)
+        self._stop = StopRequest(self._on_stop_request)
         self._before_s, self._wait_s = self.last.wall_s if self.last else 0.0, _SECONDS_BETWEEN
 
     def simulate(self, watcher: RunWatcher | None) -> bool:
-        """Run to the end, and complete the tables; False if somebody stopped it before."""
+        """Simulate to the end and complete the tables; False if the run was stopped before."""
         self._watcher, self._began, self._saved = watcher, time.perf_counter(), time.perf_counter()
         with self._stop.listening():
             self._restore()
@@ -83,23 +83,23 @@ class Session:
                 return False
             self._audit.close(self._actors.ledger)
             if self.last:
-                self._save()  # a crash from here on costs nothing; a run without a checkpoint is a short one
+                self._save()  # a crash from here on costs nothing; a run without any checkpoint is short
             self._recorder.compact(self._run.path / "tables")
         return True
 
     def salvage(self) -> None:
-        """After an error: complete the tables as far as they go, so that somebody can look into it."""
+        """After an error: complete the tables as far as they go, so that the error can be investigated."""
         self._recorder.salvage(self._run.path / "tables")
 
     @property
     def rounds(self) -> int:
-        """How many are over."""
+        """Number of finished rounds."""
         return self._actors.server.round - 1
 
     @property
-    def not_told(self) -> str:
-        """Without rounds, a window is in the tables when the next one ends."""
-        return ", of which the last is in the tables when it goes on" if self._tally.rounds < self.rounds else ""
+    def missing_window_note(self) -> str:
+        """A note for schemes without rounds, whose last window is written to the tables when the next one ends."""
+        return ", of which the last is written to the tables after resuming" if self._tally.rounds < self.rounds else ""
 
     @property
     def now_ns(self) -> int:
@@ -107,7 +107,7 @@ class Session:
         return self._env.now
 
     def figures(self) -> dict[str, Any]:
-        """Of the whole run, up to now."""
+        """Figures of the run up to now, as in summary.json."""
         simulated = {"simulated_s": to_s(self.now_ns), "wall_s": round(self._wall_s, 3)}
         return self._tally.figures() | self._audit.figures() | simulated
 
@@ -120,19 +120,19 @@ class Session:
         server = self._actors.server
         return server.timetable.has(server.round, self.now_ns)
 
-    def _tell(self) -> None:
+    def _on_stop_request(self) -> None:
         if self._watcher:
             self._watcher.stopping()
 
-    def _report(self, closed: RoundReport) -> None:
-        self._recorder.round(closed)
-        self._audit.round(closed)
-        self._tally.add(closed)
+    def _report(self, report: RoundReport) -> None:
+        self._recorder.record_round(report)
+        self._audit.round(report)
+        self._tally.add(report)
         if self._watcher:
-            self._watcher.round(closed)
+            self._watcher.round(report)
 
     def _checkpoint_if_due(self) -> bool:
-        """Save everything if it is time, or if the run was asked to stop; False if it was."""
+        """Write a checkpoint if one is due or the run was asked to stop; return False if it was."""
         if self._stop.made or self._is_due():
             self._save()
         return not self._stop.made
@@ -164,7 +164,7 @@ class Session:
         return {name: part.state() for name, part in self._stateful().items()}
 
     def _restore(self) -> None:
-        pack(self._state(), {})  # a part that cannot be packed shows now, and not at the first checkpoint
+        pack(self._state(), {})  # a part whose state cannot be saved is reported now, not at the first checkpoint
         if self.last:
             for name, part in self._stateful().items():
                 part.restore(self.last.state[name])
@@ -173,12 +173,12 @@ class Session:
         ours: dict[str, Stateful] = {"recorder": self._recorder, "audit": self._audit, "tally": self._tally}
         return self._actors.stateful() | ours
 
-    def _make_room(self) -> None:
-        """Make the folders, and forget what came after the checkpoint: those rounds will be repeated."""
+    def _prepare_folders(self) -> None:
+        """Create the folders, and remove files written after the checkpoint: those rounds are repeated."""
         for folder in FOLDERS:
             (self._run.path / folder).mkdir(exist_ok=True)
-        remove_others(self._run.path / "parts", self.last.files if self.last else [])
-        remove_others(self._run.path / "tables", [])
+        remove_other_files(self._run.path / "parts", self.last.files if self.last else [])
+        remove_other_files(self._run.path / "tables", [])
         self._checkpoints.remove_after(self.last)
         (self._run.path / "FAILED").unlink(missing_ok=True)
 

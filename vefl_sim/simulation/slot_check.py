@@ -1,7 +1,7 @@
-"""One slot of a burst computed again, in plain NumPy from the definitions: order, pRBs, powers, capacity, floors.
+"""One slot of a burst recomputed from the definitions in plain NumPy: order of CVs, pRBs, powers, capacity, floors.
 
-The MAC decides slots in compiled code. Nothing here uses that code: only what it was given (the channel, the uploads)
-and what it granted.
+The MAC decides slots in compiled code. This file uses none of that code, only its inputs (channel, uploads) and its
+grants.
 """
 
 from collections.abc import Iterator
@@ -24,12 +24,12 @@ _NO_RATE = 1e-2  # bit/s: less is rounding
 
 @dataclass(frozen=True)
 class SlotCheck:
-    """Which laws hold for the slots of a run."""
+    """The laws that the slots of a run must obey."""
 
     link: Link
     slot_s: float  # κ
-    edf: bool = True  # False: the scheduler is the user's own
-    floors: bool = True  # False: the RAT policy is the user's own, and says what it likes about floors
+    edf: bool = True  # False: the scheduler is user-defined, and need not be EDF
+    floors: bool = True  # False: the RAT policy is user-defined, and its statement on floors is not checked
 
     def broken(self, burst: Burst, index: int) -> Broken:
         """(law, sentence) for every law that the slot breaks."""
@@ -46,7 +46,7 @@ class SlotCheck:
 
 @dataclass(frozen=True)
 class Slot:
-    """A slot with what was granted in it; arrays have one entry per upload that may be sent, in CV order."""
+    """A slot and its grants; arrays have one entry per eligible upload, in CV order."""
 
     link: Link
     slot_s: float
@@ -66,19 +66,19 @@ class Slot:
 
     @property
     def rate_bps(self) -> Floats:
-        """The rates that were booked."""
+        """Booked rates, one per upload."""
         rate: Floats = self.burst.log.rate_bps[self.index]
         return rate
 
     @cached_property
     def owns(self) -> NDArray[np.bool_]:
-        """Who owns which pRB, I_{v,z}; shape (CVs, pRBs)."""
+        """I_{v,z}: whether CV v owns pRB z; shape (CVs, pRBs)."""
         owns: NDArray[np.bool_] = np.arange(len(self.bits_left))[:, None] == self.burst.log.owner[self.index]
         return owns
 
     @cached_property
     def served(self) -> list[int]:
-        """CVs that own a pRB."""
+        """Rows of the CVs that own a pRB."""
         return np.flatnonzero(self.owns.any(axis=1)).tolist()
 
     @cached_property
@@ -89,14 +89,14 @@ class Slot:
         return order[: self.link.prbs]
 
     def early(self) -> Broken:
-        """Nobody is served before its first slot."""
+        """No CV is served before its first slot τ_v."""
         for v in self.served:
             if self.burst.uploads[v].earliest_slot > self.number:
                 first = self.burst.uploads[v].earliest_slot
                 yield "the start of uploads", f"{self._name(v)} is served, but may send from slot {first} on."
 
     def shared(self) -> Broken:
-        """C7: the pRBs that are booked for a CV are those that it owns, and each has one owner."""
+        """C7: each pRB has one owner, and the number booked for a CV is the number it owns."""
         owned = self.owns.sum(axis=1)
         for v in np.flatnonzero(owned != self.burst.log.prbs[self.index]).tolist():
             booked = int(self.burst.log.prbs[self.index, v])
@@ -114,15 +114,15 @@ class Slot:
             yield "C12", f"{self._name(v)} sends with {spent_w[v]:.6g} W, but {booked_w[v]:.6g} W are booked."
 
     def overloaded(self) -> Broken:
-        """A rate is at most Σ ω(1−υ)·log₂(1 + P·g) over the CV's pRBs, and at most what is left to send."""
+        """A rate is at most Σ ω(1−υ)·log₂(1 + P·g) over the CV's pRBs, and sends at most the bits left."""
         gain = self.burst.queues.snr_per_watt[:, None] * self.burst.fading[self.index]
-        watts = np.maximum(self.burst.log.watts[self.index], 0)  # below zero is C11's matter
+        watts = np.maximum(self.burst.log.watts[self.index], 0)  # negative powers are reported as C11
         capacity_bps = (self.owns * self.link.rate_bps(watts * gain)).sum(axis=1)
         limits = {"its pRBs carry": capacity_bps, "it has left to send": self.bits_left / self.slot_s}
-        for message, limit_bps in limits.items():
+        for reason, limit_bps in limits.items():
             for v in np.flatnonzero(~(self.rate_bps <= limit_bps * (1 + _TOLERANCE) + _NO_RATE)).tolist():
                 sentence = (
-                    f"{self._name(v)} has {self.rate_bps[v]:.6g} bit/s, and {limit_bps[v]:.6g} is all that {message}."
+                    f"{self._name(v)} has {self.rate_bps[v]:.6g} bit/s, and {limit_bps[v]:.6g} is all that {reason}."
                 )
                 yield "the capacity", sentence
 
@@ -133,7 +133,7 @@ class Slot:
             yield "the order of deadlines", f"{self._name(v)} is served, though {before} others come before it."
 
     def below_floors(self) -> Broken:
-        """Floors (UlReqTxBits) that the method calls feasible are met by all who are scheduled."""
+        """All scheduled CVs get their floors (UlReqTxBits) if the method reported the floors as feasible."""
         if self.burst.log.outcome[self.index] not in (AllocationStatus.OPTIMAL, AllocationStatus.GAP):
             return
         floor_bps = np.array([self._floor_bps(v) for v in self.scheduled])
@@ -144,10 +144,10 @@ class Slot:
             yield "a rate floor", f"{self._name(v)} needs {floor_bps[worst]:.6g} bit/s and has {rate_bps:.6g}."
 
     def _floor_bps(self, v: int) -> float:
-        """What is left, over the slots before the deadline in which the CV can count on being scheduled."""
+        """Bits left over the time of the slots before the deadline in which the CV can expect to be scheduled."""
         slots_left, backlogged = self.burst.uploads[v].order.deadline_slot - self.number, len(self.bits_left)
-        counted_on = slots_left if backlogged <= self.link.prbs else slots_left * self.link.prbs // backlogged
-        return float(self.bits_left[v]) / self.slot_s / max(1, counted_on)
+        expected = slots_left if backlogged <= self.link.prbs else slots_left * self.link.prbs // backlogged
+        return float(self.bits_left[v]) / self.slot_s / max(1, expected)
 
     def _name(self, v: int) -> str:
         return f"CV {self.burst.uploads[v].cv}"

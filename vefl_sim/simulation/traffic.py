@@ -1,4 +1,4 @@
-"""The traffic of a run, which can be begun again and again."""
+"""The traffic of a run, which can be started any number of times."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,12 +10,12 @@ from weakref import finalize
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import is_part, make_part
-from vefl_sim.mobility.recorded.trajectory import Tell
+from vefl_sim.mobility.recorded.trajectory import DriveProgress
 from vefl_sim.mobility.scene import Mobility
 
 
 def make_mobility(experiment: Experiment, streams: Streams) -> Mobility:
-    """The traffic named by `mobility.kind`."""
+    """Start the traffic named by `mobility.kind`."""
     kind = experiment.mobility.kind
     if is_part(kind):
         return make_part("mobility.kind", kind, experiment, streams)  # type: ignore[no-any-return]
@@ -29,18 +29,21 @@ def make_mobility(experiment: Experiment, streams: Streams) -> Mobility:
 
 
 def make_traffic(
-    experiment: Experiment, streams: Streams, folder: Path | None = None, tell: Tell | None = None
+    experiment: Experiment, streams: Streams, folder: Path | None = None, on_progress: DriveProgress | None = None
 ) -> Callable[[], Mobility]:
-    """Something that begins the same traffic again and again. SUMO drives now, and what it does goes to the folder."""
+    """A function that starts the same traffic each time it is called.
+
+    SUMO is run to the end here, and its trajectory is written to `folder`, or to a temporary one.
+    """
     if experiment.mobility.kind != "sumo":
         return partial(make_mobility, experiment, streams)
     from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory
 
     if folder:
-        return partial(driven_trajectory, drive(experiment, folder, tell), experiment)
+        return partial(driven_trajectory, drive(experiment, folder, on_progress), experiment)
     temporary = Path(mkdtemp(prefix="vefl_sim-"))
     try:
-        traffic = partial(driven_trajectory, drive(experiment, temporary, tell), experiment)
+        traffic = partial(driven_trajectory, drive(experiment, temporary, on_progress), experiment)
     except BaseException:
         rmtree(temporary, ignore_errors=True)
         raise

@@ -1,4 +1,4 @@
-"""The only wiring: the parts of a scenario become actors."""
+"""The only place where actors are created and connected: a scenario becomes SimPy processes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ from vefl_sim.simulation.scenario import Scenario
 
 @dataclass(frozen=True)
 class Actors:
-    """The wired processes of a run, in the order in which they are restored: later ones need earlier ones."""
+    """The actors of a run, in the order in which they are restored: later ones refer to earlier ones."""
 
     ledger: Ledger
     history: SuccessHistory
@@ -48,11 +48,11 @@ class Actors:
     server: EdgeServer
 
     def stateful(self) -> dict[str, Stateful]:
-        """Everybody who has something to remember, by name."""
+        """All actors that have a state, by name."""
         return dict(vars(self))
 
     def processes(self, env: NanosecondEnvironment) -> Process:
-        """Start everybody, in a fixed order; the server's process is the one that ends."""
+        """Start all processes in a fixed order; return the server's, whose end is the end of the run."""
         env.process(self.coverage.moves())
         env.process(self.gnb.ticks())
         return env.process(self.server.rounds())
@@ -74,7 +74,7 @@ def wire(
 
     def watch(burst: Burst) -> None:
         audit.burst(burst)
-        recorder.burst(burst)
+        recorder.record_burst(burst)
 
     experiment, grid, ledger = scenario.experiment, scenario.experiment.slots, Ledger()
     trace = Trace(lambda row: recorder.append("events", row))
@@ -96,8 +96,8 @@ def wire(
         return ConnectedVehicle(env, cv, agreement, gnb, ledger, trace, lambda: coverage.distance_m(cv))
 
     coverage = CoverageProcess(
-        env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, recorder.scene, make_vehicle,
-        lambda vehicle: server.on_entered(vehicle),
+        env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, recorder.record_scene,
+        make_vehicle, lambda vehicle: server.on_entered(vehicle),
     )  # fmt: skip
     history, constants = SuccessHistory(), round_constants(scenario)
     server = _server_kind(scenario, constants)(
@@ -118,7 +118,7 @@ def wire(
 
 
 def _server_kind(scenario: Scenario, constants: RoundConstants) -> Callable[..., EdgeServer]:
-    """The server's policy: without rounds for a scheme with a buffer."""
+    """The kind of server that the scheme needs: central, without rounds (a scheme with a buffer), or with rounds."""
     if isinstance(scenario.scheme, Centralized):
         return CentralServer
     if is_asynchronous(scenario.scheme):
@@ -146,7 +146,7 @@ def _observer(
 
 
 def round_constants(scenario: Scenario) -> RoundConstants:
-    """What is the same in every round of the run."""
+    """The quantities that are the same in every round of a run."""
     experiment, vefl = scenario.experiment, scenario.experiment.vefl
     return RoundConstants(
         grid=experiment.slots,
@@ -177,7 +177,7 @@ def _timetable(experiment: Experiment) -> Timetable:
 
 
 def make_channel(scenario: Scenario) -> Channel:
-    """The channel named by `radio.channel`, before anybody has moved."""
+    """The channel named by `radio.channel`, before the first mobility step."""
     name = scenario.experiment.radio.channel
     if is_part(name):
         return make_part("radio.channel", name, scenario.experiment, scenario.streams)  # type: ignore[no-any-return]

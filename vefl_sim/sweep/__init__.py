@@ -1,1 +1,1 @@
-"""Many runs of one experiment: which, on which machines, and how far they are."""
+"""Sweeps and comparisons: the experiments in them, where they run, their progress and their stored results."""

@@ -1,4 +1,4 @@
-"""What a [sweep] varies, or one clear sentence per problem."""
+"""The keys that a [sweep] varies, with their values; each mistake is reported in one sentence."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,41 +10,41 @@ from vefl_sim.experiment.experiment import Experiment
 
 _NOT_SWEPT = {
     "run.seed": "write the repeats as sweep.seeds = [1, 2, 3]",
-    "run.name": "points are named by what is in them",
+    "run.name": "points are named by their configuration",
     "run.checkpoint_every": "it changes no result",
-    "learning.threads": "each point has one thread",
+    "learning.threads": "each point runs on one thread",
 }
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Keys that change together: one key by itself, or several in step."""
+    """One key of its own, or the keys of one [[sweep.zip]], whose values change together."""
 
     keys: tuple[str, ...]
-    steps: tuple[tuple[Any, ...], ...]  # each with one value per key
+    steps: tuple[tuple[Any, ...], ...]  # each step has one value per key
 
     def values(self) -> Iterator[dict[str, Any]]:
-        """Step by step."""
+        """The values of the keys at each step, by `table.key`."""
         return (dict(zip(self.keys, step, strict=True)) for step in self.steps)
 
 
 def axes(sweep: Mapping[str, Any]) -> list[Axis]:
-    """Each key under [sweep] is an axis of its own, each [[sweep.zip]] one of several keys."""
+    """The axes of a [sweep]: one for each key, and one for each [[sweep.zip]] with all its keys."""
     zipped = sweep.get("zip", [])
     if not isinstance(zipped, list) or not all(isinstance(table, dict) for table in zipped):
-        raise ExperimentError("sweep.zip must be written as tables: [[sweep.zip]], each with keys that go together.")
-    alone = {name: table for name, table in sweep.items() if name != "zip"}
+        raise ExperimentError("sweep.zip must be written as tables: [[sweep.zip]], each with keys that change in step.")
+    single = {name: table for name, table in sweep.items() if name != "zip"}
     problems: list[str] = []
-    lists = [_lists(alone, problems), *(_lists(table, problems) for table in zipped)]
+    lists = [_lists(single, problems), *(_lists(table, problems) for table in zipped)]
     if problems := [*problems, *_repeated(lists)]:
         raise ExperimentError(problems)
-    found = [Axis((key,), tuple((value,) for value in values)) for key, values in lists[0].items()]
-    return found + [_zipped(together) for together in lists[1:]]
+    single_axes = [Axis((key,), tuple((value,) for value in values)) for key, values in lists[0].items()]
+    return single_axes + [_zipped(table) for table in lists[1:]]
 
 
 def _lists(tables: Mapping[str, Any], problems: list[str]) -> dict[str, list[Any]]:
-    """The lists by their keys, as table.key."""
-    found: dict[str, list[Any]] = {}
+    """The lists of values by `table.key`; what is wrong is appended to `problems`."""
+    lists: dict[str, list[Any]] = {}
     for name, table in tables.items():
         if not isinstance(table, dict):
             problems.append(
@@ -55,8 +55,8 @@ def _lists(tables: Mapping[str, Any], problems: list[str]) -> dict[str, list[Any
             if problem := _problem(name, key, values):
                 problems.append(f"sweep.{name}.{key}: {problem}")
                 continue
-            found[f"{name}.{key}"] = values
-    return found
+            lists[f"{name}.{key}"] = values
+    return lists
 
 
 def _problem(name: str, key: str, values: Any) -> str | None:
@@ -78,25 +78,25 @@ def _fields(table: str) -> set[str]:
 
 
 def _repeated(lists: list[dict[str, list[Any]]]) -> Iterator[str]:
-    keys = [key for together in lists for key in together]
+    keys = [key for table in lists for key in table]
     for key in dict.fromkeys(keys):
         if keys.count(key) > 1:
-            yield f"sweep: {key} is there twice: keep it by itself, or in one [[sweep.zip]]."
+            yield f"sweep: {key} appears twice: keep it either on its own or in one [[sweep.zip]]."
     for key, values in lists[0].items():
-        twice = [value for place, value in enumerate(values) if value in values[:place]]
-        if twice:
-            yield f"sweep.{key}: {twice[0]} is there twice; each value counts once."
+        repeated = [value for number, value in enumerate(values) if value in values[:number]]
+        if repeated:
+            yield f"sweep.{key}: {repeated[0]} appears twice: remove one of them."
 
 
-def _zipped(together: dict[str, list[Any]]) -> Axis:
-    lengths = {key: len(values) for key, values in together.items()}
+def _zipped(lists: dict[str, list[Any]]) -> Axis:
+    lengths = {key: len(values) for key, values in lists.items()}
     if len(set(lengths.values())) > 1:
-        message = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-        raise ExperimentError(f"sweep.zip: the lists must be of equal length, and {message} values.")
+        listed = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+        raise ExperimentError(f"sweep.zip: the lists must have the same length, but {listed} values.")
     if not lengths:
-        raise ExperimentError("sweep.zip: a table is empty; name the keys that go together, or remove it.")
-    steps = tuple(zip(*together.values(), strict=True))
-    if twice := [step for place, step in enumerate(steps) if step in steps[:place]]:
-        message = ", ".join(f"{key} = {value}" for key, value in zip(together, twice[0], strict=True))
-        raise ExperimentError(f"sweep.zip: {message} is there twice; each step counts once.")
-    return Axis(tuple(together), steps)
+        raise ExperimentError("sweep.zip: a table is empty: add the keys that change together, or remove it.")
+    steps = tuple(zip(*lists.values(), strict=True))
+    if repeated := [step for number, step in enumerate(steps) if step in steps[:number]]:
+        values = ", ".join(f"{key} = {value}" for key, value in zip(lists, repeated[0], strict=True))
+        raise ExperimentError(f"sweep.zip: {values} appears twice: remove one of them.")
+    return Axis(tuple(lists), steps)

@@ -1,4 +1,4 @@
-"""Several variants of one experiment on the same worlds, and their figures side by side."""
+"""Several variants of one experiment with the same traffic, channels and data, and their results side by side."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from vefl_sim.sweep.variants import Variant
 
 @dataclass(frozen=True)
 class Compared:
-    """A variant with one seed, and its run."""
+    """The run of one variant with one seed."""
 
     label: str
     seed: int
@@ -30,14 +30,14 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Finished runs, and where their comparison is kept."""
+    """The finished runs of all variants, and the folder for the files of the comparison."""
 
     path: Path
     runs: tuple[Compared, ...]
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds with which every variant was run; one if each was run once."""
+        """The seeds of every variant; only one if each variant was run once."""
         return tuple(c.seed for c in self.runs if c.label == self.runs[0].label)
 
     def by_label(self) -> dict[str, list[Run]]:
@@ -46,7 +46,7 @@ class Comparison:
 
     @cached_property
     def by_seed(self) -> pd.DataFrame:
-        """One row per (variant, seed): per round ordered, delivered, cost, energy; p_suc over ordered CVs; accuracy."""
+        """One row per (variant, seed): ordered, delivered, cost, energy per round; p_suc over ordered CVs; accuracy."""
         index = pd.MultiIndex.from_tuples([(c.label, c.seed) for c in self.runs], names=["variant", "seed"])
         return pd.DataFrame([_figures(c.run) for c in self.runs], index=index)
 
@@ -55,11 +55,11 @@ class Comparison:
         return paired.means(self.by_seed).assign(seeds=len(self.seeds))
 
     def differences(self) -> pd.DataFrame:
-        """Of every variant to the first, paired by seed; one row per variant and figure."""
+        """Differences of every variant from the first, paired by seed; one row per variant and figure."""
         return paired.differences(self.by_seed)
 
     def write(self) -> list[str]:
-        """The table, the differences, the figures of every run and all rounds as CSV; the names of the files."""
+        """Write the table, the differences, the figures of every run and all rounds as CSV; returns the file names."""
         rounds = [c.run.rounds.assign(variant=c.label, run=c.run.path.name, seed=c.seed) for c in self.runs]
         files = {
             "comparison.csv": self.table().reset_index(),
@@ -79,7 +79,7 @@ def compare(
     fresh: bool = False,
     watching: Callable[[Variant], AbstractContextManager[RunWatcher]] | None = None,
 ) -> Comparison:
-    """Run all variants, or take the runs that are done already; `watching` gives somebody who watches each."""
+    """Run all variants, or use runs that are already done; `watching` makes the watcher of each run."""
     _require_pairs(variants)
     runs = []
     for variant in variants:
@@ -94,22 +94,22 @@ def compare(
 
 
 def place(variant: Variant, variants: Sequence[Variant]) -> str:
-    """Which of all the runs this is."""
+    """A line of text that says which of all runs this is, for example `variant 1 of 2: PDPC`."""
     labels = _labels(variants)
     seeds = [other.seed for other in variants if other.label == variant.label]
     seed = f", seed {seeds.index(variant.seed) + 1} of {len(seeds)}" if len(seeds) > 1 else ""
-    message = f" with seed {variant.seed}" if len(seeds) > 1 else ""
-    return f"variant {labels.index(variant.label) + 1} of {len(labels)}{seed}: {variant.label}{message}"
+    with_seed = f" with seed {variant.seed}" if len(seeds) > 1 else ""
+    return f"variant {labels.index(variant.label) + 1} of {len(labels)}{seed}: {variant.label}{with_seed}"
 
 
 def _require_pairs(variants: Sequence[Variant]) -> None:
-    """Means over different seeds are not comparable; variants with one run each may have what they like."""
+    """Refuse variants with different seeds, whose means are not comparable; variants of one run each may differ."""
     seeds = {label: sorted(v.seed for v in variants if v.label == label) for label in _labels(variants)}
     for label, own in seeds.items():
         if len(own) != len(set(own)):
-            raise BadInput(f"compare, {label!r}: a seed is there twice; each counts once.")
+            raise BadInput(f"compare, {label!r}: a seed appears twice: remove one of them.")
         if len(variants) > len(seeds) and own != sorted(seeds[variants[0].label]):
-            raise BadInput(f"compare, {label!r}: its seeds are not those of {variants[0].label!r}; give all the same.")
+            raise BadInput(f"compare, {label!r}: its seeds are not those of {variants[0].label!r}: give all the same.")
 
 
 def _labels(labelled: Sequence[Variant] | Sequence[Compared]) -> list[str]:

@@ -1,6 +1,6 @@
-"""The index of a sweep: a table of points with their parameters, their runs and how far they are.
+"""The index of a sweep: a CSV table of its points with their parameters, runs and progress.
 
-It is a view: runs are found by their configuration, so losing it loses nothing but how points failed.
+It only summarizes the run directories, which are found by configuration; if it is lost, only the errors of points are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,90 +14,86 @@ import pandas as pd
 from filelock import FileLock
 
 from vefl_sim.core.errors import BadInput
-from vefl_sim.core.files import write_text, writing
+from vefl_sim.core.files import explain_write_errors, write_text
 from vefl_sim.records.identity import package_digest
 from vefl_sim.sweep.points import Point, Sweep
 
-_FIGURES = ("run", "status", "rounds", "accuracy", "content", "wall_s", "peak_mb", "error")
+_ENTRY_COLUMNS = ("run", "status", "rounds", "accuracy", "content", "wall_s", "peak_mb", "error")
 _KEY, _VERSION = "digest", "version"
 
 
 @dataclass
 class IndexEntry:
-    """What is known of a point."""
+    """Run, status and results of one point."""
 
-    status: str = "waiting"  # then running, done, failed or stopped
+    status: str = "waiting"  # or running, done, failed, stopped
     run: str = ""
     rounds: int | None = None
     accuracy: float | None = None
-    content: str = ""  # digest of the results
+    content: str = ""  # digest of all result tables
     wall_s: float | None = None
     peak_mb: float | None = None
     error: str = ""
 
-    def message(self) -> dict[str, Any]:
-        """By column."""
-        return {name: getattr(self, name) for name in _FIGURES}
+    def columns(self) -> dict[str, Any]:
+        """The values by column of the index."""
+        return {name: getattr(self, name) for name in _ENTRY_COLUMNS}
 
 
-def made_with() -> str:
-    """The version, and the state of its sources."""
+def current_version() -> str:
+    """Version of vefl_sim, and the digest of its sources."""
     return f"{version('vefl_sim')} {package_digest()}"
 
 
 @dataclass
 class Index:
-    """The table of one sweep on disk. Points of earlier settings of the same file stay in it."""
+    """The table of one sweep on disk; it keeps the points of earlier settings of the same file."""
 
     file: Path
     sweep: Sweep
     settings: str = ""
-    _before: pd.DataFrame = field(default_factory=pd.DataFrame)
+    _previous: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @classmethod
     def of(cls, sweep: Sweep, out: Path, settings: Sequence[str] = (), *, restart: bool = False) -> "Index":
-        """The index in out/sweeps; one of another version is refused, or kept under another name."""
+        """Open the index in out/sweeps; one of another version is refused or, with `restart`, renamed."""
         file = out / "sweeps" / sweep.name / "index.csv"
-        before = _read(file)
-        other = [message for message in before.get(_VERSION, pd.Series(dtype=str)).unique() if message != made_with()]
-        if other and not restart:
-            done = int((before["status"] == "done").sum())
+        previous, current = _read(file), current_version()
+        others = [made_by for made_by in previous.get(_VERSION, pd.Series(dtype=str)).unique() if made_by != current]
+        if others and not restart:
+            done = int((previous["status"] == "done").sum())
             raise BadInput(
-                f"{file} is of another version of vefl_sim ({other[0]}, this is {made_with()}), which would run its "
-                f"{done} finished points again: go on with that version, choose another --out, or begin anew with "
-                "--restart, which keeps the old index and its runs."
+                f"{file} was made by another version of vefl_sim ({others[0]}; this is {current}), and this one would "
+                f"run its {done} finished points again: continue with that version, choose another --out, or start "
+                "again with --restart, which keeps the old index and its runs."
             )
-        if other:
-            _keep(file, str(other[0]))
-            before = pd.DataFrame()
-        return cls(file, sweep, "; ".join(settings), before)
+        if others:
+            _rename(file, str(others[0]))
+            previous = pd.DataFrame()
+        return cls(file, sweep, "; ".join(settings), previous)
 
-    def known(self, digest: str) -> Mapping[str, Any]:
-        """What was written about a point before."""
-        if self._before.empty:
+    def previous_row(self, digest: str) -> Mapping[str, Any]:
+        """What the index contained about a point when it was opened, without empty cells; {} for a new point."""
+        if self._previous.empty:
             return {}
-        rows = self._before[self._before[_KEY] == digest]
-        return (
-            {}
-            if rows.empty
-            else {str(name): message for name, message in rows.iloc[-1].items() if not pd.isna(message)}
-        )
+        rows = self._previous[self._previous[_KEY] == digest]
+        return {} if rows.empty else {str(name): cell for name, cell in rows.iloc[-1].items() if not pd.isna(cell)}
 
     def write(self, entries: Mapping[str, IndexEntry]) -> None:
-        """All points as they are now; rows of other points stay, also those that another sweep has written."""
+        """Write all points as they are now; rows of other points, which another sweep may have added, are kept."""
         table = pd.DataFrame([self._row(point, entries[point.digest]) for point in self.sweep.points])
-        with writing(self.file):
+        with explain_write_errors(self.file):
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(self.file.with_name(".lock")):
-                before = _read(self.file)
-                if not before.empty and len(others := before[~before[_KEY].isin(table[_KEY])]):
+                written = _read(self.file)
+                if not written.empty and len(others := written[~written[_KEY].isin(table[_KEY])]):
                     table = pd.concat([table, others.astype(object)], ignore_index=True)
                 write_text(self.file, str(table.to_csv(index=False)))
 
     def _row(self, point: Point, entry: IndexEntry) -> dict[str, Any]:
         parameters = ({} if point.label is None else {"variant": point.label}) | dict(point.values)
-        message = {_KEY: point.digest, "set": self.settings, _VERSION: made_with()}
-        return parameters | {"seed": point.seed} | entry.message() | message
+        origin = {_KEY: point.digest, "set": self.settings, _VERSION: current_version()}
+        return parameters | {"seed": point.seed} | entry.columns() | origin
 
 
 def _read(file: Path) -> pd.DataFrame:
@@ -106,20 +102,20 @@ def _read(file: Path) -> pd.DataFrame:
     try:
         table = pd.read_csv(file, dtype={_VERSION: str, _KEY: str})
     except (OSError, ValueError) as error:
-        raise BadInput(f"{file} cannot be read ({_first(error)}): move it away, it is written anew.") from None
+        raise BadInput(f"{file} cannot be read ({_first_line(error)}): move it away; a new one is written.") from None
     if not {_KEY, _VERSION, "status"} <= set(table.columns):
-        raise BadInput(f"{file} is not the index of a sweep: move it away, it is written anew.")
+        raise BadInput(f"{file} is not the index of a sweep: move it away; a new one is written.")
     return table
 
 
-def _keep(file: Path, version: str) -> None:
-    """Give an old index a name of its own."""
+def _rename(file: Path, version: str) -> None:
+    """Rename an old index after its version."""
     for number in count(1):
-        kept = file.with_name(f"index-{version.replace(' ', '-')}{f'-{number}' if number > 1 else ''}.csv")
-        if not kept.exists():
-            file.replace(kept)
+        renamed = file.with_name(f"index-{version.replace(' ', '-')}{f'-{number}' if number > 1 else ''}.csv")
+        if not renamed.exists():
+            file.replace(renamed)
             return
 
 
-def _first(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

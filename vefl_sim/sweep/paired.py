@@ -1,7 +1,7 @@
 """Means over seeds and paired differences, with Student's 95 % confidence intervals.
 
-All functions take figures with one row per (variant, seed) and one column per figure. Variants of one seed share
-traffic, channels, data and first model, so what a seed adds to both of them falls out of their difference.
+All functions take a table with one row per (variant, seed) and one column per figure. Variants with the same seed share
+traffic, channels, data and initial model, so the effect that a seed has on both cancels in their difference.
 """
 
 import math
@@ -14,26 +14,26 @@ _DIFFERENCES = ("variant", "reference", "figure", "pairs", "difference", "half_w
 
 
 def half_width(values: pd.Series) -> float:
-    """Half of the confidence interval of the mean of these values; NaN for fewer than two.
+    """Half the width of the confidence interval of the mean of these values; NaN for fewer than two values.
 
-    t_{n−1, 0.975}·s/√n, with the standard deviation s of the sample. Missing values do not count.
+    t_{n−1, 0.975}·s/√n, with the standard deviation s of the sample. Missing values are left out.
     """
-    known = values.dropna()
-    if len(known) < 2:
+    present = values.dropna()
+    if len(present) < 2:
         return math.nan
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, len(known) - 1) * known.std(ddof=1) / math.sqrt(len(known)))
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, len(present) - 1) * present.std(ddof=1) / math.sqrt(len(present)))
 
 
 def means(figures: pd.DataFrame) -> pd.DataFrame:
-    """One row per variant, in their order: the mean of each figure, then each figure's half-width."""
+    """One row per variant, in the order of the table: the mean of each figure, then the half-width of each figure."""
     groups = figures.groupby(level="variant", sort=False)
     return groups.mean().join(groups.agg(half_width).add_suffix("_half_width"))
 
 
 def differences(figures: pd.DataFrame) -> pd.DataFrame:
-    """One row per variant but the first, and figure: its difference to the first variant, seed by seed.
+    """One row per figure and variant except the first: the difference from the first variant, paired by seed.
 
-    `pairs`: seeds with both values; `difference`: the mean; `half_width`; `differs`: the interval excludes 0.
+    `pairs`: seeds with both values; `difference`: their mean; `half_width`; `differs`: the interval excludes 0.
     """
     labels = figures.index.unique("variant")
     reference = figures.loc[labels[0]]
@@ -46,7 +46,7 @@ def differences(figures: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(_DIFFERENCES))
 
 
-def _difference(ours: pd.Series, theirs: pd.Series) -> dict[str, float]:
-    pairs = (ours - theirs).dropna()  # by seed
+def _difference(variant: pd.Series, reference: pd.Series) -> dict[str, float]:
+    pairs = (variant - reference).dropna()  # matched by seed
     mean, half = float(pairs.mean()), half_width(pairs)
     return {"pairs": len(pairs), "difference": mean, "half_width": half, "differs": abs(mean) > half}

@@ -1,6 +1,6 @@
 """The points of a sweep: one experiment for each combination of variant, values and seed.
 
-A point is named by what is in it, not by its sweep, so that sweeps that have a point in common share its run.
+A point is named by its configuration, not by its sweep, so sweeps with a point in common share its run.
 """
 
 import re
@@ -16,92 +16,97 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.rules import contradictions
 from vefl_sim.experiment.toml import override, read_experiment, validated
-from vefl_sim.experiment.unused_keys import ignored_keys, without_ignored
-from vefl_sim.records.identity import config_digest
+from vefl_sim.experiment.unused_keys import unused_keys, without_unused_keys
+from vefl_sim.records.identity import Identity
 from vefl_sim.records.run_directory import Run, existing_run
 from vefl_sim.sweep.axes import Axis, axes
-from vefl_sim.sweep.seeds import check_seeds, misplaced_seeds, rival_seeds
-from vefl_sim.sweep.variants import require_effect, rival_setting, taken_variants, variant_of
+from vefl_sim.sweep.seeds import check_seeds, conflicting_seeds, misplaced_seeds
+from vefl_sim.sweep.variants import conflicting_setting, pop_variants, require_effect, variant_of
 
-_MOST = 100_000  # a mistyped list is likelier than more
+_MAX_POINTS = 100_000  # more are probably a mistyped list
 
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a sweep."""
+    """One experiment of a sweep."""
 
-    label: str | None  # of its [[compare]]
-    values: Mapping[str, Any]  # of the keys that are swept, as table.key
+    label: str | None  # of its [[compare]]; None without variants
+    values: Mapping[str, Any]  # of the swept keys, by table.key
     experiment: Experiment
-    ignored: Mapping[str, str] = field(default_factory=dict, compare=False)  # keys that do nothing here, and why
+    ignored: Mapping[str, str] = field(default_factory=dict, compare=False)  # keys without effect here, with reasons
 
     @property
     def seed(self) -> int:
-        """Which traffic, channels, data and first model it shares with others."""
+        """Seed of traffic, channels, data and initial model, which points with the same seed share."""
         return self.experiment.run.seed
 
     @cached_property
+    def identity(self) -> Identity:
+        """What identifies the run of this point."""
+        return Identity(self.experiment)
+
+    @property
     def digest(self) -> str:
-        """Two points with the same are the same."""
-        return config_digest(self.experiment)
+        """Digest of the configuration; points with the same digest have the same run."""
+        return self.identity.configuration
 
     @property
     def title(self) -> str:
-        """What makes it differ from the other points."""
-        message = [] if self.label is None else [self.label]
-        return ", ".join([*message, *(f"{key} = {value}" for key, value in self.values.items()), f"seed {self.seed}"])
+        """Label, swept values and seed, which distinguish the point from the others."""
+        label = [] if self.label is None else [self.label]
+        return ", ".join([*label, *(f"{key} = {value}" for key, value in self.values.items()), f"seed {self.seed}"])
 
     def run(self, out: Path) -> Run | None:
-        """Its run, if there is one, however far it is."""
-        return existing_run(self.experiment, out)
+        """The run directory of the point below `out`, finished or not; None if there is none."""
+        return existing_run(self.identity, out)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """All points of a file, seed by seed, so that the first results are of all kinds."""
+    """All points of a file, ordered by seed first, so that early results cover all variants and values."""
 
     name: str
     points: tuple[Point, ...]
     axes: tuple[Axis, ...] = ()
-    figure: Mapping[str, Any] = field(default_factory=dict)  # how the file wants it drawn
+    figure: Mapping[str, Any] = field(default_factory=dict)  # the table [figure] of the file
 
     @property
     def labels(self) -> list[str]:
-        """Of the variants, in the order of the file."""
+        """Labels of the variants, in the order of the file."""
         return list(dict.fromkeys(point.label for point in self.points if point.label is not None))
 
     @property
     def seeds(self) -> list[int]:
-        """The repeats."""
+        """Seeds of the points, in the order of the file."""
         return list(dict.fromkeys(point.seed for point in self.points))
 
 
 def load_sweep(path: str | Path, settings: Sequence[str] = (), seeds: Sequence[int] | None = None) -> Sweep:
     """Read a file with a [sweep], or with [[compare]], or both; every variant is swept.
 
-    `settings` are `table.key=value` strings that override what all points share, also lists of [sweep] itself;
-    `seeds` override those of the file.
+    `settings` are `table.key=value` strings that override keys of all points, or lists of [sweep] itself; `seeds`
+    override those of the file.
     """
     settings = [settings] if isinstance(settings, str) else settings
-    tables = read_experiment(Path(path))
-    _require_some(path, tables)
-    variants = taken_variants(tables, settings)
+    tables = read_experiment(path).copy_of_tables()
+    _require_sweep(path, tables)
+    variants = pop_variants(tables, settings)
     override(tables, settings)
     swept, figure = _table(tables, "sweep"), _table(tables, "figure")
     chosen = _seeds(tables, swept, variants, seeds)
-    if problems := [*rival_setting(settings, chosen)]:
+    if problems := [*conflicting_setting(settings, chosen)]:
         raise ExperimentError(problems)
-    found = axes(swept)
-    _require_free(found, variants, settings)
-    steps = len(chosen or [1]) * max(1, len(variants)) * prod(len(axis.steps) for axis in found)
-    if steps > _MOST:
-        raise ExperimentError(f"{path}: that is {steps} points, and {_MOST} are the most: shorten a list.")
-    points = tuple(_points(tables, found, variants, chosen))
+    swept_axes = axes(swept)
+    _require_set_once(swept_axes, variants, settings)
+    count = len(chosen or [1]) * max(1, len(variants)) * prod(len(axis.steps) for axis in swept_axes)
+    if count > _MAX_POINTS:
+        raise ExperimentError(f"{path}: {count} points are more than the maximum of {_MAX_POINTS}: shorten a list.")
+    points = tuple(_points(tables, swept_axes, variants, chosen))
     require_effect(points)
-    return Sweep(_name(tables), points, tuple(found), figure)
+    return Sweep(_name(tables), points, tuple(swept_axes), figure)
 
 
-def _require_some(path: str | Path, tables: Mapping[str, Any]) -> None:
+def _require_sweep(path: str | Path, tables: Mapping[str, Any]) -> None:
     if "sweep" not in tables and "compare" not in tables:
         raise ExperimentError(
             f"{path} has no [sweep]: add one, for example sweep.seeds = [1, 2, 3], or run it by itself with: "
@@ -119,27 +124,27 @@ def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
 def _seeds(
     tables: dict[str, Any], swept: dict[str, Any], variants: list[dict[str, Any]], given: Sequence[int] | None
 ) -> list[int] | None:
-    """Those that are given, else those of [sweep], else those at the top of the file; they leave both tables."""
+    """The seeds that are given, else those of [sweep], else those at the top of the file; both keys are removed."""
     top = tables.pop("seeds", None)
     written = swept.pop("seeds", None)
     if problems := [*misplaced_seeds(tables, variants)]:
         raise ExperimentError(problems)
     if top is not None and written is not None:
-        raise ExperimentError("seeds and sweep.seeds both name the repeats: keep one of them.")
+        raise ExperimentError("seeds and sweep.seeds both list the seeds: keep one of them.")
     chosen = check_seeds(top) if top is not None else None
     chosen = check_seeds(written, "sweep.seeds") if written is not None else chosen
     chosen = check_seeds(given) if given is not None else chosen
-    rivals = [*rival_seeds(tables if given is None else {}, variants, "seeds")] if chosen else []
-    if rivals:
-        raise ExperimentError(rivals)
+    conflicts = [*conflicting_seeds(tables if given is None else {}, variants, "seeds")] if chosen else []
+    if conflicts:
+        raise ExperimentError(conflicts)
     return chosen
 
 
-def _require_free(found: list[Axis], variants: list[dict[str, Any]], settings: Sequence[str]) -> None:
-    """A key that is swept is said by nobody else."""
-    swept = {key for axis in found for key in axis.keys}
+def _require_set_once(swept_axes: list[Axis], variants: list[dict[str, Any]], settings: Sequence[str]) -> None:
+    """Refuse a swept key that a variant or a setting sets, too."""
+    swept = {key for axis in swept_axes for key in axis.keys}
     problems = [
-        f"compare, {variant['label']!r}: {key} is swept, too: keep it in one of the two."
+        f"compare, {variant['label']!r}: {key} is also swept: keep it in one of the two places."
         for variant in variants
         for key in swept
         if key.partition(".")[2] in variant.get(key.partition(".")[0], {})
@@ -147,22 +152,22 @@ def _require_free(found: list[Axis], variants: list[dict[str, Any]], settings: S
     for setting in settings:
         key = setting.partition("=")[0].strip()
         if key in swept:
-            problems.append(f"--set {key} has no effect, because it is swept: set sweep.{key} to a list of one.")
+            problems.append(f"--set {key} has no effect, because it is swept: set sweep.{key} to a list of one value.")
     if problems:
         raise ExperimentError(problems)
 
 
 def _points(
-    tables: dict[str, Any], found: list[Axis], variants: list[dict[str, Any]], seeds: list[int] | None
+    tables: dict[str, Any], swept_axes: list[Axis], variants: list[dict[str, Any]], seeds: list[int] | None
 ) -> Iterator[Point]:
     repeats = [{}] if seeds is None else [{"run.seed": seed} for seed in seeds]
     for repeat, variant in product(repeats, variants or [{}]):
-        for steps in product(*(axis.values() for axis in found)):
+        for steps in product(*(axis.values() for axis in swept_axes)):
             values = {key: value for step in steps for key, value in step.items()}
-            yield _point(_changed(tables, values | repeat), variant, values)
+            yield _point(_with_values(tables, values | repeat), variant, values)
 
 
-def _changed(tables: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def _with_values(tables: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     changed = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
     for key, value in values.items():
         name, _, inner = key.partition(".")
@@ -171,28 +176,28 @@ def _changed(tables: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, 
 
 
 def _point(tables: dict[str, Any], variant: dict[str, Any], values: dict[str, Any]) -> Point:
-    message = "".join(f"{key} = {value}, " for key, value in values.items())
+    listed = "".join(f"{key} = {value}, " for key, value in values.items())
     try:
-        experiment, ignored = _settled(tables, variant)
+        experiment, ignored = _experiment(tables, variant)
     except ExperimentError as error:
-        where = f"sweep, {message.rstrip(', ')}: " if message else ""
+        where = f"sweep, {listed.rstrip(', ')}: " if listed else ""
         raise ExperimentError([where + problem for problem in error.problems]) from None
     return Point(variant.get("label"), values, _named(experiment), ignored)
 
 
-def _settled(tables: dict[str, Any], variant: dict[str, Any]) -> tuple[Experiment, Mapping[str, str]]:
-    """The experiment of a point, in which ignored keys have their defaults, and those keys with the reasons."""
+def _experiment(tables: dict[str, Any], variant: dict[str, Any]) -> tuple[Experiment, Mapping[str, str]]:
+    """The experiment of a point, with ignored keys at their defaults, and these keys with the reasons."""
     if variant:
-        found = variant_of(tables, variant)
-        return found.experiment, found.ignored
+        merged = variant_of(tables, variant)
+        return merged.experiment, merged.ignored
     experiment = validated(tables)
     if problems := [*contradictions(experiment)]:
         raise ExperimentError(problems)
-    return without_ignored(experiment), dict(ignored_keys(experiment))
+    return without_unused_keys(experiment), dict(unused_keys(experiment))
 
 
 def _named(experiment: Experiment) -> Experiment:
-    """With a name that any sweep would give it."""
+    """The experiment named by scheme, data set and seed, so that every sweep gives the same point the same name."""
     words = f"{experiment.scheme.kind} {experiment.data.kind}".split()
     plain = [re.sub(r"[^a-z0-9]+", "-", word.rpartition(":")[2].lower()).strip("-") for word in words]
     name = "-".join([*filter(None, plain), f"s{experiment.run.seed}"])

@@ -1,4 +1,4 @@
-"""Runs all points of some sweeps: what is done is skipped, what fails does not stop the rest."""
+"""Runs all points of one or more sweeps; finished points are skipped, and failed ones do not stop the rest."""
 
 import math
 import os
@@ -14,44 +14,44 @@ from vefl_sim.experiment.toml import to_toml
 from vefl_sim.records.identity import package_digest
 from vefl_sim.sweep.executors.executor import Executor, Job, JobOutcome, Report
 from vefl_sim.sweep.index import Index
-from vefl_sim.sweep.tasks import PointTask, Tasks, look
+from vefl_sim.sweep.tasks import PointTask, Tasks, update_from_run
 
-_ATTEMPTS = 3  # at a point whose process dies; from the second on it runs alone
-_BUSY_S = 5.0  # before asking again for a run that another process works on
-_INDEX_S = 2.0  # between two writings of the index
-_COUNT_S = 2.0  # between two countings of the workers
-_PATIENCE_S = 0.5
+_ATTEMPTS = 3  # to run a point whose process dies; from the second on it runs alone
+_BUSY_S = 5.0  # before trying again a run that another process works on
+_WRITE_INTERVAL_S = 2.0  # between two writes of the indexes
+_COUNT_INTERVAL_S = 2.0  # between two counts of the workers
+_POLL_S = 0.5  # longest wait for a report
 
 
-class Audience(Protocol):
-    """Somebody who wants to see how a sweep goes."""
+class SweepWatcher(Protocol):
+    """Callbacks that report the progress of a sweep."""
 
     def changed(self, tasks: Tasks, task: PointTask) -> None:
-        """A point has begun, or has ended."""
+        """Called when a point has started or ended."""
         ...
 
     def ticked(self, tasks: Tasks) -> None:
-        """Some time has passed."""
+        """Called about twice a second while points run."""
         ...
 
     def stopping(self) -> None:
-        """Somebody asked to stop; called from within a signal handler."""
+        """Called when the user asks to stop, from within a signal handler."""
         ...
 
 
 class Runner:
-    """One attempt to get everything done."""
+    """Runs the waiting points of some sweeps on an executor, and keeps the indexes up to date."""
 
     def __init__(
-        self, tasks: Tasks, indexes: Sequence[Index], out: Path, executor: Executor, audience: Audience
+        self, tasks: Tasks, indexes: Sequence[Index], out: Path, executor: Executor, watcher: SweepWatcher
     ) -> None:
         self._tasks, self._indexes, self._out = tasks, indexes, out
-        self._executor, self._audience = executor, audience
-        self._stop = StopRequest(audience.stopping)
+        self._executor, self._watcher = executor, watcher
+        self._stop = StopRequest(watcher.stopping)
         self._unwritten, self._written_s, self._counted_s = False, 0.0, 0.0
 
     def run(self) -> None:
-        """Until every point is done or has failed; raises RunInterrupted if it was stopped before."""
+        """Run until every point is done or has failed; raises RunInterrupted if the user stopped it before."""
         self._tasks.try_again()
         try:
             self._write_all()
@@ -59,67 +59,71 @@ class Runner:
             raise BadInput(f"{error.__cause__}: choose another --out.") from None
         try:
             with self._stop.listening():
-                self._work()
+                self._run_points()
         except KeyboardInterrupt:
-            raise RunInterrupted(_KEPT) from None
+            raise RunInterrupted(_INTERRUPTED) from None
         finally:
             self._executor.close()
-            self._settle()
+            self._write_final()
         if self._stop.made:
-            raise RunInterrupted(_KEPT)
+            raise RunInterrupted(_INTERRUPTED)
 
-    def _work(self) -> None:
-        asked = False
-        while self._given() or (self._tasks.having("waiting") and not self._stop.made):
-            if self._stop.made and not asked:
-                asked = True
+    def _run_points(self) -> None:
+        stopping = False
+        while self._submitted() or (self._tasks.having("waiting") and not self._stop.made):
+            if self._stop.made and not stopping:
+                stopping = True
                 self._executor.stop()
             if not self._stop.made:
-                self._begin()
-            self._listen()
-            self._count()
-            self._write()
-            self._audience.ticked(self._tasks)
+                self._submit()
+            self._process_reports()
+            self._count_workers()
+            self._write_if_due()
+            self._watcher.ticked(self._tasks)
 
-    def _listen(self) -> None:
-        """To everything that has been said, or else for a moment."""
-        report = self._executor.poll(_PATIENCE_S)
+    def _process_reports(self) -> None:
+        """Process all reports of the executor; wait a moment if there are none."""
+        report = self._executor.poll(_POLL_S)
         while report:
-            self._take(report)
+            self._process(report)
             report = self._executor.poll(0.0)
 
-    def _count(self) -> None:
-        if time.monotonic() - self._counted_s >= _COUNT_S:
+    def _count_workers(self) -> None:
+        if time.monotonic() - self._counted_s >= _COUNT_INTERVAL_S:
             self._counted_s = time.monotonic()
             self._tasks.workers = self._executor.size()
 
-    def _given(self) -> list[str]:
-        return [task.point.digest for task in self._tasks if task.given]
+    def _submitted(self) -> list[str]:
+        """Digests of the points that the executor has."""
+        return [task.point.digest for task in self._tasks if task.submitted]
 
-    def _begin(self) -> None:
-        """Give away as many as the executor takes, the longest first; one that died before may need all the memory."""
-        given = self._given()
+    def _submit(self) -> None:
+        """Submit as many points as the executor can start, the longest first.
+
+        A point whose process died before runs alone, because it may need all the memory.
+        """
+        submitted = self._submitted()
         for task in self._tasks.having("waiting"):
-            if task.given:
+            if task.submitted:
                 continue
-            if not self._executor.can_start(0.0, given):
+            if not self._executor.can_start(0.0, submitted):
                 return
-            if task.not_before_s > time.monotonic() or self._others_have(task):
+            if task.not_before_s > time.monotonic() or self._is_run_elsewhere(task):
                 continue
             needed_mb = math.inf if task.deaths else self._tasks.peak_mb(task.point)
-            if self._executor.can_start(needed_mb, given):
-                task.given = True
-                given.append(task.point.digest)
-                self._executor.begin(self._job(task), needed_mb)
+            if self._executor.can_start(needed_mb, submitted):
+                task.submitted = True
+                submitted.append(task.point.digest)
+                self._executor.start(self._job(task), needed_mb)
 
-    def _others_have(self, task: PointTask) -> bool:
-        """Whether another sweep works on it, or has done it, as far as can be seen from here."""
+    def _is_run_elsewhere(self, task: PointTask) -> bool:
+        """Whether another sweep works on the point or has finished it, as far as the run directory shows."""
         run = task.point.run(self._out)
         if run and run.is_done:
-            look(task, run)
+            update_from_run(task, run)
             if task.entry.status != "done":
                 task.entry.status = "waiting"
-                return False  # it is damaged
+                return False  # the run is damaged
             self._changed(task)
         elif run and run.state == "running":
             task.not_before_s = time.monotonic() + _BUSY_S
@@ -131,22 +135,23 @@ class Runner:
         point = task.point
         return Job(point.digest, to_toml(point.experiment), str(self._out.resolve()), os.getcwd(), package_digest())
 
-    def _take(self, report: Report) -> None:
+    def _process(self, report: Report) -> None:
         task = self._tasks.by_digest[report.digest]
         if report.outcome:
-            task.given = False
+            task.submitted = False
             self._end(task, report.outcome)
             self._changed(task)
             return
         task.share = task.share if report.share is None else report.share
-        if task.given and task.entry.status != "running":
-            task.begin()
+        if task.submitted and task.entry.status != "running":
+            task.mark_running()
             self._changed(task)
 
     def _end(self, task: PointTask, outcome: JobOutcome) -> None:
+        """Set the status of a point from the outcome of its job; some points are tried again."""
         entry = task.entry
         if run := task.point.run(self._out):
-            look(task, run)
+            update_from_run(task, run)
         entry.status, entry.error = outcome.state, outcome.error
         entry.peak_mb = outcome.peak_mb or entry.peak_mb
         if outcome.state == "died" or (outcome.state == "stopped" and not self._stop.made):
@@ -156,12 +161,12 @@ class Runner:
             entry.status, task.not_before_s = "waiting", time.monotonic() + _BUSY_S
 
     def _changed(self, task: PointTask) -> None:
-        self._audience.changed(self._tasks, task)
+        self._watcher.changed(self._tasks, task)
         self._unwritten = True
 
-    def _write(self) -> None:
-        """The indexes. If they cannot be written, runs may still go on: it is tried again, at the latest at the end."""
-        if self._unwritten and time.monotonic() - self._written_s >= _INDEX_S:
+    def _write_if_due(self) -> None:
+        """Write the indexes if they have changed; if that fails, runs continue, and the last write is at the end."""
+        if self._unwritten and time.monotonic() - self._written_s >= _WRITE_INTERVAL_S:
             self._unwritten, self._written_s = False, time.monotonic()
             with suppress(CannotWrite):
                 self._write_all()
@@ -171,12 +176,12 @@ class Runner:
         for index in self._indexes:
             index.write(entries)
 
-    def _settle(self) -> None:
-        """What was at work is not any more."""
+    def _write_final(self) -> None:
+        """Write the indexes for the last time; points that were still running are stopped now."""
         for task in self._tasks.having("running"):
             task.entry.status = "stopped"
-        with suppress(CannotWrite) if self._tasks.having("failed") else nullcontext():  # they have told why
+        with suppress(CannotWrite) if self._tasks.having("failed") else nullcontext():  # their errors give the reason
             self._write_all()
 
 
-_KEPT = "points that are done stay, and the others are kept as far as they came: the same command goes on"
+_INTERRUPTED = "finished points are kept, unfinished ones up to their last checkpoint: the same command continues them"

@@ -1,4 +1,4 @@
-"""The seeds of a comparison, as a file or the command line gives them, or one clear sentence."""
+"""Seeds of a comparison or a sweep, from a file or from --seeds; each mistake is reported in one sentence."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,12 +6,12 @@ from typing import Any
 
 from vefl_sim.core.errors import ExperimentError
 
-_MOST = 1000  # a mistyped range is likelier than more
+_MAX_SEEDS = 1000  # more are probably a mistyped range
 _PIECE = re.compile(r"\s*(\d{1,19})\s*(?:-\s*(\d{1,19})\s*)?", re.ASCII)
 
 
 def parse_seeds(text: str) -> list[int]:
-    """What --seeds says: numbers and ranges with commas between them, for example 1,2,3 or 1-5."""
+    """The seeds in the text of --seeds: numbers and ranges separated by commas, for example 1,2,3 or 1-5."""
     return check_seeds([seed for piece in text.split(",") for seed in _piece(piece, text)], f"--seeds {text}")
 
 
@@ -22,43 +22,43 @@ def _piece(piece: str, text: str) -> range:
     first, last = int(match[1]), int(match[2] or match[1])
     if last < first:
         raise ExperimentError(f"--seeds {text}: the range {first}-{last} is empty, write it as {last}-{first}.")
-    return range(first, min(last, first + _MOST) + 1)  # one too many is enough to be refused
+    return range(first, min(last, first + _MAX_SEEDS) + 1)  # check_seeds refuses one seed too many
 
 
 def check_seeds(seeds: Any, where: str = "seeds") -> list[int]:
-    """Whole numbers, each once, at least one."""
+    """Return seeds that are whole numbers, each once and at least one; `where` names them in errors."""
     if not isinstance(seeds, Sequence) or isinstance(seeds, str) or not all(type(seed) is int for seed in seeds):
         raise ExperimentError(f"{where}: it must be a list of whole numbers, for example seeds = [1, 2, 3].")
     if not seeds:
-        raise ExperimentError(f"{where}: the list is empty; name at least one, or leave it out.")
-    if len(seeds) > _MOST:
-        raise ExperimentError(f"{where}: that is more than {_MOST} seeds.")
+        raise ExperimentError(f"{where}: the list is empty: give at least one seed, or leave it out.")
+    if len(seeds) > _MAX_SEEDS:
+        raise ExperimentError(f"{where}: these are more than {_MAX_SEEDS} seeds: use fewer.")
     for seed in seeds:
         if not 0 <= seed < 2**63:
             raise ExperimentError(f"{where}: a seed must be at least 0 and less than 2^63, and {seed} is not.")
         if list(seeds).count(seed) > 1:
-            raise ExperimentError(f"{where}: {seed} is there twice; each seed counts once.")
+            raise ExperimentError(f"{where}: {seed} appears twice: remove one of them.")
     return list(seeds)
 
 
-def rival_seeds(tables: Mapping[str, Any], variants: Sequence[Mapping[str, Any]], with_what: str) -> Iterator[str]:
-    """Where else a comparison with seeds names one; `with_what` is what the user calls these seeds."""
+def conflicting_seeds(tables: Mapping[str, Any], variants: Sequence[Mapping[str, Any]], option: str) -> Iterator[str]:
+    """A problem for each run.seed that contradicts the list of seeds, which the user gave as `option`."""
     if _has(tables.get("run"), "seed"):
-        yield f"run.seed and {with_what} exclude each other: keep {with_what}, or run.seed to run each variant once."
+        yield f"run.seed and {option} exclude each other: keep {option}, or run.seed to run each variant once."
     for variant in variants:
         if _has(variant.get("run"), "seed"):
             yield (
-                f"compare, {variant['label']!r}: run.seed and {with_what} exclude each other: remove run.seed, "
+                f"compare, {variant['label']!r}: run.seed and {option} exclude each other: remove run.seed, "
                 "so that all variants share the seeds."
             )
 
 
 def misplaced_seeds(tables: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """In TOML what stands below a [table] belongs to it."""
+    """A problem for each `seeds` below a [table], because in TOML it then belongs to that table."""
     places = [f"[{name}]" for name, table in tables.items() if _has(table, "seeds")]
     places += [f"the [[compare]] of {variant['label']!r}" for variant in variants if "seeds" in variant]
     for place in places:
-        yield f"seeds stands in {place}: move it to the top of the file, above the first table."
+        yield f"seeds is in {place}: move it to the top of the file, above the first table."
 
 
 def _has(table: Any, key: str) -> bool:

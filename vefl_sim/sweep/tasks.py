@@ -1,4 +1,4 @@
-"""The points of some sweeps, each with what has become of it, and how long the rest will take."""
+"""The points of one or more sweeps with their progress, and an estimate of the remaining time."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,36 +13,36 @@ from vefl_sim.sweep.index import Index, IndexEntry
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.wall_time import wall_time_s
 
-_TYPICAL_MB = 900.0
-_SOME_WAY = 0.1  # of a point
+_TYPICAL_MB = 900.0  # assumed for a point while none like it has been measured
+_MIN_PROGRESS = 0.1  # share of a point from which its speed is estimated
 
 
 @dataclass
 class PointTask:
-    """A point and what has become of it."""
+    """A point and its progress."""
 
     point: Point
     wall_time_s: float
     entry: IndexEntry
-    share: float = 0.0
-    deaths: int = 0
-    given: bool = False  # to somebody, who may have a queue
-    not_before_s: float = 0.0  # on the monotonic clock
-    began: tuple[float, float] | None = None  # when, on that clock, and with what share
+    share: float = 0.0  # of its rounds that are done
+    deaths: int = 0  # how often its process died or stopped without a request
+    submitted: bool = False  # to the executor, which may have a queue
+    not_before_s: float = 0.0  # earliest time to submit it, on the monotonic clock
+    started: tuple[float, float] | None = None  # time on that clock, and share at that time
 
-    def begin(self) -> None:
-        """Somebody works on it."""
-        self.entry.status, self.began = "running", (time.monotonic(), self.share)
+    def mark_running(self) -> None:
+        """Note that a worker has started on the point."""
+        self.entry.status, self.started = "running", (time.monotonic(), self.share)
 
     @property
     def left_s(self) -> float:
-        """Expected, by the constants of another machine."""
+        """Expected remaining wall time, on the machine where the constants of `wall_time_s` were measured."""
         return self.wall_time_s * (1 - self.share)
 
 
 @dataclass
 class Tasks:
-    """All points, each once, and how long they will take."""
+    """All points, each once, with an estimate of the remaining time."""
 
     by_digest: dict[str, PointTask]
     workers: int = 1
@@ -54,68 +54,68 @@ class Tasks:
         return iter(self.by_digest.values())
 
     def having(self, *statuses: str) -> list[PointTask]:
-        """Those with one of these statuses, the longest first."""
+        """Tasks with one of these statuses, those with the longest remaining time first."""
         return sorted((task for task in self if task.entry.status in statuses), key=lambda task: -task.left_s)
 
     def try_again(self) -> None:
-        """Those that failed or were stopped before wait like the others."""
+        """Set failed and stopped points to waiting, so that they are run again."""
         for task in self.having("failed", "stopped"):
             task.entry.status, task.entry.error = "waiting", ""
 
     @property
     def factor(self) -> float:
-        """How much slower or faster things are here than expected, as far as it is known."""
+        """Measured over expected wall time: the median of the done points, else of the running ones, else 1."""
         done = [task.entry.wall_s / task.wall_time_s for task in self.having("done") if task.entry.wall_s]
-        return median(done or [*self._running()] or [1.0])
+        return median(done or [*self._running_factors()] or [1.0])
 
-    def _running(self) -> Iterator[float]:
-        """The same of those that have come some way."""
+    def _running_factors(self) -> Iterator[float]:
+        """Measured over expected wall time of the running points that are far enough."""
         for task in self.having("running"):
-            if task.began and (progress := task.share - task.began[1]) >= _SOME_WAY:
-                yield (time.monotonic() - task.began[0]) / (progress * task.wall_time_s)
+            if task.started and (progress := task.share - task.started[1]) >= _MIN_PROGRESS:
+                yield (time.monotonic() - task.started[0]) / (progress * task.wall_time_s)
 
     def left_s(self) -> float:
-        """Until all are done: the work on all workers, but not less than the longest point."""
+        """Expected time until all points are done: the work shared by all workers, but at least the longest point."""
         left = [task.left_s for task in self.having("running", "waiting", "stopped")]
         return self.factor * max(sum(left) / self.workers, max(left, default=0.0))
 
     def peak_mb(self, point: Point) -> float:
-        """What a point like this needed."""
+        """Peak memory that points with the same scheme and data set needed at most."""
         kind = point.experiment.scheme.kind, point.experiment.data.kind
-        like = [t for t in self if (t.point.experiment.scheme.kind, t.point.experiment.data.kind) == kind]
-        known = [task.entry.peak_mb for task in like if task.entry.peak_mb]
-        return max(known, default=_TYPICAL_MB)
+        alike = [t for t in self if (t.point.experiment.scheme.kind, t.point.experiment.data.kind) == kind]
+        measured = [task.entry.peak_mb for task in alike if task.entry.peak_mb]
+        return max(measured, default=_TYPICAL_MB)
 
 
 def tasks_of(indexes: Sequence[Index], out: Path) -> Tasks:
-    """The points of all sweeps with the state of their runs; a point that several have is one."""
-    found: dict[str, PointTask] = {}
+    """The points of all sweeps with the state of their runs; a point that several sweeps contain is one task."""
+    tasks: dict[str, PointTask] = {}
     for index in indexes:
         for point in index.sweep.points:
-            if point.digest not in found:
-                found[point.digest] = _task(point, index.known(point.digest), out)
-    return Tasks(found)
+            if point.digest not in tasks:
+                tasks[point.digest] = _task(point, index.previous_row(point.digest), out)
+    return Tasks(tasks)
 
 
-def _task(point: Point, before: Mapping[str, object], out: Path) -> PointTask:
-    entry = IndexEntry(peak_mb=before.get("peak_mb"))  # type: ignore[arg-type]
+def _task(point: Point, previous: Mapping[str, object], out: Path) -> PointTask:
+    entry = IndexEntry(peak_mb=previous.get("peak_mb"))  # type: ignore[arg-type]
     task = PointTask(point, wall_time_s(point.experiment), entry)
     if run := point.run(out):
-        look(task, run)
-    if before.get("status") == "failed" and entry.status != "done":
-        entry.status, entry.error = "failed", str(before.get("error", ""))
+        update_from_run(task, run)
+    if previous.get("status") == "failed" and entry.status != "done":
+        entry.status, entry.error = "failed", str(previous.get("error", ""))
     return task
 
 
-def look(task: PointTask, run: Run) -> None:
-    """Take over what a run directory says."""
+def update_from_run(task: PointTask, run: Run) -> None:
+    """Set status, results and progress of a task from its run directory."""
     entry = task.entry
     entry.error = ""
     entry.run, entry.status = run.path.name, {"done": "done", "failed": "failed"}.get(run.state, "stopped")
     try:
         summary = run.summary
         if run.is_done:
-            run.require_whole()
+            run.require_complete()
     except VeflError as error:
         entry.status, entry.error = "failed", str(error)
         return

@@ -1,4 +1,4 @@
-"""Several versions of one experiment, as a file with [[compare]] gives them."""
+"""The variants of one experiment that a file lists under [[compare]]."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,58 +9,62 @@ from typing import Any, Protocol
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.rules import contradictions
-from vefl_sim.experiment.toml import ALONE, HAS_SWEEP, override, read_experiment, validated
-from vefl_sim.experiment.unused_keys import ignored_keys, without_ignored
-from vefl_sim.sweep.seeds import check_seeds, misplaced_seeds, rival_seeds
+from vefl_sim.experiment.toml import ALONE, HAS_SWEEP, ExperimentFile, override, read_experiment, validated
+from vefl_sim.experiment.unused_keys import unused_keys, without_unused_keys
+from vefl_sim.sweep.seeds import check_seeds, conflicting_seeds, misplaced_seeds
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One of several versions of an experiment that are compared, with one seed."""
+    """One variant of an experiment in a comparison, with one seed."""
 
-    comparison: str  # the name of the whole
+    comparison: str  # name of the comparison
     label: str
     experiment: Experiment
-    ignored: Mapping[str, str] = field(default_factory=dict, compare=False)  # keys that do nothing here, and why
+    ignored: Mapping[str, str] = field(default_factory=dict, compare=False)  # keys without effect here, with reasons
 
     @property
     def seed(self) -> int:
-        """Which traffic, channels, data and first model it shares with the others."""
+        """Seed of traffic, channels, data and initial model, which variants with the same seed share."""
         return self.experiment.run.seed
 
 
-def load_variants(path: str | Path, settings: Sequence[str] = (), seeds: Sequence[int] | None = None) -> list[Variant]:
-    """The variants under [[compare]], each with a label and the tables in which it differs; none in most files.
+def load_variants(
+    file: str | Path | ExperimentFile, settings: Sequence[str] = (), seeds: Sequence[int] | None = None
+) -> list[Variant]:
+    """The variants under [[compare]], each with a label and the tables in which it differs; [] without [[compare]].
 
-    All of them once per seed if the file has `seeds` at its top, or `seeds` are given, which override it and run.seed.
+    Each is returned once per seed if the file has `seeds` at its top, or if `seeds` are given, which override those of
+    the file and run.seed.
     """
     settings = [settings] if isinstance(settings, str) else settings
-    tables = read_experiment(Path(path))
+    file = file if isinstance(file, ExperimentFile) else read_experiment(file)
+    tables = file.copy_of_tables()
     if "sweep" in tables:
-        raise ExperimentError(HAS_SWEEP.format(path=path))
-    tables.pop("figure", None)  # for another command
-    given = taken_variants(tables, settings)
-    chosen = _seeds(path, tables, given, seeds)
-    override(tables, settings, *rival_setting(settings, chosen))
-    variants = [variant_of(tables, variant) for variant in given]
+        raise ExperimentError(HAS_SWEEP.format(path=file.path))
+    tables.pop("figure", None)  # for the command `figure`
+    entries = pop_variants(tables, settings)
+    chosen = _seeds(file.path, tables, entries, seeds)
+    override(tables, settings, *conflicting_setting(settings, chosen))
+    variants = [variant_of(tables, entry) for entry in entries]
     require_effect(variants)
     return [_seeded(variant, seed) for seed in chosen for variant in variants] if chosen else variants
 
 
 def _seeds(
-    path: str | Path, tables: dict[str, Any], given: Sequence[Mapping[str, Any]], seeds: Sequence[int] | None
+    path: str | Path, tables: dict[str, Any], entries: Sequence[Mapping[str, Any]], seeds: Sequence[int] | None
 ) -> list[int] | None:
-    """The seeds that were given, else those of the file, else none; they leave `tables`."""
-    if seeds is not None and not given:
+    """The seeds that are given, else those of the file, else None; the key is removed from `tables`."""
+    if seeds is not None and not entries:
         raise ExperimentError(ALONE.format(what="--seeds", path=path, keep="use --set run.seed=…"))
-    if "seeds" in tables and not given:
+    if "seeds" in tables and not entries:
         raise ExperimentError(ALONE.format(what="seeds", path=path, keep="write run.seed"))
     written = check_seeds(tables.pop("seeds")) if "seeds" in tables else None
-    problems = [*misplaced_seeds(tables, given)] if given else []
+    problems = [*misplaced_seeds(tables, entries)] if entries else []
     if written is not None:
-        problems += rival_seeds(tables, given, "seeds")
+        problems += conflicting_seeds(tables, entries, "seeds")
     elif seeds is not None:
-        problems += rival_seeds({}, given, "--seeds")
+        problems += conflicting_seeds({}, entries, "--seeds")
     if problems:
         raise ExperimentError(problems)
     return written if seeds is None else check_seeds(seeds)
@@ -71,43 +75,43 @@ def _seeded(variant: Variant, seed: int) -> Variant:
     return replace(variant, experiment=variant.experiment.model_copy(update={"run": run}))
 
 
-def taken_variants(tables: dict[str, Any], settings: Sequence[str]) -> list[dict[str, Any]]:
-    """What is under [[compare]], which leaves `tables`."""
-    given = tables.pop("compare", [])
-    _check_variants(given)
-    _check_settings(given, settings)
-    return list(given)
+def pop_variants(tables: dict[str, Any], settings: Sequence[str]) -> list[dict[str, Any]]:
+    """Remove the entries under [[compare]] from `tables`, check and return them."""
+    entries = tables.pop("compare", [])
+    _check_variants(entries)
+    _check_settings(entries, settings)
+    return list(entries)
 
 
-def rival_setting(settings: Sequence[str], seeds: Sequence[int] | None) -> Iterator[str]:
-    """Both say which seed."""
+def conflicting_setting(settings: Sequence[str], seeds: Sequence[int] | None) -> Iterator[str]:
+    """A problem if both a setting and the list of seeds choose the seed."""
     if seeds and any(setting.partition("=")[0].strip() == "run.seed" for setting in settings):
         yield "--set run.seed and seeds exclude each other: keep the seeds, and choose them with --seeds."
 
 
-def _check_variants(given: Any) -> None:
-    if not isinstance(given, list) or not all(isinstance(variant, dict) for variant in given):
+def _check_variants(entries: Any) -> None:
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ExperimentError("compare must be written as tables: [[compare]], each with a label.")
-    labels = [variant.get("label") for variant in given]
+    labels = [entry.get("label") for entry in entries]
     if not all(isinstance(label, str) and label for label in labels):
         raise ExperimentError('Each [[compare]] needs a label, for example label = "PDPC".')
     for label in labels:
         if labels.count(label) > 1:
-            raise ExperimentError(f"Two [[compare]] have the label {label!r}: each needs one of its own.")
+            raise ExperimentError(f"Two [[compare]] have the label {label!r}: give each a different one.")
 
 
-def _check_settings(given: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
-    """A --set that every variant overrides would do nothing."""
+def _check_settings(entries: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
+    """Refuse a --set that every variant overrides."""
     for setting in settings:
         key = setting.partition("=")[0].strip()
         table, _, name = key.partition(".")
-        if given and all(name in variant.get(table, {}) for variant in given):
-            raise ExperimentError(f"--set {key} has no effect: every [[compare]] in the file says it itself.")
+        if entries and all(name in entry.get(table, {}) for entry in entries):
+            raise ExperimentError(f"--set {key} has no effect: every [[compare]] in the file sets it; change it there.")
 
 
-def variant_of(tables: Mapping[str, Any], given: Mapping[str, Any]) -> Variant:
-    """The experiment of `tables`, in which the tables of one [[compare]] go first."""
-    label, variant = given["label"], {name: table for name, table in given.items() if name != "label"}
+def variant_of(tables: Mapping[str, Any], entry: Mapping[str, Any]) -> Variant:
+    """The experiment of `tables`, overridden by the tables of one entry under [[compare]]."""
+    label, variant = entry["label"], {name: table for name, table in entry.items() if name != "label"}
     merged = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
     for name, table in variant.items():
         base = merged.setdefault(name, {})
@@ -122,25 +126,25 @@ def variant_of(tables: Mapping[str, Any], given: Mapping[str, Any]) -> Variant:
         experiment = validated(merged)
     except ExperimentError as error:
         raise ExperimentError([f"compare, {label!r}: {problem}" for problem in error.problems]) from None
-    own = {f"{table}.{key}" for table, keys in variant.items() for key in keys}  # what all share may suit only some
-    ignored = dict(ignored_keys(experiment))
-    problems = [*contradictions(experiment), *(message for key, message in ignored.items() if key in own)]
+    own = {f"{table}.{key}" for table, keys in variant.items() for key in keys}  # shared keys may suit only some
+    ignored = dict(unused_keys(experiment))
+    problems = [*contradictions(experiment), *(reason for key, reason in ignored.items() if key in own)]
     if problems:
         raise ExperimentError([f"compare, {label!r}: {problem}" for problem in problems])
-    return Variant(name, label, without_ignored(experiment), ignored)
+    return Variant(name, label, without_unused_keys(experiment), ignored)
 
 
 class WithIgnored(Protocol):
-    """A variant, or a point of a sweep."""
+    """A variant of a comparison or a point of a sweep."""
 
     @property
     def ignored(self) -> Mapping[str, str]:
-        """Keys that do nothing there, each with a sentence that says why."""
+        """Keys without effect there, each with a sentence that gives the reason."""
         ...
 
 
 def require_effect(several: Sequence[WithIgnored]) -> None:
-    """What all share may suit only some, but a key that does nothing in any of them is a mistake."""
+    """Refuse a key without effect in all variants or points; one that has an effect in some of them is accepted."""
     first = several[0].ignored if several else {}
-    if problems := [message for key, message in first.items() if all(key in one.ignored for one in several)]:
+    if problems := [reason for key, reason in first.items() if all(key in one.ignored for one in several)]:
         raise ExperimentError(problems)

@@ -1,6 +1,6 @@
-"""How long a point will take on one core, roughly: to begin with the longest, and to say when all will be done.
+"""Rough wall time of a point on one core, to run the longest points first and to estimate the remaining time.
 
-The constants are of one machine; the points of a sweep that are done correct them by a common factor.
+The constants were measured on one machine; the finished points of a sweep correct them by a common factor.
 """
 
 import math
@@ -10,9 +10,9 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.sweep.results.measurements import SELECTING
 
 _START_S = 4.0  # imports, traffic, data
-_SIMULATED_S = {"pdpc": 1 / 70, "centralized": 1 / 300}  # wall per simulated second, without learning
-_ALL_TAKE_PART_S = 1 / 15
-_SAMPLE_S = 42e-6  # a sample of 28 × 28 × 1 once forth and back
+_SIMULATED_S = {"pdpc": 1 / 70, "centralized": 1 / 300}  # wall time per simulated second, without learning
+_ALL_TAKE_PART_S = 1 / 15  # the same for all other schemes
+_SAMPLE_S = 42e-6  # forward and backward pass of one sample of 28 × 28 × 1
 _TEST_SAMPLE_S = 12e-6
 _PIXELS = 28 * 28
 _CHANNELS = {"signs": 3, "gtsrb": 3, "cifar10": 3}
@@ -23,7 +23,7 @@ _SHARE_OF_ITERATIONS = 0.7  # of l_max, under constraints
 
 
 def wall_time_s(experiment: Experiment) -> float:
-    """Seconds of wall time."""
+    """Estimated wall time of an experiment on one core."""
     duration_s = to_s(experiment.duration_ns)
     radio_s = duration_s * _SIMULATED_S.get(experiment.scheme.kind, _ALL_TAKE_PART_S)
     if not experiment.scheme.constrained:

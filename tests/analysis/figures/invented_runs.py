@@ -1,4 +1,4 @@
-"""Sweeps with runs that were never run: what a figure reads of them, and nothing else."""
+"""Sweeps with fake runs, which have only the attributes that figures read."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ def run(
     fractions: Sequence[float | None] = (),
     round_s: float = 5.0,
 ) -> Run:
-    """A run that is done, with these values in its tables."""
+    """A fake finished run with these values in its tables."""
     accuracies = accuracies or [None] * len(costs)
     costs = costs or [1.0] * len(accuracies)
     count = len(accuracies)
@@ -43,14 +43,14 @@ def run(
 
 
 def sweep(tmp_path: Path, text: str, *settings: str) -> Sweep:
-    """The sweep of a file with this text below a [run]."""
+    """The sweep of a TOML file with a [run] table and this text."""
     file = tmp_path / "s.toml"
     file.write_text(HEAD + text)
     return load_sweep(file, settings)
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, runs: Mapping[tuple[Any, ...], Run]) -> None:
-    """Points have these runs, by their label (if any), values and seed; others have none."""
+    """Replace `Point.run`: points have these runs, by label (if any), values and seed; other points have none."""
 
     def find(point: Point, out: Path) -> Run | None:
         label = () if point.label is None else (point.label,)

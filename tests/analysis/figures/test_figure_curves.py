@@ -1,4 +1,4 @@
-"""The numbers of a figure against plain loops."""
+"""The numbers of a figure, compared with plain loops."""
 
 from pathlib import Path
 from statistics import mean, stdev
@@ -19,9 +19,9 @@ from vefl_sim.sweep.points import Sweep
 SWEEP = "[sweep]\nseeds = [1, 2, 3]\nradio.prbs = [6, 12]\n"
 
 
-def drawn(found: Sweep) -> pd.DataFrame:
-    request = request_from(found.figure)
-    return curves(groups(found, layout(found, request), ResultSources(Path("nowhere"))), request)
+def drawn(loaded: Sweep) -> pd.DataFrame:
+    request = request_from(loaded.figure)
+    return curves(groups(loaded, layout(loaded, request), ResultSources(Path("nowhere"))), request)
 
 
 def line(rows: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -67,7 +67,7 @@ def test_the_failure_rate_is_the_share_of_repeats_under_the_threshold(
 def test_over_time_a_value_holds_until_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, {(6, 1): run([0.1, 0.5, 0.9], round_s=2.0), (6, 2): run([0.3, 0.7], round_s=3.0)})
     rows = line(drawn(sweep(tmp_path, SWEEP + '[figure]\nx = "time"\n')), "Z = 6")
-    # 2 s: only one has a value; 3 s: 0.1, 0.3; 4 s: 0.5, 0.3; 6 s: 0.9, 0.7
+    # at 2 s, only one run has a value; 3 s: 0.1, 0.3; 4 s: 0.5, 0.3; 6 s: 0.9, 0.7
     assert rows.index.tolist() == [3, 4, 6]
     assert rows["mean"].tolist() == pytest.approx([0.2, 0.4, 0.8])
 
@@ -75,8 +75,8 @@ def test_over_time_a_value_holds_until_the_next(tmp_path: Path, monkeypatch: pyt
 def test_ccdfs_are_averaged_on_a_common_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bounds = {(6, 1): [1.0, 2.5, 5.0, 9.0], (6, 2): [2.0, 2.0, 6.0], (12, 1): [40.0, 50.0]}
     pretend(monkeypatch, {key: run(sojourns_s=values) for key, values in bounds.items()})
-    found = sweep(tmp_path, SWEEP + '[figure]\nkind = "sojourn"\nmarks = [2.5, 5.0]\n')
-    rows = drawn(found)
+    loaded = sweep(tmp_path, SWEEP + '[figure]\nkind = "sojourn"\nmarks = [2.5, 5.0]\n')
+    rows = drawn(loaded)
     six = line(rows, "Z = 6")
     assert six.index.tolist() == line(rows, "Z = 12").index.tolist()
     for x in six.index:
@@ -101,7 +101,9 @@ P_SUC = [1.0, 1.0, 0.95, None]  # the last is ineligible
 
 
 @pytest.mark.parametrize(("count", "share"), [("ordered", 2 / 3), ("with-ineligible", 1 / 2)])
-def test_p_suc_is_counted_as_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: str, share: float) -> None:
+def test_p_suc_is_counted_as_requested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: str, share: float
+) -> None:
     pretend(monkeypatch, {(6, 1): run(fractions=P_SUC)})
     rows = drawn(sweep(tmp_path, SWEEP + f'[figure]\nkind = "p_suc"\ncount = "{count}"\n'))
     assert rows.set_index("x")["mean"][0.99] == pytest.approx(share)
@@ -133,7 +135,7 @@ def test_total_cost_against_a_key_and_over_time(tmp_path: Path, monkeypatch: pyt
 def test_marks_beyond_the_end_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, {(6, 1): run([0.1, 0.2, 0.3], round_s=3.0)})
     rows = drawn(sweep(tmp_path, SWEEP + '[figure]\nx = "time"\n'))
-    marks = at_marks(rows, [2.0, 4.0, 9.0, 10.0, 12.0])  # the values are of 3, 6 and 9 s
+    marks = at_marks(rows, [2.0, 4.0, 9.0, 10.0, 12.0])  # the curve has values at 3, 6 and 9 s
     assert marks[["x", "mean"]].to_numpy().tolist() == [[4.0, 0.1], [9.0, 0.3], [10.0, 0.3]]
 
 
@@ -141,15 +143,15 @@ values = st.lists(st.floats(0, 10), min_size=1, max_size=20)
 
 
 @given(values, values)
-def test_shares_are_counted(own: list[float], grid: list[float]) -> None:
+def test_shares(own: list[float], grid: list[float]) -> None:
     ordered = np.array(sorted(grid))
     assert at_least(np.array(own), ordered) == pytest.approx([sum(v >= x for v in own) / len(own) for x in ordered])
     assert at_most(np.array(own), ordered) == pytest.approx([sum(v <= x for v in own) / len(own) for x in ordered])
 
 
-def test_only_runs_that_are_done_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    half: Run = run([0.9])
-    half.is_done = False  # type: ignore[misc]
-    pretend(monkeypatch, {(6, 1): run([0.1]), (6, 2): half})
+def test_only_finished_runs_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unfinished: Run = run([0.9])
+    unfinished.is_done = False  # type: ignore[misc]
+    pretend(monkeypatch, {(6, 1): run([0.1]), (6, 2): unfinished})
     rows = drawn(sweep(tmp_path, SWEEP))
     assert rows[["mean", "seeds"]].to_numpy().tolist() == [[0.1, 1]]

@@ -1,4 +1,4 @@
-"""From a file to pictures, numbers and a report."""
+"""The command `figure`: from a TOML file to pictures, numbers and a report."""
 
 import sys
 from pathlib import Path
@@ -39,7 +39,7 @@ marks = [100]
 """
 
 
-def named(folder: Path, name: str = "s") -> set[str]:
+def endings(folder: Path, name: str = "s") -> set[str]:
     return {file.name.removeprefix(name) for file in folder.iterdir() if file.is_file()}
 
 
@@ -49,11 +49,11 @@ def test_real_runs_become_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture
     points = load_sweep(file).points
     runs = {(p.values["vefl.budget"], p.seed): vefl_sim.simulate(p.experiment, out=out) for p in points[:3]}
     main_exits(["figure", str(file), "--out", str(out)], 0)
-    message = capsys.readouterr().out
-    assert "tiny: from 3 of 4 points" in message
-    assert "not there: vefl.budget = 1000, seed 2 (not begun)" in message
+    report = capsys.readouterr().out
+    assert "tiny: from 3 of 4 points" in report
+    assert "missing: vefl.budget = 1000, seed 2 (not started)" in report
     folder = out / "figures" / "tiny"
-    assert named(folder, "tiny") == ENDINGS | {"_marks.csv"}
+    assert endings(folder, "tiny") == ENDINGS | {"_marks.csv"}
     marks = pd.read_csv(folder / "tiny_marks.csv").set_index("line")
     shares = [(runs[50, seed].rounds["cost"] <= 100).mean() for seed in (1, 2)]
     assert marks.loc["Ξ = 50", "mean"] == pytest.approx(sum(shares) / 2)
@@ -80,7 +80,7 @@ def test_nothing_done_is_one_sentence_and_the_others_are_drawn(
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
     assert "first.toml: first: none of its 1 points is done" in captured.err
-    assert named(tmp_path / "here", "second") == ENDINGS
+    assert endings(tmp_path / "here", "second") == ENDINGS
 
 
 def test_two_files_of_one_name_do_not_overwrite_each_other(
@@ -94,7 +94,7 @@ def test_two_files_of_one_name_do_not_overwrite_each_other(
     assert "have the same run.name, 'same'" in capsys.readouterr().err
 
 
-def test_a_bad_figure_is_told_before_anything_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_figure_is_reported_before_anything_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "tiny.toml"
     file.write_text(TINY.replace("marks", "mark"))
     main_exits(["sweep", str(file), "--out", str(tmp_path / "runs")], 2)
@@ -116,7 +116,7 @@ def test_a_bad_figure_is_told_before_anything_is_run(tmp_path: Path, capsys: pyt
 def test_every_kind_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: str) -> None:
     pretend(monkeypatch, RUNS)
     draw_figure(sweep(tmp_path, f"{SWEEP}[figure]\n{figure}\n"), tmp_path, tmp_path / "here")
-    assert named(tmp_path / "here") == ENDINGS
+    assert endings(tmp_path / "here") == ENDINGS
     assert min(file.stat().st_size for file in (tmp_path / "here").glob("s.p*")) > 5_000
 
 
@@ -145,12 +145,12 @@ def test_the_report_has_means_and_paired_differences(tmp_path: Path, monkeypatch
 
 def test_many_missing_points_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, {(6, 1): run([0.1])})
-    found = sweep(tmp_path, "[sweep]\nseeds = [1, 2]\nradio.prbs = [6, 7, 8, 9, 10, 11, 12, 13]\n")
-    lines = [*drawing_lines(draw_figure(found, tmp_path), tmp_path)]
-    assert sum("not there" in line for line in lines) == 13
-    assert "  not there: 3 more" in lines
-    fewer = [*drawing_lines(draw_figure(found, tmp_path), tmp_path, 4)]
-    assert "  not there: 11 more" in fewer
+    loaded = sweep(tmp_path, "[sweep]\nseeds = [1, 2]\nradio.prbs = [6, 7, 8, 9, 10, 11, 12, 13]\n")
+    lines = [*drawing_lines(draw_figure(loaded, tmp_path), tmp_path)]
+    assert sum(line.startswith("  missing: ") for line in lines) == 13
+    assert "  missing: 3 more" in lines
+    fewer = [*drawing_lines(draw_figure(loaded, tmp_path), tmp_path, 4)]
+    assert "  missing: 11 more" in fewer
 
 
 def test_runs_that_did_not_learn_have_no_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

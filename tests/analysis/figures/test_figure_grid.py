@@ -1,4 +1,4 @@
-"""The table of final accuracies."""
+"""The table of final accuracies in Markdown, LaTeX and CSV."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ scheme = { kind = "fedprox", constrained = false }
 
 
 def runs() -> dict[tuple[object, ...], Run]:
-    """Two seeds on MNIST with α = 0.1, of one scheme with α = 10, and nothing on CIFAR-10."""
+    """Two seeds on MNIST with α = 0.1, one seed of PDPC with α = 10, and no runs on CIFAR-10."""
     final = {"PDPC": (0.9, 0.92), "FDPC & all": (0.88, 0.89), "FedProx, unconstrained": (0.97, 0.95)}
     mnist = (0.1, "mnist", 8)
     found = {(label, *mnist, s): run([0.1, own[s - 1]]) for label, own in final.items() for s in (1, 2)}
@@ -81,7 +81,7 @@ def test_as_csv(folder: Path) -> None:
     assert differences.loc[("MNIST, α = 0.1", "FDPC & all"), "difference"] == pytest.approx(-0.025)
 
 
-def test_equals_are_both_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_means_are_both_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tied = {("PDPC", 0.1, "mnist", 8, 1): run([0.98161]), ("FDPC & all", 0.1, "mnist", 8, 1): run([0.98159])}
     pretend(monkeypatch, tied)
     draw_figure(sweep(tmp_path, TEXT), tmp_path, tmp_path)

@@ -1,4 +1,4 @@
-"""What a [figure] may say, and what is said about the rest."""
+"""The keys of [figure], the default layout, and the error messages."""
 
 from pathlib import Path
 
@@ -23,28 +23,31 @@ VARIANTS = '[[compare]]\nlabel = "A"\n[[compare]]\nlabel = "B"\nscheme.kind = "f
         ('kind = "cost"\nthreshold = 0.5', 'figure.threshold has no effect with figure.kind = "cost": remove it.'),
         ('kind = "failure-rate"\nthreshold = 70', "figure.threshold = 70: it must be at most 1."),
         ('x = "rounds"', 'figure.x = "rounds": with figure.kind = "accuracy" it must be "round" or "time".'),
-        ("x_range = [3, 3]", "the lower end 3 is not below the upper end 3"),
-        ('kind = "sojourn"\nx_scale = "log"\nx_range = [0, 3]', "a logarithmic axis does not have: begin above 0."),
-        ('lines = "radio.prb"', 'figure.lines = "radio.prb": it is not varied in this sweep: there are radio.prbs, '),
+        ("x_range = [3, 3]", "the lower end 3 must be below the upper end 3"),
+        (
+            'kind = "sojourn"\nx_scale = "log"\nx_range = [0, 3]',
+            "a logarithmic axis must begin above 0: change it.",
+        ),
+        ('lines = "radio.prb"', 'figure.lines = "radio.prb": it is not varied in this sweep: choose from radio.prbs, '),
         ('lines = "variants"', 'figure.lines = "variants": it is not varied'),
-        ('lines = "radio.prbs"\npanels = "radio.prbs"', "figure: radio.prbs is there twice"),
+        ('lines = "radio.prbs"\npanels = "radio.prbs"', "figure: radio.prbs is used twice"),
         ('kind = "total-cost"\nx = "radio.antennas"', 'figure.x = "radio.antennas": it is not varied'),
-        ('labels = { radio = { prbs = "Z" } }', "the label of radio.prbs needs one {} where the value goes"),
+        ('labels = { radio = { prbs = "Z" } }', "the label of radio.prbs needs one {} for the value"),
         ('labels = { radio = { antennas = "N {}" } }', 'figure.labels = "radio.antennas": it is not varied'),
         ("marks = 3", "figure.marks = 3:"),
     ],
 )
 def test_bad_figures_get_one_sentence(tmp_path: Path, figure: str, message: str) -> None:
-    found = sweep(tmp_path, f"{TWO_AXES}[figure]\n{figure}\n")
+    loaded = sweep(tmp_path, f"{TWO_AXES}[figure]\n{figure}\n")
     with pytest.raises(ExperimentError) as error:
-        require_drawable(found)
+        require_drawable(loaded)
     assert message in str(error.value)
     assert len(error.value.problems) == 1
 
 
 def laid_out(tmp_path: Path, text: str) -> Layout:
-    found = sweep(tmp_path, text)
-    return layout(found, request_from(found.figure))
+    loaded = sweep(tmp_path, text)
+    return layout(loaded, request_from(loaded.figure))
 
 
 def keys(plan: Layout) -> tuple[list[str], list[str], str | None]:
@@ -52,7 +55,7 @@ def keys(plan: Layout) -> tuple[list[str], list[str], str | None]:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "expected"),
     [
         ("[sweep]\nradio.prbs = [6, 12]\n", (["radio.prbs"], [], None)),
         (TWO_AXES, (["radio.prbs"], ["vefl.round_s"], None)),
@@ -70,19 +73,17 @@ def keys(plan: Layout) -> tuple[list[str], list[str], str | None]:
         (TWO_AXES + "[figure]\nkind = 'table'\n" + VARIANTS, (["variants"], ["radio.prbs", "vefl.round_s"], None)),
     ],
 )
-def test_what_is_left_open_is_chosen(
-    tmp_path: Path, text: str, message: tuple[list[str], list[str], str | None]
-) -> None:
-    assert keys(laid_out(tmp_path, text)) == message
+def test_the_default_layout(tmp_path: Path, text: str, expected: tuple[list[str], list[str], str | None]) -> None:
+    assert keys(laid_out(tmp_path, text)) == expected
 
 
-def test_zipped_keys_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
+def test_zipped_keys_are_named_by_the_keys_that_distinguish_them(tmp_path: Path) -> None:
     text = "[sweep]\n[[sweep.zip]]\nvefl.round_s = [3.0, 3.0]\nvefl.budget = [300, 500]\n"
-    found = sweep(tmp_path, text)
-    (line,) = layout(found, request_from({})).lines
-    assert [line.label(point, {}) for point in found.points] == ["t_th = 3 s, Ξ = 300", "t_th = 3 s, Ξ = 500"]
-    (line,) = layout(found, request_from({"lines": "vefl.budget"})).lines
-    assert [line.label(point, {}) for point in found.points] == ["Ξ = 300", "Ξ = 500"]
+    loaded = sweep(tmp_path, text)
+    (line,) = layout(loaded, request_from({})).lines
+    assert [line.label(point, {}) for point in loaded.points] == ["t_th = 3 s, Ξ = 300", "t_th = 3 s, Ξ = 500"]
+    (line,) = layout(loaded, request_from({"lines": "vefl.budget"})).lines
+    assert [line.label(point, {}) for point in loaded.points] == ["Ξ = 300", "Ξ = 500"]
 
 
 def test_names() -> None:

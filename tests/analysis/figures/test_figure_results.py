@@ -1,4 +1,4 @@
-"""Figures from stored results, beside runs and beside the values of somebody else."""
+"""Figures from stored results, together with runs and with reference values."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_a_run_wins_over_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     lines = lines_of(tmp_path, SWEEP, store)
     assert lines[:2] == [
         "s: from 2 of 4 points: 1 from runs, 1 from stored results",
-        "  not there: radio.prbs = 12, seed 1 (not begun)",
+        "  missing: radio.prbs = 12, seed 1 (not started)",
     ]
     rows = pd.read_csv(tmp_path / "to" / "s.csv")
     assert rows["mean"].tolist() == pytest.approx([0.4, 0.5])
@@ -49,14 +49,14 @@ def test_every_kind_is_drawn_from_results(tmp_path: Path, kind: str) -> None:
     )
 
 
-def test_stale_and_damaged_results_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stale_and_damaged_results_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = stored(tmp_path, z6s1=[0.1, 0.2], z6s2=[0.3, 0.4])
     (tmp_path / "results" / "bad.json.xz").write_bytes(b"")
     monkeypatch.setattr("vefl_sim.sweep.results.probes.Probes.is_stale", lambda *_, **__: True)
     lines = lines_of(tmp_path, SWEEP, store)
     assert lines[0].endswith("2 from stored results, 2 of them stale")
-    assert "  stale, the code has changed such results since: radio.prbs = 6, seed 1" in lines
-    assert any(line.startswith("  left out: ") and "bad.json.xz" in line for line in lines)
+    assert "  stale, because the code has changed since: radio.prbs = 6, seed 1" in lines
+    assert any(line.startswith("  not used: ") and "bad.json.xz" in line for line in lines)
 
 
 def test_the_command_finds_results_beside_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,17 +74,17 @@ def test_the_command_finds_results_beside_the_file(tmp_path: Path, capsys: pytes
 
 
 def test_nothing_in_the_store_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"no result in .*results is of one of them"):
+    with pytest.raises(BadInput, match=r"none of its 4 points is done in .* or stored in .*results"):
         draw_figure(sweep(tmp_path, SWEEP), tmp_path, None, Store(tmp_path / "results"))
 
 
 REFERENCE = '[figure]\nmarks = [1, 2, 9]\nreference = { "Z = 6" = [0.5, nan, 0.9], "Z = 12" = [0.25, 0.35, 0.45] }\n'
 
 
-def test_values_of_somebody_else_are_beside_ours(tmp_path: Path) -> None:
+def test_reference_values_are_printed_with_ours(tmp_path: Path) -> None:
     lines = lines_of(tmp_path, SWEEP + REFERENCE, stored(tmp_path, z6s1=[0.1, 0.2], z6s2=[0.3, 0.4]))
-    message = {line.split("  ")[0]: line.split()[3:] for line in lines if line.startswith("Z = ") and "[" in line}
-    assert message == {
+    cells = {line.split("  ")[0]: line.split()[3:] for line in lines if line.startswith("Z = ") and "[" in line}
+    assert cells == {
         "Z = 6": ["0.2000", "±0.1414", "[0.5000]", "0.3000", "±0.1414", "–", "[0.9000]"],
         "Z = 12": ["–", "[0.2500]", "–", "[0.3500]", "–", "[0.4500]"],
     }
@@ -94,22 +94,22 @@ def test_values_of_somebody_else_are_beside_ours(tmp_path: Path) -> None:
     assert np.isnan(marks.loc[("Z = 12", 9), "mean"])
 
 
-def test_values_of_somebody_else_are_hollow_and_in_the_colour_of_the_line(
+def test_reference_values_are_hollow_markers_in_the_colour_of_the_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from matplotlib.axes import Axes
 
     drawn = []
-    plain = Axes.plot
+    original_plot = Axes.plot
 
-    def plot(self: Axes, *values: object, **how: object) -> object:
-        drawn.append((values, how))
-        return plain(self, *values, **how)  # type: ignore[arg-type]
+    def plot(self: Axes, *values: object, **style: object) -> object:
+        drawn.append((values, style))
+        return original_plot(self, *values, **style)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Axes, "plot", plot)
     lines_of(tmp_path, SWEEP + REFERENCE, stored(tmp_path, z6s1=[0.1, 0.2], z12s1=[0.3, 0.4]))
-    colours = [how["color"] for values, how in drawn if "color" in how]
-    hollow = [(values[0], values[1], how["mec"], how["mfc"]) for values, how in drawn if "mfc" in how]
+    colours = [style["color"] for values, style in drawn if "color" in style]
+    hollow = [(values[0], values[1], style["mec"], style["mfc"]) for values, style in drawn if "mfc" in style]
     assert hollow[0] == (1, 0.5, colours[0], "none")
     assert [(x, y) for x, y, colour, _ in hollow if colour == colours[1]] == [(1, 0.25), (2, 0.35), (9, 0.45)]
 
@@ -119,9 +119,9 @@ def test_values_of_somebody_else_are_hollow_and_in_the_colour_of_the_line(
     [
         (
             'marks = [1]\nreference = { "Z = 7" = [0.5] }',
-            "'Z = 7' is not a line of this figure; the nearest is 'Z = 6'.",
+            "'Z = 7' is not a line of this figure: did you mean 'Z = 6'?",
         ),
-        ('marks = [1, 2]\nreference = { "Z = 6" = [0.5] }', "'Z = 6' has 1 values, and figure.marks 2: write one"),
+        ('marks = [1, 2]\nreference = { "Z = 6" = [0.5] }', "'Z = 6' has 1 values, but figure.marks has 2: write one"),
         (
             'kind = "table"\nreference = { "Z = 6" = [0.5] }',
             'figure.reference has no effect with figure.kind = "table"',

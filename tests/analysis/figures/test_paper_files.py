@@ -1,4 +1,4 @@
-"""The files of the paper's figures: what they run, and what they share."""
+"""The experiment files of the paper's figures: their points, and which points they share."""
 
 from functools import cache
 from pathlib import Path
@@ -17,13 +17,13 @@ WITHOUT_LEARNING = ("fig05", "fig13", "fig17", "fig18")
 
 
 @cache
-def of(name: str) -> Sweep:
+def paper_sweep(name: str) -> Sweep:
     return load_sweep(FOLDER / f"{name}.toml")
 
 
 @cache
 def digests(name: str) -> frozenset[str]:
-    return frozenset(point.digest for point in of(name).points)
+    return frozenset(point.digest for point in paper_sweep(name).points)
 
 
 def with_learning(name: str, kind: str) -> frozenset[str]:
@@ -31,16 +31,16 @@ def with_learning(name: str, kind: str) -> frozenset[str]:
     return frozenset(point.digest for point in sweep.points)
 
 
-def test_all_are_here() -> None:
+def test_all_files_exist() -> None:
     assert sorted(file.stem for file in FOLDER.glob("*.toml")) == ["base", *sorted(POINTS)]
 
 
 @pytest.mark.parametrize(("name", "points"), POINTS.items())
 def test_each_loads_and_can_be_drawn(name: str, points: int) -> None:
-    assert of(name).name == name
-    assert len(digests(name)) == len(of(name).points) == points
-    assert of(name).seeds == [1, 2, 3, 4, 5]
-    require_drawable(of(name))
+    assert paper_sweep(name).name == name
+    assert len(digests(name)) == len(paper_sweep(name).points) == points
+    assert paper_sweep(name).seeds == [1, 2, 3, 4, 5]
+    require_drawable(paper_sweep(name))
     text = (FOLDER / f"{name}.toml").read_text()
     assert f"python -m vefl_sim sweep  experiments/paper/{name}.toml" in text
     assert f"python -m vefl_sim figure experiments/paper/{name}.toml" in text
@@ -61,9 +61,9 @@ def test_figures_share_runs() -> None:
     assert len(digests("fig10") & digests("fig15")) == 5
 
 
-def test_the_baselines_are_there_in_both_readings() -> None:
+def test_the_baselines_exist_in_both_interpretations() -> None:
     for name in ("fig15", "table1"):
-        readings = {point.label: point.experiment for point in of(name).points}
+        readings = {point.label: point.experiment for point in paper_sweep(name).points}
         paper, fair = (readings[f"FedProx, {reading}"].aggregation for reading in ("as in the paper", "fair"))
         assert (paper.form, paper.weights_over) == ("models", "coverage")
         assert (fair.form, fair.weights_over) == ("step", None)
@@ -71,9 +71,9 @@ def test_the_baselines_are_there_in_both_readings() -> None:
         assert not readings["AFA-CD, fair"].scheme.rounds
 
 
-def test_they_are_the_paper_s_setting() -> None:
+def test_the_files_use_the_settings_of_the_paper() -> None:
     for name in POINTS:
-        for point in of(name).points:
+        for point in paper_sweep(name).points:
             experiment = point.experiment
             lasts_s = 200 if experiment.scheme.kind == "centralized" else 2000
             assert experiment.rounds == lasts_s // experiment.vefl.round_s
@@ -84,5 +84,5 @@ def test_they_are_the_paper_s_setting() -> None:
 
 @pytest.mark.parametrize("name", WITHOUT_LEARNING)
 def test_these_need_no_learning(name: str) -> None:
-    assert {point.experiment.learning.kind for point in of(name).points} == {"none"}
+    assert {point.experiment.learning.kind for point in paper_sweep(name).points} == {"none"}
     assert len(with_learning(name, "jax") - digests(name)) == POINTS[name]

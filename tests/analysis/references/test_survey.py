@@ -11,7 +11,7 @@ EXPERIMENT = Experiment(run=RunTable(name="x"), mobility=MobilityTable(step_s=0.
 
 
 class Cars(ScriptedCars):
-    """One parked at the gNB, one at 300 m that drives off at once, one that comes in after 6 s, one never inside."""
+    """One parked at the gNB, one that leaves from 300 m, one that enters after 6 s, and one that is always outside."""
 
     paths = (
         lambda s: (0.0, 0.0),
@@ -22,10 +22,10 @@ class Cars(ScriptedCars):
 
 
 def test_figures_of_three_cars():
-    seen = survey(Cars(EXPERIMENT, Streams(1)), EXPERIMENT, 10.0)
-    assert seen.unique_cvs == 3
-    # Over 20 scenes: the first in all, the second until 2.0 s (5 scenes), the third from 6.0 s on (8 scenes).
-    assert seen.in_coverage == pytest.approx((20 + 5 + 8) / 20)
-    # At 0 s: 500/20 and 200/20; at 5 s only the first, who is there still.
-    np.testing.assert_allclose(seen.sojourn_s, [10.0, 25.0, 25.0])
-    assert [seen.share_below(t) for t in (10.0, 10.1, 30.0)] == [0, pytest.approx(1 / 3), 1]
+    found = survey(Cars(EXPERIMENT, Streams(1)), EXPERIMENT, 10.0)
+    assert found.unique_cvs == 3
+    # In coverage in 20 scenes: the first in all, the second until 2.0 s (5 scenes), the third from 6.0 s (8 scenes).
+    assert found.in_coverage == pytest.approx((20 + 5 + 8) / 20)
+    # Bounds at 0 s: 500/20 and 200/20; at 5 s only the first CV is in coverage.
+    np.testing.assert_allclose(found.sojourn_s, [10.0, 25.0, 25.0])
+    assert [found.share_below(t) for t in (10.0, 10.1, 30.0)] == [0, pytest.approx(1 / 3), 1]

@@ -1,4 +1,4 @@
-"""Small data sets in the formats of the large ones."""
+"""Small data sets in the file formats of the public ones."""
 
 import gzip
 import io
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 SHARED = Path(__file__).parents[4] / "shared" / "datasets"
-"""The data sets as published, on machines of developers."""
+"""The published data sets, if this machine has them; used by developers only."""
 
 
 def idx(values: NDArray[np.uint8]) -> bytes:
@@ -22,7 +22,7 @@ def idx(values: NDArray[np.uint8]) -> bytes:
 
 
 def write_mnist(folder: Path, train: int = 40, test: int = 20) -> Path:
-    """Images of 16 × 16, all pixels with the number of the sample; labels count up."""
+    """Images of 16 × 16 in which all pixels have the number of the sample; labels count up."""
     folder.mkdir(exist_ok=True)
     for name, count in (("train", train), ("t10k", test)):
         images = np.broadcast_to(np.arange(count, dtype=np.uint8)[:, None, None], (count, 16, 16))
@@ -52,7 +52,7 @@ def cifar_batch(first: int, count: int) -> bytes:
 
 def cifar_members(each: int = 4) -> dict[str, bytes]:
     names = [f"cifar-10-batches-bin/data_batch_{number}.bin" for number in range(1, 6)]
-    train = {name: cifar_batch(place * each, each) for place, name in enumerate(names)}
+    train = {name: cifar_batch(i * each, each) for i, name in enumerate(names)}
     return {"cifar-10-batches-bin/batches.meta.txt": b"airplane\n", **train,
             "cifar-10-batches-bin/test_batch.bin": cifar_batch(100, 3 * each)}  # fmt: skip
 
@@ -101,7 +101,7 @@ def write_compact_gtsrb(folder: Path) -> Path:
 
 
 def folder_members() -> dict[str, bytes]:
-    """Classes cat (red) and dog (green) in several formats, and things that are no images."""
+    """Classes cat (red) and dog (green) in several formats, and files that are not images."""
     return {
         "train/cat/1.png": picture((200, 0, 0), "PNG"),
         "train/cat/2.JPG": picture((200, 0, 0), "JPEG"),

@@ -39,7 +39,7 @@ IMAGES, LABELS = np.zeros((3, 5, 7, 2), np.uint8), np.zeros(3, np.int32)
         ({"train_images": IMAGES[:0], "train_labels": LABELS[:0]}, "tiny has no train samples"),
     ],
 )
-def test_what_is_wrong_is_named(wrong: dict[str, Any], words: str) -> None:
+def test_a_wrong_array_is_named_in_the_error(wrong: dict[str, Any], words: str) -> None:
     right = {"train_images": IMAGES, "train_labels": LABELS, "test_images": IMAGES, "test_labels": LABELS}
     Dataset("tiny", **right, classes=4)
     with pytest.raises(ValueError, match=words):

@@ -1,4 +1,4 @@
-"""Downloads from a server on this machine that can do wrong what servers do wrong."""
+"""Downloads from a local server that imitates the failures of real servers."""
 
 import hashlib
 import threading
@@ -17,12 +17,12 @@ STATUS = {"missing": 404, "forbidden": 403, "busy": 503}
 
 
 class Server(ThreadingHTTPServer):
-    """Answers each request with the next of its behaviours; the last goes on for ever."""
+    """Answers each request with the next of its behaviours; the last one is repeated."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.behaviours = ["good"]
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     @property
     def address(self) -> str:
@@ -35,7 +35,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         behaviours = self.server.behaviours
         behaviour = behaviours.pop(0) if len(behaviours) > 1 else behaviours[0]
-        self.server.asked.append(self.path)
+        self.server.requested.append(self.path)
         if behaviour in STATUS:
             self.send_error(STATUS[behaviour])
             return
@@ -78,47 +78,47 @@ def test_a_file_is_fetched_once(server: Server, tmp_path: Path) -> None:
     for _ in range(2):
         download([remote(server.address)], tmp_path / "new" / "mnist")
     assert (tmp_path / "new" / "mnist" / "images.gz").read_bytes() == CONTENT
-    assert server.asked == ["/images.gz"]
-    assert (tmp_path / "new" / "mnist" / "images.gz").stat().st_mode & 0o777 == 0o644  # others may use it, too
+    assert server.requested == ["/images.gz"]
+    assert (tmp_path / "new" / "mnist" / "images.gz").stat().st_mode & 0o777 == 0o644  # other users may read it, too
 
 
-def test_a_damaged_file_that_is_there_is_replaced(server: Server, tmp_path: Path) -> None:
+def test_an_existing_damaged_file_is_replaced(server: Server, tmp_path: Path) -> None:
     (tmp_path / "images.gz").write_bytes(CONTENT[:10])
     download([remote(server.address)], tmp_path)
     assert (tmp_path / "images.gz").read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "words", "asked"),
+    ("behaviour", "words", "requests"),
     [
-        ("wrong", "gives a file whose digest is wrong", 2),
-        ("truncated", "gives a file whose digest is wrong", 2),
+        ("wrong", "sends a file whose digest is wrong", 2),
+        ("truncated", "sends a file whose digest is wrong", 2),
         ("dies", "ChunkedEncodingError", 2),
         ("busy", "HTTPError, 503", 2),
         ("missing", "HTTPError, 404", 1),
         ("forbidden", "HTTPError, 403", 1),
     ],
 )
-def test_a_bad_download_leaves_nothing_and_says_why(
-    server: Server, tmp_path: Path, behaviour: str, words: str, asked: int
+def test_a_bad_download_leaves_no_file_and_reports_the_reason(
+    server: Server, tmp_path: Path, behaviour: str, words: str, requests: int
 ) -> None:
     server.behaviours = [behaviour]
     problem = refused([remote(server.address)], tmp_path)
     assert problem.startswith(f"images.gz could not be downloaded to {tmp_path} ({server.address}")
     assert words in problem
-    assert len(server.asked) == asked  # again, unless the answer would be the same
+    assert len(server.requested) == requests  # retried unless the server refuses the file
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("behaviour", ["wrong", "truncated", "dies", "busy"])
-def test_a_server_that_recovers_is_asked_again(server: Server, tmp_path: Path, behaviour: str) -> None:
+def test_a_server_that_recovers_is_tried_again(server: Server, tmp_path: Path, behaviour: str) -> None:
     server.behaviours = [behaviour, behaviour, "good"]
     download([remote(server.address)], tmp_path, retries=2)
     assert [file.name for file in tmp_path.iterdir()] == ["images.gz"]
     assert (tmp_path / "images.gz").read_bytes() == CONTENT
 
 
-def test_a_bad_download_does_not_touch_what_was_there(server: Server, tmp_path: Path) -> None:
+def test_a_bad_download_does_not_change_an_existing_file(server: Server, tmp_path: Path) -> None:
     (tmp_path / "images.gz").write_bytes(b"old")
     server.behaviours = ["dies"]
     refused([remote(server.address)], tmp_path)
@@ -126,7 +126,7 @@ def test_a_bad_download_does_not_touch_what_was_there(server: Server, tmp_path: 
     assert (tmp_path / "images.gz").read_bytes() == b"old"
 
 
-def test_the_next_mirror_is_asked_and_all_failures_are_told(server: Server, tmp_path: Path) -> None:
+def test_the_next_mirror_is_tried_and_all_failures_are_reported(server: Server, tmp_path: Path) -> None:
     closed = "http://127.0.0.1:9/"
     download([remote(closed, server.address)], tmp_path, retries=0)
     assert (tmp_path / "images.gz").read_bytes() == CONTENT
@@ -143,7 +143,7 @@ def test_complete_files_stay_when_a_later_one_fails(server: Server, tmp_path: Pa
     assert [file.name for file in tmp_path.iterdir()] == ["images.gz"]
 
 
-def test_an_address_that_is_none_is_not_taken_for_a_wrong_digest(tmp_path: Path) -> None:
+def test_an_invalid_address_is_not_reported_as_a_wrong_digest(tmp_path: Path) -> None:
     assert "InvalidURL" in refused([remote("http://:80/")], tmp_path, retries=0)
 
 
@@ -154,16 +154,16 @@ def test_a_folder_that_cannot_be_written_is_not_blamed_on_the_mirror(server: Ser
             f"{folder} cannot be written ({reason}): name another folder with --dir."
         )
     assert refused([remote(server.address)], Path("/proc/foo/mnist")).startswith("/proc/foo/mnist cannot be written (")
-    assert server.asked == []
+    assert server.requested == []
 
 
 @pytest.mark.parametrize(("kind", "words"), [("signs", "drawn by the program"), ("minst", "no such data set")])
-def test_what_cannot_be_downloaded(kind: str, words: str) -> None:
+def test_a_data_set_that_cannot_be_downloaded_is_refused(kind: str, words: str) -> None:
     with pytest.raises(BadInput, match=words):
         files_of(kind)
 
 
-def test_an_error_without_a_message_is_told_by_its_name() -> None:
+def test_an_error_without_a_message_is_reported_by_its_type() -> None:
     assert _short(OSError()) == "OSError"
     assert _short(OSError("x" * 200)) == f"OSError, {'x' * 117}…"
 

@@ -1,4 +1,4 @@
-"""A validation set is taken from the training samples, and the test set is out of sight."""
+"""A validation set is taken from the training samples, and the test set is not used."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def numbered(samples: int, groups: np.ndarray | None = None) -> Dataset:
 
 
 @given(st.integers(2, 200), st.data())
-def test_every_sample_is_in_one_of_both(samples: int, data: st.DataObject) -> None:
+def test_every_sample_is_in_either_training_or_validation_set(samples: int, data: st.DataObject) -> None:
     wanted = data.draw(st.integers(1, samples - 1))
     dataset = held_out(numbered(samples), wanted, np.random.default_rng(data.draw(st.integers(0, 99))))
     train, validation = dataset.train_images.ravel(), dataset.test_images.ravel()
@@ -39,6 +39,6 @@ def test_groups_stay_whole(groups: list[int], wanted: int) -> None:
     assert len(dataset.test_images) >= wanted
 
 
-def test_something_must_be_left() -> None:
-    with pytest.raises(ExperimentError, match=r"data\.validation_samples = 10 leaves nothing"):
+def test_holding_out_all_samples_is_refused() -> None:
+    with pytest.raises(ExperimentError, match=r"data\.validation_samples = 10 leaves none of the 10 samples"):
         held_out(numbered(10), 10, np.random.default_rng(1))

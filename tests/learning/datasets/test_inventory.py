@@ -1,4 +1,4 @@
-"""What counts as complete: an archive packed anew from the published files, and zips whose images are counted."""
+"""Which files count as complete: an archive repacked from the published files, and zips that have all images."""
 
 import gzip
 import hashlib
@@ -25,7 +25,7 @@ INSIDE = {name: hashlib.md5(content).hexdigest() for name, content in BATCHES.it
 
 
 def archive(*mirrors: str) -> RemoteFile:
-    """A small CIFAR-10, published in a packing that nobody here has."""
+    """A small CIFAR-10 whose published archive, with this digest, does not exist here."""
     return RemoteFile(NAME, hashlib.md5(b"as published").hexdigest(), mirrors, inside=INSIDE)
 
 
@@ -36,7 +36,7 @@ def state(parent: Path, kind: str) -> str:
 
 @pytest.fixture
 def cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The place of the archive, whose batches have known digests."""
+    """Path of the archive, whose batches have known digests."""
     monkeypatch.setitem(SOURCES, "cifar10", (archive(),))
     (tmp_path / "cifar10").mkdir()
     return tmp_path / "cifar10" / NAME
@@ -63,12 +63,12 @@ def test_an_archive_of_the_published_files_is_complete(cifar: Path, packed: byte
 
 
 def test_the_published_archive_is_not_unpacked(cifar: Path) -> None:
-    """Its own digest is enough: this one is not even an archive."""
+    """The digest of the file is enough: this one is not even an archive."""
     assert state_of(cifar, b"as published") == "complete"
 
 
 @pytest.mark.parametrize("name", [*TRAIN, TEST])
-def test_one_wrong_byte_in_a_batch_is_damage(cifar: Path, name: str) -> None:
+def test_an_archive_with_one_wrong_byte_is_damaged(cifar: Path, name: str) -> None:
     wrong = bytes([BATCHES[name][0] ^ 1]) + BATCHES[name][1:]
     assert state_of(cifar, tar_gz(BATCHES | {name: wrong})) == f"damaged, wrong digest of {NAME}"
 
@@ -87,30 +87,30 @@ def test_one_wrong_byte_in_a_batch_is_damage(cifar: Path, name: str) -> None:
     ],
     ids=["one less", "one twice", "cut short", "wrong sum", "sparse", "no tar", "no gzip", "empty"],
 )
-def test_what_is_not_whole_is_damage(cifar: Path, content: bytes) -> None:
+def test_an_incomplete_archive_is_damaged(cifar: Path, content: bytes) -> None:
     assert state_of(cifar, content) == f"damaged, wrong digest of {NAME}"
 
 
-def test_an_archive_that_unpacks_without_end_is_not_followed(cifar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_unpacks_to_too_much_is_damaged(cifar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packed = tar_gz({**BATCHES, "bomb": bytes(1 << 20)})
     assert state_of(cifar, packed) == "complete"
-    monkeypatch.setattr(tar_members, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(tar_members, "_MAX_BYTES", 1 << 20)
     assert state_of(cifar, packed) == f"damaged, wrong digest of {NAME}"
 
 
-def test_what_is_complete_is_not_fetched_again(server: Server, tmp_path: Path) -> None:
+def test_a_complete_file_is_not_downloaded_again(server: Server, tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(tar_gz(BATCHES))
     download([archive(server.address)], tmp_path)
-    assert server.asked == []
+    assert server.requested == []
 
 
-def test_the_digests_inside_are_those_of_the_batches_that_are_read() -> None:
+def test_the_archive_has_a_digest_for_each_batch_that_is_read() -> None:
     [file] = SOURCES["cifar10"]
     assert set(file.inside) == {*TRAIN, TEST}
     assert {len(bytes.fromhex(md5)) for md5 in file.inside.values()} == {16}
 
 
-def test_small_zips_of_gtsrb_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_images_in_compact_zips_of_gtsrb_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, test_zip = (write_compact_gtsrb(tmp_path / "gtsrb") / name for name in compact_gtsrb.COMPACT)
     counts = "4 of 39209 training and 1 of 12630 test images"
     assert state(tmp_path, "gtsrb") == f"incomplete, in compact form: {counts}"
@@ -121,7 +121,7 @@ def test_small_zips_of_gtsrb_are_counted(tmp_path: Path, monkeypatch: pytest.Mon
     assert state(tmp_path, "gtsrb") == f"incomplete, in compact form: without {test_zip.name}"
 
 
-def test_a_wrong_byte_in_an_image_of_a_small_zip_is_damage(tmp_path: Path) -> None:
+def test_a_compact_zip_with_a_wrong_byte_in_an_image_is_damaged(tmp_path: Path) -> None:
     train_zip = write_compact_gtsrb(tmp_path / "gtsrb") / compact_gtsrb.COMPACT[0]
     with zipfile.ZipFile(train_zip) as archive:
         first = archive.infolist()[0]

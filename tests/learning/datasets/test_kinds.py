@@ -1,4 +1,4 @@
-"""Data sets from files: what is read, what is chosen, and the sentence for everything that is wrong."""
+"""Data sets from files: reading them, choosing subsets, and one-sentence errors for missing or bad files."""
 
 import gzip
 import io
@@ -55,7 +55,7 @@ def write_cifar(folder: Path, content: bytes | None = None) -> Path:
     return folder
 
 
-# What is read
+# Reading
 
 
 @pytest.mark.parametrize("kind", ["mnist", "fashion-mnist"])
@@ -87,7 +87,7 @@ def test_gtsrb_has_tracks_as_groups_and_the_classes_of_its_table(tmp_path: Path)
     assert data.test_labels.tolist() == [42, 0]
 
 
-def test_small_gtsrb_is_told_by_its_names_and_the_official_one_preferred(tmp_path: Path) -> None:
+def test_compact_gtsrb_is_recognized_by_its_file_names_and_the_official_one_is_preferred(tmp_path: Path) -> None:
     data = read("gtsrb", write_compact_gtsrb(tmp_path))
     assert data.train_labels.tolist() == [17, 17, 20, 20]
     assert data.train_groups is not None
@@ -98,13 +98,13 @@ def test_small_gtsrb_is_told_by_its_names_and_the_official_one_preferred(tmp_pat
 
 @pytest.mark.parametrize("pack", ["folder", "zip", "wrapped zip"])
 def test_a_folder_of_your_own(tmp_path: Path, pack: str) -> None:
-    place = tmp_path / "mine.zip"
+    path = tmp_path / "mine.zip"
     if pack == "folder":
-        place = write_folder(tmp_path / "mine")
+        path = write_folder(tmp_path / "mine")
     else:
         top = "" if pack == "zip" else "mine/"
-        place.write_bytes(zipped({top + name: content for name, content in folder_members().items()}))
-    data = read("folder", place, image_px=24)
+        path.write_bytes(zipped({top + name: content for name, content in folder_members().items()}))
+    data = read("folder", path, image_px=24)
     assert (data.classes, data.image_shape) == (2, (24, 24, 3))
     assert data.train_labels.tolist() == [0, 0, 1]
     assert data.test_labels.tolist() == [1]
@@ -112,11 +112,11 @@ def test_a_folder_of_your_own(tmp_path: Path, pack: str) -> None:
 
 
 def one_picture(folder: Path, image: Image.Image, form: str = "PNG", **options: Any) -> NDArray[np.uint8]:
-    """The only picture of class cat, as it is read with 16 × 16 pixels."""
+    """Write one picture of class cat, and read it as 16 × 16 pixels."""
     written = io.BytesIO()
     image.save(written, form, **options)
-    place = write_folder(folder, {f"{split}/cat/1.{form.lower()}": written.getvalue() for split in ("train", "test")})
-    return read("folder", place, image_px=16).train_images[0]
+    path = write_folder(folder, {f"{split}/cat/1.{form.lower()}": written.getvalue() for split in ("train", "test")})
+    return read("folder", path, image_px=16).train_images[0]
 
 
 def test_sixteen_bits_of_grey_become_eight(tmp_path: Path) -> None:
@@ -124,9 +124,9 @@ def test_sixteen_bits_of_grey_become_eight(tmp_path: Path) -> None:
     assert one_picture(tmp_path, grey)[5, :, 1].tolist() == list(range(0, 256, 17))
 
 
-def test_a_picture_is_turned_as_its_exif_says(tmp_path: Path) -> None:
+def test_a_picture_is_rotated_by_its_exif_orientation(tmp_path: Path) -> None:
     pixels = np.zeros((16, 16, 3), np.uint8)
-    pixels[:8] = 255  # the upper half is on the right if it is turned clockwise
+    pixels[:8] = 255  # turned clockwise, the upper half is on the right
     exif = Image.Exif()
     exif[0x0112] = 6
     upright = one_picture(tmp_path, Image.fromarray(pixels), exif=exif)
@@ -135,7 +135,7 @@ def test_a_picture_is_turned_as_its_exif_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "colour"), [("RGBA", (200, 100, 50, 0)), ("LA", (200, 0))])
-def test_what_is_transparent_is_black(tmp_path: Path, mode: str, colour: tuple[int, ...]) -> None:
+def test_transparent_pixels_become_black(tmp_path: Path, mode: str, colour: tuple[int, ...]) -> None:
     assert not one_picture(tmp_path, Image.new(mode, (16, 16), colour)).any()
 
 
@@ -147,10 +147,10 @@ def test_half_transparent_is_half_as_light_and_a_palette_may_be_transparent(tmp_
     assert not one_picture(tmp_path, palette, transparency=1).any()
 
 
-# What is chosen
+# Subsets
 
 
-def test_a_subset_repeats_grows_and_leaves_the_other_split_alone(tmp_path: Path) -> None:
+def test_a_subset_is_reproducible_nested_and_independent_of_the_other_split(tmp_path: Path) -> None:
     write_mnist(tmp_path)
 
     def numbers(seed: int = 1, **keys: int) -> list[list[int]]:
@@ -176,13 +176,13 @@ def test_a_subset_of_gtsrb_keeps_the_tracks_of_its_images(tmp_path: Path) -> Non
     assert data.train_groups.tolist() == (red * 100_000 + green).tolist()
 
 
-def test_more_than_there_is_cannot_be_chosen(tmp_path: Path) -> None:
+def test_a_subset_larger_than_the_data_set_is_refused(tmp_path: Path) -> None:
     assert sentence("mnist", write_mnist(tmp_path), train_samples=41) == (
-        'data.train_samples = 41, but data.kind = "mnist" has 40 there: lower it, or leave it out for all.'
+        'data.train_samples = 41, but data.kind = "mnist" has only 40: lower it, or leave it out to use all.'
     )
 
 
-# What is missing
+# Missing files
 
 
 def test_a_missing_file_is_named_with_its_folder_and_the_command(
@@ -196,7 +196,7 @@ def test_a_missing_file_is_named_with_its_folder_and_the_command(
     monkeypatch.setenv("VEFL_SIM_CACHE", str(tmp_path))
     assert sentence("cifar10", "") == (
         f'data.kind = "cifar10": cifar-10-binary.tar.gz is not in {tmp_path}/data/cifar10: get it with '
-        '"python -m vefl_sim data get cifar10" or say in data.dir where it is.'
+        '"python -m vefl_sim data get cifar10" or name its folder in data.dir.'
     )
 
 
@@ -207,7 +207,7 @@ def test_downloaded_files_are_found_without_a_dir(tmp_path: Path, monkeypatch: p
     assert len(read("mnist", "").train_labels) == 40
 
 
-def test_a_folder_that_is_not_there() -> None:
+def test_a_missing_folder_is_refused() -> None:
     assert sentence("folder", "/no/such/place") == "data.dir = '/no/such/place': there is no such folder or zip."
 
 
@@ -216,13 +216,13 @@ def test_a_folder_that_is_not_there() -> None:
     ("folder", "words"),
     [("x" * 300, "File name too long"), ("~nobodyxx/x", "home directory"), ("a\0b", "null")],
 )
-def test_a_dir_that_cannot_be(kind: str, folder: str, words: str) -> None:
+def test_an_impossible_dir_is_refused(kind: str, folder: str, words: str) -> None:
     problem = sentence(kind, folder)
     assert problem.startswith(f"data.dir = {folder!r} cannot be used (")
     assert words in problem
 
 
-# What is wrong
+# Bad files
 
 IMAGES, LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
 HUGE = gzip.compress(struct.pack(">HBB3I", 0, 8, 3, 60_000, 2**16, 2**16))
@@ -241,12 +241,16 @@ NO_IMAGES = idx(np.zeros((0, 28, 28), np.uint8))
             gzip.compress(gzip.decompress(idx(np.zeros((40, 16, 16), np.uint8)))[:-1]),
             "ends after 10239 of 10240",
         ),
-        (IMAGES, gzip.compress(gzip.decompress(idx(np.zeros((4, 16, 16), np.uint8))) + b"x"), "goes on after the 1024"),
+        (
+            IMAGES,
+            gzip.compress(gzip.decompress(idx(np.zeros((4, 16, 16), np.uint8))) + b"x"),
+            "continues after the 1024",
+        ),
         (IMAGES, idx(np.zeros((40, 16, 16), np.uint8))[:-5], "Compressed file ended"),
         (IMAGES, HUGE, "announces 257698037760000 values"),
         (IMAGES, NO_IMAGES, "has no images"),
         (LABELS, idx(np.zeros(39, np.uint8)), "has 39 labels for 40 images"),
-        (LABELS, idx(np.full(40, 10, np.uint8)), "has a label 10, and there are only 10 classes"),
+        (LABELS, idx(np.full(40, 10, np.uint8)), "has a label 10, but there are only 10 classes"),
     ],
 )
 def test_a_bad_idx_file_is_named_with_what_is_wrong_and_the_fix(
@@ -281,7 +285,7 @@ def sparse(name: str, size: int) -> bytes:
         (tar_gz(members_without("data_batch_3.bin")), "has no data_batch_3.bin"),
         (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": bytes(3072)}), "not whole records of 3073"),
         (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": b"\x0a" + bytes(3072)}), "has a label 10"),
-        (tar_gz(cifar_members() | {"x/test_batch.bin": bytes(3073)}), "has two files test_batch.bin"),
+        (tar_gz(cifar_members() | {"x/test_batch.bin": bytes(3073)}), "has two files named test_batch.bin"),
         (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": bytes(3073 * 12_000)}), "larger than 32 MB"),
         (gzip.compress(sparse("test_batch.bin", 1 << 40)), "test_batch.bin that is sparse"),
         (gzip.compress(sparse("test_batch.bin", 3073)), "test_batch.bin that is sparse"),
@@ -296,8 +300,8 @@ def test_a_bad_cifar_archive(tmp_path: Path, content: bytes, words: str) -> None
     assert "data get cifar10" in problem
 
 
-def test_an_archive_that_unpacks_without_end_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tar_members, "_MOST_BYTES", 1 << 20)
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tar_members, "_MAX_BYTES", 1 << 20)
     bomb = tar_gz(cifar_members() | {"bomb": bytes(1 << 20)})
     assert "unpacks to more than 1 MB" in sentence("cifar10", write_cifar(tmp_path, bomb))
 
@@ -314,17 +318,17 @@ def test_whatever_tarfile_raises_becomes_a_sentence(
 
 
 TRAIN_ZIP = "GTSRB_Final_Training_Images.zip"
-PLACE = "GTSRB/Final_Training/Images/00000/00000_00000.ppm"
+IMAGE_PATH = "GTSRB/Final_Training/Images/00000/00000_00000.ppm"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         (TRAIN_ZIP, b"PK but no zip", "not a zip file"),
-        (TRAIN_ZIP, zipped({"readme": b""}), "has no images where they should be"),
-        (TRAIN_ZIP, zipped({PLACE.replace("00000/", "00043/"): picture((1, 2, 3))}), "names a class '00043'"),
-        (TRAIN_ZIP, zipped({PLACE: b"P6 ?"}), "00000_00000.ppm"),
-        (TRAIN_ZIP, zipped({PLACE: picture((1, 2, 3))[:-9]}), "00000_00000.ppm that cannot be read"),
+        (TRAIN_ZIP, zipped({"readme": b""}), "has no images at the expected paths"),
+        (TRAIN_ZIP, zipped({IMAGE_PATH.replace("00000/", "00043/"): picture((1, 2, 3))}), "names a class '00043'"),
+        (TRAIN_ZIP, zipped({IMAGE_PATH: b"P6 ?"}), "00000_00000.ppm"),
+        (TRAIN_ZIP, zipped({IMAGE_PATH: picture((1, 2, 3))[:-9]}), "00000_00000.ppm that cannot be read"),
         ("GTSRB_Final_Test_Images.zip", zipped({"00000.ppm": picture((1, 2, 3))}), "has no image 00001.ppm"),
         ("GTSRB_Final_Test_GT.zip", zipped({}), "has 0 tables"),
         ("GTSRB_Final_Test_GT.zip", zipped({"x.csv": b"a;b\n1;2\n"}), "without the columns Filename and ClassId"),
@@ -346,17 +350,24 @@ def pixels(width: int, height: int) -> bytes:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (zipped(folder_members() | {"../../train/cat/x.png": b""}), "a file outside of itself, ../../train/cat/x.png"),
-        (zipped(folder_members() | {"/etc/passwd": b""}), "a file outside of itself, /etc/passwd"),
-        (zipped(folder_members() | {"C:\\x\\y.png": b""}), "a file outside of itself"),
+        (
+            zipped(folder_members() | {"../../train/cat/x.png": b""}),
+            "a file with a path outside the zip, ../../train/cat/x.png",
+        ),
+        (
+            zipped(folder_members() | {"@nameless": b""}).replace(b"@nameless", b"\0nameless"),
+            "a file without a name",
+        ),
+        (zipped(folder_members() | {"/etc/passwd": b""}), "a file with a path outside the zip, /etc/passwd"),
+        (zipped(folder_members() | {"C:\\x\\y.png": b""}), "a file with a path outside the zip"),
         (zipped(folder_members() | {"train/cat/big.png": bytes(33 << 20)}), "unpacks to more than 32 MB"),
         (zipped(folder_members(), zipfile.ZIP_BZIP2), "neither stored nor deflated"),
         (zipped(folder_members() | {"train/cat/x.ppm": pixels(20_000, 20_000)}), "x.ppm"),
         (zipped(folder_members() | {"train/cat/x.ppm": pixels(9_000, 9_000)}), "x.ppm of 9000 × 9000 pixels"),
-        (zipped(folder_members() | {"train/cat/x.pgm": b"P5 1 1 65535\n\1\0"}), "x.pgm with deeper greys than 8 bits"),
+        (zipped(folder_members() | {"train/cat/x.pgm": b"P5 1 1 65535\n\1\0"}), "x.pgm with more than 8 bits of grey"),
         (
             zipped(folder_members() | {"train/cat/x.ppm": b"Pf 1 1 -1.0\n\0\0\0\0"}),
-            "x.ppm with deeper greys than 8 bits",
+            "x.ppm with more than 8 bits of grey",
         ),
         (zipped(folder_members() | {"train/cat/x.png": b"no picture"}), "x.png that is not a picture"),
         (zipped(folder_members() | {"train/x.png": b""}), "has an image train/x.png, which is not at train/<class>/"),
@@ -370,26 +381,28 @@ def pixels(width: int, height: int) -> bytes:
     ],
 )
 def test_a_bad_zip_of_your_own(tmp_path: Path, content: bytes, words: str) -> None:
-    place = tmp_path / "mine.zip"
-    place.write_bytes(content)
-    problem = sentence("folder", place)
-    assert problem.startswith(f"{place} cannot be ")
+    path = tmp_path / "mine.zip"
+    path.write_bytes(content)
+    problem = sentence("folder", path)
+    assert problem.startswith(f"{path} cannot be ")
     assert words in problem
 
 
 @pytest.mark.parametrize("content", [{}, {"x.tif": b""}, {".hidden.png": b""}])
-def test_a_class_folder_without_images_is_named_with_the_endings(tmp_path: Path, content: dict[str, bytes]) -> None:
+def test_a_class_folder_without_images_is_named_with_the_expected_suffixes(
+    tmp_path: Path, content: dict[str, bytes]
+) -> None:
     (write_folder(tmp_path) / "train" / "cow").mkdir()
     write_folder(tmp_path / "train" / "cow", content)
     problem = sentence("folder", tmp_path)
-    assert "has a class folder train/cow without images, which end with .png, .jpg, " in problem
+    assert "has a class folder train/cow without images (files that end with .png, .jpg, " in problem
 
 
 def test_links_to_folders_and_images_are_followed(tmp_path: Path) -> None:
     write_folder(tmp_path / "mine")
     write_folder(tmp_path / "elsewhere", {"1.png": picture((0, 0, 200), "PNG")})
     (tmp_path / "mine" / "train" / "cow").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "mine" / "train" / "ox").symlink_to(tmp_path / "elsewhere")  # twice is no circle
+    (tmp_path / "mine" / "train" / "ox").symlink_to(tmp_path / "elsewhere")  # two links to one folder are not a cycle
     (tmp_path / "mine" / "test" / "dog" / "2.png").symlink_to(tmp_path / "elsewhere" / "1.png")
     data = read("folder", tmp_path / "mine")
     assert data.train_labels.tolist() == [0, 0, 1, 2, 3]
@@ -399,13 +412,13 @@ def test_links_to_folders_and_images_are_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("link", "target", "words"),
     [
-        ("train/cat/all", "../..", "has a link train/cat/all to a folder that holds it"),
-        ("train/cat/x.png", "gone.png", "has a link train/cat/x.png to something that is not there"),
-        ("train/cat/x.png", "x.png", "has a link train/cat/x.png to something that is not there"),
-        ("train/cow", "/no/such/folder", "has a link train/cow to something that is not there"),
+        ("train/cat/all", "../..", "has a link train/cat/all to a folder that contains it"),
+        ("train/cat/x.png", "gone.png", "has a link train/cat/x.png to something that does not exist"),
+        ("train/cat/x.png", "x.png", "has a link train/cat/x.png to something that does not exist"),
+        ("train/cow", "/no/such/folder", "has a link train/cow to something that does not exist"),
     ],
 )
-def test_links_that_lead_nowhere_or_in_circles_are_named(tmp_path: Path, link: str, target: str, words: str) -> None:
+def test_broken_links_and_cycles_of_links_are_named(tmp_path: Path, link: str, target: str, words: str) -> None:
     (write_folder(tmp_path) / link).symlink_to(target)
     assert words in sentence("folder", tmp_path)
 
@@ -422,14 +435,16 @@ WRITERS: dict[str, Callable[[Path], Path]] = {"mnist": write_mnist, "cifar10": w
 
 @pytest.mark.parametrize("kind", WRITERS)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(which=st.integers(0, 3), place=st.floats(0, 1, exclude_max=True), value=st.integers(0, 255), cut=st.booleans())
-def test_scrambled_bytes_never_give_anything_but_a_sentence(
-    tmp_path: Path, kind: str, which: int, place: float, value: int, cut: bool
+@given(
+    which=st.integers(0, 3), position=st.floats(0, 1, exclude_max=True), value=st.integers(0, 255), cut=st.booleans()
+)
+def test_corrupted_files_give_at_most_an_error_of_one_sentence(
+    tmp_path: Path, kind: str, which: int, position: float, value: int, cut: bool
 ) -> None:
     files = sorted(WRITERS[kind](tmp_path).iterdir())
     file = files[which % len(files)]
     content = bytearray(file.read_bytes())
-    at = int(place * len(content))
+    at = int(position * len(content))
     if cut:
         del content[at:]
     else:

@@ -41,7 +41,7 @@ def distance(shape: Shape, x: float, y: float) -> float:
         (turned(RIGHT_OF_MIDDLE, 3), (0, -0.5), -0.1),
     ],
 )
-def test_distance_is_what_a_ruler_says(shape: Shape, point: tuple[float, float], expected: float) -> None:
+def test_distances_are_exact(shape: Shape, point: tuple[float, float], expected: float) -> None:
     assert distance(shape, *point) == pytest.approx(expected)
 
 

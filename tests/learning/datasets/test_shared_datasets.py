@@ -1,4 +1,4 @@
-"""The data sets as published, where a developer has them: counts, classes, tracks, first samples."""
+"""The published data sets, on machines that have them: counts, classes, tracks, first samples."""
 
 from pathlib import Path
 
@@ -15,12 +15,12 @@ from vefl_sim.learning.datasets.files.sources import SOURCES
 from vefl_sim.learning.datasets.kinds import read_dataset
 
 CIFAR = downloads() / "cifar10"
-"""Of the user; the tests themselves have another cache, which is set when they start."""
+"""In the user's cache; the tests use another cache, which is set when they start."""
 
 
 def folder(kind: str) -> Path:
     if not (SHARED / kind).is_dir():
-        pytest.skip(f"{SHARED / kind} is not there; it holds the published files, for developers")
+        pytest.skip(f"{SHARED / kind} does not exist; it would hold the published files, for developers")
     return SHARED / kind
 
 
@@ -59,7 +59,7 @@ def test_the_digests_are_those_of_the_published_files(kind: str) -> None:
     assert states[kind] == "complete"
 
 
-def test_the_small_zips_of_gtsrb_are_complete() -> None:
+def test_the_compact_zips_of_gtsrb_are_complete() -> None:
     state = compact_state(folder("gtsrb"))
     assert state == "complete, in compact form: 39209 of 39209 training and 12630 of 12630 test images"
 
@@ -67,7 +67,7 @@ def test_the_small_zips_of_gtsrb_are_complete() -> None:
 def test_the_published_files_of_cifar_are_complete_however_they_are_packed() -> None:
     [file] = SOURCES["cifar10"]
     if not (CIFAR / file.name).is_file():
-        pytest.skip(f"{CIFAR / file.name} is not there; data get cifar10 gets it")
+        pytest.skip(f"{CIFAR / file.name} does not exist; download it with data get cifar10")
     assert file.is_in(CIFAR)
     data = read_dataset(DataTable(kind="cifar10", dir=str(CIFAR)), np.random.default_rng(1))
     assert data.train_images.shape == (50_000, 32, 32, 3)

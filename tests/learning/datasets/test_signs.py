@@ -35,7 +35,7 @@ def test_classes_are_equally_frequent_and_mixed() -> None:
     assert len(set(dataset.train_labels[:16])) > 4
 
 
-def test_the_generator_decides_everything() -> None:
+def test_the_generator_determines_all_images() -> None:
     one, same, other = draw(seed=1), draw(seed=1), draw(seed=2)
     assert np.array_equal(one.train_images, same.train_images)
     assert np.array_equal(one.test_images, same.test_images)
@@ -46,7 +46,7 @@ def test_test_set_does_not_depend_on_the_size_of_the_training_set() -> None:
     assert np.array_equal(draw(train=30).test_images, draw(train=90).test_images)
 
 
-def test_no_image_is_there_twice() -> None:
+def test_no_two_images_are_equal() -> None:
     dataset = draw(train=200, test=200)
     everything = np.concatenate([dataset.train_images, dataset.test_images])
     assert len({image.tobytes() for image in everything}) == 400
@@ -71,13 +71,13 @@ class Linear(nn.Module):
 
 
 def accuracy_after_training(module: nn.Module, learning_rate: float, dataset: Dataset, epochs: int) -> float:
-    """Adam on mini-batches of 32."""
+    """Test accuracy after training with Adam on mini-batches of 32."""
     model = jax.jit(module.init)(jax.random.key(0), jnp.zeros((1, *dataset.image_shape)))
     optimizer = optax.adam(learning_rate)
 
     def loss(w: optax.Params, x: jax.Array, y: jax.Array) -> jax.Array:
-        answers = module.apply(w, scaled(x))
-        return optax.softmax_cross_entropy_with_integer_labels(answers, y).mean()
+        outputs = module.apply(w, scaled(x))
+        return optax.softmax_cross_entropy_with_integer_labels(outputs, y).mean()
 
     @jax.jit
     def step(w: optax.Params, state: optax.OptState, x: jax.Array, y: jax.Array) -> tuple[optax.Params, optax.OptState]:
@@ -89,8 +89,8 @@ def accuracy_after_training(module: nn.Module, learning_rate: float, dataset: Da
         batches: NDArray[np.int64] = rng.permutation(len(dataset.train_labels)).reshape(-1, 32)
         for batch in batches:
             model, state = step(model, state, dataset.train_images[batch], dataset.train_labels[batch])
-    answers = module.apply(model, scaled(jnp.asarray(dataset.test_images)))
-    return float(np.mean(np.argmax(answers, axis=1) == dataset.test_labels))
+    outputs = module.apply(model, scaled(jnp.asarray(dataset.test_images)))
+    return float(np.mean(np.argmax(outputs, axis=1) == dataset.test_labels))
 
 
 @pytest.mark.slow

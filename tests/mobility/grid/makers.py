@@ -1,4 +1,4 @@
-"""Small streets for tests."""
+"""Small street grids, drivers and fleets for tests."""
 
 import numpy as np
 
@@ -14,12 +14,12 @@ from vefl_sim.mobility.grid.routes import GridRoutes
 
 
 def drivers(typical, count=1):
-    """Drivers who are all the same."""
+    """Identical drivers."""
     return Drivers.drawn(typical, 0.0, np.full((count, DRAWS), 0.5))
 
 
 def empty_streets(block_m=128.0, speed=15.0, dt=0.1, signals="none", **traffic):
-    """Nobody on a grid of 4 × 4 blocks."""
+    """A grid of 4 × 4 blocks without vehicles."""
     experiment = Experiment(
         run=RunTable(name="x"),
         roads=RoadsTable(blocks=4, block_m=block_m, signals=signals),
@@ -32,7 +32,7 @@ def empty_streets(block_m=128.0, speed=15.0, dt=0.1, signals="none", **traffic):
 
 
 def fleet_of(edge, position, came_from, typical):
-    """Vehicles that stand and have nothing in mind."""
+    """Vehicles at standstill, without a next edge or a goal."""
     count = len(edge)
     return Fleet(
         vehicle=np.arange(1, count + 1),

@@ -1,6 +1,6 @@
-"""A step of the traffic as the docs tell it: one vehicle after the other, lists and dictionaries, no cleverness.
+"""One step of the traffic as the documentation describes it: one vehicle at a time, with lists and dictionaries.
 
-The slow twin of `vefl_sim.mobility.grid.step.step`.
+The slow, readable twin of `vefl_sim.mobility.grid.step.step`.
 """
 
 import copy
@@ -17,7 +17,7 @@ def vehicles_of(fleet):
 
 
 class PlainStep:
-    """One step on given streets; changes `vehicles`."""
+    """One step on given streets; changes `vehicles` in place."""
 
     def __init__(self, vehicles, ways, signals, rules, now):
         self.vehicles, self.ways, self.signals, self.rules = vehicles, ways, signals, rules
@@ -33,7 +33,7 @@ class PlainStep:
             new["speed_mps"] = speed
 
     def light(self, v):
-        """green, amber or red, by walking through the plan of the cycle."""
+        """green, amber or red, found by going through the phases of the cycle."""
         green, amber = self.signals.green_ns, self.signals.amber_ns
         if not green:
             return "green"
@@ -64,7 +64,7 @@ class PlainStep:
                 v["asked_step"] = self.step
         waiting = []
         for v in sorted(asking, key=lambda v: (v["asked_step"], v["vehicle"])):
-            if self.light(v) != "green" or self.is_behind_one_who_waits(v) or not self.has_room(v):
+            if self.light(v) != "green" or self.waits_behind(v) or not self.has_room(v):
                 continue
             others = waiting + [(w, a, b) for w in self.vehicles for a, b in self.crossing(w) if w is not v]
             if not any(self.meet((v["edge"], v["next_edge"]), (a, b)) for _, a, b in others):
@@ -73,7 +73,7 @@ class PlainStep:
             waiting.append((v, v["edge"], v["next_edge"]))
 
     def crossing(self, v):
-        """The paths that a vehicle holds."""
+        """The paths through junctions that a vehicle holds."""
         if v["cleared"]:
             yield v["edge"], v["next_edge"]
         if v["came_from"] >= 0 and v["position_m"] - self.rules.length_m < self.ways.junction_m:
@@ -88,7 +88,7 @@ class PlainStep:
         fastest = min(v["speed_mps"] + v["max_accel_mps2"] * self.rules.dt_s, v["desired_speed_mps"])
         return not v["cleared"] and self.stopping_speed(v) < fastest
 
-    def is_behind_one_who_waits(self, v):
+    def waits_behind(self, v):
         leader, _ = self.ahead(v, self.vehicles)
         return leader is not None and leader["edge"] == v["edge"] and not leader["cleared"]
 
@@ -102,7 +102,7 @@ class PlainStep:
         return end - coming * self.rules.place_m >= self.rules.room_m
 
     def on(self, edge, vehicles):
-        """(position, vehicle) of everybody with a part on this lane, from the rear."""
+        """(position, vehicle) of all vehicles with a part on this lane, from the rear."""
         here = [(v["position_m"], v) for v in vehicles if v["edge"] == edge]
         tails = [v for v in vehicles if v["came_from"] == edge and v["position_m"] < self.rules.length_m]
         here += [(v["position_m"] + self.ways.block_m, v) for v in tails]
@@ -126,11 +126,11 @@ class PlainStep:
     def next_speed(self, v, vehicles):
         u, dt, b = v["speed_mps"], self.rules.dt_s, self.rules.emergency_decel_mps2
         choices = [self.stopping_speed(v), max(u, v["desired_speed_mps"])]
-        seen = [self.ahead(v, vehicles)]
+        leaders = [self.ahead(v, vehicles)]
         if v["cleared"]:
             last, back = self.rear(v["next_edge"], vehicles)
-            seen.append((last, back + self.ways.block_m))
-        for leader, back in seen:
+            leaders.append((last, back + self.ways.block_m))
+        for leader, back in leaders:
             gap, speed = back - v["position_m"], leader["speed_mps"] if leader else 0.0
             choices += [u + self.idm(v, gap, speed) * dt, self.safe(gap, u, speed, b)]
         return max(min(choices), u - b * dt, 0.0)

@@ -9,7 +9,7 @@ def test_poisson():
     counts = []
     for second in range(1, 5001):
         before = len(arrivals.waiting)
-        arrivals.come(float(second))
+        arrivals.queue_arrivals(float(second))
         counts.append(len(arrivals.waiting) - before)
     assert np.mean(counts) == pytest.approx(2.0, rel=0.03)  # 3 % is 1.5 standard errors
     assert np.var(counts) == pytest.approx(2.0, rel=0.1)
@@ -19,8 +19,8 @@ def test_poisson():
 def test_arrivals_do_not_depend_on_how_often_one_looks():
     often, rarely = (Arrivals(1.0, np.arange(5), np.random.default_rng(1)) for _ in range(2))
     for tick in range(1, 1001):
-        often.come(tick / 10)
-    rarely.come(100.0)
+        often.queue_arrivals(tick / 10)
+    rarely.queue_arrivals(100.0)
     assert often.waiting == rarely.waiting
     assert often.waiting
 

@@ -38,13 +38,13 @@ def test_after_a_step_at_the_safe_speed_one_can_still_stop_behind_a_braking_lead
 def test_the_safe_speed_wastes_less_than_the_bound_says(dt, speed, gap, leader):
     chosen = safe_speed(gap, speed, leader, B, dt)
     x, u = (speed + chosen) / 2 * dt, chosen
-    if chosen > 0:  # two bounds, each off by at most b·dt²/8
+    if chosen > 0:  # two bounds, each with an error of at most b·dt²/8
         assert stopping_point(x, u, dt) >= stopping_point(gap, leader, dt) - B * dt**2 / 4 - 1e-9
 
 
 @given(dt=STEPS, gap=st.floats(0, 200), leader=SPEEDS, data=st.data())
 def test_never_a_collision_whatever_the_leader_does(dt, gap, leader, data):
-    """Any leader that brakes by at most B, any follower that wants to go as fast as it may."""
+    """With any leader that brakes by at most B, and a follower that always drives as fast as allowed."""
     x, u, back, v = 0.0, safe_start_speed(gap, leader, B, dt), gap, leader
     u = min(u, 40.0)
     for change in data.draw(st.lists(st.floats(-B, 5), min_size=30, max_size=30)):

@@ -26,7 +26,7 @@ def lane_to_the_middle(heading):
 
 
 def streets_with(*vehicles):
-    """Streets with vehicles (heading, position) that approach the middle and go straight on."""
+    """Streets with vehicles (heading, position) that approach the middle junction and go straight."""
     streets = empty_streets(leaving_weight=1e-9)
     edge = np.array([lane_to_the_middle(heading) for heading, _ in vehicles])
     streets.populate(edge, np.array([position for _, position in vehicles]))
@@ -43,7 +43,7 @@ def clear_in(streets, step):
 
 
 def crossing_steps(streets, steps=400):
-    """First and last step in which a part of each vehicle is between the stop lines."""
+    """First and last step in which a part of each vehicle is between the stop lines of the junction."""
     start = streets.fleet.edge.copy()
     first, last = np.full(start.size, -1), np.full(start.size, -1)
     for step in range(1, steps):
@@ -100,7 +100,7 @@ def test_oncoming_vehicles_do_not_wait():
 def test_nobody_enters_the_junction_without_room_behind_it():
     streets = streets_with((NORTH, 60.0), (EAST, 20.0))
     fleet = streets.fleet
-    # The second vehicle is moved to stand right behind the junction, on the edge that the first wants.
+    # The second vehicle is placed right after the junction, on the edge that the first one will take.
     fleet.edge[1], fleet.position_m[1], fleet.speed_mps[1] = fleet.next_edge[0], 16.0, 0.0
     fleet.limit_m[1], fleet.cleared[1] = 16.0, True
     fleet.next_edge[1] = GRID.turns[fleet.edge[1], STRAIGHT]
@@ -113,7 +113,7 @@ def test_nobody_enters_the_junction_without_room_behind_it():
 
 @pytest.mark.parametrize(("ahead_is_cleared", "expected"), [(False, False), (True, True)])
 def test_nobody_is_cleared_before_those_ahead_in_the_lane(ahead_is_cleared, expected):
-    """One waits for a crossing vehicle; the next, who would turn right and is not in anybody's way, waits too."""
+    """One waits for a crossing vehicle; the next one waits too, although it turns right and blocks no other path."""
     streets = streets_with((WEST, 125.0), (NORTH, 120.0), (NORTH, 105.0))
     fleet = streets.fleet
     fleet.next_edge[2] = GRID.turns[fleet.edge[2], RIGHT]

@@ -10,8 +10,8 @@ from vefl_sim.mobility.idm import IdmParams
 
 EDGES, BLOCK, LENGTH = 80, 100.0, 5.0
 DRIVER = IdmParams(1.5, 2.0, 1.2, 2.0, 15.0, LENGTH)
-LINES = np.zeros(EDGES, np.int64)
-WAYS = Ways(BLOCK, 93.0, 7.0, np.full(EDGES, 93.0), LINES, LINES, 1)
+ZEROS = np.zeros(EDGES, np.int64)
+WAYS = Ways(BLOCK, 93.0, 7.0, np.full(EDGES, 93.0), ZEROS, ZEROS, 1)
 
 
 def lanes_of(edge, position, came_from):
@@ -19,7 +19,7 @@ def lanes_of(edge, position, came_from):
 
 
 def on_lane(fleet, edge):
-    """Position and index of everybody with a part on this lane, from the rear."""
+    """Position and index of all vehicles with a part on this lane, from the rear."""
     here = []
     for i in range(fleet.size):
         if fleet.edge[i] == edge:
@@ -32,7 +32,7 @@ def on_lane(fleet, edge):
 def random_fleet(rng):
     count = int(rng.integers(0, 40))
     edge = rng.integers(0, 12, count)
-    came_from = rng.permutation(40)[:count]  # at most one tail on each lane, as in the streets
+    came_from = rng.permutation(40)[:count]  # at most one vehicle with its rear on each previous lane, as on the grid
     position = rng.choice([rng.random(count) * BLOCK, rng.random(count) * LENGTH])
     return fleet_of(edge, position, np.where((rng.random(count) < 0.7) & (came_from != edge), came_from, NONE), DRIVER)
 

@@ -34,11 +34,11 @@ def test_a_step_is_that_of_its_plain_twin(seed, speed, dt, vehicles, signals, sp
         if number % 6:
             continue
         fleet = streets.fleet._replace(**{name: getattr(streets.fleet, name).copy() for name in COLUMNS})
-        given = fleet, streets._ways, streets.signals, streets.rules, streets._now
+        inputs = fleet, streets._ways, streets.signals, streets.rules, streets._now
         plain = vehicles_of(fleet)
-        PlainStep(plain, *given[1:]).run()
+        PlainStep(plain, *inputs[1:]).run()
         start = fleet.position_m.copy()
-        over = step(*given)
+        over = step(*inputs)
         assert over == (fleet.position_m >= 128.0).any()
         for name in COLUMNS:
             expected = np.array([vehicle[name] for vehicle in plain])

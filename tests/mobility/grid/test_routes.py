@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from vefl_sim.experiment.traffic_tables import TrafficTable
-from vefl_sim.mobility.grid.random_walk import Wandering
+from vefl_sim.mobility.grid.random_walk import RandomWalkRoutes
 from vefl_sim.mobility.grid.roads import NONE, StreetGrid
 from vefl_sim.mobility.grid.routes import GridRoutes
-from vefl_sim.mobility.grid.through_routes import Through
+from vefl_sim.mobility.grid.through_routes import ThroughRoutes
 
 GRID = StreetGrid.square(3, 100.0)
 
@@ -15,7 +15,7 @@ def routes(share=0.0, leaving=0.1):
 
 
 def test_visits_are_those_of_both_kinds_by_their_shares():
-    wander, through = Wandering(GRID, 0.1).expected_visits, Through(GRID).visits.sum(axis=1)
+    wander, through = RandomWalkRoutes(GRID, 0.1).expected_visits, ThroughRoutes(GRID).visits.sum(axis=1)
     np.testing.assert_allclose(routes(0.25).expected_visits, 0.75 * wander + 0.25 * through)
     np.testing.assert_allclose(routes(1.0).expected_visits, through)
     np.testing.assert_allclose(routes(0.0).expected_visits, wander)
@@ -31,23 +31,23 @@ def test_that_share_of_the_arrivals_has_a_goal(share):
 
 
 def test_on_an_inner_edge_goals_are_those_that_lead_there():
-    rng, through = np.random.default_rng(1), Through(GRID)
+    rng, through = np.random.default_rng(1), ThroughRoutes(GRID)
     edge = int(np.flatnonzero(~GRID.leads_out)[7])
     goal = routes(1.0).goal(np.full(3000, edge), rng.random(3000))
-    seen = np.array([(goal == g).mean() for g in through.goals])
-    np.testing.assert_allclose(seen, through.visits[edge] / through.visits[edge].sum(), atol=0.03)
+    shares = np.array([(goal == g).mean() for g in through.goals])
+    np.testing.assert_allclose(shares, through.visits[edge] / through.visits[edge].sum(), atol=0.03)
 
 
 def test_who_has_a_goal_turns_towards_it_and_the_others_wander():
     entry = GRID.entries[:2]
-    made = routes(0.5)
-    goal = np.array([NONE, Through(GRID).goals[5]])
+    mixed = routes(0.5)
+    goal = np.array([NONE, ThroughRoutes(GRID).goals[5]])
     uniform = np.array([0.3, 0.3])
     expected = [
-        Wandering(GRID, 0.1).next_edge(entry[:1], uniform[:1]),
-        Through(GRID).next_edge(entry[1:], goal[1:], uniform[1:]),
+        RandomWalkRoutes(GRID, 0.1).next_edge(entry[:1], uniform[:1]),
+        ThroughRoutes(GRID).next_edge(entry[1:], goal[1:], uniform[1:]),
     ]
-    assert made.next_edge(entry, goal, uniform).tolist() == np.concatenate(expected).tolist()
+    assert mixed.next_edge(entry, goal, uniform).tolist() == np.concatenate(expected).tolist()
 
 
 def test_distance_within_grows_with_the_radius_and_with_staying():

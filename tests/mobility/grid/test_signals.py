@@ -10,8 +10,8 @@ SECOND = 1_000_000_000
 
 
 def plan(offset_s=0.0, green_s=20.0, stop_s=4.0):
-    made = make_signals(RoadsTable(green_s=green_s), 3, stop_s, np.random.default_rng(1))
-    return made._replace(offset_ns=np.full(3, round(offset_s * SECOND)))
+    signals = make_signals(RoadsTable(green_s=green_s), 3, stop_s, np.random.default_rng(1))
+    return signals._replace(offset_ns=np.full(3, round(offset_s * SECOND)))
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def plan(offset_s=0.0, green_s=20.0, stop_s=4.0):
     ],
 )
 def test_the_cycle(time_s, one_way, across):
-    seen = [light(plan(), 0, heading, round(time_s * SECOND)) for heading in (EAST, WEST, NORTH, SOUTH)]
-    assert seen == [one_way, one_way, across, across]
+    colours = [light(plan(), 0, heading, round(time_s * SECOND)) for heading in (EAST, WEST, NORTH, SOUTH)]
+    assert colours == [one_way, one_way, across, across]
 
 
 def test_an_offset_is_how_far_the_cycle_has_gone():
@@ -53,7 +53,7 @@ def test_without_signals_everybody_has_green():
 
 
 def at_amber(position_m, speed_mps):
-    """A vehicle alone that is cleared, when its light turns amber; where it is in the end of that phase, and after."""
+    """Drive a single cleared vehicle through the amber phase; return its first edge and the streets at the end."""
     streets = empty_streets(signals="fixed", leaving_weight=1e-9)
     inner = int(np.flatnonzero(~streets.grid.leads_out & ~streets.grid.leads_out[streets.grid.turns].any(axis=1))[0])
     heading = streets.grid.heading[inner]

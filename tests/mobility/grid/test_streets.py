@@ -17,15 +17,15 @@ def streets_with(position, dt=0.1, edge=INNER):
 
 
 def test_in_a_lane_the_motion_is_that_of_follow():
-    """Away from junctions nothing but IDM is at work: the first vehicle leads, the others follow."""
+    """Away from junctions the motion is that of IDM alone: the first vehicle leads, the others follow."""
     streets = streets_with([20.0, 50.0, 65.0, 100.0])
     fleet = streets.fleet
     fleet.speed_mps[:] = 9.0, 8.0, 9.0, 3.0
-    film = [(fleet.position_m.copy(), fleet.speed_mps.copy())]
+    states = [(fleet.position_m.copy(), fleet.speed_mps.copy())]
     for _ in range(1, 120):
         streets.drive()
-        film.append((fleet.position_m.copy(), fleet.speed_mps.copy()))
-    position, speed = np.array(film).transpose(1, 0, 2)
+        states.append((fleet.position_m.copy(), fleet.speed_mps.copy()))
+    position, speed = np.array(states).transpose(1, 0, 2)
     assert position.max() < 330
     start = position[0, 2::-1], speed[0, 2::-1]
     expected = follow((position[:, 3], speed[:, 3]), start, DRIVER, 0.1)
@@ -37,7 +37,7 @@ def test_a_tail_that_sticks_out_into_the_lane_behind_is_not_run_into():
     streets = streets_with([330.0, 370.0])
     fleet = streets.fleet
     fleet.next_edge[:] = GRID.turns[INNER, [RIGHT, LEFT]]
-    # One is across, turned left, and stands with 3 of its 5 m still on the lane; the other turns right.
+    # One has crossed, turned left and stands with 3 of its 5 m still on the lane; the other turns right.
     fleet.edge[1], fleet.came_from[1], fleet.position_m[1] = fleet.next_edge[1], INNER, 2.0
     fleet.speed_mps[1], fleet.limit_m[1], fleet.cleared[1] = 0.0, 2.0, True
     fleet.next_edge[1] = GRID.turns[fleet.edge[1], STRAIGHT]

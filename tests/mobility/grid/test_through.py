@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vefl_sim.mobility.grid.roads import NONE, StreetGrid
-from vefl_sim.mobility.grid.through_routes import Through
+from vefl_sim.mobility.grid.through_routes import ThroughRoutes
 
 GRID = StreetGrid.square(3, 100.0)
-THROUGH = Through(GRID)
+THROUGH = ThroughRoutes(GRID)
 
 
 def place(edge, end):
@@ -16,7 +16,7 @@ def place(edge, end):
 
 
 def drive(entry, goal, rng):
-    """The edges of one vehicle."""
+    """The edges that one vehicle takes from its entry to its goal."""
     edges = [entry]
     while edges[-1] != goal:
         following = THROUGH.next_edge(np.array([edges[-1]]), np.array([goal]), rng.random(1))[0]

@@ -32,11 +32,12 @@ def traffic_with(seed=1, **keys):
 
 
 def scenes(traffic, seconds):
-    """The scene of now and all that follow."""
+    """The current scene and those of the next seconds."""
     return [traffic.scene()] + [traffic.advance() for _ in range(round(seconds * 1e9 / traffic.step_ns))]
 
 
 def both(before, after):
+    """Indices of the vehicles that are in both scenes."""
     _, old, new = np.intersect1d(before.vehicle, after.vehicle, assume_unique=True, return_indices=True)
     return old, new
 
@@ -49,7 +50,7 @@ def same(one, other):
 
 
 class Watch:
-    """Looks at lanes, junctions and lights, and remembers by itself where everybody was."""
+    """Checks lanes, junctions and lights from the positions alone, with its own memory of earlier positions."""
 
     def __init__(self, traffic):
         self.streets, self.grid = traffic.streets, traffic.streets.grid
@@ -57,7 +58,7 @@ class Watch:
         self.over_red = self.stopped_at_red = 0
 
     def look(self):
-        """The smallest gap between bumpers in a lane, and how many pairs are on paths that meet."""
+        """The smallest gap between bumpers in a lane, and the number of pairs of vehicles on paths that meet."""
         lanes, paths = {}, {}
         for vehicle, edge, next_edge, position, cleared in self._now():
             self._remember(vehicle, edge, position)
@@ -86,7 +87,7 @@ class Watch:
         self._was[vehicle] = edge, position
 
     def _is_red(self, edge):
-        """By the plan: even headings have green and amber first, odd ones afterwards."""
+        """Whether the light at the end of an edge is red: even headings have green and amber first, then odd ones."""
         if self.grid.leads_out[edge] or not self.streets.signals.green_ns:
             return False
         signals = self.streets.signals
@@ -146,7 +147,7 @@ def test_nobody_overlaps_meets_jumps_speeds_runs_a_red_light_or_brakes_impossibl
         old, new = both(before, after)
         driven = np.hypot(after.x_m[new] - before.x_m[old], after.y_m[new] - before.y_m[old])
         assert (driven <= speed * step + 1e-9).all()
-        # No further than at the mean of both speeds, and exactly so unless it turned a corner.
+        # Not farther than at the mean of both speeds; shorter only if it turned a corner.
         mean = (after.speed_mps[new] + before.speed_mps[old]) / 2
         assert (driven <= mean * step + 1e-9).all()
         assert (before.speed_mps[old] - after.speed_mps[new] <= 9.0 * step + 1e-9).all()
@@ -187,7 +188,7 @@ def test_the_same_seed_gives_the_same_traffic_bit_for_bit():
 
 
 def test_a_copy_goes_on_like_the_original():
-    """What a checkpoint needs."""
+    """A pickled copy continues with the same scenes."""
     traffic = traffic_with()
     scenes(traffic, 20)
     copy = pickle.loads(pickle.dumps(traffic))
@@ -210,7 +211,7 @@ def test_time():
 
 
 def test_a_route_does_not_depend_on_the_step():
-    """Vehicle 1 visits the same edges, whether or not it meets others at other times."""
+    """Vehicle 1 visits the same edges, although it meets other vehicles at other times."""
 
     def route(step):
         traffic = traffic_with(step=step, warm_start=False, arrivals_per_s=0.5)
@@ -270,7 +271,7 @@ def test_share_of_connected_vehicles():
 
 
 def test_who_cannot_come_in_waits_outside():
-    """More arrive than the 36 entries can take; they come in one by one, with comfortable gaps."""
+    """More vehicles arrive than the 36 entries can take; they enter one by one, with comfortable gaps."""
     traffic = traffic_with(warm_start=False, arrivals_per_s=29.0, step=0.5)
     watch = Watch(traffic)
     for _ in range(120):
@@ -288,7 +289,7 @@ def test_dense_traffic_does_not_lock_up():
 
 
 def test_tailgaters_do_not_collide_either():
-    """Headway and gap far below what IDM itself could keep up at steps of a second."""
+    """Headway and gap are far below what IDM alone could maintain at steps of one second."""
     reckless = MobilityTable(step_s=1.0, headway_s=0.05, min_gap_m=0.05, max_accel_mps2=4.0)
     crowd = TrafficTable(mean_in_coverage=300.0)
     traffic = IdmTraffic(Experiment(run=RunTable(name="x"), mobility=reckless, traffic=crowd), Streams(1))
@@ -326,12 +327,16 @@ def test_vehicles_longer_than_a_block_are_refused():
 
 
 def test_after_settling_everything_begins_anew_without_a_break():
-    """Vehicles are numbered from 1, lights go on where they were, and newcomers draw from streams of their own."""
+    """Vehicles are numbered from 1, lights continue in their phases, and newcomers draw from their own streams."""
     streets = IdmTraffic(experiment_with(warm_start=False, arrivals_per_s=0.001), Streams(5)).streets
     streets.enter(streets.grid.entries[:20])
     lights = []
-    begin = streets._begin
-    streets._begin = lambda: (lights.append(all_lights(streets)), begin(), lights.append(all_lights(streets)))
+    restart_clock = streets._restart_clock
+    streets._restart_clock = lambda: (
+        lights.append(all_lights(streets)),
+        restart_clock(),
+        lights.append(all_lights(streets)),
+    )
     streets.settle(np.random.default_rng(1))
     assert lights[0] == lights[1]
     assert set(lights[0]) == {0, 1, 2}
@@ -340,11 +345,11 @@ def test_after_settling_everything_begins_anew_without_a_break():
     assert streets.fleet.asked_step.max() <= 0
     newcomer = streets.fleet.size + 1
     streets.enter(streets.grid.entries[20:21])
-    first_draws = Streams(5).generator("traffic", newcomer).random(8)  # connected, five of the driver, goal, turn
+    first_draws = Streams(5).generator("traffic", newcomer).random(8)  # connected, five for the driver, goal, turn
     assert streets.fleet.next_edge[-1] == streets._routes.next_edge(
         streets.grid.entries[20:21], np.array([NONE]), first_draws[7:8]
     )
-    assert streets._random[newcomer].random() == Streams(5).generator("traffic", newcomer).random(9)[8]
+    assert streets._generators[newcomer].random() == Streams(5).generator("traffic", newcomer).random(9)[8]
 
 
 def all_lights(streets):
@@ -355,7 +360,7 @@ def all_lights(streets):
 
 @pytest.mark.parametrize(("step", "gap"), [(1.0, 0.1), (1.0, 0.5), (0.5, 0.1), (0.1, 2.0)])
 def test_who_is_cleared_gets_wholly_out_of_the_junction(step, gap):
-    """Also where the gap that long steps leave is larger than the one that drivers want."""
+    """Also if the gap that long steps cause is larger than the drivers' own gap."""
     traffic = TrafficTable(warm_start=False, arrivals_per_s=0.001)
     mobility = MobilityTable(step_s=step, min_gap_m=gap)
     streets = IdmTraffic(
@@ -368,7 +373,7 @@ def test_who_is_cleared_gets_wholly_out_of_the_junction(step, gap):
     streets.populate(np.array([behind, ahead]), np.array([60.0, streets.rules.room_m + LENGTH]))
     fleet = streets.fleet
     fleet.next_edge[0], fleet.speed_mps[1] = ahead, 0.0
-    fleet.limit_m[1], fleet.cleared[1] = fleet.position_m[1], True  # stands right where the room ends
+    fleet.limit_m[1], fleet.cleared[1] = fleet.position_m[1], True  # stands exactly at the end of the required room
     fleet.cleared[0], fleet.limit_m[0] = True, grid.block_m + grid.stop_line_m
     fleet.speed_mps[0] = 1.0
     for _ in range(round(120 / step)):
@@ -379,7 +384,7 @@ def test_who_is_cleared_gets_wholly_out_of_the_junction(step, gap):
 
 @pytest.mark.parametrize("through_share", [1.0, 0.0])
 def test_with_exits_outside_no_trip_begins_or_ends_in_coverage(through_share):
-    """On a strip that is narrower than the coverage; with all exits open, some do."""
+    """On a grid that is narrower than the coverage; with all exits open, some trips do."""
     appeared = {}
     for exits in ("all", "outside"):
         experiment = Experiment(

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from vefl_sim.mobility.grid.random_walk import TURN_WEIGHTS, Wandering
+from vefl_sim.mobility.grid.random_walk import TURN_WEIGHTS, RandomWalkRoutes
 from vefl_sim.mobility.grid.roads import LEFT, NONE, RIGHT, STRAIGHT, StreetGrid
 
 GRID = StreetGrid.square(3, 100.0)
 
 
 def visits_by_driving(routes, vehicles, rng):
-    """Expected visits by letting vehicles drive, one at a time."""
+    """Estimate the expected visits by simulating the routes of vehicles, one at a time."""
     count = np.zeros(GRID.edges)
     for _ in range(vehicles):
         edge = rng.choice(GRID.entries)
@@ -19,7 +19,7 @@ def visits_by_driving(routes, vehicles, rng):
 
 
 def test_expected_visits_against_vehicles_that_drive():
-    routes = Wandering(GRID, leaving_weight=0.5)
+    routes = RandomWalkRoutes(GRID, leaving_weight=0.5)
     vehicles = 3000
     driven = visits_by_driving(routes, vehicles, np.random.default_rng(1))
     expected = routes.expected_visits
@@ -29,13 +29,13 @@ def test_expected_visits_against_vehicles_that_drive():
 
 
 def test_everybody_leaves_once():
-    visits = Wandering(GRID, 0.1).expected_visits
+    visits = RandomWalkRoutes(GRID, 0.1).expected_visits
     assert visits[GRID.leads_out].sum() == pytest.approx(1)
     assert visits[GRID.entries].sum() == pytest.approx(1)
 
 
 def test_visits_balance_at_every_edge():
-    routes = Wandering(GRID, 0.1)
+    routes = RandomWalkRoutes(GRID, 0.1)
     visits, inflow = routes.expected_visits, np.zeros(GRID.edges)
     inflow[GRID.entries] = 1 / GRID.entries.size
     for edge in np.flatnonzero(~GRID.leads_out):
@@ -45,8 +45,8 @@ def test_visits_balance_at_every_edge():
 
 
 def test_without_a_reason_to_stay_flow_is_uniform():
-    # Turns are symmetric, so with weight 1 every lane carries the same: all edges once per entry of the grid.
-    visits = Wandering(GRID, leaving_weight=1.0).expected_visits
+    # Turns are symmetric, so with weight 1 every lane carries the same flow: that of one entry.
+    visits = RandomWalkRoutes(GRID, leaving_weight=1.0).expected_visits
     np.testing.assert_allclose(visits, 1 / GRID.entries.size, atol=1e-9)
 
 
@@ -55,10 +55,10 @@ def test_next_edge_cuts_the_unit_interval_by_the_weights():
     assert TURN_WEIGHTS == {LEFT: 1, STRAIGHT: 2, RIGHT: 1}
     uniform = np.array([0.0, 0.2499, 0.25, 0.7499, 0.75, 0.9999])
     turns = GRID.turns[inner, [LEFT, LEFT, STRAIGHT, STRAIGHT, RIGHT, RIGHT]]
-    np.testing.assert_array_equal(Wandering(GRID, 0.1).next_edge(np.full(6, inner), uniform), turns)
+    np.testing.assert_array_equal(RandomWalkRoutes(GRID, 0.1).next_edge(np.full(6, inner), uniform), turns)
 
 
 def test_a_way_out_is_rarer_by_the_leaving_weight():
     # Towards the border: left 1, out 2·0.5, right 1.
     towards = next(e for e in range(GRID.edges) if GRID.leads_out[GRID.turns[e]].tolist() == [False, True, False])
-    np.testing.assert_allclose(Wandering(GRID, 0.5).probability[towards], 1 / 3)
+    np.testing.assert_allclose(RandomWalkRoutes(GRID, 0.5).probability[towards], 1 / 3)

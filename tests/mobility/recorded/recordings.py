@@ -1,4 +1,4 @@
-"""Small recordings, written as anybody might write them."""
+"""Small recordings in all supported formats, and helpers to play them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ def own_table(folder: Path, rows: Sequence[Row] = TWO_CARS, connected: bool = Tr
 
 
 def fcd_text(rows: Sequence[Row] = TWO_CARS, times: Sequence[float] = ()) -> str:
-    """As SUMO would; `times` adds timesteps that may be empty."""
+    """FCD in the XML format of SUMO; `times` adds timesteps that may be empty."""
     lines, steps = ["<fcd-export>"], {time_s: [] for time_s in sorted({row[0] for row in rows} | set(times))}
     for time_s, vehicle, x, y, speed in rows:
         steps[time_s].append(f'        <vehicle id="{vehicle}" x="{x!r}" y="{y!r}" speed="{speed!r}" lane="a_0"/>')
@@ -53,7 +53,7 @@ def fcd_xml(folder: Path, rows: Sequence[Row] = TWO_CARS, times: Sequence[float]
 
 
 def fcd_parquet(folder: Path, rows: Sequence[Row] = TWO_CARS, tag: str = "vehicle", **more: Sequence[Any]) -> Path:
-    """SUMO's columns; `more` are further ones, or other values for these."""
+    """FCD in the Parquet format of SUMO; `more` adds columns or replaces their values."""
     names = ["timestep_time", *(f"{tag}_{name}" for name in ("id", "x", "y", "speed"))]
     frame = pd.DataFrame(rows, columns=names).astype({f"{tag}_id": "string"})
     path = folder / "fcd.parquet"
@@ -68,23 +68,23 @@ def experiment(file: Path, seconds: float = 3.0, step_s: float = 0.5, **tables: 
 
 
 def scenes(file: Path, seconds: float = 3.0, step_s: float = 0.5, **tables: Mapping[str, Any]) -> list[Scene]:
-    """All scenes of a run, and the one that the streets look ahead to."""
+    """All scenes of a run, and the one after its end, which the coverage process needs."""
     playback = Playback(experiment(file, seconds, step_s, **tables), Streams(1))
-    found = [playback.scene()]
-    while found[-1].time_ns <= seconds * 1e9:
-        found.append(playback.advance())
-    return found
+    played = [playback.scene()]
+    while played[-1].time_ns <= seconds * 1e9:
+        played.append(playback.advance())
+    return played
 
 
-def at_s(found: list[Scene], time_s: float) -> dict[int, tuple[float, float, float]]:
-    """{number: (x, y, speed)} of one scene."""
-    [scene] = [scene for scene in found if scene.time_ns == round(time_s * 1e9)]
+def at_s(played: list[Scene], time_s: float) -> dict[int, tuple[float, float, float]]:
+    """{vehicle number: (x, y, speed)} of the scene at a time."""
+    [scene] = [scene for scene in played if scene.time_ns == round(time_s * 1e9)]
     values = zip(scene.x_m.tolist(), scene.y_m.tolist(), scene.speed_mps.tolist(), strict=True)
     return dict(zip(scene.vehicle.tolist(), values, strict=True))
 
 
 def complaint(call: Callable[[], object]) -> str:
-    """The one sentence that a user gets."""
+    """The single error message that a call raises."""
     with pytest.raises(BadInput) as caught:
         call()
     [sentence] = caught.value.problems

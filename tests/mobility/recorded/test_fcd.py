@@ -109,7 +109,7 @@ LONG = [(float(tick), 1, 0.0, 0.0, 0.0) for tick in range(5000)]
 
 
 def before_the_end(path: Path) -> tuple[int, str]:
-    """How many frames come, and what is said then."""
+    """Number of frames before the error, and its message."""
     found, count = frames(path, register()), 0
     try:
         for _ in found:
@@ -124,7 +124,7 @@ class TestStreaming:
         path = written(tmp_path, fcd_text(LONG)[:-60])
         count, message = before_the_end(path)
         assert count == 4999
-        assert "not all of it" in message
+        assert "it is incomplete" in message
 
     def test_frames_come_before_the_line_that_is_wrong(self, tmp_path: Path) -> None:
         for bad in ('x="west"', "x=-7.0"):
@@ -132,7 +132,7 @@ class TestStreaming:
 
     def test_the_first_frame_costs_one_chunk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         read, reads = fcd._Document.read, []
-        monkeypatch.setattr(fcd._Document, "read", lambda *given: (reads.append(1), read(*given))[1])
+        monkeypatch.setattr(fcd._Document, "read", lambda *args: (reads.append(1), read(*args))[1])
         found = frames(written(tmp_path, fcd_text(LONG)), register())
         assert next(found).scene.time_ns == 0
         assert len(reads) == 1
@@ -149,7 +149,7 @@ class TestStreaming:
     def test_parquet_comes_in_batches(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("vefl_sim.core.parquet._ROWS_PER_BATCH", 100)
         values, rows = ParquetFile._values, []
-        monkeypatch.setattr(ParquetFile, "_values", lambda *given: (rows.append(given[-1]), values(*given))[1])
+        monkeypatch.setattr(ParquetFile, "_values", lambda *args: (rows.append(args[-1]), values(*args))[1])
         for write in (own_table, fcd_parquet):
             found = frames(write(tmp_path, LONG), register())
             assert next(found).scene.time_ns == 0
@@ -186,10 +186,10 @@ class TestBadXml:
     @pytest.mark.parametrize(
         ("old", "new", "message"),
         [
-            ("fcd-export", "netstate", "line 1: the file begins with <netstate>, not with <fcd-export>: name one of "
-             "sumo --fcd-output."),
-            ('<vehicle id="3"', "<vehicle id=3", "line 15: this is not XML, or not all of it (not well-formed (invalid "
-             "token)): write it again."),
+            ("fcd-export", "netstate", "line 1: the file begins with <netstate>, not with <fcd-export>: name an "
+             "output of sumo --fcd-output."),
+            ('<vehicle id="3"', "<vehicle id=3", "line 15: this is not XML, or it is incomplete (not well-formed "
+             "(invalid token)): write it again."),
             ('id="3"', "", "line 15: <vehicle> has no id: write the FCD with id, x, y and speed."),
             ('x="-7.0"', "", "line 15: <vehicle> has no x: write the FCD with id, x, y and speed."),
             ('y="8.0"', "", "line 15: <vehicle> has no y: write the FCD with id, x, y and speed."),
@@ -214,7 +214,7 @@ class TestBadXml:
         path = written(tmp_path, fcd_text().replace("</fcd-export>\n", ""))
         assert len(scenes(path, 3.0)) == 8  # the run is over before
         assert complaint(lambda: scenes(path, 4.0)) == (
-            f"{path}, line 17: this is not XML, or not all of it (no element found): write it again."
+            f"{path}, line 17: this is not XML, or it is incomplete (no element found): write it again."
         )
 
     @pytest.mark.parametrize("text", ["", "hello", '<?xml version="1.0" encoding="klingon"?><fcd-export/>', "PAR1\0\0"])
@@ -230,7 +230,7 @@ class TestBadXml:
     def test_empty(self, tmp_path: Path) -> None:
         path = written(tmp_path, "<fcd-export/>")
         message = complaint(lambda: scenes(path))
-        assert message == f'mobility.file = "{path}": the recording is empty: record something.'
+        assert message == f'mobility.file = "{path}": the recording is empty: choose another one.'
 
 
 class TestBadParquet:
@@ -321,4 +321,4 @@ class TestBadParquet:
 
     def test_empty(self, tmp_path: Path) -> None:
         for path in (own_table(tmp_path, []), fcd_parquet(tmp_path, [])):
-            assert complaint(lambda path=path: scenes(path)).endswith("the recording is empty: record something.")
+            assert complaint(lambda path=path: scenes(path)).endswith("the recording is empty: choose another one.")

@@ -142,7 +142,7 @@ class TestBadRecordings:
             f"mobility.start_s = -1: the recording begins at {first} s: start there or later."
         )
         assert complaint(lambda: scenes(file, mobility={"start_s": 8.1})) == (
-            "mobility.start_s = 8.1: the recording ends at 8 s: start before."
+            "mobility.start_s = 8.1: the recording ends at 8 s: start earlier."
         )
 
     def test_no_such_file(self, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ class TestBadRecordings:
             message = complaint(lambda call=call: call(tmp_path / "x.xml"))
             assert message == (
                 f'mobility.file = "{tmp_path}/x.xml": there is no such file or run directory; '
-                "paths start at the experiment's file, or where you start the run."
+                "relative paths start at the folder of the experiment's file, or where you start the run."
             )
 
     def test_nobody_comes_near_the_gnb(self) -> None:
@@ -164,13 +164,13 @@ class TestBadRecordings:
     def test_a_directory_that_is_no_run(self, tmp_path: Path) -> None:
         message = complaint(lambda: scenes(tmp_path))
         assert message == (
-            f'mobility.file = "{tmp_path}" is a directory, but not of a run: it has no tables/mobility.parquet.'
+            f'mobility.file = "{tmp_path}" is a directory, but not a run directory: it has no tables/mobility.parquet.'
         )
 
     def test_unknown_format(self, tmp_path: Path) -> None:
         (tmp_path / "x.csv").touch()
         message = complaint(lambda: scenes(tmp_path / "x.csv"))
-        assert message.endswith("is of an unknown format: it must end in .parquet, .xml or .xml.gz.")
+        assert message.endswith("has an unknown format: it must end in .parquet, .xml or .xml.gz.")
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
     @pytest.mark.parametrize("name", ["x.xml", "x.xml.gz", "x.parquet"])
@@ -190,10 +190,10 @@ class TestBadRecordings:
     @pytest.mark.parametrize(
         ("row", "message"),
         [
-            ((3.0, 1, 34.0, 4.0, 12.0), "the vehicle is there twice at 3 s, first in {first}: keep one of the two."),
+            ((3.0, 1, 34.0, 4.0, 12.0), "the vehicle appears twice at 3 s, first in {first}: keep one of the two."),
             ((3.0, 4, float("nan"), 4.0, 12.0), "x = nan is not a finite number: correct it, or drop the vehicle."),
             ((3.0, 4, 0.0, float("inf"), 12.0), "y = inf is not a finite number: correct it, or drop the vehicle."),
-            ((3.0, 4, 0.0, 0.0, -3.0), "speed = -3 m/s is negative: speeds have no direction."),
+            ((3.0, 4, 0.0, 0.0, -3.0), "speed = -3 m/s is negative: write it as 0 or more."),
             ((3.0, 4, 0.0, 0.0, float("nan")), "speed = nan is not a finite number: correct it, or drop the vehicle."),
             (
                 (3.0, 2, 50.0, 50.25, 12.0),
@@ -309,7 +309,7 @@ def test_playback_is_made_by_its_name(tmp_path: Path) -> None:
 
 @st.composite
 def drives(draw: st.DrawFn) -> list[tuple[float, int, float, float, float]]:
-    """Vehicles that come, move by at most 5 m per 0.5 s, pause and go; numbered by appearance."""
+    """Rows of vehicles that appear, move by at most 5 m per 0.5 s, disappear and return."""
     rows, place, count = [], {}, draw(st.integers(1, 4))
     metres = st.floats(-5, 5).map(lambda value: round(value, 3))
     for tick in range(draw(st.integers(2, 8))):

@@ -1,4 +1,4 @@
-"""Scenes that are written and played back are the same, to the last bit."""
+"""A trajectory that is written and played back has the same scenes, to the last bit."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,17 +16,19 @@ STEP_NS = 100_000_000
 
 
 def scenes(count: int, most: int, seed: int = 1) -> list[Scene]:
-    """Random ones, some of them empty."""
+    """Random scenes, some of them without vehicles."""
     rng = np.random.default_rng(seed)
-    made = []
+    drawn = []
     for step in range(count):
         vehicle = np.sort(rng.choice(10**6, rng.integers(most) * int(rng.random() < 0.7), replace=False))
         x_m, y_m, speed_mps = rng.normal(size=(3, vehicle.size))
-        made.append(Scene(step * STEP_NS, vehicle, x_m, y_m, speed_mps, rng.random(vehicle.size) < 0.5))
-    return made
+        drawn.append(Scene(step * STEP_NS, vehicle, x_m, y_m, speed_mps, rng.random(vehicle.size) < 0.5))
+    return drawn
 
 
-class Given:
+class GivenScenes:
+    """A mobility that returns given scenes one after the other."""
+
     step_ns = STEP_NS
 
     def __init__(self, given: list[Scene]) -> None:
@@ -64,7 +66,7 @@ def test_nobody_at_all(tmp_path: Path) -> None:
 
 
 def test_it_lasts_as_long_as_somebody_looked(tmp_path: Path) -> None:
-    """Also if nobody came any more: in a recording, that is not the same as its end."""
+    """Also if its last scenes have no vehicles: in a recording, that is not the same as its end."""
     full, empty = scenes(1, 99, seed=3), Scene(0, *(np.zeros(0) for _ in range(5)))
     given = [full[0], *(replace(empty, time_ns=step * STEP_NS) for step in range(1, 9))]
     write(tmp_path / "t.parquet", given)
@@ -87,7 +89,7 @@ def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_it_is_recorded_up_to_a_step_after_the_end(tmp_path: Path) -> None:
     given = scenes(30, 5)
     writer = TrajectoryWriter(tmp_path / "t.parquet")
-    assert list(record(Given(given), writer, 10 * STEP_NS)) == [step * STEP_NS for step in range(11)]
+    assert list(record(GivenScenes(given), writer, 10 * STEP_NS)) == [step * STEP_NS for step in range(11)]
     writer.close()
     played = Trajectory(tmp_path / "t.parquet", STEP_NS)
     assert all(played.advance().same_as(scene) for scene in given[1:12])

@@ -1,4 +1,4 @@
-"""How pilots lead to the rate, and when they give up; SUMO itself is in test_sumo_long.py."""
+"""How pilot runs lead to the departure rate, and when the search stops; test_sumo_long.py tests it with SUMO."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from vefl_sim.mobility.sumo.calibration import (
     Calibration,
     Pilot,
     _check_jam,
-    _corrected,
-    _growth,
+    _corrected_rate,
+    _growth_exponent,
     _is_hopeless,
     _next_rate,
 )
@@ -16,15 +16,15 @@ from vefl_sim.mobility.sumo.calibration import (
 
 def test_numbers_grow_as_they_did_between_the_pilots() -> None:
     far, near, best = Pilot(0.1, 1.0, 0.5), Pilot(1.0, 10.0, 0.5), Pilot(2.0, 40.0, 0.5)
-    assert _growth(best, [far, near, best]) == pytest.approx(2.0)
-    assert _growth(best, [best]) == 1.0
+    assert _growth_exponent(best, [far, near, best]) == pytest.approx(2.0)
+    assert _growth_exponent(best, [best]) == 1.0
 
 
 def test_a_rate_is_corrected_unless_it_is_near() -> None:
-    assert _corrected(Pilot(2.0, 40.8, 0.1), 1.0, 35.0) == pytest.approx(2.0 * 35 / 40.8)
-    assert _corrected(Pilot(2.0, 40.8, 0.1), 2.0, 35.0) == pytest.approx(2.0 * (35 / 40.8) ** 0.5)
-    assert _corrected(Pilot(2.0, 36.0, 0.1), 1.0, 35.0) == 2.0
-    assert _corrected(Pilot(2.0, 0.0, 0.1), 1.0, 35.0) == 2.0
+    assert _corrected_rate(Pilot(2.0, 40.8, 0.1), 1.0, 35.0) == pytest.approx(2.0 * 35 / 40.8)
+    assert _corrected_rate(Pilot(2.0, 40.8, 0.1), 2.0, 35.0) == pytest.approx(2.0 * (35 / 40.8) ** 0.5)
+    assert _corrected_rate(Pilot(2.0, 36.0, 0.1), 1.0, 35.0) == 2.0
+    assert _corrected_rate(Pilot(2.0, 0.0, 0.1), 1.0, 35.0) == 2.0
 
 
 def test_a_jam_is_no_reason_for_more_departures() -> None:
@@ -34,9 +34,9 @@ def test_a_jam_is_no_reason_for_more_departures() -> None:
     assert not _is_hopeless([flowing, jam], 500.0)
     nearer = Pilot(1.4, 80.0, 0.5, jammed=True)
     assert _is_hopeless([flowing, jam, nearer], 500.0)
-    assert not _is_hopeless([flowing, nearer], 70.0)  # what is wanted lies between the two
+    assert not _is_hopeless([flowing, nearer], 70.0)  # the wanted number is between the two
     with pytest.raises(
-        ExperimentError, match="With 60 vehicles in coverage the traffic still flowed, with 90 it stood"
+        ExperimentError, match="with 60 vehicles in coverage the traffic still flowed, with 90 it stood still"
     ):
         _check_jam(jam, [flowing, jam, nearer], 500.0)
     _check_jam(jam, [flowing, jam], 100.0)

@@ -1,4 +1,4 @@
-"""SUMO itself, on small grids: scenes, both clients, whole runs, resuming, and SUMO that dies."""
+"""Tests with SUMO on small grids: scenes, both clients, whole runs, resuming, and a SUMO process that is killed."""
 
 import json
 import math
@@ -34,41 +34,41 @@ def straight(net: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def children() -> list[int]:
-    """Processes of ours that still run or were not waited for."""
+    """Child processes that still run or were not waited for."""
     return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
 
 
 class TestScenes:
     def test_everybody_near_the_gnb_is_told_once(self, net: Path, tmp_path: Path) -> None:
-        """Both clients against one question per vehicle and step. Some are too far to be asked, and come near."""
+        """Both clients against one call per vehicle and step; some vehicles are far away at first and come near."""
         small = town(net, radio={"coverage_radius_m": 20.0})
-        with live(prepare_sumo(small, tmp_path).case) as traffic:
+        with live(prepare_sumo(small, tmp_path).setup) as traffic:
             within = [traffic.advance() for _ in range(90)]
-        case = prepare_sumo(with_settings(small, "sumo.client=traci"), tmp_path).case
+        case = prepare_sumo(with_settings(small, "sumo.client=traci"), tmp_path).setup
         with live(case) as traffic:
-            sumo, seen = traffic._sumo, 0
+            sumo, left_out = traffic._sumo, 0
             for other in within:
                 scene = traffic.advance()
                 places = np.array([sumo.vehicle.getPosition(name) for name in sumo.vehicle.getIDList()])
                 near = places[np.hypot(*(places - case.gnb_m).T) <= case.reach_m] - case.gnb_m
                 assert sorted(zip(scene.x_m, scene.y_m, strict=True)) == sorted(map(tuple, near))
                 assert scene.same_as(other)
-                seen += len(places) - len(near)
-            assert seen > 0  # so that being near means something
+                left_out += len(places) - len(near)
+            assert left_out > 0  # so that the test covers vehicles that are left out
 
     def test_vehicles_are_numbered_as_they_depart(self, net: Path, tmp_path: Path) -> None:
-        with live(prepare_sumo(town(net), tmp_path).case) as traffic:
+        with live(prepare_sumo(town(net), tmp_path).setup) as traffic:
             for _ in range(20):
                 scene = traffic.advance()
                 assert (np.diff(scene.vehicle) > 0).all()
             names = traffic._sumo.vehicle.getIDList()
             numbers = traffic._register.numbers(names)
-        assert numbers.tolist() == [int(name) for name in names]  # we call them so, and they depart in turn
+        assert numbers.tolist() == [int(name) for name in names]  # the names in our demand are numbers in this order
         assert scene.vehicle[0] > 0
 
     def test_the_vehicles_are_ours(self, net: Path, tmp_path: Path) -> None:
         keys = {"headway_s": 1.7, "min_gap_m": 2.5, "max_accel_mps2": 1.1, "comfort_decel_mps2": 1.9, "length_m": 4.0}
-        with live(prepare_sumo(town(net, mobility=keys), tmp_path).case) as traffic:
+        with live(prepare_sumo(town(net, mobility=keys), tmp_path).setup) as traffic:
             kind = traffic._sumo.vehicletype
             assert kind.getTau("car") == 1.7
             assert (kind.getMinGap("car"), kind.getLength("car")) == (2.5, 4.0)
@@ -78,13 +78,13 @@ class TestScenes:
     def test_lane_limits(self, net: Path, tmp_path: Path, limits: bool) -> None:
         """The lanes of the grid allow 13.89 m/s, the vehicles 15 m/s."""
         experiment = town(net, sumo={"lane_limits": limits})
-        with live(prepare_sumo(experiment, tmp_path).case) as traffic:
+        with live(prepare_sumo(experiment, tmp_path).setup) as traffic:
             fastest = max(traffic.advance().speed_mps.max() for _ in range(200))
         assert fastest < 13.9 if limits else 13.9 < fastest <= 15.0
 
     def test_another_seed_is_another_traffic(self, net: Path, tmp_path: Path) -> None:
         def first(seed: int) -> Scene:
-            with live(prepare_sumo(town(net, run={"seed": seed}), tmp_path).case) as traffic:
+            with live(prepare_sumo(town(net, run={"seed": seed}), tmp_path).setup) as traffic:
                 return traffic.scene()
 
         assert first(1).same_as(first(1))
@@ -92,7 +92,7 @@ class TestScenes:
 
     def test_without_a_warm_start_the_streets_are_empty(self, net: Path, tmp_path: Path) -> None:
         experiment = town(net, traffic={"warm_start": False}, mobility={"start_s": None})
-        with live(prepare_sumo(experiment, tmp_path).case) as traffic:
+        with live(prepare_sumo(experiment, tmp_path).setup) as traffic:
             assert traffic.scene().vehicle.size == 0
             assert sum(traffic.advance().vehicle.size for _ in range(100)) > 0
 
@@ -108,9 +108,9 @@ class TestRuns:
         assert not children()
 
     def test_a_cv_is_where_sumo_had_it(self, straight: Run, net: Path, tmp_path: Path) -> None:
-        """Every scene of the run, to the last bit, against a SUMO that is asked again."""
+        """Every scene of the run, to the last bit, against a second simulation by SUMO."""
         played = driven_trajectory(straight.path / "traffic" / COMPLETE, town(net))
-        with live(prepare_sumo(town(net), tmp_path).case) as traffic:
+        with live(prepare_sumo(town(net), tmp_path).setup) as traffic:
             assert played.scene().same_as(traffic.scene())
             for _ in range(51):
                 assert played.advance().same_as(traffic.advance())
@@ -139,7 +139,7 @@ class TestRuns:
         copy = tmp_path / "grid.net.xml"
         copy.write_text(net.read_text())
         before = config_digest(town(copy))
-        assert before == config_digest(town(net))  # wherever it is
+        assert before == config_digest(town(net))  # the path does not count
         copy.write_text(net.read_text() + "<!-- -->")
         assert config_digest(town(copy)) != before
 
@@ -200,13 +200,13 @@ class TestConfiguration:
         ['<r value="{}"/>', '<routes v="{}"/>', '<w value="{}"/>', '<load-state value="{}"/>', '<a value="more.xml"/>'],
     )
     def test_whatever_is_edited(self, configuration: Path, named: str) -> None:
-        """However it is named, also by a file that names it."""
+        """By any option that names a file, and also if another input file includes it."""
         configuration.with_name("more.xml").write_text("<additional><include href='trips.xml'/></additional>")
         configuration.write_text(f'<configuration><n value="net.xml"/>{named.format("trips.xml")}</configuration>')
         self.test_an_edited_demand_is_another_run(configuration)
 
     def test_a_type_that_is_read_late(self, configuration: Path, tmp_path: Path) -> None:
-        """SUMO reads routes as it goes, 200 s ahead."""
+        """By default SUMO reads routes only 200 s ahead."""
         configuration.with_name("trips.xml").write_text(
             '<routes><vType id="slow" maxSpeed="5"/>'
             '<trip id="1" type="slow" depart="100" from="left0A0" to="C2right2"/>'
@@ -253,11 +253,11 @@ class TestConfiguration:
 class TestDying:
     @pytest.fixture
     def killing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """SUMO is killed for real, two seconds into the run."""
-        pids, connected, advance = [], process._connected, LiveTraffic.advance
+        """Kill the SUMO process two seconds after the start of the run."""
+        pids, start_and_connect, advance = [], process._start_and_connect, LiveTraffic.advance
 
-        def noting(command, log):
-            sumo, connection = connected(command, log)
+        def recording(command, log):
+            sumo, connection = start_and_connect(command, log)
             pids.append(sumo.pid)
             return sumo, connection
 
@@ -266,7 +266,7 @@ class TestDying:
                 os.kill(pids[-1], signal.SIGKILL)
             return advance(self)
 
-        monkeypatch.setattr(process, "_connected", noting)
+        monkeypatch.setattr(process, "_start_and_connect", recording)
         monkeypatch.setattr(LiveTraffic, "advance", dying)
 
     def test_the_run_fails_and_keeps_what_was_recorded(
@@ -290,7 +290,7 @@ class TestDying:
         whole = driven_trajectory(straight.path / "traffic" / COMPLETE, town(net))
         assert all(kept.advance().same_as(whole.advance()) for _ in range(20))
         assert kept.advance().vehicle.size == 0
-        monkeypatch.undo()  # next time it lives
+        monkeypatch.undo()  # the next SUMO is not killed
         assert contents(simulate(with_settings(town(net), "sumo.client=traci"), out=tmp_path / "runs")) == contents(
             straight
         )
@@ -299,7 +299,7 @@ class TestDying:
     def test_libsumo_that_stops_in_the_middle_of_a_go(
         self, straight: Run, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """It is ahead of the scenes that it has given; all of them are kept."""
+        """SUMO is ahead of the scenes that were returned; all scenes before the error are kept."""
         direct = process.load_libsumo()._libsumo
         step = direct.simulation_step
 
@@ -323,7 +323,7 @@ class TestDying:
         experiment = town(net, sumo={"client": client})
 
         def stopped(stop: BaseException) -> None:
-            with live(prepare_sumo(experiment, tmp_path).case) as traffic:
+            with live(prepare_sumo(experiment, tmp_path).setup) as traffic:
                 traffic.advance()
                 raise stop
 
@@ -332,5 +332,5 @@ class TestDying:
                 stopped(stop)
         assert not children()
         assert not process.load_libsumo().simulation.isLoaded()
-        with live(prepare_sumo(experiment, tmp_path).case) as traffic:  # and it can be started again
+        with live(prepare_sumo(experiment, tmp_path).setup) as traffic:  # and it can be started again
             assert math.isfinite(traffic.advance().x_m.sum())

@@ -1,4 +1,4 @@
-"""What goes wrong around SUMO: what it drove stays, and somebody hears in one sentence what happened."""
+"""Failures around SUMO: the simulated traffic is kept, and the error is one sentence."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from vefl_sim.core.errors import NotResumable
 from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED
 from vefl_sim.mobility.sumo import process, programs
 from vefl_sim.mobility.sumo.traffic import drive
-from vefl_sim.records.identity import versions
+from vefl_sim.records.identity import Identity
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 class TestRunDirectory:
     def test_what_was_driven_outlives_bad_input(self, net: Path, tmp_path: Path) -> None:
-        """There are fewer samples than CVs, and only SUMO can tell how many come."""
+        """There are too few samples for the CVs, whose number is known only after SUMO has run."""
         with pytest.raises(BadInput):
             simulate(town(net, data={"train_samples": 43, "min_samples": 43}), out=tmp_path)
         assert (only(tmp_path).path / "traffic" / COMPLETE).exists()
@@ -43,15 +43,15 @@ class TestRunDirectory:
         assert not list(tmp_path.iterdir())
 
     def test_sumo_that_dies_at_its_start(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        connected = process._connected
+        start_and_connect = process._start_and_connect
 
         def dying(command, log):
-            sumo, connection = connected(command, log)
+            sumo, connection = start_and_connect(command, log)
             os.kill(sumo.pid, signal.SIGKILL)
             sumo.wait()
             return sumo, connection
 
-        monkeypatch.setattr(process, "_connected", dying)
+        monkeypatch.setattr(process, "_start_and_connect", dying)
         with pytest.raises(RunFailed, match="SUMO stopped at its start"):
             simulate(town(net, sumo={"client": "traci"}), out=tmp_path)
         assert only(tmp_path).state == "failed"
@@ -67,7 +67,7 @@ class TestRunDirectory:
         assert only(tmp_path).state == "failed"
 
     def test_two_that_begin_at_once(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Neither sees the other's directory before it makes its own."""
+        """Neither run sees the directory of the other before it creates its own."""
         monkeypatch.setattr("vefl_sim.simulation.run.existing_run", lambda *_: None)
         first = simulate(town(net), out=tmp_path)
         assert simulate(town(net), out=tmp_path).path == first.path == only(tmp_path).path
@@ -75,7 +75,7 @@ class TestRunDirectory:
 
 class TestTrajectory:
     def test_one_that_has_changed(self, net: Path, tmp_path: Path) -> None:
-        """After a checkpoint it is refused; before the first one SUMO drives again."""
+        """After a checkpoint a changed trajectory is refused; before the first one SUMO simulates it again."""
         with pytest.raises(Kill):
             simulate(town(net), out=tmp_path, watcher=Killer(2))
         run = only(tmp_path)
@@ -103,5 +103,5 @@ class TestTrajectory:
         assert not (tmp_path / UNFINISHED).exists()
 
     def test_the_version_of_sumo_is_noted(self, net: Path) -> None:
-        packages = versions(town(net))["packages"]
+        packages = Identity(town(net)).versions["packages"]
         assert packages["eclipse-sumo"] == packages["libsumo"] == version("eclipse-sumo")

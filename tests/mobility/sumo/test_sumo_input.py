@@ -1,4 +1,4 @@
-"""Maps that are broken, empty or elsewhere: one sentence each, and no run directory."""
+"""Maps that are broken, empty or far from the gNB: each gives one error message and no run directory."""
 
 import gzip
 import re
@@ -64,7 +64,7 @@ class TestNet:
 
 class TestBadInput:
     def refused(self, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], **mobility: object) -> str:
-        """By the command line, with exit code 2 and one sentence; no run directory is left."""
+        """The error message of the command line, which exits with code 2 and leaves no run directory."""
         tables = town(file).model_dump(exclude_defaults=True, exclude_none=True)
         tables["mobility"] |= mobility
         toml = written(tmp_path / "town.toml", tomli_w.dumps(tables))
@@ -78,19 +78,19 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("name", "text", "sentence"),
         [
-            ("cut.net.xml", NET[:300], "is not a net of SUMO, or not all of it (unclosed token"),
-            ("nothing.net.xml", "", "is not a net of SUMO: it has no <net>."),
-            ("other.net.xml", "<routes/>", "is not a net of SUMO: it has no <net>."),
+            ("cut.net.xml", NET[:300], "is not a network of SUMO, or it is incomplete (unclosed token"),
+            ("nothing.net.xml", "", "is not a network of SUMO: it has no <net>."),
+            ("other.net.xml", "<routes/>", "is not a network of SUMO: it has no <net>."),
             ("empty.net.xml", '<net version="1.20"/>', "has no street that cars may use: choose a larger or"),
             ("walk.net.xml", re.sub('<edge id="[ab]"', '<edge id="w" function="crossing"', NET), "has no street"),
-            ("bad.net.xml", NET.replace("-100,40", "north"), "or not all of it (could not convert string"),
+            ("bad.net.xml", NET.replace("-100,40", "north"), "or it is incomplete (could not convert string"),
             ("bad.net.xml.gz", "plain", "cannot be read: Not a gzipped file"),
             ("nothing.osm", " ", "is empty: download it again."),
             ("zipped.osm", "PK\x03\x04", "is a zip file: unpack it."),
             ("page.osm", "<!DOCTYPE html><html>", "is a web page, not a map: download it again."),
-            ("told.osm", "You requested too many nodes", "is not a map but the text 'You requested too many nodes'."),
-            ("plain.osm.gz", "plain", "is no gzip file, or only the beginning of one: download it again."),
-            ("cut.osm", "<osm><node", "gives no net: netconvert says: "),
+            ("text.osm", "You requested too many nodes", "is not a map but the text 'You requested too many nodes'."),
+            ("plain.osm.gz", "plain", "is not a gzip file, or it is incomplete: download it again."),
+            ("cut.osm", "<osm><node", "cannot be converted: netconvert says: "),
             ("x.sumocfg", "<configuration/>", "is not a configuration of SUMO: it names no net-file."),
             ("x.sumocfg", "<configuration>", "is not a configuration of SUMO (no element found"),
             ("x.sumocfg", '<a><net-file value="no.net.xml"/></a>', "no.net.xml, and there is no such file."),
@@ -98,8 +98,8 @@ class TestBadInput:
             ("x.sumocfg", '<a><remote-port value="48813"/></a>', "sets remote-port, with which SUMO would wait"),
             ("x.sumocfg", '<a><num-clients value="2"/></a>', "sets num-clients, with which SUMO would wait"),
             ("x.sumocfg", '<?xml version="1.0" encoding="foo"?><a/>', "is not a configuration of SUMO (unknown"),
-            ("x.net.xml", f'<?xml version="1.0" encoding="foo"?>{NET}', "or not all of it (unknown encoding"),
-            ("x.png", "", "is of an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz)."),
+            ("x.net.xml", f'<?xml version="1.0" encoding="foo"?>{NET}', "or it is incomplete (unknown encoding"),
+            ("x.png", "", "has an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz)."),
         ],
     )  # fmt: skip
     def test_files(self, tmp_path: Path, capsys, name: str, text: str, sentence: str) -> None:
@@ -111,19 +111,20 @@ class TestBadInput:
     def test_no_file(self, tmp_path: Path, capsys) -> None:
         message = self.refused(tmp_path / "x.osm", tmp_path, capsys)
         assert message.endswith(
-            "there is no such file; paths start at the experiment's file, or where you start the run."
+            "there is no such file; relative paths start at the folder of the experiment's file, "
+            "or where you start the run."
         )
 
     def test_no_drivable_road(self, tmp_path: Path, capsys) -> None:
         message = self.refused(osm(tmp_path / "paths.osm", "footway"), tmp_path, capsys)
         assert "paths.osm" in message
-        assert "gives no net: netconvert says: " in message or "has no street that cars may use" in message
+        assert "cannot be converted: netconvert says: " in message or "has no street that cars may use" in message
 
     def test_no_way_through(self, tmp_path: Path, capsys) -> None:
         message = self.refused(
             written(tmp_path / "x.net.xml", NET.replace("<junction", "<!-- -->\n<junction")), tmp_path, capsys
         )
-        assert message.startswith(f"No routes through {tmp_path / 'x.net.xml'} are found: randomTrips says: ")
+        assert message.startswith(f"No routes through {tmp_path / 'x.net.xml'} were found: randomTrips says: ")
 
     def test_a_net_that_does_not_reach_the_gnb(self, net: Path, tmp_path: Path, capsys) -> None:
         message = self.refused(net, tmp_path, capsys, origin_m=[160.0, 900.0])
@@ -134,7 +135,7 @@ class TestBadInput:
 
     def test_degrees_in_a_net_without(self, net: Path, tmp_path: Path, capsys) -> None:
         message = self.refused(net, tmp_path, capsys, origin_deg=[37.8, -122.3])
-        assert message == f"{net} does not know its place on the earth: set mobility.origin_m instead."
+        assert message == f"{net} has no geographic coordinates: set mobility.origin_m instead of mobility.origin_deg."
 
     def test_a_configuration_that_sumo_refuses(self, net: Path, tmp_path: Path, capsys) -> None:
         written(tmp_path / "trips.xml", '<routes><trip id="1" depart="0" from="here" to="there"/></routes>')
@@ -153,7 +154,7 @@ class TestBadInput:
         folder = tmp_path / "a,b"
         folder.mkdir()
         message = self.refused(written(folder / "x.net.xml", net.read_text()), tmp_path, capsys)
-        assert message.endswith("has a comma, at which SUMO would cut it: rename the file or the folder.")
+        assert message.endswith("has a comma, which SUMO takes as a separator of files: rename the file or folder.")
         with pytest.raises(BadInput, match="a,b has a comma"):
             prepare_sumo(town(net), folder)
 
@@ -180,10 +181,10 @@ class TestKeys:
         ("tables", "sentence"),
         [
             ({"mobility": {"file": ""}}, 'mobility.kind = "sumo" needs mobility.file'),
-            ({"mobility": {"origin_m": [0, 0], "origin_deg": [0, 0]}}, "both say where the gNB stands"),
+            ({"mobility": {"origin_m": [0, 0], "origin_deg": [0, 0]}}, "both set the position of the gNB"),
             ({"mobility": {"step_s": 0.0005}}, "is not a whole number of milliseconds, as SUMO needs"),
             ({"mobility": {"start_s": 30.0005}}, "mobility.start_s = 30.0005 is not a whole number of milliseconds"),
-            ({"traffic": {"warm_start": False}}, "mobility.start_s lets the traffic settle"),
+            ({"traffic": {"warm_start": False}}, "mobility.start_s starts with settled traffic"),
             ({"traffic": {"through_share": 0.5}}, "traffic.through_share has no effect with mobility.kind"),
             ({"mobility": {"driver_spread": 0.5}}, "mobility.driver_spread has no effect with mobility.kind"),
             ({"roads": {"blocks": 9}}, "roads.blocks has no effect with mobility.kind"),
@@ -206,10 +207,10 @@ class TestComplaint:
 
     def test_a_traceback_by_its_last_line(self) -> None:
         assert complaint("Traceback\n  File\nValueError: no sources\n") == "ValueError: no sources."
-        assert complaint("") == "nothing, and stops."
+        assert complaint("") == "(no message)."
 
 
 def test_gzipped_openstreetmap(tmp_path: Path) -> None:
     path = tmp_path / "x.osm.gz"
     path.write_bytes(gzip.compress(osm(tmp_path / "x.osm").read_bytes()))
-    assert len(net_of(str(path), tmp_path).streets) == 16  # corners are no junctions
+    assert len(net_of(str(path), tmp_path).streets) == 16  # netconvert does not count corners as junctions

@@ -1,4 +1,4 @@
-"""What takes SUMO longer: the rate is found, a run by SUMO is killed for real."""
+"""Slow tests with SUMO: the calibration of the departure rate, and a run that is killed while SUMO runs."""
 
 import subprocess
 import sys
@@ -35,24 +35,24 @@ def test_as_many_are_in_coverage_as_were_asked_for(tmp_path: Path, wanted: float
     for _ in range(1200):
         scene = played.advance()
         counts.append((scene.x_m**2 + scene.y_m**2 <= 150.0**2).sum())
-    assert sum(counts) / len(counts) == pytest.approx(wanted, rel=0.25)  # another seed, and ten minutes are few
+    assert sum(counts) / len(counts) == pytest.approx(wanted, rel=0.25)  # another seed, and ten minutes are short
 
 
 def test_the_rate_is_for_the_step_of_the_run(tmp_path: Path) -> None:
-    """Long steps let too many pass: what a pilot at the run's own step shows is corrected."""
+    """Long steps let too many vehicles pass junctions; a pilot run with the run's own step corrects the rate."""
     experiment = town(
         grid_net(tmp_path), mobility={"start_s": None}, traffic={"arrivals_per_s": None, "mean_in_coverage": 20.0}
     )
-    message: list[float] = []
-    ready = prepare_sumo(experiment, tmp_path, lambda done_s, of_s: message.append(done_s / of_s))
-    assert 0.8 < max(message) <= 1
-    found, routes = ready.calibration, ready.routes
+    progress: list[float] = []
+    prepared = prepare_sumo(experiment, tmp_path, lambda done_s, of_s: progress.append(done_s / of_s))
+    assert 0.8 < max(progress) <= 1
+    found, routes = prepared.calibration, prepared.routes
     assert found
     assert routes
     assert found.confirming
     assert {pilot.step_s for pilot in found.pilots} == {0.5}
     assert found.confirming.step_s == 0.1
-    again = _pilot(experiment, routes, ready.case.gnb_m, found.rate_per_s, 0.1, settled_s=found.settled_s)
+    again = _pilot(experiment, routes, prepared.setup.gnb_m, found.rate_per_s, 0.1, settled_s=found.settled_s)
     assert abs(again.in_coverage - 20) <= max(abs(found.confirming.in_coverage - 20), 1.0)
 
 
@@ -67,7 +67,7 @@ def test_sigkill_while_sumo_drives_and_later(tmp_path: Path, client: str) -> Non
         with subprocess.Popen(command) as process:
             while process.poll() is None and not list((tmp_path / "runs").glob(sign)):
                 time.sleep(0.002)
-            process.kill()  # nobody, if it has ended before; the next line tells
+            process.kill()  # no effect if it has ended before, which the next line would detect
         assert only(tmp_path / "runs").state == "unfinished"
     subprocess.run(command, check=True)
     run = only(tmp_path / "runs")

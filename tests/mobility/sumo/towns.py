@@ -1,6 +1,6 @@
-"""Small maps for SUMO, made on the spot: a grid by netgenerate, the like by hand as OpenStreetMap.
+"""Small maps for SUMO: a grid by netgenerate, and a similar one in the format of OpenStreetMap.
 
-Neither is the same in x and y, so that whoever mixes them up is seen.
+Both differ in x and y, so that tests detect swapped coordinates.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.sumo.programs import run_program
 
 RADIUS_M = 150.0
-MIDDLE = (0.0018, 10.0027)  # of the map of OpenStreetMap: latitude, longitude
+MIDDLE = (0.0018, 10.0027)  # latitude and longitude of the centre of `osm`
 
 
 def grid_net(folder: Path, *options: str) -> Path:
@@ -43,7 +43,7 @@ def _ref(node: int) -> str:
 
 
 def town(file: Path | str, **tables: dict[str, Any]) -> Experiment:
-    """A run of five seconds without learning; the rate is given, so that nothing has to be found out."""
+    """A run of five seconds without learning; the departure rate is given, so that no pilot runs are needed."""
     base: dict[str, dict[str, Any]] = {
         "run": {"name": "town", "rounds": 5, "checkpoint_every": 1},
         "mobility": {"kind": "sumo", "file": str(file), "start_s": 30.0, "max_speed_mps": 15.0},

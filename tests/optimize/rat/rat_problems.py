@@ -1,4 +1,4 @@
-"""Random problems of one slot, the allocations to compare with, and the constraints every allocation must keep."""
+"""Random problems of one slot, optimal allocations to compare with, and a check of the constraints."""
 
 from itertools import product
 
@@ -14,10 +14,10 @@ NATS = BANDWIDTH_HZ / np.log(2)
 
 
 def random_scaled(rng: np.random.Generator, cvs: int, prbs: int, *, tight: float = 1.0, scale: float = 1.0) -> Scaled:
-    """Gains over four decades, floors of 5–60 % (times `tight`) of what 1/V of the pRBs would carry, caps above."""
+    """Gains over four decades, floors of 5–60 % (times `tight`) of the rate of 1/V of the pRBs, caps above."""
     gain = rng.gamma(4, size=(cvs, prbs)) * 10 ** rng.uniform(0, 4, size=(cvs, 1))
-    power, each = np.full(cvs, 0.2), prbs / cvs
-    floor = rng.uniform(0.05, 0.6, cvs) * each * np.log1p(gain.mean(axis=1) * power / each)
+    power, prbs_per_cv = np.full(cvs, 0.2), prbs / cvs
+    floor = rng.uniform(0.05, 0.6, cvs) * prbs_per_cv * np.log1p(gain.mean(axis=1) * power / prbs_per_cv)
     return Scaled(
         gain=gain,
         weight=scale * rng.uniform(0.5, 2, cvs),
@@ -29,7 +29,7 @@ def random_scaled(rng: np.random.Generator, cvs: int, prbs: int, *, tight: float
 
 
 def random_problem(rng: np.random.Generator, cvs: int, prbs: int) -> RatProblem:
-    """The same in the units of the simulator: C is chosen so that the weights C + κQ differ up to four times."""
+    """`random_scaled` in the units of the simulator, with C such that C + κQ differ by up to a factor of 4."""
     scaled = random_scaled(rng, cvs, prbs)
     bits = scaled.cap * NATS * SLOT_S
     tradeoff = float(SLOT_S * bits.max() / 3)
@@ -46,29 +46,29 @@ def random_problem(rng: np.random.Generator, cvs: int, prbs: int) -> RatProblem:
     )
 
 
-def constants(scaled: Scaled) -> tuple[Floats, Floats, float, Floats, Floats, Floats]:
+def kernel_arguments(scaled: Scaled) -> tuple[Floats, Floats, float, Floats, Floats, Floats]:
     return scaled.gain, scaled.weight, scaled.price, scaled.power, scaled.floor, scaled.cap
 
 
-def worth(scaled: Scaled, owner: Ints) -> tuple[float, float]:
-    """(deficit, objective) of these owners."""
+def evaluated(scaled: Scaled, owner: Ints) -> tuple[float, float]:
+    """(deficit, objective) of these owners with the best powers."""
     cvs, prbs = scaled.gain.shape
-    objective, deficit = powers(*constants(scaled), owner, np.zeros(prbs), np.zeros(cvs))
+    objective, deficit = powers(*kernel_arguments(scaled), owner, np.zeros(prbs), np.zeros(cvs))
     return deficit, objective
 
 
 def enumerated(scaled: Scaled) -> tuple[float, float]:
     """(deficit, objective) of the best of all V^Z assignments."""
     cvs, prbs = scaled.gain.shape
-    every = (worth(scaled, np.array(owner)) for owner in product(range(cvs), repeat=prbs))
-    return min(every, key=lambda pair: (round(pair[0], 12), -pair[1]))
+    outcomes = (evaluated(scaled, np.array(owner)) for owner in product(range(cvs), repeat=prbs))
+    return min(outcomes, key=lambda pair: (round(pair[0], 12), -pair[1]))
 
 
 def exact(scaled: Scaled) -> tuple[float, float]:
-    """(deficit, objective) of the optimum, by the programme over subsets."""
+    """(deficit, objective) of the optimum, by dynamic programming over subsets."""
     cvs, prbs = scaled.gain.shape
     if cvs == 1:
-        return worth(scaled, np.zeros(prbs, np.int64))
+        return evaluated(scaled, np.zeros(prbs, np.int64))
     value, share = np.empty((cvs, 1 << prbs)), np.zeros(cvs, np.int64)
     penalty = 1e7 * (scaled.weight.max() + scaled.price)
     for v in range(cvs):
@@ -85,11 +85,11 @@ def exact(scaled: Scaled) -> tuple[float, float]:
     sizes = np.array([subset.bit_count() for subset in range(1 << prbs)])
     split(value, sizes, 0, share)
     owner = np.array([next(v for v in range(cvs) if share[v] >> z & 1) for z in range(prbs)])
-    return worth(scaled, owner)
+    return evaluated(scaled, owner)
 
 
 def check_constraints(scaled: Scaled, owner: Ints, watts: Floats, rate: Floats) -> None:
-    """C7, C11, C12, and that the rates are those of the powers and stop at the cap."""
+    """Check C7, C11 and C12, and that the rates follow from the powers and do not exceed the cap."""
     cvs, prbs = scaled.gain.shape
     assert owner.shape == watts.shape == (prbs,)
     assert owner.min() >= 0

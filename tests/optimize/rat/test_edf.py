@@ -23,7 +23,7 @@ def test_a_cv_past_its_own_deadline_comes_first() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.floats(1, 3)), min_size=1, max_size=12), st.integers(1, 12))
-def test_like_sorting_one_by_one(rows: list[tuple[int, float]], limit: int) -> None:
+def test_edf_equals_plain_sorting(rows: list[tuple[int, float]], limit: int) -> None:
     waiting = backlog([deadline for deadline, _ in rows], [bits for _, bits in rows])
     literal = sorted(range(len(rows)), key=lambda row: (rows[row][0], -rows[row][1], row))[:limit]
     assert edf(waiting, limit).tolist() == literal

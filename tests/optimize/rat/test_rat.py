@@ -12,7 +12,7 @@ from tests.optimize.problems import random_problem
 from vefl_sim.optimize.rat.allocate import AllocationMethod, _exact
 from vefl_sim.optimize.rat.large import powers
 from vefl_sim.optimize.rat.problem import METHODS, RatAllocation, RatProblem, solve
-from vefl_sim.optimize.rat.water import fill
+from vefl_sim.optimize.rat.water import water_fill
 
 EVERY_METHOD = [method for method in METHODS if method != "assignment"]
 
@@ -30,7 +30,7 @@ def deficit_bps(problem: RatProblem, allocation: RatAllocation) -> float:
 
 
 def enumerated(problem: RatProblem) -> tuple[float, float]:
-    """(least deficit, best −U at that deficit) over all V^Z ways to own the pRBs, in plain loops."""
+    """(least deficit, best −U at that deficit) over all V^Z assignments of owners, in plain loops."""
     scaled = problem.scaled
     cvs, prbs = scaled.gain.shape
     best = (np.inf, -np.inf)
@@ -38,17 +38,17 @@ def enumerated(problem: RatProblem) -> tuple[float, float]:
         owner, watts, rate = np.array(owners), np.zeros(prbs), np.zeros(cvs)
         for v in range(cvs):
             mine, limits = np.flatnonzero(owner == v), (scaled.power[v], scaled.floor[v], scaled.cap[v])
-            rate[v], _ = fill(scaled.gain[v], mine, scaled.weight[v], scaled.price, *limits, watts)
+            rate[v], _ = water_fill(scaled.gain[v], mine, scaled.weight[v], scaled.price, *limits, watts)
         unit = problem.bandwidth_hz / np.log(2)
         allocation = RatAllocation(owner, watts, rate * unit, 0.0, 0.0, "optimal")
-        found = (deficit_bps(problem, allocation), utility(problem, allocation))
-        if (found[0], -found[1]) < (best[0], -best[1]):
-            best = found
+        outcome = (deficit_bps(problem, allocation), utility(problem, allocation))
+        if (outcome[0], -outcome[1]) < (best[0], -best[1]):
+            best = outcome
     return best
 
 
 @pytest.mark.parametrize("block", range(10))
-def test_exact_is_enumeration(block: int) -> None:
+def test_exact_equals_enumeration(block: int) -> None:
     """200 random problems with V ≤ 3, Z ≤ 6; some with floors that cannot be met."""
     for seed in range(20 * block, 20 * block + 20):
         cvs = 1 + seed % 3
@@ -66,7 +66,7 @@ def test_exact_is_enumeration(block: int) -> None:
 @pytest.mark.slow
 @given(st.sampled_from(EVERY_METHOD), st.integers(1, 10), st.integers(0, 10**6), st.floats(0.2, 20), st.data())
 @settings(max_examples=150)
-def test_every_method_keeps_the_constraints(
+def test_every_method_meets_the_constraints(
     method: str, prbs: int, seed: int, tightness: float, data: st.DataObject
 ) -> None:
     problem = random_problem(data.draw(st.integers(1, prbs)), prbs, seed, tightness=tightness)
@@ -96,19 +96,19 @@ def test_floors_are_met_whenever_the_policies_meet_them(seed: int, cvs: int, prb
 
 @given(st.integers(0, 10**6), st.integers(2, 10))
 @settings(max_examples=60)
-def test_one_prb_each_is_the_exact_answer_when_there_are_as_many(seed: int, cvs: int) -> None:
+def test_one_prb_each_is_optimal_with_as_many_cvs_as_prbs(seed: int, cvs: int) -> None:
     problem = random_problem(cvs, cvs, seed, tightness=0.1)
     one_each, scaled = solve(problem, "assignment"), problem.scaled
     owner, watts, rate = np.zeros(cvs, np.int64), np.zeros(cvs), np.zeros(cvs)
     limits = (scaled.gain, scaled.weight, scaled.price, scaled.power, scaled.floor, scaled.cap, owner)
-    _exact(*limits)  # by subsets, not by assignment as `solve` does it here
+    _exact(*limits)  # by subsets; `solve` would use the assignment here
     objective, _ = powers(*limits, watts, rate)
     if one_each.status == "optimal":
         assert sorted(one_each.owner) == list(range(cvs))
         assert one_each.objective == pytest.approx(objective * problem.bandwidth_hz / np.log(2), rel=1e-9)
 
 
-def test_one_prb_each_claims_no_more_than_it_can() -> None:
+def test_one_prb_each_has_no_bound_if_there_are_more_prbs() -> None:
     problem = random_problem(3, 10, 5, tightness=0.1)
     one_each = solve(problem, "assignment")
     assert one_each.status == "policy"
@@ -116,7 +116,7 @@ def test_one_prb_each_claims_no_more_than_it_can() -> None:
     assert one_each.objective <= solve(problem, "exact").objective
 
 
-def test_as_many_cvs_as_prbs_beyond_the_exact_ones_have_the_least_deficit_we_know() -> None:
+def test_with_as_many_cvs_as_prbs_auto_misses_no_more_than_large() -> None:
     for seed in range(10):
         problem = random_problem(14, 14, seed, tightness=300.0)
         auto, large = solve(problem, "auto"), solve(problem, "large")
@@ -126,8 +126,8 @@ def test_as_many_cvs_as_prbs_beyond_the_exact_ones_have_the_least_deficit_we_kno
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_dear_power_and_tiny_floors_are_still_met(seed: int) -> None:
-    """β far above anything real, and one floor ten thousand times smaller than the others."""
+def test_tiny_floors_are_met_even_if_power_is_expensive(seed: int) -> None:
+    """β far above realistic values, and one floor ten thousand times smaller than the others."""
     base = random_problem(3, 5, seed, tightness=0.2)
     problem = replace(base, efficiency=4e11, tradeoff=5e4, floor_bps=base.floor_bps * np.array([1.0, 1e-4, 1.0]))
     least, _ = enumerated(problem)
@@ -147,12 +147,12 @@ def test_better_than_the_policies_it_is_compared_with() -> None:
 @given(st.integers(0, 10**6), st.integers(1, 3))
 @settings(max_examples=25)
 def test_water_level_is_the_best_of_a_fine_grid(seed: int, prbs: int) -> None:
-    """Powers on a grid of P_max/60: nothing on it beats the closed form."""
+    """No powers on a grid of step P_max/60 beat the closed form."""
     problem = random_problem(1, prbs, seed)
     scaled = problem.scaled
     gain, a, floor, cap = scaled.gain[0], scaled.weight[0], scaled.floor[0], scaled.cap[0]
     watts = np.zeros(prbs)
-    rate, spent = fill(gain, np.arange(prbs), a, scaled.price, 0.2, floor, cap, watts)
+    rate, spent = water_fill(gain, np.arange(prbs), a, scaled.price, 0.2, floor, cap, watts)
     steps = [tuple(0.2 / 60 * np.array(step)) for step in product(range(61), repeat=prbs) if sum(step) <= 60]
     for tried in steps:
         r = np.log1p(gain * tried).sum()
@@ -161,8 +161,8 @@ def test_water_level_is_the_best_of_a_fine_grid(seed: int, prbs: int) -> None:
             assert rate >= floor * (1 - 1e-9)
 
 
-def test_the_single_cv_gets_every_prb() -> None:
-    """fdRATProbTransform_Special1CV: with β = 0 it sends with all its power."""
+def test_a_single_cv_gets_every_prb() -> None:
+    """fdRATProbTransform_Special1CV: with β = 0 the CV sends with full power."""
     problem = replace(random_problem(1, 10, 3), efficiency=0.0, bits_left=np.array([1e9]), floor_bps=np.zeros(1))
     allocation = solve(problem)
     assert np.all(allocation.owner == 0)
@@ -177,9 +177,9 @@ def test_efficiency_saves_power_down_to_the_floor() -> None:
 
 
 def test_lyapunov_drift_plus_penalty_is_bounded() -> None:
-    """Lemma 1: Δ_C ≤ ϖ − Σ κ·r·Q + C·(β·ΣP − Σ r), with ϖ from the capacity of the slot, not from what was sent.
+    """Lemma 1: Δ_C ≤ ϖ − Σ κ·r·Q + C·(β·ΣP − Σ r), with ϖ from the capacity of the slot, not from the bits sent.
 
-    And what we choose has the smallest right-hand side of all that meets the floors, as drift-plus-penalty asks.
+    Our allocation has the smallest right-hand side of all that meet the floors, as drift-plus-penalty requires.
     """
     for seed in range(100):
         problem = random_problem(3, 6, seed, tightness=0.3)
@@ -218,7 +218,7 @@ def test_bad_problems_are_refused(change: dict, words: str) -> None:
 
 
 @pytest.mark.parametrize("method", EVERY_METHOD)
-def test_no_power_and_dead_channels_have_defined_answers(method: str) -> None:
+def test_no_power_and_zero_gains_have_defined_answers(method: str) -> None:
     problem = random_problem(2, 4, 0)
     for hopeless in (replace(problem, max_power_w=np.zeros(2)), replace(problem, snr_per_watt=np.zeros((2, 4)))):
         allocation = solve(hopeless, method)

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.optimize.rat.rat_problems import check_constraints, constants, enumerated, exact, random_scaled
+from tests.optimize.rat.rat_problems import check_constraints, enumerated, exact, kernel_arguments, random_scaled
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.rat.dual import prices
 from vefl_sim.optimize.rat.large import large
 from vefl_sim.optimize.rat.local_search import greedy, outcome
 from vefl_sim.optimize.rat.problem import Scaled
-from vefl_sim.optimize.rat.water import fill
+from vefl_sim.optimize.rat.water import water_fill
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -19,13 +19,13 @@ seeds = st.integers(0, 2**32 - 1)
 def solved(scaled: Scaled) -> tuple[float, float, float, Ints, Floats, Floats]:
     cvs, prbs = scaled.gain.shape
     owner, watts, rate = np.full(prbs, -1), np.full(prbs, np.nan), np.full(cvs, np.nan)
-    return *large(*constants(scaled), owner, watts, rate), owner, watts, rate
+    return *large(*kernel_arguments(scaled), owner, watts, rate), owner, watts, rate
 
 
-def local_terms(scaled: Scaled) -> Floats:
-    dear = np.log(scaled.weight / scaled.price) if scaled.price else np.full(len(scaled.weight), np.inf)
+def local_search_constants(scaled: Scaled) -> Floats:
+    log_price_level = np.log(scaled.weight / scaled.price) if scaled.price else np.full(len(scaled.weight), np.inf)
     price = np.full(len(scaled.weight), scaled.price)
-    return np.stack((scaled.weight, price, scaled.power, scaled.floor, scaled.cap, dear), axis=1)
+    return np.stack((scaled.weight, price, scaled.power, scaled.floor, scaled.cap, log_price_level), axis=1)
 
 
 @settings(max_examples=150, deadline=None)
@@ -49,7 +49,7 @@ def test_the_exact_optimum_lies_between_value_and_bound(seed: int, cvs: int, mor
     objective, bound, deficit, *_ = solved(scaled)
     assert deficit >= least - 1e-9
     if least == 0:
-        prices_bound = prices(*constants(scaled), np.empty(cvs), np.empty(cvs))
+        prices_bound = prices(*kernel_arguments(scaled), np.empty(cvs), np.empty(cvs))
         assert bound >= prices_bound >= optimum * (1 - 1e-9)
         assert deficit > 0 or objective <= optimum * (1 + 1e-9)
 
@@ -87,7 +87,7 @@ def test_never_below_greedy(seed: int, cvs: int, tight: float) -> None:
     held, count = np.empty(scaled.gain.shape, np.int64), np.zeros(cvs, np.int64)
     scale = (scaled.floor.sum(), scaled.weight @ scaled.cap)
     missed, value = greedy(
-        1 / scaled.gain, np.log(scaled.gain), local_terms(scaled), scale, np.empty(40, np.int64), held, count
+        1 / scaled.gain, np.log(scaled.gain), local_search_constants(scaled), scale, np.empty(40, np.int64), held, count
     )
     objective, _, deficit, *_ = solved(scaled)
     assert deficit <= missed + 1e-9
@@ -96,12 +96,12 @@ def test_never_below_greedy(seed: int, cvs: int, tight: float) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(seeds, st.sampled_from([0.0, 1.0, 20.0]), st.sampled_from([0.01, 1.0, 100.0]))
-def test_the_quick_water_filling_is_the_plain_one(seed: int, tight: float, dearer: float) -> None:
+def test_the_quick_water_filling_equals_the_plain_one(seed: int, tight: float, dearer: float) -> None:
     rng = np.random.default_rng(seed)
     scaled = random_scaled(rng, 1, 7, tight=tight)
     scaled = replace(scaled, price=scaled.price * dearer, cap=np.maximum(scaled.cap, rng.choice([0.0, 50.0])))
     mine = rng.permutation(7)[: rng.integers(1, 8)]
-    rate, spent = fill(
+    rate, spent = water_fill(
         scaled.gain[0],
         mine,
         scaled.weight[0],
@@ -111,11 +111,11 @@ def test_the_quick_water_filling_is_the_plain_one(seed: int, tight: float, deare
         scaled.cap[0],
         np.zeros(7),
     )
-    add = mine[0]  # and one more that is dropped again
+    add = mine[0]  # added again below; one further pRB is dropped
     held = np.setdiff1d(np.arange(7), mine)[:1].tolist() + mine[1:].tolist()
     drop = held[0] if len(held) == len(mine) else -1
     held = np.array(sorted(held, key=lambda z: -scaled.gain[0, z]), np.int64)
-    gain, row = scaled.gain[0], local_terms(scaled)[0]
+    gain, row = scaled.gain[0], local_search_constants(scaled)[0]
     deficit, value = outcome(1 / gain, np.log(gain), held, len(held), row, drop, add)
     assert value == pytest.approx(scaled.weight[0] * rate - scaled.price * spent, rel=1e-9, abs=1e-9)
     assert deficit == pytest.approx(max(0, scaled.floor[0] - rate), rel=1e-9, abs=1e-9)
@@ -129,7 +129,7 @@ def test_units_of_the_objective_do_not_matter(scale: float) -> None:
     np.testing.assert_array_equal(other[3], owner)
 
 
-def test_the_bound_is_near_at_fifty_prbs() -> None:
+def test_the_bound_is_close_at_fifty_prbs() -> None:
     gaps = []
     for seed in range(20):
         scaled = random_scaled(np.random.default_rng(seed), 10, 50)
@@ -141,7 +141,7 @@ def test_the_bound_is_near_at_fifty_prbs() -> None:
 
 @pytest.mark.parametrize("broken", ["gain", "row", "power", "cap", "weight"])
 @pytest.mark.parametrize("price", [0.0, 2.0])
-def test_a_cv_that_can_or_needs_to_do_nothing(broken: str, price: float) -> None:
+def test_a_cv_that_cannot_or_need_not_send(broken: str, price: float) -> None:
     scaled = replace(random_scaled(np.random.default_rng(1), 4, 20), price=price)
     gain, power, cap, weight, floor = (
         part.copy() for part in (scaled.gain, scaled.power, scaled.cap, scaled.weight, scaled.floor)

@@ -50,7 +50,7 @@ def test_equal_sharing_if_nothing_can_be_solved() -> None:
     assert allocation.status == "infeasible_floors"
 
 
-def test_the_last_iterate_counts_if_the_solver_fails_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_iterate_is_used_if_the_solver_fails_later(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = random_problem(np.random.default_rng(1), 2, 6)
     first = algorithm4(problem, iterations=1)
     solve, calls = Relaxation.solve, []

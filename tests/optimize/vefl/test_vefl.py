@@ -64,7 +64,7 @@ def test_binding_budget_of_the_worked_example(method: str, everybody: bool) -> N
         ({"energy_budget_j": np.full(3, 0.01)}, "nobody_eligible"),
     ],
 )
-def test_rounds_without_anybody_are_results_not_errors(change: dict, status: str, method: str) -> None:
+def test_rounds_in_which_no_cv_can_train_are_results_not_errors(change: dict, status: str, method: str) -> None:
     for everybody in (False, True):
         plan = solve(replace(worked_example(), **change, everybody=everybody), method)
         assert plan.status == status
@@ -80,7 +80,7 @@ def test_empty_coverage(method: str) -> None:
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(ValueError, match="there are lagrangian, exact, sca, sca-printed"):
+    with pytest.raises(ValueError, match="use one of lagrangian, exact, sca, sca-printed"):
         solve(worked_example(), "simplex")
 
 
@@ -108,24 +108,24 @@ def test_plans_are_near_the_optimum_on_average() -> None:
 
 @pytest.mark.parametrize("everybody", [False, True])
 def test_gaps_of_realistic_rounds_are_small(everybody: bool) -> None:
-    plans = [solve(_half_the_money(seed, everybody)) for seed in range(20)]
+    plans = [solve(_half_the_budget(seed, everybody)) for seed in range(20)]
     assert np.mean([plan.gap for plan in plans]) <= 0.005
 
 
-def _half_the_money(seed: int, everybody: bool) -> VeflProblem:
+def _half_the_budget(seed: int, everybody: bool) -> VeflProblem:
     problem = replace(realistic_problem(seed, 35, budget=1e9), everybody=everybody)
     return replace(problem, budget=solve(problem).cost / 2)
 
 
 @given(st.integers(0, 1000))
 @settings(max_examples=30, deadline=None)
-def test_bound_covers_what_less_money_buys(seed: int) -> None:
+def test_the_bound_covers_plans_with_a_smaller_budget(seed: int) -> None:
     plans = [solve(random_problem(seed, cvs=20, l_max=30, budget=budget)) for budget in (20, 50, 100, 1000)]
     assert all(low.objective <= high.bound + 1e-9 for low, high in pairwise(plans))
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_everybody_is_in_or_the_plan_says_so(method: str) -> None:
+def test_all_cvs_take_part_or_the_plan_is_marked_as_dropped(method: str) -> None:
     problem = replace(worked_example(), everybody=True, max_selected=1)
     entry = float(problem.entry_cost.sum())
     assert solve(replace(problem, budget=entry + 1e-6), method).iterations.tolist() == [1, 1]

@@ -1,4 +1,4 @@
-"""The exact VEFL planner: brute force, monotony, and HiGHS held to the budget."""
+"""The exact VEFL planner: against brute force, monotone in its limits, and within the budget despite HiGHS."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from vefl_sim.optimize.vefl.problem import solve
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_brute_force_agrees(seed: int) -> None:
+def test_exact_equals_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem = random_problem(
         seed,
@@ -37,7 +37,7 @@ def test_brute_force_agrees(seed: int) -> None:
 
 @given(st.integers(0, 1000), st.booleans())
 @settings(max_examples=25, deadline=None)
-def test_more_money_places_or_iterations_never_hurt(seed: int, everybody: bool) -> None:
+def test_a_larger_budget_selection_or_l_max_never_hurts(seed: int, everybody: bool) -> None:
     base = {"cvs": 12, "l_max": 15, "budget": 90.0, "max_selected": 4, "everybody": everybody}
     for key, more in (("budget", 120.0), ("max_selected", 6), ("l_max", 20)):
         less, greater = (
@@ -49,7 +49,7 @@ def test_more_money_places_or_iterations_never_hurt(seed: int, everybody: bool) 
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_realistic_rounds_are_closed(seed: int) -> None:
+def test_realistic_rounds_are_solved_without_a_gap(seed: int) -> None:
     problem = realistic_problem(seed, 30, budget=150.0)
     plan, quick = solve(problem, "exact"), solve(problem)
     check_constraints(problem, plan)
@@ -59,8 +59,8 @@ def test_realistic_rounds_are_closed(seed: int) -> None:
 
 
 @pytest.mark.parametrize("excess", [1e-6, 1e-8, 1e-10])
-def test_a_sliver_over_the_budget_is_over(excess: float) -> None:
-    """Two items at (1 + excess)/2 each do not fit together, though HiGHS may think so."""
+def test_a_tiny_excess_over_the_budget_is_refused(excess: float) -> None:
+    """Two items at (1 + excess)/2 each do not fit together, although HiGHS may accept them."""
     cost = np.array([[0.2, 0.5 * (1 + excess)], [0.2, 0.5 * (1 + excess)], [0.3, 0.45]])
     knapsack = Knapsack(np.array([[1.0, 10.0], [1.0, 10.0], [0.5, 8.0]]), cost, budget=1.0, most_items=3)
     choice = exact(knapsack, search(knapsack))
@@ -70,19 +70,19 @@ def test_a_sliver_over_the_budget_is_over(excess: float) -> None:
 
 
 def test_covers_are_cut_off_until_the_budget_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A solver that takes the budget for 3 % larger gives the same answers."""
+    """With a solver that allows 3 % more than the budget, the plans are the same."""
     problems = [random_problem(seed, cvs=5, budget=45.0) for seed in range(40)]
     expected = [solve(problem, "exact").objective for problem in problems]
-    asked, real = [], exact_module.milp
+    constraint_counts, original = [], exact_module.milp
 
-    def lax(*args, constraints, **kwargs):
-        asked.append(len(constraints))
+    def lax_milp(*args, constraints, **kwargs):
+        constraint_counts.append(len(constraints))
         constraints[2].ub = constraints[2].ub * 1.03
-        return real(*args, constraints=constraints, **kwargs)
+        return original(*args, constraints=constraints, **kwargs)
 
-    monkeypatch.setattr(exact_module, "milp", lax)
+    monkeypatch.setattr(exact_module, "milp", lax_milp)
     assert [solve(problem, "exact").objective for problem in problems] == pytest.approx(expected, rel=1e-9)
-    assert max(asked) > 3
+    assert max(constraint_counts) > 3
 
 
 def test_a_solver_that_gives_up_leaves_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The paper's Algorithm 2: feasible, never above the optimum, and how far below."""
+"""The paper's Algorithm 2: feasible, never above the optimum, and close to it only with the repairs."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from tests.optimize.vefl.vefl_problems import check_constraints, random_problem,
 from vefl_sim.optimize.vefl import rounding
 from vefl_sim.optimize.vefl.problem import REFERENCES, VeflPlan, VeflProblem, solve
 from vefl_sim.optimize.vefl.rounding import shrunk, spend_rest
-from vefl_sim.optimize.vefl.sca import Programme
+from vefl_sim.optimize.vefl.sca import LinearProgram
 
 pytest.importorskip("cvxpy")
 
@@ -39,30 +39,30 @@ def test_the_repairs_make_the_difference() -> None:
 
 @pytest.mark.parametrize("method", REFERENCES)
 def test_a_step_that_fails_is_not_an_error(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Programme, "steps", lambda _: lambda *_: None)
+    monkeypatch.setattr(LinearProgram, "steps", lambda _: lambda *_: None)
     plan = solve(worked_example(), method)
     assert plan.status == "nobody_found"
     assert plan.bound == pytest.approx(31.0)
     assert solve(replace(worked_example(), everybody=True), method).iterations.tolist() == [1, 1]
 
 
-def test_shrinking_gives_up_what_is_worth_least_per_money() -> None:
+def test_shrinking_removes_the_least_value_per_cost() -> None:
     problem = replace(worked_example(), budget=30.0)
-    assert shrunk(problem, problem.most).tolist() == [50, 0, 0]  # CV 1 is worth 6/27 per money, CV 0 more
-    together = shrunk(replace(problem, everybody=True), problem.most)
-    assert float(problem.cost[[0, 1], together[:2] - 1].sum()) <= 30.0
-    assert problem.weight @ together >= 0.98 * 26.4
+    assert shrunk(problem, problem.most).tolist() == [50, 0, 0]  # CV 1 has a value of 6/27 per cost, CV 0 more
+    all_cvs = shrunk(replace(problem, everybody=True), problem.most)
+    assert float(problem.cost[[0, 1], all_cvs[:2] - 1].sum()) <= 30.0
+    assert problem.weight @ all_cvs >= 0.98 * 26.4
 
 
-def test_filling_buys_what_is_worth_most_per_money() -> None:
+def test_spending_the_rest_adds_the_most_value_per_cost() -> None:
     problem = replace(worked_example(), budget=30.0)
     assert spend_rest(problem, np.array([48, 7, 0])).tolist() == [48, 8, 0]  # 29.936 of 30; CV 2 stays out
-    assert spend_rest(problem, np.array([50, 0, 0])).tolist() == [50, 0, 0]  # l_max, and nobody is added
+    assert spend_rest(problem, np.array([50, 0, 0])).tolist() == [50, 0, 0]  # l_max, and no CV is added
     assert spend_rest(replace(problem, budget=1000.0), np.array([1, 1, 0])).tolist() == [50, 20, 0]
 
 
 def fitting(problem: VeflProblem, plan: VeflPlan) -> list[int]:
-    """The selected CVs of which one further iteration would keep all limits."""
+    """The selected CVs for which one further iteration would fit all limits."""
     more = plan.iterations + 1
     return [
         int(cv)
@@ -80,7 +80,7 @@ def test_a_filled_plan_leaves_no_iteration_that_fits(everybody: bool, monkeypatc
     problems = [random_problem(seed, cvs=8, l_max=30, budget=80.0, everybody=everybody) for seed in range(4)]
     problems += [replace(realistic_problem(seed, 20, budget=200.0), everybody=everybody) for seed in range(4)]
     plans = [solve(problem, "sca") for problem in problems]
-    monkeypatch.setattr(rounding, "filled", lambda _, l: l)
+    monkeypatch.setattr(rounding, "spend_rest", lambda _, l: l)
     before = [solve(problem, "sca") for problem in problems]
     for problem, plan, unfilled in zip(problems, plans, before, strict=True):
         check_constraints(problem, plan)

@@ -1,4 +1,4 @@
-"""Random rounds, the best plan by brute force, and the constraints every plan must keep; benchmarks use it, too."""
+"""Random rounds, the best plan by brute force, and a check of the constraints; also for benchmarks/bench_vefl.py."""
 
 from dataclasses import fields
 from itertools import product
@@ -34,7 +34,7 @@ def worked_example() -> VeflProblem:
 
 
 def random_problem(seed: int, cvs: int = 5, l_max: int = 6, budget: float = 60.0, **others: object) -> VeflProblem:
-    """Small problems in which every constraint binds for somebody; T may be negative."""
+    """Small problems in which every constraint binds for some CV; T may be negative."""
     rng = np.random.default_rng(seed)
     values = {
         "weight": rng.dirichlet(np.ones(cvs)),
@@ -54,10 +54,10 @@ def random_problem(seed: int, cvs: int = 5, l_max: int = 6, budget: float = 60.0
 
 
 def realistic_problem(seed: int, cvs: int, *, l_max: int = 100, budget: float = 1000.0) -> VeflProblem:
-    """A round like those of a run: default agreements, Dirichlet shares of 60,000 samples, CVs anywhere in coverage."""
+    """A round like those of a run: default SLAs, Dirichlet shares of 60,000 samples, CVs anywhere in coverage."""
     rng, sla = np.random.default_rng(seed), SlaTable()
     constants = {name: rng.uniform(*getattr(sla, name), cvs) for name in _RANGES}
-    samples = 10 + np.floor(60_000 * rng.dirichlet(np.full(290, 0.5))[:cvs])  # about the spread at α = 0.1, 10 classes
+    samples = 10 + np.floor(60_000 * rng.dirichlet(np.full(290, 0.5))[:cvs])  # about as uneven as α = 0.1, 10 classes
     sojourn_s = _sojourn_s(rng, cvs)
     tx_s = 5e-4 * np.ceil(rng.lognormal(np.log(400), 0.6, cvs))
     return VeflProblem(
@@ -75,7 +75,7 @@ def realistic_problem(seed: int, cvs: int, *, l_max: int = 100, budget: float = 
 
 
 def _sojourn_s(rng: np.random.Generator, cvs: int) -> np.ndarray:
-    """The smallest axis distance to the circle over u_max, for points uniform in the disc."""
+    """Sojourn bounds: the smallest axis-parallel distance to the circle over u_max, for points uniform in the disc."""
     radius, angle = RADIUS_M * np.sqrt(rng.uniform(size=cvs)), rng.uniform(0, 2 * np.pi, cvs)
     x, y = np.abs(radius * np.cos(angle)), np.abs(radius * np.sin(angle))
     along = np.minimum(np.sqrt(RADIUS_M**2 - y**2) - x, np.sqrt(RADIUS_M**2 - x**2) - y)
@@ -107,7 +107,7 @@ def brute_force(problem: VeflProblem) -> float:
 
 
 def check_constraints(problem: VeflProblem, plan: VeflPlan) -> None:
-    """C1–C6, from the definitions, and that cost and objective are those of the plan."""
+    """Check C1–C6 from their definitions, and that cost and objective are those of the plan."""
     cv, l, cpu_hz = plan.selected, plan.iterations, plan.cpu_hz
     computed_j = l * problem.cpu_capacitance / 2 * problem.cycles[cv] * cpu_hz**2
     energy_j = computed_j + problem.tx_energy_j[cv]

@@ -1,4 +1,4 @@
-"""One point in a process of its own: how it ends, and that it ends with whoever asked for it."""
+"""One point in a process of its own: how it ends, and that it ends when its parent process does."""
 
 import os
 import signal
@@ -12,10 +12,10 @@ import pytest
 
 from tests.resumable import STOPPED
 from vefl_sim.experiment.toml import to_toml, with_settings
-from vefl_sim.records.identity import config_digest, package_digest
+from vefl_sim.records.identity import Identity, config_digest, package_digest
 from vefl_sim.records.run_directory import existing_run
 from vefl_sim.sweep.executors import child
-from vefl_sim.sweep.executors.child import work
+from vefl_sim.sweep.executors.child import run_in_process
 from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 
 ROOT = Path(__file__).parents[3]
@@ -23,7 +23,7 @@ POINT = with_settings(STOPPED, "learning.kind=none", "run.rounds=20", "trace.slo
 
 
 def job(out: Path) -> Job:
-    """To run the point below `out`."""
+    """A job that runs the point below `out`."""
     return Job(config_digest(POINT), to_toml(POINT), str(out), str(ROOT), package_digest())
 
 
@@ -31,75 +31,77 @@ def never() -> bool:
     return False
 
 
-def test_jobs_and_reports_travel_as_text(tmp_path: Path) -> None:
-    assert Job.of(job(tmp_path).text()) == job(tmp_path)
-    assert Report.of({"digest": "d", "outcome": {"state": "done", "run": "r"}}).outcome == JobOutcome("done", "r")
+def test_jobs_and_reports_survive_serialization(tmp_path: Path) -> None:
+    assert Job.from_json(job(tmp_path).to_json()) == job(tmp_path)
+    assert Report.from_dict({"digest": "d", "outcome": {"state": "done", "run": "r"}}).outcome == JobOutcome(
+        "done", "r"
+    )
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    outcome = work(replace(job(tmp_path), cwd="/not/there"), print, never)
-    assert (outcome.state, outcome.error.split(":")[0]) == ("failed", "/not/there is not there")
+def test_a_missing_working_folder(tmp_path: Path) -> None:
+    outcome = run_in_process(replace(job(tmp_path), cwd="/not/there"), print, never)
+    assert (outcome.state, outcome.error.split(":")[0]) == ("failed", "/not/there does not exist")
 
 
-def test_no_process_to_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(child.tempfile, "TemporaryFile", full)
-    assert work(job(tmp_path), print, never).state == "failed"
+    assert run_in_process(job(tmp_path), print, never).state == "failed"
 
 
 @pytest.mark.slow
-def test_a_damaged_run_is_set_aside(tmp_path: Path) -> None:
-    work(job(tmp_path), lambda report: None, never)
-    damaged = existing_run(POINT, tmp_path)
+def test_a_damaged_run_is_renamed_and_run_again(tmp_path: Path) -> None:
+    run_in_process(job(tmp_path), lambda report: None, never)
+    damaged = existing_run(Identity(POINT), tmp_path)
     assert damaged is not None
     (damaged.path / "summary.json").write_text("{")
-    assert work(job(tmp_path), lambda report: None, never).state == "done"
-    whole = existing_run(POINT, tmp_path)
+    assert run_in_process(job(tmp_path), lambda report: None, never).state == "done"
+    whole = existing_run(Identity(POINT), tmp_path)
     assert whole is not None
     assert whole.summary["rounds"] == 20
     assert len([*tmp_path.glob("*.damaged1")]) == 1
 
 
 @pytest.mark.slow
-def test_it_is_done_and_tells_how_far_it_is(tmp_path: Path) -> None:
-    message: list[Report] = []
-    outcome = work(job(tmp_path), message.append, never)
-    run = existing_run(POINT, tmp_path)
+def test_a_job_reports_progress_and_is_done(tmp_path: Path) -> None:
+    reports: list[Report] = []
+    outcome = run_in_process(job(tmp_path), reports.append, never)
+    run = existing_run(Identity(POINT), tmp_path)
     assert run is not None
     assert run.is_done
     assert (outcome.state, outcome.run, outcome.error) == ("done", run.path.name, "")
     assert outcome.peak_mb > 50
-    shares = [report.share for report in message if report.share is not None]
+    shares = [report.share for report in reports if report.share is not None]
     assert shares == sorted(shares)
     assert shares[0] == 0
 
 
 @pytest.mark.slow
-def test_one_that_is_killed_says_so(tmp_path: Path) -> None:
-    outcome = work(job(tmp_path), lambda report: os.kill(report.process, signal.SIGKILL), never)
+def test_a_killed_process_is_reported(tmp_path: Path) -> None:
+    outcome = run_in_process(job(tmp_path), lambda report: os.kill(report.process, signal.SIGKILL), never)
     assert outcome.state == "died"
-    assert "SIGKILL, perhaps for want of memory" in outcome.error
+    assert "SIGKILL, perhaps because memory ran out" in outcome.error
 
 
 @pytest.mark.slow
-def test_one_that_shall_stop_saves_and_can_go_on(tmp_path: Path) -> None:
+def test_a_stopped_job_saves_and_can_be_continued(tmp_path: Path) -> None:
     stop = threading.Event()
-    outcome = work(job(tmp_path), lambda report: stop.set(), stop.is_set)
-    assert outcome.state in ("stopped", "done")  # it may be faster than we are
-    assert work(job(tmp_path), lambda report: None, never).state == "done"
+    outcome = run_in_process(job(tmp_path), lambda report: stop.set(), stop.is_set)
+    assert outcome.state in ("stopped", "done")  # it may end before the stop request
+    assert run_in_process(job(tmp_path), lambda report: None, never).state == "done"
 
 
 @pytest.mark.slow
 def test_other_sources_are_refused(tmp_path: Path) -> None:
-    outcome = work(replace(job(tmp_path), source="old"), print, never)
+    outcome = run_in_process(replace(job(tmp_path), source="old"), print, never)
     assert outcome.state == "failed"
     assert "other sources of vefl_sim" in outcome.error
 
 
 @pytest.mark.slow
-def test_it_ends_when_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
+def test_a_worker_ends_when_its_input_is_closed(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "vefl_sim.sweep.executors.worker"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
@@ -107,7 +109,7 @@ def test_it_ends_when_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
     )  # fmt: skip
     assert process.stdin
     assert process.stdout
-    process.stdin.write(job(tmp_path).text() + "\n")
+    process.stdin.write(job(tmp_path).to_json() + "\n")
     process.stdin.flush()
     assert "share" in process.stdout.readline()
     process.stdin.close()

@@ -1,4 +1,4 @@
-"""Measurements and results that were never run."""
+"""Made-up measurements and results."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from vefl_sim.sweep.results.result import Origin, Result, result_from, write_res
 
 
 def measurements(accuracies: list[float | None], sojourns_s: list[float] | None = None) -> Measurements:
-    """Of a run with as many rounds; CVs are lost now and then."""
+    """Measurements of a run with one round per accuracy; some CVs lose their updates."""
     rng, count = np.random.default_rng(len(accuracies)), len(accuracies)
     ordered = rng.integers(1, 9, count)
     rounds = pd.DataFrame(
@@ -34,19 +34,19 @@ def measurements(accuracies: list[float | None], sojourns_s: list[float] | None 
         }
     )
     fractions = np.r_[np.full(20, 1.0), 0.0, 0.9, 0.28999, rng.random(10)]
-    found = SimpleNamespace(
+    measured = SimpleNamespace(
         source="run", stale=False, selects=False, rounds=rounds, delivered_fractions=fractions, ineligible=count,
         sojourns_s=np.array(sojourns_s or [0.0, 2.5, 5.0, 8.999, 10.0, 57.31, 99.99, 912.7]),
     )  # fmt: skip
-    return cast(Measurements, found)
+    return cast(Measurements, measured)
 
 
 def result(point: Point, accuracies: list[float | None], source: str = "abc") -> Result:
-    """A result of a point."""
+    """A made-up result of a point."""
     origin = Origin(keys_of(point.experiment), {}, "0.1.0", source, "d1", 12.34)
     return result_from(measurements(accuracies), origin)
 
 
 def store_result(folder: Path, point: Point, accuracies: list[float | None], source: str = "abc") -> Path:
-    """The same in a folder."""
+    """Write a made-up result of a point into a folder."""
     return write_result(result(point, accuracies, source), folder)

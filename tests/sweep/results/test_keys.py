@@ -1,4 +1,4 @@
-"""Which stored keys belong to which experiment."""
+"""Which stored keys match which experiment."""
 
 import tomllib
 
@@ -28,7 +28,7 @@ PLAIN = keys_of(experiment())
         {"run": {"duration_s": 2000.0}},
     ],
 )
-def test_presentation_and_what_is_the_default_anyway_do_not_count(tables: dict[str, dict[str, object]]) -> None:
+def test_presentation_and_explicit_defaults_do_not_count(tables: dict[str, dict[str, object]]) -> None:
     assert matches(PLAIN, keys_of(experiment(**tables)))
 
 
@@ -43,18 +43,18 @@ def test_presentation_and_what_is_the_default_anyway_do_not_count(tables: dict[s
         {"sla": {"base_fee": (10.0, 21.0)}},
     ],
 )
-def test_everything_else_counts(tables: dict[str, dict[str, object]]) -> None:
+def test_all_other_keys_count(tables: dict[str, dict[str, object]]) -> None:
     assert not matches(PLAIN, keys_of(experiment(**tables)))
     assert not matches(keys_of(experiment(**tables)), PLAIN)
 
 
-def test_a_key_that_was_added_since_has_its_default() -> None:
+def test_a_key_that_was_added_later_has_its_default() -> None:
     old = {key: value for key, value in PLAIN.items() if key != "vefl.budget"}
     assert matches(old, PLAIN)
     assert not matches(old, keys_of(experiment(vefl={"budget": 999.0})))
 
 
-def test_a_key_that_is_gone_matches_nothing() -> None:
+def test_a_removed_key_matches_nothing() -> None:
     assert not matches(PLAIN | {"vefl.gone": 1}, PLAIN)
 
 
@@ -63,22 +63,22 @@ def test_files_are_compared_without_their_folders() -> None:
     assert matches(keys_of(experiment(**here)), keys_of(experiment(**there)))
 
 
-def test_what_learns_serves_what_does_not() -> None:
-    silent = keys_of(experiment(learning={"kind": "none"}))
-    assert matches_network(keys_of(experiment(learning={"learning_rate": 0.1, "batch_size": 8})), silent)
-    assert not matches_network(keys_of(experiment(vefl={"budget": 999.0})), silent)
-    assert not matches_network(silent, PLAIN)
-    assert not matches(PLAIN, silent)
+def test_a_result_with_learning_matches_a_point_without() -> None:
+    without_learning = keys_of(experiment(learning={"kind": "none"}))
+    assert matches_network(keys_of(experiment(learning={"learning_rate": 0.1, "batch_size": 8})), without_learning)
+    assert not matches_network(keys_of(experiment(vefl={"budget": 999.0})), without_learning)
+    assert not matches_network(without_learning, PLAIN)
+    assert not matches(PLAIN, without_learning)
 
 
-def test_centralized_learning_does_not_depend_on_who_holds_what() -> None:
+def test_centralized_learning_does_not_depend_on_the_partition() -> None:
     for kind, is_same in (("centralized", True), ("fdpc", False)):
         first, second = (keys_of(experiment(scheme={"kind": kind}, data={"dirichlet_alpha": a})) for a in (0.1, 10.0))
         assert matches(first, second) == is_same
         assert (key_digest(first) == key_digest(second)) == is_same
 
 
-def test_a_centralized_result_that_still_names_who_holds_what_matches() -> None:
+def test_a_centralized_result_with_keys_of_the_partition_matches() -> None:
     wanted = keys_of(experiment(scheme={"kind": "centralized"}))
     before = wanted | {"data.dirichlet_alpha": 10.0, "scheme.selected": 8, "vefl.budget": 999.0}
     assert matches(before, wanted)
@@ -86,6 +86,6 @@ def test_a_centralized_result_that_still_names_who_holds_what_matches() -> None:
     assert not matches(before | {"run.seed": 2}, wanted)
 
 
-def test_keys_survive_as_toml() -> None:
+def test_keys_survive_a_round_trip_through_toml() -> None:
     assert flat(tomllib.loads(toml_of(PLAIN))) == PLAIN
     assert key_digest(PLAIN) == key_digest(dict(reversed(PLAIN.items()))) != key_digest(PLAIN | {"run.seed": 2})

@@ -9,20 +9,20 @@ import vefl_sim
 from tests.mobility.recorded.recordings import own_table
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.toml import validated, with_settings
-from vefl_sim.experiment.unused_keys import ignored_keys
+from vefl_sim.experiment.unused_keys import unused_keys
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.points import Point, load_sweep
-from vefl_sim.sweep.results.gathering import Gathering, require_equal
+from vefl_sim.sweep.results.collector import ResultCollector, require_unchanged
 from vefl_sim.sweep.results.keys import keys_of
 from vefl_sim.sweep.results.probes import (
     Probes,
     learning_figures,
-    name_of,
     network_figures,
     probe_differences,
     probe_experiment,
     probe_keys,
-    variants,
+    probe_name,
+    probes_for,
 )
 from vefl_sim.sweep.results.store import Store
 
@@ -39,8 +39,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_a_probe_is_short_and_shared_by_points_that_differ_in_size() -> None:
     large = with_settings(PLAIN, "run.seed=4", "data.kind=mnist", "data.dirichlet_alpha=10.0", "vefl.round_s=10.0")
     other = with_settings(PLAIN, "scheme.kind=fdpc")
-    assert len(variants([PLAIN, large, other])) == 2
-    assert name_of(probe_keys(keys_of(other))) == "fdpc"
+    assert len(probes_for([PLAIN, large, other])) == 2
+    assert probe_name(probe_keys(keys_of(other))) == "fdpc"
     short = probe_experiment(probe_keys(keys_of(large)))
     assert (short.rounds, short.data.kind, short.run.seed) == (6, "signs", 1)
 
@@ -59,43 +59,43 @@ def test_a_probe_takes_several_steps_where_iterations_are_merged() -> None:
 def test_another_weight_of_the_proximal_term_is_another_probe() -> None:
     settings = ("learning.iterations_per_step=50", "scheme.kind=fedprox")
     others = [with_settings(PLAIN, *settings, f"learning.proximal_mu={mu}") for mu in (0.0, 0.1)]
-    assert len(variants(others)) == 2
+    assert len(probes_for(others)) == 2
 
 
-def test_a_probe_has_the_way_in_which_data_are_shared() -> None:
+def test_a_probe_keeps_the_partition_of_the_data() -> None:
     others = [with_settings(PLAIN, *own) for own in (["data.partition=iid"], ["data.partition=shards"],
               ["data.partition=shards", "data.shards_per_cv=5"], ["data.dirichlet_alpha=10.0"])]  # fmt: skip
-    found = [experiment.data for _, experiment in variants([PLAIN, *others])]
-    assert [(data.partition, data.shards_per_cv) for data in found] == [
+    shared = [experiment.data for _, experiment in probes_for([PLAIN, *others])]
+    assert [(data.partition, data.shards_per_cv) for data in shared] == [
         ("dirichlet", 2), ("iid", 2), ("shards", 2), ("shards", 5),
     ]  # fmt: skip
 
 
 def test_a_probe_of_recorded_traffic_runs(tmp_path: Path) -> None:
-    """Keys name a file without its folder; the probe needs it."""
+    """Keys contain a file without its folder, which the probe needs."""
     cars = range(6)
     file = own_table(
         tmp_path / "recorded", [(t, car, 8.0 * t + 60 * car - 300, 4.0, 8.0) for t in range(61) for car in cars]
     )
     driven = with_settings(PLAIN, "mobility.kind=playback", f"mobility.file={file}", "run.duration_s=30.0")
-    ((keys, short),) = variants([driven])
+    ((keys, short),) = probes_for([driven])
     assert (keys["mobility.file"], short.mobility.file) == (file.name, str(file))
-    assert not [*ignored_keys(short)]
+    assert not [*unused_keys(short)]
     assert vefl_sim.simulate(short, out=tmp_path / "runs").is_done
 
 
-def test_a_probe_sees_losses_and_cvs_that_cannot_take_part(run: Run) -> None:
+def test_a_probe_contains_losses_and_ineligible_cvs(run: Run) -> None:
     figures = network_figures(run)
     assert sum(figures["lost"].values()) > 0
     assert sum(figures["eligible"]) < sum(figures["in_coverage"])
 
 
-def test_equal_figures_say_nothing(tmp_path: Path, run: Run) -> None:
+def test_equal_figures_give_no_differences(tmp_path: Path, run: Run) -> None:
     probes = Probes(tmp_path / "probes.json")
-    assert probes.take(KEYS, run, accept=False) == []
+    assert probes.compare(KEYS, run, accept=False) == []
     probes.write()
     again = Probes.in_folder(tmp_path)
-    assert again.take(KEYS, run, accept=False) == []
+    assert again.compare(KEYS, run, accept=False) == []
     assert again.probes[0].generations == (1, 1)
     assert again.probes[0].name == "pdpc"
 
@@ -104,26 +104,26 @@ def test_equal_figures_say_nothing(tmp_path: Path, run: Run) -> None:
     ("part", "figure", "by", "after"),
     [("network", "cost", 1e-6, (2, 1)), ("network", "ordered", 1, (2, 1)), ("learning", "loss", 0.001, (1, 2))],
 )
-def test_other_figures_are_told_and_make_a_generation_when_accepted(
+def test_different_figures_are_reported_and_make_a_generation_when_accepted(
     tmp_path: Path, run: Run, part: str, figure: str, by: float, after: tuple[int, int]
 ) -> None:
     probes = Probes(tmp_path / "probes.json")
-    probes.take(KEYS, run, accept=False)
+    probes.compare(KEYS, run, accept=False)
     (probe,) = probes.probes
     values = getattr(probe, part)[figure]
     values[0] += by
     probe.sources = {"before": (1, 1)}
-    (message,) = probes.take(KEYS, run, accept=False)
-    assert message.startswith(f"{figure} was [{str(values[0])[:4]}")
+    (difference,) = probes.compare(KEYS, run, accept=False)
+    assert difference.startswith(f"{figure} was [{str(values[0])[:4]}")
     assert (probe.generations, probe.sources) == ((1, 1), {"before": (1, 1)})
-    probes.take(KEYS, run, accept=True)
+    probes.compare(KEYS, run, accept=True)
     assert probe.generations == after
     assert probe.sources.pop("before") == (1, 1)
     assert [*probe.sources.values()] == [after]
-    assert probes.take(KEYS, run, accept=False) == []
+    assert probes.compare(KEYS, run, accept=False) == []
 
 
-def test_float_noise_is_no_difference() -> None:
+def test_rounding_errors_are_not_differences() -> None:
     assert probe_differences({"cost": [100.0]}, {"cost": [100.0 + 1e-8]}) == []
     assert probe_differences({"cost": [100.0]}, {"cost": [100.0 + 1e-6]}) != []
     assert probe_differences({"loss": [2.8]}, {"loss": [2.8 + 3e-6]}) == []
@@ -135,20 +135,20 @@ def test_float_noise_is_no_difference() -> None:
 
 
 @pytest.mark.slow
-def test_a_probe_sees_whether_there_is_a_proximal_term(tmp_path: Path) -> None:
+def test_a_probe_detects_a_missing_proximal_term(tmp_path: Path) -> None:
     settings = ("scheme.kind=fdpc", "learning.iterations_per_step=50")
     both = [with_settings(PLAIN, *settings, f"learning.proximal_mu={mu}") for mu in (0.01, 0.0)]
-    first, second = (learning_figures(vefl_sim.simulate(short, out=tmp_path / "runs")) for _, short in variants(both))
-    assert any(message.startswith("loss was") for message in probe_differences(first, second))
+    first, second = (learning_figures(vefl_sim.simulate(short, out=tmp_path / "runs")) for _, short in probes_for(both))
+    assert any(difference.startswith("loss was") for difference in probe_differences(first, second))
 
 
-def test_new_variants_make_no_other_stale(tmp_path: Path, run: Run) -> None:
+def test_a_new_probe_does_not_change_the_others(tmp_path: Path, run: Run) -> None:
     probes = Probes(tmp_path / "probes.json")
-    probes.take(KEYS, run, accept=False)
-    before = probes.probes[0].plain()
-    probes.take(probe_keys(keys_of(with_settings(PLAIN, "scheme.kind=fdpc"))), run, accept=False)
+    probes.compare(KEYS, run, accept=False)
+    before = probes.probes[0].to_dict()
+    probes.compare(probe_keys(keys_of(with_settings(PLAIN, "scheme.kind=fdpc"))), run, accept=False)
     assert len(probes.probes) == 2
-    assert probes.probes[0].plain() == before
+    assert probes.probes[0].to_dict() == before
 
 
 def written(**changed: object) -> str:
@@ -192,14 +192,14 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.slow
 def test_the_code_gives_the_results_that_are_stored_for_the_paper(tmp_path: Path) -> None:
-    """If this fails, code has changed results: run.py --probe says what, --probe --accept if it is meant."""
+    """If this fails, code has changed results: run.py --probe lists them, --probe --accept accepts them."""
     results = PAPER / "results"
     if not (results / "probes.json").is_file():
         pytest.skip("no probes are stored yet: python experiments/paper/run.py --probe")
     (tmp_path / "probes.json").write_bytes((results / "probes.json").read_bytes())
     stored = Probes.in_folder(results).probes
     points = [Point(None, {}, probe_experiment(probe.keys)) for probe in stored]
-    require_equal(Gathering(Store(tmp_path), tmp_path / "runs", print).probe(points))
+    require_unchanged(ResultCollector(Store(tmp_path), tmp_path / "runs", print).probe(points))
 
 
 @pytest.mark.slow
@@ -208,5 +208,5 @@ def test_every_point_of_the_paper_has_a_probe() -> None:
     if not probes.probes:
         pytest.skip("no probes are stored yet: python experiments/paper/run.py --probe")
     files = [*PAPER.glob("fig*.toml"), PAPER / "table1.toml"]
-    wanted = variants(point.experiment for file in files for point in load_sweep(file).points)
-    assert [name_of(keys) for keys, _ in wanted if probes.of(keys) is None] == []
+    wanted = probes_for(point.experiment for file in files for point in load_sweep(file).points)
+    assert [probe_name(keys) for keys, _ in wanted if probes.of(keys) is None] == []

@@ -1,4 +1,4 @@
-"""One result in one small file."""
+"""One stored result in one small file."""
 
 import json
 import lzma
@@ -38,7 +38,7 @@ def test_a_result_comes_back_as_it_was(tmp_path: Path, point: Point) -> None:
     assert (after.file.version, after.file.content, after.file.wall_s) == ("0.1.0", "d1", 12.3)
 
 
-def test_the_mean_with_the_ineligible_follows(tmp_path: Path, point: Point) -> None:
+def test_the_mean_with_ineligible_cvs_is_computed(tmp_path: Path, point: Point) -> None:
     rounds = result(point, [0.1, 0.2]).rounds
     for _, row in rounds.iterrows():
         total = row["p_suc"] * row["ordered"]
@@ -49,7 +49,7 @@ values = st.lists(st.floats(0, 2000), min_size=1, max_size=30)
 
 
 @given(values, st.integers(0, 900))
-def test_shares_above_a_mark_are_exact(sojourns_s: list[float], mark: int) -> None:
+def test_shares_above_a_threshold_are_exact(sojourns_s: list[float], mark: int) -> None:
     own = result_from(measurements([0.1], sojourns_s), Origin({}, {}, "", "", "", 0.0)).sojourns_s
     for x in (mark / 100, mark / 100 + 10 if mark % 10 == 0 else mark / 100, float(mark)):
         # a value within rounding of the mark may be either
@@ -65,7 +65,7 @@ def test_shares_of_p_suc_are_exact(fractions: list[float], thousandths: int) -> 
     assert abs((own >= x).sum() - (np.array(fractions) >= x).sum()) <= sum(abs(f - x) < 1e-6 for f in fractions)
 
 
-def test_anybody_can_read_it_in_two_lines(tmp_path: Path, point: Point) -> None:
+def test_two_lines_of_python_can_read_it(tmp_path: Path, point: Point) -> None:
     path = store_result(tmp_path, point, [0.5, 0.75])
     found = json.loads(lzma.decompress(path.read_bytes()))
     assert found["rounds"]["accuracy"] == [0.5, 0.75]
@@ -93,7 +93,7 @@ def packed(path: Path, change: object) -> Path:
         ({"toml": "["}, ""),
         ({"ineligible": -1}, "ineligible"),
         ({"sojourn_s": {"values": [1.0], "counts": [10**9]}}, "sojourn_s"),
-        ({"p_suc": {"values": [0.5, 1.0], "counts": [1]}}, "values and counts do not go together"),
+        ({"p_suc": {"values": [0.5, 1.0], "counts": [1]}}, "values and counts do not match"),
         ({"p_suc": {"values": [1.5], "counts": [1]}}, "p_suc.values"),
         ({"sojourn_s": {"values": [-1.0], "counts": [1]}}, "sojourn_s.values"),
         ({"wall_s": -1.0}, "wall_s"),
@@ -101,7 +101,7 @@ def packed(path: Path, change: object) -> Path:
         ({"rounds": {}}, "rounds"),
     ],
 )
-def test_a_bad_file_is_one_sentence(tmp_path: Path, point: Point, change: object, message: str) -> None:
+def test_a_bad_file_gets_one_sentence(tmp_path: Path, point: Point, change: object, message: str) -> None:
     path = packed(store_result(tmp_path, point, [0.5]), change)
     with pytest.raises(BadInput) as error:
         read_result(path)
@@ -114,13 +114,13 @@ def test_a_bad_file_is_one_sentence(tmp_path: Path, point: Point, change: object
 @pytest.mark.parametrize(
     ("column", "value"), [("accuracy", 1.5), ("accuracy", -0.1), ("p_suc", 1.01), ("cost", -1.0), ("energy_j", -1.0)]
 )
-def test_a_value_that_cannot_be_is_refused(tmp_path: Path, point: Point, column: str, value: float) -> None:
+def test_an_impossible_value_is_refused(tmp_path: Path, point: Point, column: str, value: float) -> None:
     path = store_result(tmp_path, point, [0.5])
     with pytest.raises(BadInput, match=rf"rounds\.{column}"):
         read_result(packed(path, {"rounds": unpacked(path)["rounds"] | {column: [value]}}))
 
 
-def test_columns_of_unequal_length_and_cut_files_are_refused(tmp_path: Path, point: Point) -> None:
+def test_columns_of_unequal_length_and_incomplete_files_are_refused(tmp_path: Path, point: Point) -> None:
     path = store_result(tmp_path, point, [0.5, 0.6])
     rounds = unpacked(path)["rounds"]
     data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""A folder of results: which one belongs to a point, and how they get there."""
+"""A folder of results: which one belongs to a point, and how results are stored."""
 
 import json
 import os
@@ -12,9 +12,10 @@ from tests.sweep.results.stored import measurements, store_result
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.datasets.files.inventory import require_whole
+from vefl_sim.records.identity import Identity
 from vefl_sim.records.run_directory import Run, create_run
 from vefl_sim.sweep.points import Sweep, load_sweep
-from vefl_sim.sweep.results.gathering import Gathering, add_runs
+from vefl_sim.sweep.results.collector import ResultCollector, add_runs
 from vefl_sim.sweep.results.keys import keys_of
 from vefl_sim.sweep.results.measurements import RunMeasurements
 from vefl_sim.sweep.results.probes import Probe, Probes, probe_keys, source_digest_of, toml_of
@@ -103,8 +104,8 @@ def test_of_two_runs_of_a_point_the_later_one_is_stored(tmp_path: Path, sweep: S
     runs = [vefl_sim.simulate(sweep.points[0].experiment, out=tmp_path / name) for name in ("a", "b")]
     for number, run in enumerate(runs):
         os.utime(run.path / "DONE", (number, number))
-        note = run.path / "versions.json"
-        note.write_text(json.dumps(json.loads(note.read_text()) | {"vefl_sim source": f"{number}"}))
+        file = run.path / "versions.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"vefl_sim source": f"{number}"}))
     store = Store(tmp_path / "results")
     assert add_runs(store, reversed(runs), sweep.points, print) == 2
     found = store.find(sweep.points[0])
@@ -112,20 +113,22 @@ def test_of_two_runs_of_a_point_the_later_one_is_stored(tmp_path: Path, sweep: S
     assert found.file.source == source_digest_of(runs[1])
 
 
-def test_a_run_with_a_part_of_a_public_data_set_is_not_stored(tmp_path: Path) -> None:
+def test_a_run_with_an_incomplete_public_data_set_is_not_stored(tmp_path: Path) -> None:
     folder = write_mnist(tmp_path / "some")
     settings = ["data.kind=mnist", f"data.dir={folder}", "data.train_samples=20", "data.test_samples=10"]
     (tmp_path / "tiny.toml").write_text(TINY.replace("image_px = 16", "min_samples = 1"))
     point = load_sweep(tmp_path / "tiny.toml", settings).points[0]
-    run = create_run(point.experiment, tmp_path / "runs")
+    run = create_run(Identity(point.experiment), tmp_path / "runs")
     with pytest.raises(BadInput, match="does not hold all of mnist"):
         Store(tmp_path / "results").add(run)
     with pytest.raises(BadInput, match="does not hold all of mnist"):
-        Gathering(Store(tmp_path / "results"), tmp_path / "runs", print).gather([point], 1)
-    require_whole(point.experiment.data.model_copy(update={"dir": ""}))  # a download is whole
+        ResultCollector(Store(tmp_path / "results"), tmp_path / "runs", print).collect([point], 1)
+    require_whole(point.experiment.data.model_copy(update={"dir": ""}))  # a download is complete
 
 
-def test_what_learns_serves_what_does_not_without_its_accuracies(tmp_path: Path, sweep: Sweep) -> None:
+def test_a_result_with_learning_is_found_for_a_point_without_and_loses_its_accuracies(
+    tmp_path: Path, sweep: Sweep
+) -> None:
     store_result(tmp_path / "results", learning(sweep, tmp_path).points[0], [0.1, 0.2])
     found = Store(tmp_path / "results").find(sweep.points[0])
     assert found
@@ -135,7 +138,7 @@ def test_what_learns_serves_what_does_not_without_its_accuracies(tmp_path: Path,
     assert learnt.rounds["accuracy"].tolist() == [0.1, 0.2]
 
 
-def test_a_stale_result_does_not_hide_a_current_one_that_learns(tmp_path: Path, sweep: Sweep) -> None:
+def test_a_stale_result_does_not_hide_a_current_one_with_learning(tmp_path: Path, sweep: Sweep) -> None:
     learnt = learning(sweep, tmp_path).points[0]
     probe = Probe(toml_of(probe_keys(keys_of(learnt.experiment))), (2, 1), {}, {}, {"before": (1, 1), "now": (2, 1)})
     Probes(tmp_path / "results" / "probes.json", [probe]).write()
@@ -147,10 +150,10 @@ def test_a_stale_result_does_not_hide_a_current_one_that_learns(tmp_path: Path, 
     store_result(tmp_path / "results", sweep.points[0], [None, None], "now")
     found = Store(tmp_path / "results").find(sweep.points[0])
     assert found
-    assert len(found.rounds) == 2  # among equals the one with the very keys
+    assert len(found.rounds) == 2  # of two current results the one with exactly these keys
 
 
-def test_an_exact_result_of_other_inputs_does_not_hide_one_that_learns(
+def test_an_exact_result_of_other_inputs_does_not_hide_one_with_learning(
     tmp_path: Path, sweep: Sweep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learnt = learning(sweep, tmp_path).points[0]
@@ -163,7 +166,7 @@ def test_an_exact_result_of_other_inputs_does_not_hide_one_that_learns(
     assert len(found.rounds) == 3
 
 
-def test_what_does_not_learn_does_not_serve_what_does(tmp_path: Path, sweep: Sweep) -> None:
+def test_a_result_without_learning_is_not_found_for_a_point_with_learning(tmp_path: Path, sweep: Sweep) -> None:
     store_result(tmp_path / "results", sweep.points[0], [None, None])
     assert Store(tmp_path / "results").find(learning(sweep, tmp_path).points[0]) is None
 
@@ -187,7 +190,7 @@ def test_a_damaged_file_does_not_keep_others_from_being_found(tmp_path: Path, sw
     assert "bad.json.xz is not a stored result" in problem
 
 
-def test_what_another_process_adds_is_seen(tmp_path: Path, sweep: Sweep) -> None:
+def test_a_result_that_another_process_adds_is_found(tmp_path: Path, sweep: Sweep) -> None:
     store = Store(tmp_path / "results")
     assert store.find(sweep.points[0]) is None
     store_result(tmp_path / "results", sweep.points[0], [None])
@@ -195,7 +198,7 @@ def test_what_another_process_adds_is_seen(tmp_path: Path, sweep: Sweep) -> None
     assert store.find(sweep.points[0])
 
 
-def test_what_another_process_replaces_or_removes_is_seen(tmp_path: Path, sweep: Sweep) -> None:
+def test_files_that_another_process_replaces_or_removes_are_noticed(tmp_path: Path, sweep: Sweep) -> None:
     path = store_result(tmp_path / "results", sweep.points[0], [None], "before")
     store = Store(tmp_path / "results")
     assert len(store) == 1
@@ -242,6 +245,6 @@ def test_runs_are_found_in_folders(tmp_path: Path, sweep: Sweep) -> None:
         assert [found.path for found in runs_in([folder])] == [run.path]
     (run.path / "DONE").unlink()
     assert [*runs_in([tmp_path / "runs"])] == []
-    with pytest.raises(BadInput, match="nowhere is not there"):
+    with pytest.raises(BadInput, match="nowhere does not exist"):
         next(runs_in([tmp_path / "nowhere"]))
     assert Run(run.path).state == "unfinished"

@@ -1,5 +1,5 @@
-"""The figures and the table of the paper, and of any sweep, from the runs that are done.
+"""Draws the figures and the table of the paper, and figures of any sweep, from finished points.
 
-A sweep and its [figure] (`request`) say which points make a line (`layout`); the runs of a line's seeds become one
-curve (`measures`, `curves`) or cell (`grid`), which are drawn (`plot`) and written (`drawing`).
+The [figure] table of a sweep (`request`) determines which points form a line (`layout`). The runs of a line, one per
+seed, become one curve (`measures`, `curves`) or table cell (`grid`), which are drawn (`plot`) and written (`drawing`).
 """

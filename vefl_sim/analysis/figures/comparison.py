@@ -1,4 +1,4 @@
-"""The figure of a comparison: cost per round, how much of the updates arrived, and accuracy by round."""
+"""The figure of a comparison: cost per round, delivered share of the updates, and accuracy by round."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Line = tuple[Sequence[Run], dict[str, Any]]
-"""The runs of a variant, and how it is drawn."""
+"""The runs of a variant, and the style of its line."""
 _PANEL_IN = 4.2
 
 _COLOURS = (
     "#22303c", "#c0392b", "#3f6aa3", "#2e9e5b", "#e0a100", "#7d3c98", "#17a2b8", "#e377c2", "#8c564b", "#8a97a6",
 )  # fmt: skip
 _DASHES = (("-", "--"), (":", "-."))
-"""With and without constraints; the second pair once the colours are used up."""
-_FREE = ", unconstrained"
+"""Line styles with and without constraints; the second pair is used when all colours are used."""
+_UNCONSTRAINED = ", unconstrained"
 _MARKUP = re.compile(r"[$\\{}_]|mathrm|bar")
-"""Of formulas: it takes no room."""
+"""Markup of formulas, which takes no space in the drawn text."""
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -36,15 +36,17 @@ STYLE: Any = {
     "axes.grid": True,
     "grid.color": "#e8ecef",
 }
-"""Of all figures with lines."""
+"""Matplotlib settings of all figures with lines."""
 
 
 def draw_comparison(comparison: Comparison) -> Path:
-    """Write comparison.png beside the table; needs matplotlib."""
+    """Write comparison.png next to the table; needs matplotlib."""
     try:
         import matplotlib
     except ModuleNotFoundError:
-        raise BadInput("The figure needs matplotlib: install vefl_sim[report]; the table is written.") from None
+        raise BadInput(
+            "The figure needs matplotlib: pip install vefl_sim[report] (the table is already written)."
+        ) from None
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
@@ -63,36 +65,36 @@ def draw_comparison(comparison: Comparison) -> Path:
 
 
 def line_styles(labels: Sequence[str]) -> list[dict[str, Any]]:
-    """A line for each label; the same colour with and without constraints, and then dashed.
+    """A line style for each label; a scheme without constraints has the same colour as with them, but is dashed.
 
-    Later lines are thinner, so that one that hides behind another still shows at its sides.
+    Later lines are thinner, so that a line that is covered by a later one is still visible at its edges.
     """
-    families = list(dict.fromkeys(label.removesuffix(_FREE) for label in labels))
-    places = [divmod(families.index(label.removesuffix(_FREE)), len(_COLOURS)) for label in labels]
+    schemes = list(dict.fromkeys(label.removesuffix(_UNCONSTRAINED) for label in labels))
+    numbers = [divmod(schemes.index(label.removesuffix(_UNCONSTRAINED)), len(_COLOURS)) for label in labels]
     return [
         {
             "label": label,
             "color": _COLOURS[colour],
-            "ls": _DASHES[turn % len(_DASHES)][label.endswith(_FREE)],
+            "ls": _DASHES[cycle % len(_DASHES)][label.endswith(_UNCONSTRAINED)],
             "lw": width,
         }
-        for label, (turn, colour), width in zip(labels, places, np.linspace(2.4, 1.1, len(labels)), strict=True)
+        for label, (cycle, colour), width in zip(labels, numbers, np.linspace(2.4, 1.1, len(labels)), strict=True)
     ]
 
 
 def legend_order(labels: Sequence[str]) -> list[str]:
-    """With and without constraints one below the other, then those that have no counterpart."""
-    pairs = [label for label in labels if label + _FREE in labels]
-    paired = [name for label in pairs for name in (label, label + _FREE)]
+    """Order of the legend: pairs with and without constraints first, then labels that have no counterpart."""
+    pairs = [label for label in labels if label + _UNCONSTRAINED in labels]
+    paired = [name for label in pairs for name in (label, label + _UNCONSTRAINED)]
     return paired + [label for label in labels if label not in paired]
 
 
 def legend_below(
     figure: "Figure", by_label: Mapping[str, Any], shown: Mapping[str, str] | None = None, points: float = 9
 ) -> None:
-    """Below the panels, in columns that do not part a pair; the figure grows with it.
+    """Add a legend below the panels, in columns that do not separate a pair; the figure becomes higher by its height.
 
-    `shown`: what stands there for a label, if not itself; `points`: the size of the font.
+    `shown`: texts to show instead of the labels; `points`: the font size.
     """
     labels = legend_order(list(by_label))
     width_in, height_in = figure.get_size_inches()
@@ -100,7 +102,7 @@ def legend_below(
     longest = max(len(_MARKUP.sub("", text)) for text in texts)
     fitting = max(1, int(width_in / (points / 9 * (0.62 + 0.066 * longest))))
     rows = ceil(len(labels) / fitting)
-    rows += rows % 2 and any(label + _FREE in labels for label in labels)
+    rows += rows % 2 and any(label + _UNCONSTRAINED in labels for label in labels)
     figure.set_size_inches(width_in, height_in + 0.2 * points / 9 * rows)
     figure.legend(
         [by_label[label] for label in labels], texts, ncols=ceil(len(labels) / rows),
@@ -112,25 +114,27 @@ def _costs(axes: "Axes", lines: Sequence[Line]) -> None:
     for runs, line in lines:
         cost = np.sort(np.concatenate([run.rounds["cost"].to_numpy(float) for run in runs]))
         axes.step(np.append(cost[:1], cost), np.arange(len(cost) + 1) / len(cost), where="post", **line)
-    axes.set(title="Cost of a round", xlabel="paid", ylabel="share of rounds up to", ylim=(0, 1.02))
+    axes.set(
+        title="CDF of the cost per round", xlabel="x = cost per round", ylabel="share of rounds ≤ x", ylim=(0, 1.02)
+    )
 
 
 def _successes(axes: "Axes", lines: Sequence[Line]) -> None:
-    whole = [1.0]
+    complete = [1.0]  # share of completely delivered updates, of each line
     for runs, line in lines:
         part = np.sort(np.concatenate([run.vehicles["delivered_fraction"].dropna().to_numpy(float) for run in runs]))
         axes.step(np.append(part, 1.0), 1 - np.arange(len(part) + 1) / max(len(part), 1), where="pre", **line)
-        whole += [float(np.mean(part >= 1))] if len(part) else []
-    bottom = max(0.0, floor(20 * (min(whole) - 0.01)) / 20)  # nothing happens below
-    axes.set(title="Delivered part of an update", xlabel="p_suc", ylabel="share of updates from")
+        complete += [float(np.mean(part >= 1))] if len(part) else []
+    bottom = max(0.0, floor(20 * (min(complete) - 0.01)) / 20)  # no curve goes below this
+    axes.set(title="CCDF of the delivered share", xlabel="x = p_suc", ylabel="share of updates ≥ x")
     axes.set(xlim=(0, 1.01), ylim=(bottom, 1 + 0.02 * (1 - bottom)))
 
 
 def accuracy_by_round(runs: Sequence[Run]) -> pd.DataFrame:
-    """Mean and standard deviation over the runs, in the rounds that all of them evaluated."""
+    """Mean and standard deviation of the accuracy over the runs, in the rounds in which all runs were evaluated."""
     each = [run.rounds.set_index("round")["accuracy"].astype(float) for run in runs]
-    seen = pd.concat(each, axis=1).dropna()
-    return pd.DataFrame({"mean": seen.mean(axis=1), "std": seen.std(axis=1, ddof=1)})
+    common = pd.concat(each, axis=1).dropna()
+    return pd.DataFrame({"mean": common.mean(axis=1), "std": common.std(axis=1, ddof=1)})
 
 
 def _accuracies(axes: "Axes", lines: Sequence[Line]) -> None:
@@ -138,11 +142,12 @@ def _accuracies(axes: "Axes", lines: Sequence[Line]) -> None:
 
     highest = 0.0
     for runs, line in lines:
-        seen = accuracy_by_round(runs)
-        axes.plot(seen.index, seen["mean"], **line)
-        above = seen["mean"] + seen["std"].fillna(0)
+        accuracy = accuracy_by_round(runs)
+        mean, std = accuracy["mean"], accuracy["std"]
+        axes.plot(accuracy.index, mean, **line)
+        above = mean + std.fillna(0)
         if len(runs) > 1:
-            axes.fill_between(seen.index, seen["mean"] - seen["std"], above, color=line["color"], alpha=0.1, lw=0)
+            axes.fill_between(accuracy.index, mean - std, above, color=line["color"], alpha=0.1, lw=0)
         highest = max(highest, above.max())
     seeds = max(len(runs) for runs, _ in lines)
     title = "Test accuracy" + (f", mean ± s.d. of {seeds} seeds" if seeds > 1 else "")

@@ -1,4 +1,4 @@
-"""A figure of a sweep: drawn, written, and told in a few lines."""
+"""Draws the figure of a sweep and writes its files."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,91 +15,91 @@ from vefl_sim.analysis.figures.plot import Curves, pictures, require_matplotlib
 from vefl_sim.analysis.figures.reference import require_lines, with_reference
 from vefl_sim.analysis.figures.request import Request, request_from
 from vefl_sim.core.errors import BadInput, CannotWrite
-from vefl_sim.core.files import whole
+from vefl_sim.core.files import atomic_file
 from vefl_sim.sweep import paired
 from vefl_sim.sweep.points import Point, Sweep
 from vefl_sim.sweep.results.store import Store
 
-_OF_LEARNING = ("accuracy", "failure-rate", "table")
-_DIFFERENCES = ("panel", "line", "reference", "figure", "pairs", "difference", "half_width", "differs")
+_LEARNING_KINDS = ("accuracy", "failure-rate", "table")
+_DIFFERENCE_COLUMNS = ("panel", "line", "reference", "figure", "pairs", "difference", "half_width", "differs")
 
 
 class NothingToDraw(BadInput):
-    """A figure none of whose points is there."""
+    """A figure of which no point is finished or stored."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """What was drawn, from what, and where it is."""
+    """A figure that was drawn: its data, its values at the marks, and its files."""
 
     name: str
     request: Request
     groups: tuple[Group, ...]
-    marks: pd.DataFrame  # the curves where the request marks them
+    marks: pd.DataFrame  # values of the curves at the marks of the request
     scalars: pd.DataFrame  # one row per panel, line and seed
     differences: pd.DataFrame
     files: tuple[Path, ...]
-    text: str = ""  # the table, if it is one
-    problems: tuple[str, ...] = ()  # of stored results that cannot be read
+    text: str = ""  # the table in Markdown, if figure.kind = "table"
+    problems: tuple[str, ...] = ()  # stored results that cannot be read, and why
 
     @property
     def stale(self) -> list[Point]:
-        """The points whose results the code has changed since."""
+        """The points whose stored results are out of date, because the code has changed since."""
         pairs = [(point, group.runs.get(point.seed)) for group in self.groups for point in group.points]
         return [point for point, run in pairs if run and run.stale]
 
 
 def require_drawable(sweep: Sweep) -> None:
-    """Whether its [figure] can be drawn once there are runs: better said before them."""
-    _planned(sweep)
+    """Raise an ExperimentError if the [figure] of a sweep cannot be drawn; called before its points are run."""
+    _request_and_layout(sweep)
 
 
 def draw_figure(sweep: Sweep, out: Path, folder: Path | None = None, store: Store | None = None) -> Drawing:
-    """From the runs in `out` that are done, or else from stored results, into `folder` or out/figures/<name>."""
-    request, plan = _planned(sweep)
-    found = groups(sweep, plan, ResultSources(out, store, request.kind in _OF_LEARNING))
-    if not any(group.runs for group in found):
-        stored = f", and no result in {store.folder} is of one of them" if store is not None else ""
+    """Draw from the finished runs in `out`, or else from stored results; write to `folder` or out/figures/<name>."""
+    request, plan = _request_and_layout(sweep)
+    line_groups = groups(sweep, plan, ResultSources(out, store, request.kind in _LEARNING_KINDS))
+    if not any(group.runs for group in line_groups):
+        stored = f" or stored in {store.folder}" if store is not None else ""
         raise NothingToDraw(
-            f"{sweep.name}: none of its {len(sweep.points)} points is done in {out}{stored}: run its file with "
-            "python -m vefl_sim sweep first, with the same --set, --seeds and --out."
+            f"{sweep.name}: none of its {len(sweep.points)} points is done in {out}{stored}: run its file first with "
+            "python -m vefl_sim sweep and the same --set, --seeds and --out."
         )
-    scalars = _scalars(found, request)
+    scalars = _scalars(line_groups, request)
     differences = _differences(scalars)
     content: dict[str, bytes] = {}
     marks, text = pd.DataFrame(), ""
     if request.kind == "table":
         _require_learning(sweep, scalars["value"])
-        table = grid(found, [heading(dimension.key, request.labels) for dimension in plan.panels], request)
+        table = grid(line_groups, [heading(dimension.key, request.labels) for dimension in plan.panels], request)
         text = table.markdown()
         content |= {".csv": _csv(table.csv_rows()), ".md": text.encode(), ".tex": table.latex().encode()}
     else:
         require_matplotlib()
-        rows = curves(found, request)
+        rows = curves(line_groups, request)
         _require_learning(sweep, rows["mean"])
-        known = [(", ".join(group.panel), group.line) for group in found]
+        known = [(", ".join(group.panel), group.line) for group in line_groups]
         marks = with_reference(at_marks(rows, request.marks), request, known)
-        drawn = pictures(Curves(rows, found, request, _x_name(plan), marks))
+        drawn = pictures(Curves(rows, line_groups, request, _x_name(plan), marks))
         content |= {f".{ending}": picture for ending, picture in drawn.items()} | {".csv": _csv(rows)}
         content |= {"_marks.csv": _csv(marks)} if len(marks) else {}
     content["_differences.csv"] = _csv(differences)
     files = _write(content, sweep.name, folder or out / "figures" / sweep.name)
     problems = () if store is None else tuple(store.problems)
-    return Drawing(sweep.name, request, tuple(found), marks, scalars, differences, tuple(files), text, problems)
+    return Drawing(sweep.name, request, tuple(line_groups), marks, scalars, differences, tuple(files), text, problems)
 
 
 def missing(drawing: Drawing, out: Path) -> Iterator[str]:
-    """The points that are not in it, and what is known of them."""
+    """The points that are missing in a figure, with the state of their run."""
     for group in drawing.groups:
         for point in group.points:
             if point.seed not in group.runs:
                 run = point.run(out)
-                state = run.state if run else "not begun"
-                yield f"{point.title} ({'damaged: move it away' if state == 'done' else state})"
+                state = run.state if run else "not started"
+                yield f"{point.title} ({'damaged: move its run directory away' if state == 'done' else state})"
 
 
-def _planned(sweep: Sweep) -> tuple[Request, Layout]:
-    """What its [figure] asks for, and whether that goes with the sweep."""
+def _request_and_layout(sweep: Sweep) -> tuple[Request, Layout]:
+    """The [figure] of a sweep and its layout; raises an ExperimentError if it does not fit the sweep."""
     request = request_from(sweep.figure)
     plan = layout(sweep, request)
     require_lines(request, names(sweep, plan))
@@ -113,28 +113,29 @@ def _x_name(plan: Layout) -> str:
 def _require_learning(sweep: Sweep, values: pd.Series) -> None:
     if values.isna().all():
         raise BadInput(
-            f"{sweep.name}: its runs have no accuracy, because nothing is learnt in them (learning.kind), and no other "
-            'value for this figure.kind: choose another, for example "cost", "p_suc", "sojourn" or "total-cost".'
+            f"{sweep.name}: its runs have no accuracy, because they do not train a model (learning.kind), so that this "
+            'figure.kind has no values: choose another, for example "cost", "p_suc", "sojourn" or "total-cost".'
         )
 
 
-def _scalars(found: Sequence[Group], request: Request) -> pd.DataFrame:
+def _scalars(line_groups: Sequence[Group], request: Request) -> pd.DataFrame:
+    """One row per panel, line and seed: the number that is compared between lines."""
     rows = [
         {"panel": ", ".join(group.panel), "line": group.title, "seed": seed, "value": scalar(run, request)}
-        for group in found
+        for group in line_groups
         for seed, run in group.runs.items()
     ]
     return pd.DataFrame(rows).assign(figure=SCALARS[request.kind])
 
 
 def _differences(scalars: pd.DataFrame) -> pd.DataFrame:
-    """Of every line to the first one of its panel, paired by seed."""
+    """Differences of every line to the first line of its panel, paired by seed."""
     name = scalars["figure"].iloc[0]
-    found = []
+    tables = []
     for panel, own in scalars.groupby("panel", sort=False):
         indexed = own.rename(columns={"line": "variant", "value": name}).set_index(["variant", "seed"])[[name]]
-        found.append(paired.differences(indexed).rename(columns={"variant": "line"}).assign(panel=panel))
-    return pd.concat(found, ignore_index=True)[list(_DIFFERENCES)]
+        tables.append(paired.differences(indexed).rename(columns={"variant": "line"}).assign(panel=panel))
+    return pd.concat(tables, ignore_index=True)[list(_DIFFERENCE_COLUMNS)]
 
 
 def _csv(rows: pd.DataFrame) -> bytes:
@@ -142,12 +143,12 @@ def _csv(rows: pd.DataFrame) -> bytes:
 
 
 def _write(content: dict[str, bytes], name: str, folder: Path) -> Iterator[Path]:
-    """Everything is ready before the first file is touched, and each appears whole."""
+    """Write all files; each is written atomically, after all content is complete."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for ending, data in content.items():
             path = folder / f"{name}{ending}"
-            with whole(path) as partial:
+            with atomic_file(path) as partial:
                 partial.write_bytes(data)
             yield path
     except (OSError, CannotWrite) as error:

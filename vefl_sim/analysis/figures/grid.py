@@ -21,16 +21,16 @@ _LATEX = {
 
 @dataclass(frozen=True)
 class TableCell:
-    """Mean and standard deviation over the seeds that are done."""
+    """Mean and standard deviation over the finished seeds."""
 
     mean: float
     std: float
     seeds: int
-    wanted: int
-    best: bool = False  # of the constrained schemes in its row
+    wanted: int  # seeds of the sweep
+    best: bool = False  # the highest mean of the constrained schemes in its row
 
     def text(self, bold: Callable[[str], str], plus_minus: str) -> str:
-        """As in the paper: 0.8177 ± 0.0064, and how many seeds, if not all."""
+        """The cell as in the paper, for example 0.8177 ± 0.0064, with the number of seeds if some are missing."""
         if np.isnan(self.mean):
             return "–"
         mean = bold(f"{self.mean:.4f}") if self.best else f"{self.mean:.4f}"
@@ -40,14 +40,14 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells by row and column."""
+    """A table of cells by row and column."""
 
-    headings: tuple[str, ...]  # above what names a row
+    headings: tuple[str, ...]  # of the columns that name a row
     columns: tuple[str, ...]
     rows: Mapping[tuple[str, ...], Mapping[str, TableCell]]
 
     def csv_rows(self) -> pd.DataFrame:
-        """Long form: one row per cell."""
+        """The table in long form: one row per cell."""
         rows = [
             dict(zip(self.headings, names, strict=True))
             | {"line": column, "mean": cell.mean, "std": cell.std, "seeds": cell.seeds, "best": cell.best}
@@ -57,44 +57,44 @@ class Grid:
         return pd.DataFrame(rows)
 
     def markdown(self) -> str:
-        """With the best in bold."""
+        """The table in Markdown, with the best cells in bold."""
         head = [*self.headings, *self.columns]
-        lines = [_piped(head), "|" + "---|" * len(head)]
+        lines = [_markdown_row(head), "|" + "---|" * len(head)]
         for names, cells in self.rows.items():
-            message = (
+            texts = (
                 cells[column].text(lambda text: f"**{text}**", "±") if column in cells else "–"
                 for column in self.columns
             )
-            lines.append(_piped([*names, *message]))
+            lines.append(_markdown_row([*names, *texts]))
         return "\n".join(lines) + "\n"
 
     def latex(self) -> str:
-        """A tabular that needs no package; a name that repeats from row to row is written once."""
+        """The table as a LaTeX tabular without packages; a name that repeats from row to row is written once."""
         sides = "l" * len(self.headings) + "c" * len(self.columns)
         lines = [f"\\begin{{tabular}}{{{sides}}}", "\\hline"]
-        lines += [_ended([_escaped(name) for name in (*self.headings, *self.columns)]), "\\hline"]
+        lines += [_latex_row([_latex_text(name) for name in (*self.headings, *self.columns)]), "\\hline"]
         before: tuple[str, ...] = ()
         for names, cells in self.rows.items():
             if before and names[:1] != before[:1] and len(names) > 1:
                 lines.append("\\hline")
-            shown = ["" if names[: i + 1] == before[: i + 1] else _escaped(name) for i, name in enumerate(names)]
-            lines.append(_ended([*shown, *(_latex_cell(cells.get(column)) for column in self.columns)]))
+            shown = ["" if names[: i + 1] == before[: i + 1] else _latex_text(name) for i, name in enumerate(names)]
+            lines.append(_latex_row([*shown, *(_latex_cell(cells.get(column)) for column in self.columns)]))
             before = names
         return "\n".join([*lines, "\\hline", "\\end{tabular}"]) + "\n"
 
 
 def grid(groups: Sequence[Group], headings: Sequence[str], request: Request) -> Grid:
-    """Rows are the panels of the groups, columns their lines."""
+    """Build the table: its rows are the panels of the groups, its columns their lines."""
     rows: dict[tuple[str, ...], dict[str, TableCell]] = {}
     for group in groups:
         rows.setdefault(group.row, {})[group.line] = _cell(group, request)
     constrained = {group.line for group in groups if is_constrained(group)}
-    marked = {names: _marked(cells, constrained) for names, cells in rows.items()}
+    marked = {names: _with_best(cells, constrained) for names, cells in rows.items()}
     return Grid(tuple(headings), tuple(dict.fromkeys(group.line for group in groups)), marked)
 
 
 def is_constrained(group: Group) -> bool:
-    """Whether its scheme has to do with what the CVs and the network give."""
+    """Whether the scheme is limited by the resources of the CVs and the network."""
     scheme = group.points[0].experiment.scheme
     return scheme.constrained and scheme.kind != "centralized"
 
@@ -106,8 +106,8 @@ def _cell(group: Group, request: Request) -> TableCell:
     return TableCell(mean, std, len(known), len(group.points))
 
 
-def _marked(cells: Mapping[str, TableCell], constrained: set[str]) -> dict[str, TableCell]:
-    """The best are equal to the last digit that is written."""
+def _with_best(cells: Mapping[str, TableCell], constrained: set[str]) -> dict[str, TableCell]:
+    """Mark the best cells of a row; means that are equal in the printed digits are both best."""
     rivals = [round(cell.mean, 4) for line, cell in cells.items() if line in constrained and not np.isnan(cell.mean)]
     best = max(rivals, default=float("nan")) if len(rivals) > 1 else float("nan")
     return {
@@ -115,11 +115,11 @@ def _marked(cells: Mapping[str, TableCell], constrained: set[str]) -> dict[str, 
     }
 
 
-def _piped(cells: Sequence[str]) -> str:
+def _markdown_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _ended(cells: Sequence[str]) -> str:
+def _latex_row(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
@@ -128,8 +128,8 @@ def _latex_cell(cell: TableCell | None) -> str:
     return text.replace("–", "--")
 
 
-def _escaped(text: str) -> str:
-    """As LaTeX wants it, symbols as such; the bar above λ is a sign of its own, and comes after it."""
+def _latex_text(text: str) -> str:
+    """Escape text for LaTeX and write symbols as formulas; the bar above λ is a separate character that follows it."""
     pieces = SUBSCRIPT.split(text.replace("λ\u0304", "\0"))
     plain = ["".join(_LATEX.get(sign, sign) for sign in piece) for piece in pieces[::3]]
     symbols = [f"${letter}_{{\\mathrm{{{below}}}}}$" for letter, below in zip(pieces[1::3], pieces[2::3], strict=True)]

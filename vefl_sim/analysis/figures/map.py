@@ -1,4 +1,4 @@
-"""The picture of an imported map: streets by expected traffic, signals, the gNB and its coverage."""
+"""Draws an imported map: streets by expected traffic, traffic lights, the gNB and its coverage."""
 
 import math
 from pathlib import Path
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DARK, _RED, _AMBER, _EMPTY = "#22303c", "#c0392b", "#e0a100", "#b9b4ad"
-_FLOW = ("#7fb8dd", "#3a7fc0", "#12519b", "#0a1f52")  # dark enough on white from the beginning
+_FLOW = ("#7fb8dd", "#3a7fc0", "#12519b", "#0a1f52")  # even the lightest is visible on white
 _STYLE: Any = {"font.size": 9}
 _WIDTH_IN = 9.0
 
 
 def draw_map(imported: ImportedMap, path: Path) -> bool:
-    """Write the picture, if matplotlib is there."""
+    """Write the picture; returns False if matplotlib is not installed."""
     try:
         import matplotlib
     except ModuleNotFoundError:
@@ -30,7 +30,7 @@ def draw_map(imported: ImportedMap, path: Path) -> bool:
     low, high = imported.net.box_m
     width, height = high - low
     with plt.rc_context(_STYLE):
-        tall = min(max(0.87 * _WIDTH_IN * height / width, 4.0), 12.0)  # a colour bar is beside the map
+        tall = min(max(0.87 * _WIDTH_IN * height / width, 4.0), 12.0)  # leaves space for the colour bar next to the map
         figure, axes = plt.subplots(figsize=(_WIDTH_IN, tall + 0.7), layout="constrained")
         flow = _streets(axes, imported)
         bar = figure.colorbar(flow, ax=axes, label="vehicles per hour, each direction", shrink=0.8, pad=0.02, aspect=30)
@@ -52,13 +52,13 @@ def draw_map(imported: ImportedMap, path: Path) -> bool:
 def _title(imported: ImportedMap) -> str:
     net = imported.net
     return (
-        f"{imported.source.name}: {net.junctions} junctions, {len(net.signals_m)} with signals, "
+        f"{imported.source.name}: {net.junctions} junctions, {len(net.signals_m)} with traffic lights, "
         f"{net.length_m / 1e3:.0f} km of streets"
     )
 
 
 def _streets(axes: "Axes", imported: ImportedMap) -> Any:
-    """Those that no trip takes in grey, and the others by what is expected on them, the busiest on top."""
+    """Draw streets without traffic in grey and the others coloured by expected traffic, the busiest on top."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
@@ -70,7 +70,7 @@ def _streets(axes: "Axes", imported: ImportedMap) -> Any:
     if empty.size:
         wide = 0.5 + 0.4 * lanes[empty]
         axes.add_collection(LineCollection([lines[i] for i in empty], colors=_EMPTY, linewidths=wide, zorder=1))
-        axes.plot([], [], color=_EMPTY, lw=1.5, label="streets that no trip takes")
+        axes.plot([], [], color=_EMPTY, lw=1.5, label="streets without traffic")
     most = float(per_hour.max())
     flow = LineCollection(
         [lines[i] for i in used], array=per_hour[used], cmap=LinearSegmentedColormap.from_list("traffic", _FLOW),
@@ -82,19 +82,20 @@ def _streets(axes: "Axes", imported: ImportedMap) -> Any:
 
 
 def _widths(per_hour: Floats) -> Floats:
-    """Points; even a quiet street must be seen."""
+    """Line widths in points; streets with little traffic stay visible."""
     widths: Floats = 1.0 + 2.2 * np.sqrt(per_hour / per_hour.max())
     return widths
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, 20, … in between; the ends if there is not more than one of them."""
+    """Ticks 1, 2, 5, 10, 20, … between the ends; the ends themselves if there are fewer than two."""
     digits = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [tick for digit in digits for step in (1, 2, 5) if low <= (tick := step * 10.0**digit) <= high]
     return ticks if len(ticks) > 1 else [low, high]
 
 
 def _coverage(axes: "Axes", imported: ImportedMap) -> None:
+    """Draw the traffic lights, the gNB and its coverage, and the legend."""
     from matplotlib.patches import Circle
 
     signals = imported.net.signals_m
@@ -117,7 +118,7 @@ def _coverage(axes: "Axes", imported: ImportedMap) -> None:
 
 
 def _scale(axes: "Axes", width_m: float) -> None:
-    """A bar of a round length, lower left."""
+    """Draw a scale bar of a round length at the lower left."""
     length_m = max(metres for metres in (50, 100, 200, 500, 1000, 2000, 5000) if metres <= max(width_m / 4, 50))
     transform = axes.get_xaxis_transform()
     left = axes.dataLim.x0 if np.isfinite(axes.dataLim.x0) else 0.0

@@ -1,4 +1,4 @@
-"""What a figure takes from one run: values over its rounds, samples, or one number."""
+"""The values of one run that a figure uses: a series over its rounds, samples, or one number."""
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,11 @@ SCALARS = {
     "total-cost": "total cost",
     "table": "final accuracy",
 }
-"""The one number that stands for a run, by kind of figure."""
+"""Name of the number that represents a run in comparisons, by kind of figure."""
 
 _VALUES = {
     "accuracy": "test accuracy",
-    "failure-rate": "share of repeats under {:g}",
+    "failure-rate": "share of seeds below {:g}",
     "sojourn": "share of CVs ≥ x",
     "p_suc": "share of cases ≥ x",
     "cost": "share of rounds ≤ x",
@@ -29,12 +29,12 @@ _VALUES = {
 
 
 def y_name(request: Request) -> str:
-    """What the curves of a figure are."""
+    """The name of the y-axis of a figure."""
     return _VALUES[request.kind].format(request.threshold)
 
 
 def series(run: Measurements, request: Request) -> pd.Series:
-    """Over rounds or simulated seconds: accuracy, whether it is under the threshold, or what has been paid so far."""
+    """Accuracy, whether it is below the threshold (0 or 1), or the total cost so far, by round or simulated second."""
     rounds = run.rounds
     x = rounds["end_ns"] / 1e9 if request.x == "time" else rounds["round"]
     if request.kind == "total-cost":
@@ -44,7 +44,7 @@ def series(run: Measurements, request: Request) -> pd.Series:
 
 
 def samples(run: Measurements, request: Request) -> Floats:
-    """Sojourn bounds in seconds of the CVs in coverage, round by round; costs of rounds; or p_suc."""
+    """The samples of a distribution: sojourn bounds in s of CVs in coverage by round, costs of rounds, or p_suc."""
     if request.kind == "sojourn":
         return run.sojourns_s
     if request.kind == "cost":
@@ -53,7 +53,7 @@ def samples(run: Measurements, request: Request) -> Floats:
 
 
 def scalar(run: Measurements, request: Request) -> float:
-    """The number that is compared from seed to seed; NaN if the run has none."""
+    """The number that represents a run in comparisons; NaN if the run has no values."""
     if request.kind in ("accuracy", "table"):
         known = run.rounds["accuracy"].dropna()
         return float(known.iloc[-1]) if len(known) else float("nan")
@@ -64,6 +64,7 @@ def scalar(run: Measurements, request: Request) -> float:
 
 
 def _p_suc(run: Measurements, count: str) -> Floats:
+    """The samples of p_suc, counted as figure.count says."""
     if count == "paper":
         count = "rounds" if run.selects else "rounds-with-ineligible"
     if count.startswith("rounds"):

@@ -1,4 +1,4 @@
-"""How keys and their values are called in legends: by the paper's symbols, where it has one."""
+"""Names of keys and values in legends and headings: the symbols of the paper, if it has them."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 VARIANTS = "variants"
 SUBSCRIPT = re.compile(r"\b([A-Za-z])_([a-z]+)\b")
-"""A symbol as we write it in plain text: u_max."""
+"""A symbol with a subscript in plain text, for example u_max."""
 _LABELS = {
     "mobility.max_speed_mps": "u_max = {} m/s",
     "traffic.mean_in_coverage": "{} CVs in coverage",
@@ -35,12 +35,12 @@ _HEADINGS = {VARIANTS: "scheme", "scheme.kind": "scheme", "data.kind": "data set
 
 
 def value_label(key: str, value: Any, labels: Mapping[str, str]) -> str:
-    """A value with its symbol and unit, as in a legend; `labels` are the user's own."""
+    """A value with its symbol and unit, for a legend; `labels` are user-defined."""
     return _template(key, labels).replace("{}", plain(key, value))
 
 
 def heading(key: str, labels: Mapping[str, str]) -> str:
-    """The symbol and the unit alone, as along an axis or above a column."""
+    """The symbol and the unit of a key, for an axis or the heading of a column."""
     if key in _HEADINGS and key not in labels:
         return _HEADINGS[key]
     before, _, after = _template(key, labels).partition("{}")
@@ -49,7 +49,7 @@ def heading(key: str, labels: Mapping[str, str]) -> str:
 
 
 def plain(key: str, value: Any) -> str:
-    """A value by itself."""
+    """A value without symbol and unit."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Values of somebody else, mostly the paper, beside ours: at the marks of a figure, by line."""
+"""Reference values of a figure, mostly from the paper, at its marks and by line."""
 
 from collections.abc import Sequence
 
@@ -12,9 +12,9 @@ COLUMN = "reference"
 
 
 def require_lines(request: Request, known: Sequence[str]) -> None:
-    """Every reference names a line of the figure, with its panel if there are panels."""
+    """Check that every reference names a line of the figure, with its panel if there are panels."""
     problems = [
-        f"figure.reference: {line!r} is not a line of this figure; the nearest is {nearest(line, [*known])!r}."
+        f"figure.reference: {line!r} is not a line of this figure: did you mean {nearest(line, [*known])!r}?"
         for line in request.reference
         if line not in known
     ]
@@ -23,22 +23,22 @@ def require_lines(request: Request, known: Sequence[str]) -> None:
 
 
 def with_reference(marks: pd.DataFrame, request: Request, known: Sequence[tuple[str, str]]) -> pd.DataFrame:
-    """The marks with one more column; also those that our curves do not reach. `known` are panels and lines."""
+    """Add reference values to the marks, including marks that our curves do not reach; `known`: panels and lines."""
     if not request.reference:
         return marks
     rows = [
         {"panel": panel, "line": line, "x": mark, COLUMN: value}
         for panel, line in dict.fromkeys(known)
-        for mark, value in zip(request.marks, request.reference.get(name(panel, line), []), strict=False)
+        for mark, value in zip(request.marks, request.reference.get(line_name(panel, line), []), strict=False)
         if not np.isnan(value)
     ]
-    others = pd.DataFrame(rows, columns=["panel", "line", "x", COLUMN])
-    both = marks.merge(others, on=["panel", "line", "x"], how="outer")
+    references = pd.DataFrame(rows, columns=["panel", "line", "x", COLUMN])
+    both = marks.merge(references, on=["panel", "line", "x"], how="outer")
     order = {place: number for number, place in enumerate(dict.fromkeys(known))}
     places = [order[panel, line] for panel, line in zip(both["panel"], both["line"], strict=True)]
     return both.assign(_place=places).sort_values(["_place", "x"], ignore_index=True).drop(columns="_place")
 
 
-def name(panel: str, line: str) -> str:
-    """A line with its panel, as it is printed."""
+def line_name(panel: str, line: str) -> str:
+    """The printed name of a line, with its panel."""
     return ", ".join(filter(None, [panel, line]))

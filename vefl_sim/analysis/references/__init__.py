@@ -1,1 +1,1 @@
-"""Our models beside published reference values."""
+"""Compares our models with published reference values."""

@@ -1,6 +1,6 @@
-"""Our mobility beside what others have for the same: SUMO's platoon, the paper's sojourn bound, the paper's counts.
+"""Compares our mobility model with references: a platoon in SUMO, the sojourn bound by geometry, the paper's counts.
 
-`python -m vefl_sim check mobility` prints the sheet and, for four speeds, what the default traffic looks like.
+`python -m vefl_sim check mobility` prints the sheet and statistics of the default traffic at four speeds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,8 @@ from vefl_sim.experiment.traffic_tables import MobilityTable
 from vefl_sim.mobility.coverage import sojourn_bound_s
 from vefl_sim.mobility.idm import IdmParams, follow
 
-# SUMO 1.28.0, carFollowModel IDM, ballistic, steps of 0.1 s: nine vehicles behind one whose speed is given by knots.
+# SUMO 1.28.0, carFollowModel IDM, ballistic, steps of 0.1 s: nine vehicles follow one whose speed is
+# interpolated between these knots (time in s, speed in m/s).
 _KNOTS = ((0, 15), (10, 15), (16, 3), (26, 3), (38, 15), (58, 15), (61.75, 0), (80, 0), (92, 18), (160, 18))
 _FIRST_S, _STEP_S, _FRONT_M, _SPACING_M = 0.1, 0.1, 500.0, 5.0 + 24.058437670306034
 _DRIVER = IdmParams(1.5, 2.0, 1.2, 2.0, 20.12, 5.0)
@@ -34,7 +35,7 @@ SPEEDS_MPS = (0.45, 11.18, 20.12, 26.82)
 
 
 def mobility_sheet() -> Iterator[Check]:
-    """All lines."""
+    """All comparisons of the mobility model."""
     platoon_m = _platoon_m()
     for time_s, follower, reference_m in _PLATOON:
         ours = float(platoon_m[round((time_s - _FIRST_S) / _STEP_S), follower - 1])
@@ -48,7 +49,7 @@ def mobility_sheet() -> Iterator[Check]:
 
 
 def default_traffic(speed_mps: float, seed: int, duration_s: float = 2000.0) -> Survey:
-    """What the default experiment sees at this speed."""
+    """Statistics of the traffic of the default experiment at this maximum speed."""
     from vefl_sim.mobility.grid.traffic import IdmTraffic
 
     experiment = Experiment(run=RunTable(name="check"), mobility=MobilityTable(max_speed_mps=speed_mps))
@@ -56,7 +57,7 @@ def default_traffic(speed_mps: float, seed: int, duration_s: float = 2000.0) -> 
 
 
 def _platoon_m() -> np.ndarray:
-    """Positions of the followers, by step of 0.1 s."""
+    """Positions of the followers in m, [steps of 0.1 s, followers]."""
     seconds, speeds = np.transpose(_KNOTS)
     lead_mps = np.interp(np.arange(_FIRST_S, 160.0, _STEP_S), seconds, speeds)
     driven_m = np.cumsum((lead_mps[1:] + lead_mps[:-1]) / 2 * _STEP_S)
@@ -66,7 +67,7 @@ def _platoon_m() -> np.ndarray:
 
 
 def _disc_share(speed_mps: float, bound_s: float) -> float:
-    """By counting points of a fine grid."""
+    """Share of a uniform disc with a smaller sojourn bound, by counting points of a fine grid."""
     axis_m = np.linspace(-500.0, 500.0, 2001)
     x_m, y_m = (points.ravel() for points in np.meshgrid(axis_m, axis_m))
     inside = x_m**2 + y_m**2 <= 500.0**2
@@ -75,14 +76,14 @@ def _disc_share(speed_mps: float, bound_s: float) -> float:
 
 
 def traffic_lines(seeds: Sequence[int] = (1, 2, 3), duration_s: float = 2000.0) -> Iterator[str]:
-    """What the default traffic looks like at the paper's speeds, a line each as it becomes known."""
+    """Statistics of the default traffic at the paper's speeds; yields each line as soon as it is computed."""
     yield ""
     yield f"default traffic, {duration_s:g} s, mean of seeds {', '.join(map(str, seeds))}"
     yield f"{'u_max':>9}{'unique CVs':>26}{'in coverage':>13}{'mean speed':>13}{'bound < 5 s':>13}{'< 2.5 s':>10}"
     for speed_mps in SPEEDS_MPS:
-        seen = [default_traffic(speed_mps, seed, duration_s) for seed in seeds]
-        unique = f"{mean(s.unique_cvs for s in seen):.0f} ({', '.join(str(s.unique_cvs) for s in seen)})"
-        covered, driven_mps = mean(s.in_coverage for s in seen), mean(s.speed_mps for s in seen)
-        below = [mean(s.share_below(bound_s) for s in seen) for bound_s in (5.0, 2.5)]
+        surveys = [default_traffic(speed_mps, seed, duration_s) for seed in seeds]
+        unique = f"{mean(s.unique_cvs for s in surveys):.0f} ({', '.join(str(s.unique_cvs) for s in surveys)})"
+        covered, driven_mps = mean(s.in_coverage for s in surveys), mean(s.speed_mps for s in surveys)
+        below = [mean(s.share_below(bound_s) for s in surveys) for bound_s in (5.0, 2.5)]
         yield f"{speed_mps:5g} m/s{unique:>26}{covered:13.1f}{driven_mps:9.2f} m/s{below[0]:13.1%}{below[1]:10.1%}"
     yield "paper: 287 to 299 unique CVs in five runs of 2000 s; at 26.82 m/s about 28% below 5 s, 13% below 2.5 s"

@@ -1,7 +1,7 @@
-"""Our radio beside what others publish for the same 3GPP model: reference, ours, difference.
+"""Compares our radio model with published values of the same 3GPP model.
 
-The references are numbers from the test suites of ns-3 (which counts with c = 3e8 m/s) and of Sionna 1.2.1, and facts
-of TS 38.211. `python -m vefl_sim check radio` prints the sheet.
+The references are values from the test suites of ns-3 (which uses c = 3e8 m/s) and of Sionna 1.2.1, and values from
+TS 38.211. `python -m vefl_sim check radio` prints the sheet.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ _SLOTS_PER_MS = (1, 2, 4, 8, 16)  # TS 38.211, table 4.3.2-1
 
 
 def radio_sheet() -> Iterator[Check]:
-    """All lines."""
+    """All comparisons of the radio model."""
     for source, rows, tolerance in (("ns-3", _NS3_PATHLOSS, 0.01), ("Sionna", _SIONNA_PATHLOSS, 1e-6)):
         for los, d2d_m, height_m, carrier_ghz, reference in rows:
             ours = float(pathloss_db(d2d_m, los=los, carrier_ghz=carrier_ghz, h_ut_m=height_m))

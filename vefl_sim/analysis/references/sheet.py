@@ -1,4 +1,4 @@
-"""A check sheet: our numbers beside somebody else's, line by line."""
+"""A check sheet: a table that compares our numbers with reference values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the sheet."""
+    """One line of the sheet: a reference value, and ours."""
 
     what: str
     source: str
@@ -17,17 +17,17 @@ class Check:
 
     @property
     def difference(self) -> float:
-        """Ours minus the reference."""
+        """Our value minus the reference."""
         return self.ours - self.reference
 
     @property
     def passed(self) -> bool:
-        """Whether we agree as closely as the source's own precision allows."""
+        """Whether both values agree within the precision of the source."""
         return abs(self.difference) <= self.tolerance
 
 
 def check_lines(checks: Sequence[Check]) -> Iterator[str]:
-    """The check sheet as a table, and a verdict."""
+    """The check sheet as printable lines, with the number of checks that agree."""
     yield f"{'what':48}{'source':13}{'reference':>14}{'ours':>16}{'difference':>13}"
     for check in checks:
         mark = "" if check.passed else "  DIFFERS"

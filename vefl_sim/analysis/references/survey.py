@@ -1,4 +1,4 @@
-"""What a source of scenes looks like from the gNB: how many CVs, how many different ones, how long they stay."""
+"""Statistics of traffic in the coverage of the gNB: number of CVs, unique CVs, speeds and sojourn bounds."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.coverage import crossings, in_coverage, sojourn_bound_s
 from vefl_sim.mobility.scene import Mobility, Scene
 
-EVERY_S = 5.0  # the paper's rounds
+EVERY_S = 5.0  # the paper's round length
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Figures of one run of the traffic."""
+    """Statistics of one simulation of the traffic."""
 
     unique_cvs: int
     """Different CVs that were in coverage at some instant."""
@@ -27,12 +27,12 @@ class Survey:
     """Sojourn bounds of all CVs in coverage at the start of every round of 5 s, sorted."""
 
     def share_below(self, bound_s: float) -> float:
-        """Share of the sojourn bounds below a time."""
+        """Share of the sojourn bounds that are below a time."""
         return float(np.searchsorted(self.sojourn_s, bound_s) / max(self.sojourn_s.size, 1))
 
 
 def survey(mobility: Mobility, experiment: Experiment, duration_s: float) -> Survey:
-    """Watch the traffic for some time. Advances it; give it one of its own."""
+    """Collect the statistics of `duration_s` of traffic; this advances `mobility`, so do not share it with a run."""
     radius_m, scene = experiment.radio.coverage_radius_m, mobility.scene()
     unique = set(in_coverage(scene, radius_m).tolist())
     counts, speeds, bounds = [], [], [np.empty(0)]

@@ -1,1 +1,1 @@
-"""A second look at a finished run, from nothing but its files."""
+"""Verifies a run from its files alone."""

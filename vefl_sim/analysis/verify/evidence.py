@@ -1,4 +1,4 @@
-"""What a run has left behind, for somebody who checks it."""
+"""The recorded data of a run that its verification uses."""
 
 from dataclasses import fields
 from functools import cached_property
@@ -13,29 +13,29 @@ from vefl_sim.schemes.sla import Agreement, draw_agreement
 
 
 class Evidence:
-    """The tables of a run, and what its SLAs must have been."""
+    """The tables of a run, and the SLAs of its CVs drawn again from the seed."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
 
     @cached_property
     def experiment(self) -> Experiment:
-        """With every default."""
+        """The experiment of the run, with all defaults."""
         return self.run.experiment
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """The trace."""
+        """The trace: one row per event."""
         return self._rows("events")
 
     @cached_property
     def rounds(self) -> pd.DataFrame:
-        """One row per round."""
+        """The rounds table, indexed by round."""
         return self._rows("rounds").set_index("round")
 
     @cached_property
     def ordered(self) -> pd.DataFrame:
-        """The rows of `vehicles` with an order, each with its SLA."""
+        """The rows of the vehicles table that have an order, joined with the SLA of their CV."""
         rows = self._rows("vehicles")
         rows = rows[rows["state"].isin(["delivered", "lost"])].reset_index(drop=True)
         streams, sla = Streams(self.experiment.run.seed), self.experiment.sla
@@ -45,7 +45,7 @@ class Evidence:
         return rows.join(columns)
 
     def files(self, table: str) -> list[Path]:
-        """Of a run that is not done, what the last checkpoint covers: that is what its summary is about."""
+        """The files of a table; of an unfinished run only those covered by the last checkpoint, as its summary is."""
         return self.run.files(table, checkpointed=not self.run.is_done)
 
     def _rows(self, table: str) -> pd.DataFrame:
@@ -53,5 +53,5 @@ class Evidence:
 
     @property
     def planned(self) -> pd.DataFrame:
-        """Orders that C1–C6 bind: none of a run without constraints."""
+        """Orders that must satisfy C1–C6; none in a run without constraints."""
         return self.ordered if self.experiment.scheme.constrained else self.ordered.iloc[:0]

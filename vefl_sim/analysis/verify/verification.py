@@ -1,7 +1,7 @@
-"""A second look at a run, from nothing but its directory: digests, and the laws of the audit from its tables.
+"""Verifies a run from its directory alone: digests, sums, and the constraints C1–C12 computed from its tables.
 
-The audit of a run sees plans and slots as they happen. This one knows only what was written, and draws the SLAs again
-from the seed, so that a table that somebody has changed, or a figure that was added up wrongly, shows.
+The audit of a run checks plans and slots while they are made. The verification reads only the written files and draws
+the SLAs again from the seed, so that it detects edited tables and wrong sums.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,69 +11,71 @@ import numpy as np
 import pandas as pd
 
 from vefl_sim.analysis.verify.evidence import Evidence
-from vefl_sim.analysis.verify.slot_books import SlotBooks, orders_by_place
+from vefl_sim.analysis.verify.slot_books import SlotBooks, orders_by_key
 from vefl_sim.core.errors import NotResumable, VeflError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import is_part
 from vefl_sim.records.checkpoint import Checkpoints
-from vefl_sim.records.identity import package_digest, recorded_versions, require_same, require_same_version
+from vefl_sim.records.identity import Identity, package_digest, recorded_versions, require_same, require_same_version
 from vefl_sim.records.run_directory import Run
 
 _SLOTS = "C7–C12"
-_TOLERANCE = 1e-9  # relative: sums in another order
+_TOLERANCE = 1e-9  # relative; covers sums in a different order
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
-    fault: str | None  # what is wrong with it
+    fault: str | None  # what is wrong; None if the check passed
     note: str = ""
 
     @property
     def passed(self) -> bool:
-        """Whether it is as it should be."""
+        """Whether the check found no fault."""
         return self.fault is None
 
 
 def verify(run: Run) -> Iterator[Finding]:
-    """Everything that can be checked, one after the other."""
+    """Run all checks and yield their findings in turn."""
     evidence = Evidence(run)
     yield _configuration(run)
     if not run.is_done and not Checkpoints(run.path).last_readable():
-        yield Finding("content", None, "nothing to verify: the run has not reached a checkpoint yet")
+        yield Finding("content", None, "nothing to verify: the run has no checkpoint yet")
         return
     if not run.is_done:
-        yield Finding("so far", None, f"{run.summary['rounds']} rounds, up to the last checkpoint")
-    for what, look in (_BOOKS | _LAWS).items():
-        if why := _not_looked_at(what, evidence.experiment):
-            yield Finding(what, None, why)
+        yield Finding("so far", None, f"{run.summary['rounds']} rounds up to the last checkpoint are verified")
+    for what, check in (_CONSISTENCY | _CONSTRAINTS).items():
+        if reason := _not_checked(what, evidence.experiment):
+            yield Finding(what, None, reason)
             continue
         try:
-            yield Finding(what, look(evidence))
+            yield Finding(what, check(evidence))
         except VeflError as error:
             yield Finding(what, str(error))
 
 
-def _not_looked_at(what: str, experiment: Experiment) -> str | None:
-    if what in _LAWS and is_part(experiment.scheme.kind):
-        return "a scheme of your own is not bound by it"
+def _not_checked(what: str, experiment: Experiment) -> str | None:
+    """Why a check does not apply to the experiment; None if it applies."""
+    if what in _CONSTRAINTS and is_part(experiment.scheme.kind):
+        return "not checked: a user-defined scheme need not satisfy it"
     if what == _SLOTS and experiment.trace.slots == "off":
-        return 'no slots were recorded (trace.slots = "off"); the run itself has audited them'
+        return 'not checked: no slots were recorded (trace.slots = "off"); the run itself audited them'
     return None
 
 
 def _configuration(run: Run) -> Finding:
-    """Whether this is the package that made it, with this experiment. What follows holds for others, too."""
+    """Check that the run was made from its experiment; runs of other versions of vefl_sim are only noted."""
     what = "configuration"
     try:
         require_same_version(run.path)
-        require_same(run.path, run.experiment)
+        require_same(run.path, Identity(run.experiment))
     except NotResumable as error:
-        ours = recorded_versions(run.path).get("vefl_sim source") == package_digest()
-        return Finding(what, str(error)) if ours else Finding(what, None, "made by another version of vefl_sim")
-    return Finding(what, None, "made by this version")
+        same_source = recorded_versions(run.path).get("vefl_sim source") == package_digest()
+        other_version = Finding(what, None, "made by another version of vefl_sim")
+        return Finding(what, str(error)) if same_source else other_version
+    return Finding(what, None, "made by this version of vefl_sim")
 
 
 def _digest(evidence: Evidence) -> str | None:
@@ -81,11 +83,13 @@ def _digest(evidence: Evidence) -> str | None:
     if not run.is_done:
         return _checkpoint(run)
     digest, marked = run.content_digest(), (run.path / "DONE").read_text(encoding="utf-8").strip()
-    message = run.summary.get("content_digest", "nothing")
-    return None if digest == message == marked else f"the tables have {digest[:16]}, the summary says {message[:16]}"
+    recorded = run.summary.get("content_digest", "nothing")
+    same = digest == recorded == marked
+    return None if same else f"the digest of the tables is {digest[:16]}, but the summary has {recorded[:16]}"
 
 
 def _checkpoint(run: Run) -> str | None:
+    """The faults of the newest checkpoint and of the table files it covers."""
     try:
         _, faults = Checkpoints(run.path).newest()
     except NotResumable as error:
@@ -96,15 +100,15 @@ def _checkpoint(run: Run) -> str | None:
 def _trace(evidence: Evidence) -> str | None:
     events = evidence.events
     if not np.array_equal(events["id"], np.arange(1, len(events) + 1)):
-        return "the events are not numbered 1, 2, 3, …"
+        return "the event ids are not 1, 2, 3, …"
     causes = events["cause"].dropna()
     if (causes >= events["id"][causes.index]).any() or (causes < 1).any():
         return "an event comes before its cause"
-    message = events[events["round"] <= evidence.rounds.index.max()]  # of later windows orders may be under way
-    ends = message[message["kind"].isin(["upload_received", "update_lost"])]
-    orders = message[message["kind"] == "training_ordered"]
+    closed = events[events["round"] <= evidence.rounds.index.max()]  # orders of later windows may be unfinished
+    ends = closed[closed["kind"].isin(["upload_received", "update_lost"])]
+    orders = closed[closed["kind"] == "training_ordered"]
     pairs = [sorted(zip(rows["round"].tolist(), rows["cv"].tolist(), strict=True)) for rows in (orders, ends)]
-    return None if pairs[0] == pairs[1] else "an order has not exactly one end"
+    return None if pairs[0] == pairs[1] else "an order does not have exactly one upload_received or update_lost"
 
 
 def _rounds(evidence: Evidence) -> str | None:
@@ -120,25 +124,25 @@ def _rounds(evidence: Evidence) -> str | None:
         }
     ).reindex(rounds.index, fill_value=0)
     for name in sums:
-        if fault := _first(rounds.index, _differ(rounds[name], sums[name])):
-            return f"round {fault}: {name} is not that of its vehicles"
+        if fault := _first_index(rounds.index, _differ(rounds[name], sums[name])):
+            return f"round {fault}: {name} differs from the vehicles table"
     return None if rounds.index.tolist() == list(range(1, len(rounds) + 1)) else "a round is missing"
 
 
 def _summary(evidence: Evidence) -> str | None:
     summary, rounds, ordered = evidence.run.summary, evidence.rounds, evidence.ordered
     lost = ordered["reason"][ordered["state"] == "lost"].value_counts().to_dict()
-    found = {
+    computed = {
         "rounds": len(rounds),
         "updates_ordered": len(ordered),
         "updates_delivered": int((ordered["state"] == "delivered").sum()),
         "cost": float(rounds["cost"].sum()),
         "energy_j": float(rounds["energy_j"].sum()),
     }
-    wrong = [name for name, value in found.items() if not _close(summary.get(name), value)]
+    wrong = [name for name, value in computed.items() if not _close(summary.get(name), value)]
     if {cause: number for cause, number in summary.get("updates_lost", {}).items() if number} != lost:
         wrong.append("updates_lost")
-    return f"{', '.join(wrong)}: not what the tables say" if wrong else None
+    return f"{', '.join(wrong)}: differs from the tables" if wrong else None
 
 
 def _close(one: float | None, other: float) -> bool:
@@ -148,56 +152,60 @@ def _close(one: float | None, other: float) -> bool:
 def _c1(evidence: Evidence) -> str | None:
     scheme = evidence.experiment.scheme
     if scheme.kind not in ("pdpc", "random"):
-        return None  # the others may order everybody
+        return None  # the other schemes may order all CVs
     too_many = evidence.rounds["ordered"] > scheme.selected
-    fault = _first(evidence.rounds.index, too_many)
-    return f"round {fault}: more than |C_k| = {scheme.selected} CVs" if fault else None
+    fault = _first_index(evidence.rounds.index, too_many)
+    return f"round {fault}: more than |C_k| = {scheme.selected} CVs have an order" if fault else None
 
 
 def _c2_c3(evidence: Evidence) -> str | None:
     rows = evidence.planned
     worst_ns = rows["train_ns"] + rows["worst_slots"] * evidence.experiment.slots.slot_ns
-    return _named(rows, worst_ns > rows["limit_ns"], "needs longer than the round or its sojourn bound")
+    return _first_fault(rows, worst_ns > rows["limit_ns"], "needs more time than the round or its sojourn bound allows")
 
 
 def _c4(evidence: Evidence) -> str | None:
     rows = evidence.planned
     worst_j = rows.groupby(["round", "cv"])["worst_j"].transform("sum")
-    return _named(rows, worst_j > rows["energy_budget_j"] * (1 + _TOLERANCE), "needs more than e_bud")
+    return _first_fault(rows, worst_j > rows["energy_budget_j"] * (1 + _TOLERANCE), "needs more energy than e_bud")
 
 
 def _c5(evidence: Evidence) -> str | None:
     rows, budget = evidence.planned, evidence.experiment.vefl.budget
     expected = rows["price_per_joule"] * rows["worst_j"] + rows["base_fee"]
-    if fault := _named(rows, _differ(rows["worst_cost"], expected), "was not planned at φ·e + φ̄"):
+    if fault := _first_fault(rows, _differ(rows["worst_cost"], expected), "has a planned cost other than φ·e + φ̄"):
         return fault
     cost = rows.groupby("round")["worst_cost"].sum()
-    over = _first(cost.index, cost > budget * (1 + _TOLERANCE))
-    return f"round {over}: the plan costs more than Ξ = {budget:g}" if over else None
+    over = _first_index(cost.index, cost > budget * (1 + _TOLERANCE))
+    return f"round {over}: the plan costs more than the budget Ξ = {budget:g}" if over else None
 
 
 def _c6(evidence: Evidence) -> str | None:
     rows, most = evidence.planned, evidence.experiment.vefl.max_local_iterations
-    whole = (rows["iterations"] >= 1) & (rows["iterations"] <= most)
-    fast = rows["cpu_hz"].between(rows["cpu_min_hz"] * (1 - _TOLERANCE), rows["cpu_max_hz"] * (1 + _TOLERANCE))
-    return _named(rows, ~(whole & fast), "has iterations or a frequency out of range")
+    allowed = (rows["iterations"] >= 1) & (rows["iterations"] <= most)
+    in_range = rows["cpu_hz"].between(rows["cpu_min_hz"] * (1 - _TOLERANCE), rows["cpu_max_hz"] * (1 + _TOLERANCE))
+    return _first_fault(rows, ~(allowed & in_range), "has a number of iterations or a CPU frequency out of range")
 
 
 def _money(evidence: Evidence) -> str | None:
     rows = evidence.ordered
     charge = rows["price_per_joule"] * (rows["compute_j"] + rows["transmit_j"]) + rows["base_fee"]
-    return _named(rows, _differ(rows["paid"], charge), "was not paid φ·e + φ̄")
+    return _first_fault(rows, _differ(rows["paid"], charge), "was not paid φ·e + φ̄")
 
 
 def _slots(evidence: Evidence) -> str | None:
     books = SlotBooks.of(evidence)
     if books.fault or evidence.experiment.trace.slots != "full":
         return books.fault
-    rows = orders_by_place(evidence).assign(sent_j=books.transmit_j).dropna(subset=["transmit_j"])
-    return _named(rows, _differ(rows["transmit_j"], rows["sent_j"]), "sent with another energy")
+    rows = orders_by_key(evidence).assign(sent_j=books.transmit_j).dropna(subset=["transmit_j"])
+    return _first_fault(
+        rows,
+        _differ(rows["transmit_j"], rows["sent_j"]),
+        "has a transmit energy that differs from its slots",
+    )
 
 
-_BOOKS: dict[str, Callable[[Evidence], str | None]] = {
+_CONSISTENCY: dict[str, Callable[[Evidence], str | None]] = {
     "content": _digest,
     "trace": _trace,
     "rounds": _rounds,
@@ -205,7 +213,7 @@ _BOOKS: dict[str, Callable[[Evidence], str | None]] = {
     "money": _money,
     _SLOTS: _slots,
 }
-_LAWS: dict[str, Callable[[Evidence], str | None]] = {
+_CONSTRAINTS: dict[str, Callable[[Evidence], str | None]] = {
     "C1": _c1,
     "C2, C3": _c2_c3,
     "C4": _c4,
@@ -215,24 +223,25 @@ _LAWS: dict[str, Callable[[Evidence], str | None]] = {
 
 
 def _differ(one: pd.Series, other: pd.Series) -> pd.Series:
-    """Where two columns are not the same number, but for rounding."""
+    """Rows in which two columns differ by more than rounding."""
     a, b = one.astype(float), other.astype(float)
     return (a - b).abs() > _TOLERANCE * np.maximum(np.maximum(a.abs(), b.abs()), 1.0)
 
 
-def _named(rows: pd.DataFrame, wrong: pd.Series, sentence: str) -> str | None:
-    """The first row that is wrong, in words."""
+def _first_fault(rows: pd.DataFrame, wrong: pd.Series, sentence: str) -> str | None:
+    """The first wrong row as a sentence with its round and CV; None if no row is wrong."""
     broken = rows[wrong.fillna(True).astype(bool)]
     return None if broken.empty else f"round {broken['round'].iloc[0]}: CV {broken['cv'].iloc[0]} {sentence}"
 
 
-def _first(index: pd.Index, wrong: pd.Series) -> int | None:
+def _first_index(index: pd.Index, wrong: pd.Series) -> int | None:
+    """The first round that is wrong; None if there is none."""
     broken = index[wrong.fillna(True).astype(bool)]
     return int(broken[0]) if len(broken) else None
 
 
 def finding_lines(findings: Sequence["Finding"]) -> Iterator[str]:
-    """What was verified, a line each."""
+    """One printable line per finding."""
     for finding in findings:
-        message = f"WRONG: {finding.fault}" if finding.fault else finding.note or "holds"
-        yield f"{finding.what:16}{message}"
+        result = f"WRONG: {finding.fault}" if finding.fault else finding.note or "ok"
+        yield f"{finding.what:16}{result}"

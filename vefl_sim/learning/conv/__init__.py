@@ -1,1 +1,1 @@
-"""A convolution with pooling as one compiled layer that JAX programs call."""
+"""A convolution with pooling as one compiled layer, called from JAX programs."""

@@ -1,4 +1,4 @@
-"""The kernels of `conv_kernels` under names that programs of JAX can call."""
+"""The kernels of `kernels`, registered as XLA FFI targets so that JAX programs can call them."""
 
 from collections.abc import Callable
 from functools import cache, wraps
@@ -8,34 +8,34 @@ from typing import Any
 import jax
 import numpy as np
 
-from vefl_sim.core.kernel import native
+from vefl_sim.core.kernel import c_callback
 from vefl_sim.learning.conv.kernels import filter_gradient, input_gradient, pooled_conv_kernel
-from vefl_sim.learning.conv.xla_ffi import HANDLER, asks_for_version
+from vefl_sim.learning.conv.xla_ffi import HANDLER, answered_version_query
 
-_KEPT: list[Any] = []  # XLA keeps addresses only
-_LOCK = RLock()  # `cache` alone lets two threads in at once, and XLA takes a name once
+_KEPT: list[Any] = []  # compiled functions, which must stay alive because XLA stores only their addresses
+_LOCK = RLock()  # `cache` alone may let two threads register the same name, which XLA refuses
 
 
 def _once(register: Callable[[np.dtype[Any]], str]) -> Callable[[np.dtype[Any]], str]:
-    """Register for each type of number once, whoever asks first."""
-    known = cache(register)
+    """Call a registering function once per number type, whichever thread comes first."""
+    cached = cache(register)
 
     @wraps(register)
     def locked(dtype: np.dtype[Any]) -> str:
         with _LOCK:
-            return known(dtype)
+            return cached(dtype)
 
     return locked
 
 
 @_once
 def forward(dtype: np.dtype[Any]) -> str:
-    """(x, W, b[1, 1, 1, filters]) → pooled, winner."""
+    """Name of the FFI target (x, W, b) → pooled, winner."""
     real = dtype.type
 
-    @native(HANDLER)
+    @c_callback(HANDLER)
     def handle(frame: Any) -> int:
-        if not asks_for_version(frame):
+        if not answered_version_query(frame):
             pooled_conv_kernel(frame, real)
         return 0
 
@@ -44,12 +44,12 @@ def forward(dtype: np.dtype[Any]) -> str:
 
 @_once
 def backward_filter(dtype: np.dtype[Any]) -> str:
-    """(x, winner, gradient of pooled) → gradients of W and of b[1, 1, 1, filters]."""
+    """Name of the FFI target (x, winner, gradient of pooled, starts) → gradients of W as patches and of b."""
     real = dtype.type
 
-    @native(HANDLER)
+    @c_callback(HANDLER)
     def handle(frame: Any) -> int:
-        if not asks_for_version(frame):
+        if not answered_version_query(frame):
             filter_gradient(frame, real)
         return 0
 
@@ -58,12 +58,12 @@ def backward_filter(dtype: np.dtype[Any]) -> str:
 
 @_once
 def backward_input(dtype: np.dtype[Any]) -> str:
-    """(W, winner, gradient of pooled) → gradient of x."""
+    """Name of the FFI target (W as patches, winner, gradient of pooled, starts) → gradient of x."""
     real = dtype.type
 
-    @native(HANDLER)
+    @c_callback(HANDLER)
     def handle(frame: Any) -> int:
-        if not asks_for_version(frame):
+        if not answered_version_query(frame):
             input_gradient(frame, real)
         return 0
 
@@ -71,7 +71,7 @@ def backward_input(dtype: np.dtype[Any]) -> str:
 
 
 def _register(call: str, dtype: np.dtype[Any], handle: Any) -> str:
-    """Make it known to XLA. Compiled programs in JAX's cache name it, so the names are the same in every process."""
+    """Register an FFI target; programs in JAX's cache contain its name, so it is the same in every process."""
     name = f"vefl_sim.pooled_conv.{call}.{dtype.name}"
     _KEPT.append(handle)
     jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handle.ctypes), platform="cpu")

@@ -1,7 +1,7 @@
-"""A convolution, 2×2 max-pooling, bias and ReLU as one layer: `pooled_conv` for models that want to be fast.
+"""A convolution, 2×2 max-pooling, bias and ReLU as one fast layer, `pooled_conv`.
 
-On a CPU it calls our own kernels, elsewhere `plain_pooled_conv`, its readable twin. Both pool before they add the bias:
-the largest stays the largest, and three of four additions and ReLUs are saved.
+On a CPU it calls our own kernels, elsewhere `plain_pooled_conv`, the readable reference. Both pool before they add
+the bias: the maximum stays the same, and three of four additions and ReLUs are saved.
 """
 
 from typing import Any
@@ -20,10 +20,10 @@ Residual = tuple[jax.Array, jax.Array, jax.Array]
 
 
 def pooled_conv(x: jax.Array, w: jax.Array, bias: jax.Array) -> jax.Array:
-    """relu(max_pool(x ∗ W) + b), [n, height′, width′, filters], by the fastest way there is on this machine.
+    """relu(max_pool(x ∗ W) + b), [n, height′, width′, filters], computed in the fastest way available on this machine.
 
     x [n, height, width, channels], W [rows, columns, channels, filters], b [filters]; the convolution is valid and the
-    sides are halved, an odd last row or column is dropped. Without `jax.vmap`: put what is to be mapped into n.
+    sides are halved, an odd last row or column is dropped. `jax.vmap` is not supported: merge mapped axes into n.
     """
     _check(x, w, bias)
     compiled = jax.default_backend() == "cpu" and x.dtype in (jnp.float32, jnp.float64)
@@ -31,9 +31,9 @@ def pooled_conv(x: jax.Array, w: jax.Array, bias: jax.Array) -> jax.Array:
 
 
 def _check(x: jax.Array, w: jax.Array, bias: jax.Array) -> None:
-    """Kernels believe what they are told, so nobody may tell them wrong."""
+    """Refuse shapes and types that do not fit; the kernels themselves check nothing."""
     if (x.ndim, w.ndim, bias.ndim) != (4, 4, 1) or x.shape[3] != w.shape[2] or bias.shape[0] != w.shape[3]:
-        raise ValueError(f"pooled_conv: images {x.shape}, filters {w.shape} and bias {bias.shape} do not fit.")
+        raise ValueError(f"pooled_conv: images {x.shape}, filters {w.shape} and bias {bias.shape} do not fit together.")
     if not x.dtype == w.dtype == bias.dtype:
         raise TypeError(f"pooled_conv: images are {x.dtype}, filters {w.dtype}, bias {bias.dtype}; make them the same.")
     if x.shape[1] <= w.shape[0] or x.shape[2] <= w.shape[1]:
@@ -41,7 +41,7 @@ def _check(x: jax.Array, w: jax.Array, bias: jax.Array) -> None:
 
 
 def plain_pooled_conv(x: jax.Array, w: jax.Array, bias: jax.Array) -> jax.Array:
-    """The same, with the operations of JAX."""
+    """Reference version of `pooled_conv`, in plain JAX operations."""
     sums = lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
     return jax.nn.relu(max_pool(sums) + bias)
 
@@ -49,9 +49,9 @@ def plain_pooled_conv(x: jax.Array, w: jax.Array, bias: jax.Array) -> jax.Array:
 def max_pool(x: jax.Array) -> jax.Array:
     """2×2 max-pooling; an odd last row or column is dropped; of equal values the first passes the gradient on.
 
-    The same as `nn.max_pool` where everything is a number, but its gradient is a comparison instead of XLA's
-    select-and-scatter: about a fifth off the time of a training step on a CPU. What is not a number wins only from the
-    first place of its window; weights that are not numbers fill them all.
+    The same as `nn.max_pool` if there is no NaN, but its gradient is a comparison instead of XLA's
+    select-and-scatter: about a fifth off the time of a training step on a CPU. A NaN is passed on only from the first
+    position of its window; NaN weights make all positions NaN.
     """
     rows, columns = x.shape[1] // 2 * 2, x.shape[2] // 2 * 2
     largest = x[:, 0:rows:2, 0:columns:2]
@@ -63,7 +63,7 @@ def max_pool(x: jax.Array) -> jax.Array:
 
 @jax.custom_vjp
 def compiled_pooled_conv(x: jax.Array, w: jax.Array, bias: jax.Array) -> jax.Array:
-    """The same by `conv_kernels`; CPU only."""
+    """`pooled_conv` computed by the compiled `kernels`; CPU only."""
     return _forward(x, w, bias)[0]
 
 
@@ -71,46 +71,46 @@ def _forward(x: jax.Array, w: jax.Array, bias: jax.Array) -> tuple[jax.Array, Re
     samples, height, width, _ = x.shape
     rows, columns, _, filters = w.shape
     shape = (samples, (height - rows + 1) // 2, (width - columns + 1) // 2, filters)
-    table = _filled(w, LANES)
-    results = _array(shape, x.dtype), _array(shape, jnp.int8), _array((2 * table.shape[3],), x.dtype)
-    pooled, winner, _ = jax.ffi.ffi_call(calls.forward(x.dtype), results)(x, table, bias)
+    filters_padded = _padded(w, LANES)
+    results = _array(shape, x.dtype), _array(shape, jnp.int8), _array((2 * filters_padded.shape[3],), x.dtype)
+    pooled, winner, _ = jax.ffi.ffi_call(calls.forward(x.dtype), results)(x, filters_padded, bias)
     return pooled, (x, w, winner)
 
 
-def _backward(kept: Residual, gradient: jax.Array) -> Residual:
-    """The gradient of the input is a call of its own, which XLA drops where nobody wants it: in the first layer."""
-    x, w, winner = kept
+def _backward(residual: Residual, gradient: jax.Array) -> Residual:
+    """Gradients of x, W and b; that of x is a separate call, which XLA drops where it is unused: in the first layer."""
+    x, w, winner = residual
     _, height, width, filters = winner.shape
-    places = _array((height * width + 1,), jnp.int32), _array((height * width + 1,), x.dtype)
+    scratch = _array((height * width + 1,), jnp.int32), _array((height * width + 1,), x.dtype)
     patches, starts = _patches(w), _starts(x, w)
     pixels = x[0].size
-    wanted = _array(patches.shape, w.dtype), _array((filters,), w.dtype), _array((pixels + LANES,), x.dtype), *places
-    dw, db, *_ = jax.ffi.ffi_call(calls.backward_filter(x.dtype), wanted)(x, winner, gradient, starts)
-    larger = _array((len(x) + -(-LANES // pixels), *x.shape[1:]), x.dtype)
-    dx, *_ = jax.ffi.ffi_call(calls.backward_input(x.dtype), (larger, *places))(patches, winner, gradient, starts)
+    results = _array(patches.shape, w.dtype), _array((filters,), w.dtype), _array((pixels + LANES,), x.dtype), *scratch
+    dw, db, *_ = jax.ffi.ffi_call(calls.backward_filter(x.dtype), results)(x, winner, gradient, starts)
+    dx_padded = _array((len(x) + -(-LANES // pixels), *x.shape[1:]), x.dtype)
+    dx, *_ = jax.ffi.ffi_call(calls.backward_input(x.dtype), (dx_padded, *scratch))(patches, winner, gradient, starts)
     return dx[: len(x)], jax.linear_transpose(_patches, w)(dw)[0], db
 
 
 def _patches(w: jax.Array) -> jax.Array:
-    """W as [filter, numbers of a patch], each row of a patch in whole vectors, and all in whole groups of these."""
+    """W as [filter, numbers of a patch]; each row of a patch is padded to whole vectors, the patch to whole groups."""
     rows, columns, channels, filters = w.shape
     lines = w.reshape(rows, columns * channels, filters).transpose(2, 0, 1)
-    return _filled(_filled(lines, LANES).reshape(filters, -1), GROUP * LANES)
+    return _padded(_padded(lines, LANES).reshape(filters, -1), GROUP * LANES)
 
 
 def _starts(x: jax.Array, w: jax.Array) -> NDArray[np.int32]:
     """Where in a sample the vectors of a patch start, counted from its first number; [1, 1, 1, vectors].
 
-    The last group is filled up with the first vector: what is summed there is never read, what is added is zero.
+    The last group is padded with the start of the first vector: sums there are never read, and only zeros are added.
     """
     rows, columns, channels, _ = w.shape
     starts = np.add.outer(np.arange(rows) * x.shape[2] * channels, np.arange(0, columns * channels, LANES))
     return np.pad(starts.reshape(1, 1, 1, -1), [(0, 0)] * 3 + [(0, -starts.size % GROUP)]).astype(np.int32)
 
 
-def _filled(array: jax.Array, whole: int) -> jax.Array:
-    """With zeros at the end of the last axis, up to a multiple of `whole`."""
-    return jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, -array.shape[-1] % whole)])
+def _padded(array: jax.Array, multiple: int) -> jax.Array:
+    """Pad the last axis with zeros to a multiple of this length."""
+    return jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, -array.shape[-1] % multiple)])
 
 
 def _array(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:

@@ -1,8 +1,8 @@
-"""Vectors of eight numbers inside compiled kernels, for what the compiler does not find by itself.
+"""Vectors of eight numbers inside compiled kernels, where the compiler does not vectorize by itself.
 
-Numba keeps a small array in memory; the inner loops of a convolution need their sums in registers. An `intrinsic` of
-Numba writes instructions of LLVM directly; the helpers here keep that short. Positions count numbers from the start
-of a flat array; nothing is checked, so arrays have room for a whole vector at every position that is read.
+Numba keeps a small array in memory; the inner loops of a convolution need their sums in registers. A Numba
+`intrinsic` emits LLVM instructions directly; the helpers here keep such code short. Positions count numbers from the
+start of a flat array; nothing is checked, so arrays must have a whole vector at every position that is read.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ _CONTRACT = ("contract",)  # multiply and add in one instruction where the CPU h
 
 
 class Flat:
-    """A pointer argument of an intrinsic."""
+    """The flat array that a pointer argument of an intrinsic points to."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
         self._builder = builder
@@ -30,28 +30,28 @@ class Flat:
         return self._builder.load(self._builder.gep(self._data, [position]))
 
     def index(self, position: Any) -> Any:
-        """The whole number at a position, as a position."""
+        """The integer at a position, as a 64-bit position."""
         return self._builder.sext(self.scalar(position), _INDEX)
 
     def load(self, position: Any) -> Any:
-        """Eight numbers from a position on."""
+        """The eight numbers that start at a position."""
         loaded = self._builder.load(self._pointer(position))
         loaded.align = self._align
         return loaded
 
     def store(self, value: Any, position: Any) -> None:
-        """Write eight numbers."""
+        """Write eight numbers, starting at a position."""
         self._builder.store(value, self._pointer(position), align=self._align)
 
     def spread(self, position: Any) -> Any:
-        """The number at a position, eight times."""
+        """A vector with the number at a position in all eight lanes."""
         undefined = ir.Constant(self.vector, ir.Undefined)
         first = self._builder.insert_element(undefined, self.scalar(position), ir.Constant(ir.IntType(32), 0))
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
         return self._builder.shuffle_vector(first, undefined, zeros)
 
     def constant(self, value: float) -> Any:
-        """A number, eight times."""
+        """A vector with a constant in all eight lanes."""
         return ir.Constant(self.vector, [value] * LANES)
 
     def _pointer(self, position: Any) -> Any:
@@ -59,33 +59,33 @@ class Flat:
 
 
 class VectorRegister:
-    """A vector that changes; LLVM keeps it in a register."""
+    """A vector variable, which LLVM keeps in a register."""
 
     def __init__(self, builder: Any, start: Any) -> None:
         self._builder = builder
-        self._place = cgutils.alloca_once(builder, start.type)  # type: ignore[no-untyped-call]
-        builder.store(start, self._place)
+        self._memory = cgutils.alloca_once(builder, start.type)  # type: ignore[no-untyped-call]
+        builder.store(start, self._memory)
 
     @property
     def value(self) -> Any:
-        """What it holds here."""
-        return self._builder.load(self._place)
+        """The current value."""
+        return self._builder.load(self._memory)
 
     def add_product(self, one: Any, other: Any) -> None:
-        """+= one · other."""
-        self._builder.store(multiply_add(self._builder, one, other, self.value), self._place)
+        """Add one · other to the value."""
+        self._builder.store(multiply_add(self._builder, one, other, self.value), self._memory)
 
 
 def multiply_add(builder: Any, one: Any, other: Any, added: Any) -> Any:
-    """one · other + added."""
+    """The vector one · other + added."""
     return builder.fadd(builder.fmul(one, other, flags=_CONTRACT), added, flags=_CONTRACT)
 
 
 def vector_at(builder: Any, position: Any, number: int) -> Any:
-    """Position of the vector `number` vectors further on."""
+    """The position `number` vectors after this one."""
     return builder.add(position, ir.Constant(_INDEX, number * LANES))
 
 
 def index_at(builder: Any, position: Any, number: int) -> Any:
-    """Position `number` further on."""
+    """The position `number` numbers after this one."""
     return builder.add(position, ir.Constant(_INDEX, number))

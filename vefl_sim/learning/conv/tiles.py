@@ -1,7 +1,7 @@
-"""The inner loops of a convolution with pooling: what is done for one position, with all sums in registers.
+"""The inner loops of a convolution with pooling: the work at one position, with all sums in registers.
 
-A patch is what a 5×5 filter covers. In an array with channels last each of its rows is contiguous, so a patch is a few
-vectors at fixed distances from its first number.
+A patch is the area that a filter covers, such as 5×5. In an array with channels last each of its rows is contiguous,
+so a patch is a few vectors at fixed distances from its first number.
 """
 
 from collections.abc import Callable
@@ -17,23 +17,23 @@ _I = types.int64
 
 
 def best_of_four(vectors: int) -> Any:
-    """A compiled `best(x, at, row, pixel, filters, first, step, taps, rows, found, place)`.
+    """A compiled `best(x, at, row, pixel, filters, first, step, taps, rows, maxima, place)`.
 
     Convolves at the four positions of a pooling window and keeps the largest sum of each of 8·`vectors` channels.
     x[at]: first number of the window's patch; `row`, `pixel`: numbers from one row and one pixel of x to the next;
     `filters[first + t·step]`: channels of tap t; `taps` per row of the patch, `rows` of these. The sums go to
-    found[place:], which of the four they come from (0 … 3 by rows; the first if equal) to found[place + step:].
+    maxima[place:], which of the four they come from (0 … 3 by rows; the first if equal) to maxima[place + step:].
     """
 
     @intrinsic
     def best(typing: Any, x: Any, at: Any, row: Any, pixel: Any, filters: Any, first: Any, step: Any, taps: Any,
-             rows: Any, found: Any, place: Any) -> tuple[Any, Callable[..., Any]]:  # fmt: skip
-        signature = types.void(x, _I, _I, _I, filters, _I, _I, _I, _I, found, _I)
+             rows: Any, maxima: Any, place: Any) -> tuple[Any, Callable[..., Any]]:  # fmt: skip
+        signature = types.void(x, _I, _I, _I, filters, _I, _I, _I, _I, maxima, _I)
 
-        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            flat = [Flat(context, builder, signature.args[i], given[i]) for i in (0, 4, 9)]
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            flat = [Flat(context, builder, signature.args[i], args[i]) for i in (0, 4, 9)]
             window, tables, result = flat
-            _, at, row, pixel, _, first, step, taps, rows, _, place = given
+            _, at, row, pixel, _, first, step, taps, rows, _, place = args
             sums = [[VectorRegister(builder, window.constant(0.0)) for _ in range(vectors)] for _ in range(4)]
             with cgutils.for_range(builder, rows) as down:
                 left = builder.add(at, builder.mul(down.index, row))
@@ -75,13 +75,13 @@ def add_patches(vectors: int) -> Any:
             place: Any) -> tuple[Any, Callable[..., Any]]:  # fmt: skip
         signature = types.void(x, at, factor, _I, parts, _I, total, _I)
 
-        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            flat = [Flat(context, builder, signature.args[i], given[i]) for i in (0, 1, 2, 4, 6)]
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            flat = [Flat(context, builder, signature.args[i], args[i]) for i in (0, 1, 2, 4, 6)]
             patches, starts, factors, table, result = flat
-            distances = [table.index(index_at(builder, given[5], i)) for i in range(vectors)]
-            places = [vector_at(builder, given[7], i) for i in range(vectors)]
+            distances = [table.index(index_at(builder, args[5], i)) for i in range(vectors)]
+            places = [vector_at(builder, args[7], i) for i in range(vectors)]
             sums = [VectorRegister(builder, result.load(place)) for place in places]
-            with cgutils.for_range(builder, given[3]) as n:
+            with cgutils.for_range(builder, args[3]) as n:
                 start, value = starts.index(n.index), factors.spread(n.index)
                 for total, distance in zip(sums, distances, strict=True):
                     total.add_product(value, patches.load(builder.add(start, distance)))
@@ -105,12 +105,12 @@ def spread_patches(vectors: int) -> Any:
                place: Any) -> tuple[Any, Callable[..., Any]]:  # fmt: skip
         signature = types.void(x, at, factor, _I, parts, _I, patch, _I)
 
-        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            flat = [Flat(context, builder, signature.args[i], given[i]) for i in (0, 1, 2, 4, 6)]
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            flat = [Flat(context, builder, signature.args[i], args[i]) for i in (0, 1, 2, 4, 6)]
             result, starts, factors, table, patch = flat
-            distances = [table.index(index_at(builder, given[5], i)) for i in range(vectors)]
-            loaded = [patch.load(vector_at(builder, given[7], i)) for i in range(vectors)]
-            with cgutils.for_range(builder, given[3]) as n:
+            distances = [table.index(index_at(builder, args[5], i)) for i in range(vectors)]
+            loaded = [patch.load(vector_at(builder, args[7], i)) for i in range(vectors)]
+            with cgutils.for_range(builder, args[3]) as n:
                 start, value = starts.index(n.index), factors.spread(n.index)
                 for part, distance in zip(loaded, distances, strict=True):
                     target = builder.add(start, distance)

@@ -1,1 +1,1 @@
-"""Sources of labelled images."""
+"""Data sets of labelled images: from files or drawn, whole or in part."""

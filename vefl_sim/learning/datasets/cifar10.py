@@ -19,17 +19,17 @@ _SIDE, _CHANNELS = 32, 3
 _RECORD_BYTES = 1 + _CHANNELS * _SIDE * _SIDE
 
 
-def cifar10(place: DataLocation, choice: Subsets) -> Dataset:
-    """The data set in the archive that is there."""
-    with place.reading(ARCHIVE) as path:
+def cifar10(location: DataLocation, subsets: Subsets) -> Dataset:
+    """Read the data set from its archive."""
+    with location.reading(ARCHIVE) as path:
         batches = dict(members(path, (*TRAIN, TEST)))
         if missing := {*TRAIN, TEST} - batches.keys():
             raise Damaged(f"has no {min(missing)}")
         train_images, train_labels = _images(b"".join(batches[name] for name in TRAIN))
         test_images, test_labels = _images(batches[TEST])
-    train, test = choice.train(len(train_labels)), choice.test(len(test_labels))
+    train, test = subsets.train(len(train_labels)), subsets.test(len(test_labels))
     return Dataset(
-        place.kind,
+        location.kind,
         train_images[train],
         train_labels[train],
         test_images[test],
@@ -44,5 +44,5 @@ def _images(records: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     table = np.frombuffer(records, np.uint8).reshape(-1, _RECORD_BYTES)
     labels = table[:, 0].astype(np.int32)
     if labels.max() >= CIFAR10_CLASSES:
-        raise Damaged(f"has a label {labels.max()}, and there are only {CIFAR10_CLASSES} classes")
+        raise Damaged(f"has a label {labels.max()}, but there are only {CIFAR10_CLASSES} classes")
     return table[:, 1:].reshape(-1, _CHANNELS, _SIDE, _SIDE).transpose(0, 2, 3, 1), labels

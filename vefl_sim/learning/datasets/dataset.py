@@ -1,4 +1,4 @@
-"""Labelled images, as every source of data hands them over."""
+"""Labelled images in the form that every source of data returns."""
 
 from dataclasses import dataclass
 
@@ -16,10 +16,10 @@ class Dataset:
     test_images: NDArray[np.uint8]
     test_labels: NDArray[np.int32]
     classes: int
-    train_groups: NDArray[np.int64] | None = None  # [samples]; samples of equal number stay with one CV
+    train_groups: NDArray[np.int64] | None = None  # [samples], group of each; a group stays with one CV
 
     def __post_init__(self) -> None:
-        """What a data set of the user's gets wrong shows here, not as a bad accuracy or deep in the learner."""
+        """Refuse a wrong user-defined data set here, before it causes a bad accuracy or errors in the learner."""
         self._check_split("train", self.train_images, self.train_labels)
         self._check_split("test", self.test_images, self.test_labels)
         if self.train_images.shape[1:] != self.test_images.shape[1:]:
@@ -43,7 +43,7 @@ class Dataset:
             )
 
     def _check_length(self, key: str, numbers: NDArray[np.integer], images: NDArray[np.uint8]) -> None:
-        """A label or a group that has no image would be lost without a word."""
+        """Refuse labels or groups without an image, which would otherwise be ignored silently."""
         if len(numbers) != len(images):
             raise ValueError(f"{self.name} has {len(images)} images and {len(numbers)} {key} for them")
 

@@ -1,6 +1,6 @@
-"""`folder`: images of the user's own, as `<split>/<class>/<image>` in a folder or a zip; splits are train and test.
+"""`folder`: user-defined images, as `<split>/<class>/<image>` in a folder or a zip; splits are train and test.
 
-Classes are numbered in the order of their names. A zip may hold all of it in one folder more.
+Classes are numbered in the order of their names. Both splits may lie in one more folder, as in many zips.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import numpy as np
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.archive import Folder, Zip
-from vefl_sim.learning.datasets.files.location import Damaged, DataLocation, one_sentence
+from vefl_sim.learning.datasets.files.location import Damaged, DataLocation, errors_as_sentence
 from vefl_sim.learning.datasets.files.picture import SUFFIXES, read_pictures
 from vefl_sim.learning.datasets.subset import Subsets
 
@@ -20,19 +20,19 @@ _SPLITS = ("train", "test")
 
 
 class ImageFile(NamedTuple):
-    """An image file and what its path says of it."""
+    """An image file, with the split and the class that its path names."""
 
     split: str
     label: str
     name: str
 
 
-def folder(place: DataLocation, choice: Subsets, image_px: int) -> Dataset:
-    """The images under the folder, or in the zip, that `data.dir` names."""
-    path = place.folder
+def folder(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
+    """Read the images in the folder or zip that `data.dir` names."""
+    path = location.folder
     if not path.exists():
         raise ExperimentError(f"data.dir = {str(path)!r}: there is no such folder or zip.")
-    with one_sentence(path, "correct it"), Folder(path) if path.is_dir() else Zip(path) as archive:
+    with errors_as_sentence(path, "correct it"), Folder(path) if path.is_dir() else Zip(path) as archive:
         entries = _entries([name for name in archive.names() if name.lower().endswith(SUFFIXES)])
         _require_images(archive.folders(), entries)
         train, test = (_members(entries, split) for split in _SPLITS)
@@ -40,8 +40,8 @@ def folder(place: DataLocation, choice: Subsets, image_px: int) -> Dataset:
         if unknown := {entry.label for entry in test} - set(classes):
             raise Damaged(f"has a class {min(unknown)} in test that is not in train")
         number_of = {label: number for number, label in enumerate(classes)}
-        train = [train[number] for number in choice.train(len(train))]
-        test = [test[number] for number in choice.test(len(test))]
+        train = [train[number] for number in subsets.train(len(train))]
+        test = [test[number] for number in subsets.test(len(test))]
         return Dataset(
             "folder",
             read_pictures(archive, [entry.name for entry in train], image_px),
@@ -53,13 +53,13 @@ def folder(place: DataLocation, choice: Subsets, image_px: int) -> Dataset:
 
 
 def _require_images(folders: Sequence[str], entries: Sequence[ImageFile]) -> None:
-    """Refuse a class without images: numbered or not, it would not be what the user means."""
+    """Refuse a class folder without images: to count it as a class or to ignore it could both be wrong."""
     filled = {str(PurePosixPath(entry.name).parent) for entry in entries}
     depth = max((name.count("/") for name in filled), default=1)
     for name in folders:
         parts = name.split("/")
         if len(parts) == depth + 1 and parts[-2] in _SPLITS and name not in filled:
-            raise Damaged(f"has a class folder {name} without images, which end with {', '.join(SUFFIXES)}")
+            raise Damaged(f"has a class folder {name} without images (files that end with {', '.join(SUFFIXES)})")
 
 
 def _members(entries: Sequence[ImageFile], split: str) -> list[ImageFile]:

@@ -1,8 +1,8 @@
 """`gtsrb`: German traffic signs, 43 classes, 39209 training images in tracks and 12630 test images.
 
-A track is one sign, photographed about thirty times while the car came nearer: nearly the same image again and again,
-so tracks are groups, which nobody shares. Read are the official zips (PPM of many sizes, classes of the test images in
-a zip of their own), or zips of the same images as small JPEG.
+A track is one sign, photographed about thirty times from an approaching car. Its images are nearly the same, so tracks
+are groups: a track stays with one CV. The official zips are read (PPM of many sizes, the classes of the test images in
+a separate zip), or compact zips of the same images as small JPEG.
 """
 
 import csv
@@ -30,29 +30,29 @@ Labels = dict[str, int]
 """Class of each image, by its name in the zip."""
 
 
-def gtsrb(place: DataLocation, choice: Subsets, image_px: int) -> Dataset:
-    """The official zips if they are there, else the small ones."""
-    compact = place.has(COMPACT[0]) and not place.has(OFFICIAL[0])
+def gtsrb(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
+    """Read the official zips if they exist, else the compact ones."""
+    compact = location.has(COMPACT[0]) and not location.has(OFFICIAL[0])
     train_zip, test_zip = COMPACT if compact else OFFICIAL
-    with place.reading(train_zip) as path, Zip(path) as archive:
+    with location.reading(train_zip) as path, Zip(path) as archive:
         names = [name for name in archive.names() if TRAIN_IMAGE.fullmatch(name)]
-        used = [names[number] for number in choice.train(_some(len(names)))]
+        used = [names[number] for number in subsets.train(_require_some(len(names)))]
         train_images = read_pictures(archive, used, image_px)
-        train_labels = _array([_class(TRAIN_IMAGE, name) for name in used])
+        train_labels = _array([_class_in_name(TRAIN_IMAGE, name) for name in used])
         tracks = _tracks(used)
-    truth = None if compact else _truth(place)
-    with place.reading(test_zip) as path, Zip(path) as archive:
+    truth = None if compact else _truth(location)
+    with location.reading(test_zip) as path, Zip(path) as archive:
         labels = _test_labels(archive, truth)
         names = sorted(labels)
-        used = [names[number] for number in choice.test(_some(len(names)))]
+        used = [names[number] for number in subsets.test(_require_some(len(names)))]
         test_images = read_pictures(archive, used, image_px)
     test_labels = _array([labels[name] for name in used])
     return Dataset("gtsrb", train_images, train_labels, test_images, test_labels, GTSRB_CLASSES, tracks)
 
 
-def _truth(place: DataLocation) -> Labels:
-    """Classes of the official test images, by their bare names."""
-    with place.reading(TRUTH) as path, Zip(path) as archive:
+def _truth(location: DataLocation) -> Labels:
+    """Classes of the official test images, by their file names."""
+    with location.reading(TRUTH) as path, Zip(path) as archive:
         tables = [name for name in archive.names() if name.endswith(".csv")]
         if len(tables) != 1:
             raise Damaged(f"has {len(tables)} tables (.csv) instead of one")
@@ -60,39 +60,39 @@ def _truth(place: DataLocation) -> Labels:
         rows = csv.DictReader(text, delimiter=";", restval="")
         if not {"Filename", "ClassId"} <= set(rows.fieldnames or ()):
             raise Damaged("has a table without the columns Filename and ClassId")
-        return {row["Filename"]: _checked(row["ClassId"]) for row in rows}
+        return {row["Filename"]: _class_number(row["ClassId"]) for row in rows}
 
 
 def _test_labels(archive: Zip, truth: Labels | None) -> Labels:
     if truth is None:
         names = [name for name in archive.names() if COMPACT_TEST_IMAGE.fullmatch(name)]
-        return {name: _class(COMPACT_TEST_IMAGE, name) for name in names}
+        return {name: _class_in_name(COMPACT_TEST_IMAGE, name) for name in names}
     pictures = {Path(name).name: name for name in archive.names() if name.endswith(".ppm")}
     if missing := truth.keys() - pictures.keys():
-        raise Damaged(f"has no image {min(missing)}, of which {TRUTH} says the class")
+        raise Damaged(f"has no image {min(missing)}, which {TRUTH} lists")
     return {pictures[name]: label for name, label in truth.items()}
 
 
 def _tracks(names: list[str]) -> NDArray[np.int64]:
-    """One number for each class and track; tracks are counted anew in each class."""
-    found = [TRAIN_IMAGE.fullmatch(name) for name in names]
-    return np.array([int(match[1] + match[2]) for match in found if match], np.int64)
+    """Group number of each image, from class and track; track numbers start again in each class."""
+    matches = [TRAIN_IMAGE.fullmatch(name) for name in names]
+    return np.array([int(match[1] + match[2]) for match in matches if match], np.int64)
 
 
-def _class(pattern: re.Pattern[str], name: str) -> int:
+def _class_in_name(pattern: re.Pattern[str], name: str) -> int:
     match = pattern.fullmatch(name)
-    return _checked(match[1] if match else "")
+    return _class_number(match[1] if match else "")
 
 
-def _checked(text: str) -> int:
+def _class_number(text: str) -> int:
     if not text.isdecimal() or int(text) >= GTSRB_CLASSES:
-        raise Damaged(f"names a class {text!r}, and they go from 0 to {GTSRB_CLASSES - 1}")
+        raise Damaged(f"names a class {text!r}, but classes go from 0 to {GTSRB_CLASSES - 1}")
     return int(text)
 
 
-def _some(count: int) -> int:
+def _require_some(count: int) -> int:
     if not count:
-        raise Damaged("has no images where they should be")
+        raise Damaged("has no images at the expected paths")
     return count
 
 

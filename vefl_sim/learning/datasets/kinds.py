@@ -1,4 +1,4 @@
-"""From `data.kind` to the data."""
+"""The data set that `data.kind` names."""
 
 import numpy as np
 
@@ -11,25 +11,25 @@ from vefl_sim.learning.datasets.subset import Subsets
 
 
 def read_dataset(data: DataTable, rng: np.random.Generator) -> Dataset:
-    """The data set of one of our own kinds."""
+    """Read or draw a built-in data set; `data.kind` must not be a user-defined part."""
     if data.kind == "signs":
         return _signs(data, rng)
-    place, choice = DataLocation.of(data), Subsets(data, rng)
+    location, subsets = DataLocation.of(data), Subsets(data, rng)
     if data.kind == "folder":
         from vefl_sim.learning.datasets.folder import folder
 
-        return folder(place, choice, data.image_px)
+        return folder(location, subsets, data.image_px)
     if data.kind == "gtsrb":
         from vefl_sim.learning.datasets.gtsrb import gtsrb
 
-        return gtsrb(place, choice, data.image_px)
+        return gtsrb(location, subsets, data.image_px)
     if data.kind == "cifar10":
         from vefl_sim.learning.datasets.cifar10 import cifar10
 
-        return cifar10(place, choice)
+        return cifar10(location, subsets)
     from vefl_sim.learning.datasets.mnist import mnist
 
-    return mnist(place, choice)
+    return mnist(location, subsets)
 
 
 def _signs(data: DataTable, rng: np.random.Generator) -> Dataset:

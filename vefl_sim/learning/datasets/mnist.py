@@ -12,21 +12,21 @@ from vefl_sim.learning.datasets.files.location import Damaged, DataLocation
 from vefl_sim.learning.datasets.subset import Subsets
 
 _UNSIGNED_BYTE = 8
-_MOST_BYTES = 1 << 30  # MNIST has 47 million
+_MAX_BYTES = 1 << 30  # MNIST has 47 million
 
 
 def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
-    """The array of bytes in a gzipped IDX file. No more is unpacked than the header says."""
+    """Read the array of bytes in a gzipped IDX file; no more is unpacked than the header announces."""
     with gzip.open(path) as file:
         shape = _shape(file.read(4 + 4 * axes), axes)
         size = int(np.prod(shape, dtype=object))
-        if size > _MOST_BYTES:
+        if size > _MAX_BYTES:
             raise Damaged(f"announces {size} values")
         values = file.read(size)
         if len(values) < size:
             raise Damaged(f"ends after {len(values)} of {size} values")
-        if file.read(1):  # the end is also where gzip checks its sum
-            raise Damaged(f"goes on after the {size} values that it announces")
+        if file.read(1):  # at the end of the file gzip also compares its checksum
+            raise Damaged(f"continues after the {size} values that it announces")
     return np.frombuffer(values, np.uint8).reshape(shape)
 
 
@@ -39,15 +39,15 @@ def _shape(header: bytes, axes: int) -> tuple[int, ...]:
 MNIST_CLASSES = 10
 
 
-def mnist(place: DataLocation, choice: Subsets) -> Dataset:
-    """The data set whose files are there."""
-    train_images, train_labels = _split(place, "train")
-    test_images, test_labels = _split(place, "t10k")
+def mnist(location: DataLocation, subsets: Subsets) -> Dataset:
+    """Read MNIST or Fashion-MNIST from the location's four files."""
+    train_images, train_labels = _split(location, "train")
+    test_images, test_labels = _split(location, "t10k")
     if train_images.shape[1:] != test_images.shape[1:]:
-        raise ExperimentError(f"{place.folder}: training and test images differ in size: get the files again.")
-    train, test = choice.train(len(train_labels)), choice.test(len(test_labels))
+        raise ExperimentError(f"{location.folder}: training and test images differ in size: download the files again.")
+    train, test = subsets.train(len(train_labels)), subsets.test(len(test_labels))
     return Dataset(
-        place.kind,
+        location.kind,
         train_images[train],
         train_labels[train],
         test_images[test],
@@ -56,15 +56,15 @@ def mnist(place: DataLocation, choice: Subsets) -> Dataset:
     )
 
 
-def _split(place: DataLocation, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    with place.reading(f"{name}-images-idx3-ubyte.gz") as path:
+def _split(location: DataLocation, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    with location.reading(f"{name}-images-idx3-ubyte.gz") as path:
         images = read_idx(path, axes=3)
         if not images.size:
             raise Damaged("has no images")
-    with place.reading(f"{name}-labels-idx1-ubyte.gz") as path:
+    with location.reading(f"{name}-labels-idx1-ubyte.gz") as path:
         labels = read_idx(path, axes=1)
         if len(labels) != len(images):
             raise Damaged(f"has {len(labels)} labels for {len(images)} images")
         if labels.max() >= MNIST_CLASSES:
-            raise Damaged(f"has a label {labels.max()}, and there are only {MNIST_CLASSES} classes")
+            raise Damaged(f"has a label {labels.max()}, but there are only {MNIST_CLASSES} classes")
     return images[..., np.newaxis], labels.astype(np.int32)

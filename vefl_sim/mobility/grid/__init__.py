@@ -1,1 +1,1 @@
-"""Our own traffic: IDM vehicles on a grid of streets with signals."""
+"""The built-in traffic: IDM vehicles on a grid of streets with traffic lights."""

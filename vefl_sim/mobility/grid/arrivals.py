@@ -1,4 +1,4 @@
-"""Vehicles that come to the border: a Poisson process, and a queue outside while the way in is blocked."""
+"""Arrivals of vehicles at the border: a Poisson process, and a queue outside while an entry is blocked."""
 
 from collections.abc import Iterable
 
@@ -9,31 +9,31 @@ from vefl_sim.core.state import State, generator_state, restore_generator
 
 
 class Arrivals:
-    """Arrivals over all entries together; each picks one of them uniformly."""
+    """Poisson arrivals at all entries together; each vehicle picks an entry uniformly at random."""
 
     def __init__(self, rate_per_s: float, entries: Ints, rng: np.random.Generator) -> None:
         self._rate_per_s, self._entries, self._rng = rate_per_s, entries, rng
         self._next_s = self._interval_s()
         self.waiting: list[int] = []
-        """Entries at which vehicles wait outside, in the order of their arrival."""
+        """For each vehicle that waits outside, its entry; in order of arrival."""
 
-    def come(self, now_s: float) -> None:
-        """Let everybody join the queue who has arrived by now."""
+    def queue_arrivals(self, now_s: float) -> None:
+        """Add all vehicles that have arrived by now to the queue."""
         while self._next_s <= now_s:
             self.waiting.append(int(self._rng.choice(self._entries)))
             self._next_s += self._interval_s()
 
     def admit(self, open_entries: Iterable[int]) -> list[int]:
-        """Take the first vehicle at each of these entries out of the queue; in order of arrival."""
+        """Remove the first vehicle at each of these entries from the queue; return the entries in order of arrival."""
         first = sorted(self.waiting.index(entry) for entry in open_entries)
         return [self.waiting.pop(place) for place in reversed(first)][::-1]
 
     def state(self) -> State:
-        """Who waits, and when the next one comes."""
+        """The queue, the time of the next arrival and the state of the generator."""
         return {"rng": generator_state(self._rng), "next_s": self._next_s, "waiting": list(self.waiting)}
 
     def restore(self, state: State) -> None:
-        """Go on from there."""
+        """Restore the queue and the arrival process from a checkpoint."""
         restore_generator(self._rng, state["rng"])
         self._next_s, self.waiting = state["next_s"], state["waiting"]
 

@@ -1,18 +1,18 @@
-"""How a driver in the streets chooses its next speed: IDM, within what is safe whatever the others do.
+"""How a driver on the grid chooses its next speed: by IDM, limited to what is safe whatever other vehicles do.
 
-IDM alone keeps no promises at long time steps or before a junction. Two limits do, both of the form "after
-this step I can still stop before that":
+IDM alone guarantees nothing at long time steps or before a junction. Two limits do; each demands that after this
+step the vehicle can still stop before
 
-- the vehicle ahead, should it brake with all it has (EMERGENCY_DECEL_MPS2, as in SUMO);
-- the last stop line up to which the way is clear, at STOP_DECEL_MPS2;
+- the vehicle ahead, even if that one brakes as hard as it can (EMERGENCY_DECEL_MPS2, as in SUMO);
+- the last stop line up to which the way is clear, at STOP_DECEL_MPS2.
 
-or at the strongest comfortable braking of any driver, where that is more.
+Either deceleration is raised to the strongest comfortable braking of any driver, where that is more.
 
-Why nobody ever overlaps: let S(u) be the distance in which a vehicle stops from speed u when it brakes by
+Why vehicles never overlap: let S(u) be the distance in which a vehicle stops from speed u when it brakes by
 b·dt in each step (`stopping_distance`). While x + S(u) ≤ x_ahead + S(u_ahead), front bumper against back bumper,
-braking fully keeps it so, because the one ahead brakes by at most b·dt as well; and so does any speed up to
-`safe_speed`, which uses u²/2b ≤ S(u) ≤ u²/2b + b·dt²/8. In ordinary driving both limits are far away and the
-motion is IDM's.
+full braking preserves the inequality, because the vehicle ahead brakes by at most b·dt as well; and so does any
+speed up to `safe_speed`, which uses u²/2b ≤ S(u) ≤ u²/2b + b·dt²/8. In ordinary driving neither limit is active
+and the motion is that of IDM.
 """
 
 from math import floor, sqrt
@@ -29,22 +29,22 @@ STOP_DECEL_MPS2 = 4.5
 
 
 class Rules(NamedTuple):
-    """What is the same for all drivers."""
+    """Constants that are the same for all drivers."""
 
     dt_s: float
     length_m: float
     inside_m: float
-    """Position on an edge up to which the tail is still in the junction behind."""
+    """Front position on an edge up to which the rear of the vehicle is still in the junction it came from."""
     place_m: float
-    """What a vehicle takes up in a queue."""
+    """Length of street that a vehicle occupies in a queue."""
     room_m: float
-    """Position at which a place must be free behind a junction that somebody enters."""
+    """Position up to which the edge after a junction must be free before a vehicle enters the junction."""
     stop_decel_mps2: float
     emergency_decel_mps2: float
 
     @classmethod
     def of(cls, grid: StreetGrid, typical: IdmParams, spread: float, dt_s: float) -> "Rules":
-        """The rules of a grid for drivers like these."""
+        """The constants for a grid, with drivers that vary by `spread` around a typical one."""
         inside_m = grid.junction_m + typical.length_m
         stop_mps2 = max(STOP_DECEL_MPS2, typical.comfort_decel_mps2 * (1 + spread))
         emergency_mps2 = max(EMERGENCY_DECEL_MPS2, stop_mps2)
@@ -54,20 +54,20 @@ class Rules(NamedTuple):
             length_m=typical.length_m,
             inside_m=inside_m,
             place_m=typical.length_m + gap_m,
-            room_m=inside_m + 2 * gap_m,  # twice, as IDM closes the last centimetres of it only asymptotically
+            room_m=inside_m + 2 * gap_m,  # twice, because IDM closes the last centimetres only asymptotically
             stop_decel_mps2=stop_mps2,
             emergency_decel_mps2=emergency_mps2,
         )
 
 
 def closest_m(typical: IdmParams, spread: float, emergency_mps2: float, dt_s: float) -> float:
-    """Gap at which everybody comes to rest behind another: s_saf, or where `safe_speed` is 0 at long steps."""
+    """Largest gap at which a vehicle stops behind another: s_saf, or at long steps the gap where `safe_speed` is 0."""
     return max(typical.min_gap_m * (1 + spread), emergency_mps2 * dt_s**2 / 8)
 
 
 @kernel
 def idm_accel(driver, i, speed_mps, gap_m, leader_mps):
-    """The acceleration of `idm.acceleration` for driver i; a gap of infinity is a free road."""
+    """`idm.acceleration` in m/s² for driver i; an infinite gap means a free road."""
     comfort = 2.0 * sqrt(driver.max_accel_mps2[i] * driver.comfort_decel_mps2[i])
     dynamic = speed_mps * (driver.headway_s[i] + (speed_mps - leader_mps) / comfort)
     wanted_m = driver.min_gap_m[i] + max(0.0, dynamic)
@@ -77,9 +77,9 @@ def idm_accel(driver, i, speed_mps, gap_m, leader_mps):
 
 @kernel
 def safe_speed(gap_m, speed_mps, leader_mps, decel_mps2, dt_s):
-    """Highest speed after this step from which one can stop within the gap and the leader's braking distance.
+    """Highest speed after this step from which a vehicle can stop within the gap plus the leader's braking distance.
 
-    Solves (u + u')·dt/2 + u'²/2b + b·dt²/8 = gap + u_leader²/2b for u'; 0 where even that is too fast.
+    Solves (u + u')·dt/2 + u'²/2b + b·dt²/8 = gap + u_leader²/2b for u'; 0 if there is no solution above 0.
     """
     reach = 2 * decel_mps2 * gap_m + leader_mps * leader_mps - decel_mps2 * dt_s * speed_mps
     return max(sqrt(max(reach, 0.0)) - decel_mps2 * dt_s / 2, 0.0)
@@ -87,14 +87,14 @@ def safe_speed(gap_m, speed_mps, leader_mps, decel_mps2, dt_s):
 
 @kernel
 def safe_start_speed(gap_m, leader_mps, decel_mps2, dt_s):
-    """Highest speed now from which one can stop: u²/2b + b·dt²/8 = gap + u_leader²/2b."""
+    """Highest current speed from which a vehicle can stop: u²/2b + b·dt²/8 = gap + u_leader²/2b."""
     reach = 2 * decel_mps2 * gap_m + leader_mps * leader_mps - (decel_mps2 * dt_s / 2) ** 2
     return sqrt(max(reach, 0.0))
 
 
 @kernel
 def stopping_distance(speed_mps, decel_mps2, dt_s):
-    """S(u): n whole steps of braking by b·dt, and one in which the rest of the speed goes."""
+    """S(u): n whole steps of braking by b·dt, and a last step in which the remaining speed drops to 0."""
     loss_mps = decel_mps2 * dt_s
     steps = floor(speed_mps / loss_mps)
     return dt_s * (steps * speed_mps - loss_mps * steps**2 / 2 + (speed_mps - steps * loss_mps) / 2)
@@ -102,7 +102,7 @@ def stopping_distance(speed_mps, decel_mps2, dt_s):
 
 @kernel
 def easy_speed(driver, i, gap_m, leader_mps):
-    """Speed at which driver i can be put behind another without having to brake hard.
+    """Speed at which driver i can be placed behind another vehicle without having to brake hard.
 
     The highest u up to the desired speed that keeps the headway, u·t_dst ≤ gap − s_saf, and leaves room to
     slow down comfortably with the leader, u·t_dst + u²/2ū₂ ≤ gap − s_saf + u_leader²/2ū₂.
@@ -115,28 +115,28 @@ def easy_speed(driver, i, gap_m, leader_mps):
 
 @kernel
 def start_speed(driver, i, gap_m, leader_mps, rules):
-    """Speed at which driver i may be put on a street behind another: comfortable, and safe."""
+    """Speed at which driver i may be placed on a street behind another vehicle: comfortable and safe."""
     safe = safe_start_speed(gap_m, leader_mps, rules.emergency_decel_mps2, rules.dt_s)
     return min(easy_speed(driver, i, gap_m, leader_mps), safe)
 
 
 @kernel
 def stopping_speed(fleet, i, rules):
-    """Highest speed after this step from which vehicle i can stop where its clear way ends."""
+    """Highest speed after this step from which vehicle i can stop where its clear way (`limit_m`) ends."""
     way_m = fleet.limit_m[i] - fleet.position_m[i]
     return safe_speed(way_m, fleet.speed_mps[i], 0.0, rules.stop_decel_mps2, rules.dt_s)
 
 
 @kernel
 def ahead_in_lane(fleet, lanes, i):
-    """Gap to the vehicle ahead in the lane and its speed."""
+    """Gap to the vehicle ahead in the same lane, and its speed."""
     leader = lanes.leader[i]
     return lanes.gap_m[i], (fleet.speed_mps[leader] if leader >= 0 else 0.0)
 
 
 @kernel
 def ahead_after_turn(fleet, lanes, ways, i):
-    """Gap to the last vehicle on the edge to turn into and its speed, for those who are cleared to go there."""
+    """Gap to the last vehicle on the next edge, and its speed; infinite if vehicle i is not cleared to go there."""
     if not fleet.cleared[i]:
         return np.inf, 0.0
     target = fleet.next_edge[i]
@@ -159,7 +159,7 @@ def next_speed(fleet, lanes, ways, rules, i):
 
 @kernel
 def ease(fleet, lanes, ways, rules):
-    """Lower speeds to what the vehicles ahead allow at theirs; whether any had to be lowered."""
+    """Lower speeds to what the speeds of the vehicles ahead allow; return whether any had to be lowered."""
     allowed, lowered = np.empty(fleet.edge.size), False
     for i in range(allowed.size):
         near_m, near_mps = ahead_in_lane(fleet, lanes, i)

@@ -1,4 +1,4 @@
-"""How much traffic there is: the arrival rate, and how many vehicles that puts on each edge."""
+"""The traffic demand: the arrival rate, and the mean number of vehicles it puts on each edge."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,32 +16,32 @@ from vefl_sim.mobility.grid.roads import StreetGrid
 from vefl_sim.mobility.grid.routes import GridRoutes
 from vefl_sim.mobility.idm import IdmParams
 
-PILOT_STEP_M = 2.0  # what a free vehicle drives in a step, so that slow traffic is not stepped finely
+PILOT_STEP_M = 2.0  # distance of a free vehicle in a step, so that slow traffic is simulated in longer steps
 PILOT_STEPS = 2000
-PILOT_VEHICLES = 1000  # with more, fewer steps see as much
+PILOT_VEHICLES = 1000  # with more vehicles, fewer steps give as many samples
 MOST_VEHICLES = 20_000
-CRAWL = 0.05  # share of the desired speed; even in a jam the rate is one that could flow at this
+CRAWL = 0.05  # share of the desired speed; lower bound of the mean speed, so that a jam gives a usable rate
 
 
 @dataclass(frozen=True)
 class Demand:
-    """Arrivals at the border, and the state that they keep up."""
+    """The arrival rate at the border, and the steady state that it maintains."""
 
     arrivals_per_s: float
     vehicles_per_edge: Floats
-    """Mean number of vehicles on each edge at any time."""
+    """Mean number of vehicles on each edge."""
 
     def draw(self, rng: np.random.Generator) -> Ints:
-        """Numbers of vehicles on each edge at one instant: independent and Poisson, as arrivals are."""
+        """Draw the number of vehicles on each edge at one time: independent and Poisson, because arrivals are."""
         return rng.poisson(self.vehicles_per_edge)
 
 
 def demand(experiment: Experiment) -> Demand:
-    """The arrival rate that was asked for, or the one that keeps up `mean_in_coverage`.
+    """The demand for `traffic.arrivals_per_s` or, if that is not set, the one that maintains `mean_in_coverage`.
 
     By Little's law, mean number in coverage = arrival rate × expected distance driven there / mean speed. The
     distance is exact (`GridRoutes`). The mean speed is below the desired speed because vehicles wait for each
-    other and at signals; a pilot run at the wanted density measures it.
+    other and at traffic lights; a pilot run at the required density measures it.
     """
     area = _Area(experiment.roads, experiment.mobility, experiment.traffic, experiment.radio.coverage_radius_m)
     rate_per_s = experiment.traffic.arrivals_per_s
@@ -52,7 +52,7 @@ def demand(experiment: Experiment) -> Demand:
         return Demand(density * _mean_speed_mps(area, density), density * area.metres_per_edge)
     _check_inflow(area, rate_per_s)
     if not experiment.traffic.warm_start:
-        return Demand(rate_per_s, np.zeros(area.routes.grid.edges))  # nobody needs to know
+        return Demand(rate_per_s, np.zeros(area.routes.grid.edges))  # not used without a warm start
     density = rate_per_s / experiment.mobility.max_speed_mps
     _check_total(area, density)
     density = rate_per_s / _mean_speed_mps(area, density)
@@ -61,7 +61,7 @@ def demand(experiment: Experiment) -> Demand:
 
 @dataclass(frozen=True)
 class _Area:
-    """What the mean speed depends on, besides the density."""
+    """The settings on which the mean speed depends, besides the density."""
 
     roads: RoadsTable
     mobility: MobilityTable
@@ -78,12 +78,12 @@ class _Area:
 
     @property
     def metres_per_edge(self) -> Floats:
-        """Expected distance that a vehicle drives along each edge in all."""
+        """Expected total distance that a vehicle drives along each edge."""
         return self.routes.expected_visits * self.roads.block_m
 
 
 def _check_inflow(area: _Area, rate_per_s: float) -> None:
-    """Everybody keeps the headway, so that only so many can come in."""
+    """Refuse a rate that the entries cannot take: vehicles keep the headway to each other."""
     entries = area.routes.grid.entries.size
     most_per_s = entries / area.mobility.headway_s
     if rate_per_s > most_per_s:
@@ -94,13 +94,13 @@ def _check_inflow(area: _Area, rate_per_s: float) -> None:
 
 
 def _check_room(area: _Area, vehicles: float) -> None:
-    """Bumper to bumper is the most that the streets in coverage can hold."""
+    """Refuse more vehicles than fit bumper to bumper on the streets in coverage."""
     place_m = area.mobility.length_m + area.mobility.min_gap_m
     most = int(area.routes.grid.metres_within(area.radius_m).sum() / place_m)
     if vehicles > most:
         raise ExperimentError(
-            f"traffic.mean_in_coverage = {vehicles:g}: the streets in coverage hold {most} vehicles, bumper to bumper: "
-            "ask for fewer."
+            f"traffic.mean_in_coverage = {vehicles:g}: the streets in coverage hold {most} vehicles at most, bumper "
+            "to bumper: lower it."
         )
 
 
@@ -108,8 +108,8 @@ def _check_total(area: _Area, density: float) -> None:
     total = float((density * area.metres_per_edge).sum())
     if total > MOST_VEHICLES:
         raise ExperimentError(
-            f"This traffic has {total:.0f} vehicles on the whole grid of roads.blocks = {area.roads.blocks}, of which "
-            f"{MOST_VEHICLES} are allowed: ask for fewer, or make the grid no larger than the coverage needs."
+            f"This traffic has {total:.0f} vehicles on the whole grid of roads.blocks = {area.roads.blocks}, and at "
+            f"most {MOST_VEHICLES} are allowed: ask for fewer, or make the grid no larger than the coverage needs."
         )
 
 
@@ -123,13 +123,13 @@ def _metres_in_coverage(area: _Area) -> float:
     return metres
 
 
-@lru_cache(maxsize=16)  # a run asks twice: once to look ahead, once for itself
+@lru_cache(maxsize=16)  # called twice per run: once to list all visitors in advance, once for the run itself
 def _mean_speed_mps(area: _Area, density: float) -> float:
-    """Mean speed in coverage in a run of its own.
+    """Mean speed in coverage, measured in a pilot run.
 
-    density: vehicles on an edge, per metre that a vehicle is expected to drive there in all.
-    For everybody who leaves somebody comes in, so that the density stays. The run has its own seed, so that the
-    arrival rate is a property of the experiment.
+    density: vehicles on an edge, per metre of the total distance that a vehicle is expected to drive there.
+    Each vehicle that leaves is replaced by a new one, so that the density stays. The pilot run has its own seed, so
+    that the arrival rate is a property of the experiment and not of one run.
     """
     routes, params, streams = area.routes, typical_driver(area.mobility), Streams(0)
     dt_s = min(1.0, max(area.mobility.step_s, PILOT_STEP_M / params.desired_speed_mps))
@@ -144,23 +144,23 @@ def _mean_speed_mps(area: _Area, density: float) -> float:
         streets.drive()
         streets.refill(vehicles, rng)
         speeds.append(streets.speeds_within(area.radius_m))
-    seen_mps = np.concatenate(speeds)
-    mean_mps = seen_mps.mean() if seen_mps.size else params.desired_speed_mps
+    all_mps = np.concatenate(speeds)
+    mean_mps = all_mps.mean() if all_mps.size else params.desired_speed_mps
     return max(float(mean_mps), CRAWL * params.desired_speed_mps)
 
 
 def start_positions(count: Ints, grid: StreetGrid, params: IdmParams, rng: np.random.Generator) -> tuple[Ints, Floats]:
-    """Edges and positions, in order, of vehicles at random between junctions, `count` of them on each edge.
+    """Random edges and positions, in order, of vehicles between junctions, `count` of them on each edge.
 
-    Uniform given that they keep the distance of equilibrium at the desired speed or, where there are too many
-    for that, an equal share of the edge. Those who do not fit even at the minimum gap are left out.
+    Positions are uniform, given that vehicles keep their equilibrium distance at the desired speed or, where there
+    are too many for that, an equal share of the edge. Vehicles that do not fit even at the minimum gap are left out.
     """
-    first_m = grid.junction_m + params.length_m  # the tail is out of the junction
+    first_m = grid.junction_m + params.length_m  # the rear is out of the junction
     usable_m = grid.stop_line_m - first_m
     closest_m = params.length_m + params.min_gap_m
-    easy_m = closest_m + params.headway_s * params.desired_speed_mps
+    equilibrium_m = closest_m + params.headway_s * params.desired_speed_mps
     count = np.minimum(count, 1 + int(usable_m / closest_m))
-    space_m = np.maximum(np.minimum(usable_m / np.maximum(count, 1), easy_m), closest_m)
+    space_m = np.maximum(np.minimum(usable_m / np.maximum(count, 1), equilibrium_m), closest_m)
     edge = np.repeat(np.arange(grid.edges), count)
     rank = np.arange(edge.size) - np.repeat(count.cumsum() - count, count)
     uniform = rng.random(edge.size)

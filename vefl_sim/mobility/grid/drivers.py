@@ -1,4 +1,4 @@
-"""Who sits at the wheel: the parameters of the driver model, one entry per vehicle."""
+"""The drivers: parameters of the IDM as arrays, one entry per vehicle."""
 
 from typing import NamedTuple
 
@@ -8,11 +8,11 @@ from vefl_sim.core.arrays import Bools, Floats
 from vefl_sim.experiment.traffic_tables import MobilityTable
 from vefl_sim.mobility.idm import IdmParams
 
-DRAWS = 5  # uniform numbers that a driver is made of
+DRAWS = 5  # uniform random numbers that determine a driver
 
 
 class Drivers(NamedTuple):
-    """Columns named as in `IdmParams`."""
+    """Parameters of all drivers; the columns are named as in `IdmParams`."""
 
     max_accel_mps2: Floats
     comfort_decel_mps2: Floats
@@ -22,15 +22,15 @@ class Drivers(NamedTuple):
 
     @classmethod
     def none(cls) -> "Drivers":
-        """Nobody."""
+        """Columns of length 0."""
         return cls(*np.empty((5, 0)))
 
     @classmethod
     def drawn(cls, typical: IdmParams, spread: float, uniform: Floats) -> "Drivers":
         """Drivers around a typical one, from `uniform` of shape (drivers, DRAWS).
 
-        Every parameter is off by up to the spread either way, but nobody wants to drive faster than the typical
-        driver: that is u_max, on which the sojourn bound relies.
+        Every parameter deviates by up to the spread in both directions, but no driver wants to drive faster than the
+        typical one: that speed is u_max, on which the sojourn bound relies.
         """
         factor = 1 + spread * (2 * uniform - 1)
         return cls(
@@ -42,16 +42,16 @@ class Drivers(NamedTuple):
         )
 
     def keep(self, staying: Bools) -> "Drivers":
-        """Only these."""
+        """The drivers for which `staying` is true."""
         return Drivers(*(column[staying] for column in self))
 
     def join(self, newcomers: "Drivers") -> "Drivers":
-        """With others appended."""
+        """These drivers with the newcomers appended."""
         return Drivers(*(np.concatenate(both) for both in zip(self, newcomers, strict=True)))
 
 
 def typical_driver(mobility: MobilityTable) -> IdmParams:
-    """The driver of an experiment, around whom the others spread."""
+    """The typical driver of an experiment, around which all drivers vary."""
     return IdmParams(
         max_accel_mps2=mobility.max_accel_mps2,
         comfort_decel_mps2=mobility.comfort_decel_mps2,

@@ -1,4 +1,4 @@
-"""Vehicles in the streets, moved one step at a time. Where they come from is not known here."""
+"""The vehicles on the street grid, moved one step at a time; the arrival process is in `traffic.py`."""
 
 import numpy as np
 
@@ -16,15 +16,15 @@ from vefl_sim.mobility.grid.routes import GridRoutes
 from vefl_sim.mobility.grid.signals import make_signals
 from vefl_sim.mobility.grid.step import Lanes, line_up, step
 
-SETTLED_S = 100.0  # or two cycles of the signals
-MOST_STEPS = 10_000  # to settle, however short they are
+SETTLED_S = 100.0  # or two cycles of the traffic lights, if that is longer
+MOST_STEPS = 10_000  # of the settling phase, however short the steps are
 
 
 class TrafficEngine:
-    """A fleet on a grid.
+    """A fleet on a street grid, and the rules by which it moves.
 
-    In each step junctions clear vehicles to cross, everybody chooses a speed from the state at the beginning
-    of the step, and all move at once. Every vehicle draws its decisions from a stream of its own, in the order in
+    In each step junctions are assigned to vehicles, every vehicle chooses a speed from the state at the beginning
+    of the step, and all move at once. Every vehicle draws its decisions from its own random stream, in the order in
     which it needs them.
     """
 
@@ -38,47 +38,49 @@ class TrafficEngine:
         self.signals = make_signals(experiment.roads, self._ways.junctions, stop_s, streams.generator("signals"))
         self._step, self._step_ns = 0, to_ns(dt_s)
         self.fleet = Fleet.empty()
-        self._random: dict[int, np.random.Generator] = {}
-        self._created, self._stream = 0, "population"
+        self._generators: dict[int, np.random.Generator] = {}
+        self._created, self._stream_name = 0, "population"
 
     def populate(self, edge: Ints, position_m: Floats) -> None:
-        """Create vehicles all at once, clear junctions for them, and give them speeds that are safe."""
+        """Create vehicles all at once, clear junctions for them, and set safe speeds."""
         self._add(edge, position_m)
         fleet, lanes = self.fleet, self._lanes()
         fleet.speed_mps[:] = fleet.driver.desired_speed_mps
         while clear(fleet, lanes, self._ways, self.signals, self.rules, self._now):
             pass
-        fleet.speed_mps[:] = np.minimum(fleet.speed_mps, self._approach(fleet.limit_m - fleet.position_m))
+        fleet.speed_mps[:] = np.minimum(fleet.speed_mps, self._approach_speed(fleet.limit_m - fleet.position_m))
         while ease(fleet, lanes, self._ways, self.rules):
             pass
 
     def settle(self, rng: np.random.Generator) -> None:
-        """Drive until the traffic has forgotten how it was put here; then it is time 0.
+        """Drive until the traffic no longer depends on its initial positions, then set the clock to 0.
 
-        For everybody who leaves somebody comes in. Who is here at the end is numbered from 1.
+        Each vehicle that leaves is replaced by a new one. The vehicles present at the end are numbered from 1.
         """
         vehicles, cycle_s = self.fleet.size, to_s(self.signals.cycle_ns)
         for _ in range(min(round(max(SETTLED_S, 2 * cycle_s) / self.rules.dt_s), MOST_STEPS)):
             self.drive()
             self.refill(vehicles, rng)
-        self._begin()
+        self._restart_clock()
 
     def refill(self, vehicles: int, rng: np.random.Generator) -> None:
-        """Let in as many as are missing, where the way is open."""
+        """Create the vehicles missing from a total of `vehicles`, at random entries that are open."""
         if missing := vehicles - self.fleet.size:
             entries = rng.choice(self.grid.entries, min(missing, self.grid.entries.size), replace=False)
             self.enter(entries[self.is_open(entries)])
 
-    def _begin(self) -> None:
+    def _restart_clock(self) -> None:
+        """Set the time to 0 and number the vehicles from 1; the traffic lights continue without a break."""
         fleet = self.fleet
         self.signals = self.signals._replace(offset_ns=self.signals.offset_ns + self.time_ns)
-        self._random = dict(enumerate((self._random[number] for number in fleet.vehicle.tolist()), 1))
+        self._generators = dict(enumerate((self._generators[number] for number in fleet.vehicle.tolist()), 1))
         fleet.vehicle[:] = np.arange(1, fleet.size + 1)
         fleet.asked_step[fleet.asked_step != NONE] = 0
-        self._step, self._created, self._stream = 0, fleet.size, "traffic"  # no newcomer repeats what was drawn before
+        # Another stream, so that newcomers do not repeat earlier draws.
+        self._step, self._created, self._stream_name = 0, fleet.size, "traffic"
 
     def drive(self) -> None:
-        """Move everybody by one step."""
+        """Move all vehicles by one step."""
         over = step(self.fleet, self._ways, self.signals, self.rules, self._now)
         self._step += 1
         if over:
@@ -86,7 +88,7 @@ class TrafficEngine:
 
     @property
     def time_ns(self) -> int:
-        """Now."""
+        """Current time."""
         return self._step * self._step_ns
 
     @property
@@ -94,20 +96,20 @@ class TrafficEngine:
         return self._step, self.time_ns
 
     def is_open(self, entry: Ints) -> Bools:
-        """Whether a vehicle could come in here and follow the last one comfortably."""
-        gap_m, leader_mps = self._last_in(entry)
+        """Whether a vehicle could enter here and follow the previous one comfortably."""
+        gap_m, leader_mps = self._last_vehicle(entry)
         typical = self._typical
         return gap_m >= (typical.min_gap_m + typical.headway_s * leader_mps) * (1 + self._spread)
 
     def enter(self, entry: Ints) -> None:
-        """Create vehicles at the start of these edges, which are open and all different."""
-        gap_m, leader_mps = self._last_in(entry)
+        """Create one vehicle at the start of each of these edges, which must be open and distinct."""
+        gap_m, leader_mps = self._last_vehicle(entry)
         self._add(entry, np.zeros(entry.size))
         driver, speed_mps = self.fleet.driver, self.fleet.speed_mps
         first = speed_mps.size - entry.size
         for i in range(entry.size):
             speed_mps[first + i] = start_speed(driver, first + i, gap_m[i], leader_mps[i], self.rules)
-        speed_mps[first:] = np.minimum(speed_mps[first:], self._approach(self.grid.limit_m[entry]))
+        speed_mps[first:] = np.minimum(speed_mps[first:], self._approach_speed(self.grid.limit_m[entry]))
 
     def speeds_within(self, radius_m: float) -> Floats:
         """Speeds of the vehicles in the circle around the gNB."""
@@ -115,23 +117,24 @@ class TrafficEngine:
         return self.fleet.speed_mps[x_m**2 + y_m**2 <= radius_m**2]
 
     def state(self) -> State:
-        """Everybody, with the generator of each; signals and streets are those of the experiment."""
-        random = [generator_state(self._random[number]) for number in self.fleet.vehicle.tolist()]
+        """All vehicles and their generators; traffic lights and streets follow from the experiment."""
+        random = [generator_state(self._generators[number]) for number in self.fleet.vehicle.tolist()]
         return {"fleet": self.fleet.state(), "random": random, "step": self._step, "created": self._created}
 
     def restore(self, state: State) -> None:
-        """Go on from there."""
+        """Restore the fleet, its generators and the clock from a checkpoint."""
         self.fleet = Fleet.of(state["fleet"])
-        self._random = {number: self._streams.generator(self._stream, number) for number in self.fleet.vehicle.tolist()}
-        for rng, there in zip(self._random.values(), state["random"], strict=True):
-            restore_generator(rng, there)
+        vehicles = self.fleet.vehicle.tolist()
+        self._generators = {number: self._streams.generator(self._stream_name, number) for number in vehicles}
+        for rng, saved in zip(self._generators.values(), state["random"], strict=True):
+            restore_generator(rng, saved)
         self._step, self._created = state["step"], state["created"]
 
     def _add(self, edge: Ints, position_m: Floats) -> None:
-        """Create vehicles that stand, with the next numbers in this order."""
+        """Create vehicles at standstill, numbered in this order."""
         vehicle = np.arange(self._created + 1, self._created + 1 + edge.size)
         self._created += edge.size
-        self._random |= {number: self._streams.generator(self._stream, number) for number in vehicle.tolist()}
+        self._generators |= {number: self._streams.generator(self._stream_name, number) for number in vehicle.tolist()}
         connected = self._draw(vehicle) < self._cv_share
         uniform = np.array([self._draw(vehicle) for _ in range(DRAWS)]).T
         goal = self._routes.goal(edge, self._draw(vehicle))
@@ -151,20 +154,20 @@ class TrafficEngine:
         )
         self.fleet = self.fleet.join(newcomers)
 
-    def _last_in(self, edge: Ints) -> tuple[Floats, Floats]:
-        """Free distance from the start of each edge to the vehicle that entered last, and its speed."""
+    def _last_vehicle(self, edge: Ints) -> tuple[Floats, Floats]:
+        """Free distance from the start of each edge to the last vehicle that entered it, and its speed."""
         lanes = self._lanes()
         return lanes.back_m[edge], np.append(self.fleet.speed_mps, 0.0)[lanes.last[edge]]
 
-    def _approach(self, way_m: Floats) -> Floats:
-        """Speeds at which vehicles may be put at these distances from their stop lines."""
+    def _approach_speed(self, way_m: Floats) -> Floats:
+        """Highest speeds at which vehicles may be placed at these distances from their stop lines."""
         rules = self.rules
         return np.array([safe_start_speed(way, 0.0, rules.stop_decel_mps2, rules.dt_s) for way in way_m.tolist()])
 
     def _cross(self, over: Ints) -> None:
-        """Put those who drove over the end of their edge on the next, or take them out if there is none.
+        """Move vehicles that passed the end of their edge to the next edge, or remove them if there is none.
 
-        Nobody drives over two ends in one step: the clear way ends at the stop line of the next edge at the latest.
+        No vehicle passes two ends in one step: its clear way ends at the stop line of the next edge at the latest.
         """
         fleet, next_edge = self.fleet, self.fleet.next_edge[over]
         crossing = over[next_edge != NONE]
@@ -179,11 +182,11 @@ class TrafficEngine:
         fleet.cleared[crossing] = False
         fleet.asked_step[crossing] = NONE
         if crossing.size < over.size:
-            self._leave(over[next_edge == NONE])
+            self._remove(over[next_edge == NONE])
 
-    def _leave(self, leaving: Ints) -> None:
+    def _remove(self, leaving: Ints) -> None:
         for number in self.fleet.vehicle[leaving].tolist():
-            del self._random[number]
+            del self._generators[number]
         staying = np.ones(self.fleet.size, np.bool_)
         staying[leaving] = False
         self.fleet = self.fleet.keep(staying)
@@ -193,4 +196,4 @@ class TrafficEngine:
 
     def _draw(self, vehicle: Ints) -> Floats:
         """The next uniform random number of each of these vehicles."""
-        return np.array([self._random[number].random() for number in vehicle.tolist()])
+        return np.array([self._generators[number].random() for number in vehicle.tolist()])

@@ -1,10 +1,10 @@
-"""Who may cross a junction: reservations, first come, first served among those who have green.
+"""Which vehicles may cross a junction: reservations, first come, first served among those with a green light.
 
-A vehicle that would otherwise have to brake for its stop line asks for the junction. It is cleared when its light
-is green, those ahead in its lane are cleared, there is room for it behind the junction, nobody holds a path that meets
-its own, and nobody who asked before and could go as well waits for one. It holds its path until its tail has left the
-junction, or until amber comes while it can still stop. What is held follows from the state of the vehicles, so there
-is no table that could go stale.
+A vehicle that would otherwise have to brake for its stop line requests the junction. It is cleared when its light
+is green, the vehicles ahead in its lane are cleared, there is room for it after the junction, no vehicle holds a path
+that meets its own, and no vehicle with an earlier request that could go otherwise waits for such a path. It holds its
+path until its rear has left the junction, or until the light turns amber while it can still stop. Which paths are held
+follows from the state of the vehicles, so there is no reservation table that could become outdated.
 """
 
 import numpy as np
@@ -18,9 +18,9 @@ from vefl_sim.mobility.grid.signals import GREEN, light
 def _paths_meet() -> Bools:
     """(16, 16): whether two paths through a junction merge or cross; path 4·(heading in) + (heading out).
 
-    With traffic on the right, counter-clockwise around a junction, the arm in direction d has its way out at
-    point 2d and its way in at 2d + 1. Paths are chords between these points. Those with the same start are in
-    the same lane and follow each other.
+    With right-hand traffic, and points numbered counter-clockwise around a junction, vehicles leave over the arm in
+    direction d at point 2d and enter from it at point 2d + 1. Paths are chords between these points. Paths with the
+    same start are in the same lane, where vehicles follow each other.
     """
     heading_in, heading_out = np.divmod(np.arange(16), 4)
     start, end = 2 * ((heading_in + 2) % 4) + 1, 2 * heading_out
@@ -39,25 +39,25 @@ def _paths_meet() -> Bools:
 
 
 PATHS_MEET = _paths_meet()
-_OPPONENTS = PATHS_MEET @ (1 << np.arange(16))  # by path: the set of those it meets, as bits
+_OPPONENTS = PATHS_MEET @ (1 << np.arange(16))  # by path: the set of paths it meets, as bits
 
 
 @kernel
 def path(ways, edge, next_edge):
-    """Index into PATHS_MEET."""
+    """Index into PATHS_MEET of the path from one edge to the next."""
     return 4 * ways.heading[edge] + ways.heading[next_edge]
 
 
 @kernel
 def light_ahead(fleet, ways, signals, time_ns, i):
-    """What vehicle i sees at the end of its edge."""
+    """Colour of the traffic light at the end of the edge of vehicle i."""
     edge = fleet.edge[i]
     return light(signals, ways.junction[edge], ways.heading[edge], time_ns)
 
 
 @kernel
 def give_back(fleet, ways, signals, rules, time_ns):
-    """Take the junction from those who have no green any more and can stop."""
+    """Cancel the clearance of vehicles whose light is no longer green and which can still stop."""
     for i in range(fleet.edge.size):
         if not fleet.cleared[i] or light_ahead(fleet, ways, signals, time_ns, i) == GREEN:
             continue
@@ -69,7 +69,7 @@ def give_back(fleet, ways, signals, rules, time_ns):
 
 @kernel
 def held_paths(fleet, ways, rules):
-    """By junction: the paths, as bits, of those who are cleared or whose tail has not left it."""
+    """By junction: the paths, as bits, of vehicles that are cleared or whose rear has not left it."""
     held = np.zeros(ways.junctions, np.int64)
     for i in range(fleet.edge.size):
         edge, before = fleet.edge[i], fleet.came_from[i]
@@ -82,7 +82,7 @@ def held_paths(fleet, ways, rules):
 
 @kernel
 def must_ask(fleet, rules, i):
-    """Whether vehicle i would have to hold back in this step for the stop line ahead."""
+    """Whether vehicle i must request the junction, because the stop line ahead would limit its speed in this step."""
     if fleet.cleared[i]:
         return False
     fastest = fleet.speed_mps[i] + fleet.driver.max_accel_mps2[i] * rules.dt_s
@@ -91,7 +91,7 @@ def must_ask(fleet, rules, i):
 
 @kernel
 def in_turn(fleet, rules, step):
-    """Those who ask for a junction, in the order in which they first did; who asks now for the first time is noted."""
+    """Vehicles that request a junction, in the order of their first request; records the step of new requests."""
     asking, count = np.empty(fleet.edge.size, np.int64), 0
     for i in range(fleet.edge.size):
         if not must_ask(fleet, rules, i):
@@ -109,7 +109,7 @@ def in_turn(fleet, rules, step):
 
 @kernel
 def has_room(fleet, lanes, ways, rules, coming, target):
-    """Whether a place behind the junction will be free even if everybody ahead stops now."""
+    """Whether there will be room after the junction even if all vehicles ahead stop now."""
     last, end_m = lanes.last[target], ways.limit_m[target]
     if last >= 0:
         roll_m = fleet.speed_mps[last] ** 2 / (2 * rules.emergency_decel_mps2)
@@ -119,20 +119,20 @@ def has_room(fleet, lanes, ways, rules, coming, target):
 
 @kernel
 def waits_behind(fleet, lanes, i):
-    """Whether the next one ahead before the same stop line is not cleared."""
+    """Whether the vehicle ahead on the same edge is not cleared."""
     leader = lanes.leader[i]
     return leader >= 0 and fleet.edge[leader] == fleet.edge[i] and not fleet.cleared[leader]
 
 
 @kernel
 def clear(fleet, lanes, ways, signals, rules, now):
-    """Note who asks for the junction ahead, clear those who may go, and return how many these are.
+    """Record requests for the junctions, clear the vehicles that may go, and return how many were cleared.
 
     now: the number of the step and its time in ns.
     """
     step, time_ns = now
     asking = in_turn(fleet, rules, step)
-    wanted = held_paths(fleet, ways, rules)  # and, as we go, of those who asked before
+    wanted = held_paths(fleet, ways, rules)  # and, in the loop below, the paths of vehicles with earlier requests
     coming = np.zeros(ways.heading.size, np.int64)
     for i in range(fleet.edge.size):
         if fleet.cleared[i]:

@@ -1,7 +1,7 @@
-"""Routes: at every junction a vehicle turns at random, until its way leads out over the border.
+"""Random-walk routes: at every junction a vehicle turns at random, until its way leads out over the border.
 
-This is a Markov chain on edges, so there is an exact answer to "how far does a vehicle drive, and where"; it
-sets the arrival rate and populates the streets at time 0.
+This is a Markov chain on edges, so the expected distance that a vehicle drives on each edge is known exactly; it
+determines the arrival rate and the initial positions at time 0.
 """
 
 from functools import cached_property
@@ -16,10 +16,11 @@ from vefl_sim.mobility.grid.roads import LEFT, RIGHT, STRAIGHT, StreetGrid
 TURN_WEIGHTS = {LEFT: 1.0, STRAIGHT: 2.0, RIGHT: 1.0}
 
 
-class Wandering:
-    """Turning probabilities on a grid, and what follows from them.
+class RandomWalkRoutes:
+    """Turning probabilities on a grid, and the expected visits that follow from them.
 
-    leaving_weight: of a way out over the border against the same turn inside; vehicles have something to do downtown.
+    leaving_weight: weight of a turn that leads out, relative to the same turn inside the grid; below 1, vehicles stay
+    longer.
     """
 
     def __init__(self, grid: StreetGrid, leaving_weight: float) -> None:
@@ -29,20 +30,20 @@ class Wandering:
         appeal[grid.exits] = leaving_weight
         weight = appeal[grid.turns] * weights
         self.probability: Floats = weight / weight.sum(axis=1, keepdims=True)
-        """(edges, 3), in the order LEFT, STRAIGHT, RIGHT; without meaning on stubs that lead out."""
+        """(edges, 3), in the order LEFT, STRAIGHT, RIGHT; undefined on stubs that lead out."""
         self._threshold = self.probability.cumsum(axis=1)[:, :2]
 
     def next_edge(self, edge: Ints, uniform: Floats) -> Ints:
-        """The edge taken after each of these, for a uniform random number each; NONE after a stub out."""
+        """Edge taken after each edge, by one uniform random number each; NONE after a stub that leads out."""
         turn = (uniform[:, None] >= self._threshold[edge]).sum(axis=1)
         next_edge: Ints = self.grid.turns[edge, turn]
         return next_edge
 
     @cached_property
     def expected_visits(self) -> Floats:
-        """How often a vehicle drives along each edge between arrival and departure, on average.
+        """Mean number of times that a vehicle drives along each edge between arrival and departure.
 
-        Solves n = e + Pᵀn with e the uniform choice of an entry.
+        Solves n = e + Pᵀn, where e is the uniform distribution over the entries.
         """
         grid = self.grid
         inner = np.flatnonzero(~grid.leads_out)

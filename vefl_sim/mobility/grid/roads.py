@@ -3,8 +3,8 @@
 Everything is per directed edge (one lane of one block), as arrays. All edges are one block long, measured
 from the middle of a junction to the middle of the next. Every junction has four arms; on the border one of
 them (at the corners two) is a stub, one block long, over which vehicles arrive and leave. Positions are drawn
-on the centre line of the street, so that a turn is continuous in x and y; the two directions are different
-lanes nevertheless.
+on the centre line of the street, so that a turn is continuous in x and y; the two directions are still different
+lanes.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ JUNCTION_M = 7.0  # from a stop line to the middle of its junction: two lanes of
 
 
 class Ways(NamedTuple):
-    """What the compiled code sees of a grid; arrays by edge."""
+    """The properties of a grid that compiled code needs; arrays by edge, named as in `StreetGrid`."""
 
     block_m: float
     stop_line_m: float
@@ -46,7 +46,7 @@ class StreetGrid:
     start_x_m: Floats
     start_y_m: Floats
     heading: Ints
-    """EAST, NORTH, WEST or SOUTH."""
+    """Direction of travel: EAST, NORTH, WEST or SOUTH."""
     junction: Ints
     """Number of the junction at the end; NONE on the stubs that lead out."""
     turns: Ints
@@ -56,11 +56,11 @@ class StreetGrid:
     leads_out: Bools
     """True for the stubs that lead out."""
     exits: Ints
-    """Those of them over which vehicles leave."""
+    """Stubs that lead out over which vehicles actually leave."""
 
     @classmethod
     def of(cls, roads: RoadsTable, radius_m: float) -> "StreetGrid":
-        """The grid of a [roads] table; the radius is that of the coverage, which `exits` may depend on."""
+        """The grid of a [roads] table; `radius_m` is the coverage radius, needed for roads.exits = "outside"."""
         return cls.rectangle(*roads.blocks_xy, roads.block_m, radius_m if roads.exits == "outside" else 0.0)
 
     @classmethod
@@ -72,7 +72,7 @@ class StreetGrid:
     def rectangle(cls, blocks_x: int, blocks_y: int, block_m: float, closed_m: float = 0.0) -> "StreetGrid":
         """A grid of square blocks, centred on (0, 0), with (blocks_x + 1)·(blocks_y + 1) junctions.
 
-        closed_m: nobody comes in or leaves over a stub whose outer end is nearer to the gNB than this.
+        closed_m: stubs whose outer end is nearer to the gNB than this are neither entries nor exits.
         """
         blocks = blocks_x, blocks_y
         column, row, heading = _lanes(blocks)
@@ -100,12 +100,12 @@ class StreetGrid:
 
     @property
     def edges(self) -> int:
-        """How many directed edges there are."""
+        """Number of directed edges."""
         return self.heading.size
 
     @cached_property
     def limit_m(self) -> Floats:
-        """How far one may drive on each edge without crossing: to its stop line; infinite on a stub out."""
+        """Position up to which vehicles may drive on each edge without crossing a junction; infinite on a stub out."""
         return np.where(self.leads_out, np.inf, self.stop_line_m)
 
     @property
@@ -115,19 +115,19 @@ class StreetGrid:
 
     @property
     def stop_line_m(self) -> float:
-        """Position on an edge behind which a vehicle waits for its turn to cross."""
+        """Position on an edge before which a vehicle waits until it may cross the junction."""
         return self.block_m - self.junction_m
 
     @cached_property
     def ways(self) -> Ways:
-        """The grid for compiled code."""
+        """The grid in the form that compiled code accepts."""
         junctions = int(self.junction.max()) + 1
         return Ways(
             self.block_m, self.stop_line_m, self.junction_m, self.limit_m, self.heading, self.junction, junctions
         )
 
     def xy(self, edge: Ints, position_m: Floats) -> tuple[Floats, Floats]:
-        """Coordinates of positions on edges."""
+        """Coordinates x and y in m of positions on edges."""
         heading = self.heading[edge]
         x_m = self.start_x_m[edge] + STEP_X[heading] * position_m
         y_m = self.start_y_m[edge] + STEP_Y[heading] * position_m
@@ -144,7 +144,7 @@ class StreetGrid:
 
 
 def _is_junction(column: Ints, row: Ints, blocks: tuple[int, int]) -> Bools:
-    """Columns and rows 1 to blocks + 1 are junctions; 0 and blocks + 2 are the outer ends of the stubs."""
+    """Whether a point is a junction: columns and rows 1 to blocks + 1; 0 and blocks + 2 are outer ends of stubs."""
     inside = (column >= 1) & (column <= blocks[0] + 1) & (row >= 1) & (row <= blocks[1] + 1)
     return np.asarray(inside, dtype=np.bool_)
 

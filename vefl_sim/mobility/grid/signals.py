@@ -1,8 +1,9 @@
-"""Traffic lights with fixed cycles: green for the streets one way, amber, then the same for those across.
+"""Traffic lights with fixed cycles: green and amber for one street, then the same for the street across.
 
-At amber whoever can stop as hard as for any stop line does; the others go on. Amber lasts long enough that none of
-them is still before the stop line at red: who cannot stop from speed u at deceleration b, however it is slowed on
-its way, is over the line within u/b. No time is needed to clear the junction, because paths through it are reserved.
+At amber, vehicles that can stop at the usual deceleration for stop lines do so; the others continue. Amber lasts so
+long that none of these is still before the stop line at red: a vehicle that cannot stop from speed u at deceleration b
+is over the line within u/b, however it is slowed on its way. No all-red time is needed, because paths through the
+junction are reserved.
 """
 
 from typing import NamedTuple
@@ -19,24 +20,24 @@ SHORTEST_AMBER_S = 3.0
 
 
 class Signals(NamedTuple):
-    """The plan of all junctions. The cycle is green, amber one way, then green, amber the other."""
+    """Signal plan of all junctions: green, amber for east and west, then green, amber for north and south."""
 
     offset_ns: Ints
-    """By junction: how far its cycle has gone at time 0; even headings come first."""
+    """By junction: elapsed time of its cycle at time 0; the cycle starts with green for even headings (EAST, WEST)."""
     green_ns: int
-    """0 where there are no signals: then everybody has green always."""
+    """Duration of green; 0 without traffic lights, when all directions always have green."""
     amber_ns: int
 
     @property
     def cycle_ns(self) -> int:
-        """After which everything repeats."""
+        """Duration of a whole cycle."""
         return 2 * (self.green_ns + self.amber_ns)
 
 
 def make_signals(roads: RoadsTable, junctions: int, stop_s: float, rng: np.random.Generator) -> Signals:
-    """The signals of an experiment, each junction somewhere in its cycle at time 0.
+    """The traffic lights of an experiment, each junction at a random point of its cycle at time 0.
 
-    stop_s: u/b for the highest speed, and a margin for the time step.
+    stop_s: u/b for the highest speed, plus a margin for the time step.
     """
     if roads.signals == "none":
         return Signals(np.zeros(junctions, np.int64), 0, 0)
@@ -46,7 +47,7 @@ def make_signals(roads: RoadsTable, junctions: int, stop_s: float, rng: np.rando
 
 @kernel
 def light(signals, junction, heading, time_ns):
-    """What those see who come to this junction with this heading."""
+    """Colour of the light (GREEN, AMBER or RED) for vehicles that approach this junction with this heading."""
     if signals.green_ns == 0:
         return GREEN
     phase_ns = signals.green_ns + signals.amber_ns

@@ -1,4 +1,4 @@
-"""One step of all vehicles: sorted along their lanes, then moved, compiled as a whole."""
+"""One time step of all vehicles: sorted by lane, then moved; compiled as a whole."""
 
 from typing import NamedTuple
 
@@ -12,29 +12,29 @@ from vefl_sim.mobility.grid.roads import NONE
 
 
 class Lanes(NamedTuple):
-    """A snapshot of a fleet by lane."""
+    """The order of the vehicles in their lanes at one time."""
 
     leader: Ints
-    """By vehicle: the index of the one ahead in the same lane, or NONE."""
+    """By vehicle: index of the vehicle ahead in the same lane, or NONE."""
     gap_m: Floats
-    """By vehicle: from its front bumper to the back bumper of the leader; infinite without one."""
+    """By vehicle: distance from its front bumper to the back bumper of its leader; infinite without a leader."""
     last: Ints
-    """By edge: the index of the vehicle that entered it last, or NONE."""
+    """By edge: index of the vehicle that entered it last, or NONE."""
     back_m: Floats
-    """By edge: where that one's back bumper is; infinite on an empty edge."""
+    """By edge: position of the back bumper of that vehicle; infinite on an empty edge."""
 
 
 @kernel
 def line_up(fleet, ways, length_m):
-    """The lanes of a fleet.
+    """Sort the vehicles of a fleet into their lanes.
 
-    A vehicle that has crossed a junction while its tail is still on the lane before is listed on both, beyond
-    the end of the old one, so that whoever comes next there does not run into the tail, wherever they turn.
+    A vehicle that has crossed a junction while its rear is still on the previous lane is listed on both: on the
+    previous lane beyond its end, so that the next vehicle there does not run into its rear, wherever it turns.
     """
     count, edges = fleet.edge.size, ways.heading.size
     leader, gap_m = np.full(count, NONE), np.full(count, np.inf)
     last, back_m = np.full(edges, NONE), np.full(edges, np.inf)
-    for i in range(count):  # tails first: everybody else there is behind them
+    for i in range(count):  # vehicles with their rear on the previous lane first: all others on it are behind them
         lane = fleet.came_from[i]
         if lane >= 0 and fleet.position_m[i] < length_m:
             last[lane], back_m[lane] = i, fleet.position_m[i] + ways.block_m - length_m
@@ -45,7 +45,7 @@ def line_up(fleet, ways, length_m):
 
 @kernel
 def _line_up_one(fleet, length_m, lanes, i):
-    """Find the place of vehicle i in its lane, from the rear; there are never many."""
+    """Insert vehicle i into its lane, searching from the rear; a lane never holds many vehicles."""
     lane, position_m = fleet.edge[i], fleet.position_m[i]
     follower, ahead, back_m = NONE, lanes.last[lane], lanes.back_m[lane]
     while ahead != NONE and fleet.edge[ahead] == lane and fleet.position_m[ahead] < position_m:
@@ -59,7 +59,7 @@ def _line_up_one(fleet, length_m, lanes, i):
 
 @kernel
 def step(fleet, ways, signals, rules, now):
-    """Junctions clear, everybody chooses a speed, all drive; whether anybody is over the end of its edge.
+    """Clear junctions, choose all speeds, move all vehicles; return whether any has passed the end of its edge.
 
     now: the number of the step and its time in ns.
     """

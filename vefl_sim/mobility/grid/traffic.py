@@ -1,4 +1,4 @@
-"""Traffic on the street grid by the intelligent driver model: the default source of scenes."""
+"""Traffic on the street grid by the intelligent driver model (mobility.kind = "idm"): the default source of scenes."""
 
 import numpy as np
 
@@ -18,58 +18,58 @@ from vefl_sim.mobility.scene import Scene
 
 
 class IdmTraffic:
-    """Vehicles that arrive at the border, drive about the grid and leave again."""
+    """Vehicles that arrive at the border, drive on the grid and leave again."""
 
     def __init__(self, experiment: Experiment, streams: Streams) -> None:
         grid = StreetGrid.of(experiment.roads, experiment.radio.coverage_radius_m)
         params = typical_driver(experiment.mobility)
         self.step_ns = to_ns(experiment.mobility.step_s)
         self.streets = TrafficEngine(experiment, GridRoutes(grid, experiment.traffic), to_s(self.step_ns), streams)
-        _check_room(grid, self.streets.rules)
-        wanted = demand(experiment)
+        _check_vehicle_fits(grid, self.streets.rules)
+        traffic_demand = demand(experiment)
         rng = streams.generator("traffic")
         if experiment.traffic.warm_start:
-            self.streets.populate(*start_positions(wanted.draw(rng), grid, params, rng))
+            self.streets.populate(*start_positions(traffic_demand.draw(rng), grid, params, rng))
             self.streets.settle(rng)
-        self._arrivals = Arrivals(wanted.arrivals_per_s, grid.entries, streams.generator("arrivals"))
-        self._scene = self._look()
+        self._arrivals = Arrivals(traffic_demand.arrivals_per_s, grid.entries, streams.generator("arrivals"))
+        self._scene = self._make_scene()
 
     def scene(self) -> Scene:
         """The current scene."""
         return self._scene
 
     def advance(self) -> Scene:
-        """Move everybody by one step, and let in those who arrived meanwhile."""
+        """Move all vehicles by one step, and admit those that have arrived in the meantime."""
         self.streets.drive()
-        self._arrivals.come(to_s(self.streets.time_ns))
+        self._arrivals.queue_arrivals(to_s(self.streets.time_ns))
         if self._arrivals.waiting:
-            self._let_in()
-        self._scene = self._look()
+            self._admit_waiting()
+        self._scene = self._make_scene()
         return self._scene
 
     def state(self) -> State:
-        """Of those in the streets and of those outside."""
+        """State of the vehicles on the grid and of the arrivals."""
         return {"streets": self.streets.state(), "arrivals": self._arrivals.state()}
 
     def restore(self, state: State) -> None:
-        """Go on from there."""
+        """Restore the vehicles and the arrivals from a checkpoint."""
         self.streets.restore(state["streets"])
         self._arrivals.restore(state["arrivals"])
-        self._scene = self._look()
+        self._scene = self._make_scene()
 
     @property
     def waiting_outside(self) -> int:
-        """How many vehicles have arrived at entries that are blocked."""
+        """Number of vehicles that wait outside because their entry is blocked."""
         return len(self._arrivals.waiting)
 
-    def _let_in(self) -> None:
+    def _admit_waiting(self) -> None:
         """Admit the first vehicle at each entry that is not blocked."""
         entries = np.unique(self._arrivals.waiting)
         admitted = self._arrivals.admit(entries[self.streets.is_open(entries)].tolist())
         if admitted:
             self.streets.enter(np.array(admitted))
 
-    def _look(self) -> Scene:
+    def _make_scene(self) -> Scene:
         fleet = self.streets.fleet
         x_m, y_m = self.streets.grid.xy(fleet.edge, fleet.position_m)
         return Scene(
@@ -77,17 +77,17 @@ class IdmTraffic:
             vehicle=fleet.vehicle,
             x_m=x_m,
             y_m=y_m,
-            speed_mps=fleet.speed_mps.copy(),  # the fleet's own changes in place
+            speed_mps=fleet.speed_mps.copy(),  # a copy, because the array of the fleet changes in place
             connected=fleet.connected,
         )
 
 
-def _check_room(grid: StreetGrid, rules: Rules) -> None:
-    """A vehicle must fit between two junctions, or it could never leave the first."""
+def _check_vehicle_fits(grid: StreetGrid, rules: Rules) -> None:
+    """Refuse vehicles that do not fit between two junctions, because they could never leave the first one."""
     place_m = rules.room_m - grid.junction_m
     if place_m > grid.block_m - 2 * grid.junction_m:
         raise ExperimentError(
             f"A vehicle of mobility.length_m with twice its gap (mobility.min_gap_m, mobility.driver_spread) takes "
-            f"{place_m:g} m, which does not fit between two junctions of roads.block_m = {grid.block_m:g}: make it "
-            "smaller or the blocks longer."
+            f"{place_m:g} m, which does not fit between two junctions of roads.block_m = {grid.block_m:g}: make the "
+            "vehicle shorter or the blocks longer."
         )

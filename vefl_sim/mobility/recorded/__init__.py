@@ -1,1 +1,1 @@
-"""Recorded traffic: our own tables and SUMO's floating car data, played back."""
+"""Playback of recorded traffic: `mobility` tables of runs and SUMO's floating car data."""

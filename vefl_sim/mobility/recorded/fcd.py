@@ -1,7 +1,7 @@
 """SUMO's floating car data (FCD) as XML: <fcd-export>, <timestep time>, <vehicle id x y speed>.
 
-Read as it comes, so that a file of any size costs the memory of one timestep. Times are seconds, x and y metres in the
-plane: longitude and latitude (--fcd-output.geo) look the same, and nobody can tell.
+The file is read as a stream, so that a file of any size needs the memory of one timestep. Times are in seconds, x and y
+in metres in the plane; longitude and latitude (--fcd-output.geo) look the same and cannot be detected.
 """
 
 import gzip
@@ -20,14 +20,14 @@ from vefl_sim.mobility.recorded.register import VehicleNumbers
 from vefl_sim.mobility.scene import Scene
 
 _CHUNK_BYTES = 1 << 16
-_LONGEST_S = 9e9  # what fits into 64 bits of nanoseconds
+_LONGEST_S = 9e9  # the largest time that fits into 64 bits of nanoseconds
 
 
 def xml_frames(path: Path, register: VehicleNumbers) -> Iterator[Frame]:
-    """All timesteps, one by one; whatever is wrong shows when it is reached."""
+    """Yield all timesteps one by one; an error in the file is raised when it is reached."""
     document = _Document(RecordingFile(path, "line"), register)
-    with _opened(path) as file:
-        while not document.over:
+    with _open(path) as file:
+        while not document.at_end:
             problem = document.read(file)
             yield from document.frames()
             if problem:
@@ -35,17 +35,17 @@ def xml_frames(path: Path, register: VehicleNumbers) -> Iterator[Frame]:
 
 
 def time_ns(source: RecordingFile, place: int, time_s: float) -> int:
-    """A time of the file on the clock."""
+    """Convert a time of the file to nanoseconds."""
     if not abs(time_s) < _LONGEST_S:
         raise source.problem(place, f"time = {time_s:g} is not a time in seconds: correct it.")
     return to_ns(time_s)
 
 
 class _Document:
-    """What has been read of an XML file; knows the line it is in."""
+    """Parser of an XML file that is read in chunks; keeps the current line for error messages."""
 
     def __init__(self, source: RecordingFile, register: VehicleNumbers) -> None:
-        self.over = False
+        self.at_end = False
         self._source, self._register = source, register
         self._parser = expat.ParserCreate()
         self._parser.StartElementHandler = self._start
@@ -55,16 +55,16 @@ class _Document:
         self._frames: list[Frame] = []
 
     def read(self, file: IO[bytes]) -> ExperimentError | None:
-        """Read on; what is wrong is returned, since timesteps may be complete before it."""
+        """Read the next chunk; an error is returned, not raised, because timesteps before it may be complete."""
         try:
             chunk = file.read1(_CHUNK_BYTES)  # type: ignore[attr-defined]
-            self.over = not chunk
-            self._parser.Parse(chunk, self.over)
+            self.at_end = not chunk
+            self._parser.Parse(chunk, self.at_end)
         except ExperimentError as error:
             return error
         except expat.ExpatError as error:
             what = expat.ErrorString(error.code)
-            return self._source.problem(error.lineno, f"this is not XML, or not all of it ({what}): write it again.")
+            return self._source.problem(error.lineno, f"this is not XML, or it is incomplete ({what}): write it again.")
         except (LookupError, ValueError) as error:
             return self._problem(f"the encoding of the XML is unknown ({error}): write it in UTF-8.")
         except (OSError, EOFError, zlib.error) as error:
@@ -72,17 +72,19 @@ class _Document:
         return None
 
     def frames(self) -> list[Frame]:
-        """Timesteps that have become complete."""
+        """Return the timesteps completed since the last call."""
         frames, self._frames = self._frames, []
         return frames
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._depth == 1 and tag != "fcd-export":
-            raise self._problem(f"the file begins with <{tag}>, not with <fcd-export>: name one of sumo --fcd-output.")
+            raise self._problem(
+                f"the file begins with <{tag}>, not with <fcd-export>: name an output of sumo --fcd-output."
+            )
         if self._depth == 2 and tag == "timestep":
             self._timestep = _Timestep(self._time_ns(attributes), self._parser.CurrentLineNumber)
-        elif self._depth == 3 and tag == "vehicle" and self._timestep:  # persons and containers are no vehicles
+        elif self._depth == 3 and tag == "vehicle" and self._timestep:  # persons and containers are not vehicles
             self._timestep.add(
                 self._text(tag, attributes, "id"),
                 (*(self._number(tag, attributes, name) for name in ("x", "y", "speed")),),
@@ -115,7 +117,7 @@ class _Document:
 
 
 class _Timestep:
-    """The vehicles of a <timestep> so far."""
+    """The vehicles of a <timestep> that have been read so far."""
 
     def __init__(self, time_ns: int, line: int) -> None:
         self._time_ns, self._line = time_ns, line
@@ -135,7 +137,7 @@ class _Timestep:
         return frame(source, scene, self._line, np.array(self._lines, np.int64))
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes]:
     try:
         return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
     except OSError as error:

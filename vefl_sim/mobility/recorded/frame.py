@@ -1,4 +1,4 @@
-"""What a recording has of one instant, and where in the file it is."""
+"""Frames: the vehicles of a recording at one time, with their places in the file for error messages."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ from vefl_sim.mobility.scene import Scene
 
 @dataclass(frozen=True)
 class RecordingFile:
-    """A file, and what its entries are counted in."""
+    """The file of a recording, and the unit of places in it."""
 
     path: Path
     unit: Literal["line", "row"]
 
     def problem(self, place: int, sentence: str) -> ExperimentError:
-        """An error that says where."""
+        """An error that names the file and the line or row."""
         return ExperimentError(f"{self.path}, {self.unit} {place}: {sentence}")
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One recorded instant, in the time and the coordinates of the recording."""
+    """One recorded scene, in the time and the coordinates of the recording."""
 
     scene: Scene
-    begins: int  # the line or row at which it begins
-    place: Ints  # the line or row of each vehicle
+    begins: int  # line or row at which the frame begins
+    place: Ints  # line or row of each vehicle
 
 
 def frame(source: RecordingFile, scene: Scene, begins: int, place: Ints) -> Frame:
-    """A frame from vehicles in any order, each of which is there once and somewhere."""
+    """Make a frame from vehicles in any order; refuse duplicates and values that are not finite."""
     for name, values in (("x", scene.x_m), ("y", scene.y_m), ("speed", scene.speed_mps)):
         if (row := first(~np.isfinite(values))) is not None:
             message = f"{name} = {values[row]:g} is not a finite number: correct it, or drop the vehicle."
@@ -44,33 +44,33 @@ def frame(source: RecordingFile, scene: Scene, begins: int, place: Ints) -> Fram
     order = np.argsort(scene.vehicle, kind="stable")
     scene, place = scene.rows(order), place[order]
     if (row := first(scene.vehicle[1:] == scene.vehicle[:-1])) is not None:
-        message = f"the vehicle is there twice at {seconds(scene.time_ns)} s, first in {source.unit} {place[row]}"
+        message = f"the vehicle appears twice at {seconds(scene.time_ns)} s, first in {source.unit} {place[row]}"
         raise source.problem(int(place[row + 1]), f"{message}: keep one of the two.")
     return Frame(scene, begins, place)
 
 
 def first(which: Bools) -> int | None:
-    """The first row for which it is true, if there is one."""
+    """Index of the first true entry, or None."""
     return int(np.argmax(which)) if which.any() else None
 
 
 def seconds(time_ns: int) -> str:
-    """A time for people."""
+    """Format a time in seconds for messages."""
     return f"{time_ns / 1e9:.10g}"
 
 
 def instants(batches: Iterable[Columns], time: str) -> Iterator[Columns]:
-    """The columns of consecutive rows with the same time, wherever batches begin and end."""
-    held: Columns = {}
+    """Yield the columns of consecutive rows with the same time, also across the borders of batches."""
+    pending: Columns = {}
     for batch in batches:
-        columns = {name: np.concatenate((held[name], batch[name])) for name in batch} if held else batch
+        columns = {name: np.concatenate((pending[name], batch[name])) for name in batch} if pending else batch
         cuts = np.flatnonzero(columns[time][1:] != columns[time][:-1]) + 1
         for start, end in pairwise((0, *cuts.tolist())):
-            yield _part(columns, slice(start, end))
-        held = _part(columns, slice(int(cuts[-1]) if cuts.size else 0, None))
-    if held and held[time].size:
-        yield held
+            yield _select(columns, slice(start, end))
+        pending = _select(columns, slice(int(cuts[-1]) if cuts.size else 0, None))
+    if pending and pending[time].size:
+        yield pending
 
 
-def _part(columns: Columns, rows: slice) -> Columns:
+def _select(columns: Columns, rows: slice) -> Columns:
     return {name: values[rows] for name, values in columns.items()}

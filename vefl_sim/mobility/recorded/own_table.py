@@ -1,4 +1,4 @@
-"""The `mobility` table of a run of ours as a recording."""
+"""The `mobility` table of a run, read as a recording."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from vefl_sim.core.parquet import ColumnKind, Columns, ParquetFile
 from vefl_sim.mobility.recorded.frame import Frame, RecordingFile, frame, instants
 from vefl_sim.mobility.scene import Scene
 
-END = "end_ns"  # a note in the file on how long it is, since empty streets leave no row
+END = "end_ns"  # key of the end time in the file's metadata, because empty streets leave no row
 _COLUMNS: dict[str, ColumnKind] = {
     "time_ns": "integer",
     "vehicle": "integer",
@@ -20,23 +20,23 @@ _COLUMNS: dict[str, ColumnKind] = {
 
 
 def is_own(table: ParquetFile) -> bool:
-    """Whether it is of our making, complete or not."""
-    return "time_ns" in table.names
+    """Whether the file is a `mobility` table, possibly with columns missing."""
+    return "time_ns" in table.column_names
 
 
 def own_frames(table: ParquetFile) -> Iterator[Frame]:
-    """One frame per time; a run begins at 0, though an empty street leaves no row there, nor at the end."""
+    """Yield one frame per time, and empty frames at time 0 and at the end if there are no rows for them."""
     source, columns = RecordingFile(table.path, "row"), None
     for number, columns in enumerate(instants(table.batches(_COLUMNS), "time_ns")):
         if number == 0 and columns["time_ns"][0] > 0:
-            yield _nobody(columns, 0, 1)
+            yield _empty_frame(columns, 0, 1)
         yield frame(source, _scene(columns), int(columns["row"][0]), columns["row"])
     if columns and (end_ns := _end_ns(table)) > columns["time_ns"][0]:
-        yield _nobody(columns, end_ns, int(columns["row"][-1]))
+        yield _empty_frame(columns, end_ns, int(columns["row"][-1]))
 
 
 def _end_ns(table: ParquetFile) -> int:
-    noted = table.notes.get(END, "")
+    noted = table.metadata.get(END, "")
     return int(noted) if noted.isdecimal() else 0
 
 
@@ -45,7 +45,8 @@ def _scene(columns: Columns) -> Scene:
     return Scene(int(columns["time_ns"][0]), columns["vehicle"], x_m, y_m, speed_mps, columns["connected"])
 
 
-def _nobody(like: Columns, time_ns: int, row: int) -> Frame:
+def _empty_frame(like: Columns, time_ns: int, row: int) -> Frame:
+    """A frame without vehicles, with the column types of another one."""
     scene = _scene(like)
     empty = {name: values[:0] for name, values in vars(scene).items() if name != "time_ns"}
     return Frame(Scene(time_ns=time_ns, **empty), row, np.zeros(0, np.int64))

@@ -1,4 +1,4 @@
-"""Recordings of traffic: where they are, and their frames, whatever wrote them."""
+"""Recordings of traffic: finding their files, and reading the frames of every supported format."""
 
 import hashlib
 from collections.abc import Iterator
@@ -14,21 +14,21 @@ from vefl_sim.mobility.recorded.register import VehicleNumbers
 
 
 def recording_path(file: str) -> Path:
-    """The file behind `mobility.file`: itself, or the mobility table of a run directory."""
+    """The file that `mobility.file` names: the file itself, or the `mobility` table of a run directory."""
     path = Path(file)
     table = path / "tables" / "mobility.parquet"
     if path.is_dir() and not table.is_file():
         raise ExperimentError(
-            f'mobility.file = "{file}" is a directory, but not of a run: it has no tables/mobility.parquet.'
+            f'mobility.file = "{file}" is a directory, but not a run directory: it has no tables/mobility.parquet.'
         )
     if not path.exists():
-        where = "paths start at the experiment's file, or where you start the run"
+        where = "relative paths start at the folder of the experiment's file, or where you start the run"
         raise ExperimentError(f'mobility.file = "{file}": there is no such file or run directory; {where}.')
     return table if path.is_dir() else path
 
 
 def recording_digest(file: str) -> str:
-    """SHA-256 of a recording, so that an edited one makes another run."""
+    """SHA-256 of a recording; part of the run's name, so that an edited recording gives another run."""
     path = recording_path(file)
     try:
         with path.open("rb") as content:
@@ -38,23 +38,23 @@ def recording_digest(file: str) -> str:
 
 
 def source(path: Path) -> RecordingFile:
-    """How places in this file are called."""
+    """The file with the unit of its places: rows of a table, lines of XML."""
     return RecordingFile(path, "row" if path.suffix.lower() == ".parquet" else "line")
 
 
 def has_connected(path: Path) -> bool:
-    """Whether the recording itself says who is connected."""
+    """Whether the recording itself marks which vehicles are connected."""
     return path.suffix.lower() == ".parquet" and is_own(ParquetFile(path))
 
 
 def frames(path: Path, register: VehicleNumbers) -> Iterator[Frame]:
-    """The recorded instants in the order of the file, read as they are asked for."""
+    """Iterate over the recorded frames in the order of the file, reading lazily."""
     name = path.name.lower()
     if name.endswith((".xml", ".xml.gz")):
         return xml_frames(path, register)
     if not name.endswith(".parquet"):
         raise ExperimentError(
-            f'mobility.file = "{path}" is of an unknown format: it must end in .parquet, .xml or .xml.gz.'
+            f'mobility.file = "{path}" has an unknown format: it must end in .parquet, .xml or .xml.gz.'
         )
     table = ParquetFile(path)
     return own_frames(table) if is_own(table) else fcd_table_frames(table, register)

@@ -1,6 +1,6 @@
-"""Scenes on disk, exactly as they were: written while a simulator outside of ours drives, and played back.
+"""Trajectory files: all scenes of an external simulator, written while it runs and played back to the last bit.
 
-The file is a `mobility` table with a row for every vehicle and step.
+A trajectory is a `mobility` table with a row for every vehicle and step.
 """
 
 from collections.abc import Iterator
@@ -17,21 +17,21 @@ from vefl_sim.mobility.recorded.own_table import END, own_frames
 from vefl_sim.mobility.scene import SCENE_SCHEMA, Mobility, Scene
 
 
-class Tell(Protocol):
-    """Hears how many of how many simulated seconds have been driven."""
+class DriveProgress(Protocol):
+    """Callback that is given the progress of the traffic simulation, in simulated seconds."""
 
     def __call__(self, done_s: float, of_s: float) -> None:
-        """Hear it."""
+        """Report that `done_s` of `of_s` seconds have been simulated."""
         ...
 
 
 COMPLETE, UNFINISHED = "trajectory.parquet", "unfinished.parquet"
-_NONE = np.zeros(0)
-_NOBODY = Scene(0, _NONE.astype(np.int64), _NONE, _NONE, _NONE, _NONE.astype(np.bool_))
+_EMPTY = np.zeros(0)
+_EMPTY_SCENE = Scene(0, _EMPTY.astype(np.int64), _EMPTY, _EMPTY, _EMPTY, _EMPTY.astype(np.bool_))
 
 
 class TrajectoryWriter:
-    """Takes scene after scene; memory is that of some thousand rows."""
+    """Writes a trajectory scene by scene; only some thousand rows are kept in memory."""
 
     def __init__(self, path: Path) -> None:
         self._columns = ColumnWriter(path, SCENE_SCHEMA)
@@ -39,22 +39,22 @@ class TrajectoryWriter:
         self.is_empty = True
 
     def append(self, scene: Scene) -> None:
-        """Write one scene down."""
+        """Append one scene to the file."""
         time_ns = np.full(scene.vehicle.size, scene.time_ns, np.int64)
         self._columns.append({**vars(scene), "time_ns": time_ns})
         self._end_ns, self.is_empty = scene.time_ns, False
 
     def close(self, path: Path | None = None) -> None:
-        """It is complete, and gets its name; or `path` if it is not."""
-        self._columns.close(path, {END: str(self._end_ns)})  # at which nobody may have been there
+        """Finish the file under its own name, or under `path` if the trajectory is incomplete."""
+        self._columns.close(path, {END: str(self._end_ns)})  # in the metadata, because the last scenes may have no rows
 
     def discard(self) -> None:
-        """There shall be no such file."""
+        """Delete the partial file."""
         self._columns.discard()
 
 
 class Trajectory:
-    """The scenes of a file, at the steps at which they were written."""
+    """Plays back a trajectory file, with the time steps with which it was written."""
 
     def __init__(self, path: Path, step_ns: int) -> None:
         self.step_ns = step_ns
@@ -67,35 +67,35 @@ class Trajectory:
         return self._scene
 
     def advance(self) -> Scene:
-        """The next scene. A step without a row is one without a vehicle."""
+        """The next scene; a step without rows is a scene without vehicles."""
         self._scene = self._at(self._scene.time_ns + self.step_ns)
         return self._scene
 
     def state(self) -> State:
-        """How far it was played."""
+        """Time up to which the trajectory has been played."""
         return {"time_ns": self._scene.time_ns}
 
     def restore(self, state: State) -> None:
-        """Go on from there."""
+        """Play the trajectory up to the time of a checkpoint."""
         while self._scene.time_ns < state["time_ns"]:
             self.advance()
 
     def _at(self, time_ns: int) -> Scene:
         if self._next is None or self._next.time_ns > time_ns:
-            return replace(_NOBODY, time_ns=time_ns)
+            return replace(_EMPTY_SCENE, time_ns=time_ns)
         scene, self._next = self._next, next(self._scenes, None)
         return scene
 
 
 def has_driven(folder: Path) -> bool:
-    """Whether there is something in it that took its time."""
+    """Whether the folder holds a trajectory, complete or unfinished, which took time to simulate."""
     return any((folder / name).exists() for name in (COMPLETE, UNFINISHED))
 
 
 def record(traffic: Mobility, writer: TrajectoryWriter, until_ns: int) -> Iterator[int]:
-    """Write the traffic down from now on, up to a step after a time; tells the time after every step."""
+    """Write the traffic from now on, up to one step after `until_ns`; yield the start time of every step."""
     writer.append(traffic.scene())
-    while (before := traffic.scene().time_ns) <= until_ns:  # the streets look a step ahead
+    while (before := traffic.scene().time_ns) <= until_ns:  # the coverage process needs the scene one step ahead
         writer.append(traffic.advance())
         yield before
 

@@ -1,1 +1,1 @@
-"""SUMO on a map: its input, its demand, and the traffic that it drives."""
+"""Traffic simulated by SUMO on a map: input files, demand, calibration and trajectories."""

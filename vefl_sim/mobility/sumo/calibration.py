@@ -1,4 +1,4 @@
-"""How many vehicles have to depart so that as many are in coverage as were asked for."""
+"""Finds the departure rate at which `traffic.mean_in_coverage` vehicles are in coverage on average."""
 
 import math
 import tempfile
@@ -12,7 +12,7 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment, RunTable
 from vefl_sim.experiment.radio_tables import RadioTable
-from vefl_sim.mobility.recorded.trajectory import Tell
+from vefl_sim.mobility.recorded.trajectory import DriveProgress
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sumo.demand import SumoRoutes, write_demand
 from vefl_sim.mobility.sumo.live import SumoSetup, live
@@ -22,78 +22,83 @@ LEAST_SETTLED_S = 100.0
 LEAST_PILOT_S = 600.0
 MOST_PILOTS, NEAR = 6, 0.05
 BLOCKED_S = 10
-PILOT_STEP_S = 0.5  # with SUMO's default of 1 s unsignalled junctions pass too many: a third less in coverage
-_TELL_EVERY = 100  # steps
-_GROWTH = (1.0, 4.0)  # exponents that are taken for real
-_GUESS = 0.5  # of the free speed, with lights and others in the way
-_DENSE = 0.15  # of bumper to bumper: with more, the first pilot might drive for ever in its own jam
-_JAM = 0.1  # of the free speed
-_CLOSE = 1.5  # rates, of which one jams, between which nothing better is looked for
+PILOT_STEP_S = 0.5  # with SUMO's default of 1 s, unsignalled junctions pass too many: a third less are in coverage
+_REPORT_EVERY = 100  # steps
+_GROWTH = (1.0, 4.0)  # smallest and largest plausible growth exponent
+_GUESS = 0.5  # share of the free speed that the first pilot run assumes, because of lights and other vehicles
+_DENSE = 0.15  # share of the bumper-to-bumper maximum; with more, the first pilot run might only produce a jam
+_JAM = 0.1  # share of the free speed; slower traffic is a jam
+_CLOSE = 1.5  # ratio of a jammed to a flowing rate below which the search between them stops
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """A run to see what a rate does."""
+    """A pilot run: a departure rate, and the mean number of vehicles in coverage that it gave."""
 
     rate_per_s: float
     in_coverage: float
     step_s: float
-    jammed: bool = False  # hardly anybody moves: more departures do not bring more into coverage
+    jammed: bool = False  # hardly any vehicle moves: more departures do not bring more vehicles into coverage
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """The rate of departures, and how long it takes until as many arrive."""
+    """The departure rate, and the time after which the traffic has settled."""
 
     rate_per_s: float
     settled_s: float
-    in_coverage: float | None  # in the pilot run that came nearest; not known if the rate was given
+    in_coverage: float | None  # in the nearest pilot run; None if the user set the rate
     pilots: tuple[Pilot, ...]
-    confirming: Pilot | None = None  # at the run's own step, if that is smaller; the rate is corrected by it
+    confirming: Pilot | None = None  # with the run's own step, if that is smaller; corrects the rate
 
     @property
     def jams(self) -> bool:
-        """Whether vehicles stood rather than drove in the pilot that came nearest."""
+        """Whether the nearest pilot run, or the confirming one, was jammed."""
         nearest = [pilot for pilot in self.pilots if pilot.in_coverage == self.in_coverage]
         return any(pilot.jammed for pilot in (self.confirming, *nearest) if pilot)
 
 
-def calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position, tell: Tell | None = None) -> Calibration:
-    """The rate that was asked for, or the one that keeps up `traffic.mean_in_coverage`.
+def calibrate(
+    experiment: Experiment, routes: SumoRoutes, gnb_m: Position, on_progress: DriveProgress | None = None
+) -> Calibration:
+    """The rate `traffic.arrivals_per_s` or, if that is not set, the one that gives `traffic.mean_in_coverage`.
 
     By Little's law the number in coverage is the rate times the mean time there, which grows with the traffic, in a jam
-    without bound. So pilot runs try: first a guess from the routes alone, then what follows from those before, until
-    one is near. They have a seed of their own: the rate belongs to the experiment and not to one run of it. Their steps
-    are long, and what that hides a last one shows at the step of the run. `tell` hears how far each of them is.
+    without bound. So the rate is searched with pilot runs: the first rate is estimated from the routes alone, the
+    following ones from the previous pilot runs, until one is near. They have their own seed, because the rate belongs
+    to the experiment and not to one run of it. They use long steps; a last one with the step of the run corrects the
+    error that this causes. `on_progress` is called with the progress of each pilot run.
     """
-    case = _relevant(experiment), routes, gnb_m
-    if case not in _found:  # the runs of a comparison have the same
-        _found[case] = _calibrate(*case, tell)
-    return _found[case]
+    key = _relevant_settings(experiment), routes, gnb_m
+    if key not in _calibrated:  # all runs of a comparison share the same calibration
+        _calibrated[key] = _calibrate(*key, on_progress)
+    return _calibrated[key]
 
 
-_found: dict[tuple[Experiment, SumoRoutes, Position], Calibration] = {}
+_calibrated: dict[tuple[Experiment, SumoRoutes, Position], Calibration] = {}
 
 
-def _relevant(experiment: Experiment) -> Experiment:
-    """What the rate depends on, and nothing else."""
+def _relevant_settings(experiment: Experiment) -> Experiment:
+    """The experiment reduced to the settings on which the rate depends."""
     e = experiment
     radio = RadioTable(coverage_radius_m=e.radio.coverage_radius_m)
     return Experiment(run=RunTable(name="pilot"), mobility=e.mobility, sumo=e.sumo, traffic=e.traffic, radio=radio)
 
 
-def _calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position, tell: Tell | None) -> Calibration:
+def _calibrate(
+    experiment: Experiment, routes: SumoRoutes, gnb_m: Position, on_progress: DriveProgress | None
+) -> Calibration:
     settled_s = _settled_s(experiment, routes)
     if rate_per_s := experiment.traffic.arrivals_per_s:
         return Calibration(rate_per_s, settled_s, None, ())
     wanted, metres = experiment.mean_in_coverage, routes.metres_within(gnb_m, experiment.radio.coverage_radius_m)
-    most = _room(experiment, routes, gnb_m)
+    most = _most_in_coverage(experiment, routes, gnb_m)
     if not metres:
         raise ExperimentError(
             f"None of the {len(routes.edges)} routes through {routes.net.path} comes within "
             f"radio.coverage_radius_m = {experiment.radio.coverage_radius_m:g} of the gNB: move it (mobility.origin_m)."
         )
-    pilot = partial(_pilot, experiment, routes, gnb_m, settled_s=settled_s, tell=tell)
+    pilot = partial(_pilot, experiment, routes, gnb_m, settled_s=settled_s, on_progress=on_progress)
     rate_per_s, pilots = min(wanted, _DENSE * most) * _GUESS * _free_mps(experiment, routes) / metres, []
     for _ in range(MOST_PILOTS):
         pilots.append(pilot(rate_per_s, max(experiment.mobility.step_s, PILOT_STEP_S)))
@@ -105,7 +110,7 @@ def _calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position, tell
     if experiment.mobility.step_s >= PILOT_STEP_S:
         return Calibration(best.rate_per_s, settled_s, best.in_coverage, tuple(pilots))
     confirming = pilot(best.rate_per_s, experiment.mobility.step_s)
-    rate_per_s = _corrected(confirming, _growth(best, pilots), wanted)
+    rate_per_s = _corrected_rate(confirming, _growth_exponent(best, pilots), wanted)
     return Calibration(rate_per_s, settled_s, best.in_coverage, tuple(pilots), confirming)
 
 
@@ -114,30 +119,33 @@ def _is_near(pilot: Pilot, wanted: float) -> bool:
 
 
 def _is_hopeless(pilots: list[Pilot], wanted: float) -> bool:
-    """Traffic that flows is too little, and what is hardly more stands."""
+    """Whether flowing traffic is too little and a slightly higher rate already jams, so that no rate will do."""
     flowing = max((p.rate_per_s for p in pilots if not p.jammed and p.in_coverage < wanted), default=0.0)
     return any(p.jammed and p.in_coverage < wanted and p.rate_per_s <= _CLOSE * flowing for p in pilots)
 
 
 def _check_jam(best: Pilot, pilots: list[Pilot], wanted: float) -> None:
-    """Half of what was asked for is something else."""
+    """Refuse a calibration that jams and has less than half of the wanted vehicles in coverage."""
     if best.in_coverage < wanted / 2 and any(p.jammed for p in pilots):
         flowing = max((p.in_coverage for p in pilots if not p.jammed), default=0.0)
         raise ExperimentError(
-            f"traffic.mean_in_coverage = {wanted:g}: the streets jam before. With {flowing:.0f} vehicles in coverage "
-            f"the traffic still flowed, with {max(p.in_coverage for p in pilots):.0f} it stood: ask for fewer."
+            f"traffic.mean_in_coverage = {wanted:g}: the streets jam before; with {flowing:.0f} vehicles in coverage "
+            f"the traffic still flowed, with {max(p.in_coverage for p in pilots):.0f} it stood still: lower it."
         )
 
 
-def _corrected(confirming: Pilot, growth: float, wanted: float) -> float:
-    """The rate that should give what is wanted, if numbers go with this power of it."""
+def _corrected_rate(confirming: Pilot, growth: float, wanted: float) -> float:
+    """The rate that should give the wanted number, if numbers grow with this power of the rate."""
     if _is_near(confirming, wanted) or not confirming.in_coverage:
         return confirming.rate_per_s
     return confirming.rate_per_s * min(max(math.pow(wanted / confirming.in_coverage, 1 / growth), 0.5), 2.0)
 
 
-def _growth(best: Pilot, pilots: list[Pilot]) -> float:
-    """Exponent between the best pilot and the one next to it: the denser the traffic, the longer everybody stays."""
+def _growth_exponent(best: Pilot, pilots: list[Pilot]) -> float:
+    """Exponent of the growth of numbers with the rate: the denser the traffic, the longer vehicles stay.
+
+    Taken between the best pilot run and the one with the nearest rate.
+    """
     others = [p for p in pilots if p.in_coverage > 0 and p.rate_per_s != best.rate_per_s]
     if not others or not best.in_coverage:
         return 1.0
@@ -147,7 +155,7 @@ def _growth(best: Pilot, pilots: list[Pilot]) -> float:
 
 
 def _next_rate(pilots: list[Pilot], wanted: float) -> float:
-    """In proportion to the last; between two that enclose what is wanted, along a power law."""
+    """The rate to try next: in proportion to the last one, or by a power law between two that enclose `wanted`."""
     below = max((p for p in pilots if p.in_coverage < wanted and not p.jammed), key=_rate, default=None)
     above = min((p for p in pilots if p.in_coverage >= wanted or p.jammed), key=_rate, default=None)
     if below and above and above.in_coverage < wanted:
@@ -156,7 +164,7 @@ def _next_rate(pilots: list[Pilot], wanted: float) -> float:
         return pilots[-1].rate_per_s / 3
     if below and above and below.in_coverage > 0 and below.rate_per_s < above.rate_per_s:
         part = math.log(wanted / below.in_coverage) / math.log(above.in_coverage / below.in_coverage)
-        part = min(max(part, 0.2), 0.8)  # in a jam there is no law, but a part of the way gets us there
+        part = min(max(part, 0.2), 0.8)  # a jam follows no power law, but part of the way still converges
         return below.rate_per_s * math.pow(above.rate_per_s / below.rate_per_s, part)
     return pilots[-1].rate_per_s * min(max(wanted / max(pilots[-1].in_coverage, 1e-9), 1 / 3), 3.0)
 
@@ -166,7 +174,7 @@ def _rate(pilot: Pilot) -> float:
 
 
 def _free_mps(experiment: Experiment, routes: SumoRoutes) -> float:
-    """Mean speed of a vehicle that is alone."""
+    """Mean speed of a vehicle without other traffic."""
     most_mps = experiment.mobility.max_speed_mps
     if not experiment.sumo.lane_limits:
         return most_mps
@@ -175,19 +183,19 @@ def _free_mps(experiment: Experiment, routes: SumoRoutes) -> float:
 
 
 def _settled_s(experiment: Experiment, routes: SumoRoutes) -> float:
-    """Three free journeys from the start of the traffic hardly anybody of the first is left."""
+    """Time for three journeys at free speed; after it hardly any of the first vehicles is left."""
     return float(max(LEAST_SETTLED_S, round(3 * routes.length_m / _free_mps(experiment, routes))))
 
 
-def _room(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> int:
-    """Bumper to bumper is the most that the streets in coverage can hold."""
+def _most_in_coverage(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> int:
+    """Number of vehicles that fit bumper to bumper on the streets in coverage; refuses a larger demand."""
     lanes = np.array([street.lanes for street in routes.net.streets])
     metres = routes.net.metres_within(gnb_m, experiment.radio.coverage_radius_m) @ lanes
     most = int(metres / (experiment.mobility.length_m + experiment.mobility.min_gap_m))
     if experiment.mean_in_coverage > most:
         raise ExperimentError(
             f"traffic.mean_in_coverage = {experiment.mean_in_coverage:g}: the streets in coverage hold {most} "
-            "vehicles, bumper to bumper: ask for fewer."
+            "vehicles at most, bumper to bumper: lower it."
         )
     return most
 
@@ -200,48 +208,49 @@ def _pilot(
     step_s: float,
     *,
     settled_s: float,
-    tell: Tell | None = None,
+    on_progress: DriveProgress | None = None,
 ) -> Pilot:
-    """Mean number of vehicles in coverage at this rate, once the traffic has settled."""
+    """Run SUMO at this rate and measure the mean number of vehicles in coverage after the traffic has settled."""
     mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m
     watched_s = max(LEAST_PILOT_S, 2 * settled_s)
     run = experiment.run.model_copy(update={"seed": 0})
-    own = experiment.model_copy(update={"run": run, "mobility": mobility.model_copy(update={"step_s": step_s})})
+    stepped = mobility.model_copy(update={"step_s": step_s})
+    pilot_experiment = experiment.model_copy(update={"run": run, "mobility": stepped})
     with tempfile.TemporaryDirectory() as folder:
         demand = Path(folder) / "pilot.rou.xml.gz"
-        write_demand(demand, routes, own, rate_per_s, settled_s + watched_s)
-        case = SumoSetup(own, arguments(routes.net.path, demand), gnb_m, settled_s)
-        hear = partial(tell, of_s=settled_s + watched_s) if tell else None
-        with live(case, hear) as traffic:
-            seen, speeds_mps, free_mps = list[int](), list[float](), _free_mps(own, routes)
+        write_demand(demand, routes, pilot_experiment, rate_per_s, settled_s + watched_s)
+        setup = SumoSetup(pilot_experiment, arguments(routes.net.path, demand), gnb_m, settled_s)
+        report = partial(on_progress, of_s=settled_s + watched_s) if on_progress else None
+        with live(setup, report) as traffic:
+            counts, speeds_mps, free_mps = list[int](), list[float](), _free_mps(pilot_experiment, routes)
             for step in range(int(watched_s / step_s)):
-                inside = _inside(traffic.advance(), radius_m)
-                seen.append(inside.size)
+                inside = _speeds_in_coverage(traffic.advance(), radius_m)
+                counts.append(inside.size)
                 speeds_mps.append(float(inside.sum()))
-                if step % _TELL_EVERY:
+                if step % _REPORT_EVERY:
                     continue
-                if hear:
-                    hear(settled_s + step * step_s)
-                if step * step_s >= LEAST_SETTLED_S and _stands(seen, speeds_mps, free_mps):
-                    break  # it would go on like this, and for long: SUMO is slow with so many
-    return Pilot(rate_per_s, float(np.mean(seen)), step_s, _stands(seen, speeds_mps, free_mps))
+                if report:
+                    report(settled_s + step * step_s)
+                if step * step_s >= LEAST_SETTLED_S and _is_jammed(counts, speeds_mps, free_mps):
+                    break  # the jam would last, and SUMO is slow with so many vehicles
+    return Pilot(rate_per_s, float(np.mean(counts)), step_s, _is_jammed(counts, speeds_mps, free_mps))
 
 
-def _stands(seen: list[int], speeds_mps: list[float], free_mps: float) -> bool:
-    """Whether it is a jam: vehicles in coverage and the sum of their speeds, at every step."""
-    return sum(speeds_mps) < _JAM * free_mps * sum(seen)
+def _is_jammed(counts: list[int], speeds_mps: list[float], free_mps: float) -> bool:
+    """Whether the traffic is a jam, from the number of vehicles in coverage and the sum of their speeds per step."""
+    return sum(speeds_mps) < _JAM * free_mps * sum(counts)
 
 
-def _inside(scene: Scene, radius_m: float) -> Floats:
-    """Speeds of those in coverage."""
+def _speeds_in_coverage(scene: Scene, radius_m: float) -> Floats:
+    """Speeds of the vehicles in coverage."""
     return scene.speed_mps[scene.x_m**2 + scene.y_m**2 <= radius_m**2]
 
 
 def arguments(net: Path, demand: Path) -> tuple[str, ...]:
-    """SUMO's, for demand of our making; it moves vehicles as our own traffic does.
+    """SUMO's arguments for generated demand; SUMO integrates the motion as the built-in traffic does.
 
-    Since nobody is teleported out of a jam, vehicles that wait for each other on a junction would do so for ever, and
-    all others behind them: after a while they pass.
+    Vehicles are not teleported out of a jam, so those that block each other on a junction would wait for ever, and all
+    traffic behind them; after BLOCKED_S seconds they ignore each other.
     """
     return (
         "--net-file", str(net), "--route-files", str(demand), "--begin", "0", "--step-method.ballistic",

@@ -1,4 +1,4 @@
-"""Traffic for a net that has none: routes by SUMO's randomTrips and duarouter, departures as a Poisson process."""
+"""Generated demand for a network: routes by SUMO's randomTrips and duarouter, departures as a Poisson process."""
 
 import gzip
 import tempfile
@@ -20,43 +20,43 @@ from vefl_sim.mobility.sumo.net import Net, Position
 from vefl_sim.mobility.sumo.programs import run_tool
 
 ROUTES = 1000
-_ANY_SPEED = 1000.0  # times the limit is no limit: the vehicle type's maximum is
+_ANY_SPEED = 1000.0  # times the speed limit, so that only the maximum speed of the vehicle type limits
 
 
 @dataclass(frozen=True)
 class SumoRoutes:
-    """Ways through a net. They belong to the map; who takes which, and when, is drawn for each run."""
+    """Random routes through a network, the same for all runs; which vehicle takes which one is drawn for each run."""
 
     net: Net
     edges: tuple[tuple[str, ...], ...]
 
     def metres(self, per_street: Floats) -> float:
-        """Expected metres of a route, if so many of each street count."""
-        place = {street.name: metres for street, metres in zip(self.net.streets, per_street.tolist(), strict=True)}
-        total: float = sum(place.get(edge, 0.0) for route in self.edges for edge in route)
+        """Mean over the routes of the sum of a value per street, usually metres."""
+        values = {street.name: value for street, value in zip(self.net.streets, per_street.tolist(), strict=True)}
+        total: float = sum(values.get(edge, 0.0) for route in self.edges for edge in route)
         return total / len(self.edges)
 
     def per_street(self) -> Floats:
-        """How many times a vehicle is expected on each street."""
+        """Mean number of times that a vehicle uses each street."""
         used = Counter(edge for route in self.edges for edge in route)
         return np.array([used[street.name] for street in self.net.streets]) / len(self.edges)
 
     @property
     def length_m(self) -> float:
-        """Mean length."""
+        """Mean length of a route."""
         return self.metres(np.array([street.length_m for street in self.net.streets]))
 
     def metres_within(self, centre_m: Position, radius_m: float) -> float:
-        """Mean length inside a circle."""
+        """Mean length of a route inside a circle."""
         return self.metres(self.net.metres_within(centre_m, radius_m))
 
 
 def draw_routes(net: Net, fringe_factor: float) -> SumoRoutes:
-    """The same for every run on this net."""
+    """Draw random routes through a network; they are the same for every run on it."""
     return SumoRoutes(net, _edges(net, fringe_factor))
 
 
-@lru_cache(maxsize=16)  # the runs of a comparison have the same
+@lru_cache(maxsize=16)  # the runs of a comparison share the same routes
 def _edges(net: Net, fringe_factor: float) -> tuple[tuple[str, ...], ...]:
     with tempfile.TemporaryDirectory() as folder:
         trips, routes = Path(folder) / "trips.xml", Path(folder) / "routes.xml"
@@ -65,16 +65,16 @@ def _edges(net: Net, fringe_factor: float) -> tuple[tuple[str, ...], ...]:
             ("-n", net.path, "-o", trips, "-r", routes, "-b", 0, "-e", ROUTES, "-p", 1, "--validate",
              "--seed", Streams(0).seed_for("sumo routes") >> 1, "--fringe-factor", fringe_factor,
              "--vehicle-class", "passenger"),
-            f"No routes through {net.path} are found",
+            f"No routes through {net.path} were found",
         )  # fmt: skip
         edges = tuple(tuple(route.attrib["edges"].split()) for route in ElementTree.parse(routes).iter("route"))
     if not edges:
-        raise ExperimentError(f"No routes through {net.path} are found: choose a larger or another part of the map.")
+        raise ExperimentError(f"No routes through {net.path} were found: choose a larger or another part of the map.")
     return edges
 
 
 def write_demand(path: Path, routes: SumoRoutes, experiment: Experiment, rate_per_s: float, until_s: float) -> None:
-    """Vehicles for SUMO up to a time, by the streams of the run."""
+    """Write SUMO's route file with all departures up to a time, drawn from the random streams of the run."""
     rng = Streams(experiment.run.seed).generator("sumo departures")
     with gzip.open(path, "wt", encoding="utf-8", compresslevel=3) as file:
         file.write(f"<routes>\n{_vehicle_type(experiment)}\n")
@@ -91,6 +91,7 @@ def write_demand(path: Path, routes: SumoRoutes, experiment: Experiment, rate_pe
 def _departures(
     rng: np.random.Generator, rate_per_s: float, until_s: float, routes: int
 ) -> Iterator[tuple[float, int]]:
+    """Yield departure times in s and random route numbers."""
     time_s = rng.exponential(1 / rate_per_s)
     while time_s < until_s:
         yield time_s, int(rng.integers(routes))
@@ -98,7 +99,7 @@ def _departures(
 
 
 def _vehicle_type(experiment: Experiment) -> str:
-    """Our driver in SUMO's words."""
+    """The driver of the experiment as a vehicle type of SUMO."""
     driver, factor = experiment.mobility, 1.0 if experiment.sumo.lane_limits else _ANY_SPEED
     return (
         f'<vType id="car" vClass="passenger" carFollowModel="IDM" accel="{driver.max_accel_mps2!r}" '

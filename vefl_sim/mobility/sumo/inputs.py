@@ -1,4 +1,4 @@
-"""What `mobility.file` names for SUMO: a configuration, a net, or a map of OpenStreetMap."""
+"""The input file `mobility.file` for SUMO: a configuration, a network, or a map from OpenStreetMap."""
 
 import gzip
 import hashlib
@@ -25,9 +25,9 @@ _INPUTS = (
     "load-state", "astar.all-distances", "astar.landmark-distances", "device.fcd-replay.files",
     "device.fcd-replay.file",
 )  # fmt: skip
-"""Options that name files which SUMO reads, by all their names."""
-_OURS = ("remote-port", "num-clients")
-_NAMES_ANOTHER = re.compile(
+"""All names of the options with which a configuration names input files."""
+_CLIENT_OPTIONS = ("remote-port", "num-clients")
+_FILE_REFERENCE = re.compile(
     rb"""<(?:include\b[^>]*?\bhref|(?:rerouter|variableSpeedSign)\b[^>]*?\bfile)\s*=\s*["']([^"']+)"""
 )
 _NETCONVERT = (
@@ -35,38 +35,41 @@ _NETCONVERT = (
     "--geometry.remove", "--roundabouts.guess", "--ramps.guess", "--junctions.join", "--no-turnarounds.except-deadend",
     "--tls.guess-signals", "--tls.discard-simple", "--tls.join", "--tls.default-type", "static", "--no-warnings",
 )  # fmt: skip
-"""What SUMO's own handbook recommends for OpenStreetMap."""
+"""Options that SUMO's documentation recommends for OpenStreetMap."""
 
 
 def map_path(file: str) -> Path:
-    """The file itself; a sentence if there is none, or if SUMO could not take it."""
-    path, message = Path(file), f'mobility.file = "{file}"'
+    """The path of `mobility.file`; an error if it does not exist or SUMO could not read it."""
+    path, label = Path(file), f'mobility.file = "{file}"'
     if not path.is_file():
         raise ExperimentError(
-            f"{message}: there is no such file; paths start at the experiment's file, or where you start the run."
+            f"{label}: there is no such file; relative paths start at the folder of the experiment's file, or where "
+            "you start the run."
         )
     if not path.name.lower().endswith((*CONFIGURATION, *NET, *OSM)):
-        raise ExperimentError(f"{message} is of an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz).")
+        raise ExperimentError(f"{label} has an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz).")
     if "," in file:
-        raise ExperimentError(f"{message} has a comma, at which SUMO would cut it: rename the file or the folder.")
+        raise ExperimentError(
+            f"{label} has a comma, which SUMO takes as a separator of files: rename the file or folder."
+        )
     return path
 
 
 def map_digest(file: str) -> str:
-    """SHA-256 of everything that SUMO will read, so that an edited map or demand makes another run."""
+    """SHA-256 of all files that SUMO will read; part of the run's name, so that an edited map gives another run."""
     path = map_path(file)
     if not path.name.lower().endswith(CONFIGURATION):
         return hashlib.sha256(_content(path)).hexdigest()
-    all_of_it, seen, left = hashlib.sha256(), set[Path](), [path, *_named_in(path)]
-    while left:
-        file_ = left.pop(0)
-        if file_.resolve() in seen:
+    digest, done, pending = hashlib.sha256(), set[Path](), [path, *_files_in(path)]
+    while pending:
+        file_ = pending.pop(0)
+        if file_.resolve() in done:
             continue
-        seen.add(file_.resolve())
+        done.add(file_.resolve())
         content = _content(file_)
-        all_of_it.update(hashlib.sha256(content).digest())
-        left += _included(file_, content)
-    return all_of_it.hexdigest()
+        digest.update(hashlib.sha256(content).digest())
+        pending += _included(file_, content)
+    return digest.hexdigest()
 
 
 def _content(path: Path) -> bytes:
@@ -77,42 +80,42 @@ def _content(path: Path) -> bytes:
 
 
 def _included(path: Path, content: bytes) -> list[Path]:
-    """Files that a file of routes or the like names, as far as they are there; the rest SUMO will tell."""
+    """Existing files that an input file of SUMO includes; SUMO itself reports missing ones."""
     if path.suffix.lower() == ".gz":
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error):
-            return []  # SUMO will tell that, too
-    named = [path.parent / os.fsdecode(name) for name in _NAMES_ANOTHER.findall(content)]
+            return []  # SUMO itself reports the error
+    named = [path.parent / os.fsdecode(name) for name in _FILE_REFERENCE.findall(content)]
     return [file for file in named if file.is_file()]
 
 
 def net_of(file: str, folder: Path) -> Net:
-    """The net of the input. One made from an .osm is kept in the folder."""
-    path, message = map_path(file), f'mobility.file = "{file}"'
+    """The network of the input; a network converted from an .osm is stored in `folder`."""
+    path, label = map_path(file), f'mobility.file = "{file}"'
     if path.name.lower().endswith(OSM):
-        path = convert(path, folder / "map.net.xml.gz", message)
+        path = convert(path, folder / "map.net.xml.gz", label)
     elif path.name.lower().endswith(CONFIGURATION):
-        path = next(_named_in(path, _NET_FILE))
-        message = f"{path}, the net of {message},"
-    return read_net(path, message)
+        path = next(_files_in(path, _NET_FILE))
+        label = f"{path}, the network of {label},"
+    return read_net(path, label)
 
 
-def convert(osm: Path, net: Path, message: str) -> Path:
-    """Make a net of a map of OpenStreetMap."""
-    if fault := _no_map(osm):
-        raise ExperimentError(f"{message} {fault}.")
-    run_program("netconvert", ("--osm-files", osm, "--output-file", net, *_NETCONVERT), f"{message} gives no net")
+def convert(osm: Path, net: Path, label: str) -> Path:
+    """Convert a map from OpenStreetMap to a network of SUMO; `label` names the map in error messages."""
+    if fault := _failed_download(osm):
+        raise ExperimentError(f"{label} {fault}.")
+    run_program("netconvert", ("--osm-files", osm, "--output-file", net, *_NETCONVERT), f"{label} cannot be converted")
     return net
 
 
-def _no_map(path: Path) -> str | None:
-    """What a file is that went wrong on its way: netconvert would only say that it is no XML."""
+def _failed_download(path: Path) -> str | None:
+    """Detect failed downloads, for which netconvert would only report that they are not XML; None for a map."""
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             start = file.read(400).removeprefix(b"\xef\xbb\xbf").strip()
     except (OSError, EOFError, zlib.error):
-        return "is no gzip file, or only the beginning of one: download it again"
+        return "is not a gzip file, or it is incomplete: download it again"
     if not start:
         return "is empty: download it again"
     if start.startswith(b"PK"):
@@ -124,66 +127,70 @@ def _no_map(path: Path) -> str | None:
     return None
 
 
-def renew(old: Path, net: Path, message: str) -> Path:
-    """The same net as this version of SUMO writes it."""
+def renew(old: Path, net: Path, label: str) -> Path:
+    """Convert a network to the format of the installed version of SUMO."""
     run_program(
-        "netconvert", ("--sumo-net-file", old, "--output-file", net, "--no-warnings"), f"{message} cannot be renewed"
+        "netconvert", ("--sumo-net-file", old, "--output-file", net, "--no-warnings"), f"{label} cannot be converted"
     )
     return net
 
 
 def gnb_m(experiment: Experiment, net: Net) -> Position:
-    """Where the gNB stands in the net, which must have a street within its coverage."""
+    """Position of the gNB in the network; an error if no street is in its coverage."""
     mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m
-    place, said = mobility.origin_m or net.centre_m, "mobility.origin_m"
+    place, key = mobility.origin_m or net.centre_m, "mobility.origin_m"
     if mobility.origin_deg is not None:
-        place, said = _from_degrees(net, mobility.origin_deg), "mobility.origin_deg"
+        place, key = _from_degrees(net, mobility.origin_deg), "mobility.origin_deg"
     if not math.hypot(*place) < math.inf or not net.metres_within(place, radius_m).any():
         low, high = net.box_m
         raise ExperimentError(
             f"No street of {net.path} is within radio.coverage_radius_m = {radius_m:g} of the gNB at "
-            f"[{place[0]:.1f}, {place[1]:.1f}]: set {said}; the streets are from [{low[0]:.0f}, {low[1]:.0f}] "
+            f"[{place[0]:.1f}, {place[1]:.1f}]: set {key}; the streets are from [{low[0]:.0f}, {low[1]:.0f}] "
             f"to [{high[0]:.0f}, {high[1]:.0f}]."
         )
     return place
 
 
 def _from_degrees(net: Net, degrees: Position) -> Position:
-    """Latitude and longitude in the net's own projection, by SUMO itself."""
+    """Convert latitude and longitude to the coordinates of the network, with SUMO."""
     if not net.has_degrees:
-        raise ExperimentError(f"{net.path} does not know its place on the earth: set mobility.origin_m instead.")
+        raise ExperimentError(
+            f"{net.path} has no geographic coordinates: set mobility.origin_m instead of mobility.origin_deg."
+        )
     latitude, longitude = degrees
     if not (abs(latitude) <= 90 and abs(longitude) <= 180):
-        raise ExperimentError(f"mobility.origin_deg = [{latitude:g}, {longitude:g}] is not a latitude and a longitude.")
+        raise ExperimentError(
+            f"mobility.origin_deg = [{latitude:g}, {longitude:g}] is not a latitude and a longitude: correct it."
+        )
     with running("traci", ("--net-file", str(net.path))) as sumo:
         x_m, y_m = sumo.simulation.convertGeo(longitude, latitude, True)
     return float(x_m), float(y_m)
 
 
-def _named_in(configuration: Path, options: tuple[str, ...] = _INPUTS) -> Iterator[Path]:
-    """Files that a .sumocfg names, which are relative to it."""
-    message = f'mobility.file = "{configuration}"'
-    given = _given_in(configuration, message)
-    if not any(option in _NET_FILE for option, _ in given):
-        raise ExperimentError(f"{message} is not a configuration of SUMO: it names no net-file.")
-    for option, value in given:
+def _files_in(configuration: Path, options: tuple[str, ...] = _INPUTS) -> Iterator[Path]:
+    """Files that a .sumocfg names, relative to its folder."""
+    label = f'mobility.file = "{configuration}"'
+    pairs = _options_in(configuration, label)
+    if not any(option in _NET_FILE for option, _ in pairs):
+        raise ExperimentError(f"{label} is not a configuration of SUMO: it names no net-file.")
+    for option, value in pairs:
         if option not in options:
             continue
         for name in filter(None, (name.strip() for name in os.path.expandvars(value).split(","))):
             path = configuration.parent / name
             if not path.is_file():
-                raise ExperimentError(f"{message} names {path}, and there is no such file.")
+                raise ExperimentError(f"{label} names {path}, and there is no such file.")
             yield path
 
 
-def _given_in(configuration: Path, message: str) -> list[tuple[str, str]]:
-    """All options of a .sumocfg, but for those with which SUMO would wait for somebody else to connect."""
+def _options_in(configuration: Path, label: str) -> list[tuple[str, str]]:
+    """All options of a .sumocfg; refuses those with which SUMO would wait for another client to connect."""
     try:
         root = ElementTree.parse(configuration).getroot()
-    except (OSError, ElementTree.ParseError, LookupError, ValueError) as error:  # the latter: of the encoding
-        raise ExperimentError(f"{message} is not a configuration of SUMO ({error}): correct it.") from None
-    given = [(e.tag, (e.get("value") or e.get("v") or e.text or "").strip()) for e in root.iter()]
-    for option, value in given:
-        if option in _OURS and value:
-            raise ExperimentError(f"{message} sets {option}, with which SUMO would wait for another client: remove it.")
-    return given
+    except (OSError, ElementTree.ParseError, LookupError, ValueError) as error:  # the last two: errors of the encoding
+        raise ExperimentError(f"{label} is not a configuration of SUMO ({error}): correct it.") from None
+    pairs = [(e.tag, (e.get("value") or e.get("v") or e.text or "").strip()) for e in root.iter()]
+    for option, value in pairs:
+        if option in _CLIENT_OPTIONS and value:
+            raise ExperimentError(f"{label} sets {option}, with which SUMO would wait for another client: remove it.")
+    return pairs

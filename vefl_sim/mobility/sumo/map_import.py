@@ -1,4 +1,4 @@
-"""A map of OpenStreetMap made into an experiment: net, demand, TOML, and a picture of it."""
+"""Converts a map from OpenStreetMap to an experiment: network, demand, TOML, and a picture."""
 
 import math
 import os
@@ -23,47 +23,47 @@ from vefl_sim.mobility.sumo.traffic import prepare_sumo
 NET_FILE, DEMAND, TOML, PICTURE, CONFIGURATION = (
     "map.net.xml.gz", "demand.rou.xml.gz", "experiment.toml", "map.png", "map.sumocfg",
 )  # fmt: skip
-SHOWN_S = 600.0  # of demand, for whoever looks at it in sumo-gui
+SHOWN_S = 600.0  # duration of the demand that can be watched in sumo-gui
 RADIUS_M = 500.0
 LONGEST_NAME = 60
 
 
 Step = Callable[[str, str], None]
-"""Hears what is being done, and how far it is."""
+"""Callback that is given the current step of the import and its progress, both as text."""
 
 
 @dataclass(frozen=True)
 class ImportedMap:
-    """What was found and made."""
+    """The result of an import: the map, its traffic, and the new folder."""
 
     source: Path
     folder: Path
     net: Net
     routes: SumoRoutes
     gnb_m: Position
-    vehicles: float  # wanted in coverage
+    vehicles: float  # mean number wanted in coverage
     calibration: Calibration
     pictured: bool = True
 
     @property
     def metres_in_coverage(self) -> float:
-        """Of streets, each direction counted."""
+        """Length in m of the streets in coverage, each direction counted."""
         return float(self.net.metres_within(self.gnb_m, RADIUS_M).sum())
 
     def _pilots(self) -> str:
-        found = self.calibration
-        message, last = f"a pilot run had {found.in_coverage:.1f}", found.confirming
+        """What the nearest and the confirming pilot run measured."""
+        nearest, last = f"a pilot run had {self.calibration.in_coverage:.1f}", self.calibration.confirming
         if last is None:
-            return message
+            return nearest
         finer = f"{last.in_coverage:.1f} in steps of {last.step_s:g} s at {last.rate_per_s:.3g}"
-        return f"{message} in long steps, and {finer}"
+        return f"{nearest} in long steps, and {finer}"
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Summary of the import for the terminal, line by line."""
         net, (low, high) = self.net, self.net.box_m
         x_m, y_m = self.gnb_m
-        made = (NET_FILE, DEMAND, CONFIGURATION, TOML, *((PICTURE,) if self.pictured else ()))
-        jam = ["so many only stand in a jam: ask for fewer to see them drive"] if self.calibration.jams else []
+        files = (NET_FILE, DEMAND, CONFIGURATION, TOML, *((PICTURE,) if self.pictured else ()))
+        jam = ["so many vehicles only stand in a jam: choose fewer (--vehicles)"] if self.calibration.jams else []
         no_picture = [] if self.pictured else ["the picture needs matplotlib: install vefl_sim[report]"]
         return [
             f"{self.source}: {(high[0] - low[0]) / 1e3:.1f} × {(high[1] - low[1]) / 1e3:.1f} km, {net.junctions} "
@@ -75,7 +75,7 @@ class ImportedMap:
             f"second ({self._pilots()})",
             *jam,
             *no_picture,
-            f"in {self.folder}: {', '.join(made)}",
+            f"in {self.folder}: {', '.join(files)}",
             f"run it with: python -m vefl_sim {self.folder / TOML}",
         ]
 
@@ -86,25 +86,25 @@ def import_map(
     gnb_deg: Position | None,
     vehicles: float,
     draw: Callable[[ImportedMap, Path], bool],
-    tell: Step = lambda step, so_far: None,
+    on_progress: Step = lambda step, so_far: None,
 ) -> ImportedMap:
-    """Make the folder; it appears with everything in it, or not at all. `draw` says whether it could."""
+    """Create the folder with all files, or not at all; `draw` returns whether it could draw the picture."""
     home()
     _check(source, folder)
-    partial = _made_beside(folder)
+    partial = _temporary_folder(folder)
     try:
-        imported = _imported(source, partial, gnb_deg, vehicles, tell)
+        imported = _import_into(source, partial, gnb_deg, vehicles, on_progress)
         imported = replace(imported, folder=folder)
-        tell("the picture", "")
+        on_progress("the picture", "")
         imported = replace(imported, pictured=draw(imported, partial / PICTURE))
         (partial / TOML).write_text(_toml(imported), encoding="utf-8")
-        load(partial / TOML)  # nobody shall get one that cannot be run
+        load(partial / TOML)  # checks that the experiment can be run
         (partial / CONFIGURATION).write_text(_configuration(imported), encoding="utf-8")
         os.chmod(partial, 0o777 & ~_umask())
         partial.rename(folder)
-    except ExperimentError as error:  # in the user's words: the net of the folder in the making is his map
-        message = str(error).replace(str(partial / NET_FILE), str(source)).replace("mobility.origin_deg", "--gnb")
-        raise BadInput(message.replace("traffic.mean_in_coverage", "--vehicles")) from None
+    except ExperimentError as error:  # rewritten in terms of the command line
+        text = str(error).replace(str(partial / NET_FILE), str(source)).replace("mobility.origin_deg", "--gnb")
+        raise BadInput(text.replace("traffic.mean_in_coverage", "--vehicles")) from None
     except OSError as error:
         raise BadInput(f"{error.filename or folder} cannot be written: {error.strerror}.") from None
     finally:
@@ -118,15 +118,15 @@ def _check(source: Path, folder: Path) -> None:
             f"{source} is a directory: name a file." if source.is_dir() else f"{source}: there is no such file."
         )
     if not source.name.lower().endswith((*NET, *OSM)):
-        raise BadInput(f"{source} is of an unknown format: it must be .osm(.gz) or .net.xml(.gz).")
+        raise BadInput(f"{source} has an unknown format: it must be .osm(.gz) or .net.xml(.gz).")
     if "," in f"{source}{folder}":
-        raise BadInput(f"{source} and {folder}: SUMO would cut them at the comma: choose other names.")
+        raise BadInput(f"{source} and {folder}: SUMO takes a comma as a separator of files: choose names without one.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder} is there already, and nothing is overwritten: choose another -o, or remove it.")
+        raise BadInput(f"{folder} exists already, and nothing is overwritten: choose another -o, or remove it.")
 
 
-def _made_beside(folder: Path) -> Path:
-    """An empty folder from which renaming is possible."""
+def _temporary_folder(folder: Path) -> Path:
+    """Create an empty folder on the same file system, so that it can be renamed to the final one."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         return Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -134,29 +134,31 @@ def _made_beside(folder: Path) -> Path:
         raise BadInput(f"{folder} cannot be written: {error.strerror}.") from None
 
 
-def _imported(source: Path, folder: Path, gnb_deg: Position | None, vehicles: float, tell: Step) -> ImportedMap:
-    tell(f"netconvert reads {source}", "")
+def _import_into(
+    source: Path, folder: Path, gnb_deg: Position | None, vehicles: float, on_progress: Step
+) -> ImportedMap:
+    on_progress(f"netconvert reads {source}", "")
     make = convert if source.name.lower().endswith(OSM) else renew
     net = make(source, folder / NET_FILE, str(source))
     experiment = _experiment(net, gnb_deg, vehicles)
-    tell("randomTrips and duarouter draw routes", "")
-    ready = prepare_sumo(experiment, folder, _Pilots(tell))
-    routes, found = ready.routes, ready.calibration
+    on_progress("randomTrips and duarouter draw routes", "")
+    prepared = prepare_sumo(experiment, folder, _PilotProgress(on_progress))
+    routes, calibration = prepared.routes, prepared.calibration
     assert routes
-    assert found
-    return ImportedMap(source, folder, ready.net, routes, ready.case.gnb_m, vehicles, found)
+    assert calibration
+    return ImportedMap(source, folder, prepared.net, routes, prepared.setup.gnb_m, vehicles, calibration)
 
 
-class _Pilots:
-    """Counts pilot runs by what each tells of its time."""
+class _PilotProgress:
+    """Passes on the progress of pilot runs and numbers them: a new one begins when the time goes back."""
 
-    def __init__(self, tell: Step) -> None:
-        self._tell, self._number, self._before_s = tell, 0, math.inf
+    def __init__(self, on_progress: Step) -> None:
+        self._on_progress, self._number, self._before_s = on_progress, 0, math.inf
 
     def __call__(self, done_s: float, of_s: float) -> None:
         self._number += done_s < self._before_s
         self._before_s = done_s
-        self._tell(f"pilot run {self._number} to find the number of departures", f"{done_s:.0f} of {of_s:.0f} s")
+        self._on_progress(f"pilot run {self._number} to find the departure rate", f"{done_s:.0f} of {of_s:.0f} s")
 
 
 def _experiment(net: Path, gnb_deg: Position | None, vehicles: float) -> Experiment:
@@ -173,22 +175,22 @@ def _experiment(net: Path, gnb_deg: Position | None, vehicles: float) -> Experim
 
 def _toml(imported: ImportedMap) -> str:
     (x_m, y_m), folder = imported.gnb_m, imported.folder
-    return f"""# {_shown(imported.source.name)} by SUMO.
-#   python -m vefl_sim {_shown(str(folder / TOML))}
-# To look at the traffic: sumo-gui -c {_shown(str(folder / CONFIGURATION))}; to run exactly that, with demand of your
-# own if you like, name {CONFIGURATION} as the file and take [traffic] out.
+    return f"""# {_printable(imported.source.name)} by SUMO.
+#   python -m vefl_sim {_printable(str(folder / TOML))}
+# To watch the traffic: sumo-gui -c {_printable(str(folder / CONFIGURATION))}
+# To run exactly that traffic, or your own demand, set mobility.file to {CONFIGURATION} and remove [traffic].
 
 [run]
 {tomli_w.dumps({"name": _run_name(imported.source)})}duration_s = 100.0
 
 [mobility]
 kind = "sumo"
-file = "{NET_FILE}"          # beside this file
+file = "{NET_FILE}"          # in the folder of this file
 origin_m = [{x_m:.2f}, {y_m:.2f}]    # the gNB, in the net's coordinates
-sojourn = "radial"               # streets go anywhere
+sojourn = "radial"               # streets run in any direction
 
 [traffic]
-# {imported.vehicles:g} vehicles in coverage; for another number write mean_in_coverage instead
+# {imported.vehicles:g} vehicles in coverage; for another number set mean_in_coverage instead
 arrivals_per_s = {imported.calibration.rate_per_s:.4g}
 
 [scheme]
@@ -206,8 +208,8 @@ learning_rate = 0.1
 """
 
 
-def _shown(name: str) -> str:
-    """A name in a comment, which must not end in the middle of it."""
+def _printable(name: str) -> str:
+    """Replace unprintable characters, such as line breaks, in a name that is written to a comment."""
     return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
@@ -232,7 +234,7 @@ def _configuration(imported: ImportedMap) -> str:
 
 
 def _umask() -> int:
-    """The only way to ask for it is to set it."""
+    """The umask of the process, which can only be read by setting it."""
     umask = os.umask(0)
     os.umask(umask)
     return umask

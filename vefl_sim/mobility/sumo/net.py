@@ -1,4 +1,4 @@
-"""The streets of a net of SUMO that cars may use: as much as is needed to check, measure and draw it."""
+"""The streets of a SUMO network that cars may use, with what is needed to check, measure and draw it."""
 
 import gzip
 import hashlib
@@ -27,20 +27,20 @@ class Street:
     lanes: int
     length_m: float
     limit_mps: float
-    points_m: Floats  # (n, 2), of its first lane
-    ends: tuple[str, str]  # the junctions from which and to which it goes
+    points_m: Floats  # (n, 2), shape of its first lane
+    ends: tuple[str, str]  # names of the junctions at its start and end
 
 
 @dataclass(frozen=True, eq=False)
 class Net:
-    """Streets and junctions, in the coordinates of the net. Two are equal if their files say the same."""
+    """Streets and junctions, in the coordinates of the network; two are equal if their files have the same content."""
 
     path: Path
     digest: str
     streets: list[Street]
     junctions_m: dict[str, Position]
-    signals_m: Floats  # (n, 2), where the junctions with traffic lights are
-    has_degrees: bool  # whether it knows its place on the earth
+    signals_m: Floats  # (n, 2), positions of the junctions with traffic lights
+    has_degrees: bool  # whether it has a geographic projection
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Net) and self.digest == other.digest
@@ -50,22 +50,22 @@ class Net:
 
     @property
     def junctions(self) -> int:
-        """How many there are, dead ends not counted."""
+        """Number of junctions, without dead ends."""
         return len(self.junctions_m)
 
     def joined_m(self, street: Street) -> Floats:
-        """Its points from the middle of a junction to that of the next: on a picture, streets do not end before."""
+        """Points of a street from the middle of one junction to the middle of the next, so that drawn streets meet."""
         start, end = ([self.junctions_m[name]] if name in self.junctions_m else [] for name in street.ends)
         return np.array([*start, *street.points_m.tolist(), *end])
 
     @property
     def length_m(self) -> float:
-        """Of all streets, each direction counted."""
+        """Total length of all streets, each direction counted."""
         return sum(street.length_m for street in self.streets)
 
     @cached_property
     def box_m(self) -> tuple[Floats, Floats]:
-        """Lower left and upper right corner of what cars can reach."""
+        """Lower left and upper right corner of the box around all streets."""
         points = np.concatenate([street.points_m for street in self.streets])
         return points.min(axis=0), points.max(axis=0)
 
@@ -77,7 +77,7 @@ class Net:
         return x_m, y_m
 
     def metres_within(self, centre_m: Position, radius_m: float) -> Floats:
-        """Metres of each street that are inside a circle."""
+        """Length in m of each street inside a circle."""
         street, start, end = self._segments
         step, away = end - start, start - np.array(centre_m)
         a, b, c = (step**2).sum(1), (away * step).sum(1), (away**2).sum(1) - radius_m**2
@@ -87,15 +87,15 @@ class Net:
 
     @cached_property
     def _segments(self) -> tuple[Ints, Floats, Floats]:
-        """Straight pieces: the street each belongs to, its start and its end."""
+        """Straight segments of all streets: index of the street, start and end points."""
         street = np.repeat(np.arange(len(self.streets)), [len(street.points_m) - 1 for street in self.streets])
         start = np.concatenate([street.points_m[:-1] for street in self.streets])
         end = np.concatenate([street.points_m[1:] for street in self.streets])
         return street, start, end
 
 
-def read_net(path: Path, message: str) -> Net:
-    """Read a .net.xml or .net.xml.gz; `told` is how the user calls it."""
+def read_net(path: Path, label: str) -> Net:
+    """Read a .net.xml or .net.xml.gz; `label` names the file in error messages."""
     streets, junctions, signals, has_degrees, is_net = (
         list[Street](),
         dict[str, Position](),
@@ -105,7 +105,7 @@ def read_net(path: Path, message: str) -> Net:
     )
     try:
         content = _content(path)
-        digest = hashlib.sha256(content[max(content.find(b"<net"), 0) :]).hexdigest()  # without the date on top
+        digest = hashlib.sha256(content[max(content.find(b"<net"), 0) :]).hexdigest()  # without the date in the head
         if content:
             for element in _elements(io.BytesIO(content)):
                 if element.tag == "edge" and (street := _street(element)):
@@ -119,13 +119,15 @@ def read_net(path: Path, message: str) -> Net:
                     has_degrees = element.get("projParameter", "!") not in ("!", "-", ".")
                 is_net = is_net or element.tag == "net"
     except (OSError, EOFError, zlib.error) as error:
-        raise ExperimentError(f"{message} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+        raise ExperimentError(f"{label} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise ExperimentError(f"{message} is not a net of SUMO, or not all of it ({error}): write it again.") from None
+        raise ExperimentError(
+            f"{label} is not a network of SUMO, or it is incomplete ({error}): write it again."
+        ) from None
     if not is_net:
-        raise ExperimentError(f"{message} is not a net of SUMO: it has no <net>.")
+        raise ExperimentError(f"{label} is not a network of SUMO: it has no <net>.")
     if not streets:
-        raise ExperimentError(f"{message} has no street that cars may use: choose a larger or another part of the map.")
+        raise ExperimentError(f"{label} has no street that cars may use: choose a larger or another part of the map.")
     return Net(path, digest, streets, junctions, np.array(signals).reshape(-1, 2), has_degrees)
 
 
@@ -135,7 +137,7 @@ def _content(path: Path) -> bytes:
 
 
 def _elements(file: IO[bytes]) -> Iterator[ElementTree.Element]:
-    """Elements right under the root, and then the root; each is forgotten when the next is asked for."""
+    """Yield the children of the root, and then the root; each is cleared before the next one is read."""
     depth = 0
     for event, element in ElementTree.iterparse(file, ("start", "end")):
         depth += 1 if event == "start" else -1
@@ -145,7 +147,7 @@ def _elements(file: IO[bytes]) -> Iterator[ElementTree.Element]:
 
 
 def _street(edge: ElementTree.Element) -> Street | None:
-    """The edge, if it is a street and has a lane for cars."""
+    """The street of an edge, or None if the edge is not a street or has no lane for cars."""
     lanes = [lane for lane in edge.iter("lane") if _allows_cars(lane)]
     if edge.get("function", "normal") not in ("normal", "connector") or not lanes:
         return None

@@ -1,4 +1,4 @@
-"""A SUMO that runs: within our process (libsumo) or as one of its own (traci). Both speak the same API."""
+"""A running SUMO: within our process (libsumo) or as a separate process (traci), with the same API."""
 
 import io
 import os
@@ -12,31 +12,31 @@ from vefl_sim.core.errors import ExperimentError, RunFailed
 from vefl_sim.mobility.sumo.programs import complaint, environment, program
 
 ClientKind = Literal["libsumo", "traci"]
-_TRIES, _WAIT_S = 1200, 0.05  # a minute, in which even a large net is loaded
+_TRIES, _WAIT_S = 1200, 0.05  # one minute, enough to load even a large network
 _QUIET = ("--no-step-log", "--no-warnings", "--duration-log.disable")
 
 
 class CannotStart(ExperimentError):
-    """SUMO refuses what it was started with."""
+    """SUMO refuses its arguments or its input files."""
 
 
 @contextmanager
 def running(kind: ClientKind, arguments: Sequence[str]) -> Iterator[Any]:
-    """The API of a SUMO that is stopped when the block ends, however it ends."""
-    start = _within if kind == "libsumo" else _apart
+    """Start SUMO and yield its API; SUMO is stopped when the block ends, also after an exception."""
+    start = _in_process if kind == "libsumo" else _separate_process
     with start([program("sumo"), *arguments, *_QUIET]) as api:
         yield api
 
 
 def require_accepted(arguments: Sequence[str]) -> None:
-    """See whether SUMO takes this. It does so in a process of its own, because libsumo would not get over an error."""
+    """Check that SUMO accepts its arguments; in a separate process, because libsumo cannot recover from an error."""
     with running("traci", arguments):
         pass
 
 
 def load_libsumo() -> Any:
-    """The module. It warns on stdout of a pyarrow with another libarrow, which is never called from there."""
-    import traci  # noqa: F401  first: with the variable it would turn into libsumo
+    """Import libsumo without its warning on stdout that pyarrow has another libarrow, which libsumo never calls."""
+    import traci  # noqa: F401  imported first: with the variable set, it would turn into libsumo
 
     before = os.environ.get("LIBSUMO_AS_TRACI")
     os.environ["LIBSUMO_AS_TRACI"] = "quiet"
@@ -50,19 +50,19 @@ def load_libsumo() -> Any:
 
 
 @contextmanager
-def _within(command: list[str]) -> Iterator[Any]:
+def _in_process(command: list[str]) -> Iterator[Any]:
     libsumo = load_libsumo()
     if libsumo.simulation.isLoaded():
-        raise RunFailed('libsumo runs once in a process, and is at work already: set sumo.client = "traci".')
+        raise RunFailed('libsumo can run only once per process, and is running already: set sumo.client = "traci".')
     try:
-        _start(libsumo, command)
+        _start_libsumo(libsumo, command)
         yield libsumo
     finally:
-        with suppress(Exception):  # after an error there may be nothing left to close
+        with suppress(Exception):  # after an error libsumo may be closed already
             libsumo.close()
 
 
-def _start(libsumo: Any, command: list[str]) -> None:
+def _start_libsumo(libsumo: Any, command: list[str]) -> None:
     try:
         libsumo.start(command)
     except Exception as error:
@@ -70,24 +70,25 @@ def _start(libsumo: Any, command: list[str]) -> None:
 
 
 @contextmanager
-def _apart(command: list[str]) -> Iterator[Any]:
+def _separate_process(command: list[str]) -> Iterator[Any]:
     with tempfile.TemporaryFile() as log:
-        process, connection = _connected(command, log)
+        process, connection = _start_and_connect(command, log)
         try:
             try:
                 yield connection
             finally:
                 with suppress(Exception):
                     connection.close(wait=False)
-                _end(process)
+                _wait_or_kill(process)
         except RunFailed as error:
-            if "Error" not in (text := _text(log)):
+            if "Error" not in (text := _log_text(log)):
                 raise
-            raise RunFailed(f"{str(error).rstrip('.')}: {complaint(text)}") from error  # traci knows no reason
+            # The error of traci does not contain the reason, the log does.
+            raise RunFailed(f"{str(error).rstrip('.')}: {complaint(text)}") from error
 
 
-def _connected(command: list[str], log: IO[bytes]) -> tuple[subprocess.Popen[bytes], Any]:
-    """Start it and connect; its port may be taken by somebody else in between, so more than once."""
+def _start_and_connect(command: list[str], log: IO[bytes]) -> tuple[subprocess.Popen[bytes], Any]:
+    """Start SUMO and connect to it; retries, because another process may take the port in between."""
     import traci
     from sumolib.miscutils import getFreeSocketPort
 
@@ -99,19 +100,19 @@ def _connected(command: list[str], log: IO[bytes]) -> tuple[subprocess.Popen[byt
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            start_new_session=True,  # Ctrl-C is for us, and we close it
+            start_new_session=True,  # so that Ctrl-C only reaches our process, which then stops SUMO
         )
         try:
-            with redirect_stdout(io.StringIO()):  # it tells of every retry
+            with redirect_stdout(io.StringIO()):  # traci prints every retry
                 connection = traci.connect(port, _TRIES, proc=process, waitBetweenRetries=_WAIT_S)
-                connection.getVersion()  # it accepts connections before it has read its files
+                connection.getVersion()  # waits: SUMO accepts connections before it has read its files
                 return process, connection
         except Exception:
-            _end(process)
-            if process.returncode < 0:  # it did not refuse anything
-                raise RunFailed(f"SUMO was killed at its start, by signal {-process.returncode}.") from None
-            if attempt == 2 or "bind" not in _text(log):
-                raise CannotStart(complaint(_text(log))) from None
+            _wait_or_kill(process)
+            if process.returncode < 0:  # ended by a signal, not by an error of SUMO
+                raise RunFailed(f"SUMO was killed by signal {-process.returncode} while it started.") from None
+            if attempt == 2 or "bind" not in _log_text(log):
+                raise CannotStart(complaint(_log_text(log))) from None
         except BaseException:
             process.kill()
             process.wait()
@@ -119,8 +120,8 @@ def _connected(command: list[str], log: IO[bytes]) -> tuple[subprocess.Popen[byt
     raise AssertionError("the loop returns or raises")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """It ends by itself when the connection is closed; if not, make it."""
+def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:
+    """Wait until SUMO ends, which it does when the connection is closed; kill it if it does not."""
     try:
         process.wait(timeout=10)
     except subprocess.TimeoutExpired:
@@ -132,6 +133,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         raise
 
 
-def _text(log: IO[bytes]) -> str:
+def _log_text(log: IO[bytes]) -> str:
     log.seek(0)
     return log.read().decode(errors="replace")

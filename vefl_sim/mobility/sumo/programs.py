@@ -1,4 +1,4 @@
-"""Where SUMO is, and its programs that run to their end (netconvert, randomTrips, …)."""
+"""Where SUMO is installed, and how to run its command-line programs (netconvert, randomTrips, …)."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ MISSING = "Maps need SUMO, which is not installed here: pip install 'vefl_sim[su
 
 
 def home() -> Path:
-    """The folder of the package eclipse-sumo."""
+    """SUMO_HOME, the folder of the package eclipse-sumo; an error if SUMO is not installed."""
     if not all(find_spec(name) for name in ("sumo", "libsumo", "traci", "sumolib")):
         raise BadInput(MISSING)
     import sumo
@@ -27,36 +27,36 @@ def program(name: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """What they need to find their own data, whatever else of SUMO is installed."""
+    """Environment in which SUMO's programs find the data of this installation, even if there are others."""
     data = home()
     return os.environ | {"SUMO_HOME": str(data), "PROJ_LIB": str(data / "data" / "proj")}
 
 
 def run_program(name: str, arguments: Sequence[object], what: str) -> None:
-    """Run a program; if it fails, say `what` it could not do, and why in its own words."""
+    """Run a program; if it fails, raise an error that starts with `what` and quotes the program's own message."""
     _run([program(name), *map(str, arguments)], name, what)
 
 
 def run_tool(name: str, arguments: Sequence[object], what: str) -> None:
-    """The same for one of the Python scripts that come with SUMO."""
+    """Run one of the Python scripts of SUMO, like `run_program`."""
     _run([sys.executable, str(home() / "tools" / f"{name}.py"), *map(str, arguments)], name, what)
 
 
 def _run(command: list[str], name: str, what: str) -> None:
-    done = subprocess.run(
+    completed = subprocess.run(
         command, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
     )
-    if done.returncode:
-        raise ExperimentError(f"{what}: {name} says: {complaint(done.stderr or done.stdout)}")
+    if completed.returncode:
+        raise ExperimentError(f"{what}: {name} says: {complaint(completed.stderr or completed.stdout)}")
 
 
 def complaint(text: str) -> str:
-    """The first error in what a program has printed, as part of a sentence."""
+    """The first error message in the output of a program, as the end of a sentence."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     first = next((i for i, line in enumerate(lines) if line.startswith("Error")), None)
     if first is None:
-        message = lines[-1:] or ["nothing, and stops"]
+        parts = lines[-1:] or ["(no message)"]
     else:
         where = [line for line in lines[first + 1 : first + 3] if line.startswith(("In file", "At line"))]
-        message = [lines[first].removeprefix("Error:").strip(), *where]
-    return " ".join(message).rstrip(".") + "."
+        parts = [lines[first].removeprefix("Error:").strip(), *where]
+    return " ".join(parts).rstrip(".") + "."

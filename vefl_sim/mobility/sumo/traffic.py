@@ -1,8 +1,8 @@
-"""The traffic of a run by SUMO: made ready, driven once to the end, and kept in a folder of the run.
+"""The traffic of a run by SUMO: prepared, simulated once from start to end, and stored in the run directory.
 
-The data are dealt out among all CVs that will ever be in coverage, so that the whole traffic must be known before the
-first round; and nothing that happens in a round changes it. Hence SUMO drives ahead of the rounds, its trajectory is
-written down as it goes, and the rounds see what was written. Whoever resumes a run reads it again, without SUMO.
+The data are distributed over all CVs that will ever be in coverage, so the whole traffic must be known before the first
+round; and nothing that happens in a round changes it. Therefore SUMO runs before the rounds and its trajectory is
+written to a file, from which the rounds read. A resumed run reads the same file, without SUMO.
 """
 
 import hashlib
@@ -14,9 +14,16 @@ from pathlib import Path
 
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import ExperimentError, RunFailed
-from vefl_sim.core.files import write_text, writing
+from vefl_sim.core.files import explain_write_errors, write_text
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED, Tell, Trajectory, TrajectoryWriter, record
+from vefl_sim.mobility.recorded.trajectory import (
+    COMPLETE,
+    UNFINISHED,
+    DriveProgress,
+    Trajectory,
+    TrajectoryWriter,
+    record,
+)
 from vefl_sim.mobility.sumo.calibration import Calibration, arguments, calibrate
 from vefl_sim.mobility.sumo.demand import SumoRoutes, draw_routes, write_demand
 from vefl_sim.mobility.sumo.inputs import gnb_m, map_path, net_of
@@ -26,120 +33,125 @@ from vefl_sim.mobility.sumo.process import CannotStart, require_accepted
 from vefl_sim.mobility.sumo.programs import home
 
 _NOTES = "sumo.json"
-_TELL_EVERY_S = 1.0
+_REPORT_EVERY_S = 1.0
 
 
 @dataclass(frozen=True)
-class Ready:
-    """What SUMO is started with, and how the demand was found if it is ours."""
+class PreparedSumo:
+    """Everything that SUMO needs to start; `routes` and `calibration` only if we generate the demand."""
 
-    case: SumoSetup
+    setup: SumoSetup
     net: Net
     routes: SumoRoutes | None
     calibration: Calibration | None
 
 
-def prepare_sumo(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Ready:
-    """Net, gNB and demand; all bad input shows here. Files that are made go to the folder, `tell` hears of pilots."""
+def prepare_sumo(experiment: Experiment, folder: Path, on_progress: DriveProgress | None = None) -> PreparedSumo:
+    """Prepare network, gNB and demand, and report all bad input; new files go to `folder`.
+
+    `on_progress` is called with the progress of the pilot runs.
+    """
     home()
     file = experiment.mobility.file
     if "," in str(folder):
-        raise ExperimentError(f"{folder} has a comma, at which SUMO would cut it: choose another place (--out).")
+        raise ExperimentError(
+            f"{folder} has a comma, which SUMO takes as a separator of files: choose another folder (--out)."
+        )
     net = net_of(file, folder)
-    place = gnb_m(experiment, net)
+    gnb = gnb_m(experiment, net)
     if experiment.is_sumo_configuration:
-        given = ("--configuration-file", str(map_path(file)), "--route-steps", "0")  # all types, to limit them
-        case = SumoSetup(experiment, given, place, experiment.mobility.start_s)
-        _check(case)
-        return Ready(case, net, None, None)
+        options = ("--configuration-file", str(map_path(file)), "--route-steps", "0")  # reads all types, to limit them
+        setup = SumoSetup(experiment, options, gnb, experiment.mobility.start_s)
+        _check_accepted(setup)
+        return PreparedSumo(setup, net, None, None)
     routes = draw_routes(net, experiment.sumo.fringe_factor)
-    calibration = calibrate(experiment, routes, place, tell)
+    calibration = calibrate(experiment, routes, gnb, on_progress)
     start_s = experiment.mobility.start_s
     if start_s is None:
         start_s = calibration.settled_s if experiment.traffic.warm_start else 0.0
     demand, until_s = folder / "demand.rou.xml.gz", start_s + to_s(experiment.duration_ns) + 1.0
-    with writing(demand):
+    with explain_write_errors(demand):
         write_demand(demand, routes, experiment, calibration.rate_per_s, until_s)
-    return Ready(SumoSetup(experiment, arguments(net.path, demand), place, start_s), net, routes, calibration)
+    return PreparedSumo(SumoSetup(experiment, arguments(net.path, demand), gnb, start_s), net, routes, calibration)
 
 
-def drive(experiment: Experiment, folder: Path, tell: Tell | None = None) -> Path:
-    """The complete trajectory: the one that is there, or a new one by SUMO."""
+def drive(experiment: Experiment, folder: Path, on_progress: DriveProgress | None = None) -> Path:
+    """The path of the complete trajectory in the folder; SUMO simulates it unless it exists and is intact."""
     path = folder / COMPLETE
     if not fault(folder):
         return path
-    with writing(folder):
+    with explain_write_errors(folder):
         folder.mkdir(exist_ok=True)
-        path.unlink(missing_ok=True)  # whoever has begun with a damaged one was told before
-    ready = prepare_sumo(experiment, folder, tell)
-    with_what = _provenance(ready)
-    _note(folder, with_what)
+        path.unlink(missing_ok=True)  # a damaged one; runs that have used it are refused before
+    prepared = prepare_sumo(experiment, folder, on_progress)
+    provenance = _provenance(prepared)
+    _write_notes(folder, provenance)
     writer = TrajectoryWriter(path)
     try:
-        _drive(ready.case, writer, tell)
+        _drive(prepared.setup, writer, on_progress)
     except RunFailed as error:
         if writer.is_empty:
-            writer.discard()  # what an earlier one has left is more
+            writer.discard()  # an unfinished trajectory of an earlier attempt holds more
             raise
         writer.close(folder / UNFINISHED)
-        raise RunFailed(f"{str(error).rstrip('.')} (what it drove so far is in {folder / UNFINISHED}).") from error
+        raise RunFailed(f"{str(error).rstrip('.')} (the traffic until then is in {folder / UNFINISHED}).") from error
     except BaseException:
         writer.discard()
         raise
     writer.close()
-    _note(folder, with_what | {"trajectory": _sums(path)})
+    _write_notes(folder, provenance | {"trajectory": _size_and_digest(path)})
     (folder / UNFINISHED).unlink(missing_ok=True)
     return path
 
 
 def fault(folder: Path) -> str | None:
-    """What is wrong with the trajectory of a run; None if it is complete and as it was written."""
+    """A phrase that describes what is wrong with the trajectory of a run; None if it is complete and unchanged."""
     path, notes = folder / COMPLETE, folder / _NOTES
     if not path.exists():
-        return f"{path} is not there"
+        return f"{path} is missing"
     try:
         noted = json.loads(notes.read_text(encoding="utf-8"))["trajectory"]
     except (OSError, ValueError, LookupError, TypeError):
-        return f"{notes} does not say how {path} was written"
-    return None if _sums(path) == noted else f"{path} has changed since it was written"
+        return f"{notes} has no checksum of {path}"
+    return None if _size_and_digest(path) == noted else f"{path} has changed since it was written"
 
 
-def _sums(path: Path) -> dict[str, object]:
+def _size_and_digest(path: Path) -> dict[str, object]:
     with path.open("rb") as file:
         return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
-def _note(folder: Path, notes: dict[str, object]) -> None:
+def _write_notes(folder: Path, notes: dict[str, object]) -> None:
     write_text(folder / _NOTES, json.dumps(notes, indent=2) + "\n")
 
 
 def driven_trajectory(path: Path, experiment: Experiment) -> Trajectory:
-    """The traffic that was driven, from its beginning."""
+    """The recorded traffic of a run, from its start."""
     return Trajectory(path, to_ns(experiment.mobility.step_s))
 
 
-def _drive(case: SumoSetup, writer: TrajectoryWriter, tell: Tell | None) -> None:
-    until_ns, message = case.experiment.duration_ns, time.perf_counter()
-    with live(case) as traffic:
+def _drive(setup: SumoSetup, writer: TrajectoryWriter, on_progress: DriveProgress | None) -> None:
+    until_ns, reported = setup.experiment.duration_ns, time.perf_counter()
+    with live(setup) as traffic:
         for time_ns in record(traffic, writer, until_ns):
-            if tell and time.perf_counter() - message > _TELL_EVERY_S:
-                message = time.perf_counter()
-                tell(to_s(time_ns), to_s(until_ns))
+            if on_progress and time.perf_counter() - reported > _REPORT_EVERY_S:
+                reported = time.perf_counter()
+                on_progress(to_s(time_ns), to_s(until_ns))
 
 
-def _check(case: SumoSetup) -> None:
+def _check_accepted(setup: SumoSetup) -> None:
     try:
-        require_accepted(case.all_arguments())
+        require_accepted(setup.all_arguments())
     except CannotStart as error:
-        raise ExperimentError(f'mobility.file = "{case.experiment.mobility.file}": SUMO says: {error}') from None
+        raise ExperimentError(f'mobility.file = "{setup.experiment.mobility.file}": SUMO says: {error}') from None
 
 
-def _provenance(ready: Ready) -> dict[str, object]:
-    case = ready.case
+def _provenance(prepared: PreparedSumo) -> dict[str, object]:
+    setup = prepared.setup
     return {
         "sumo": version("eclipse-sumo"),
-        "arguments": case.all_arguments(),
-        "gnb_m": case.gnb_m,
-        "start_s": case.start_s,
-        "calibration": asdict(ready.calibration) if ready.calibration else None,
+        "arguments": setup.all_arguments(),
+        "gnb_m": setup.gnb_m,
+        "start_s": setup.start_s,
+        "calibration": asdict(prepared.calibration) if prepared.calibration else None,
     }

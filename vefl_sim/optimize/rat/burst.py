@@ -1,6 +1,6 @@
-"""Many slots in one call: schedule, allocate, drain, until a buffer is empty or something may have changed.
+"""Run many slots in one call: schedule, allocate and send, until a buffer is empty or something may have changed.
 
-The MAC runs one slot and sixty-four with this same kernel, so a burst equals ticking bit for bit.
+The MAC runs a single slot and 64 slots with this same kernel, so a burst equals single slots bit for bit.
 """
 
 from typing import NamedTuple
@@ -11,24 +11,24 @@ from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import kernel
 from vefl_sim.optimize.rat.allocate import AllocationStatus, allocate
 
-LAST_BIT = 1e-6  # less than this is rounding, not data
+LAST_BIT = 1e-6  # bits: a smaller rest is rounding, not data
 
 
 class CellConstants(NamedTuple):
-    """What is the same in every slot."""
+    """Values that are the same in every slot."""
 
-    method: int  # allocate.Method
+    method: int  # AllocationMethod
     slot_s: float  # κ
     nats_hz: float  # W′ = ω(1−υ)/ln 2
     max_power_w: float
     tradeoff: float  # C
-    circuit_w: float  # counted with the power of every CV that is scheduled, in β only
+    circuit_w: float  # added to the power of every scheduled CV, in β only
 
 
 class Queues(NamedTuple):
-    """Running totals of the CVs that may send, one entry each, in ascending order of their number."""
+    """Upload state of the CVs that may send, one entry each, in ascending order of their number."""
 
-    snr_per_watt: Floats  # large scale
+    snr_per_watt: Floats  # without fast fading
     earliest_slot: Ints
     deadline_slot: Ints
     bits_left: Floats
@@ -39,20 +39,20 @@ class Queues(NamedTuple):
 
 
 class Log(NamedTuple):
-    """What happened in each slot; rows are slots, columns CVs."""
+    """The results of each slot; rows are slots, columns CVs."""
 
     prbs: Ints  # 0: not scheduled
     power_w: Floats
     rate_bps: Floats
     bits_left: Floats  # at the start of the slot
     gap: Floats  # (bound − objective) / Σ a·r, nan where there is no bound; one column
-    outcome: Ints  # allocate.Outcome; one column
-    owner: Ints  # column of the CV that owns the pRB, −1: nobody; columns are pRBs
+    outcome: Ints  # AllocationStatus; one column
+    owner: Ints  # column of the CV that owns the pRB, −1: no CV; columns are pRBs
     watts: Floats  # transmit power on the pRB; columns are pRBs
 
 
 def new_log(slots: int, cvs: int, prbs: int) -> Log:
-    """Room for a burst."""
+    """An empty log for a burst of this size."""
     shape = (slots, cvs)
     return Log(
         np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(slots),
@@ -61,12 +61,12 @@ def new_log(slots: int, cvs: int, prbs: int) -> Log:
 
 
 @kernel
-def run_slots(many, cell, first_slot, fading, queues, efficiency, log, last_bits):
+def run_slots(with_large, cell, first_slot, fading, queues, efficiency, log, last_bits):
     """Run up to len(fading) slots; returns how many were run.
 
-    `queues` are advanced past all of these slots but for the bits of the last one, which arrive when it ends:
-    those are left in `last_bits`. `efficiency` = [Σ rate, Σ power, β to start with] of this round (barBetaDink);
-    `many` as for `allocate`.
+    `queues` are updated for all of these slots except for the bits of the last one, which arrive when it ends:
+    those are returned in `last_bits`. `efficiency` = [Σ rate, Σ power, first β] of this round (barBetaDink);
+    `with_large` as for `allocate`.
     """
     count, cvs, prbs = fading.shape
     scheduled = min(cvs, prbs)
@@ -87,7 +87,7 @@ def run_slots(many, cell, first_slot, fading, queues, efficiency, log, last_bits
             mean[row] = queues.bits_drained[v] / max(1, slot - queues.earliest_slot[v])
         price = cell.tradeoff * beta / cell.nats_hz
         objective, bound, outcome = allocate(
-            many, cell.method, gain, weight, price, power, floor, cap, mean, owner, watts, rate
+            with_large, cell.method, gain, weight, price, power, floor, cap, mean, owner, watts, rate
         )
         log.outcome[index] = outcome
         certified = outcome == AllocationStatus.OPTIMAL or outcome == AllocationStatus.GAP
@@ -129,9 +129,9 @@ def run_slots(many, cell, first_slot, fading, queues, efficiency, log, last_bits
 
 @kernel
 def slots_to_count_on(slots_left, backlogged, prbs):
-    """In how many of its remaining slots a CV will be scheduled (UlReqTxBits).
+    """The number of its remaining slots in which a CV can expect to be scheduled (UlReqTxBits).
 
-    ⌊min(1, Z/|U|)·slots left⌋, at least 1: past its own deadline a CV still in coverage wants all it can get.
+    ⌊min(1, Z/|U|)·slots left⌋, at least 1: a CV past its deadline but still in coverage needs to send all at once.
     """
     if backlogged > prbs:
         slots_left = slots_left * prbs // backlogged
@@ -140,7 +140,7 @@ def slots_to_count_on(slots_left, backlogged, prbs):
 
 @kernel
 def _edf(deadline_slot, bits_left):
-    """Algorithm 3 as `edf.edf` has it: deadline, then backlog, then number; insertion sort, few CVs."""
+    """Algorithm 3, like `edf.edf`: by deadline, then larger backlog, then number; insertion sort, as CVs are few."""
     order = np.arange(len(bits_left))
     for at in range(1, len(order)):
         v = order[at]

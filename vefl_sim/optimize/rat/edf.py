@@ -1,4 +1,4 @@
-"""Algorithm 3: which CVs transmit in a slot. Earliest deadline first."""
+"""Algorithm 3: choose the CVs that transmit in a slot, earliest deadline first (EDF)."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,13 +13,13 @@ class Backlog:
 
     slot: int
     cv: NDArray[np.int64]
-    deadline_slot: NDArray[np.int64]  # the update should be through before this slot starts
+    deadline_slot: NDArray[np.int64]  # the upload should be complete before this slot starts
     bits_left: NDArray[np.float64]  # Q_v(t), all positive
-    snr: NDArray[np.float64]  # mean over pRBs at full power on one pRB, shape of cv
+    snr: NDArray[np.float64]  # with full power on one pRB, mean over the pRBs
 
 
 class Scheduler(Protocol):
-    """Chooses the CVs of a slot: at most `limit` rows of the backlog, the most urgent first."""
+    """A function that chooses the CVs of a slot: at most `limit` rows of the backlog, the most urgent first."""
 
     def __call__(self, backlog: Backlog, limit: int) -> NDArray[np.int64]:
         """Row numbers of the scheduled CVs, each at most once."""
@@ -27,6 +27,9 @@ class Scheduler(Protocol):
 
 
 def edf(backlog: Backlog, limit: int) -> NDArray[np.int64]:
-    """The `limit` earliest deadlines; most deadlines are the round's end, so ties go to the larger backlog."""
+    """Row numbers of the `limit` earliest deadlines.
+
+    Many deadlines are equal, namely the end of the round; ties go to the larger backlog, then to the lower CV number.
+    """
     order = np.lexsort((backlog.cv, -backlog.bits_left, backlog.deadline_slot))
     return order[:limit].astype(np.int64)

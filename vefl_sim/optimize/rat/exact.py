@@ -1,14 +1,14 @@
-"""The RAT sub-problem solved exactly for up to 12 pRBs: a value for every subset, then a programme over CVs.
+"""The RAT sub-problem solved exactly for up to 12 pRBs: a value for every subset, then dynamic programming over CVs.
 
-Sort a CV's pRBs by gain: the parent of a subset drops its worst pRB. If the parent's water level lies above 1/g
-of that pRB, all pRBs of the subset are in use and its level is a closed form; else it is worth what the parent
-is. So every subset costs O(1), and the programme splits the pRBs among the CVs in O(V·3^Z).
+Sort a CV's pRBs by gain: the parent of a subset is the subset without its worst pRB. If the parent's water level lies
+above 1/g of that pRB, all pRBs of the subset are in use and its level has a closed form; else it is worth as much as
+the parent. So every subset costs O(1), and dynamic programming splits the pRBs among the CVs in O(V·3^Z).
 """
 
 import numpy as np
 
 from vefl_sim.core.kernel import kernel
-from vefl_sim.optimize.rat.water import level_of, pays
+from vefl_sim.optimize.rat.water import gets_power, water_level
 
 
 @kernel
@@ -17,7 +17,7 @@ def subset_values(gain, weight, price, power, floor, cap, penalty, value):
     prbs = len(gain)
     order = np.argsort(-gain)
     size = 1 << prbs
-    dear = weight / price if price > 0 else np.inf
+    price_level = weight / price if price > 0 else np.inf
     used = np.zeros(size, np.int64)
     mask = np.zeros(size, np.int64)
     inverse_sum, log_sum, level, rate = np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size)
@@ -28,12 +28,12 @@ def subset_values(gain, weight, price, power, floor, cap, penalty, value):
         for parent in range(1 << worst):
             subset = parent | 1 << worst
             mask[subset] = mask[parent] | 1 << order[worst]
-            if pays(g, level[parent], used[parent] == 0, dear, power, floor, cap):
+            if gets_power(g, level[parent], used[parent] == 0, price_level, power, floor, cap):
                 used[subset] = used[parent] + 1
                 inverse_sum[subset] = inverse_sum[parent] + inverse
                 log_sum[subset] = log_sum[parent] + logarithm
-                level[subset], rate[subset] = level_of(
-                    used[subset], inverse_sum[subset], log_sum[subset], dear, power, floor, cap
+                level[subset], rate[subset] = water_level(
+                    used[subset], inverse_sum[subset], log_sum[subset], price_level, power, floor, cap
                 )
                 spent = used[subset] * level[subset] - inverse_sum[subset]
                 deficit = max(0.0, floor - rate[subset])
@@ -46,13 +46,13 @@ def subset_values(gain, weight, price, power, floor, cap, penalty, value):
 
 @kernel
 def split(value, sizes, least, share):
-    """The best way to give all pRBs away: `share[v]` becomes the set of CV v; returns the total value.
+    """Split all pRBs among the CVs in the best way: fill `share[v]` with the set of CV v; returns the total value.
 
-    value (V ≥ 2, 2^Z), sizes = popcount. Everybody gets at least `least` (0 or 1) pRBs: with 1, a set of the first
+    value (V ≥ 2, 2^Z), sizes = popcount. Every CV gets at least `least` (0 or 1) pRBs: with 1, a set of the first
     v + 1 CVs has v + 1 pRBs or more and leaves one for each of the others, which saves much of the work.
     """
     cvs, size = value.shape
-    best = value.copy()  # best[v, S]: what the CVs 0 … v make of the set S
+    best = value.copy()  # best[v, S]: largest value of splitting the set S among the CVs 0 … v
     own = value.copy()
     if least:
         own[:, 0] = -np.inf
@@ -73,10 +73,10 @@ def split(value, sizes, least, share):
 def _join(one, other, sizes, fewest, most, joined):
     """joined[S] = max over parts of S of one[part] + other[S without part], for sets of `fewest` to `most` pRBs.
 
-    The two lowest pRBs are written out, so that four sets share the walk over the parts of the rest: twice as fast.
+    The two lowest pRBs are unrolled, so that four sets share one loop over the parts of the other pRBs: twice as fast.
     """
     joined[:] = -np.inf
-    step = np.uint64(1)  # unsigned indices spare numba the test for negative ones
+    step = np.uint64(1)  # with unsigned indices numba omits the test for negative ones
     for high in range(len(one) >> 2):
         if sizes[high] > most or sizes[high] + 2 < fewest:
             continue
@@ -99,7 +99,7 @@ def _join(one, other, sizes, fewest, most, joined):
 
 @kernel
 def _best_part(one, other, whole):
-    """The part of `whole` that is best given to `one`, the rest to `other`, and what that is worth."""
+    """The part of `whole` with the largest one[part] + other[rest], and that value."""
     top, choice = one[0] + other[whole], 0
     part = whole
     while part:

@@ -1,7 +1,7 @@
-"""The RAT sub-problem of one slot: who gets which pRB, and at what power.
+"""The RAT sub-problem of one slot: which CV gets which pRB, and at what power.
 
 Minimise U = C·β·ΣP − Σ r·(C + κQ) (fdRATProbTransform1) over owners and powers, subject to C7–C12, the rate floors
-(UlReqTxBits) and r ≤ Q/κ. We maximise −U. Floors that cannot all be met are missed by the least total.
+(UlReqTxBits) and r ≤ Q/κ. We maximise −U. If the floors cannot all be met, the total shortfall is minimised.
 """
 
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ _PER_NAT = 1 / float(np.log(2))
 
 @dataclass(frozen=True)
 class RatProblem:
-    """One slot: V scheduled CVs in scheduling order, Z pRBs."""
+    """The allocation problem of one slot: V scheduled CVs in scheduling order, Z pRBs."""
 
     snr_per_watt: Floats  # ‖h‖²/(ως²), shape (V, Z)
     max_power_w: Floats  # P_max, shape (V,)
     bits_left: Floats  # Q, shape (V,)
     floor_bps: Floats  # least rate that keeps the deadline, at most Q/κ; shape (V,)
-    mean_bps: Floats  # what each CV got so far, on average over its slots; shape (V,)
+    mean_bps: Floats  # mean rate of each CV over its slots so far; shape (V,)
     slot_s: float  # κ
     bandwidth_hz: float  # ω(1−υ)
     tradeoff: float  # C, in bit·s
@@ -47,7 +47,7 @@ class RatProblem:
 
     @property
     def scaled(self) -> "Scaled":
-        """The same problem in the units of the kernels."""
+        """The same problem in the units of the compiled kernels."""
         nats = self.bandwidth_hz * _PER_NAT
         return Scaled(
             gain=self.snr_per_watt,
@@ -61,30 +61,30 @@ class RatProblem:
 
 @dataclass(frozen=True)
 class Scaled:
-    """Rates in nats per W′ = ω(1−υ)/ln 2: maximise Σ a·r − λ·ΣP."""
+    """The problem in kernel units, rates in nats per W′ = ω(1−υ)/ln 2: maximise Σ a·r − λ·ΣP."""
 
     gain: Floats  # g, in 1/W; shape (V, Z)
     weight: Floats  # a_v = C + κQ_v
     price: float  # λ = C·β/W′
-    power: Floats
-    floor: Floats
-    cap: Floats
+    power: Floats  # P_max, in W
+    floor: Floats  # least rate
+    cap: Floats  # rate that sends all bits left
 
 
 @dataclass(frozen=True)
 class RatAllocation:
-    """The answer. A pRB has one owner (C7), so its power needs no second index."""
+    """The allocation of one slot. A pRB has one owner (C7), so its power needs no second index."""
 
     owner: Ints  # row of the CV that owns the pRB; shape (Z,)
     power_w: Floats  # on each pRB, shape (Z,)
     rate_bps: Floats  # of each CV, at most Q/κ; shape (V,)
     objective: float  # −U
     bound: float  # no allocation that meets the floors has a larger objective; nan where none is computed
-    status: RatStatus  # "infeasible_floors": this allocation misses a floor; a proof that all must, if it is exact
+    status: RatStatus  # "infeasible_floors": it misses a floor; from an exact method, a proof that all do
 
 
 class RatPolicy(Protocol):
-    """Anything that allocates a slot."""
+    """A function that allocates the pRBs and powers of one slot."""
 
     def __call__(self, problem: RatProblem) -> RatAllocation:
         """Allocate the pRBs of one slot."""
@@ -92,38 +92,38 @@ class RatPolicy(Protocol):
 
 
 METHODS = ("auto", "exact", "assignment", "large", "equal", "max-snr", "proportional-fair")
-"""Methods of our own that run in compiled code, slot after slot."""
+"""Our own methods, compiled: fast enough for every slot of a run."""
 
 REFERENCES = ("sca", "sca-perspective")
-"""The paper's Algorithm 4 by CVXPY: for comparison, a few slots per second."""
+"""The paper's Algorithm 4 with CVXPY, for comparison: a few slots per second."""
 
 
 def solve(problem: RatProblem, method: str = "auto") -> RatAllocation:
-    """Allocate one slot."""
+    """Allocate the pRBs and powers of one slot with the named method."""
     if method in REFERENCES:
         from vefl_sim.optimize.rat.sca import algorithm4
 
         return algorithm4(problem, perspective=method == "sca-perspective")
     if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}; there are {', '.join((*METHODS, *REFERENCES))}")
+        raise ValueError(f"unknown method {method!r}; use one of {', '.join((*METHODS, *REFERENCES))}")
     cvs, prbs = problem.snr_per_watt.shape
     if method == "exact" and prbs > EXACT_PRBS:
-        raise ValueError(f"method 'exact' takes at most {EXACT_PRBS} pRBs, not {prbs}")
+        raise ValueError(f"method 'exact' takes at most {EXACT_PRBS} pRBs, not {prbs}: use 'auto' or 'large'")
     kernel, needs_large, codes, statuses = _compiled()
     scaled = problem.scaled
     owner, power_w, rate = np.zeros(prbs, np.int64), np.zeros(prbs), np.zeros(cvs)
-    objective, bound, outcome = kernel(
+    objective, bound, status = kernel(
         needs_large(codes[method], prbs), codes[method], scaled.gain, scaled.weight, scaled.price, scaled.power,
         scaled.floor, scaled.cap, problem.mean_bps, owner, power_w, rate,
     )  # fmt: skip
     unit = problem.bandwidth_hz * _PER_NAT
-    return RatAllocation(owner, power_w, rate * unit, objective * unit, bound * unit, statuses[outcome])
+    return RatAllocation(owner, power_w, rate * unit, objective * unit, bound * unit, statuses[status])
 
 
 @cache
 def _compiled() -> tuple[Any, Any, dict[str, int], tuple[RatStatus, ...]]:
-    """The kernel with its codes, imported when it is first needed: numba takes its time."""
+    """The kernel and its method and status codes, imported on the first call because numba is slow to load."""
     from vefl_sim.optimize.rat.allocate import AllocationMethod, AllocationStatus, allocate, needs_large
 
     codes = {method: int(AllocationMethod[method.upper().replace("-", "_")]) for method in METHODS}
-    return allocate, needs_large, codes, tuple(outcome.name.lower() for outcome in AllocationStatus)  # type: ignore[misc]
+    return allocate, needs_large, codes, tuple(status.name.lower() for status in AllocationStatus)  # type: ignore[misc]

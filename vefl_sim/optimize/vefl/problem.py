@@ -2,9 +2,9 @@
 
 For a given number of iterations l the cheapest frequency that is fast enough is η(l) = max(η_min, l·cD/T), so
 the energy e(l) = l·(ζ/2)·cD·η(l)² + e_tx and the cost φ·e(l) + φ̄ are tables over l. What remains is: at most N
-CVs, one l each, total cost within Ξ, maximise Σ Θ_v·l_v — a multiple-choice knapsack. If everybody is in (FDPC),
-each CV has its lo_v and the knapsack is about the iterations beyond: its values are Θ·(l − lo), its costs
-cost(l) − cost(lo), its budget is Ξ − Σ cost(lo), and its relaxation is that of the problem without a selection.
+CVs, one l each, total cost within Ξ, maximise Σ Θ_v·l_v — a multiple-choice knapsack. If all eligible CVs take part
+(FDPC), each CV does at least lo_v iterations and the knapsack only decides the further ones: its values are Θ·(l − lo),
+its costs cost(l) − cost(lo), its budget is Ξ − Σ cost(lo), and its relaxation is that of the problem without selection.
 """
 
 from dataclasses import dataclass, replace
@@ -19,17 +19,18 @@ from vefl_sim.optimize.by_cardinality import search
 from vefl_sim.optimize.knapsack import Choice, Knapsack
 
 VeflStatus = Literal["optimal", "gap", "nobody_in_coverage", "nobody_eligible", "budget_buys_nobody", "nobody_found"]
-"""Whether the plan is proved optimal or within a gap, or why it is empty; `nobody_found` is a method that failed."""
+"""Whether the plan is proved optimal or has a gap, or why it is empty; `nobody_found`: the method itself failed."""
 Limit = Literal["time", "cpu", "energy", "iterations"]
-"""What keeps a CV from one more iteration: no time left, CPU too slow, energy budget, l_max."""
+"""The constraint that prevents one more iteration: no time left, CPU too slow, energy budget, l_max."""
 METHODS = ("lagrangian", "exact")
+"""Our own methods."""
 REFERENCES = ("sca", "sca-printed")
-"""The paper's, by CVXPY."""
+"""The paper's Algorithm 2 with CVXPY, repaired and as printed."""
 
 
 @dataclass(frozen=True)
 class VeflProblem:
-    """One round. Arrays have one entry per CV in coverage."""
+    """The planning problem of one round. Arrays have one entry per CV in coverage."""
 
     weight: Floats  # Θ_v
     cycles: Floats  # c_v·D_v, CPU cycles per local iteration
@@ -45,7 +46,7 @@ class VeflProblem:
     max_selected: int  # N
     min_iterations: int  # l_des
     max_iterations: int  # l_max
-    everybody: bool = False  # FDPC: all eligible CVs are in, N does not count
+    everybody: bool = False  # FDPC: all eligible CVs take part, and N has no effect
 
     @cached_property
     def iterations(self) -> Ints:
@@ -54,7 +55,7 @@ class VeflProblem:
 
     @cached_property
     def cpu_hz(self) -> Floats:
-        """η(l), shape (V, l_max); infinite where there is no time at all."""
+        """η(l), shape (V, l_max); infinite where no time is left for training."""
         time_s = np.where(self.time_s > 0, self.time_s, np.nan)
         needed = np.multiply.outer(self.cycles / time_s, self.iterations)
         return np.where(np.isnan(needed), np.inf, np.maximum(self.cpu_min_hz[:, None], needed))
@@ -68,7 +69,7 @@ class VeflProblem:
     @cached_property
     def cost(self) -> Floats:
         """Worst-case charge ξ̂(l), shape (V, l_max)."""
-        with np.errstate(invalid="ignore"):  # free energy (φ = 0) where there is no time: ∞·0
+        with np.errstate(invalid="ignore"):  # ∞·0 where energy is free (φ = 0) and no time is left
             return self.energy_j * self.price_per_joule[:, None] + self.base_fee[:, None]
 
     @cached_property
@@ -79,12 +80,12 @@ class VeflProblem:
 
     @cached_property
     def least(self) -> Ints:
-        """lo_v: l_des where it is possible, else what is."""
+        """lo_v: the least l of a CV that takes part, which is l_des, or hi_v if that is smaller."""
         return np.minimum(self.min_iterations, self.most)
 
     @property
     def entry_cost(self) -> Floats:
-        """cost(lo_v); 0 for a CV that is not eligible."""
+        """cost(lo_v), the least a CV costs if it takes part; 0 for a CV that is not eligible."""
         return np.where(self.least > 0, self.cost[np.arange(len(self.least)), np.maximum(self.least, 1) - 1], 0.0)
 
     @property
@@ -96,7 +97,7 @@ class VeflProblem:
         return self.energy_j <= self.energy_budget_j[:, None] * (1 + 1e-12)
 
     def limits(self) -> list[Limit]:
-        """The constraint that binds at one iteration more than hi_v, per CV."""
+        """For each CV, the constraint that prevents hi_v + 1 iterations."""
         more = np.minimum(self.most, self.max_iterations - 1)
         rows = np.arange(len(more))
         slow, drained = ~self._within_cpu[rows, more], ~self._within_energy[rows, more]
@@ -108,7 +109,7 @@ class VeflProblem:
 
 @dataclass(frozen=True)
 class VeflPlan:
-    """The answer, with a bound on what any plan could reach."""
+    """The plan of one round, with an upper bound on the objective of any plan."""
 
     selected: Ints  # rows of the CVs that train, ascending
     iterations: Ints  # l of each selected CV
@@ -117,7 +118,7 @@ class VeflPlan:
     objective: float  # Σ Θ·l
     bound: float
     status: VeflStatus
-    dropped: bool = False  # everybody was to be in, but not even lo_v each was affordable: planned with a selection
+    dropped: bool = False  # all CVs should take part, but Ξ does not pay lo_v for each: planned with a selection
 
     @property
     def gap(self) -> float:
@@ -126,42 +127,42 @@ class VeflPlan:
 
 
 def solve(problem: VeflProblem, method: str = "lagrangian") -> VeflPlan:
-    """Plan one round. The bound is the Lagrangian's whatever the method, so `gap` is a proof for all of them."""
+    """Plan one round. The bound is the Lagrangian's, or tighter with `exact`, so `gap` is a proof for every method."""
     if method not in (*METHODS, *REFERENCES):
-        raise ValueError(f"unknown method {method!r}; there are {', '.join((*METHODS, *REFERENCES))}")
+        raise ValueError(f"unknown method {method!r}; use one of {', '.join((*METHODS, *REFERENCES))}")
     if not len(problem.cycles):
-        return _nobody("nobody_in_coverage")
+        return _empty_plan("nobody_in_coverage")
     if not problem.most.any():
-        return _nobody("nobody_eligible")
+        return _empty_plan("nobody_eligible")
     if problem.everybody and problem.entry_cost.sum() > _spendable(problem):
-        return replace(solve(_selecting(problem), method), dropped=True)
+        return replace(solve(_with_selection(problem), method), dropped=True)
     choice = _choose(problem, method)
     if not problem.everybody and not choice.taken.any():
-        return _nobody("budget_buys_nobody")
+        return _empty_plan("budget_buys_nobody")
     return _plan(problem, _iterations(problem, choice, method), choice.bound)
 
 
 def _spendable(problem: VeflProblem) -> float:
-    """Ξ, and a sliver for the rounding of sums: a plan that costs exactly Ξ is allowed."""
+    """Ξ plus a margin for the rounding of sums: a plan that costs exactly Ξ is allowed."""
     return problem.budget * (1 + 1e-12)
 
 
-def _selecting(problem: VeflProblem) -> VeflProblem:
+def _with_selection(problem: VeflProblem) -> VeflProblem:
     return replace(problem, everybody=False, max_selected=len(problem.cycles))
 
 
 def _choose(problem: VeflProblem, method: str) -> Choice:
     knapsack = _knapsack(problem)
-    found = search(knapsack, fees=not problem.everybody)
+    searched = search(knapsack, fees=not problem.everybody)
     if method != "exact":
-        return found.choice
+        return searched.choice
     from vefl_sim.optimize.vefl.exact import exact
 
-    return exact(knapsack, found)
+    return exact(knapsack, searched)
 
 
 def _knapsack(problem: VeflProblem) -> Knapsack:
-    """Value and cost of every l; if everybody is in, beyond those of lo_v."""
+    """Value and cost of every l; if all CVs take part, those of the iterations beyond lo_v."""
     allowed = (problem.iterations >= problem.least[:, None]) & (problem.iterations <= problem.most[:, None])
     cost = np.where(allowed, problem.cost, np.inf)
     if not problem.everybody:
@@ -173,7 +174,7 @@ def _knapsack(problem: VeflProblem) -> Knapsack:
 
 
 def _iterations(problem: VeflProblem, choice: Choice, method: str) -> Ints:
-    """l of every CV, 0 for those that are not in."""
+    """l of every CV, 0 for CVs that are not selected."""
     if method == "sca":
         from vefl_sim.optimize.vefl.sca import algorithm2
 
@@ -182,12 +183,12 @@ def _iterations(problem: VeflProblem, choice: Choice, method: str) -> Ints:
         from vefl_sim.optimize.vefl.sca_printed import printed
 
         return printed(problem)
-    otherwise = problem.least if problem.everybody else 0
-    return np.where(choice.taken, problem.iterations[choice.option], otherwise)
+    if_not_taken = problem.least if problem.everybody else 0
+    return np.where(choice.taken, problem.iterations[choice.option], if_not_taken)
 
 
 def _plan(problem: VeflProblem, iterations: Ints, bound: float) -> VeflPlan:
-    """The plan with these l and the least frequencies; `bound` as the knapsack has it."""
+    """The plan with these l and the lowest sufficient frequencies; `bound` is that of the knapsack."""
     selected = np.flatnonzero(iterations)
     column = iterations[selected] - 1
     if problem.everybody:
@@ -205,5 +206,5 @@ def _plan(problem: VeflProblem, iterations: Ints, bound: float) -> VeflPlan:
     )
 
 
-def _nobody(status: VeflStatus) -> VeflPlan:
+def _empty_plan(status: VeflStatus) -> VeflPlan:
     return VeflPlan(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), 0.0, 0.0, 0.0, status)

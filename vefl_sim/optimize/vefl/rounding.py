@@ -1,4 +1,4 @@
-"""From the relaxed iterations of an SCA method to a plan: whole numbers, and a cost within the budget."""
+"""Turn the relaxed iterations of an SCA method into a plan: whole numbers, and a cost within the budget."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,23 +11,23 @@ from vefl_sim.optimize.vefl.problem import VeflProblem
 
 
 def selection_limit(problem: VeflProblem) -> int:
-    """N; all CVs if everybody is in."""
+    """How many CVs may be selected: N, or all CVs if all take part."""
     return len(problem.cycles) if problem.everybody else min(problem.max_selected, len(problem.cycles))
 
 
 def whole_iterations(problem: VeflProblem, method: Callable[[VeflProblem], Floats | None], *, fill: bool) -> Ints:
-    """Run a method that finds l̃ on the eligible CVs, round, and shrink to the budget; 0 for everybody else.
+    """Run a method that finds l̃ of the eligible CVs, round, and shrink to the budget; 0 for all other CVs.
 
-    With `fill`, the money that is left then buys further iterations of the selected CVs. If the method finds nothing,
-    nobody is in, or everybody with lo_v where that is asked for; filling that would not be the method's merit.
+    With `fill`, the unspent budget then buys further iterations of the selected CVs. If the method finds nothing, no CV
+    is selected, or every CV with lo_v if all take part; such a plan is not filled, as it is not the method's result.
     """
     rows = np.flatnonzero(problem.most)
     arrays = {name: value[rows] for name, value in vars(problem).items() if _per_cv(name, value)}
     eligible = replace(problem, **arrays)
-    found = method(eligible)
-    within = shrunk(eligible, rounded(eligible, np.zeros(len(rows)) if found is None else found))
+    relaxed = method(eligible)
+    affordable = shrunk(eligible, rounded(eligible, np.zeros(len(rows)) if relaxed is None else relaxed))
     l = np.zeros(len(problem.most), np.int64)
-    l[rows] = spend_rest(eligible, within) if fill and found is not None else within
+    l[rows] = spend_rest(eligible, affordable) if fill and relaxed is not None else affordable
     return l
 
 
@@ -36,7 +36,10 @@ def _per_cv(name: str, value: Any) -> bool:
 
 
 def rounded(problem: VeflProblem, iterations: Floats) -> Ints:
-    """The N largest Θ·l̃, to whole numbers from lo_v to hi_v; below a half, a CV is not in unless everybody is."""
+    """Whole l from lo_v to hi_v for the CVs with the N largest Θ·l̃.
+
+    A CV with l̃ < 0.5 is not selected, unless all take part.
+    """
     l = np.clip(np.round(iterations), problem.least, problem.most).astype(np.int64)
     if not problem.everybody:
         l[iterations < 0.5] = 0
@@ -45,9 +48,9 @@ def rounded(problem: VeflProblem, iterations: Floats) -> Ints:
 
 
 def shrunk(problem: VeflProblem, l: Ints) -> Ints:
-    """Take away the iteration or the whole CV that is worth least per money saved, until the cost is within Ξ.
+    """Remove the iteration or the whole CV with the least value per cost saved, until the cost is within Ξ.
 
-    A CV is taken away only if a selection is allowed.
+    Whole CVs are removed only if not all have to take part.
     """
     cost = _cost_from_zero(problem)
     rows, l = np.arange(len(l)), l.copy()
@@ -55,13 +58,13 @@ def shrunk(problem: VeflProblem, l: Ints) -> Ints:
         less = np.stack([np.where(l > problem.least, l - 1, l), l if problem.everybody else np.zeros_like(l)])
         saved, lost = cost[rows, l] - cost[rows, less], problem.weight * (l - less)
         price = np.where(l > less, lost / np.maximum(saved, 1e-300), np.inf)
-        way, cv = divmod(int(price.argmin()), len(l))
-        l[cv] = less[way, cv]
+        option, cv = divmod(int(price.argmin()), len(l))
+        l[cv] = less[option, cv]
     return l
 
 
 def spend_rest(problem: VeflProblem, l: Ints) -> Ints:
-    """Add the iteration of a selected CV that is worth most per money, until no further one fits within Ξ."""
+    """Add the iteration of a selected CV with the most value per cost, until no further one fits within Ξ."""
     cost = _cost_from_zero(problem)
     rows, l = np.arange(len(l)), l.copy()
     while True:
@@ -75,5 +78,5 @@ def spend_rest(problem: VeflProblem, l: Ints) -> Ints:
 
 
 def _cost_from_zero(problem: VeflProblem) -> Floats:
-    """The cost of 0, 1, … l_max iterations, shape (V, 1 + l_max); a CV that does nothing costs nothing."""
+    """The cost of 0, 1, … l_max iterations, shape (V, 1 + l_max); a CV that is not selected costs 0."""
     return np.column_stack([np.zeros(len(problem.cost)), problem.cost])

@@ -1,1 +1,1 @@
-"""The edge server: with rounds, without rounds, and with all data in one place."""
+"""The edge server: synchronous (with rounds), asynchronous (without rounds), centralized (all data at the server)."""

@@ -1,6 +1,6 @@
-"""The edge server: what it does whatever its policy. When it plans, and when it steps, is that of its kind.
+"""The edge server: what all kinds of server share. When to plan and when to aggregate is decided by the subclasses.
 
-`synchronous` has rounds, `asynchronous` has none, `central` needs no CVs.
+`SynchronousServer` has rounds, `AsynchronousServer` has none, `CentralServer` trains without CVs.
 """
 
 from abc import ABC, abstractmethod
@@ -24,73 +24,78 @@ from vefl_sim.schemes.scheme import Plan
 
 @dataclass(frozen=True)
 class Timetable:
-    """Rounds of t_th, until there have been enough of them or the time is over."""
+    """Length of a round, and the number of rounds or the simulated time after which the run ends."""
 
     grid: SlotGrid
     round_ns: int  # t_th
-    rounds: int | None  # how many, or
-    duration_ns: int  # how long
-    early_close: bool
-    evaluate_every: int
+    rounds: int | None  # number of rounds; None: as many as fit into duration_ns
+    duration_ns: int  # simulated time
+    early_close: bool  # end a round as soon as all its orders have ended
+    evaluate_every: int  # rounds from one evaluation to the next
 
     def has(self, round: int, start_ns: int) -> bool:
-        """Whether another round starts."""
+        """Whether the run has a round of this number, starting at this time."""
         return round <= self.rounds if self.rounds else start_ns + self.round_ns <= self.duration_ns
 
 
 @dataclass
 class EdgeServer(ABC):
-    """Orders, aggregates, evaluates; k is counted here and nowhere else."""
+    """Sends orders to CVs, aggregates their updates and evaluates the model; the only place where k is counted."""
 
     env: NanosecondEnvironment
     timetable: Timetable
     scheme: Any  # Scheme or AsynchronousScheme
     learner: Learner
-    observe: Callable[..., Observation]  # round, and more of what a Sighting has
+    observe: Callable[..., Observation]  # an Observer
     history: SuccessHistory
-    in_coverage: dict[int, ConnectedVehicle]
+    in_coverage: dict[int, ConnectedVehicle]  # by CV number; kept by the CoverageProcess
     trace: Trace
     stopwatch: Stopwatch
-    report: Callable[[RoundReport], None]
-    checkpoint: Callable[[], bool]  # saves if it is time to; False: the run is to stop here
-    averages_models: bool = False  # the next model is a weighted sum of models, not a step from the last one
-    round: int = 1  # k, of the round that runs or starts next
+    report: Callable[[RoundReport], None]  # called with every finished round
+    checkpoint: Callable[[], bool]  # called before every round, may save the state; False: stop the run here
+    averages_models: bool = False  # ω_{k+1} is a weighted sum of local models, not a step from ω_k
+    round: int = 1  # k, number of the current round or of the next one
     model: Any = None  # ω
 
     @abstractmethod
     def rounds(self) -> Generator[Event, Any, None]:
-        """The server's process: one round after the other until the timetable ends."""
+        """The server's process: run one round after the other until the timetable ends."""
 
     def on_entered(self, vehicle: ConnectedVehicle) -> None:  # noqa: B027 (with rounds it waits for the next)
-        """A CV has entered coverage."""
+        """Called when a CV has entered coverage."""
 
     def state(self) -> State:
-        """k and ω_k; a scheme of the user's may have something to remember, too."""
+        """k, ω_k, and the state of a user-defined scheme if it has one."""
         return {"round": self.round, "model": self.learner.arrays_of(self.model), "scheme": optional_state(self.scheme)}
 
     def restore(self, state: State) -> None:
-        """Go on from there."""
+        """Restore k, ω_k and the scheme from a checkpoint."""
         self.round, self.model = state["round"], self.learner.model_of(state["model"])
         if state["scheme"] is not None:
             cast(Stateful, self.scheme).restore(state["scheme"])
 
-    def _send(
+    def _broadcast(
         self, observation: Observation, plan: Plan, orders: Iterator[TrainOrder], cause: int
     ) -> Iterator[tuple[ConnectedVehicle, TrainOrder, Process]]:
-        """Order the selected CVs, and say of the others why they are not."""
+        """Send the orders, and note for every other observed CV whether it was ineligible or passed over."""
         k, ordered = observation.snapshot.round, {order.cv: order for order in orders}
         for row, cv in enumerate(observation.cv.tolist()):
-            seen = _seen(observation, row) | {"cv": cv, "cause": cause, "max_iterations": plan.max_iterations.get(cv)}
+            columns = _cv_columns(observation, row) | {
+                "cv": cv,
+                "cause": cause,
+                "max_iterations": plan.max_iterations.get(cv),
+            }
             if order := ordered.get(cv):
-                event = self._note("training_ordered", k, **seen, **_asked(order, self.timetable.grid))
+                event = self._note("training_ordered", k, **columns, **_order_columns(order, self.timetable.grid))
                 vehicle = self.in_coverage[cv]
                 yield vehicle, order, vehicle.accept(order, event)
             elif limit := plan.ineligible.get(cv):
-                self._note("cv_ineligible", k, reason=limit, **seen)
+                self._note("cv_ineligible", k, reason=limit, **columns)
             else:
-                self._note("cv_passed_over", k, **seen)
+                self._note("cv_passed_over", k, **columns)
 
     def _evaluate(self, k: int, cause: int) -> Evaluation | None:
+        """Evaluate the model if round k is due or the last one, and note the result."""
         last = not self.timetable.has(k + 1, self._next_slot_ns())
         if k % self.timetable.evaluate_every and not last:
             return None
@@ -101,6 +106,7 @@ class EdgeServer(ABC):
         return evaluation
 
     def _next_slot_ns(self) -> int:
+        """Start of the first slot that does not start before now."""
         grid = self.timetable.grid
         return grid.start_ns(grid.ceil(self.env.now))
 
@@ -108,8 +114,8 @@ class EdgeServer(ABC):
         return self.trace.note(self.env.now, kind, "server", round=k, **columns)
 
 
-def _seen(observation: Observation, row: int) -> dict[str, Any]:
-    """What the server knew of a CV when it planned."""
+def _cv_columns(observation: Observation, row: int) -> dict[str, Any]:
+    """Columns of the events table: what the server knew about a CV when it planned."""
     snapshot = observation.snapshot
     return {
         "distance_m": float(snapshot.distance_m[row]),
@@ -120,8 +126,8 @@ def _seen(observation: Observation, row: int) -> dict[str, Any]:
     }
 
 
-def _asked(order: TrainOrder, grid: SlotGrid) -> dict[str, Any]:
-    """What the order asks for."""
+def _order_columns(order: TrainOrder, grid: SlotGrid) -> dict[str, Any]:
+    """Columns of the events table: the contents of an order."""
     return {
         "iterations": order.iterations,
         "cpu_hz": order.cpu_hz,

@@ -1,4 +1,4 @@
-"""From a plan to orders."""
+"""Check what a scheme returns, and turn its plan into training orders."""
 
 import math
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from vefl_sim.schemes.sla import column
 
 
 def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
-    """One order per planned CV, in CV order, with its times on the clock and on the slot grid."""
+    """One order per CV of the plan, in CV order, with its times on the clock and on the slot grid."""
     constants, grid = observation.constants, observation.constants.grid
     start_ns = observation.snapshot.time_ns
     for index in np.argsort(plan.cv):
@@ -45,58 +45,58 @@ def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
         )
 
 
-def checked(observation: Observation, given: Any) -> Plan:
-    """The plan of a scheme as arrays; what no scheme may order is an error."""
-    if not isinstance(given, Plan):
-        raise RunFailed(f"scheme.kind must return a vefl_sim.Plan from plan(), not {type(given).__name__}.")
+def checked_plan(observation: Observation, returned: Any) -> Plan:
+    """The plan that a scheme returned, with its lists as arrays; raises RunFailed if a CV cannot follow its order."""
+    if not isinstance(returned, Plan):
+        raise RunFailed(f"scheme.kind must return a vefl_sim.Plan from plan(), not {type(returned).__name__}.")
     plan = replace(
-        given,
-        cv=np.asarray(given.cv, np.int64),
-        iterations=np.asarray(given.iterations),
-        cpu_hz=np.asarray(given.cpu_hz, np.float64),
+        returned,
+        cv=np.asarray(returned.cv, np.int64),
+        iterations=np.asarray(returned.iterations),
+        cpu_hz=np.asarray(returned.cpu_hz, np.float64),
     )
     if not plan.cv.shape == plan.iterations.shape == plan.cpu_hz.shape:
-        raise RunFailed("scheme.kind must give iterations and cpu_hz for each CV that it orders.")
-    for wrong, sentence in _wrongs(observation, plan):
-        if wrong.any():
-            raise RunFailed(f"scheme.kind, round {observation.snapshot.round}: CV {plan.cv[wrong.argmax()]} {sentence}")
+        raise RunFailed("scheme.kind must return a Plan with one value of iterations and cpu_hz for each CV.")
+    for flags, sentence in _violations(observation, plan):
+        if flags.any():
+            raise RunFailed(f"scheme.kind, round {observation.snapshot.round}: CV {plan.cv[flags.argmax()]} {sentence}")
     return plan
 
 
-def _wrongs(observation: Observation, plan: Plan) -> Iterator[tuple[NDArray[np.bool_], str]]:
-    """Flags over the ordered CVs, and what is wrong with those."""
+def _violations(observation: Observation, plan: Plan) -> Iterator[tuple[NDArray[np.bool_], str]]:
+    """Pairs of flags, one per ordered CV, and the sentence that says what is wrong with the flagged CVs."""
     yield ~np.isin(plan.cv, observation.cv), "was ordered, but is not in coverage."
     first = np.unique(plan.cv, return_index=True)[1]
     yield ~np.isin(np.arange(len(plan.cv)), first), "was ordered twice."
-    whole = (plan.iterations >= 1) & (plan.iterations == np.floor(plan.iterations))
-    yield ~whole, "was ordered a number of iterations that is not 1, 2, 3, …"
+    valid = (plan.iterations >= 1) & (plan.iterations == np.floor(plan.iterations))
+    yield ~valid, "was ordered a number of iterations that is not 1, 2, 3, …"
     limit_hz = column(observation.snapshot.agreements, "cpu_max_hz")[np.searchsorted(observation.cv, plan.cv)]
     fast_enough = (plan.cpu_hz > 0) & (plan.cpu_hz <= limit_hz * (1 + 1e-9))
     yield ~fast_enough, "was ordered a CPU frequency that is not above 0 and up to its cpu_max_hz."
 
 
-def checked_weights(given: Any, delivered: int) -> list[float]:
-    """The weights of a scheme, one for each delivered update."""
+def checked_weights(returned: Any, delivered: int) -> list[float]:
+    """The aggregation weights that a scheme returned, as a list with one finite number per delivered update."""
     try:
-        weights = np.asarray(given)
+        weights = np.asarray(returned)
     except ValueError:  # rows of different lengths
         weights = np.empty((0, 0))
     if weights.shape != (delivered,) or weights.dtype.kind not in "fiu" or not np.all(np.isfinite(weights)):
-        raise RunFailed("scheme.kind must give one finite weight for each delivered update.")
+        raise RunFailed("scheme.kind must return one finite weight for each delivered update.")
     return [float(weight) for weight in weights]
 
 
-def checked_sum(given: Any) -> float | None:
-    """What a scheme gives as the sum of Theorem 2."""
-    if given is None:
+def checked_theorem2_sum(returned: Any) -> float | None:
+    """The sum of Theorem 2 that a scheme returned, as a finite float or None."""
+    if returned is None:
         return None
-    if not isinstance(given, Real) or not math.isfinite(given):
-        raise RunFailed("scheme.kind must give a finite number or None from theorem2_sum().")
-    return float(given)
+    if not isinstance(returned, Real) or not math.isfinite(returned):
+        raise RunFailed("scheme.kind must return a finite number or None from theorem2_sum().")
+    return float(returned)
 
 
 def training_ns(cycles: float, cpu_hz: float, limit_ns: int) -> int:
-    """t_cmp in whole ns. A plan that uses all of T_v must not exceed it by the rounding of l·cD/η."""
+    """t_cmp in whole nanoseconds; a plan that uses all of T_v does not exceed it by rounding l·cD/η."""
     exact = cycles / cpu_hz * 1e9
     rounded = max(1, round(exact))
     return limit_ns if limit_ns < rounded <= limit_ns + 2 + 1e-12 * exact else rounded

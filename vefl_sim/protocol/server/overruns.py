@@ -1,4 +1,4 @@
-"""What came out worse than the worst case that was planned with."""
+"""Overruns: limits that a round exceeded although its plan respected them in the worst case."""
 
 from collections.abc import Iterator
 
@@ -8,25 +8,26 @@ from vefl_sim.protocol.messages import OrderOutcome, RoundReport
 from vefl_sim.schemes.observation import Observation
 
 OVERRUNS = ("upload_slots", "vehicle_energy", "vehicle_cost", "deadline", "round_cost")
-_TOLERANCE = 1e-9  # relative: sums in another order
+_TOLERANCE = 1e-9  # relative; covers sums in a different order
 
 
-def overruns(closed: RoundReport) -> Iterator[str]:
-    """The names of the limits that a round overran, each as often as it did.
+def overruns(report: RoundReport) -> Iterator[str]:
+    """The names of the limits that a round exceeded, once for every time it did so.
 
-    More slots to upload than t̄_tx, more energy than e_bud, a higher charge than planned, not received by the end of the
-    sojourn bound or of the round, and more money than Ξ in all.
+    upload_slots: more slots than t̄_tx. vehicle_energy: more energy than e_bud. vehicle_cost: a higher charge than
+    planned. deadline: not received by the end of the sojourn bound or of the round. round_cost: more paid than Ξ.
     """
     paid = 0.0
-    for decision in closed.constrained:
+    for decision in report.constrained:
         for outcome in decision.outcomes:
             yield from _overruns(decision.observation, outcome)
             paid += outcome.account.paid
-    if paid > closed.decisions[0].observation.constants.budget * (1 + _TOLERANCE):
+    if paid > report.decisions[0].observation.constants.budget * (1 + _TOLERANCE):
         yield "round_cost"
 
 
 def _overruns(observation: Observation, outcome: OrderOutcome) -> Iterator[str]:
+    """The limits that one order exceeded."""
     row = int(np.searchsorted(observation.cv, outcome.order.cv))
     if outcome.tx_slots > observation.worst_slots[row]:
         yield "upload_slots"

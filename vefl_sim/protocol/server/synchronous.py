@@ -1,4 +1,4 @@
-"""Rounds: observe, plan, order, wait, aggregate, evaluate."""
+"""The synchronous server: rounds as in Algorithm 1 of the paper."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from vefl_sim.learning.learner import LocalJob
 from vefl_sim.protocol.events import Instant, Order
 from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, RoundReport
 from vefl_sim.protocol.server.edge import EdgeServer
-from vefl_sim.protocol.server.orders import checked, checked_sum, checked_weights, orders_of
+from vefl_sim.protocol.server.orders import checked_plan, checked_theorem2_sum, checked_weights, orders_of
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan
 
 
 @dataclass
 class SynchronousServer(EdgeServer):
-    """Leads the rounds."""
+    """In each round: observe and plan, broadcast orders, wait for the updates, aggregate them, evaluate."""
 
     def rounds(self) -> Generator[Event, Any, None]:
-        """One round after the other until the timetable ends."""
+        """Run one round after the other until the timetable ends."""
         yield Instant(self.env, self.env.now, Order.ROUND)
         if self.round == 1:
             self.model = self.learner.initial_model()
@@ -33,73 +33,76 @@ class SynchronousServer(EdgeServer):
             yield Instant(self.env, self._next_slot_ns(), Order.ROUND)
 
     def _round(self, k: int) -> Generator[Event, Any, None]:
+        """Run round k; when it ends, every order has an outcome."""
         self.stopwatch.round = k
-        started = self.env.now
-        observation, plan, opened = self._open(k)
-        ordered = list(self._send(observation, plan, orders_of(observation, plan), opened))
+        start_ns = self.env.now
+        observation, plan, started = self._plan(k)
+        ordered = list(self._broadcast(observation, plan, orders_of(observation, plan), started))
         work = [process for _, _, process in ordered]
-        yield self._end_of_round(started, [] if plan.bypasses_network else work)
+        yield self._end_of_round(start_ns, [] if plan.bypasses_network else work)
         for vehicle, _, process in ordered:
             if process.is_alive:
                 vehicle.end_round()
         yield AllOf(self.env, work)
         outcomes: list[OrderOutcome] = [process.value for process in work]  # type: ignore[misc]  # all have ended
-        self._close(Decision(observation, plan, outcomes), opened)
+        self._finish_round(Decision(observation, plan, outcomes), started)
 
-    def _open(self, k: int) -> tuple[Observation, Plan, int]:
+    def _plan(self, k: int) -> tuple[Observation, Plan, int]:
+        """Observe the CVs in coverage and let the scheme plan the round; also return the `round_started` event."""
         with self.stopwatch("plan"):
             observation = self.observe(k)
-            plan = checked(observation, self.scheme.plan(observation))
+            plan = checked_plan(observation, self.scheme.plan(observation))
         reason = f"{plan.status}, dropped to a selection" if plan.dropped else plan.status
-        cause = self._note("round_started", k, count=len(observation.cv), reason=reason, cost=plan.cost)
-        return observation, plan, cause
+        started = self._note("round_started", k, count=len(observation.cv), reason=reason, cost=plan.cost)
+        return observation, plan, started
 
-    def _end_of_round(self, started: int, work: list[Process]) -> Event:
-        end = Instant(self.env, started + self.timetable.round_ns, Order.ROUND)
+    def _end_of_round(self, start_ns: int, work: list[Process]) -> Event:
+        """The end of t_th; with early_close, the end of all orders if that is earlier."""
+        end = Instant(self.env, start_ns + self.timetable.round_ns, Order.ROUND)
         return AllOf(self.env, work) | end if self.timetable.early_close and work else end
 
-    def _close(self, decision: Decision, opened: int) -> None:
-        """Aggregate, evaluate, report."""
+    def _finish_round(self, decision: Decision, started: int) -> None:
+        """Aggregate the delivered updates, evaluate the model and report the round."""
         snapshot = decision.observation.snapshot
         k = snapshot.round
         delivered = [outcome for outcome in decision.outcomes if outcome.lost is None]
         self.history.add(decision.plan.cv.tolist(), (outcome.order.cv for outcome in delivered))
-        ended = self._note("round_ended", k, cause=opened, count=len(delivered))
-        weights = self._learn(decision, delivered)
+        ended = self._note("round_ended", k, cause=started, count=len(delivered))
+        weights = self._aggregate(decision, delivered)
         for outcome, weight in zip(delivered, weights, strict=True):
             self._note("update_aggregated", k, cv=outcome.order.cv, cause=outcome.event, weight=weight)
-        event = self._note("model_aggregated", k, cause=ended, count=len(delivered), weight=sum(weights))
-        evaluation = self._evaluate(k, event)
+        aggregated = self._note("model_aggregated", k, cause=ended, count=len(delivered), weight=sum(weights))
+        evaluation = self._evaluate(k, aggregated)
         applied = [Applied(weight) for weight in weights]
-        closed = RoundReport(
+        report = RoundReport(
             k,
             snapshot.time_ns,
             self.env.now,
             snapshot.in_coverage,
             [decision],
             applied,
-            int(self._steps(delivered)),
+            int(self._has_new_model(delivered)),
             evaluation,
             self._theorem2_sum(decision),
         )
-        self.report(closed)
+        self.report(report)
 
     def _theorem2_sum(self, decision: Decision) -> float | None:
-        """Of the schemes that have one; others need not know of it."""
-        tell = getattr(self.scheme, "theorem2_sum", None)
-        return checked_sum(tell(decision.observation, decision.plan)) if tell else None
+        """The sum of Theorem 2, if the scheme has the optional method `theorem2_sum`; else None."""
+        theorem2_sum = getattr(self.scheme, "theorem2_sum", None)
+        return checked_theorem2_sum(theorem2_sum(decision.observation, decision.plan)) if theorem2_sum else None
 
-    def _steps(self, delivered: list[OrderOutcome]) -> bool:
-        """Whether there is a new model."""
+    def _has_new_model(self, delivered: list[OrderOutcome]) -> bool:
+        """Whether the round changes the global model."""
         return bool(delivered)
 
-    def _learn(self, decision: Decision, delivered: list[OrderOutcome]) -> list[float]:
-        """Train what was delivered, in one call and CV order, and step; return the weights."""
+    def _aggregate(self, decision: Decision, delivered: list[OrderOutcome]) -> list[float]:
+        """Compute the delivered updates in one call, in CV order, and aggregate them to ω_{k+1}; return the weights."""
         if not delivered:
             return []
         cvs = np.array([outcome.order.cv for outcome in delivered], dtype=np.int64)
-        given = self.scheme.aggregate(decision.observation, decision.plan, cvs)
-        weights = checked_weights(given, len(delivered))
+        returned = self.scheme.aggregate(decision.observation, decision.plan, cvs)
+        weights = checked_weights(returned, len(delivered))
         with self.stopwatch("train"):
             jobs = [LocalJob(o.order.cv, o.order.iterations, o.order.number) for o in delivered]
             starts = [self.model] * len(jobs)
@@ -112,17 +115,17 @@ class SynchronousServer(EdgeServer):
 
 
 EVERYTHING = 0
-"""Under this number of a CV the learner holds all samples."""
+"""The CV number under which the learner of a centralized run holds all samples."""
 
 
 @dataclass
 class CentralServer(SynchronousServer):
-    """Goes through all samples once in a round; nobody gets an order."""
+    """Centralized training: one pass over all samples per round, at the server; no CV gets an order."""
 
-    def _steps(self, delivered: list[OrderOutcome]) -> bool:
+    def _has_new_model(self, delivered: list[OrderOutcome]) -> bool:
         return True
 
-    def _learn(self, decision: Decision, delivered: list[OrderOutcome]) -> list[float]:
+    def _aggregate(self, decision: Decision, delivered: list[OrderOutcome]) -> list[float]:
         with self.stopwatch("train"):
             [self.model] = self.learner.train([self.model], [LocalJob(EVERYTHING, 1, self.round)])
         return []

@@ -1,7 +1,7 @@
-"""One point in a process of its own, seen from the one who waits for it.
+"""Run one point in a child process and wait for it.
 
-A process per point costs two seconds; it gives back all memory, dies alone, and has the threads it may have from the
-first import on.
+A process per point costs two seconds, but it returns all its memory, a crash affects no other point, and the number of
+threads is limited before anything is imported.
 """
 
 import os
@@ -18,55 +18,58 @@ from typing import IO
 from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-_SECONDS_BETWEEN = 0.5  # of two looks at whether it shall stop
-Wishes = tuple[Callable[[], bool], Callable[[], bool]]
-"""Whether it shall save and end, and whether it shall end at once."""
+_CHECK_INTERVAL_S = 0.5  # between two checks whether to stop
+_StopChecks = tuple[Callable[[], bool], Callable[[], bool]]
+"""Whether the point should save and end, and whether it should be killed."""
 
 
-def work(
-    job: Job, tell: Callable[[Report], None], stop: Callable[[], bool], leave: Callable[[], bool] = lambda: False
+def run_in_process(
+    job: Job,
+    on_report: Callable[[Report], None],
+    should_stop: Callable[[], bool],
+    should_kill: Callable[[], bool] = lambda: False,
 ) -> JobOutcome:
-    """Run a point to its end, or until `stop` lets it save, or `leave` ends it at once; `tell` hears how far it is."""
+    """Run a point to its end, or until `should_stop` makes it save and end, or `should_kill` kills it."""
     if not os.path.isdir(job.cwd):
         return JobOutcome(
-            "failed", error=f"{job.cwd} is not there: the worker must see the same folders as who asks it."
+            "failed", error=f"{job.cwd} does not exist: the worker must see the same folders as the sweep."
         )
     try:
-        return _worked(job, tell, (stop, leave))
-    except (OSError, ValueError) as error:  # no process to be had, no room for what it says, half a report
+        return _run(job, on_report, (should_stop, should_kill))
+    except (OSError, ValueError) as error:  # no process or no temporary file can be created, or a report is cut off
         return JobOutcome("failed", error=f"its process cannot be run ({error})")
 
 
-def _worked(job: Job, tell: Callable[[Report], None], wishes: Wishes) -> JobOutcome:
-    with tempfile.TemporaryFile() as said, _started(job, said.fileno()) as child:
-        over = threading.Event()
-        threading.Thread(target=_pass_on, args=(child, wishes, over), daemon=True).start()
+def _run(job: Job, on_report: Callable[[Report], None], checks: _StopChecks) -> JobOutcome:
+    with tempfile.TemporaryFile() as errors, _start(job, errors.fileno()) as child:
+        ended = threading.Event()
+        threading.Thread(target=_forward_stop, args=(child, checks, ended), daemon=True).start()
         try:
-            return _heard(child, tell) or _died(child, said)
+            return _read_reports(child, on_report) or _death(child, errors)
         finally:
-            over.set()
+            ended.set()
             if child.poll() is None:
                 child.kill()
 
 
-def _started(job: Job, errors: int) -> subprocess.Popen[str]:
+def _start(job: Job, errors: int) -> subprocess.Popen[str]:
     child = subprocess.Popen(
         [sys.executable, "-m", "vefl_sim.sweep.executors.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
         cwd=job.cwd,
-        env=os.environ | dict.fromkeys(_THREADS, "1") | {"PYTHONPATH": _path()},
+        env=os.environ | dict.fromkeys(_THREADS, "1") | {"PYTHONPATH": _python_path()},
         text=True,
-        start_new_session=True,  # Ctrl-C is for us: we ask it to stop
+        start_new_session=True,  # Ctrl-C reaches only this process, which then asks the child to stop
     )
     assert child.stdin
-    _write(child, job.text())
+    _write(child, job.to_json())
     return child
 
 
-def _path() -> str:
-    """Where this process has found its modules, also if it was told so in its own way."""
+def _python_path() -> str:
+    """The folders in which this process finds modules, so that the child finds the same ones."""
     return os.pathsep.join(path for path in sys.path if path and Path(path).is_dir())
 
 
@@ -76,41 +79,43 @@ def _write(child: subprocess.Popen[str], line: str) -> None:
         child.stdin.write(line + "\n")
         child.stdin.flush()
     except (OSError, ValueError):
-        pass  # it has ended, and its output tells how
+        pass  # the child has ended, and its output says how
 
 
-def _pass_on(child: subprocess.Popen[str], wishes: Wishes, over: threading.Event) -> None:
-    (stop, leave), asked = wishes, False
-    while not over.wait(_SECONDS_BETWEEN):
-        if leave():
+def _forward_stop(child: subprocess.Popen[str], checks: _StopChecks, ended: threading.Event) -> None:
+    """Until the child has ended, ask it to stop or kill it as the checks demand."""
+    (should_stop, should_kill), stopping = checks, False
+    while not ended.wait(_CHECK_INTERVAL_S):
+        if should_kill():
             child.kill()
             return
-        if not asked and stop():
-            asked = True
+        if not stopping and should_stop():
+            stopping = True
             _write(child, "stop")
 
 
-def _heard(child: subprocess.Popen[str], tell: Callable[[Report], None]) -> JobOutcome | None:
+def _read_reports(child: subprocess.Popen[str], on_report: Callable[[Report], None]) -> JobOutcome | None:
+    """Pass on the reports of the child; returns its outcome, or None if it ended without one."""
     assert child.stdout
     for line in child.stdout:
-        report = Report.of(loads(line))
+        report = Report.from_dict(loads(line))
         if report.outcome:
             return report.outcome
-        tell(report)
+        on_report(report)
     return None
 
 
-def _died(child: subprocess.Popen[str], said: IO[bytes]) -> JobOutcome:
-    """It reported nothing at its end."""
+def _death(child: subprocess.Popen[str], errors: IO[bytes]) -> JobOutcome:
+    """The outcome of a child that ended without reporting one."""
     code = child.wait()
     if code < 0:
         name = signal.Signals(-code).name
-        hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
+        hint = ", perhaps because memory ran out" if name == "SIGKILL" else ""
         return JobOutcome("died", error=f"its process was ended by {name}{hint}")
-    return JobOutcome("died", error=f"its process ended with code {code}: {_last_line(said)}")
+    return JobOutcome("died", error=f"its process ended with code {code}: {_last_line(errors)}")
 
 
-def _last_line(said: IO[bytes]) -> str:
-    said.seek(0)
-    lines = said.read().decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+def _last_line(errors: IO[bytes]) -> str:
+    errors.seek(0)
+    lines = errors.read().decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it printed nothing"

@@ -1,7 +1,8 @@
-"""A Dask cluster: one that is there, or one on this machine.
+"""Runs points on a Dask cluster: an existing one, or one that is started on this machine.
 
-A worker of the cluster starts a process for the point, as it is done without a cluster, so results are the same. When a
-worker dies, Dask gives its point to another, which goes on from the last checkpoint; so all must see the same folders.
+A worker of the cluster starts a process for each point, as the local executor does, so results are the same. When a
+worker dies, Dask gives its point to another one, which resumes it from its last checkpoint; so all workers must see the
+same folders.
 """
 
 import logging
@@ -17,36 +18,36 @@ from typing import Any
 from uuid import uuid4
 
 from vefl_sim.core.errors import BadInput, RunFailed
-from vefl_sim.core.files import writing
+from vefl_sim.core.files import explain_write_errors
 from vefl_sim.records.identity import package_digest
-from vefl_sim.sweep.executors.child import work
+from vefl_sim.sweep.executors.child import run_in_process
 from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 
 LOCAL = "local-cluster"
-_PATIENCE_S = 5.0  # for somebody to answer at an address
+_CONNECT_S = 5.0  # longest wait for the scheduler at an address
 
 
-def connected(on: str, workers: int, out: Path) -> "ClusterExecutor":
-    """The cluster that `--on` names; all its workers must have this vefl_sim and see the folder of the runs."""
+def connect(on: str, workers: int, out: Path) -> "ClusterExecutor":
+    """Connect to the cluster that `--on` names; all its workers must have this vefl_sim and see the folder `out`."""
     try:
         import distributed
     except ModuleNotFoundError:
         raise BadInput(f"--on {on} needs Dask: pip install 'vefl_sim[cluster]'.") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # a worker that dies is our news to tell
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we report workers that die ourselves
     cluster = None
     try:
         if on == LOCAL:
-            with _deaf():
+            with _ignoring_ctrl_c():
                 cluster = distributed.LocalCluster(  # type: ignore[no-untyped-call]
                     n_workers=workers, threads_per_worker=1, memory_limit=0, dashboard_address=None, silence_logs=50
                 )
-        client = distributed.Client(cluster or on, timeout=_PATIENCE_S)  # type: ignore[no-untyped-call]
+        client = distributed.Client(cluster or on, timeout=_CONNECT_S)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TypeError, RuntimeError) as error:
-        message = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-        raise BadInput(f"--on {on}: no cluster answers there ({message}): start one, or use --on {LOCAL}.") from None
+        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+        raise BadInput(f"--on {on}: no cluster answers there ({reason}): start one, or use --on {LOCAL}.") from None
     executor = ClusterExecutor(client, cluster, out.resolve())
     try:
-        _require_same(client, on, out)
+        _require_usable_workers(client, on, out)
     except BaseException:
         executor.close()
         raise
@@ -54,8 +55,8 @@ def connected(on: str, workers: int, out: Path) -> "ClusterExecutor":
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
-    """Processes that are started meanwhile do not hear Ctrl-C, which is for us: we let the points save first."""
+def _ignoring_ctrl_c() -> Iterator[None]:
+    """Processes started within the block ignore Ctrl-C: this process handles it and lets the points save first."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -66,35 +67,35 @@ def _deaf() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _require_same(client: Any, on: str, out: Path) -> None:
-    """Workers that come later are asked by the job itself."""
+def _require_usable_workers(client: Any, on: str, out: Path) -> None:
+    """Check sources and folder of all present workers; the jobs check those that join later."""
     try:
-        answers = client.run(_answer, str(out.resolve()))
+        answers = client.run(_source_and_folder, str(out.resolve()))
     except Exception as error:
         raise BadInput(f"--on {on}: its workers cannot use vefl_sim ({error}): install this version there.") from None
-    for worker, (source, sees) in answers.items():
+    for worker, (source, sees_folder) in answers.items():
         if source != package_digest():
             raise BadInput(f"--on {on}: {worker} has another version of vefl_sim: install this one there.")
-        if not sees:
+        if not sees_folder:
             raise BadInput(f"--on {on}: {worker} does not see {out.resolve()}: use a folder that all machines share.")
 
 
-def _answer(out: str) -> tuple[str, bool]:
-    """Of a worker: which sources it has, and whether it sees the folder."""
+def _source_and_folder(out: str) -> tuple[str, bool]:
+    """On a worker: the digest of its sources, and whether it sees the folder of the runs."""
     return package_digest(), os.path.isdir(out)
 
 
-def _work_there(job: Job, topic: str) -> dict[str, Any]:
-    """On a worker of the cluster; a file that all see tells it to stop."""
+def _run_on_worker(job: Job, topic: str) -> dict[str, Any]:
+    """On a worker: run a job; a file in the shared folder makes it stop."""
     from distributed import get_worker
 
     worker, stop = get_worker(), _stop_file(Path(job.out), topic)
 
-    def tell(report: Report) -> None:
+    def send(report: Report) -> None:
         worker.log_event(topic, asdict(report))
 
-    tell(Report(job.digest))
-    return asdict(work(job, tell, stop.exists))
+    send(Report(job.digest))
+    return asdict(run_in_process(job, send, stop.exists))
 
 
 def _stop_file(out: Path, topic: str) -> Path:
@@ -102,93 +103,94 @@ def _stop_file(out: Path, topic: str) -> Path:
 
 
 class ClusterExecutor:
-    """All jobs are given to the scheduler of the cluster, the first with the highest priority."""
+    """Submits all jobs to the scheduler of the cluster, the first with the highest priority."""
 
     def __init__(self, client: Any, cluster: Any, out: Path) -> None:
         self._client, self._cluster = client, cluster
         self._reports, self._topic = Queue[Report](), f"stop-{uuid4().hex}"
         self._stop, self._address = _stop_file(out, self._topic), client.scheduler.address
         self._futures: dict[str, Any] = {}
-        self._given = 0
-        client.subscribe_topic(self._topic, lambda event: self._reports.put(Report.of(event[1])))
+        self._submitted = 0
+        client.subscribe_topic(self._topic, lambda event: self._reports.put(Report.from_dict(event[1])))
 
     def __str__(self) -> str:
-        found = self._workers()
-        where = f"{len(found)} worker{'s' if len(found) != 1 else ''} at {self._address}"
-        pids = [str(worker["pid"]) for worker in found.values() if "pid" in worker]
+        workers = self._workers()
+        where = f"{len(workers)} worker{'s' if len(workers) != 1 else ''} at {self._address}"
+        pids = [str(worker["pid"]) for worker in workers.values() if "pid" in worker]
         return f"{where} (processes {', '.join(pids)})" if self._cluster and pids else where
 
     @contextmanager
-    def _answering(self) -> Iterator[None]:
-        """Dask raises all sorts of things when its scheduler is gone."""
+    def _requiring_scheduler(self) -> Iterator[None]:
+        """Raise RunFailed if the scheduler is gone, for which Dask has many exceptions."""
         try:
             yield
         except Exception as error:
             raise RunFailed(
-                f"The cluster at {self._address} does not answer any more ({type(error).__name__}): start it again, "
-                "and the same command goes on."
+                f"The cluster at {self._address} no longer answers ({type(error).__name__}): start it again, "
+                "and the same command continues the sweep."
             ) from error
 
     def _workers(self) -> dict[str, Any]:
-        with self._answering():
-            found = self._client.scheduler_info(n_workers=-1)["workers"]
+        """What the scheduler reports about each worker; for a cluster of our own with the process ids."""
+        with self._requiring_scheduler():
+            workers = self._client.scheduler_info(n_workers=-1)["workers"]
         if self._cluster:
             for number, nanny in self._cluster.workers.items():
-                for worker in found.values():
+                for worker in workers.values():
                     if worker["id"] == number or worker["name"] == number:
                         worker["pid"] = nanny.pid
-        return dict(found)
+        return dict(workers)
 
     def size(self) -> int:
-        """Threads of all workers that are there now."""
+        """Number of threads of all workers that are connected now."""
         return max(1, sum(int(worker["nthreads"]) for worker in self._workers().values()))
 
     def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
-        """The scheduler has a queue."""
+        """Always, because the scheduler of the cluster queues jobs."""
         return True
 
-    def begin(self, job: Job, needed_mb: float) -> None:
-        """Whenever a worker is free."""
-        self._given += 1
-        with self._answering():
-            future = self._client.submit(_work_there, job, self._topic, pure=False, priority=-self._given)
+    def start(self, job: Job, needed_mb: float) -> None:
+        """Submit a job, which starts when a worker is free."""
+        self._submitted += 1
+        with self._requiring_scheduler():
+            future = self._client.submit(_run_on_worker, job, self._topic, pure=False, priority=-self._submitted)
             self._futures[job.digest] = future
             future.add_done_callback(lambda done: self._reports.put(Report(job.digest, outcome=_outcome(done))))
 
-    def poll(self, patience_s: float) -> Report | None:
-        """From any of them."""
+    def poll(self, timeout_s: float) -> Report | None:
+        """The next report of any worker; None if there is none within this time."""
         try:
-            return self._reports.get(timeout=patience_s)
+            return self._reports.get(timeout=timeout_s)
         except Empty:
             return None
 
     def stop(self) -> None:
-        """Those that wait are taken back, the others stop after their rounds."""
-        with writing(self._stop):
+        """Cancel the jobs that wait, and ask the others to save after their current round and end."""
+        with explain_write_errors(self._stop):
             self._stop.touch()
-        with self._answering():
-            begun = {key for keys in self._client.processing().values() for key in keys}
-            self._client.cancel([future for future in self._futures.values() if future.key not in begun])
+        with self._requiring_scheduler():
+            running = {key for keys in self._client.processing().values() for key in keys}
+            self._client.cancel([future for future in self._futures.values() if future.key not in running])
 
     def close(self) -> None:
-        """Leave the cluster, and end it if it was started for this; who has not stopped yet still shall."""
-        over = all(future.done() for future in self._futures.values())
-        with suppress(Exception):  # one that has died does not answer
+        """Disconnect from the cluster, and end it if we started it; the stop file stays for jobs that still run."""
+        all_ended = all(future.done() for future in self._futures.values())
+        with suppress(Exception):  # a cluster that has died does not answer
             self._client.close()
         if self._cluster:
             with suppress(Exception):
                 self._cluster.close()
-        if over or self._cluster:
+        if all_ended or self._cluster:
             self._stop.unlink(missing_ok=True)
 
 
 def _outcome(future: Any) -> JobOutcome:
-    """By whatever way it ended. One that is cancelled was stopped by us, or the cluster is gone."""
+    """The outcome of a job; one that is cancelled was stopped by us, or the cluster is gone."""
     try:
         if future.cancelled():
-            return JobOutcome("stopped", error="the cluster has dropped it")
+            return JobOutcome("stopped", error="the cluster cancelled it")
         if future.status == "finished":
             return JobOutcome(**future.result())
-        return JobOutcome("failed", error=f"the cluster gave it up: {future.exception()}")
+        return JobOutcome("failed", error=f"the cluster could not run it: {future.exception()}")
     except Exception as error:
-        return JobOutcome("failed", error=f"the cluster gave it up: {type(error).__name__}: {error}")
+        return JobOutcome("failed", error=f"the cluster could not run it: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""What an executor is: it is given jobs, one per point, and reports what becomes of them."""
+"""The interface of executors, which run jobs, one per point, and report their progress and outcomes."""
 
 import json
 from collections.abc import Collection
@@ -10,76 +10,76 @@ JobState = Literal["done", "failed", "stopped", "busy", "died"]
 
 @dataclass(frozen=True)
 class Job:
-    """One point, as it travels to another process or machine."""
+    """One point, in the form that is sent to another process or machine."""
 
     digest: str  # of the point
-    toml: str  # the experiment, with every default
-    out: str
-    cwd: str  # files and parts in the experiment are found from here
-    source: str  # digest of our sources: results of several versions are not mixed
+    toml: str  # the experiment, with all defaults
+    out: str  # parent of the run directories
+    cwd: str  # folder from which files and parts of the experiment are found
+    source: str  # digest of our sources, so that results of different versions are not mixed
 
-    def text(self) -> str:
-        """On one line."""
+    def to_json(self) -> str:
+        """The job as one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
-    def of(cls, text: str) -> Self:
-        """Undo `text`."""
+    def from_json(cls, text: str) -> Self:
+        """The job that `to_json` wrote."""
         return cls(**json.loads(text))
 
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """How it ended. `busy`: another process works on the run; `died`: the worker ended without a word."""
+    """How a job ended. `busy`: another process works on the run; `died`: the worker ended without an outcome."""
 
     state: JobState
-    run: str = ""  # the name of its directory
+    run: str = ""  # name of the run directory
     error: str = ""
-    wall_s: float = 0.0  # of this attempt
+    wall_s: float = 0.0  # wall time of this attempt
     peak_mb: float = 0.0
 
 
 @dataclass(frozen=True)
 class Report:
-    """Something that happened to a point. Without an outcome it is at work, so much of it done, if that is known."""
+    """Progress or outcome of a point. Without an outcome the point is running, and `share` of it is done if known."""
 
     digest: str
     share: float | None = None
-    process: int = 0
+    process: int = 0  # id of the worker, if known
     outcome: JobOutcome | None = None
 
     @classmethod
-    def of(cls, message: dict[str, Any]) -> Self:
-        """From plain values."""
-        outcome = message.get("outcome")
-        return cls(**{**message, "outcome": JobOutcome(**outcome) if outcome else None})
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """The report with these fields, as `dataclasses.asdict` or JSON gives them."""
+        outcome = fields.get("outcome")
+        return cls(**{**fields, "outcome": JobOutcome(**outcome) if outcome else None})
 
 
 class Executor(Protocol):
-    """Takes jobs and tells what becomes of them. Every job that is begun ends with one report with an outcome."""
+    """Runs jobs and reports on them. Every job that is started ends with exactly one report with an outcome."""
 
     def size(self) -> int:
-        """How many points it can run at once; it may grow."""
+        """Number of points that can run at once; it may change."""
         ...
 
     def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
-        """Whether it can begin with another job, which needs so much memory, beside those."""
+        """Whether another job that needs this much memory can start beside those that run, given by their digests."""
         ...
 
-    def begin(self, job: Job, needed_mb: float) -> None:
-        """Begin with a job, or put it at the end of a queue."""
+    def start(self, job: Job, needed_mb: float) -> None:
+        """Start a job, or add it to the end of a queue."""
         ...
 
-    def poll(self, patience_s: float) -> Report | None:
-        """The next thing that happened; None if nothing did."""
+    def poll(self, timeout_s: float) -> Report | None:
+        """The next report of any job; None if there is none within this time."""
         ...
 
     def stop(self) -> None:
-        """Let all jobs save what they have, and end."""
+        """Ask all jobs to save their state and end."""
         ...
 
     def close(self) -> None:
-        """End everything at once."""
+        """End all jobs at once and release the workers."""
         ...
 
     def __str__(self) -> str: ...

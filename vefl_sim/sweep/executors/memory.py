@@ -1,13 +1,13 @@
-"""How much memory is there for another point."""
+"""Whether there is enough memory for another point."""
 
 import os
 from pathlib import Path
 
 
 def available_mb() -> float | None:
-    """What could be used without swapping, by this machine and by the group that we are in; None if nobody tells."""
-    known = [free for free in (_machine_mb(), _group_mb()) if free is not None]
-    return min(known, default=None)
+    """Memory that can be used without swapping, within the limits of machine and control group; None if unknown."""
+    limits = [free for free in (_machine_mb(), _cgroup_mb()) if free is not None]
+    return min(limits, default=None)
 
 
 def _machine_mb() -> float | None:
@@ -18,8 +18,8 @@ def _machine_mb() -> float | None:
     return None
 
 
-def _group_mb() -> float | None:
-    """In a container or under a batch system, less may be ours than there is; files that are cached can go."""
+def _cgroup_mb() -> float | None:
+    """Free memory of the control group of a container or batch job; cached files count as free."""
     home = Path("/sys/fs/cgroup")
     own = [line.removeprefix("0::/") for line in _lines(Path("/proc/self/cgroup")) if line.startswith("0::/")]
     for folder in [home / path for path in own] + [home]:
@@ -38,7 +38,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def used_mb(process: int) -> float:
-    """What a process holds at the moment; 0 if it cannot be told."""
+    """Memory that a process uses now; 0 if unknown."""
     try:
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
@@ -47,8 +47,11 @@ def used_mb(process: int) -> float:
 
 
 def fits_in_memory(needed_mb: float, running: list[tuple[float, float]]) -> bool:
-    """Whether another point fits, when those that run, as (needed, used), will have grown to what they need."""
+    """Whether another point fits once the running ones, given as (needed, used), use all that they need.
+
+    A point alone always fits.
+    """
     free = available_mb()
     if free is None or not running:
         return True
-    return free - sum(max(0.0, needs - uses) for needs, uses in running) >= needed_mb
+    return free - sum(max(0.0, needed - used) for needed, used in running) >= needed_mb

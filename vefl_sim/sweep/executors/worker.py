@@ -1,7 +1,7 @@
-"""A process that runs one point: a job on its input, reports on its output, each a line of JSON.
+"""A process that runs one point: it reads a job from its input and writes reports to its output, as lines of JSON.
 
-A line "stop" asks it to save and end. When its input ends, whoever started it is gone, and it ends at once: the run is
-kept as far as its last checkpoint, and its lock is free for the next.
+A line "stop" asks it to save and end. When its input ends, the process that started it is gone, and it ends at once:
+the run is kept up to its last checkpoint, and its lock is released.
 """
 
 import json
@@ -22,85 +22,86 @@ if TYPE_CHECKING:
     from vefl_sim.experiment.experiment import Experiment
     from vefl_sim.records.run_directory import Run
 
-_SECONDS_BETWEEN = 0.5  # of two reports
+_REPORT_INTERVAL_S = 0.5
 
 
-class Teller:
-    """Watches the run, and tells how far it is."""
+class ReportWriter:
+    """A watcher of the run that writes a report on its progress at most every half second."""
 
-    def __init__(self, to: TextIO, digest: str) -> None:
-        self._to, self._digest = to, digest
-        self._rounds, self._last = 1, 0.0
+    def __init__(self, output: TextIO, digest: str) -> None:
+        self._output, self._digest = output, digest
+        self._rounds, self._last_s = 1, 0.0
         self.run = ""
 
     def preparing(self, experiment: Any) -> None:
-        """The end is known."""
+        """Note the number of rounds, and report the start."""
         self._rounds = experiment.rounds
-        self._tell(0.0)
+        self._report(0.0)
 
     def driving(self, done_s: float, of_s: float) -> None:
-        """Not counted."""
+        """Report nothing: only rounds count as progress."""
 
     def started(self, run: Any, scenario: Any) -> None:
-        """The run has a name."""
+        """Note the name of the run."""
         self.run = run.path.name
 
     def resuming(self, checkpoint: Any, notes: list[str]) -> None:
-        """Some of it is done."""
-        self._tell((checkpoint.round - 1) / self._rounds)
+        """Report the share of the rounds that the checkpoint contains."""
+        self._report((checkpoint.round - 1) / self._rounds)
 
-    def round(self, closed: Any) -> None:
-        """One more is done."""
-        if time.monotonic() - self._last >= _SECONDS_BETWEEN:
-            self._tell(closed.round / self._rounds)
+    def round(self, report: Any) -> None:
+        """Report the share of the rounds that are done."""
+        if time.monotonic() - self._last_s >= _REPORT_INTERVAL_S:
+            self._report(report.round / self._rounds)
 
     def stopping(self) -> None:
-        """Whoever asked for it knows."""
+        """Report nothing: the parent process has asked for it."""
 
     def ended(self, outcome: JobOutcome) -> None:
-        """The last word."""
+        """Write the last report, with the outcome."""
         self._write({"digest": self._digest, "outcome": asdict(outcome)})
 
-    def _tell(self, share: float) -> None:
-        self._last = time.monotonic()
+    def _report(self, share: float) -> None:
+        self._last_s = time.monotonic()
         self._write({"digest": self._digest, "share": min(share, 1.0), "process": os.getpid()})
 
-    def _write(self, message: dict[str, Any]) -> None:
-        print(json.dumps(message), file=self._to, flush=True)
+    def _write(self, report: dict[str, Any]) -> None:
+        print(json.dumps(report), file=self._output, flush=True)
 
 
 def run_job() -> None:
-    """Run the point, whatever becomes of it."""
-    job = Job.of(sys.stdin.readline())
+    """Run the job on standard input, and report its outcome, also if it fails."""
+    job = Job.from_json(sys.stdin.readline())
     with os.fdopen(os.dup(1), "w") as reports:
-        os.dup2(2, 1)  # what a part of the user's prints is not for our reader
-        threading.Thread(target=_listen, daemon=True).start()
-        teller, began = Teller(reports, job.digest), time.perf_counter()
-        state, run, error = _ended(job, teller)
-        teller.ended(JobOutcome(state, run, error, round(time.perf_counter() - began, 3), _peak_mb()))
+        os.dup2(2, 1)  # user-defined parts may print; the pipe is for reports only
+        threading.Thread(target=_wait_for_stop, daemon=True).start()
+        writer, started_s = ReportWriter(reports, job.digest), time.perf_counter()
+        state, run, error = _run(job, writer)
+        writer.ended(JobOutcome(state, run, error, round(time.perf_counter() - started_s, 3), _peak_mb()))
 
 
-def _ended(job: Job, teller: Teller) -> Any:
-    """State, run and error."""
+def _run(job: Job, writer: ReportWriter) -> Any:
+    """Run the job; returns state, name of the run and error of the outcome."""
     from vefl_sim.core.errors import RunInterrupted, RunLocked, VeflError
     from vefl_sim.core.stopping import stopping_at_once
 
     try:
-        with stopping_at_once():  # before the run can save anything
-            return "done", _simulated(job, teller).path.name, ""
+        with stopping_at_once():  # until the run itself handles signals and can save
+            return "done", _simulate(job, writer).path.name, ""
     except RunLocked as error:
-        return "busy", teller.run, str(error)
+        return "busy", writer.run, str(error)
     except (KeyboardInterrupt, RunInterrupted):
-        return "stopped", teller.run, ""
+        return "stopped", writer.run, ""
     except (VeflError, OSError, MemoryError) as error:
-        return "failed", teller.run, str(error) or type(error).__name__
+        return "failed", writer.run, str(error) or type(error).__name__
     except (Exception, SystemExit) as error:
-        return "failed", teller.run, f"{type(error).__name__}: {error}"
+        return "failed", writer.run, f"{type(error).__name__}: {error}"
 
 
-def _simulated(job: Job, teller: Teller) -> "Run":
+def _simulate(job: Job, writer: ReportWriter) -> "Run":
+    """Run the experiment, or resume it; a damaged run is renamed and run again."""
     from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
-    from vefl_sim.records.identity import package_digest
+    from vefl_sim.records.identity import Identity, package_digest
     from vefl_sim.records.run_directory import existing_run
     from vefl_sim.simulation.run import simulate
 
@@ -108,23 +109,23 @@ def _simulated(job: Job, teller: Teller) -> "Run":
         raise BadInput(f"The worker has other sources of vefl_sim ({package_digest()}, not {job.source}): update it.")
     experiment, out = _experiment(job), Path(job.out)
     while True:
-        before = existing_run(experiment, out)
+        before = existing_run(Identity(experiment), out)
         try:
-            run = simulate(experiment, out=out, watcher=teller)
-            run.require_whole()
+            run = simulate(experiment, out=out, watcher=writer)
+            run.require_complete()
             return run
         except (NotResumable, RunNotFound):
             if before is None:
                 raise
-            _set_aside(before.path)
+            _rename_damaged(before.path)
 
 
-def _set_aside(run: Path) -> None:
-    """A damaged run is left for its owner to look at, under a name by which nobody looks for it."""
+def _rename_damaged(run: Path) -> None:
+    """Keep a damaged run for inspection, under a name that is not taken for a run of this point."""
     for number in count(1):
-        aside = run.with_name(f"{run.name}.damaged{number}")
-        if not aside.exists():
-            run.rename(aside)
+        renamed = run.with_name(f"{run.name}.damaged{number}")
+        if not renamed.exists():
+            run.rename(renamed)
             return
 
 
@@ -134,11 +135,12 @@ def _experiment(job: Job) -> "Experiment":
     from vefl_sim.experiment.toml import validated
 
     experiment = validated(tomllib.loads(job.toml))
-    learning = experiment.learning.model_copy(update={"threads": 1})  # others have the other cores
+    learning = experiment.learning.model_copy(update={"threads": 1})  # other points use the other cores
     return experiment.model_copy(update={"learning": learning})
 
 
-def _listen() -> None:
+def _wait_for_stop() -> None:
+    """Stop the run at a line "stop", and end the process when its input ends."""
     for line in sys.stdin:
         if line.strip() == "stop":
             os.kill(os.getpid(), signal.SIGTERM)
@@ -146,7 +148,7 @@ def _listen() -> None:
 
 
 def _peak_mb() -> float:
-    with suppress(ImportError):  # not on every system
+    with suppress(ImportError):  # the module exists only on Unix
         import resource
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,1 +1,1 @@
-"""Results stored beside an experiment's file, so that figures need no runs."""
+"""Results stored beside an experiment's file, from which figures are drawn without any run."""

@@ -1,7 +1,7 @@
-"""Which experiments have the same results: their keys, without those that only concern presentation.
+"""Which experiments have the same results: those with the same keys, apart from keys that only concern presentation.
 
-A stored result names the keys it was made with. It belongs to a point if these are equal, and if every key that the
-program has gained since has its default in the point: whoever adds a key gives it the default that changes nothing.
+A stored result contains the keys it was made with. It belongs to a point if these are equal, and if every key that was
+added to the program since then has its default in the point: a new key must have a default that changes nothing.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ Keys = Mapping[str, Any]
 """Values by `table.key`."""
 
 _PRESENTATION = ("run.name", "run.checkpoint_every", "learning.threads", "sumo.client", "trace.")
-_LEARNT = "learning."
-"""Keys of this table change what is learnt, and nothing of traffic, plans, channels and money."""
+_LEARNING = "learning."
+"""Keys of this table change accuracy and loss, but not traffic, plans, channels or money."""
 _UNUSED_BY = {
     "centralized": ("data.dirichlet_alpha", "data.partition", "data.shards_per_cv", "scheme.selected", "vefl.budget"),
 }
-"""Keys that cannot change the results of a scheme, beyond those that a sweep sets to their defaults."""
+"""Keys that cannot change the results of a scheme, besides those that a sweep sets to their defaults."""
 
 
 def keys_of(experiment: Experiment) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def keys_of(experiment: Experiment) -> dict[str, Any]:
 
 
 def flat(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of nested tables."""
+    """The values of nested tables by `table.key`."""
     return {
         f"{table}.{key}": value
         for table, keys in tables.items()
@@ -44,7 +44,7 @@ def flat(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def toml_of(keys: Keys) -> str:
-    """The same keys as TOML."""
+    """The TOML text with these keys."""
     tables: dict[str, dict[str, Any]] = {}
     for name, value in keys.items():
         table, _, key = name.partition(".")
@@ -53,33 +53,33 @@ def toml_of(keys: Keys) -> str:
 
 
 def relevant(keys: Keys) -> dict[str, Any]:
-    """Without the keys that change no result; files are named without their folders, which differ between machines."""
-    found = {key: value for key, value in keys.items() if not key.startswith(_PRESENTATION)}
-    if found.get("data.kind") != "folder":
-        found.pop("data.dir", None)  # the public data sets are the same wherever they are
-    if isinstance(file := found.get("mobility.file"), str):
-        found["mobility.file"] = PurePath(file).name
-    return {key: value for key, value in found.items() if key not in _unused(found)}
+    """The keys that can change results; files have no folders, because these differ between machines."""
+    kept = {key: value for key, value in keys.items() if not key.startswith(_PRESENTATION)}
+    if kept.get("data.kind") != "folder":
+        kept.pop("data.dir", None)  # the public data sets are the same in every folder
+    if isinstance(file := kept.get("mobility.file"), str):
+        kept["mobility.file"] = PurePath(file).name
+    return {key: value for key, value in kept.items() if key not in _unused(kept)}
 
 
 def matches(stored: Keys, wanted: Keys) -> bool:
-    """Whether results of an experiment with the `stored` keys are those of one with the `wanted` keys."""
+    """Whether an experiment with the `stored` keys has the same results as one with the `wanted` keys."""
     return _equal(stored, wanted, _unused(wanted))
 
 
 def matches_network(stored: Keys, wanted: Keys) -> bool:
-    """The same for an experiment that learns nothing: any learning on the same network side serves it."""
+    """Whether `wanted` learns nothing, and the network results of `stored` are the same, whatever it learns."""
     return wanted.get("learning.kind") == "none" and _equal(_network(stored), _network(wanted), _unused(wanted))
 
 
 def key_digest(keys: Keys) -> str:
-    """Names a result file; it does not change with our sources."""
+    """A short digest of the keys for file names; it does not depend on our sources."""
     return hashlib.sha256(json.dumps(dict(keys), sort_keys=True).encode()).hexdigest()[:10]
 
 
 def _network(keys: Keys) -> dict[str, Any]:
-    """Without the keys of learning."""
-    return {key: value for key, value in keys.items() if not key.startswith(_LEARNT)}
+    """The keys without those of learning."""
+    return {key: value for key, value in keys.items() if not key.startswith(_LEARNING)}
 
 
 def _unused(keys: Keys) -> frozenset[str]:
@@ -87,7 +87,7 @@ def _unused(keys: Keys) -> frozenset[str]:
 
 
 def _equal(first: Keys, second: Keys, unused: Iterable[str]) -> bool:
-    """Whether all keys are equal; one that is absent has its default."""
+    """Whether all keys but the unused ones are equal; a missing key has its default."""
     return all(
         first.get(key, _DEFAULTS.get(key)) == second.get(key, _DEFAULTS.get(key))
         for key in {*first, *second}.difference(unused)
@@ -95,13 +95,13 @@ def _equal(first: Keys, second: Keys, unused: Iterable[str]) -> bool:
 
 
 def _defaults() -> dict[str, Any]:
-    """Of the keys of all tables, as TOML would have them."""
-    found: dict[str, Any] = {}
+    """The defaults of all keys, with the types that TOML has."""
+    defaults: dict[str, Any] = {}
     for name, table in Experiment.model_fields.items():
         for key, field in getattr(table.annotation, "model_fields", {}).items():
             default = None if field.is_required() else field.get_default(call_default_factory=True)
-            found[f"{name}.{key}"] = list(default) if isinstance(default, tuple) else default
-    return found
+            defaults[f"{name}.{key}"] = list(default) if isinstance(default, tuple) else default
+    return defaults
 
 
 _DEFAULTS = _defaults()

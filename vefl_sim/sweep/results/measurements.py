@@ -1,4 +1,4 @@
-"""What figures take from a finished run: its rounds, and three counts over its CVs."""
+"""The measurements of a finished run that figures are drawn from: its rounds, and three quantities of its CVs."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,83 +12,83 @@ from vefl_sim.records.run_directory import Run
 
 MeasuredFrom = Literal["run", "result"]
 SELECTING = ("pdpc", "random")
-"""Schemes that select CVs; in the others everybody takes part who can."""
+"""Schemes that select CVs; in the others every eligible CV takes part."""
 
 
 class Measurements(Protocol):
-    """A finished run as figures see it, wherever it is kept."""
+    """The measurements of a finished run, from its run directory or from a stored result."""
 
     @property
     def source(self) -> MeasuredFrom:
-        """Whether it is a run directory or a stored result."""
+        """Whether they come from a run directory or a stored result."""
         ...
 
     @property
     def stale(self) -> bool:
-        """Whether the code has changed such results since it was made."""
+        """Whether the code has changed since then in a way that changes these results."""
         ...
 
     @property
     def selects(self) -> bool:
-        """Whether its scheme selects CVs."""
+        """Whether the scheme selects CVs."""
         ...
 
     @property
     def rounds(self) -> pd.DataFrame:
-        """One row per round, with at least the columns that a stored result has."""
+        """One row per round, with at least the columns of a stored result."""
         ...
 
     @property
     def sojourns_s(self) -> Floats:
-        """Sojourn bounds of the CVs in coverage, of all rounds."""
+        """Sojourn bounds of the CVs in coverage, over all rounds."""
         ...
 
     @property
     def delivered_fractions(self) -> Floats:
-        """p_suc of the CVs that had an order, of all rounds."""
+        """p_suc of the CVs that had an order, over all rounds."""
         ...
 
     @property
     def ineligible(self) -> int:
-        """How many CVs got no order because they could not do one iteration, summed over the rounds."""
+        """Number of CVs without an order because they could not do one iteration, summed over the rounds."""
         ...
 
 
 @dataclass(frozen=True)
 class RunMeasurements:
-    """The measurements of a run directory; its tables are read when they are asked for."""
+    """The measurements of a run directory, whose tables are read when they are first used."""
 
     run: Run
     selects: bool = False
     source: MeasuredFrom = "run"
-    stale: bool = False  # runs of other sources have another name
+    stale: bool = False  # a run of other sources is not found, because its name differs
 
     @cached_property
     def rounds(self) -> pd.DataFrame:
-        """The table of rounds."""
+        """The table `rounds` of the run."""
         return self.run.rounds
 
     @cached_property
     def vehicles(self) -> pd.DataFrame:
-        """The table of vehicles."""
+        """The table `vehicles` of the run."""
         return self.run.vehicles
 
     @property
     def sojourns_s(self) -> Floats:
-        """From the table of vehicles."""
+        """Sojourn bounds of the CVs in coverage, over all rounds."""
         return floats(self.vehicles["sojourn_ns"].dropna()) / 1e9
 
     @property
     def delivered_fractions(self) -> Floats:
-        """From the table of vehicles."""
+        """p_suc of the CVs that had an order, over all rounds."""
         return floats(self.vehicles["delivered_fraction"].dropna())
 
     @property
     def ineligible(self) -> int:
-        """From the table of vehicles."""
+        """Number of CVs that could not do one iteration, summed over the rounds."""
         return int((self.vehicles["state"] == "ineligible").sum())
 
 
 def floats(column: "pd.Series[Any]") -> Floats:
-    """The values of a column; a missing one is NaN."""
+    """The values of a column as floats; missing values are NaN."""
     return column.to_numpy(dtype=np.float64, na_value=np.nan)

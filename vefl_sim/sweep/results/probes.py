@@ -1,10 +1,11 @@
 """Probes: short runs, one per variant of a scheme, that show whether the code has changed results.
 
-A stored result cannot be compared with the code of today without hours of running. A probe can: it has the keys of the
-result, but few CVs, few rounds and small data. What it did is kept in `probes.json` beside the results. Its figures
-have two parts, each with a generation: the network side (counts, causes of loss, money, energy) and what is learnt
-(accuracy, loss). Each probe notes which sources gave which generation; a result notes the sources that made it. Where
-today's figures differ, `--accept` keeps them as the next generation, and results of an older one are stale.
+Checking a stored result against the current code would take hours of running. A probe takes seconds: it has the keys of
+the result, but few CVs, few rounds and little data. Its figures are stored in `probes.json` beside the results, in two
+parts, each with a generation: the network side (counts, causes of loss, money, energy) and what is learnt (accuracy,
+loss). Each probe lists which sources gave which generation; a result contains the digest of the sources that made it.
+Where the figures of the current code differ, `--accept` stores them as the next generation, and results of an older
+generation are stale.
 """
 
 import hashlib
@@ -21,15 +22,15 @@ from vefl_sim.core.errors import BadInput
 from vefl_sim.core.files import write_text
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import validated
-from vefl_sim.experiment.unused_keys import without_ignored
-from vefl_sim.records.identity import versions
+from vefl_sim.experiment.unused_keys import without_unused_keys
+from vefl_sim.records.identity import Identity
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.results.keys import Keys, flat, key_digest, keys_of, matches, toml_of
 from vefl_sim.sweep.results.measurements import floats
 
 FILE = "probes.json"
 Generations = tuple[int, int]
-"""Of the network side, and of what is learnt; 0 if the sources of a run were never probed."""
+"""Generations of the network side and of what is learnt; 0 if the sources of a run were never probed."""
 
 _SMALL = {
     "run.seed": 1,
@@ -52,21 +53,21 @@ _SMALL = {
 }
 """Fast CVs with little power and a tight budget: some cannot take part, some are dropped, some updates are lost."""
 _MERGED = "learning.iterations_per_step"
-_ITERATIONS_PER_STEP = 8  # of a probe whose experiment merges iterations: a CV still takes several steps
+_ITERATIONS_PER_STEP = 8  # of a probe whose experiment merges iterations, so that a CV takes several steps
 _LEFT_OUT = ("run.duration_s", "traffic.arrivals_per_s", "data.")
-_KEPT = ("data.partition", "data.shards_per_cv")  # of what is left out: other code, not another size
+_KEPT = ("data.partition", "data.shards_per_cv")  # exceptions to _LEFT_OUT: they select code, not sizes
 _SUMS = ("in_coverage", "eligible", "ordered", "delivered", "steps")
 _MONEY = ("cost", "energy_j", "planned_cost", "weight_sum")
 _LEARNT = ("accuracy", "loss")
-_CLOSE = {"accuracy": 0.02, "loss": 1e-5}  # two of a hundred test samples; these depend on the machine's arithmetic
-"""Losses differ by less than 10⁻⁶ between instruction sets (AVX, SSE4), and by more than this without μ = 0.01."""
-_EQUAL = 1e-9  # relative, of all other floats
-_MOST_BYTES = 10_000_000
+_TOLERANCES = {"accuracy": 0.02, "loss": 1e-5}  # two of 100 test samples; arithmetic differs between machines
+"""Losses differ by less than 10⁻⁶ between instruction sets (AVX, SSE4), and by more than 10⁻⁵ without μ = 0.01."""
+_TOLERANCE = 1e-9  # relative, for all other floats
+_MAX_BYTES = 10_000_000
 
 
 @dataclass
 class Probe:
-    """One variant, what it did last, and which sources did so."""
+    """One variant, its accepted figures, and which sources gave which generation."""
 
     toml: str
     generations: Generations
@@ -76,101 +77,105 @@ class Probe:
 
     @cached_property
     def keys(self) -> dict[str, Any]:
-        """Of the short run."""
+        """The keys of the short run."""
         return flat(tomllib.loads(self.toml))
 
     @property
     def name(self) -> str:
-        """For people: the scheme, and what is special about it."""
-        return name_of(self.keys)
+        """The scheme, and the keys in which it differs from a default probe."""
+        return probe_name(self.keys)
 
-    def plain(self) -> dict[str, Any]:
-        """As it is written."""
+    def to_dict(self) -> dict[str, Any]:
+        """The probe as it is written to the file."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 @dataclass
 class Probes:
-    """All probes of a folder."""
+    """All probes of a folder of results."""
 
     path: Path
     probes: list[Probe] = field(default_factory=list)
 
     @classmethod
     def in_folder(cls, folder: Path) -> "Probes":
-        """Those that are written there; none if there is no file."""
+        """Read the probes of a folder; there are none if it has no file of probes."""
         path = folder / FILE
         if not path.is_file():
             return cls(path)
         try:
-            if path.stat().st_size > _MOST_BYTES:
-                raise ValueError(f"it is larger than {_MOST_BYTES} bytes")
-            return cls(path, [_probe(message) for message in json.loads(path.read_text(encoding="utf-8"))["probes"]])
+            if path.stat().st_size > _MAX_BYTES:
+                raise ValueError(f"it is larger than {_MAX_BYTES} bytes")
+            return cls(path, [_probe(entry) for entry in json.loads(path.read_text(encoding="utf-8"))["probes"]])
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise BadInput(f"{path} cannot be read ({reason}): restore it from the repository.") from None
 
     def of(self, keys: Keys) -> Probe | None:
-        """The probe of a result with these keys."""
+        """The probe of a result with these keys; None if there is none."""
         wanted = probe_keys(keys)
         return next((probe for probe in self.probes if matches(probe.keys, wanted)), None)
 
     def is_stale(self, keys: Keys, source: str, *, learning: bool) -> bool:
-        """Whether the code has changed such results since these sources; `learning`: what is learnt counts, too."""
+        """Whether results of these sources are of an older generation; `learning`: what is learnt counts, too."""
         probe = self.of(keys)
         if probe is None:
             return False
-        made = probe.sources.get(source, (0, 0))
-        return made[0] != probe.generations[0] or (learning and made[1] != probe.generations[1])
+        network, learnt = probe.sources.get(source, (0, 0))
+        return network != probe.generations[0] or (learning and learnt != probe.generations[1])
 
-    def take(self, keys: Keys, run: Run, *, accept: bool) -> list[str]:
-        """Compare a probe's run with what is written, and say what differs; new probes are added."""
+    def compare(self, keys: Keys, run: Run, *, accept: bool) -> list[str]:
+        """Compare the run of a probe with the stored figures, and return the differences; a new probe is added.
+
+        If nothing differs, or with `accept`, the sources of the run are added to the probe.
+        """
         network, learning, source = network_figures(run), learning_figures(run), source_digest_of(run)
         probe = self.of(keys)
         if probe is None:
             self.probes.append(Probe(toml_of(keys), (1, 1), network, learning, {source: (1, 1)}))
             return []
-        apart = [probe_differences(probe.network, network), probe_differences(probe.learning, learning)]
-        if any(apart) and not accept:
-            return [*apart[0], *apart[1]]
-        first, second = (generation + bool(own) for generation, own in zip(probe.generations, apart, strict=True))
+        differ = [probe_differences(probe.network, network), probe_differences(probe.learning, learning)]
+        if any(differ) and not accept:
+            return [*differ[0], *differ[1]]
+        first, second = (generation + bool(part) for generation, part in zip(probe.generations, differ, strict=True))
         probe.generations = probe.sources[source] = (first, second)
-        probe.network, probe.learning = network if apart[0] else probe.network, learning if apart[1] else probe.learning
-        return [*apart[0], *apart[1]]
+        probe.network = network if differ[0] else probe.network
+        probe.learning = learning if differ[1] else probe.learning
+        return [*differ[0], *differ[1]]
 
     def write(self) -> None:
-        """One line per figure, so that a change shows in a review."""
+        """Write the file, with one line per value, so that changes are visible in a review."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(self.path, json.dumps({"probes": [probe.plain() for probe in self.probes]}, indent=1) + "\n")
+        write_text(self.path, json.dumps({"probes": [probe.to_dict() for probe in self.probes]}, indent=1) + "\n")
 
 
 def probe_keys(keys: Keys) -> dict[str, Any]:
-    """The keys of the short run that stands for an experiment with these keys."""
+    """The keys of the short run that represents an experiment with these keys."""
     small = {key: value for key, value in keys.items() if key in _KEPT or not key.startswith(_LEFT_OUT)} | _SMALL
     return small | {_MERGED: _ITERATIONS_PER_STEP} if small.get(_MERGED, 1) > 1 else small
 
 
 def probe_experiment(keys: Keys, file: str = "") -> Experiment:
-    """The short run itself; `file` is that of its traffic with its folder, which keys do not have."""
-    whole = {**keys, "run.name": f"probe-{key_digest(keys)}", "learning.threads": 1}
-    return without_ignored(validated(tomllib.loads(toml_of(whole | ({"mobility.file": file} if file else {})))))
+    """The experiment of the short run; `file` is the path of its recording or map, of which keys have only the name."""
+    complete = {**keys, "run.name": f"probe-{key_digest(keys)}", "learning.threads": 1}
+    return without_unused_keys(validated(tomllib.loads(toml_of(complete | ({"mobility.file": file} if file else {})))))
 
 
-def variants(experiments: Iterable[Experiment]) -> list[tuple[dict[str, Any], Experiment]]:
-    """The probes of many experiments, each once: their keys, and the short runs."""
-    found: dict[str, tuple[dict[str, Any], Experiment]] = {}
+def probes_for(experiments: Iterable[Experiment]) -> list[tuple[dict[str, Any], Experiment]]:
+    """The probes of many experiments, each once: keys and experiment of the short run."""
+    probes: dict[str, tuple[dict[str, Any], Experiment]] = {}
     for experiment in experiments:
         keys = probe_keys(keys_of(experiment))
-        if (digest := key_digest(keys)) not in found:
-            found[digest] = keys, probe_experiment(keys, experiment.mobility.file)
-    return [*found.values()]
+        if (digest := key_digest(keys)) not in probes:
+            probes[digest] = keys, probe_experiment(keys, experiment.mobility.file)
+    return [*probes.values()]
 
 
-def name_of(keys: Keys) -> str:
-    """What is not default in a probe, but for what all probes have."""
-    plain = probe_keys(keys_of(validated({"run": {"name": "probe"}})))
-    message = [f"{key} = {value}" for key, value in keys.items() if plain.get(key) != value and key != "scheme.kind"]
-    return ", ".join([str(keys.get("scheme.kind")), *message])
+def probe_name(keys: Keys) -> str:
+    """The scheme of a probe, and the keys in which it differs from the probe of a default experiment."""
+    default = probe_keys(keys_of(validated({"run": {"name": "probe"}})))
+    others = [f"{key} = {value}" for key, value in keys.items() if default.get(key) != value and key != "scheme.kind"]
+    return ", ".join([str(keys.get("scheme.kind")), *others])
 
 
 def network_figures(run: Run) -> dict[str, Any]:
@@ -189,62 +194,62 @@ def learning_figures(run: Run) -> dict[str, Any]:
 
 
 def probe_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """One sentence for each figure that is not the same."""
+    """One sentence for each figure that differs by more than its tolerance."""
     return [
-        f"{name} was {_told(before.get(name))} and is {_told(now.get(name))}"
+        f"{name} was {_shortened(before.get(name))} and is {_shortened(now.get(name))}"
         for name in dict.fromkeys([*before, *now])
-        if not _same(before.get(name), now.get(name), _CLOSE.get(name, _EQUAL))
+        if not _same(before.get(name), now.get(name), _TOLERANCES.get(name, _TOLERANCE))
     ]
 
 
-def source_digest(noted: Mapping[str, Any]) -> str:
-    """Of our sources and of the parts in use, from the versions.json of a run."""
-    text = json.dumps([noted.get("vefl_sim source"), noted.get("parts")], sort_keys=True)
+def source_digest(recorded: Mapping[str, Any]) -> str:
+    """Digest of our sources and of the parts in use, from the content of the versions.json of a run."""
+    text = json.dumps([recorded.get("vefl_sim source"), recorded.get("parts")], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def source_digest_of(run: Run) -> str:
-    """The same of a run."""
+    """Digest of the sources and parts that a run was made with."""
     return source_digest(json.loads((run.path / "versions.json").read_text(encoding="utf-8")))
 
 
 def source_digest_now(experiment: Experiment) -> str:
-    """The same of what a run would be made with now."""
-    return source_digest(versions(experiment))
+    """Digest of the sources and parts that a run of this experiment would be made with now."""
+    return source_digest(Identity(experiment).versions)
 
 
-def _probe(message: Any) -> Probe:
-    """What is written of a probe; raises ValueError, KeyError or TypeError if it is something else."""
-    tables = [_table(message, name) for name in ("network", "learning", "sources")]
+def _probe(entry: Any) -> Probe:
+    """The probe of an entry of the file; raises ValueError, KeyError or TypeError if the entry is not one."""
+    tables = [_table(entry, name) for name in ("network", "learning", "sources")]
     sources = {source: _pair(pair) for source, pair in tables[2].items()}
-    probe = Probe(str(message["toml"]), _pair(message["generations"]), tables[0], tables[1], sources)
+    probe = Probe(str(entry["toml"]), _pair(entry["generations"]), tables[0], tables[1], sources)
     _ = probe.keys
     return probe
 
 
-def _table(message: Any, name: str) -> dict[str, Any]:
-    table = message[name]
+def _table(entry: Any, name: str) -> dict[str, Any]:
+    table = entry[name]
     if not isinstance(table, dict):
-        raise ValueError(f"{name} is no table")
+        raise ValueError(f"{name} is not a table")
     return table
 
 
-def _pair(message: Any) -> Generations:
-    if not (isinstance(message, list) and len(message) == 2 and all(type(one) is int and one >= 0 for one in message)):
-        raise ValueError("generations are no pairs of whole numbers")
-    return message[0], message[1]
+def _pair(value: Any) -> Generations:
+    if not (isinstance(value, list) and len(value) == 2 and all(type(one) is int and one >= 0 for one in value)):
+        raise ValueError("generations are not pairs of whole numbers")
+    return value[0], value[1]
 
 
-def _same(before: Any, now: Any, close: float) -> bool:
+def _same(before: Any, now: Any, tolerance: float) -> bool:
     if isinstance(before, list) and isinstance(now, list):
-        return len(before) == len(now) and all(_same(b, n, close) for b, n in zip(before, now, strict=True))
+        return len(before) == len(now) and all(_same(b, n, tolerance) for b, n in zip(before, now, strict=True))
     if isinstance(before, dict) and isinstance(now, dict):
         return before == now
     if isinstance(before, float) and isinstance(now, float):
-        return isclose(before, now, rel_tol=close, abs_tol=close)
+        return isclose(before, now, rel_tol=tolerance, abs_tol=tolerance)
     return bool(before == now)
 
 
-def _told(value: Any) -> str:
+def _shortened(value: Any) -> str:
     text = str(value)
     return text if len(text) < 60 else text[:57] + "…"

@@ -1,4 +1,4 @@
-"""Results that are kept beside an experiment's file, in its folder `results`, so that figures need no runs."""
+"""The results stored in the folder `results` beside an experiment's file, from which figures are drawn."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,54 +22,54 @@ from vefl_sim.sweep.results.result import SUFFIX, Origin, Result, read_result, r
 FOLDER = "results"
 _OURS = ("vefl_models.", "vefl_sim.")
 _Stamp = tuple[int, int, int]
-"""When a file was written, how large it is, and which it is on its disk: another one if it was replaced."""
+"""Modification time, size and inode of a file, which change if it is replaced."""
 
 
 @dataclass
 class Store:
-    """The results of one folder; `refresh` looks whether its files have changed."""
+    """The results of one folder, which are read once; `refresh` reads files that have changed since."""
 
     folder: Path
-    problems: list[str] = field(default_factory=list)  # of files that cannot be read, one sentence each
+    problems: list[str] = field(default_factory=list)  # one sentence for each file that cannot be read
 
     @classmethod
     def beside(cls, file: Path) -> "Store":
-        """The store of an experiment's file; it may not be there."""
+        """The store of an experiment's file; its folder need not exist."""
         return cls(file.parent / FOLDER)
 
     def __post_init__(self) -> None:
-        self._seen: dict[Path, _Stamp] = {}  # when each file was last read; also of those that cannot be
+        self._stamps: dict[Path, _Stamp] = {}  # of each file when it was last read, including unreadable ones
 
     @cached_property
     def _results(self) -> dict[Path, Result]:
-        found: dict[Path, Result] = {}
-        self._look_again(found)
-        return found
+        results: dict[Path, Result] = {}
+        self._read_changed(results)
+        return results
 
     @cached_property
     def probes(self) -> Probes:
-        """What the schemes did when the results were made."""
+        """The probes, which show whether the code has changed results."""
         return Probes.in_folder(self.folder)
 
     def __len__(self) -> int:
         return len(self._results)
 
     def find(self, point: Point, *, learning: bool = True) -> Result | None:
-        """The result of a point, if there is one; a current one before a stale one, then one with the very keys.
+        """The result of a point, or None; current results come before stale ones, then those with exactly its keys.
 
-        `learning`: whether it shall be stale if only what is learnt has changed.
+        `learning`: whether a result is stale if only what is learnt has changed.
         """
         wanted = keys_of(point.experiment)
-        there = [result for result in self._with_seed(wanted) if self._has_inputs(result, point.experiment)]
-        exact = [result for result in there if matches(result.keys, wanted)]
-        others = [result.without_learning() for result in there if matches_network(result.keys, wanted)]
+        candidates = [result for result in self._candidates(wanted) if self._has_inputs(result, point.experiment)]
+        exact = [result for result in candidates if matches(result.keys, wanted)]
+        others = [result.without_learning() for result in candidates if matches_network(result.keys, wanted)]
         marked = [self._marked(result, learning) for result in (*exact, *others)]
         return min(marked, key=lambda result: result.stale, default=None)
 
     def add(self, run: Run) -> Path:
-        """Store a finished run; results that it replaces are removed.
+        """Store a finished run, and remove the results that it replaces; returns the new file.
 
-        Raises BadInput if it is stale and would replace a current result, or if it did not have all of its data set.
+        Raises BadInput if the run is stale and would replace a current result, or if its data set was incomplete.
         """
         experiment = run.experiment
         require_whole(experiment.data)
@@ -77,21 +77,21 @@ class Store:
         before = {path: result for path, result in self._results.items() if matches(result.keys, keys)}
         result = result_from(RunMeasurements(run), self._origin(run, experiment, keys))
         if self._is_stale(result) and not all(map(self._is_stale, before.values())):
-            raise BadInput("the code has changed such results since this run, and a current one is stored.")
+            raise BadInput("the code has changed its results since this run, and a current one is stored.")
         path = write_result(result, self.folder)
         for old in before:
             if old != path:
                 old.unlink(missing_ok=True)
-        self._look_again(self._results)
+        self._read_changed(self._results)
         return path
 
     def refresh(self) -> None:
-        """Look at the folder again: another process may have added results or probes."""
+        """Read the folder again, because another process may have added results or probes."""
         self.__dict__.pop("probes", None)
-        self._look_again(self._results)
+        self._read_changed(self._results)
 
     def wall_times(self, experiment: Experiment) -> list[float]:
-        """Seconds that results of such experiments took: of the same scheme, data set, round length and learning."""
+        """Wall times, in seconds, of results with the same scheme, data set, round length and learning."""
         alike = ("scheme.kind", "scheme.constrained", "data.kind", "learning.kind", "vefl.round_s")
         keys = keys_of(experiment)
         return [
@@ -100,16 +100,16 @@ class Store:
             if result.file.wall_s and all(result.keys.get(key) == keys.get(key) for key in alike)
         ]
 
-    def _look_again(self, results: dict[Path, Result]) -> None:
-        """Read files that are new or changed, and forget those that are gone."""
-        there = {path: stamp for path in sorted(self.folder.glob(f"*{SUFFIX}")) if (stamp := _stamp(path))}
-        for path in [path for path in self._seen if there.get(path) != self._seen[path]]:
+    def _read_changed(self, results: dict[Path, Result]) -> None:
+        """Read files that are new or changed into `results`, and remove those that no longer exist."""
+        stamps = {path: stamp for path in sorted(self.folder.glob(f"*{SUFFIX}")) if (stamp := _stamp(path))}
+        for path in [path for path in self._stamps if stamps.get(path) != self._stamps[path]]:
             results.pop(path, None)
             self.problems[:] = [problem for problem in self.problems if not problem.startswith(f"{path} ")]
-        for path in [path for path, stamp in there.items() if self._seen.get(path) != stamp]:
+        for path in [path for path, stamp in stamps.items() if self._stamps.get(path) != stamp]:
             if result := self._read(path):
                 results[path] = result
-        self._seen = there
+        self._stamps = stamps
 
     def _read(self, path: Path) -> Result | None:
         try:
@@ -118,8 +118,8 @@ class Store:
             self.problems += [problem for problem in error.problems if problem not in self.problems]
             return None
 
-    def _with_seed(self, wanted: Mapping[str, Any]) -> Iterator[Result]:
-        """A quick first choice."""
+    def _candidates(self, wanted: Mapping[str, Any]) -> Iterator[Result]:
+        """Results with the same seed, scheme and data set: a fast first filter."""
         kinds = ("run.seed", "scheme.kind", "data.kind")
         return (r for r in self._results.values() if all(r.keys.get(key) == wanted.get(key) for key in kinds))
 
@@ -127,6 +127,7 @@ class Store:
         return result.file.inputs == inputs_of(experiment)
 
     def _marked(self, result: Result, learning: bool) -> Result:
+        """The result with `stale` set."""
         stale = self.probes.is_stale(result.keys, result.file.source, learning=learning and result.learns)
         return replace(result, stale=stale)
 
@@ -134,13 +135,13 @@ class Store:
         return self._marked(result, True).stale
 
     def _origin(self, run: Run, experiment: Experiment, keys: Mapping[str, Any]) -> Origin:
-        noted, summary = recorded_versions(run.path), run.summary
-        packages = noted.get("packages", {})
+        recorded, summary = recorded_versions(run.path), run.summary
+        packages = recorded.get("packages", {})
         return Origin(
             keys,
             inputs_of(experiment),
             str(packages.get("vefl_sim", version("vefl_sim"))),
-            source_digest(noted),
+            source_digest(recorded),
             str(summary.get("content_digest", "")),
             float(summary.get("wall_s", 0.0)) + float(summary.get("prepare_s", 0.0)),
         )
@@ -148,24 +149,24 @@ class Store:
 
 def _stamp(path: Path) -> _Stamp | None:
     try:
-        message = path.stat()
+        stat = path.stat()
     except OSError:  # another process has just removed it
         return None
-    return message.st_mtime_ns, message.st_size, message.st_ino
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def inputs_of(experiment: Experiment) -> dict[str, str]:
-    """Digests of what an experiment reads beside its keys: a recording or map, and parts of the user's own."""
-    found = {name: digest for name, digest in part_digests(experiment).items() if not name.startswith(_OURS)}
+    """Digests of what an experiment reads besides its keys: a recording or map, and user-defined parts."""
+    inputs = {name: digest for name, digest in part_digests(experiment).items() if not name.startswith(_OURS)}
     if experiment.mobility.file:
-        found["mobility.file"] = mobility_digest(experiment)
-    return found
+        inputs["mobility.file"] = mobility_digest(experiment)
+    return inputs
 
 
 def runs_in(folders: Iterable[Path]) -> Iterator[Run]:
     """The finished runs of some folders, each a run directory or the parent of run directories."""
     for folder in folders:
         if not folder.is_dir():
-            raise BadInput(f"{folder} is not there: name a run directory, or a folder of run directories.")
+            raise BadInput(f"{folder} does not exist: give a run directory, or a folder of run directories.")
         inside = [folder] if (folder / "resolved.toml").is_file() else sorted(folder.iterdir())
         yield from (run for path in inside if (path / "resolved.toml").is_file() and (run := Run(path)).is_done)

@@ -1,1 +1,1 @@
-"""The files behind data sets: where they are, how they are read, and where they can be downloaded."""
+"""The files of data sets: where they are, how they are read, and where they are downloaded from."""

@@ -1,4 +1,4 @@
-"""Which data sets are there, and whether a folder holds a whole one."""
+"""Which public data sets have been downloaded, and whether a folder holds a complete one."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +13,7 @@ from vefl_sim.learning.datasets.files.sources import SOURCES, RemoteFile
 
 @dataclass(frozen=True)
 class Holding:
-    """What there is of a data set."""
+    """Files of one data set on this machine: where, how large, and whether complete."""
 
     kind: str
     folder: Path
@@ -21,30 +21,30 @@ class Holding:
     size_bytes: int
 
     def line(self) -> str:
-        """For people."""
+        """One line of the output of `data list`."""
         size = f"{self.size_bytes / 1e6:.1f} MB" if self.size_bytes else ""
         return f"{self.kind:<14} {size:>9}  {self.folder}  {self.state}"
 
 
 def inventory(parent: Path) -> list[Holding]:
-    """All data sets that can be downloaded, each in a folder of its name; every file is digested."""
+    """State of all public data sets, each in a folder of its name; the digest of every file is computed."""
     return [_holding(kind, files, parent / kind) for kind, files in SOURCES.items()]
 
 
 def _holding(kind: str, files: tuple[RemoteFile, ...], folder: Path) -> Holding:
-    there = [file for file in files if (folder / file.name).is_file()]
-    if kind == "gtsrb" and not there and (compact := compact_files(folder)):
+    present = [file for file in files if (folder / file.name).is_file()]
+    if kind == "gtsrb" and not present and (compact := compact_files(folder)):
         return Holding(kind, folder, compact_state(folder), _bytes(compact))
-    size = _bytes([folder / file.name for file in there])
-    return Holding(kind, folder, _state(kind, files, there, folder), size)
+    size = _bytes([folder / file.name for file in present])
+    return Holding(kind, folder, _state(kind, files, present, folder), size)
 
 
-def _state(kind: str, files: tuple[RemoteFile, ...], there: list[RemoteFile], folder: Path) -> str:
-    if not there:
+def _state(kind: str, files: tuple[RemoteFile, ...], present: list[RemoteFile], folder: Path) -> str:
+    if not present:
         return "not there"
-    if missing := [file.name for file in files if file not in there]:
+    if missing := [file.name for file in files if file not in present]:
         return f"incomplete, without {', '.join(missing)}"
-    if wrong := [file.name for file in there if not file.is_in(folder)]:
+    if wrong := [file.name for file in present if not file.is_in(folder)]:
         return f"damaged, wrong digest of {', '.join(wrong)}"
     return "complete"
 
@@ -54,17 +54,17 @@ def _bytes(paths: list[Path]) -> int:
 
 
 def require_whole(data: DataTable) -> None:
-    """Raise BadInput if `data.dir` holds a public data set that is not whole; every file is digested."""
+    """Raise BadInput if `data.dir` holds a public data set that is incomplete; the digest of every file is computed."""
     if data.dir and data.kind in SOURCES and not _is_whole(data.kind, DataLocation.of(data).folder):
         raise BadInput(
-            f'data.dir = "{data.dir}" does not hold all of {data.kind}, so that its results cannot be stored: '
-            f"python -m vefl_sim data get {data.kind} gets it, and without data.dir it is found."
+            f'data.dir = "{data.dir}" does not hold all of {data.kind}, so its results cannot be stored: get it '
+            f'with "python -m vefl_sim data get {data.kind}" and leave data.dir empty.'
         )
 
 
 @cache
 def _is_whole(kind: str, folder: Path) -> bool:
-    """As `data list` would say of this folder."""
+    """Whether `data list` would report this folder as complete."""
     files = SOURCES[kind]
     if kind == "gtsrb" and compact_files(folder) and not any((folder / file.name).is_file() for file in files):
         return compact_state(folder).startswith("complete")

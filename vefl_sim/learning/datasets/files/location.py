@@ -1,4 +1,4 @@
-"""Where the files of a data set are, and what to tell a user if they are not, or cannot be read."""
+"""Where the files of a data set are, and the error messages for files that are missing or cannot be read."""
 
 import csv
 import os
@@ -17,30 +17,30 @@ from vefl_sim.experiment.learning_tables import DataTable
 
 
 class Damaged(Exception):
-    """A file that is not what its name says; the text goes on after "it"."""
+    """A file without the expected content; its text completes a sentence that begins with "it"."""
 
 
 UNREADABLE = (
     OSError, EOFError, RuntimeError, ValueError, OverflowError, MemoryError, struct.error, zlib.error,
     zipfile.BadZipFile, tarfile.TarError, csv.Error,
 )  # fmt: skip
-"""What the readers of the standard library raise on a file that is cut short or scrambled."""
+"""Errors that the readers of the standard library raise on a truncated or corrupted file."""
 
 
 def downloads() -> Path:
-    """Where `data get` puts a folder for each data set, if it is not told another place."""
+    """The folder where `data get` without --dir creates a folder for each data set."""
     return cache_directory(os.environ) / "data"
 
 
 @contextmanager
-def one_sentence(path: Path, way_out: str) -> Iterator[None]:
-    """Whatever is wrong with a file becomes one sentence that names it and the way out."""
+def errors_as_sentence(path: Path, fix: str) -> Iterator[None]:
+    """Turn errors in reading a file into an ExperimentError of one sentence that names the file and the fix."""
     try:
         yield
     except Damaged as error:
-        raise ExperimentError(f"{path} cannot be used: it {error}; {way_out}.") from None
+        raise ExperimentError(f"{path} cannot be used: it {error}; {fix}.") from None
     except UNREADABLE as error:
-        raise ExperimentError(f"{path} cannot be read ({_reason(error)}); {way_out}.") from None
+        raise ExperimentError(f"{path} cannot be read ({_reason(error)}); {fix}.") from None
 
 
 @dataclass(frozen=True)
@@ -49,48 +49,48 @@ class DataLocation:
 
     kind: str
     folder: Path
-    chosen: bool  # by the user, in data.dir
+    chosen: bool  # whether the user named the folder in data.dir
 
     @classmethod
     def of(cls, data: DataTable) -> "DataLocation":
-        """The folder that an experiment means."""
-        folder = _named(data.dir) if data.dir else downloads() / data.kind
+        """The folder `data.dir` of an experiment, or the download folder of its data set."""
+        folder = _possible_path(data.dir) if data.dir else downloads() / data.kind
         return cls(data.kind, folder, bool(data.dir))
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Path]:
-        """The path of a file; what goes wrong while it is read becomes one sentence with the way out."""
+        """Path of a file; errors while it is read become one sentence with the fix."""
         path = self.folder / name
-        with one_sentence(path, self._way_out()):
+        with errors_as_sentence(path, self._fix()):
             if not path.is_file():
                 raise self._missing(name)
             yield path
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
-        return os.path.isfile(self.folder / name)  # where one may not look, there is none
+        """Whether the folder has a file of this name."""
+        return os.path.isfile(self.folder / name)  # False also for a folder without read permission
 
     def _missing(self, name: str) -> ExperimentError:
         where = f"{self.folder} (data.dir)" if self.chosen else str(self.folder)
-        other = "leave data.dir empty" if self.chosen else "say in data.dir where it is"
+        other = "leave data.dir empty" if self.chosen else "name its folder in data.dir"
         conjunction = "and" if self.chosen else "or"
         return ExperimentError(
             f'data.kind = "{self.kind}": {name} is not in {where}: get it with '
             f'"python -m vefl_sim data get {self.kind}" {conjunction} {other}.'
         )
 
-    def _way_out(self) -> str:
-        again = f'"python -m vefl_sim data get {self.kind}"'
-        return f"replace it, or {again} gets it anew, for an empty data.dir" if self.chosen else f"{again} gets it anew"
+    def _fix(self) -> str:
+        again = f'download it again with "python -m vefl_sim data get {self.kind}"'
+        return f"replace it, or {again} and leave data.dir empty" if self.chosen else again
 
 
-def _named(text: str) -> Path:
-    """The path that data.dir means; it need not exist, but it must be one that could."""
+def _possible_path(text: str) -> Path:
+    """The path in data.dir; it need not exist, but it must be one that could exist."""
     try:
         path = Path(text).expanduser()
         with suppress(FileNotFoundError, NotADirectoryError):
             path.stat()
-    except (OSError, RuntimeError, ValueError) as error:  # too long, a home of nobody, a null character
+    except (OSError, RuntimeError, ValueError) as error:  # too long, the home of an unknown user, a null character
         raise ExperimentError(f"data.dir = {text!r} cannot be used ({_reason(error)}): name another folder.") from None
     return path
 

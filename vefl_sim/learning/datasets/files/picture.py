@@ -1,4 +1,4 @@
-"""Image files as arrays of one size."""
+"""Image files, read as arrays of one size."""
 
 import io
 import warnings
@@ -13,23 +13,23 @@ from vefl_sim.learning.datasets.files.location import Damaged
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".bmp", ".gif", ".webp")
 _FORMATS = ("PNG", "JPEG", "PPM", "BMP", "GIF", "WEBP")
-_MOST_PIXELS = 1 << 26
+_MAX_PIXELS = 1 << 26
 
 
 def read_pictures(archive: Archive, names: Sequence[str], image_px: int) -> NDArray[np.uint8]:
-    """RGB images, resized as a whole to squares: [names, image_px, image_px, 3]."""
+    """Read images as RGB and resize each, uncropped, to a square: [names, image_px, image_px, 3]."""
     images = np.empty((len(names), image_px, image_px, 3), np.uint8)
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        for place, name in enumerate(names):
-            images[place] = _picture(name, archive.read(name), image_px)
+        for i, name in enumerate(names):
+            images[i] = _picture(name, archive.read(name), image_px)
     return images
 
 
 def _picture(name: str, content: bytes, image_px: int) -> NDArray[np.uint8]:
     try:
         with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
-            if image.width * image.height > _MOST_PIXELS:  # known from the header, before anything is unpacked
+            if image.width * image.height > _MAX_PIXELS:  # known from the header, before anything is decoded
                 raise Damaged(f"has a picture {name} of {image.width} × {image.height} pixels")
             upright = ImageOps.exif_transpose(image)
             return np.asarray(_rgb(name, upright).resize((image_px, image_px), Image.Resampling.BILINEAR))
@@ -37,16 +37,16 @@ def _picture(name: str, content: bytes, image_px: int) -> NDArray[np.uint8]:
         raise
     except UnidentifiedImageError:
         raise Damaged(f"has a file {name} that is not a picture") from None
-    except Exception as error:  # decoders of a dozen formats raise whatever they like
+    except Exception as error:  # the decoders of the formats raise exceptions of many types
         raise Damaged(f"has a picture {name} that cannot be read ({str(error).rstrip('.')})") from None
 
 
 def _rgb(name: str, image: Image.Image) -> Image.Image:
-    """Eight bits for each colour; Pillow by itself would clip deeper greys to white, and drop transparency."""
+    """Convert to 8 bits per colour; Pillow alone would clip 16-bit greys to white, and drop transparency."""
     if image.mode.startswith("I;16"):
         return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
-    if image.mode in ("I", "F"):  # nothing says which value is white
-        raise Damaged(f"has a picture {name} with deeper greys than 8 bits, or 16 in a PNG")
+    if image.mode in ("I", "F"):  # the file does not define which value is white
+        raise Damaged(f"has a picture {name} with more than 8 bits of grey, which only a PNG may have (16)")
     if image.has_transparency_data:
         black = Image.new("RGBA", image.size, "black")
         return Image.alpha_composite(black, image.convert("RGBA")).convert("RGB")

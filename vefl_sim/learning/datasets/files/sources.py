@@ -1,4 +1,4 @@
-"""The files of the public data sets: their names, digests and where they can be had."""
+"""The files of the public data sets: names, digests and download addresses."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,18 +15,18 @@ class RemoteFile:
 
     name: str
     md5: str
-    mirrors: tuple[str, ...]  # addresses of its folder, the first tried first
-    inside: Mapping[str, str] = field(default_factory=dict)  # of a .tar.gz: md5 of the files that matter, by name
+    mirrors: tuple[str, ...]  # addresses of its folder, in the order in which they are tried
+    inside: Mapping[str, str] = field(default_factory=dict)  # for a .tar.gz: md5 of the files that are read, by name
 
     def is_in(self, folder: Path) -> bool:
-        """Whether the file is there and right: as published, or packed anew from the files that were published."""
+        """Whether the folder has the file undamaged: as published, or repacked from the published files."""
         path = folder / self.name
         try:
-            return _md5(path) == self.md5 or (bool(self.inside) and self._holds_the_same(path))
-        except (Damaged, *UNREADABLE):  # what cannot be read is as good as missing
+            return _md5(path) == self.md5 or (bool(self.inside) and self._has_published_content(path))
+        except (Damaged, *UNREADABLE):  # a file that cannot be read counts as missing
             return False
 
-    def _holds_the_same(self, path: Path) -> bool:
+    def _has_published_content(self, path: Path) -> bool:
         digests = {name: hashlib.md5(content).hexdigest() for name, content in members(path, self.inside)}
         return digests == self.inside
 
@@ -86,4 +86,4 @@ SOURCES: dict[str, tuple[RemoteFile, ...]] = {
         },
     ),
 }
-"""By `data.kind`. Digests are the publishers' md5, which guard against damage, not against malice."""
+"""Files by `data.kind`. Digests are the publishers' md5, which detect damage, but not manipulation."""

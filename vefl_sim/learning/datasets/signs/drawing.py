@@ -1,6 +1,6 @@
 """`signs`: traffic signs drawn by the program, so that a run needs no download.
 
-Any number of images of any size, deterministic from the generator given. A linear model on the pixels stays
+Any number of images of any size, determined by the random generator. A linear model on the pixels stays
 near an accuracy of 0.65 where the paper's CNN reaches 0.97 (10,000 images of 28 × 28).
 """
 
@@ -13,9 +13,9 @@ from vefl_sim.learning.datasets.signs.photo import CHUNK, photograph
 
 
 def signs(train_samples: int, test_samples: int, image_px: int, rng: np.random.Generator) -> Dataset:
-    """RGB images of the sixteen `FACES`, equally frequent up to one.
+    """Draw RGB images of the sixteen `FACES`; their numbers differ by at most one.
 
-    Training and test set have streams of their own: the test set stays the same when `train_samples` changes.
+    Training and test set have separate random streams: the test set stays the same when `train_samples` changes.
     """
     _keep_freed_memory()
     train_rng, test_rng = rng.spawn(2)
@@ -28,9 +28,9 @@ def _draw(samples: int, image_px: int, rng: np.random.Generator) -> tuple[NDArra
     labels = rng.permutation(np.arange(samples) % len(FACES)).astype(np.int32)
     images = np.empty((samples, image_px, image_px, 3), np.uint8)
     for label, face in enumerate(FACES):
-        mine = np.flatnonzero(labels == label)
-        for start in range(0, len(mine), CHUNK):
-            chunk = mine[start : start + CHUNK]
+        members = np.flatnonzero(labels == label)
+        for start in range(0, len(members), CHUNK):
+            chunk = members[start : start + CHUNK]
             images[chunk] = photograph(face, len(chunk), image_px, rng)
     return images, labels
 
@@ -38,6 +38,6 @@ def _draw(samples: int, image_px: int, rng: np.random.Generator) -> tuple[NDArra
 def _keep_freed_memory() -> None:
     """Free one large array, so that glibc keeps the many small ones freed later instead of unmapping them.
 
-    Its thresholds adapt to the largest block seen freed; the page faults saved are more than half the time.
+    Its thresholds adapt to the largest block seen freed; without this, page faults take more than half of the time.
     """
     np.empty(2**24, np.uint8)

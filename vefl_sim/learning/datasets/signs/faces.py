@@ -1,7 +1,7 @@
 """The traffic signs that are drawn: sixteen faces, most of which share shape and colours with another.
 
 Four warning triangles, three speed limits and three mandatory directions differ only in their pictogram or
-its orientation, and two diamonds only in a stripe, so colour and outline do not tell the classes apart.
+its orientation, and two diamonds only in a stripe, so colour and outline are not enough to distinguish the classes.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Photographs of a sign: pose, background, light and a poor camera, for many images at once.
+"""Simulated photographs of a sign: pose, background, light and a poor camera, for many images at once.
 
 Arrays are [images, height, width] for geometry and [images, 3, height, width] for colour, float32 in 0 … 1.
 All drawing is array code over one chunk of at most `CHUNK` images, whose arrays fit the processor's cache.
@@ -19,10 +19,10 @@ STEEL: Colour = (0.45, 0.46, 0.48)
 
 @dataclass(frozen=True)
 class Variation:
-    """How much photographs differ: a linear model is lost, a small CNN is not."""
+    """How much photographs differ: too much for a linear model, but not for a small CNN."""
 
-    radius: tuple[float, float] = (0.5, 0.88)  # of the sign, in halves of the image
-    shift: float = 0.75  # off the middle, as a share of the room around the sign
+    radius: tuple[float, float] = (0.5, 0.88)  # of the sign, in units of half the image side
+    shift: float = 0.75  # from the centre, as a share of the space around the sign
     turn_deg: float = 12.0
     shear: float = 0.15
     perspective: float = 0.15
@@ -40,7 +40,7 @@ class Variation:
 def photograph(
     face: Face, count: int, image_px: int, rng: np.random.Generator, variation: Variation | None = None
 ) -> NDArray[np.uint8]:
-    """`count` photographs of one face, [count, image_px, image_px, 3]."""
+    """Draw `count` photographs of one face, [count, image_px, image_px, 3]."""
     camera = _Camera(count, image_px, rng, variation or Variation())
     canvas = camera.background()
     camera.draw_sign(canvas, face)
@@ -49,7 +49,7 @@ def photograph(
 
 
 class _Camera:
-    """One chunk of photographs; its methods draw their random numbers in the order of the calls."""
+    """Draws one chunk of photographs; the order of the method calls determines the random numbers."""
 
     def __init__(self, count: int, image_px: int, rng: np.random.Generator, variation: Variation) -> None:
         self.count, self.image_px, self.rng, self.variation = count, image_px, rng, variation
@@ -61,7 +61,7 @@ class _Camera:
         self.points = self._pose()
 
     def _uniform(self, low: float, high: float, *shape: int) -> Array:
-        """Uniform draws [count, *shape], or [count, 1, 1] to go with geometry."""
+        """Uniform draws [count, *shape], or [count, 1, 1] to broadcast with geometry."""
         return self.rng.uniform(low, high, (self.count, *(shape or (1, 1)))).astype(np.float32)
 
     def _symmetric(self, bound: float, *shape: int) -> Array:
@@ -73,7 +73,7 @@ class _Camera:
         return Points(np.cos(angle), np.sin(angle))
 
     def _pose(self) -> Points:
-        """The pixels in the frame of the sign: shift, scale, rotation, shear and perspective undone."""
+        """Pixel coordinates in the frame of the sign, with shift, scale, rotation, shear and perspective undone."""
         v = self.variation
         room = v.shift * (1.05 - self.radius)
         x = (self.pixels.x - room * self._symmetric(1)) / self.radius
@@ -90,9 +90,9 @@ class _Camera:
         return np.clip(0.5 - distance / self.edge, 0, 1)[:, np.newaxis]
 
     def background(self) -> Array:
-        """A street out of focus: smooth patches, lighter at the top, and the edges of two buildings."""
+        """Draw a street out of focus: smooth patches, lighter at the top, and the edges of two buildings."""
         patches = self._uniform(0.1, 0.75, 3, 5, 5)
-        patches = 0.5 * patches + 0.5 * patches.mean(axis=1, keepdims=True)  # streets are rather grey
+        patches = 0.5 * patches + 0.5 * patches.mean(axis=1, keepdims=True)  # streets are mostly grey
         patches[:, :, 0] = 0.5 * patches[:, :, 0] + 0.5 * self._uniform(0.5, 1.0, 3, 1)
         canvas = _interpolated(patches, self.image_px)
         for _ in range(2):
@@ -100,17 +100,17 @@ class _Camera:
         return canvas
 
     def _building(self) -> Array:
-        """Cover of one side of a random line through the picture."""
+        """Share of each pixel on one side of a random line through the picture."""
         across = self._direction()
-        beyond = across.x * self.pixels.x + across.y * self.pixels.y + self._uniform(0.4, 1.2)
-        return self._cover(beyond / self.radius)
+        distance = across.x * self.pixels.x + across.y * self.pixels.y + self._uniform(0.4, 1.2)
+        return self._cover(distance / self.radius)
 
     def _masonry(self) -> Array:
-        """A grey with a tint."""
+        """A slightly tinted grey for a building."""
         return self._uniform(0.1, 0.7, 1, 1, 1) + self._symmetric(0.15, 3, 1, 1)
 
     def draw_sign(self, canvas: Array, face: Face) -> None:
-        """The pole, the rim, the field and the pictogram, one over the other."""
+        """Draw the pole, the rim, the field and the pictogram, one over the other."""
         plate = face.plate(self.points)
         self._draw(canvas, POLE(self.points), STEEL)
         self._draw(canvas, plate, face.rim_colour)
@@ -122,7 +122,7 @@ class _Camera:
         _paint(canvas, self._cover(distance), np.array(colour, np.float32)[:, np.newaxis, np.newaxis])
 
     def occlude(self, canvas: Array) -> None:
-        """A twig or a post across some of the pictures, somewhere between the sign's middle and its rim."""
+        """Draw a twig or a post across some of the pictures, somewhere between the sign's middle and its rim."""
         across = self._direction()
         middle = across.x * self.points.x + across.y * self.points.y - self._uniform(0.25, 1.0)
         cover = self._cover(np.abs(middle) - self._uniform(0.04, self.variation.occluder))
@@ -130,7 +130,7 @@ class _Camera:
         _paint(canvas, cover * present, self._uniform(0.05, 0.5, 3, 1, 1))
 
     def expose(self, canvas: Array) -> NDArray[np.uint8]:
-        """Light, shadow, colour cast, haze, blur and noise, as 8-bit pixels with the channels last."""
+        """Apply light, shadow, colour cast, haze, blur and noise; return 8-bit pixels with the channels last."""
         v = self.variation
         shadow = 1 + self._symmetric(v.shadow) * self.pixels.x + self._symmetric(v.shadow) * self.pixels.y
         canvas *= (self._uniform(*v.light) * shadow)[:, np.newaxis]
@@ -158,7 +158,7 @@ def _interpolated(patches: Array, image_px: int) -> Array:
 
 
 def _blurred(canvas: Array, weight: Array) -> Array:
-    """The taps (w, 1 − 2w, w) along both axes; the border is repeated."""
+    """Filter with (w, 1 − 2w, w) along both axes; border pixels are repeated."""
     above = np.concatenate((canvas[:, :, :1], canvas[:, :, :-1]), axis=2)
     below = np.concatenate((canvas[:, :, 1:], canvas[:, :, -1:]), axis=2)
     canvas = canvas + weight * (above + below - 2 * canvas)

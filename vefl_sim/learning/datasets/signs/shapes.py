@@ -19,7 +19,7 @@ Corner = tuple[float, float]
 
 
 class Points(NamedTuple):
-    """Where the pixels lie: two arrays of one shape."""
+    """Coordinates of pixels, in two arrays of the same shape."""
 
     x: Array
     y: Array
@@ -36,11 +36,11 @@ def disc(radius: float) -> Shape:
 def polygon(*corners: Corner) -> Shape:
     """A convex polygon, corners clockwise as seen: the largest of the distances to its edge lines."""
     edges = list(pairwise([*corners, corners[0]]))
-    return lambda p: reduce(np.maximum, (_beyond(p, *edge) for edge in edges))
+    return lambda p: reduce(np.maximum, (_distance_outside(p, *edge) for edge in edges))
 
 
-def _beyond(p: Points, start: Corner, end: Corner) -> Array:
-    """Distance to the left of the line from `start` to `end`, which is outside."""
+def _distance_outside(p: Points, start: Corner, end: Corner) -> Array:
+    """Signed distance from the line from `start` to `end`, positive on its left, which is outside the polygon."""
     along_x, along_y = end[0] - start[0], end[1] - start[1]
     length = hypot(along_x, along_y)
     normal_x, normal_y = along_y / length, -along_x / length
@@ -70,7 +70,7 @@ def _distance2(p: Points, start: Corner, end: Corner) -> Array:
 
 
 def union(*shapes: Shape) -> Shape:
-    """Everything that is inside one of the shapes."""
+    """All points inside at least one of the shapes."""
     return lambda p: reduce(np.minimum, (shape(p) for shape in shapes))
 
 

@@ -1,4 +1,4 @@
-"""A sweep from a script, as the command does it."""
+"""Run a sweep from Python, as the command `sweep` does."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from vefl_sim.sweep.runner import Runner
 from vefl_sim.sweep.tasks import PointTask, Tasks, tasks_of
 
 
-class _Nobody:
-    """Watches nothing."""
+class _NoWatcher:
+    """Ignores the progress of a sweep."""
 
     def changed(self, tasks: Tasks, task: PointTask) -> None:
         pass
@@ -30,21 +30,21 @@ def run_sweep(
 ) -> pd.DataFrame:
     """Run the points that are not done, and return the index: one row per point with parameters, run and status.
 
-    `workers` at once, one per core if not given; `on` names a Dask cluster, or "local-cluster". Points that fail have
-    their error in the table.
+    `workers`: points to run at once, by default one per core; `on`: address of a Dask cluster, or "local-cluster".
+    A point that fails does not stop the others; its row contains the error.
     """
     out = Path(out)
     index = Index.of(sweep, out)
     tasks = tasks_of([index], out)
     out.mkdir(parents=True, exist_ok=True)
-    Runner(tasks, [index], out, executor_for(on, workers or cores(), out), _Nobody()).run()
+    Runner(tasks, [index], out, executor_for(on, workers or cores(), out), _NoWatcher()).run()
     return pd.read_csv(index.file)
 
 
 def executor_for(on: str | None, workers: int, out: Path) -> Executor:
-    """Those who run the points: processes here, or a cluster."""
+    """The executor for the points: processes on this machine, or the Dask cluster that `on` names."""
     if on is None:
         return LocalExecutor(workers)
-    from vefl_sim.sweep.executors.cluster import connected
+    from vefl_sim.sweep.executors.cluster import connect
 
-    return connected(on, workers, out)
+    return connect(on, workers, out)

@@ -1,4 +1,4 @@
-"""`experiments/paper/run.py`: which points come next, and how their results get into the store."""
+"""`experiments/paper/run.py`: which points are run next, and how their results are stored."""
 
 import importlib.util
 import os
@@ -18,7 +18,7 @@ from vefl_sim.analysis.figures.report import drawing_lines
 from vefl_sim.learning.datasets.files.inventory import Holding
 from vefl_sim.sweep.executors.executor import JobOutcome
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
-from vefl_sim.sweep.results.gathering import CLAIMS, LOCK, Gathering
+from vefl_sim.sweep.results.collector import CLAIMS, LOCK, ResultCollector
 from vefl_sim.sweep.results.keys import key_digest, keys_of
 from vefl_sim.sweep.results.store import Store
 
@@ -72,7 +72,7 @@ def test_the_most_useful_points_come_first(script: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "is_there"),
+    ("state", "is_downloaded"),
     [
         ("complete", True),
         ("complete, in compact form: 39209 of 39209 training and 12630 of 12630 test images", True),
@@ -81,14 +81,14 @@ def test_the_most_useful_points_come_first(script: ModuleType) -> None:
         ("not there", False),
     ],
 )
-def test_only_data_that_are_whole_are_there(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, state: str, is_there: bool
+def test_only_complete_data_sets_count_as_downloaded(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, state: str, is_downloaded: bool
 ) -> None:
     monkeypatch.setattr(script, "inventory", lambda parent: [Holding("gtsrb", parent, state, 1)])
-    assert script.data_there() == ["gtsrb"] * is_there
+    assert script.downloaded_data() == ["gtsrb"] * is_downloaded
 
 
-def test_centralized_learning_is_one_point_for_all_ways_to_share_the_data(script: ModuleType) -> None:
+def test_centralized_learning_is_one_point_for_all_partitions(script: ModuleType) -> None:
     sweep = load_sweep(SCRIPT.with_name("table1.toml"))
     points = [point for point in sweep.points if point.experiment.scheme.kind == "centralized"]
     kinds = {(point.experiment.data.kind, point.seed) for point in points}
@@ -102,39 +102,39 @@ def tiny(tmp_path: Path) -> Sweep:
     return load_sweep(tmp_path / "tiny.toml")
 
 
-def silent(tmp_path: Path, out: str = "runs") -> Gathering:
-    return Gathering(Store(tmp_path / "results"), tmp_path / out, lambda line: None)
+def quiet_collector(tmp_path: Path, out: str = "runs") -> ResultCollector:
+    return ResultCollector(Store(tmp_path / "results"), tmp_path / out, lambda line: None)
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
-    """What is probed and run, in this order; neither happens."""
-    found: list[tuple[str, Point]] = []
+    """Replace probing and running; the list records what would be probed and run."""
+    recorded: list[tuple[str, Point]] = []
 
-    def probe(self: Gathering, points: list[Point], *, again: bool) -> dict[str, list[str]]:
+    def probe(self: ResultCollector, points: list[Point], *, again: bool) -> dict[str, list[str]]:
         assert not again
-        found.extend(("probed", point) for point in points)
+        recorded.extend(("probed", point) for point in points)
         return {}
 
-    def gathered(self: Gathering, point: Point, number: str) -> JobOutcome:
-        found.append(("run", point))
+    def run_and_store(self: ResultCollector, point: Point, number: str) -> JobOutcome:
+        recorded.append(("run", point))
         return JobOutcome("done")
 
-    monkeypatch.setattr(Gathering, "probe", probe)
-    monkeypatch.setattr(Gathering, "_gathered", gathered)
-    return found
+    monkeypatch.setattr(ResultCollector, "probe", probe)
+    monkeypatch.setattr(ResultCollector, "_run_and_store", run_and_store)
+    return recorded
 
 
-def test_just_those_points_are_probed_that_are_run(tmp_path: Path, tiny: Sweep, calls: list[tuple[str, Point]]) -> None:
+def test_only_points_that_are_run_are_probed(tmp_path: Path, tiny: Sweep, calls: list[tuple[str, Point]]) -> None:
     stored, claimed, third, fourth = tiny.points
     store_result(tmp_path / "results", stored, [None, None])
-    with silent(tmp_path, "elsewhere")._claimed(claimed.experiment):  # by somebody with the same store
-        assert silent(tmp_path).gather(tiny.points, 1) == []
+    with quiet_collector(tmp_path, "elsewhere")._claimed(claimed.experiment):  # another process with the same store
+        assert quiet_collector(tmp_path).collect(tiny.points, 1) == []
     assert calls == [("probed", third), ("run", third)]
     assert fourth not in [point for _, point in calls]
 
 
-def test_locks_of_a_store_are_not_for_the_repository() -> None:
+def test_git_ignores_the_locks_of_a_store() -> None:
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     assert {f"results/{CLAIMS}/", f"results/{LOCK}"} <= {*ignored}
 
@@ -143,14 +143,14 @@ def test_a_finished_run_is_probed_before_it_is_stored(
     script: ModuleType, tmp_path: Path, tiny: Sweep, calls: list[tuple[str, Point]]
 ) -> None:
     vefl_sim.simulate(tiny.points[2].experiment, out=tmp_path / "runs")
-    gathering = silent(tmp_path)
-    assert script.gather(gathering, [tiny], 0) == 0
+    collector = quiet_collector(tmp_path)
+    assert script.collect(collector, [tiny], 0) == 0
     assert [(what, point.title) for what, point in calls] == [("probed", tiny.points[2].title)]
-    assert gathering.has(tiny.points[2])
+    assert collector.has_current(tiny.points[2])
 
 
 def start(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:
-    def hear() -> None:
+    def default_signals() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
 
@@ -158,28 +158,29 @@ def start(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, SCRIPT, *arguments, *out, tmp_path / "tiny.toml"]
     return subprocess.Popen(
         [str(word) for word in command],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, preexec_fn=hear,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, preexec_fn=default_signals,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "models")])},
     )  # fmt: skip
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    said, _ = process.communicate(timeout=300)
-    return process.returncode, said
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Wait for the process; returns exit code and output."""
+    output, _ = process.communicate(timeout=300)
+    return process.returncode, output
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ("--accept --status", "--accept goes with --probe only"),
-        ("--accept", "--accept goes with --probe only"),
-        ("FILE", "FILE and --out go with --figures, --status, --next, --add and --probe only"),
-        ("--quick --out there", "FILE and --out go with --figures, --status, --next, --add and --probe only"),
-        ("--status --out there", "--out goes with --figures, --next and --probe only"),
+        ("--accept --status", "--accept can only be used with --probe"),
+        ("--accept", "--accept can only be used with --probe"),
+        ("FILE", "FILE and --out can only be used with --figures, --status, --next, --add and --probe"),
+        ("--quick --out there", "FILE and --out can only be used with --figures, --status, --next, --add and --probe"),
+        ("--status --out there", "--out can only be used with --figures, --next and --probe"),
         ("--next -3", "-3 points cannot be run: choose 1 or more"),
         ("--next 0", "0 points cannot be run: choose 1 or more"),
         ("--next many", "invalid count value: 'many'"),
-        ("--status one/a.toml other/b.toml", "the FILEs lie in several folders"),
+        ("--status one/a.toml other/b.toml", "the FILEs are in several folders"),
     ],
 )
 def test_options_without_effect_are_refused(
@@ -195,51 +196,51 @@ def test_options_without_effect_are_refused(
     assert problem in capsys.readouterr().err
 
 
-def called(script: ModuleType, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+def run_script(script: ModuleType, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     monkeypatch.setattr(sys, "argv", ["run.py", *map(str, arguments)])
     return int(script.main())
 
 
-def test_a_place_that_is_no_folder_is_one_sentence(
+def test_an_out_that_is_not_a_folder_gets_one_sentence(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
 ) -> None:
-    assert called(script, monkeypatch, "--next", 1, "--out", "/dev/null", tmp_path / "tiny.toml") == 2
-    message = capsys.readouterr().err
-    assert message.startswith("error: /dev/null")
-    assert message.endswith("choose another --out.\n")
-    assert message.count("\n") == 1
+    assert run_script(script, monkeypatch, "--next", 1, "--out", "/dev/null", tmp_path / "tiny.toml") == 2
+    output = capsys.readouterr().err
+    assert output.startswith("error: /dev/null")
+    assert output.endswith("choose another --out.\n")
+    assert output.count("\n") == 1
 
 
 def test_a_figure_that_cannot_be_drawn_is_an_error_and_one_without_results_is_not(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
 ) -> None:
     arguments = ("--figures", "--out", tmp_path / "runs", tmp_path / "tiny.toml")
-    assert called(script, monkeypatch, *arguments) == 0
+    assert run_script(script, monkeypatch, *arguments) == 0
     assert "none of its 4 points is done" in capsys.readouterr().out
     store_result(tmp_path / "results", tiny.points[0], [None, None])
     (tmp_path / "tiny.toml").write_text(TINY.replace('"cost"', '"accuracy"'))
-    assert called(script, monkeypatch, *arguments) == 2
+    assert run_script(script, monkeypatch, *arguments) == 2
     assert "error: tiny: its runs have no accuracy" in capsys.readouterr().err
 
 
-def test_other_results_are_told_with_the_way_to_accept_them(
+def test_changed_results_are_reported_with_the_way_to_accept_them(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
 ) -> None:
-    monkeypatch.setattr(Gathering, "probe", lambda *_, **__: {"pdpc": ["cost was 1 and is 2"]})
-    assert called(script, monkeypatch, "--probe", "--out", tmp_path / "runs", tmp_path / "tiny.toml") == 2
-    message = capsys.readouterr().err
-    assert "error: pdpc: cost was 1 and is 2" in message
-    assert message.splitlines()[-1] == script.ACCEPTING
+    monkeypatch.setattr(ResultCollector, "probe", lambda *_, **__: {"pdpc": ["cost was 1 and is 2"]})
+    assert run_script(script, monkeypatch, "--probe", "--out", tmp_path / "runs", tmp_path / "tiny.toml") == 2
+    output = capsys.readouterr().err
+    assert "error: pdpc: cost was 1 and is 2" in output
+    assert output.splitlines()[-1] == script.ACCEPTING
 
 
-def test_being_stopped_is_told(
+def test_an_interruption_is_reported(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stop(chosen: object) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(script, "from_scratch", stop)
-    assert called(script, monkeypatch) == 130
+    assert run_script(script, monkeypatch) == 130
     assert capsys.readouterr().err == "stopped\n"
 
 
@@ -247,17 +248,17 @@ def test_being_stopped_is_told(
 def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY)
     both = [start(tmp_path, "--next", 2) for _ in range(2)]
-    codes, said = zip(*(ended(process) for process in both), strict=True)
-    assert codes == (0, 0), said
+    codes, outputs = zip(*(finish(process) for process in both), strict=True)
+    assert codes == (0, 0), outputs
     results = sorted((tmp_path / "results").glob("*.json.xz"))
     assert len(results) == 4
-    assert sum(text.count("  done in") for text in said) == 4  # nobody did what the other one did
-    code, message = ended(start(tmp_path, "--next", 1))
-    assert (code, message) == (0, "")
-    code, message = ended(start(tmp_path, "--status"))
-    assert "tiny           4       4       0        0   nothing to do" in message
-    code, message = ended(start(tmp_path, "--probe"))
-    assert (code, message.splitlines()[-1]) == (0, "all probes are as stored")
+    assert sum(text.count("  done in") for text in outputs) == 4  # no point was run by both
+    code, output = finish(start(tmp_path, "--next", 1))
+    assert (code, output) == (0, "")
+    code, output = finish(start(tmp_path, "--status"))
+    assert "tiny           4       4       0        0   nothing to do" in output
+    code, output = finish(start(tmp_path, "--probe"))
+    assert (code, output.splitlines()[-1]) == (0, "all probes are as stored")
     sweep = load_sweep(tmp_path / "tiny.toml")
     drawings = [
         draw_figure(sweep, out, tmp_path / out.name, store)
@@ -271,33 +272,33 @@ def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path) -> None:
     assert first[1:-1] == second[1:-1]
     for path in results:
         path.unlink()
-    code, message = ended(start(tmp_path, "--add", tmp_path / "runs"))
-    assert (code, message.splitlines()[-1]) == (0, f"4 results added to {tmp_path / 'results'}")
+    code, output = finish(start(tmp_path, "--add", tmp_path / "runs"))
+    assert (code, output.splitlines()[-1]) == (0, f"4 results added to {tmp_path / 'results'}")
     assert sorted((tmp_path / "results").glob("*.json.xz")) == results
 
 
 @pytest.mark.slow
-def test_a_point_that_is_stopped_goes_on_and_a_changed_result_is_told(tmp_path: Path) -> None:
+def test_a_stopped_point_is_continued_and_a_changed_result_is_reported(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY.replace("rounds = 2", "rounds = 150\ncheckpoint_every = 1"))
     process = start(tmp_path, "--next", 1)
     wait_for(lambda: [*(tmp_path / "runs").glob("*/checkpoints/*")])
     process.send_signal(signal.SIGTERM)
-    code, message = ended(process)
-    assert code == 130, message
-    assert "stopping" in message
+    code, output = finish(process)
+    assert code == 130, output
+    assert "stopping" in output
     assert not [*(tmp_path / "results").glob("*.json.xz")]
     file = tmp_path / "results" / "probes.json"
     text = file.read_text()
     changed = text.replace('"tx_slots": ', '"tx_slots": 9', 1)
     file.write_text(changed.replace('"sources": {\n', '"sources": {\n    "other": [1, 1],\n'))
-    code, message = ended(start(tmp_path, "--probe"))
+    code, output = finish(start(tmp_path, "--probe"))
     assert code == 2
-    assert "tx_slots was 9" in message
-    assert "--probe --accept" in message
-    code, message = ended(start(tmp_path, "--probe", "--accept"))
+    assert "tx_slots was 9" in output
+    assert "--probe --accept" in output
+    code, output = finish(start(tmp_path, "--probe", "--accept"))
     assert code == 0
-    assert "are stale: tx_slots was 9" in message
-    code, message = ended(start(tmp_path, "--next", 1))
+    assert "are stale: tx_slots was 9" in output
+    code, output = finish(start(tmp_path, "--next", 1))
     assert code == 0
-    assert len([*(tmp_path / "runs").glob("pdpc-*")]) == 1  # it went on
+    assert len([*(tmp_path / "runs").glob("pdpc-*")]) == 1  # it was continued
     assert [*(tmp_path / "results").glob("*.json.xz")]

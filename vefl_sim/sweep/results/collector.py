@@ -1,0 +1,195 @@
+"""Runs points one after the other and stores the result of each, for sweeps that take days, a few points at a time."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from filelock import FileLock, Timeout
+
+from vefl_sim.core.errors import BadInput, RunFailed, RunInterrupted, VeflError
+from vefl_sim.core.stopping import StopRequest
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.toml import to_toml
+from vefl_sim.learning.datasets.files.inventory import require_whole
+from vefl_sim.records.identity import config_digest, package_digest
+from vefl_sim.records.run_directory import Run
+from vefl_sim.sweep.executors.child import run_in_process
+from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
+from vefl_sim.sweep.points import Point
+from vefl_sim.sweep.results.keys import key_digest, keys_of, matches
+from vefl_sim.sweep.results.probes import probe_name, probes_for, source_digest_now
+from vefl_sim.sweep.results.store import Store
+from vefl_sim.sweep.wall_time import wall_time_s
+
+CLAIMS, LOCK = ".claims", ".lock"  # in a store: locks of the points that are being run, and of the probes
+_PROGRESS_INTERVAL_S = 60.0  # between two lines about one point
+PrintLine = Callable[[str], None]
+
+
+class ResultsChanged(BadInput):
+    """Raised if probes differ from the figures stored beside the results."""
+
+
+@dataclass
+class ResultCollector:
+    """Runs points in the folder `out` and stores their results in a store, with lines about the progress."""
+
+    store: Store
+    out: Path
+    print_line: PrintLine
+
+    def __post_init__(self) -> None:
+        self._stop = StopRequest(lambda: self.print_line("stopping: the point is saved; a second signal stops at once"))
+
+    def collect(self, points: Sequence[Point], limit: int) -> list[str]:
+        """Run the first `limit` of these points that are not stored; returns one sentence for each that failed.
+
+        The probe of a point is run first, unless the current sources have passed it, so that its probe lists the
+        sources of every result. A point that another process works on is skipped. Raises ResultsChanged if a probe
+        differs, and RunInterrupted if the user stopped it.
+        """
+        done, failed = 0, list[str]()
+        with self._stop.listening():
+            for point in points:
+                if done + len(failed) >= limit:
+                    break
+                with self._claimed(point.experiment) as is_ours:
+                    if not is_ours or self.has_current(point):
+                        continue
+                    require_whole(point.experiment.data)
+                    require_unchanged(self.probe([point], again=False))
+                    outcome = self._run_and_store(point, f"{done + len(failed) + 1} of {limit}")
+                if outcome.state == "done":
+                    done += 1
+                elif outcome.state == "stopped":
+                    raise RunInterrupted("finished points are stored, and the last one is saved: run the command again")
+                elif outcome.state != "busy":
+                    failed.append(f"{point.title}: {outcome.error}")
+        return failed
+
+    def has_current(self, point: Point) -> bool:
+        """Whether a current result of the point is stored, perhaps by another process."""
+        self.store.refresh()
+        result = self.store.find(point)
+        return result is not None and not result.stale
+
+    def _run_and_store(self, point: Point, number: str) -> JobOutcome:
+        """Run a point and store its result."""
+        self.print_line(f"{number}: {describe(point)}, about {duration(self.wall_s(point))}")
+        started_s = time.monotonic()
+        outcome = self._run(point.experiment, self.out)
+        if outcome.state != "done":
+            self.print_line(f"  {outcome.state}{f': {outcome.error}' if outcome.error else ''}")
+            return outcome
+        path = self.store.add(Run(self.out / outcome.run))
+        self.print_line(f"  done in {duration(time.monotonic() - started_s)}, {path.name}, {path.stat().st_size} bytes")
+        return outcome
+
+    def probe(self, points: Sequence[Point], *, accept: bool = False, again: bool = True) -> dict[str, list[str]]:
+        """Run the probes of these points and compare them; returns the differences by the name of the probe.
+
+        Probes that are equal, new or accepted are written. `again`: also run those that these sources have passed.
+        """
+        differ: dict[str, list[str]] = {}
+        folder = self.out / "probes"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.store.folder.mkdir(parents=True, exist_ok=True)
+        with self._stop.listening(), FileLock(self.store.folder / LOCK, is_singleton=False):
+            self.store.refresh()  # another process may have written probes while we waited for the lock
+            for keys, experiment in probes_for(point.experiment for point in points):
+                stored = self.store.probes.of(keys)
+                if not again and stored and source_digest_now(experiment) in stored.sources:
+                    continue
+                self.print_line(f"probe: {probe_name(keys)}")
+                outcome = self._run(experiment, folder)
+                if outcome.state == "stopped":
+                    raise RunInterrupted("not all probes have been run: run them again")
+                if outcome.state != "done":
+                    raise RunFailed(f"The probe {probe_name(keys)} fails: {outcome.error}")
+                if differences := self.store.probes.compare(keys, Run(folder / outcome.run), accept=accept):
+                    differ[probe_name(keys)] = differences
+                self.store.probes.write()
+        return differ
+
+    def wall_s(self, point: Point) -> float:
+        """Expected wall time of a point: the median of stored results like it, or else a rough estimate."""
+        measured = self.store.wall_times(point.experiment)
+        return median(measured) if measured else wall_time_s(point.experiment)
+
+    def _run(self, experiment: Experiment, out: Path) -> JobOutcome:
+        """Run an experiment in a process of its own with one thread, and print its progress."""
+        job = Job(config_digest(experiment), to_toml(experiment), str(out.resolve()), os.getcwd(), package_digest())
+        last_s = [time.monotonic()]
+
+        def print_progress(report: Report) -> None:
+            if report.share is not None and time.monotonic() - last_s[0] >= _PROGRESS_INTERVAL_S:
+                last_s[0] = time.monotonic()
+                self.print_line(f"  {100 * report.share:.0f} %")
+
+        out.mkdir(parents=True, exist_ok=True)
+        return run_in_process(job, print_progress, lambda: self._stop.made)
+
+    @contextmanager
+    def _claimed(self, experiment: Experiment) -> Iterator[bool]:
+        """Lock an experiment for the block, whatever the sources; False if another process works on it."""
+        folder = self.store.folder / CLAIMS  # not in `out`, which may differ between processes that share a store
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / key_digest(keys_of(experiment)), is_singleton=False)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
+
+
+def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], print_line: PrintLine) -> int:
+    """Store the finished runs of these points and return their number; a later run of a point replaces an earlier."""
+    wanted = [keys_of(point.experiment) for point in points]
+    added = 0
+    for run in sorted(runs, key=_end_time_ns):
+        try:
+            keys = keys_of(run.experiment)
+            if not any(one["run.seed"] == keys["run.seed"] and matches(keys, one) for one in wanted):
+                print_line(f"{run.path.name} is left out: it belongs to none of the points")
+                continue
+            path = store.add(run)
+        except VeflError as error:  # damaged, or of a version with keys that no longer exist
+            print_line(f"{run.path.name} is left out: {error}")
+            continue
+        added += 1
+        print_line(f"{run.path.name}: {path.name}, {path.stat().st_size} bytes")
+    return added
+
+
+def _end_time_ns(run: Run) -> int:
+    """Time at which a finished run ended, or at which its folder was last changed."""
+    mark = run.path / "DONE"
+    return (mark if mark.exists() else run.path).stat().st_mtime_ns
+
+
+def describe(point: Point) -> str:
+    """Scheme, data set and title of a point, as one line."""
+    experiment = point.experiment
+    kind = "" if experiment.learning.kind == "jax" else ", no learning"
+    return f"{experiment.scheme.kind}, {experiment.data.kind}, {point.title}{kind}"
+
+
+def duration(seconds: float) -> str:
+    """A time as text: hours and minutes, or minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes}:{rest:02d} min"
+
+
+def require_unchanged(differ: dict[str, list[str]]) -> None:
+    """Raise ResultsChanged if there are differences, given by the name of the probe."""
+    problems = [f"{name}: {difference}" for name, differences in differ.items() for difference in differences]
+    if problems:
+        raise ResultsChanged([*problems, "The code no longer gives the results that are stored."])
