@@ -48,3 +48,31 @@ def test_the_presentation_packages_are_the_layers_above_the_simulation() -> None
     layers = [set(layer.split(" | ")) for layer in layered]
     above = layers[: next(place for place, layer in enumerate(layers) if "simulation" in layer)]
     assert set().union(*above) == _PRESENTATION
+
+
+SMALL = {
+    "__main__.py": "the entry point that Python prescribes",
+    "analysis/references/sheet.py": "shared by both check sheets",
+    "core/arrays.py": "names of array types, used everywhere",
+    "core/rng.py": "the one place where random streams are named",
+    "optimize/rat/edf.py": "Algorithm 3 of the paper",
+    "schemes/centralized.py": "one scheme, one file",
+    "schemes/fedbuff.py": "one scheme, one file",
+    "schemes/fedprox.py": "one scheme, one file",
+    "schemes/sla.py": "what a CV offers and charges",
+    "schemes/weights.py": "shared by several schemes",
+}
+"""Modules of fewer than 40 lines, each with the reason why it stands alone."""
+
+
+def test_folders_and_files_have_a_readable_size() -> None:
+    package = ROOT / "vefl_sim"
+    folders = [package, *(path for path in package.rglob("*") if path.is_dir() and path.name != "__pycache__")]
+    sizes = {folder: len([*folder.glob("*.py")]) for folder in folders}
+    assert sizes.pop(package) <= 6
+    assert all(3 <= size <= 15 for size in sizes.values()), sizes
+    lines = {file: len(file.read_text().splitlines()) for file in package.rglob("*.py")}
+    small = {str(f.relative_to(package)) for f, n in lines.items() if n < 40 and f.name != "__init__.py"}
+    assert small <= SMALL.keys(), small - SMALL.keys()
+    assert len(SMALL) <= 10
+    assert max(lines.values()) <= 300

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from vefl_sim.learning.compilation_cache import cache_directory
+from vefl_sim.core.files import cache_directory
 
 COMPILE = """
 import jax
-from vefl_sim.learning import compilation_cache
-compilation_cache.enable(threads=1)
+from vefl_sim.learning.jax_learner import configure_jax
+configure_jax(threads=1)
 assert jax.jit(lambda x: x + 1)(1) == 2
 """
 

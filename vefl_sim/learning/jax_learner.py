@@ -13,7 +13,7 @@ from flax import linen as nn
 from numpy.typing import NDArray
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.learning import compilation_cache
+from vefl_sim.core.files import cache_directory, ensure_writable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Evaluation, LocalJob, Model, ModelArrays
 from vefl_sim.learning.local import Descent, LocalTraining, StepMethod
@@ -52,7 +52,7 @@ class JaxLearner:
         """`shards`: numbers of the training samples that each CV holds; `seed`: 32-bit seed of ω_0."""
         _require_hashable(module)
         self._threads = options.threads or _cores()
-        compilation_cache.enable(self._threads)
+        configure_jax(self._threads)
         self.parameters = parameter_count(module, dataset.image_shape)
         self._module, self._image_shape, self._seed = module, dataset.image_shape, seed
         self._local = LocalTraining(
@@ -154,3 +154,31 @@ def _dotted(path: Sequence[Any]) -> str:
 @jax.jit
 def _add_update(combined: Model, start: Model, update: Model, weight: jax.Array) -> Model:
     return jax.tree.map(lambda c, w, u: c + weight * (u - w), combined, start, update)
+
+
+_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
+
+
+def configure_jax(threads: int) -> None:
+    """Turn JAX's compilation cache on, unless the user has already chosen one or our folder cannot be written.
+
+    XLA would split sums over its threads: the last digits, and soon the accuracies, would depend on the number of
+    cores. So each XLA program runs on one thread, and XLA's pool has one thread per program that runs at the same time
+    (NPROC; threads of a larger pool would busy-wait), but at least two: with one, XLA compiles sums differently, and
+    programs would wait for each other. Both settings take effect at the first use of JAX in a process.
+    """
+    os.environ.setdefault("NPROC", str(max(2, threads)))
+    if "xla_cpu_multi_thread_eigen" not in (flags := os.environ.get("XLA_FLAGS", "")):
+        os.environ["XLA_FLAGS"] = f"{flags} {_ONE_THREAD}".strip()
+    directory = cache_directory(os.environ) / "jax"
+    if _setting("jax_compilation_cache_dir") is None and ensure_writable(directory):
+        _set("jax_compilation_cache_dir", str(directory))
+        _set("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def _setting(name: str) -> object:
+    return getattr(jax.config, name)
+
+
+def _set(name: str, value: object) -> None:
+    jax.config.update(name, value)  # type: ignore[no-untyped-call]

@@ -1,1 +1,16 @@
-"""Solvers for the optimization problems of the paper, as pure functions of arrays."""
+"""Solvers for the optimization problems of the paper, as pure functions of arrays; and CVXPY, loaded on demand."""
+
+import importlib
+from typing import Any
+
+from vefl_sim.core.errors import RunFailed
+
+
+def cvxpy() -> Any:
+    """The `cvxpy` module, imported on the first call because it is slow to load."""
+    try:
+        return importlib.import_module("cvxpy")
+    except ImportError as error:
+        raise RunFailed(
+            'The methods "sca…" of vefl.method and rat.method need CVXPY: run "pip install cvxpy".'
+        ) from error

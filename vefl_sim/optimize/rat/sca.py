@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.optimize.modelling import cvxpy
+from vefl_sim.optimize import cvxpy
 from vefl_sim.optimize.rat.large import powers
 from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, Scaled
 

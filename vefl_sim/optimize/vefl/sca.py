@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.optimize.modelling import cvxpy
+from vefl_sim.optimize import cvxpy
 from vefl_sim.optimize.vefl.problem import VeflProblem
 from vefl_sim.optimize.vefl.rounding import selection_limit, whole_iterations
 
