@@ -37,11 +37,17 @@ def simulate(
     out, identity = Path(out), Identity(experiment)
     if not fresh and (run := existing_run(identity, out)):
         return _complete(run, identity, watcher)
+    existed = out.exists()
     run = create_run(identity, out, toml, settings)
     if not fresh and (earliest := earliest_run(identity, out)).path != run.path:
         rmtree(run.path, ignore_errors=True)  # another process created a run of this configuration at the same time
         return _complete(earliest, identity, watcher)
-    return _complete(run, identity, watcher, created=True)
+    try:
+        return _complete(run, identity, watcher, created=True)
+    finally:
+        if not existed:
+            with suppress(OSError):
+                out.rmdir()  # succeeds only if it is empty, because bad input has removed the run
 
 
 def resume(run: Run | str | Path, *, watcher: RunWatcher | None = None) -> Run:
