@@ -198,7 +198,7 @@ def test_a_crash_at_any_write_costs_nothing(tmp_path: Path, monkeypatch: pytest.
     """Two rounds with a checkpoint after the first and at the end: dies at every single write, before and after it."""
     short = with_settings(STOPPED, "run.rounds=2", "learning.kind=none")
     scenario = build_scenario(short)
-    monkeypatch.setattr("vefl_sim.simulation.run.prepare", lambda *_: scenario)
+    monkeypatch.setattr("vefl_sim.simulation.run.build_scenario", lambda *_: scenario)
     with monkeypatch.context() as patch:
         count = die_at(patch, 0, after=False)
         whole = simulate(short, out=tmp_path / "whole")
