@@ -106,7 +106,7 @@ def draw_data_split(data_split: DataSplit, path: Path) -> Path:
     try:
         import matplotlib
     except ModuleNotFoundError:
-        raise BadInput("The picture needs matplotlib: install it with pip install vefl_sim[report].") from None
+        raise BadInput("The picture needs matplotlib: install it with pip install 'vefl_sim[report]'.") from None
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogFormatter

@@ -45,7 +45,7 @@ def draw_comparison(comparison: Comparison) -> Path:
         import matplotlib
     except ModuleNotFoundError:
         raise BadInput(
-            "The figure needs matplotlib: pip install vefl_sim[report] (the table is already written)."
+            "The figure needs matplotlib: pip install 'vefl_sim[report]' (the table is already written)."
         ) from None
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt

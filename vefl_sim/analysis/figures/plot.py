@@ -35,7 +35,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib
     except ModuleNotFoundError:
-        raise BadInput("Figures need matplotlib: install it with pip install vefl_sim[report].") from None
+        raise BadInput("Figures need matplotlib: install it with pip install 'vefl_sim[report]'.") from None
     matplotlib.use("Agg")
 
 
