@@ -16,10 +16,10 @@ run: .venv/.installed  ## run experiments/quickstart.toml
 paper-quick: .venv/.report  ## all figures of the paper in a reduced version (half an hour)
 	@$(BIN)/python experiments/paper/run.py --quick
 
-paper-figures: .venv/.report  ## all figures of the paper from the results that are kept here, without running anything
+paper-figures: .venv/.report  ## figures of the paper from the stored results, without running anything
 	@$(BIN)/python experiments/paper/run.py --figures
 
-paper: .venv/.report  ## all figures of the paper; says how long it will take, and goes on where it was
+paper: .venv/.report  ## all figures of the paper; prints how long it will take, and resumes what was interrupted
 	@$(BIN)/python experiments/paper/run.py
 
 test: .venv/.dev  ## run the tests

@@ -31,7 +31,7 @@ from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, solve
-from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Order
+from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.mac import MacScheduler
@@ -154,7 +154,7 @@ def mac(cvs: int, seconds: float) -> dict[str, float]:
     def streets():
         for step in range(1, 10**6):
             channel.move(spots)
-            yield Instant(env, to_ns(0.1) * step, Order.COVERAGE)
+            yield Instant(env, to_ns(0.1) * step, Precedence.COVERAGE)
 
     for cv in range(cvs):
         order = TrainOrder(cv, 1, 1, 1e9, 1, 0.0, 10**9, 0, 10**6, 0.0)

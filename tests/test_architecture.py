@@ -73,6 +73,6 @@ def test_folders_and_files_have_a_readable_size() -> None:
     assert all(3 <= size <= 15 for size in sizes.values()), sizes
     lines = {file: len(file.read_text().splitlines()) for file in package.rglob("*.py")}
     small = {str(f.relative_to(package)) for f, n in lines.items() if n < 40 and f.name != "__init__.py"}
-    assert small <= SMALL.keys(), small - SMALL.keys()
+    assert small == SMALL.keys()
     assert len(SMALL) <= 10
     assert max(lines.values()) <= 300

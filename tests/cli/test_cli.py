@@ -117,7 +117,7 @@ def test_bad_input_is_one_sentence_and_exit_2(toml: Path, arguments: list[str], 
     [line] = failed.stderr.strip().splitlines()
     assert line.startswith("error: ")
     assert all(word in line for word in words)
-    assert not (toml.parent / "runs").exists()  # no run directory is created
+    assert not (toml.parent / "runs").exists()  # no run directory is left
 
 
 def test_all_problems_of_a_file_are_reported_at_once(toml: Path) -> None:

@@ -1,14 +1,19 @@
 """How a run starts: one directory per configuration, and its identity and file read once."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
 from tests.mobility.recorded.recordings import DATA
 from tests.resumable import only
-from vefl_sim import Experiment, from_tables, simulate
+from vefl_sim import BadInput, Experiment, RunFailed, from_tables, simulate
 from vefl_sim.cli.main import main
 from vefl_sim.mobility.recorded import recording
+from vefl_sim.records.identity import Identity
+from vefl_sim.records.run_directory import create_run
+from vefl_sim.simulation import run as run_module
 
 SHORT = {
     "run": {"name": "short", "rounds": 1},
@@ -37,6 +42,37 @@ def test_ctrl_c_while_preparing_leaves_nothing(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(KeyboardInterrupt):
         simulate(short(), out=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_bug_of_ours_is_a_failed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("ours")
+
+    monkeypatch.setattr("vefl_sim.simulation.run.build_scenario", broken)
+    with pytest.raises(RunFailed, match="KeyError: 'ours'"):
+        simulate(short(), out=tmp_path)
+    assert only(tmp_path).state == "failed"
+
+
+def test_a_run_that_another_process_removes_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process finds bad input and removes the run just when this one wants to lock it."""
+    create_run(Identity(short()), tmp_path)
+    original = run_module.locked
+
+    def removed_first(path: Path, versions: dict[str, object]) -> AbstractContextManager[None]:
+        monkeypatch.setattr(run_module, "locked", original)
+        rmtree(path)
+        return original(path, versions)
+
+    monkeypatch.setattr(run_module, "locked", removed_first)
+    assert simulate(short(), out=tmp_path).is_done
+
+
+def test_bad_input_leaves_no_new_folders(tmp_path: Path) -> None:
+    bad = from_tables(SHORT | {"data": {"kind": "folder", "dir": str(tmp_path / "missing")}})
+    with pytest.raises(BadInput):
+        simulate(bad, out=tmp_path / "a" / "b")
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_recording_is_digested_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ class _Narrator:
             f"{self._situation(event)} "
             f"The server ordered l = {event['iterations']} iterations{version}{most} at "
             f"η = {event['cpu_hz'] / 1e9:.4f} GHz: training takes t_cmp = {to_s(int(event['train_ns'])):.4f} s, the "
-            f"upload may start at {to_s(int(event['earliest_ns'])):.4f} s and must end by "
+            f"upload may start at {to_s(int(event['earliest_ns'])):.4f} s and is planned to end by "
             f"{to_s(int(event['deadline_ns'])):.4f} s."
         )
 
@@ -149,7 +149,7 @@ class _Narrator:
         if self.started["reason"] not in ("optimal", "gap"):
             return f"{eligible} the scheme did not select it ({self.started['reason']})."
         return (
-            f"{eligible} the best plan selects other CVs ({self.started['count']} CVs in coverage, planned cost "
+            f"{eligible} the plan selects other CVs ({self.started['count']} CVs in coverage, planned cost "
             f"{self.started['cost']:.1f})."
         )
 

@@ -134,7 +134,9 @@ def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
         except KeyboardInterrupt:
             raise RunInterrupted(_saved_progress(progress.run)) from None
     if not progress.run:
-        console.print("This run is already done; its summary follows. To run it again, run the experiment with --fresh.")
+        console.print(
+            "This run is already done; its summary follows. To run it again, run the experiment with --fresh."
+        )
     print_summary(finished, console)
 
 

@@ -80,4 +80,7 @@ def _sumo_contradictions(e: Experiment) -> Iterator[str]:
         start = f"mobility.start_s = {e.mobility.start_s:.10g}"
         yield f"{start} is not a whole number of milliseconds, as SUMO needs: round it."
     if e.mobility.start_s is not None and not e.traffic.warm_start:
-        yield "mobility.start_s starts with settled traffic, but traffic.warm_start = false without: keep one of them."
+        yield (
+            "mobility.start_s lets the traffic settle before the run, but traffic.warm_start = false starts on empty "
+            "streets: keep one of them."
+        )

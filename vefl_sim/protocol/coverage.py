@@ -11,7 +11,7 @@ from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.state import State, Stateful, optional_state
 from vefl_sim.mobility.coverage import Crossing, crossings, in_coverage
 from vefl_sim.mobility.scene import Mobility, Scene
-from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Order
+from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel
@@ -37,15 +37,15 @@ class CoverageProcess:
     def moves(self) -> Generator[Event, Any, None]:
         """Advance step by step; between two steps a CV enters or leaves where its straight line crosses the circle."""
         if self._before is self._after:  # the start of the run: no vehicle has moved yet
-            yield Instant(self.env, self._before.time_ns, Order.COVERAGE)
+            yield Instant(self.env, self._before.time_ns, Precedence.COVERAGE)
             for cv in in_coverage(self._before, self.radius_m).tolist():
                 self._enter(cv)
             self._advance()
         while True:
             for crossing in self._remaining_crossings():
-                yield Instant(self.env, crossing.time_ns, Order.COVERAGE)
+                yield Instant(self.env, crossing.time_ns, Precedence.COVERAGE)
                 (self._enter if crossing.entered else self._leave)(crossing.cv)
-            yield Instant(self.env, self._after.time_ns, Order.COVERAGE)
+            yield Instant(self.env, self._after.time_ns, Precedence.COVERAGE)
             self._advance()
 
     def _remaining_crossings(self) -> list[Crossing]:

@@ -21,21 +21,21 @@ class NanosecondEnvironment(Environment):
         return self._now  # type: ignore[return-value]  # SimPy allows floats; all delays here are integers
 
 
-class Order(IntEnum):
+class Precedence(IntEnum):
     """The order of instants that fall on the same nanosecond: the lowest number first."""
 
     SLOT_END = 2  # the bits of the slot arrive: an upload that ends exactly at its deadline counts
     COVERAGE = 3  # vehicles move; CVs enter and leave coverage
     TRAINING = 4  # local training ends; updates enter the uplink buffers
     ROUND = 5  # the server ends a round and starts the next; orders expire
-    PULL = 6  # without rounds: CVs request their next order, after all updates of this instant were received
+    REQUEST = 6  # without rounds: CVs request their next order, after all updates of this instant were received
     SLOT_START = 7  # the MAC decides last, with everything that happened at this instant
 
 
 class Instant(Event):
     """An event that fires at a given time, like a SimPy Timeout, but in its declared order."""
 
-    def __init__(self, env: NanosecondEnvironment, time_ns: int, order: Order) -> None:
+    def __init__(self, env: NanosecondEnvironment, time_ns: int, order: Precedence) -> None:
         super().__init__(env)
         self._ok = True
         self._value = None

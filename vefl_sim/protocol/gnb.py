@@ -9,7 +9,7 @@ from simpy import Event
 
 from vefl_sim.core.clock import SlotGrid
 from vefl_sim.core.state import State
-from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Order
+from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import TrainOrder
@@ -75,12 +75,12 @@ class GNodeB:
             if slot is None:
                 yield self._next_offer()
                 continue
-            start = Instant(self.env, self.grid.start_ns(slot), Order.SLOT_START)
+            start = Instant(self.env, self.grid.start_ns(slot), Precedence.SLOT_START)
             yield start if slot == upcoming else start | self._next_offer()
             if start.processed and (uploads := self.uplink.eligible(slot)):
                 burst = self.mac.transmit(slot, uploads, self._slots_until_next_event(slot))
                 self._book(burst)
-                yield Instant(self.env, self.grid.start_ns(slot + burst.slots), Order.SLOT_END)
+                yield Instant(self.env, self.grid.start_ns(slot + burst.slots), Precedence.SLOT_END)
                 self._collect(burst)
 
     def _slots_until_next_event(self, slot: int) -> int:

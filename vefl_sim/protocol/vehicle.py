@@ -8,7 +8,7 @@ from typing import Any
 from simpy import Event, Interrupt, Process
 
 from vefl_sim.core.state import State
-from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Order
+from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.messages import Loss, OrderOutcome, TrainOrder
@@ -85,7 +85,7 @@ class ConnectedVehicle:
         """Without constraints: deliver the update in time, even if the CV leaves; only the training uses energy."""
         order, account = task.order, task.account
         with suppress(Interrupt):
-            yield Instant(self.env, order.ordered_ns + (order.bypass_ns or 0), Order.ROUND)
+            yield Instant(self.env, order.ordered_ns + (order.bypass_ns or 0), Precedence.ROUND)
         self.ledger.compute(account, order.compute_j)
         self.ledger.offer(account, order.payload_bits)
         self.ledger.drain(account, order.payload_bits)
@@ -96,7 +96,7 @@ class ConnectedVehicle:
         order, account, lost = task.order, task.account, None
         try:
             if task.upload is None:
-                yield Instant(self.env, order.ordered_ns + order.train_ns, Order.TRAINING)
+                yield Instant(self.env, order.ordered_ns + order.train_ns, Precedence.TRAINING)
                 self.ledger.compute(account, order.compute_j)
                 task.cause = self._note("training_finished", order, task.cause, energy_j=order.compute_j)
                 task.upload = self.gnb.offer(order, account, task.cause)

@@ -21,15 +21,10 @@ _VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "p
 
 
 class Identity:
-    """What identifies a run of an experiment: computed once per command, because digesting a recording takes time."""
+    """What identifies a run of an experiment: digests are computed once, because that of a recording takes time."""
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
-
-    @cached_property
-    def parts(self) -> dict[str, str]:
-        """Digests of the sources of user-defined parts, by `module:name`."""
-        return part_digests(without_unused_keys(self.experiment))
 
     @cached_property
     def configuration(self) -> str:
@@ -38,7 +33,7 @@ class Identity:
         Keys that the experiment does not use are left out.
         """
         experiment = without_unused_keys(self.experiment)
-        parts = json.dumps(self.parts, sort_keys=True)
+        parts = json.dumps(part_digests(experiment), sort_keys=True)
         texts = [to_toml(_without_neutral_keys(experiment)), version("vefl_sim"), package_digest(), parts]
         if experiment.mobility.file:
             texts.append(mobility_digest(experiment))

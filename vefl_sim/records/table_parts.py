@@ -83,7 +83,9 @@ class PartWriter:
         if self._open is None:
             path = self._directory / f"{self._table}-{len(self._parts) + 1:06d}.parquet"
             if path.exists():
-                raise RunFailed(f"{path} exists already and is not overwritten: move it away, then resume the run.")
+                raise RunFailed(
+                    f"{path} holds rows of no checkpoint: copy it if you need it, because resuming the run deletes it."
+                )
             self._open = TableWriter(path, SCHEMAS[self._table])
         return self._open
 

@@ -36,8 +36,13 @@ def simulate(
     """
     out, identity = Path(out), Identity(experiment)
     if not fresh and (run := existing_run(identity, out)):
-        return _complete(run, identity, watcher)
-    existed = out.exists()
+        try:
+            return _complete(run, identity, watcher)
+        except VeflError:
+            if (run.path / "resolved.toml").exists():
+                raise
+            rmtree(run.path, ignore_errors=True)  # another process has removed its new run, and locking made the folder
+    missing = [folder for folder in (out, *out.parents) if not folder.exists()]
     run = create_run(identity, out, toml, settings)
     if not fresh and (earliest := earliest_run(identity, out)).path != run.path:
         rmtree(run.path, ignore_errors=True)  # another process created a run of this configuration at the same time
@@ -45,9 +50,9 @@ def simulate(
     try:
         return _complete(run, identity, watcher, created=True)
     finally:
-        if not existed:
-            with suppress(OSError):
-                out.rmdir()  # succeeds only if it is empty, because bad input has removed the run
+        with suppress(OSError):  # of a folder that is not empty
+            for folder in missing:
+                folder.rmdir()  # bad input leaves no new folders behind
 
 
 def resume(run: Run | str | Path, *, watcher: RunWatcher | None = None) -> Run:
@@ -93,7 +98,7 @@ def _require_traffic(run: Run) -> None:
     from vefl_sim.mobility.sumo.traffic import fault
 
     if message := fault(run.path / "traffic"):
-        raise NotResumable(f"{run.path} cannot be continued, because {message}: restore it, or run it with --fresh.")
+        raise NotResumable(f"{run.path} cannot be resumed, because {message}: restore it, or run it with --fresh.")
 
 
 def _simulate(
@@ -125,19 +130,23 @@ def _announce(watcher: RunWatcher | None, last: Checkpoint, notes: list[str]) ->
 def _preparing(run: Run, created: bool) -> Iterator[None]:
     """Handle errors while a run is prepared.
 
-    A directory that was just `created` is removed after bad input or Ctrl-C, unless it holds recorded traffic. Other
-    errors are written to FAILED.
+    A directory that was just `created` is removed after bad input, unless it holds recorded traffic, and after Ctrl-C,
+    unless it holds files of SUMO. Other errors are written to FAILED.
     """
     try:
         yield
     except CannotWrite:
         raise
-    except (BadInput, KeyboardInterrupt) as error:
-        if created and not has_driven(run.path / "traffic"):
-            rmtree(run.path, ignore_errors=True)
-        elif isinstance(error, BadInput) and has_driven(run.path / "traffic"):
+    except BadInput as error:
+        if has_driven(run.path / "traffic"):
             with suppress(CannotWrite):
                 run.mark("FAILED", f"{error}\n")
+        elif created:
+            rmtree(run.path, ignore_errors=True)
+        raise
+    except KeyboardInterrupt:
+        if created and not (run.path / "traffic").exists():
+            rmtree(run.path, ignore_errors=True)
         raise
     except Exception as error:
         with suppress(CannotWrite):

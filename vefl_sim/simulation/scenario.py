@@ -39,9 +39,7 @@ class Scenario:
 
     experiment: Experiment
     streams: Streams
-    shards: Mapping[
-        int, NDArray[np.int64]
-    ]  # CV -> numbers of its samples; the keys are all CVs that will enter coverage
+    shards: Mapping[int, NDArray[np.int64]]  # CV -> its samples, for all CVs that will enter coverage
     dataset: Dataset
     learner: Learner
     link: Link
@@ -71,7 +69,7 @@ def build_scenario(
         raise
     except Exception as error:
         if not any(_is_user_defined(name) for _, name in part_names(experiment)):
-            raise  # an error in vefl_sim itself: keep the traceback
+            raise  # an error in vefl_sim itself, not bad input
         raise ExperimentError(f"The experiment cannot be prepared: {type(error).__name__}: {error}") from error
 
 

@@ -33,7 +33,7 @@ class Point:
     label: str | None  # of its [[compare]]; None without variants
     values: Mapping[str, Any]  # of the swept keys, by table.key
     experiment: Experiment
-    ignored: Mapping[str, str] = field(default_factory=dict, compare=False)  # keys without effect here, with reasons
+    unused: Mapping[str, str] = field(default_factory=dict, compare=False)  # keys without effect here, with reasons
 
     @property
     def seed(self) -> int:
@@ -178,18 +178,18 @@ def _with_values(tables: Mapping[str, Any], values: Mapping[str, Any]) -> dict[s
 def _point(tables: dict[str, Any], variant: dict[str, Any], values: dict[str, Any]) -> Point:
     listed = "".join(f"{key} = {value}, " for key, value in values.items())
     try:
-        experiment, ignored = _experiment(tables, variant)
+        experiment, unused = _experiment(tables, variant)
     except ExperimentError as error:
         where = f"sweep, {listed.rstrip(', ')}: " if listed else ""
         raise ExperimentError([where + problem for problem in error.problems]) from None
-    return Point(variant.get("label"), values, _named(experiment), ignored)
+    return Point(variant.get("label"), values, _named(experiment), unused)
 
 
 def _experiment(tables: dict[str, Any], variant: dict[str, Any]) -> tuple[Experiment, Mapping[str, str]]:
-    """The experiment of a point, with ignored keys at their defaults, and these keys with the reasons."""
+    """The experiment of a point, with unused keys at their defaults, and these keys with the reasons."""
     if variant:
         merged = variant_of(tables, variant)
-        return merged.experiment, merged.ignored
+        return merged.experiment, merged.unused
     experiment = validated(tables)
     if problems := [*contradictions(experiment)]:
         raise ExperimentError(problems)

@@ -21,7 +21,7 @@ class Variant:
     comparison: str  # name of the comparison
     label: str
     experiment: Experiment
-    ignored: Mapping[str, str] = field(default_factory=dict, compare=False)  # keys without effect here, with reasons
+    unused: Mapping[str, str] = field(default_factory=dict, compare=False)  # keys without effect here, with reasons
 
     @property
     def seed(self) -> int:
@@ -127,24 +127,24 @@ def variant_of(tables: Mapping[str, Any], entry: Mapping[str, Any]) -> Variant:
     except ExperimentError as error:
         raise ExperimentError([f"compare, {label!r}: {problem}" for problem in error.problems]) from None
     own = {f"{table}.{key}" for table, keys in variant.items() for key in keys}  # shared keys may suit only some
-    ignored = dict(unused_keys(experiment))
-    problems = [*contradictions(experiment), *(reason for key, reason in ignored.items() if key in own)]
+    unused = dict(unused_keys(experiment))
+    problems = [*contradictions(experiment), *(reason for key, reason in unused.items() if key in own)]
     if problems:
         raise ExperimentError([f"compare, {label!r}: {problem}" for problem in problems])
-    return Variant(name, label, without_unused_keys(experiment), ignored)
+    return Variant(name, label, without_unused_keys(experiment), unused)
 
 
 class WithIgnored(Protocol):
     """A variant of a comparison or a point of a sweep."""
 
     @property
-    def ignored(self) -> Mapping[str, str]:
+    def unused(self) -> Mapping[str, str]:
         """Keys without effect there, each with a sentence that gives the reason."""
         ...
 
 
 def require_effect(several: Sequence[WithIgnored]) -> None:
     """Refuse a key without effect in all variants or points; one that has an effect in some of them is accepted."""
-    first = several[0].ignored if several else {}
-    if problems := [reason for key, reason in first.items() if all(key in one.ignored for one in several)]:
+    first = several[0].unused if several else {}
+    if problems := [reason for key, reason in first.items() if all(key in one.unused for one in several)]:
         raise ExperimentError(problems)

@@ -163,7 +163,7 @@ def test_runs_that_did_not_learn_have_no_accuracy(tmp_path: Path, monkeypatch: p
 def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, {(6, 1): run([0.1])})
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(BadInput, match=r"pip install vefl_sim\[report\]"):
+    with pytest.raises(BadInput, match=r"pip install 'vefl_sim\[report\]'"):
         draw_figure(sweep(tmp_path, SWEEP), tmp_path)
 
 

@@ -55,7 +55,7 @@ def test_stale_and_damaged_results_are_reported(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("vefl_sim.sweep.results.probes.Probes.is_stale", lambda *_, **__: True)
     lines = lines_of(tmp_path, SWEEP, store)
     assert lines[0].endswith("2 from stored results, 2 of them stale")
-    assert "  stale, because the code has changed since: radio.prbs = 6, seed 1" in lines
+    assert "  stale, because the code gives other results now, or was not probed: radio.prbs = 6, seed 1" in lines
     assert any(line.startswith("  not used: ") and "bad.json.xz" in line for line in lines)
 
 

@@ -184,7 +184,7 @@ class TestKeys:
             ({"mobility": {"origin_m": [0, 0], "origin_deg": [0, 0]}}, "both set the position of the gNB"),
             ({"mobility": {"step_s": 0.0005}}, "is not a whole number of milliseconds, as SUMO needs"),
             ({"mobility": {"start_s": 30.0005}}, "mobility.start_s = 30.0005 is not a whole number of milliseconds"),
-            ({"traffic": {"warm_start": False}}, "mobility.start_s starts with settled traffic"),
+            ({"traffic": {"warm_start": False}}, "mobility.start_s lets the traffic settle"),
             ({"traffic": {"through_share": 0.5}}, "traffic.through_share has no effect with mobility.kind"),
             ({"mobility": {"driver_spread": 0.5}}, "mobility.driver_spread has no effect with mobility.kind"),
             ({"roads": {"blocks": 9}}, "roads.blocks has no effect with mobility.kind"),

@@ -20,7 +20,11 @@ def drawing_lines(drawing: Drawing, out: Path, most: int = _MOST) -> Iterator[st
     count = f"all {wanted}" if done == wanted else f"{done} of {wanted}"
     yield f"{drawing.name}: from {count} points{_sources(drawing)}"
     yield from _limited("missing", [*missing(drawing, out)], most)
-    yield from _limited("stale, because the code has changed since", [point.title for point in drawing.stale], most)
+    yield from _limited(
+        "stale, because the code gives other results now, or was not probed",
+        [point.title for point in drawing.stale],
+        most,
+    )
     yield from _limited("not used", drawing.problems, most)
     if drawing.text:
         yield from ["", *drawing.text.splitlines()]

@@ -13,7 +13,7 @@ from simpy import Event, Process
 
 from vefl_sim.core.state import State
 from vefl_sim.learning.learner import LocalJob, Model
-from vefl_sim.protocol.events import Instant, Order
+from vefl_sim.protocol.events import Instant, Precedence
 from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, TrainOrder
 from vefl_sim.protocol.server.edge import EdgeServer
 from vefl_sim.protocol.server.orders import checked_plan, checked_weights, orders_of
@@ -40,14 +40,14 @@ class AsynchronousServer(EdgeServer):
 
     def rounds(self) -> Generator[Event, Any, None]:
         """Open one window after the other; within a window the server only reacts to requests and updates of CVs."""
-        yield Instant(self.env, self.env.now, Order.PULL)
+        yield Instant(self.env, self.env.now, Precedence.REQUEST)
         if not self.models:
             self.model = self.models[0] = self.learner.initial_model()
         while self.timetable.has(self.round, self.env.now):
             if not self.checkpoint():
                 return
             self._open_window()
-            yield Instant(self.env, self.env.now + self.timetable.round_ns, Order.PULL)
+            yield Instant(self.env, self.env.now + self.timetable.round_ns, Precedence.REQUEST)
             self._close_window()
             self.round += 1
 
@@ -111,7 +111,7 @@ class AsynchronousServer(EdgeServer):
     def _request(self, cv: int, time_ns: int) -> None:
         """Let a CV request an order at this time."""
         self.requests_ns[cv] = time_ns
-        _when(Instant(self.env, time_ns, Order.PULL), self._answer_requests)
+        _when(Instant(self.env, time_ns, Precedence.REQUEST), self._answer_requests)
 
     def _earliest_request_ns(self, cv: int) -> int:
         """Earliest time at which a CV may request an order: now, or without constraints t_th after its last order.
@@ -162,7 +162,7 @@ class AsynchronousServer(EdgeServer):
             self.resting[order.cv] = order.ordered_ns + self.timetable.round_ns
         else:
             end_ns = min(order.ordered_ns + self.timetable.round_ns, self.timetable.duration_ns)
-            _when(Instant(self.env, end_ns, Order.ROUND), lambda _: vehicle.expire(order))
+            _when(Instant(self.env, end_ns, Precedence.ROUND), lambda _: vehicle.expire(order))
 
     def _order_ended(self, process: Event) -> None:
         """Handle the end of an order: buffer a delivered update, and let the CV request its next order."""

@@ -72,7 +72,10 @@ def _violations(observation: Observation, plan: Plan) -> Iterator[tuple[NDArray[
     yield ~valid, "was ordered a number of iterations that is not 1, 2, 3, …"
     limit_hz = column(observation.snapshot.agreements, "cpu_max_hz")[np.searchsorted(observation.cv, plan.cv)]
     fast_enough = (plan.cpu_hz > 0) & (plan.cpu_hz <= limit_hz * (1 + 1e-9))
-    yield ~fast_enough, "was ordered a CPU frequency outside its range: cpu_hz must be above 0 and at most its cpu_max_hz."
+    yield (
+        ~fast_enough,
+        "was ordered a CPU frequency outside its range: cpu_hz must be above 0 and at most its cpu_max_hz.",
+    )
 
 
 def checked_weights(returned: Any, delivered: int) -> list[float]:
@@ -82,7 +85,9 @@ def checked_weights(returned: Any, delivered: int) -> list[float]:
     except ValueError:  # rows of different lengths
         weights = np.empty((0, 0))
     if weights.shape != (delivered,) or weights.dtype.kind not in "fiu" or not np.all(np.isfinite(weights)):
-        raise RunFailed("scheme.kind: aggregate() or weights() must return one finite weight for each delivered update.")
+        raise RunFailed(
+            "scheme.kind: aggregate() or weights() must return one finite weight for each delivered update."
+        )
     return [float(weight) for weight in weights]
 
 

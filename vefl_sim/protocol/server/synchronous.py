@@ -8,7 +8,7 @@ import numpy as np
 from simpy import AllOf, Event, Process
 
 from vefl_sim.learning.learner import LocalJob
-from vefl_sim.protocol.events import Instant, Order
+from vefl_sim.protocol.events import Instant, Precedence
 from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, RoundReport
 from vefl_sim.protocol.server.edge import EdgeServer
 from vefl_sim.protocol.server.orders import checked_plan, checked_theorem2_sum, checked_weights, orders_of
@@ -22,7 +22,7 @@ class SynchronousServer(EdgeServer):
 
     def rounds(self) -> Generator[Event, Any, None]:
         """Run one round after the other until the timetable ends."""
-        yield Instant(self.env, self.env.now, Order.ROUND)
+        yield Instant(self.env, self.env.now, Precedence.ROUND)
         if self.round == 1:
             self.model = self.learner.initial_model()
         while self.timetable.has(self.round, self.env.now):
@@ -30,7 +30,7 @@ class SynchronousServer(EdgeServer):
                 return
             yield from self._round(self.round)
             self.round += 1
-            yield Instant(self.env, self._next_slot_ns(), Order.ROUND)
+            yield Instant(self.env, self._next_slot_ns(), Precedence.ROUND)
 
     def _round(self, k: int) -> Generator[Event, Any, None]:
         """Run round k; when it ends, every order has an outcome."""
@@ -58,7 +58,7 @@ class SynchronousServer(EdgeServer):
 
     def _end_of_round(self, start_ns: int, work: list[Process]) -> Event:
         """The end of t_th; with early_close, the end of all orders if that is earlier."""
-        end = Instant(self.env, start_ns + self.timetable.round_ns, Order.ROUND)
+        end = Instant(self.env, start_ns + self.timetable.round_ns, Precedence.ROUND)
         return AllOf(self.env, work) | end if self.timetable.early_close and work else end
 
     def _finish_round(self, decision: Decision, started: int) -> None:
