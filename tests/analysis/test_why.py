@@ -18,7 +18,8 @@ def test_a_delivered_update(run: Run) -> None:
     for fact in (
         "100.0 m from the gNB", "sojourn bound of 20.000 s", "worst-case upload of 17 slots (8.5 ms)", "T = 0.9915 s",
         "l = 10 iterations (at most 10 were feasible)", "η = 1.0086 GHz", "t_cmp = 0.9915 s",
-        "planned to end by 1.0000 s", "0.102 J", "33.0 kbit in 12 slots at a mean SNR of 53.3 dB", "paid 11.03", "weight 0.3333",
+        "planned to end by 1.0000 s", "0.102 J", "33.0 kbit in 12 slots at a mean SNR of 53.3 dB", "paid 11.03",
+        "weight 0.3333",
     ):  # fmt: skip
         assert fact in sentences
 
