@@ -39,9 +39,9 @@ def schema() -> None:
     """Print the JSON schema of experiment files, for use in an editor."""
     import json
 
-    from vefl_sim.experiment.experiment import Experiment
+    from vefl_sim.analysis.schema import file_schema
 
-    print(json.dumps(Experiment.model_json_schema(), indent=2, ensure_ascii=False))
+    print(json.dumps(file_schema(), indent=2, ensure_ascii=False))
 
 
 def trace(
