@@ -1,13 +1,10 @@
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from vefl_sim.mobility.idm import IdmParams, acceleration, follow, speed_after_step
 
-REFS = Path(__file__).parents[2].parent / "shared" / "refs"
 DRIVER = IdmParams(
     max_accel_mps2=1.5,
     comfort_decel_mps2=2.0,
@@ -46,29 +43,46 @@ def accel(speed, gap, leader):
     return float(acceleration(np.array([speed]), np.array([gap]), np.array([leader]), DRIVER)[0])
 
 
-@pytest.mark.skipif(not REFS.is_dir(), reason=f"the SUMO reference is not at {REFS}")
+LEADER = ((0, 15), (10, 15), (16, 3), (26, 3), (38, 15), (58, 15), (61.75, 0), (80, 0), (92, 18), (160, 18))
+"""(time in s, speed in m/s): the leader's speed is linear in between."""
+SUMO = (
+    (20.1, 1, 704.2961, 3.0485),
+    (20.1, 5, 644.4066, 9.8657),
+    (20.1, 9, 538.2768, 14.8172),
+    (40.1, 1, 841.6082, 14.5177),
+    (40.1, 5, 745.3679, 9.1291),
+    (40.1, 9, 683.1178, 4.7005),
+    (60.1, 1, 1140.1664, 11.3566),
+    (60.1, 5, 1024.4644, 15.2262),
+    (60.1, 9, 905.9672, 15.0212),
+    (80.1, 1, 1161.6664, 0.0),
+    (80.1, 5, 1133.8037, 0.0),
+    (80.1, 9, 1105.9235, 0.0313),
+    (100.1, 1, 1372.1393, 18.111),
+    (100.1, 5, 1226.8916, 13.7438),
+    (100.1, 9, 1136.5954, 7.3162),
+    (120.1, 1, 1735.9953, 18.1224),
+    (120.1, 5, 1563.1035, 17.689),
+    (120.1, 9, 1415.4724, 16.7084),
+    (140.1, 1, 2097.4437, 18.0378),
+    (140.1, 5, 1919.8527, 17.9367),
+    (140.1, 9, 1757.7563, 17.4011),
+)
+"""(time in s, vehicle, position in m, speed in m/s) of a platoon behind that leader in SUMO 1.28 (IDM, ballistic)."""
+
+
 def test_agrees_with_sumo():
-    reference = json.loads((REFS / "sumo_idm_platoon.json").read_text())
-    rows = np.loadtxt(REFS / "sumo_idm_platoon.csv", delimiter=",", skiprows=1)
-    vehicles, dt = reference["n_veh"], reference["step_length"]
-    time, position, speed = (rows[:, column].reshape(-1, vehicles) for column in (0, 2, 3))
-    every = round((time[1, 0] - time[0, 0]) / dt)
-    knots = np.array(reference["leader_knots"])
-    lead = np.interp(time[0, 0] + dt * np.arange(every * (len(time) - 1) + 1), knots[:, 0], knots[:, 1])
-    front = reference["front0_m"] + np.concatenate(([0], np.cumsum((lead[1:] + lead[:-1]) / 2 * dt)))
-    spacing = reference["equilibrium_gap_m"] + reference["length"]
-    start = front[0] - spacing * np.arange(1, vehicles), np.full(vehicles - 1, reference["v0_init"])
-    params = IdmParams(
-        max_accel_mps2=reference["accel"],
-        comfort_decel_mps2=reference["decel"],
-        headway_s=reference["tau"],
-        min_gap_m=reference["minGap"],
-        desired_speed_mps=reference["maxSpeed"],
-        length_m=reference["length"],
-    )
-    positions, speeds = follow((front, lead), start, params, dt)
-    np.testing.assert_allclose(positions[::every], position[:, 1:], atol=1e-3, rtol=0)
-    np.testing.assert_allclose(speeds[::every], speed[:, 1:], atol=1e-3, rtol=0)
+    """Ten vehicles start at 15 m/s in equilibrium, the leader at 500 m; SUMO's first step is at 0.1 s."""
+    dt, first_s, steps = 0.1, 0.1, round((SUMO[-1][0] - 0.1) / 0.1)
+    lead = np.interp(first_s + dt * np.arange(steps + 1), *np.array(LEADER).T)
+    front = 500.0 + np.concatenate(([0], np.cumsum((lead[1:] + lead[:-1]) / 2 * dt)))
+    spacing = 24.058437670306034 + DRIVER.length_m
+    start = front[0] - spacing * np.arange(1, 10), np.full(9, 15.0)
+    positions, speeds = follow((front, lead), start, DRIVER, dt)
+    for time_s, vehicle, position_m, speed_mps in SUMO:
+        step = round((time_s - first_s) / dt)
+        assert positions[step, vehicle - 1] == pytest.approx(position_m, abs=1e-3)
+        assert speeds[step, vehicle - 1] == pytest.approx(speed_mps, abs=1e-3)
 
 
 @pytest.mark.parametrize("method", ["ballistic", "euler"])

@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from tests.protocol.test_burst import BUSY
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Plan, from_tables, simulate, with_settings
 from vefl_sim.core.clock import SlotGrid
@@ -104,17 +106,35 @@ def test_keys_that_change_what_is_recorded_and_applied(tmp_path) -> None:
     other = simulate(
         with_settings(
             golden,
-            "trace.slots=sampled",
             "trace.mobility_every_s=0.5",
             "aggregation.normalize=true",
-            "mobility.sojourn=radial",
         ),
         out=tmp_path,
     )
     assert plain.table("mobility")["time_ns"].unique().tolist() == [0, 10**9, 2 * 10**9]
     assert other.table("mobility")["time_ns"].unique().tolist() == [0, 5 * 10**8, 10**9, 15 * 10**8, 2 * 10**9]
-    assert set(other.table("slots")["slot"] % 100) <= {0}
     assert plain.rounds["weight_sum"].tolist() == pytest.approx([2 / 3, 1 / 2])
     assert other.rounds["weight_sum"].tolist() == pytest.approx([1.0, 1.0])
-    bounds = [run.vehicles.query("round == 2 and cv == 2")["sojourn_ns"].iloc[0] for run in (plain, other)]
-    assert bounds == [20 * 10**9, 20 * 10**9]
+    assert plain.vehicles.query("round == 2 and cv == 2")["sojourn_ns"].item() == 20 * 10**9
+
+
+def test_sampled_slots_are_every_hundredth_of_all(tmp_path) -> None:
+    full, sampled = (
+        simulate(with_settings(BUSY, f"trace.slots={slots}"), out=tmp_path).table("slots")
+        for slots in ("full", "sampled")
+    )
+    expected = full[full["slot"] % 100 == 0].reset_index(drop=True)
+    assert 0 < len(expected) < len(full) / 50
+    pd.testing.assert_frame_equal(sampled, expected)
+
+
+def test_the_radial_sojourn_bound_is_the_distance_to_the_circle(tmp_path) -> None:
+    axis, radial = (
+        simulate(with_settings(BUSY, "trace.slots=off", "run.rounds=1", f"mobility.sojourn={way}"), out=tmp_path)
+        for way in ("axis", "radial")
+    )
+    seen = axis.vehicles.merge(radial.vehicles, on=["round", "cv"], suffixes=("", "_radial"))
+    expected_ns = (BUSY.radio.coverage_radius_m - seen["distance_m"]) / BUSY.mobility.max_speed_mps * 1e9
+    assert seen["sojourn_ns_radial"].to_numpy(float) == pytest.approx(expected_ns.to_numpy(float), rel=1e-6)
+    assert (seen["sojourn_ns"] >= seen["sojourn_ns_radial"]).all()
+    assert (seen["sojourn_ns"] > 1.1 * seen["sojourn_ns_radial"]).any()

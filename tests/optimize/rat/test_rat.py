@@ -86,26 +86,30 @@ def test_every_method_meets_the_constraints(
     assert allocation.objective == pytest.approx(utility(problem, allocation), rel=1e-9, abs=1e-3)
 
 
-@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(6, 10))
-@settings(max_examples=60)
-def test_floors_are_met_whenever_the_policies_meet_them(seed: int, cvs: int, prbs: int) -> None:
-    problem = random_problem(cvs, prbs, seed, tightness=2.0)
-    if deficit_bps(problem, solve(problem, "equal")) == 0:
-        assert solve(problem, "exact").status == "optimal"
+def test_floors_are_met_whenever_the_policies_meet_them() -> None:
+    problems = (random_problem(2 + seed % 5, 6 + seed % 5, seed, tightness=0.2) for seed in range(60))
+    met = [problem for problem in problems if deficit_bps(problem, solve(problem, "equal")) == 0]
+    assert len(met) > 10
+    assert all(solve(problem, "exact").status == "optimal" for problem in met)
 
 
-@given(st.integers(0, 10**6), st.integers(2, 10))
-@settings(max_examples=60)
-def test_one_prb_each_is_optimal_with_as_many_cvs_as_prbs(seed: int, cvs: int) -> None:
-    problem = random_problem(cvs, cvs, seed, tightness=0.1)
-    one_each, scaled = solve(problem, "assignment"), problem.scaled
+def test_one_prb_each_is_optimal_with_as_many_cvs_as_prbs() -> None:
+    problems = [random_problem(2 + seed % 9, 2 + seed % 9, seed, tightness=0.1) for seed in range(60)]
+    assert sum(one_prb_each_is_optimal(problem) for problem in problems) > 10
+
+
+def one_prb_each_is_optimal(problem: RatProblem) -> bool:
+    """Compare the assignment with the exact method, if its floors are feasible; whether they are."""
+    cvs, one_each, scaled = len(problem.bits_left), solve(problem, "assignment"), problem.scaled
     owner, watts, rate = np.zeros(cvs, np.int64), np.zeros(cvs), np.zeros(cvs)
     limits = (scaled.gain, scaled.weight, scaled.price, scaled.power, scaled.floor, scaled.cap, owner)
     _exact(*limits)  # by subsets; `solve` would use the assignment here
     objective, _ = powers(*limits, watts, rate)
-    if one_each.status == "optimal":
-        assert sorted(one_each.owner) == list(range(cvs))
-        assert one_each.objective == pytest.approx(objective * problem.bandwidth_hz / np.log(2), rel=1e-9)
+    if one_each.status != "optimal":
+        return False
+    assert sorted(one_each.owner) == list(range(cvs))
+    assert one_each.objective == pytest.approx(objective * problem.bandwidth_hz / np.log(2), rel=1e-9)
+    return True
 
 
 def test_one_prb_each_has_no_bound_if_there_are_more_prbs() -> None:
@@ -135,6 +139,7 @@ def test_tiny_floors_are_met_even_if_power_is_expensive(seed: int) -> None:
 
 
 def test_better_than_the_policies_it_is_compared_with() -> None:
+    compared = 0
     for seed in range(40):
         problem = random_problem(4, 8, seed, tightness=0.2)
         best = solve(problem, "exact")
@@ -142,6 +147,8 @@ def test_better_than_the_policies_it_is_compared_with() -> None:
             other = solve(problem, method)
             if best.status == "optimal" and deficit_bps(problem, other) == 0:
                 assert best.objective >= other.objective - 1e-9 * abs(best.objective)
+                compared += 1
+    assert compared > 10
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3))

@@ -87,10 +87,17 @@ def test_a_killed_process_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_stopped_job_saves_and_can_be_continued(tmp_path: Path) -> None:
-    stop = threading.Event()
-    outcome = run_in_process(job(tmp_path), lambda report: stop.set(), stop.is_set)
-    assert outcome.state in ("stopped", "done")  # it may end before the stop request
-    assert run_in_process(job(tmp_path), lambda report: None, never).state == "done"
+    long = with_settings(POINT, "run.rounds=100000")
+    given = Job(config_digest(long), to_toml(long), str(tmp_path), str(ROOT), package_digest())
+    rounds = []
+    for _ in range(2):
+        stop = threading.Event()
+        outcome = run_in_process(given, lambda report, stop=stop: stop.set(), stop.is_set)
+        assert outcome.state == "stopped"
+        run = existing_run(Identity(long), tmp_path)
+        assert run
+        rounds.append(run.summary["rounds"])
+    assert 0 < rounds[0] < rounds[1] < 100_000
 
 
 @pytest.mark.slow
