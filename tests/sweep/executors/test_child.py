@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,17 +88,26 @@ def test_a_killed_process_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_stopped_job_saves_and_can_be_continued(tmp_path: Path) -> None:
-    long = with_settings(POINT, "run.rounds=100000")
+    long = with_settings(POINT, "run.rounds=1500", "data.train_samples=3000")
     given = Job(config_digest(long), to_toml(long), str(tmp_path), str(ROOT), package_digest())
-    rounds = []
+    rounds = [0]
     for _ in range(2):
-        stop = threading.Event()
-        outcome = run_in_process(given, lambda report, stop=stop: stop.set(), stop.is_set)
-        assert outcome.state == "stopped"
+        outcome = run_in_process(given, report_to(stop := threading.Event(), 1500, rounds[-1]), stop.is_set)
+        assert outcome.state == "stopped", outcome.error
         run = existing_run(Identity(long), tmp_path)
         assert run
         rounds.append(run.summary["rounds"])
-    assert 0 < rounds[0] < rounds[1] < 100_000
+    assert 0 < rounds[1] < rounds[2] < 1500
+
+
+def report_to(stop: threading.Event, rounds: int, before: int) -> Callable[[Report], None]:
+    """Ask the job to stop as soon as it reports more rounds than `before`."""
+
+    def on_report(report: Report) -> None:
+        if report.share and report.share * rounds > before:
+            stop.set()
+
+    return on_report
 
 
 @pytest.mark.slow
