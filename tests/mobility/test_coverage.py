@@ -93,7 +93,7 @@ class TestCrossings:
         after = scene(STEP_NS, {1: (20, 500.1), 2: (503, 0), 3: (500.5, 0)})
         assert crossings(before, after, R) == []
 
-    def test_who_is_not_connected_is_nobody(self):
+    def test_vehicles_that_are_not_connected_do_not_count(self):
         before = scene(0, {1: (-403, 300), 2: (-20, 499.9), 3: (1, 1)}, connected=set())
         after = scene(STEP_NS, {1: (-393, 300), 2: (20, 499.9), 4: (1, 1)}, connected=set())
         assert crossings(before, after, R) == []
@@ -234,5 +234,5 @@ class TestVisitors:
     def test_all_who_are_inside_at_some_instant(self, duration_ns, expected):
         assert visitors(Recorded(*self.PLACES_BY_STEP), R, duration_ns).tolist() == expected
 
-    def test_of_nobody(self):
+    def test_without_vehicles(self):
         assert visitors(Recorded({}, {}), R, STEP_NS).tolist() == []

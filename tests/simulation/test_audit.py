@@ -22,7 +22,7 @@ ROUND = {"samples": [40, 20, 10, 30], "sojourn_s": [10.0, 4.0, 2.0, 24.0]}
 
 
 def closed_round(plan=None, agreements=None, **constants) -> RoundReport:
-    """A round in which everybody delivered exactly as planned."""
+    """A round in which every ordered CV delivered exactly as planned."""
     observation = observed(**ROUND, agreements=agreements, **constants)
     plan = plan or Pdpc(experiment()).plan(observation)
     outcomes = []
@@ -44,7 +44,7 @@ def laws(report: RoundReport) -> list[str]:
 
 
 def test_energy_is_counted_over_all_orders_of_a_round() -> None:
-    """Without rounds a CV may have several in a window; each alone keeps to its 20 J."""
+    """Without rounds a CV may have several orders in a window; each alone is within its 20 J."""
     report = closed_round()
     [decision] = report.decisions
     half = [replace(outcome, order=replace(outcome.order, worst_j=12.0)) for outcome in decision.outcomes]
@@ -206,7 +206,7 @@ def test_energy_and_bits_of_the_slots_must_be_those_of_the_ledger() -> None:
 
 
 class Greedy:
-    """A scheme of a user's that orders everybody there is."""
+    """A user-defined scheme that orders all CVs in coverage."""
 
     proximal_mu = 0.0
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 KILLS = int(os.environ.get("VEFL_SIM_KILLS", "10"))
 LONG = with_settings(STOPPED, "run.rounds=30", "vefl.round_s=0.5")
 
-# Forked from a process that has imported everything: importing it for each of them would take the most time.
+# Children are forked from a process that has imported everything: imports would take most of their time.
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(["tests.resumable", "vefl_sim.cli.progress", "vefl_sim.learning.jax_learner"])
 
@@ -34,7 +34,7 @@ def command_line(arguments: Sequence[str], errors: Path, most_bytes: int | None,
     """In the child: what `python -m vefl_sim` does, its errors in a file, with no file larger and no more cores."""
     os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)  # whoever starts the tests in the background has some of them ignored
+        signal.signal(number, signal.SIG_DFL)  # a shell that starts tests in the background makes them ignore some signals
     if cores is not None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     if most_bytes is not None:
@@ -69,7 +69,7 @@ def wait_until(happened: Callable[[], bool], process: BaseProcess) -> None:
 
 
 def is_simulating(folder: Path, since: float) -> bool:
-    """Whether rows are being written: the first come when the streets begin to move."""
+    """Whether rows are being written; the first are written when the vehicles start to move."""
     return any(written(file) > since for file in folder.glob("*/parts/*.partial"))
 
 
@@ -81,12 +81,12 @@ def written(file: Path) -> float:
 
 
 def checkpoint(folder: Path) -> int:
-    """The round before which the last one was written."""
+    """The round before which the last checkpoint was written."""
     return max((int(file.stem) for file in folder.glob("*/checkpoints/*.npz")), default=0)
 
 
 def test_sigkill_at_random_moments(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
-    """While it prepares, in its first round, while it writes a checkpoint, or some rounds later."""
+    """Kill while the run is prepared, in its first round, while a checkpoint is written, or some rounds later."""
     draw, folder = random.Random(KILLS), tmp_path / "runs"
     killed, resumed_from = 0, []
     while killed < KILLS:
@@ -100,7 +100,7 @@ def test_sigkill_at_random_moments(undisturbed: Run, arguments: tuple[str, ...],
             killed, resumed_from = killed + 1, [*resumed_from, before]
         process.kill()
         process.join()
-        if list(folder.glob("*/DONE")):  # it was faster: compare, and once more from the beginning
+        if list(folder.glob("*/DONE")):  # the run ended before the kill: compare it, and start again
             compare(only(folder), undisturbed)
             rmtree(folder)
     assert sum(round > 0 for round in resumed_from) > KILLS / 2

@@ -1,4 +1,4 @@
-"""A run that was stopped goes on as if nothing had been: the same bytes, the same digest, the same figures."""
+"""A resumed run gives the same bytes, digest and figures as an uninterrupted one."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def killed_at(experiment: Experiment, out: Path, *rounds: int) -> Run:
-    """A run that is killed at the end of these rounds, one after the other."""
+    """A run that is killed at the end of each of these rounds, and resumed each time."""
     for round in rounds:
         with pytest.raises(Kill):
             simulate(experiment, out=out, watcher=Killer(round))
@@ -82,7 +82,7 @@ VARIANTS = {
 
 
 QUICK = ("without slots", "no rounds")
-"""The kinds that differ most; the others take their time elsewhere."""
+"""The kinds of runs that differ most; the others are marked slow."""
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_recording_goes_on(tmp_path: Path) -> None:
 
 
 class OwnTraffic:
-    """The default traffic, but it cannot tell its state."""
+    """The default traffic without state() and restore()."""
 
     def __init__(self, experiment, streams) -> None:
         self._traffic = IdmTraffic(experiment, streams)
@@ -117,7 +117,7 @@ class OwnTraffic:
 
 
 class OwnChannel:
-    """A channel that remembers where everybody has been, and cannot tell either."""
+    """A channel that depends on all past positions, without state() and restore()."""
 
     def __init__(self, experiment, streams) -> None:
         self._link, self._seen = Link.of(experiment.radio), {}
@@ -176,7 +176,7 @@ class Moody(OwnTraffic):
 
 
 def die_at(monkeypatch: pytest.MonkeyPatch, write: int, *, after: bool) -> Callable[[], int]:
-    """Die at one of the writes of a run: before or after a file gets its name. Tells how many there were."""
+    """Raise Kill before or after the given file write of a run; the returned function counts the writes."""
     original, count = files.publish, 0
 
     def deadly(partial: Path, path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_crash_at_any_write_costs_nothing(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("settings", [[], ["scheme.kind=afa-cd", "mac.start=ready"]], ids=["rounds", "no rounds"])
 def test_everything_that_changes_is_in_a_checkpoint(settings: list[str], tmp_path: Path) -> None:
-    """Some rounds after it was continued, a run is in the state that the undisturbed one is in."""
+    """Some rounds after resuming, a run has the same state as the uninterrupted one."""
     experiment, last = with_settings(STOPPED, *settings), 5 if settings else 6  # windows are reported one later
     runs = killed_at(experiment, tmp_path / "straight", last), killed_at(experiment, tmp_path / "resumed", 3, 4, last)
     arrays: list[dict] = [{}, {}]
@@ -231,7 +231,7 @@ def test_everything_that_changes_is_in_a_checkpoint(settings: list[str], tmp_pat
         state["ledger"].pop("totals") | {name: state["audit"].pop(name) for name in ("transmit_j", "bits")}
         for state in packed
     ]
-    assert sums[0] == pytest.approx(sums[1], rel=1e-12)  # added up burst by burst, wherever those are cut
+    assert sums[0] == pytest.approx(sums[1], rel=1e-12)  # sums depend slightly on where bursts are cut
     assert packed[0] == packed[1]
     assert arrays[0].keys() == arrays[1].keys()
     assert all(np.array_equal(arrays[0][name], arrays[1][name]) for name in arrays[0])
@@ -247,7 +247,7 @@ def test_a_failed_run_is_continued_from_its_last_checkpoint(undisturbed: Run, tm
         simulate(STOPPED, out=tmp_path, watcher=Clumsy())
     run = only(tmp_path)
     assert run.state == "failed"
-    assert run.rounds["round"].tolist() == list(range(1, 8))  # all of it, for whoever looks into it
+    assert run.rounds["round"].tolist() == list(range(1, 8))  # all rows before the error are kept
     watcher = Silent()
     assert same(resume(run.path, watcher=watcher), undisturbed)
     assert watcher.resumed == [7]
@@ -329,7 +329,7 @@ def test_half_written_files_are_ignored(undisturbed: Run, tmp_path: Path) -> Non
 
 
 def test_an_experiment_with_keys_that_it_does_not_use(tmp_path: Path) -> None:
-    """As the variants of a comparison have them: resolved.toml holds a budget that nobody keeps to."""
+    """As in variants of a comparison: resolved.toml may hold a budget that the scheme does not use."""
     experiment = with_settings(STOPPED, "run.rounds=3", "learning.kind=none", "scheme.constrained=false")
     vefl = experiment.vefl.model_copy(update={"budget": 77.0})
     run = killed_at(experiment.model_copy(update={"vefl": vefl}), tmp_path, 3)
@@ -338,7 +338,7 @@ def test_an_experiment_with_keys_that_it_does_not_use(tmp_path: Path) -> None:
 
 
 class Remembering(OwnChannel):
-    """The same, but it can tell: with whole numbers as keys, tuples and numpy's own numbers."""
+    """The same with a state of integer keys, tuples and numpy scalars."""
 
     def state(self) -> dict:
         return {"seen": self._seen, "pair": (1, np.float64(0.1)), "array": {"array": np.arange(3)}}
@@ -358,7 +358,7 @@ def test_a_part_that_can_tell_its_state_gets_it_back(tmp_path: Path) -> None:
 
 
 class Unspeakable(OwnChannel):
-    """Its state cannot be written down."""
+    """A channel whose state, a set, cannot be saved."""
 
     def state(self) -> dict:
         return {"seen": {1, 2}}

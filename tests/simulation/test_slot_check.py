@@ -1,4 +1,4 @@
-"""A slot computed again: what the MAC decides holds, and a planted error of every kind is caught."""
+"""Recomputed slots: the decisions of the MAC pass, and a planted error of every kind is caught."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,7 +35,7 @@ def decided(cvs: int, slots: int = 3) -> Burst:
 
 
 class Still:
-    """A channel in which nobody moves, with fading that is the same in every run."""
+    """A channel of CVs that do not move, with the same fading in every run."""
 
     _fading = RayleighFading(7, 10, 1)
 
@@ -54,7 +54,7 @@ def check_of(**keys: bool) -> SlotCheck:
 
 
 def recomputed(slot: Burst, index: int = 1, **keys: bool) -> list[str]:
-    """The laws that the slot breaks when it is computed again."""
+    """The laws that the recomputed slot breaks."""
     return [law for law, _ in check_of(**keys).broken(slot, index)]
 
 
@@ -135,7 +135,7 @@ def test_a_doctored_slot_is_caught(doctor: Callable[[Burst], None], law: str) ->
     doctor(slot)
     assert law in recomputed(slot)
     assert recomputed(slot, 0) == [] or law in ("the order of deadlines", "the start of uploads")
-    audit = Audit(LINK, 5e-4, check=check_of(), slots=EVERY - 1)  # so that slot 65 is computed again
+    audit = Audit(LINK, 5e-4, check=check_of(), slots=EVERY - 1)  # so that slot 65 is recomputed
     with pytest.raises(AuditFailed, match=r"slot 65 breaks .*: "):
         audit.burst(slot)
 

@@ -65,7 +65,7 @@ def test_nobody_at_all(tmp_path: Path) -> None:
     assert [played.scene().time_ns, played.advance().time_ns] == [0, STEP_NS]
 
 
-def test_it_lasts_as_long_as_somebody_looked(tmp_path: Path) -> None:
+def test_it_lasts_until_the_last_recorded_scene(tmp_path: Path) -> None:
     """Also if its last scenes have no vehicles: in a recording, that is not the same as its end."""
     full, empty = scenes(1, 99, seed=3), Scene(0, *(np.zeros(0) for _ in range(5)))
     given = [full[0], *(replace(empty, time_ns=step * STEP_NS) for step in range(1, 9))]
@@ -75,7 +75,7 @@ def test_it_lasts_as_long_as_somebody_looked(tmp_path: Path) -> None:
     assert given[0].vehicle.size > 0
 
 
-def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_it_resumes_from_its_state(tmp_path: Path) -> None:
     given = scenes(50, 5)
     write(tmp_path / "t.parquet", given)
     first, second = (Trajectory(tmp_path / "t.parquet", STEP_NS) for _ in range(2))

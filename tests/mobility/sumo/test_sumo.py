@@ -39,7 +39,7 @@ def children() -> list[int]:
 
 
 class TestScenes:
-    def test_everybody_near_the_gnb_is_told_once(self, net: Path, tmp_path: Path) -> None:
+    def test_each_vehicle_near_the_gnb_is_reported_once(self, net: Path, tmp_path: Path) -> None:
         """Both clients against one call per vehicle and step; some vehicles are far away at first and come near."""
         small = town(net, radio={"coverage_radius_m": 20.0})
         with live(prepare_sumo(small, tmp_path).setup) as traffic:
@@ -185,7 +185,7 @@ class TestConfiguration:
         with pytest.raises(Exception, match=f"{table}.{key} has no effect with mobility.file"):
             town(configuration, **{table: {key: value}})
 
-    def test_own_map_takes_it(self, configuration: Path) -> None:
+    def test_own_map_accepts_it(self, configuration: Path) -> None:
         own_map = Path(__file__).parents[3] / "experiments" / "own_map.toml"
         assert load(own_map, (f"mobility.file={configuration}",)).is_sumo_configuration
 
