@@ -34,7 +34,7 @@ def command_line(arguments: Sequence[str], errors: Path, most_bytes: int | None,
     """In the child: what `python -m vefl_sim` does, its errors in a file, with no file larger and no more cores."""
     os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)  # a shell that starts tests in the background makes them ignore some signals
+        signal.signal(number, signal.SIG_DFL)  # a background shell may have told the tests to ignore some
     if cores is not None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     if most_bytes is not None:
