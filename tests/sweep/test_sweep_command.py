@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.xdist_group("sweeps"),
 ]  # all in one process, which runs the undisturbed sweep once
 SWEEP: dict[str, object] = {"seeds": [1, 2]}
-LONG = {"rounds": 25, "checkpoint_every": 1}
+LONG = {"rounds": 40, "checkpoint_every": 1}
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_finished_points_are_skipped(undisturbed: Path) -> None:
 def test_a_sweep_that_is_killed_and_started_again(tmp_path: Path, undisturbed: Path) -> None:
     file = toml(tmp_path, SWEEP, run=LONG)
     process = start("sweep", file, "--out", tmp_path, "--workers", 2)
-    wait_for(lambda: checkpoints(tmp_path) == 2)
+    wait_for(lambda: checkpoints(tmp_path))  # a finished run has none, so on a busy machine never both at once
     process.kill()
     process.wait()
     code, output = run_command("sweep", file, "--out", tmp_path)  # its workers have ended and released their locks
@@ -68,7 +68,7 @@ def test_a_worker_of_a_local_cluster_that_is_killed(tmp_path: Path, undisturbed:
 def test_ctrl_c_lets_points_save_and_the_same_command_continues(tmp_path: Path, undisturbed: Path) -> None:
     file = toml(tmp_path, SWEEP, run=LONG | {"checkpoint_every": 1000})
     process = start("sweep", file, "--out", tmp_path, "--workers", 2)
-    wait_for(lambda: len([*tmp_path.glob("*/parts")]) == 2)
+    wait_for(lambda: [*tmp_path.glob("*/parts")])
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 130, output
