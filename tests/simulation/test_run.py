@@ -65,7 +65,26 @@ def test_a_run_that_another_process_removes_is_started_again(tmp_path: Path, mon
         return original(path, versions)
 
     monkeypatch.setattr(run_module, "locked", removed_first)
-    assert simulate(short(), out=tmp_path).is_done
+    assert simulate(short(), out=tmp_path).path == only(tmp_path).path
+
+
+def test_a_directory_that_loses_its_resolved_toml_keeps_its_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = create_run(Identity(short()), tmp_path).path
+    original = run_module.locked
+
+    def damaged_first(path: Path, versions: dict[str, object]) -> AbstractContextManager[None]:
+        monkeypatch.setattr(run_module, "locked", original)
+        (path / "resolved.toml").unlink()
+        (path / "versions.json").unlink()  # so that it cannot be resumed
+        return original(path, versions)
+
+    monkeypatch.setattr(run_module, "locked", damaged_first)
+    run = simulate(short(), out=tmp_path)
+    assert run.is_done
+    assert run.path != damaged
+    assert (damaged / "experiment.toml").exists()
 
 
 def test_bad_input_leaves_no_new_folders(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import os
 import platform
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,14 @@ def is_locked(run: Path) -> bool:
         return False
     lock.release()
     return False
+
+
+def remove_lock(run: Path) -> None:
+    """Remove the files of the lock, and the directory if nothing else is in it."""
+    with suppress(OSError):
+        for name in (_LOCK, _SESSIONS):
+            (run / name).unlink(missing_ok=True)
+        run.rmdir()
 
 
 def _lock(run: Path) -> FileLock:

@@ -14,7 +14,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.recorded.trajectory import has_driven
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.identity import Identity, library_notes, require_same, require_same_version
-from vefl_sim.records.lock import locked
+from vefl_sim.records.lock import locked, remove_lock
 from vefl_sim.records.run_directory import Run, create_run, earliest_run, existing_run
 from vefl_sim.simulation.scenario import Scenario, build_scenario
 from vefl_sim.simulation.session import RunWatcher, Session
@@ -41,7 +41,7 @@ def simulate(
         except VeflError:
             if (run.path / "resolved.toml").exists():
                 raise
-            rmtree(run.path, ignore_errors=True)  # another process has removed its new run, and locking made the folder
+            remove_lock(run.path)  # another process has removed its new run, and locking created the folder again
     missing = [folder for folder in (out, *out.parents) if not folder.exists()]
     run = create_run(identity, out, toml, settings)
     if not fresh and (earliest := earliest_run(identity, out)).path != run.path:

@@ -26,7 +26,7 @@ _LARGEST_SHARE = 0.01  # of the wall time may be spent on checkpoints
 
 
 class RunWatcher(Protocol):
-    """Callbacks for whoever displays the progress of a run."""
+    """Callbacks that report the progress of a run, for a display."""
 
     def preparing(self, experiment: Experiment) -> None:
         """Data and traffic are about to be prepared."""
