@@ -1,6 +1,8 @@
 """A state that is packed and unpacked is unchanged, whatever types it contains."""
 
 import json
+from collections import Counter
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vefl_sim.core.errors import RunFailed
-from vefl_sim.core.state import pack, unpack
+from vefl_sim.core.state import NOT_SAVED, from_state, pack, state_of, unpack
 
 KEYS = st.one_of(st.text(max_size=3), st.sampled_from(["array", "pairs", "tuple", "a/b"]), st.integers())
 LEAVES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=3))
@@ -43,3 +45,42 @@ def test_the_error_names_a_value_that_cannot_be_packed() -> None:
     for bad in ({1}, object(), np.array([None])):
         with pytest.raises(RunFailed, match="a/b of a checkpoint is a"):
             pack({"a": {"b": bad}}, {})
+
+
+@dataclass(frozen=True)
+class Wheel:
+    number: int
+    wear: np.ndarray
+
+
+@dataclass
+class Car:
+    wheels: list[Wheel]
+    spare: Wheel | None
+    trips: Counter[str]
+    notes: dict[int, str]
+    owner: object = field(metadata=NOT_SAVED)
+    colour: str = field(default="red", metadata=NOT_SAVED)
+
+
+@pytest.mark.parametrize("spare", [None, Wheel(5, np.arange(3.0))])
+def test_a_dataclass_is_rebuilt_from_its_state(spare: Wheel | None) -> None:
+    owner, arrays = object(), {}
+    car = Car([Wheel(1, np.ones(2)), Wheel(2, np.zeros(0))], spare, Counter(town=2), {7: "new"}, owner, "blue")
+    state = unpack(json.loads(json.dumps(pack(state_of(car), arrays))), arrays)
+    assert "owner" not in state
+    again = from_state(Car, state, owner=owner)
+    assert again.owner is owner
+    assert again.colour == "red"  # neither saved nor given: its default
+    assert isinstance(again.trips, Counter)
+    assert again.trips == car.trips
+    assert again.notes == car.notes
+    assert same(state_of(again), state_of(car))
+    assert [type(wheel) for wheel in again.wheels] == [Wheel, Wheel]
+    assert type(again.spare) is type(spare)
+
+
+def test_a_field_that_is_not_saved_must_be_given() -> None:
+    state = state_of(Car([], None, Counter(), {}, owner=None))
+    with pytest.raises(TypeError, match="owner"):
+        from_state(Car, state)

@@ -24,16 +24,16 @@ class Eager:
 
     trained: ClassVar[list[int]] = []
 
-    def __init__(self, **arguments) -> None:
-        super().__init__(**arguments)
-        self.learner = _LookUp(self.learner)
+    def __init__(self, *arguments, **options) -> None:
+        super().__init__(*arguments, **options)
+        self.model.learner = _LookUp(self.model.learner)
 
-    def _broadcast(self, *arguments) -> Iterator[Any]:
-        for vehicle, order, process in super()._broadcast(*arguments):  # type: ignore[misc]
+    def _announce(self, *arguments) -> Iterator[Any]:
+        for order, event in super()._announce(*arguments):  # type: ignore[misc]
             job = LocalJob(order.cv, order.iterations, order.number)
-            self.learner.results[job] = self.learner.real.train([self.model], [job])[0]
+            self.model.learner.results[job] = self.model.learner.real.train([self.model.parameters], [job])[0]
             Eager.trained.append(order.cv)
-            yield vehicle, order, process
+            yield order, event
 
 
 class EagerRounds(Eager, SynchronousServer):

@@ -1,6 +1,11 @@
 """Checkpoint state: plain values and arrays in nested dicts, lists and tuples, and how it is stored as JSON."""
 
-from typing import Any, Protocol, runtime_checkable
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import MappingProxyType, UnionType
+from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints, runtime_checkable
 
 import numpy as np
 
@@ -9,6 +14,9 @@ from vefl_sim.core.errors import RunFailed
 State = dict[str, Any]
 Arrays = dict[str, np.ndarray]
 _ARRAY, _PAIRS, _TUPLE = "array", "pairs", "tuple"  # a type that JSON lacks is stored as a dict with this key
+T = TypeVar("T")
+NOT_SAVED: Final[Mapping[str, Any]] = MappingProxyType({"saved": False})
+"""Metadata of a dataclass field that `state_of` leaves out and `from_state` takes from the caller."""
 
 
 @runtime_checkable
@@ -37,6 +45,44 @@ def generator_state(rng: np.random.Generator) -> State:
 def restore_generator(rng: np.random.Generator, state: State) -> None:
     """Set a random generator to a saved state."""
     rng.bit_generator.state = state
+
+
+def state_of(value: Any) -> Any:
+    """A dataclass as a dict of its saved fields, also inside dicts, lists and tuples; other values as they are."""
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: state_of(getattr(value, name)) for name, _ in _saved_fields(value.__class__)}
+    if isinstance(value, dict):
+        return {key: state_of(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(state_of, value))
+    return value
+
+
+def from_state(kind: type[T], state: Any, **shared: Any) -> T:
+    """Rebuild a value of type `kind` from what `state_of` returned; fields that are not saved come from `shared`."""
+    return cast(T, _from_state(kind, state, shared))
+
+
+def _from_state(kind: Any, state: Any, shared: Mapping[str, Any]) -> Any:
+    arguments = get_args(kind)
+    if hasattr(kind, "__dataclass_fields__"):
+        saved = {name: _from_state(hint, state[name], shared) for name, hint in _saved_fields(kind)}
+        others = {field.name: shared[field.name] for field in fields(kind) if field.name in shared.keys() - saved}
+        return kind(**saved, **others)
+    if get_origin(kind) is list:
+        return [_from_state(arguments[0], entry, shared) for entry in state]
+    if get_origin(kind) is Counter:
+        return Counter(state)
+    if get_origin(kind) is UnionType and state is not None:
+        return _from_state(next(filter(is_dataclass, arguments), Any), state, shared)
+    return state
+
+
+@cache
+def _saved_fields(kind: Any) -> tuple[tuple[str, Any], ...]:
+    """Names and types of the fields of a dataclass that belong to its state."""
+    hints = get_type_hints(kind)
+    return tuple((field.name, hints[field.name]) for field in fields(kind) if field.metadata != NOT_SAVED)
 
 
 def pack(state: Any, arrays: Arrays, name: str = "") -> Any:

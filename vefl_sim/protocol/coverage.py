@@ -8,7 +8,7 @@ import numpy as np
 from simpy import Event
 
 from vefl_sim.core.errors import RunFailed
-from vefl_sim.core.state import State, Stateful, optional_state
+from vefl_sim.core.state import State, Stateful, from_state, optional_state, state_of
 from vefl_sim.mobility.coverage import Crossing, crossings, in_coverage
 from vefl_sim.mobility.scene import Mobility, Scene
 from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
@@ -62,8 +62,8 @@ class CoverageProcess:
     def state(self) -> State:
         """The scenes of the current step, the CVs in coverage, and the state of mobility and channel (None if none)."""
         return {
-            "before": dict(vars(self._before)),
-            "after": dict(vars(self._after)),
+            "before": state_of(self._before),
+            "after": state_of(self._after),
             "in_coverage": list(self.in_coverage),
             "mobility": optional_state(self.mobility),
             "channel": optional_state(self.channel),
@@ -71,7 +71,7 @@ class CoverageProcess:
 
     def restore(self, state: State) -> None:
         """Restore the current step and the CVs in coverage from a checkpoint."""
-        self._before, self._after = Scene(**state["before"]), Scene(**state["after"])
+        self._before, self._after = from_state(Scene, state["before"]), from_state(Scene, state["after"])
         self.in_coverage.update((cv, self.make_vehicle(cv)) for cv in state["in_coverage"])
         mobility, channel = state["mobility"], state["channel"]
         if mobility is None or channel is None:

@@ -40,3 +40,21 @@ class Instant(Event):
         self._ok = True
         self._value = None
         env.schedule(self, order, time_ns - env.now)  # type: ignore[arg-type]  # SimPy accepts any integer
+
+
+class Signal:
+    """Wakes the processes that wait for something to happen, as often as it happens."""
+
+    def __init__(self, env: NanosecondEnvironment) -> None:
+        self._env, self._event = env, env.event()
+
+    def send(self) -> None:
+        """Wake every process that waits."""
+        if not self._event.triggered:
+            self._event.succeed()
+
+    def next(self) -> Event:
+        """An event that succeeds when the signal is sent the next time."""
+        if self._event.triggered:
+            self._event = self._env.event()
+        return self._event

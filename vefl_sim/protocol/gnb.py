@@ -8,8 +8,8 @@ import numpy as np
 from simpy import Event
 
 from vefl_sim.core.clock import SlotGrid
-from vefl_sim.core.state import State
-from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
+from vefl_sim.core.state import State, from_state
+from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence, Signal
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import TrainOrder
@@ -31,7 +31,7 @@ class GNodeB:
     uplink: Uplink = field(default_factory=Uplink)
 
     def __post_init__(self) -> None:
-        self._offered = self.env.event()
+        self._offered = Signal(self.env)
 
     def offer(self, order: TrainOrder, account: Account, cause: int) -> Upload:
         """Queue an update for upload; its `received` event succeeds when the gNB has its last bit."""
@@ -45,8 +45,7 @@ class GNodeB:
         )  # fmt: skip
         upload = Upload(order, account, self.env.event(), event, earliest)
         self.uplink.add(upload)
-        if not self._offered.triggered:
-            self._offered.succeed()
+        self._offered.send()
         return upload
 
     def state(self) -> State:
@@ -59,7 +58,7 @@ class GNodeB:
 
     def resume_upload(self, order: TrainOrder, account: Account, state: State) -> Upload:
         """Queue an upload that was in progress when the checkpoint was written."""
-        upload = Upload(order, account, self.env.event(), **state)
+        upload = from_state(Upload, state, order=order, account=account, received=self.env.event())
         self.uplink.add(upload)
         return upload
 
@@ -73,10 +72,10 @@ class GNodeB:
             upcoming = self.grid.ceil(self.env.now)
             slot = self.uplink.next_slot(upcoming)
             if slot is None:
-                yield self._next_offer()
+                yield self._offered.next()
                 continue
             start = Instant(self.env, self.grid.start_ns(slot), Precedence.SLOT_START)
-            yield start if slot == upcoming else start | self._next_offer()
+            yield start if slot == upcoming else start | self._offered.next()
             if start.processed and (uploads := self.uplink.eligible(slot)):
                 burst = self.mac.transmit(slot, uploads, self._slots_until_next_event(slot))
                 self._book(burst)
@@ -96,12 +95,6 @@ class GNodeB:
         if next_ns != float("inf"):
             limits.append(self.grid.ceil(int(next_ns)))
         return max(1, min(limits, default=slot + 1) - slot)
-
-    def _next_offer(self) -> Event:
-        """An event that succeeds when the next update is queued."""
-        if self._offered.triggered:
-            self._offered = self.env.event()
-        return self._offered
 
     def _book(self, burst: Burst) -> None:
         """Book what is certain: bits and energy of all slots but the last, and the energy of the last.

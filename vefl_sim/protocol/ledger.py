@@ -7,7 +7,7 @@ of the other side (bits at the gNB, energy of all CVs, money of the server), and
 from dataclasses import dataclass, field
 
 from vefl_sim.core.errors import LedgerMismatch
-from vefl_sim.core.state import State
+from vefl_sim.core.state import State, from_state, state_of
 
 _TOLERANCE = 1e-9  # relative; sums of a million doubles stay well inside it
 
@@ -108,13 +108,16 @@ class Ledger:
 
     def state(self) -> State:
         """The totals, the sums of the settled accounts, and the open accounts."""
-        accounts = [dict(vars(account)) for account in self._open.values()]
-        return {"totals": dict(vars(self.totals)), "settled": dict(vars(self._settled)), "open": accounts}
+        return {
+            "totals": state_of(self.totals),
+            "settled": state_of(self._settled),
+            "open": state_of([*self._open.values()]),
+        }
 
     def restore(self, state: State) -> None:
         """Restore totals and open accounts from a checkpoint."""
-        self.totals, self._settled = Totals(**state["totals"]), Totals(**state["settled"])
-        self._open = {(account["cv"], account["round"]): Account(**account) for account in state["open"]}
+        self.totals, self._settled = from_state(Totals, state["totals"]), from_state(Totals, state["settled"])
+        self._open = {(account.cv, account.round): account for account in from_state(list[Account], state["open"])}
 
 
 def _require_equal(what: str, one: float, other: float) -> None:

@@ -1,9 +1,10 @@
 """What the actors exchange: orders and their outcomes, decisions of the server, and the report of a round."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from vefl_sim.learning.learner import Evaluation
+from vefl_sim.core.state import NOT_SAVED
+from vefl_sim.learning.learner import Evaluation, Model
 from vefl_sim.protocol.ledger import Account
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan
@@ -31,6 +32,7 @@ class TrainOrder:
     samples: int = 0  # D
     number: int = 0  # distinguishes the orders of a CV; seeds the shuffling of its mini-batches
     version: int | None = None  # model version the CV trains from; None with rounds
+    expiry_ns: int | None = None  # time at which the CV gives the order up; None: the server ends the round instead
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,19 @@ class OrderOutcome:
     def worst_cost(self) -> float:
         """ξ̂, the charge in the worst case that the plan assumed."""
         return self.account.price_per_joule * self.order.worst_j + self.account.base_fee
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a CV returns to the server: how its order ended, and the model that it trained from."""
+
+    outcome: OrderOutcome
+    start: Model = field(metadata=NOT_SAVED)
+
+    @property
+    def delivered(self) -> bool:
+        """Whether the update can be aggregated."""
+        return self.outcome.lost is None
 
 
 @dataclass(frozen=True)

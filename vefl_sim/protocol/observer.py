@@ -9,6 +9,7 @@ import numpy as np
 from vefl_sim.core.arrays import Floats
 from vefl_sim.protocol.coverage import CoverageProcess
 from vefl_sim.protocol.events import NanosecondEnvironment
+from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel
 from vefl_sim.schemes.history import SuccessHistory
 from vefl_sim.schemes.observation import CoverageSnapshot, Observation, RoundConstants, observe
@@ -26,10 +27,14 @@ class Observer:
     samples: Mapping[int, int]  # CV -> D_v, the number of samples it holds
     sojourn_bound_s: Callable[[Floats, Floats], Floats]  # positions x_m, y_m -> sojourn bounds
 
+    @property
+    def in_coverage(self) -> dict[int, ConnectedVehicle]:
+        """The CVs in coverage now, by number."""
+        return self.coverage.in_coverage
+
     def __call__(self, round: int, cvs: Sequence[int] | None = None, **fields: Any) -> Observation:
         """Observe all CVs in coverage, or only `cvs` (ascending); `fields` are further fields of the snapshot."""
-        in_coverage = self.coverage.in_coverage
-        observed = np.array(sorted(in_coverage) if cvs is None else cvs, dtype=np.int64)
+        observed = np.array(sorted(self.in_coverage) if cvs is None else cvs, dtype=np.int64)
         x_m, y_m = np.array([self.coverage.position_m(cv) for cv in observed]).reshape(-1, 2).T
         snapshot = CoverageSnapshot(
             round=round,
@@ -39,7 +44,7 @@ class Observer:
             sojourn_s=self.sojourn_bound_s(x_m, y_m),
             snr_per_watt=self.channel.mean_snr_per_watt(observed),
             samples=np.array([self.samples[cv] for cv in observed], dtype=np.int64),
-            agreements=[in_coverage[cv].agreement for cv in observed],
+            agreements=[self.in_coverage[cv].agreement for cv in observed],
             success=self.history.success(observed.tolist()),
             **fields,
         )

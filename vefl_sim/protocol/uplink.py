@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from simpy import Event
 
-from vefl_sim.core.state import State
+from vefl_sim.core.state import NOT_SAVED
 from vefl_sim.protocol.ledger import Account
 from vefl_sim.protocol.messages import TrainOrder
 
@@ -15,9 +15,9 @@ from vefl_sim.protocol.messages import TrainOrder
 class Upload:
     """One update on its way to the gNB."""
 
-    order: TrainOrder
-    account: Account
-    received: Event  # succeeds when the gNB has the last bit
+    order: TrainOrder = field(metadata=NOT_SAVED)
+    account: Account = field(metadata=NOT_SAVED)
+    received: Event = field(metadata=NOT_SAVED)  # succeeds when the gNB has the last bit
     cause: int  # number of the last trace event of this upload
     earliest_slot: int  # first slot in which it may be scheduled
     slots: int = 0  # number of slots in which it was scheduled
@@ -27,10 +27,6 @@ class Upload:
     def cv(self) -> int:
         """Number of the CV that sends the update."""
         return self.order.cv
-
-    def state(self) -> State:
-        """Progress of the upload; its order and account are saved elsewhere."""
-        return {name: getattr(self, name) for name in ("cause", "earliest_slot", "slots", "snr_sum")}
 
     @property
     def mean_snr_db(self) -> float | None:

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 from simpy import Event, Interrupt, Process
 
-from vefl_sim.core.state import State
+from vefl_sim.core.state import NOT_SAVED, State, from_state
+from vefl_sim.learning.learner import Model
 from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.ledger import Account, Ledger
-from vefl_sim.protocol.messages import Loss, OrderOutcome, TrainOrder
+from vefl_sim.protocol.messages import Loss, OrderOutcome, TrainOrder, Update
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.uplink import Upload
 from vefl_sim.schemes.sla import Agreement
@@ -22,14 +23,30 @@ class OrderInProgress:
     """An order that a CV is working on."""
 
     order: TrainOrder
-    account: Account
+    account: Account = field(metadata=NOT_SAVED)  # saved with the ledger
     cause: int  # number of the last trace event of this order
+    start: Model = field(default=None, metadata=NOT_SAVED)  # model the CV trains from; None with rounds
     upload: Upload | None = None  # None until the training has ended
 
-    def state(self) -> State:
-        """Order and progress of its upload; the account is saved with the ledger."""
-        upload = self.upload.state() if self.upload else None
-        return {"order": dict(vars(self.order)), "cause": self.cause, "upload": upload}
+
+class Grant(NamedTuple):
+    """An order that the server gives to a CV on request."""
+
+    order: TrainOrder
+    event: int  # number of its `training_ordered` event
+    start: Model  # model to train from
+
+
+class OrderSource(Protocol):
+    """The server, as a CV sees it in a run without rounds."""
+
+    def pull(self, vehicle: "ConnectedVehicle") -> Generator[Event, Any, Grant]:
+        """Wait until the server gives the CV an order."""
+        ...
+
+    def push(self, update: Update) -> Event:
+        """Hand an update to the server."""
+        ...
 
 
 @dataclass
@@ -43,42 +60,60 @@ class ConnectedVehicle:
     ledger: Ledger
     trace: Trace
     distance_m: Callable[[], float]  # current distance from the gNB
+    has_left: bool = False  # coverage
     task: OrderInProgress | None = None
-    work: Process | None = None  # process of the last order
+    work: Process | None = None  # works on the last order
+    participation: Process | None = None  # without rounds: pulls orders and pushes updates
 
-    def accept(self, order: TrainOrder, cause: int) -> Process:
+    def accept(self, order: TrainOrder, cause: int, start: Model = None) -> Process:
         """Start working on an order; the process returns its OrderOutcome."""
         price, fee = self.agreement.price_per_joule, self.agreement.base_fee
-        return self._begin(OrderInProgress(order, self.ledger.open(self.number, order.round, price, fee), cause))
+        return self._begin(OrderInProgress(order, self.ledger.open(self.number, order.round, price, fee), cause, start))
 
-    def resume(self, state: State) -> Process:
+    def resume(self, state: State, start: Model) -> Process:
         """Resume an order that was in progress when the checkpoint was written."""
-        order = TrainOrder(**state["order"])
-        task = OrderInProgress(order, self.ledger.account(self.number, order.round), state["cause"])
+        order = from_state(TrainOrder, state["order"])
+        task = OrderInProgress(order, self.ledger.account(self.number, order.round), state["cause"], start)
         if state["upload"] is not None:
             task.upload = self.gnb.resume_upload(order, task.account, state["upload"])
         return self._begin(task)
 
+    def start(self, server: OrderSource) -> None:
+        """Start to take part in a run without rounds."""
+        self.participation = self.env.process(self.participate(server))
+
+    def participate(self, server: OrderSource) -> Generator[Event, Any, None]:
+        """Without rounds: pull an order, train and upload before it expires, push the update; until the CV leaves."""
+        with suppress(Interrupt):  # the CV leaves while it waits for an order
+            while not self.has_left:
+                if self.task is None:
+                    self.accept(*(yield from server.pull(self)))
+                assert self.task is not None
+                outcome = yield from self._before_expiry(self.task.order)
+                yield server.push(Update(outcome, self.task.start))
+                self.task = None
+
+    def _before_expiry(self, order: TrainOrder) -> Generator[Event, Any, OrderOutcome]:
+        """Wait until the work on an order ends; at its expiry, end it."""
+        assert self.work is not None
+        if order.expiry_ns is not None:
+            yield self.work | Instant(self.env, order.expiry_ns, Precedence.ROUND)
+            if self.work.is_alive:
+                self.work.interrupt("expired")
+        outcome: OrderOutcome = yield self.work
+        return outcome
+
     def leave(self) -> None:
-        """Leave coverage: the order in progress is lost."""
-        self._interrupt("coverage_left")
-
-    def end_round(self) -> None:
-        """End the round: the server no longer waits for the order in progress."""
-        self._interrupt("round_ended")
-
-    def expire(self, order: TrainOrder) -> None:
-        """End this order because its time is over; no effect if the CV is no longer working on it."""
-        if self.task is not None and self.task.order is order:
-            self._interrupt("expired")
+        """Leave coverage: the order in progress is lost, and no other is requested."""
+        self.has_left = True
+        for process in (self.work, self.participation if self.task is None else None):
+            if process is not None and process.is_alive:
+                process.interrupt("coverage_left")
 
     def _begin(self, task: OrderInProgress) -> Process:
         """Start the process of an order."""
-        bypasses_network = task.order.bypass_ns is not None
-        self.task, self.work = (
-            task,
-            self.env.process(self.deliver(task) if bypasses_network else self.participate(task)),
-        )
+        method = self.train_and_upload if task.order.bypass_ns is None else self.deliver
+        self.task, self.work = task, self.env.process(method(task))
         return self.work
 
     def deliver(self, task: OrderInProgress) -> Generator[Event, Any, OrderOutcome]:
@@ -91,7 +126,7 @@ class ConnectedVehicle:
         self.ledger.drain(account, order.payload_bits)
         return self._conclude(task, None)
 
-    def participate(self, task: OrderInProgress) -> Generator[Event, Any, OrderOutcome]:
+    def train_and_upload(self, task: OrderInProgress) -> Generator[Event, Any, OrderOutcome]:
         """Train for t_cmp, offer the update to the gNB and wait until it is received; an interrupt loses the update."""
         order, account, lost = task.order, task.account, None
         try:
@@ -111,7 +146,6 @@ class ConnectedVehicle:
     def _conclude(self, task: OrderInProgress, lost: Loss | None) -> OrderOutcome:
         """Settle the account, note how the order ended, and return its outcome."""
         order, account, upload = task.order, task.account, task.upload
-        self.task = None
         self.ledger.settle(account)
         event = self._note(
             "upload_received" if lost is None else "update_lost",
@@ -126,10 +160,6 @@ class ConnectedVehicle:
             cost=account.paid,
         )
         return OrderOutcome(order, account, lost, upload.slots if upload else 0, self.env.now, event)
-
-    def _interrupt(self, cause: str) -> None:
-        if self.work is not None and self.work.is_alive:
-            self.work.interrupt(cause)
 
     def _note(self, kind: str, order: TrainOrder, cause: int, **columns: Any) -> int:
         return self.trace.note(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from vefl_sim.core.arrays import Floats
-from vefl_sim.core.state import State, generator_state, restore_generator
+from vefl_sim.core.state import State, from_state, generator_state, restore_generator, state_of
 from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.uma import MAX_DISTANCE_M, los_probability, pathloss_db
@@ -59,12 +59,12 @@ class LargeScale:
 
     def state(self) -> State:
         """State for a checkpoint: the Gaussians of all vehicles, and the generator of the next ones."""
-        return {"rng": generator_state(self._rng), "track": dict(vars(self._track))}
+        return {"rng": generator_state(self._rng), "track": state_of(self._track)}
 
     def restore(self, state: State) -> None:
         """Restore the Gaussians and the generator from a checkpoint."""
         restore_generator(self._rng, state["rng"])
-        self._track = _Track(**state["track"])
+        self._track = from_state(_Track, state["track"])
         self._update()
 
     def _update(self) -> None:

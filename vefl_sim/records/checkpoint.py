@@ -21,7 +21,7 @@ from vefl_sim.core.files import atomic_file
 from vefl_sim.core.state import Arrays, State, pack, unpack
 from vefl_sim.records.table_parts import PartFile
 
-_FORMAT = 1
+_FORMAT = 2
 _KEPT = 2
 _STATE = "state.json"
 

@@ -3,9 +3,9 @@
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
-from vefl_sim.core.state import State
+from vefl_sim.core.state import State, from_state, state_of
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.protocol.trace import LOSSES
 
@@ -41,11 +41,11 @@ class Tally:
 
     def state(self) -> State:
         """All sums so far, for a checkpoint."""
-        return vars(self) | {"lost": dict(self.lost), "accuracies": list(self.accuracies)}
+        return cast(State, state_of(self))
 
     def restore(self, state: State) -> None:
         """Restore the sums from a checkpoint."""
-        vars(self).update(state | {"lost": Counter(state["lost"])})
+        vars(self).update(vars(from_state(Tally, state)))
 
     def figures(self) -> dict[str, Any]:
         """The figures in the form of summary.json."""

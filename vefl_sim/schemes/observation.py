@@ -1,13 +1,14 @@
 """What the server observes when it plans, and the worst-case upload times that the plan is based on."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.clock import SlotGrid
+from vefl_sim.core.state import NOT_SAVED
 from vefl_sim.learning.aggregation import mixed_shares
 from vefl_sim.optimize.vefl.problem import VeflProblem
 from vefl_sim.radio.link import Link
@@ -72,7 +73,7 @@ class Observation:
     """A snapshot of the CVs with their worst-case upload times."""
 
     snapshot: CoverageSnapshot
-    constants: RoundConstants
+    constants: RoundConstants = field(metadata=NOT_SAVED)
     worst_slots: Ints  # t̄_tx
     window_slots: Ints  # ⌊min(t_th, t_soj)/κ⌋; whole slots of the grid, so one less if the time is between slots
 

@@ -144,7 +144,7 @@ class Session:
 
     def _save(self) -> None:
         began = time.perf_counter()
-        with self._actors.server.stopwatch("checkpoint"):
+        with self._actors.server.reporting.stopwatch("checkpoint"):
             self.last = self._checkpoint()
             self._checkpoints.write(self.last)
         self._saved = time.perf_counter()

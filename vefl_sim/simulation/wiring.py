@@ -19,7 +19,8 @@ from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.protocol.observer import Observer
 from vefl_sim.protocol.server.asynchronous import AsynchronousServer
-from vefl_sim.protocol.server.edge import EdgeServer, Timetable
+from vefl_sim.protocol.server.edge import EdgeServer, Reporting, Timetable
+from vefl_sim.protocol.server.model import GlobalModel
 from vefl_sim.protocol.server.synchronous import CentralServer, SynchronousServer
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
@@ -99,30 +100,24 @@ def wire(
         env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, recorder.record_scene,
         make_vehicle, lambda vehicle: server.on_entered(vehicle),
     )  # fmt: skip
-    history, constants = SuccessHistory(), round_constants(scenario)
-    server = _server_kind(scenario, constants)(
-        env=env,
-        timetable=_timetable(experiment),
-        scheme=scenario.scheme,
-        learner=scenario.learner,
-        history=history,
-        observe=_observer(scenario, env, coverage, channel, history, constants),
-        in_coverage=coverage.in_coverage,
-        trace=trace,
-        stopwatch=Stopwatch(lambda row: recorder.append("timings", row)),
-        report=report,
-        checkpoint=checkpoint,
-        averages_models=experiment.aggregation.form == "models",
+    history = SuccessHistory()
+    server = _server_kind(scenario)(
+        env,
+        _timetable(experiment),
+        scenario.scheme,
+        GlobalModel(scenario.learner, averages=experiment.aggregation.form == "models"),
+        _observer(scenario, env, coverage, channel, history),
+        Reporting(trace, Stopwatch(lambda row: recorder.append("timings", row)), report, checkpoint),
     )
     return Actors(ledger, history, trace, coverage, gnb, server)
 
 
-def _server_kind(scenario: Scenario, constants: RoundConstants) -> Callable[..., EdgeServer]:
+def _server_kind(scenario: Scenario) -> Callable[..., EdgeServer]:
     """The kind of server that the scheme needs: central, without rounds (a scheme with a buffer), or with rounds."""
     if isinstance(scenario.scheme, Centralized):
         return CentralServer
     if is_asynchronous(scenario.scheme):
-        return partial(AsynchronousServer, constants=constants, retry_ns=to_ns(scenario.experiment.server.retry_s))
+        return partial(AsynchronousServer, retry_ns=to_ns(scenario.experiment.server.retry_s))
     return SynchronousServer
 
 
@@ -132,7 +127,6 @@ def _observer(
     coverage: CoverageProcess,
     channel: Channel,
     history: SuccessHistory,
-    constants: RoundConstants,
 ) -> Observer:
     experiment = scenario.experiment
     bound = partial(
@@ -142,7 +136,7 @@ def _observer(
         method=experiment.mobility.sojourn,
     )
     samples = {cv: len(shard) for cv, shard in scenario.shards.items()}
-    return Observer(env, coverage, channel, history, constants, samples, bound)
+    return Observer(env, coverage, channel, history, round_constants(scenario), samples, bound)
 
 
 def round_constants(scenario: Scenario) -> RoundConstants:

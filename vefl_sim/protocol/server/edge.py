@@ -4,22 +4,22 @@
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from simpy import Event, Process
+from simpy import Event
 
 from vefl_sim.core.clock import SlotGrid, Stopwatch
 from vefl_sim.core.state import State, Stateful, optional_state
-from vefl_sim.learning.learner import Evaluation, Learner
+from vefl_sim.learning.learner import Evaluation
 from vefl_sim.protocol.events import NanosecondEnvironment
-from vefl_sim.protocol.messages import RoundReport, TrainOrder
+from vefl_sim.protocol.messages import Decision, RoundReport, TrainOrder
+from vefl_sim.protocol.observer import Observer
+from vefl_sim.protocol.server.model import GlobalModel
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
-from vefl_sim.schemes.history import SuccessHistory
 from vefl_sim.schemes.observation import Observation, sojourn_ns
-from vefl_sim.schemes.scheme import Plan
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,16 @@ class Timetable:
         return round <= self.rounds if self.rounds else start_ns + self.round_ns <= self.duration_ns
 
 
+@dataclass(frozen=True)
+class Reporting:
+    """Where the server reports what it does."""
+
+    trace: Trace
+    stopwatch: Stopwatch
+    report: Callable[[RoundReport], None]  # called with every finished round
+    checkpoint: Callable[[], bool]  # called before every round, may save the state; False: stop the run here
+
+
 @dataclass
 class EdgeServer(ABC):
     """Sends orders to CVs, aggregates their updates and evaluates the model; the only place where k is counted."""
@@ -45,17 +55,10 @@ class EdgeServer(ABC):
     env: NanosecondEnvironment
     timetable: Timetable
     scheme: Any  # Scheme or AsynchronousScheme
-    learner: Learner
-    observe: Callable[..., Observation]  # an Observer
-    history: SuccessHistory
-    in_coverage: dict[int, ConnectedVehicle]  # by CV number; kept by the CoverageProcess
-    trace: Trace
-    stopwatch: Stopwatch
-    report: Callable[[RoundReport], None]  # called with every finished round
-    checkpoint: Callable[[], bool]  # called before every round, may save the state; False: stop the run here
-    averages_models: bool = False  # ω_{k+1} is a weighted sum of local models, not a step from ω_k
+    model: GlobalModel
+    observe: Observer
+    reporting: Reporting
     round: int = 1  # k, number of the current round or of the next one
-    model: Any = None  # ω
 
     @abstractmethod
     def rounds(self) -> Generator[Event, Any, None]:
@@ -66,18 +69,25 @@ class EdgeServer(ABC):
 
     def state(self) -> State:
         """k, ω_k, and the state of a user-defined scheme if it has one."""
-        return {"round": self.round, "model": self.learner.arrays_of(self.model), "scheme": optional_state(self.scheme)}
+        return {
+            "round": self.round,
+            "version": self.model.version,
+            "model": self.model.learner.arrays_of(self.model.parameters),
+            "scheme": optional_state(self.scheme),
+        }
 
     def restore(self, state: State) -> None:
         """Restore k, ω_k and the scheme from a checkpoint."""
-        self.round, self.model = state["round"], self.learner.model_of(state["model"])
+        self.round, self.model.version = state["round"], state["version"]
+        self.model.parameters = self.model.learner.model_of(state["model"])
         if state["scheme"] is not None:
             cast(Stateful, self.scheme).restore(state["scheme"])
 
-    def _broadcast(
-        self, observation: Observation, plan: Plan, orders: Iterator[TrainOrder], cause: int
-    ) -> Iterator[tuple[ConnectedVehicle, TrainOrder, Process]]:
-        """Send the orders, and note for every other observed CV whether it was ineligible or passed over."""
+    def _announce(
+        self, decision: Decision, orders: Iterable[TrainOrder], cause: int
+    ) -> Iterator[tuple[TrainOrder, int]]:
+        """Note the decision on every observed CV: ordered, ineligible or passed over; yield orders and their events."""
+        observation, plan = decision.observation, decision.plan
         k, ordered = observation.snapshot.round, {order.cv: order for order in orders}
         for row, cv in enumerate(observation.cv.tolist()):
             columns = _cv_columns(observation, row) | {
@@ -86,9 +96,10 @@ class EdgeServer(ABC):
                 "max_iterations": plan.max_iterations.get(cv),
             }
             if order := ordered.get(cv):
-                event = self._note("training_ordered", k, **columns, **_order_columns(order, self.timetable.grid))
-                vehicle = self.in_coverage[cv]
-                yield vehicle, order, vehicle.accept(order, event)
+                yield (
+                    order,
+                    self._note("training_ordered", k, **columns, **_order_columns(order, self.timetable.grid)),
+                )
             elif limit := plan.ineligible.get(cv):
                 self._note("cv_ineligible", k, reason=limit, **columns)
             else:
@@ -99,8 +110,8 @@ class EdgeServer(ABC):
         last = not self.timetable.has(k + 1, self._next_slot_ns())
         if k % self.timetable.evaluate_every and not last:
             return None
-        with self.stopwatch("evaluate"):
-            evaluation = self.learner.evaluate(self.model)
+        with self.reporting.stopwatch("evaluate"):
+            evaluation = self.model.evaluate()
         if evaluation is not None:
             self._note("model_evaluated", k, cause=cause, accuracy=evaluation.accuracy, loss=evaluation.loss)
         return evaluation
@@ -111,7 +122,7 @@ class EdgeServer(ABC):
         return grid.start_ns(grid.ceil(self.env.now))
 
     def _note(self, kind: str, k: int, **columns: Any) -> int:
-        return self.trace.note(self.env.now, kind, "server", round=k, **columns)
+        return self.reporting.trace.note(self.env.now, kind, "server", round=k, **columns)
 
 
 def _cv_columns(observation: Observation, row: int) -> dict[str, Any]:
