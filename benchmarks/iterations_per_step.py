@@ -14,7 +14,7 @@ import pandas as pd
 
 import vefl_sim
 from vefl_sim.experiment.toml import override, read_experiment
-from vefl_sim.sweep.variants import variant_of
+from vefl_sim.sweep.variants import experiment_of
 
 ROOT = Path(__file__).parents[1]
 SCHEMES = {"FDPC": "fdpc", "FedProx": "fedprox"}
@@ -26,7 +26,8 @@ def run_of(file: Path, scheme: str, n: int, options: argparse.Namespace) -> vefl
     tables = {name: table for name, table in written.items() if name in vefl_sim.Experiment.model_fields}
     override(tables, [f"run.rounds={options.rounds}", "learning.evaluate_every=1", *options.settings])
     overrides = {"scheme": {"kind": SCHEMES[scheme]}, "learning": {"iterations_per_step": n}}
-    return vefl_sim.simulate(variant_of(tables, {"label": f"{scheme}-{n}", **overrides}).experiment, out=options.out)
+    experiment, _ = experiment_of(tables, {"label": f"{scheme}-{n}", **overrides})
+    return vefl_sim.simulate(experiment, out=options.out)
 
 
 def training_s(run: vefl_sim.Run) -> float:

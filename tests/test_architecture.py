@@ -20,7 +20,7 @@ def test_public_names() -> None:
     assert sorted(vefl_sim.__all__) == [
         "Backlog", "BadInput", "Experiment", "Mobility", "Observation", "Plan", "RatAllocation", "RatPolicy",
         "RatProblem", "Run", "RunFailed", "Scene", "Scheduler", "Scheme", "VeflError", "compare", "from_tables", "load",
-        "load_sweep", "load_variants", "resume", "run_sweep", "simulate", "why", "with_settings",
+        "load_sweep", "resume", "run_sweep", "simulate", "why", "with_settings",
     ]  # fmt: skip
     for name in vefl_sim.__all__:
         assert getattr(vefl_sim, name).__doc__, name

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from vefl_sim.sweep.comparison import compare
     from vefl_sim.sweep.points import load_sweep
     from vefl_sim.sweep.run_sweep import run_sweep
-    from vefl_sim.sweep.variants import load_variants
 
 _MODULES = {
     "Backlog": "optimize.rat.edf",
@@ -45,7 +44,6 @@ _MODULES = {
     "from_tables": "experiment.toml",
     "load": "experiment.toml",
     "load_sweep": "sweep.points",
-    "load_variants": "sweep.variants",
     "resume": "simulation.run",
     "run_sweep": "sweep.run_sweep",
     "simulate": "simulation.run",
@@ -73,7 +71,6 @@ __all__ = [
     "from_tables",
     "load",
     "load_sweep",
-    "load_variants",
     "resume",
     "run_sweep",
     "simulate",

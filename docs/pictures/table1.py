@@ -32,7 +32,7 @@ STYLE = {
 
 def compared(file: str, out: str, *settings: str) -> Comparison:
     """Run all variants of an experiment."""
-    return vefl_sim.compare(vefl_sim.load_variants(ROOT / "experiments" / file, settings), out)
+    return vefl_sim.compare(vefl_sim.load_sweep(ROOT / "experiments" / file, settings), out)
 
 
 def lines(signs: Comparison, mnist: Comparison) -> list[str]:

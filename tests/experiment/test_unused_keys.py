@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from tests.sweep.test_comparison import written
@@ -11,11 +12,10 @@ from vefl_sim import simulate
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import from_tables, validated
-from vefl_sim.experiment.unused_keys import _unused_by_cause, without_unused_keys
+from vefl_sim.experiment.unused_keys import _unused_by_cause, unused_environment, without_unused_keys
 from vefl_sim.simulation import scenario
 from vefl_sim.simulation.parts import SCHEMES
 from vefl_sim.sweep.points import load_sweep
-from vefl_sim.sweep.variants import load_variants
 
 Tables = dict[str, dict[str, Any]]
 
@@ -29,6 +29,7 @@ OTHER: dict[str, Any] = {
     "aggregation.weights_over": "coverage",
     "data.dir": "nowhere",
     "data.dirichlet_alpha": 7.0,
+    "data.partition": "shards",
     "data.shards_per_cv": 3,
     "learning.iterations_per_step": 3,
     "learning.proximal_mu": 5.0,
@@ -51,6 +52,7 @@ OTHER: dict[str, Any] = {
     "roads.signals": "none",
     "scheme.constrained": False,
     "scheme.rounds": True,
+    "scheme.selected": 2,
     "server.early_close": True,
     "server.retry_s": 0.25,
     "sumo.client": "traci",
@@ -159,6 +161,20 @@ def test_no_model_depends_on_an_unused_key(kind: str, tmp_path: Path) -> None:
     assert effective(tables, unused(tables) & IN_MODELS, tmp_path) == []
 
 
+@pytest.mark.parametrize("kind", ["centralized", "fdpc", "fedavg", "fedprox"])
+def test_no_result_depends_on_the_unused_environment(kind: str, tmp_path: Path) -> None:
+    tables = merged(SMALL, {"scheme": {"kind": kind}}, LEARNING if kind == "centralized" else {})
+    keys = unused_environment(kind)
+    assert keys
+    plain = simulate(validated(tables), out=tmp_path)
+    other = simulate(changed(tables, keys), out=tmp_path)
+    assert other.path != plain.path  # a single run has them in its name
+    for name in ("rounds", "events"):
+        pd.testing.assert_frame_equal(other.table(name), plain.table(name))
+    held = ["samples"] if kind == "centralized" else []  # by each CV, according to the split of the data
+    pd.testing.assert_frame_equal(other.vehicles.drop(columns=held), plain.vehicles.drop(columns=held))
+
+
 @pytest.mark.usefixtures("unused_keys_kept")
 def test_no_table_depends_on_a_key_that_a_recording_replaces(tmp_path: Path) -> None:
     recorded = simulate(from_tables(SMALL), out=tmp_path)
@@ -204,12 +220,10 @@ PDPC = '[[compare]]\nlabel = "b"\nscheme.kind = "pdpc"\n'
 
 def test_a_key_shared_by_all_variants_is_reset_in_those_that_do_not_use_it(tmp_path: Path) -> None:
     file = written(tmp_path, SHARED + PDPC)
-    fdpc, pdpc = load_variants(file)
+    fdpc, pdpc = load_sweep(file).points
     assert (fdpc.experiment.vefl.upload_share, pdpc.experiment.vefl.upload_share) == ("all", "selected")
-    assert [point.experiment.vefl for point in load_sweep(file).points] == [fdpc.experiment.vefl, pdpc.experiment.vefl]
 
 
 def test_a_key_that_no_variant_uses_is_refused(tmp_path: Path) -> None:
-    for load in (load_variants, load_sweep):
-        with pytest.raises(ExperimentError, match=r'vefl\.upload_share has no effect with scheme\.kind = "fdpc"'):
-            load(written(tmp_path, SHARED))
+    with pytest.raises(ExperimentError, match=r'vefl\.upload_share has no effect with scheme\.kind = "fdpc"'):
+        load_sweep(written(tmp_path, SHARED))

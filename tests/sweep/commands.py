@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,15 @@ def toml(folder: Path, sweep: dict[str, object], **changed: dict[str, object]) -
     tables = {name: table | changed.pop(name, {}) for name, table in fast.items() if name != "trace"}
     file = folder / "many.toml"
     file.write_text(tomli_w.dumps({**tables, **changed, "run": {**tables["run"], "name": "many"}, "sweep": sweep}))
+    return file
+
+
+def comparison_toml(folder: Path, seeds: list[int], **changed: dict[str, object]) -> Path:
+    """Write a comparison with one variant, whose runs are the points of the sweep over these seeds."""
+    tables = tomllib.loads(toml(folder, {}, **changed).read_text())
+    del tables["sweep"]
+    file = folder / "many.toml"
+    file.write_text(tomli_w.dumps({"seeds": seeds, **tables, "compare": [{"label": "PDPC"}]}))
     return file
 
 

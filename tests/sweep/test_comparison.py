@@ -1,20 +1,28 @@
 """Several variants of one experiment, from one file."""
 
+import os
+import signal
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
+from shutil import copytree
 from types import SimpleNamespace
 from typing import cast
 
 import pandas as pd
 import pytest
 
+from tests.sweep.conftest import InProcessExecutor
 from vefl_sim.analysis.comparison import comparison_lines
 from vefl_sim.analysis.figures.comparison import accuracy_by_round, draw_comparison, legend_order, line_styles
 from vefl_sim.cli.main import main
-from vefl_sim.core.errors import BadInput, ExperimentError
+from vefl_sim.core.errors import BadInput, ExperimentError, RunFailed, RunNotFound
 from vefl_sim.experiment.toml import load
 from vefl_sim.records.run_directory import Run
+from vefl_sim.sweep import index, run_sweep
 from vefl_sim.sweep.comparison import Compared, Comparison, compare
-from vefl_sim.sweep.variants import load_variants
+from vefl_sim.sweep.points import Sweep, load_sweep
 
 HEAD = """
 [run]
@@ -40,6 +48,8 @@ label = "FDPC, unconstrained"
 scheme = { kind = "fdpc", constrained = false }
 """
 )
+pytestmark = pytest.mark.xdist_group("comparison")  # all in one process, which runs `finished` once
+FAILING = '[[compare]]\nlabel = "MNIST"\ndata = { kind = "mnist", dir = "/nowhere", image_px = 28 }\n'
 
 
 def written(folder: Path, text: str) -> Path:
@@ -47,21 +57,24 @@ def written(folder: Path, text: str) -> Path:
     return folder / "x.toml"
 
 
+def command(*arguments: object) -> object:
+    """The exit code of `python -m vefl_sim` with these arguments."""
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, arguments)])
+    return ended.value.code
+
+
 def test_variants_differ_only_in_their_tables(tmp_path: Path) -> None:
-    first, second = load_variants(written(tmp_path, TWO), ["run.seed=7"])
+    first, second = load_sweep(written(tmp_path, TWO), ["run.seed=7"]).points
     assert (first.label, second.label) == ("PDPC", "FDPC, unconstrained")
-    assert (first.experiment.run.name, second.experiment.run.name) == ("both-pdpc", "both-fdpc-unconstrained")
+    assert (first.experiment.run.name, second.experiment.run.name) == ("pdpc-signs-s7", "fdpc-signs-s7")
     assert (first.experiment.scheme.selected, second.experiment.scheme.constrained) == (3, False)
     assert first.experiment.run.seed == second.experiment.run.seed == 7
     assert first.experiment.traffic == second.experiment.traffic
 
 
-def test_a_plain_experiment_has_no_variants(tmp_path: Path) -> None:
-    assert load_variants(written(tmp_path, HEAD)) == []
-
-
 def test_one_experiment_cannot_be_loaded_from_several(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match="compares several experiments"):
+    with pytest.raises(ExperimentError, match=r"compares several experiments: load them with vefl_sim\.load_sweep"):
         load(written(tmp_path, TWO))
 
 
@@ -72,87 +85,194 @@ def test_one_experiment_cannot_be_loaded_from_several(tmp_path: Path) -> None:
         ('[[compare]]\nlabel = "a"\n[[compare]]\nlabel = "a"', "have the label 'a'"),
         ('[compare]\nlabel = "a"', r"\[\[compare\]\], each with a label"),
         ('[[compare]]\nlabel = "a"\nscheme = 3', r"compare, 'a': scheme must be a table"),
+        ('[[compare]]\nlabel = "a"\nschemes = 3', r"compare, 'a': schemes must be a table"),
         ('[[compare]]\nlabel = "a"\nradio = { prbs = 0 }', r"compare, 'a': radio\.prbs = 0: it must be at least 1"),
+        ('[[compare]]\nlabel = "a"\nroads = { signals = "none", green_s = 9.0 }', "compare, 'a': roads.green_s has no"),
     ],
 )
 def test_bad_variants_get_one_sentence(variants: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match=message):
-        load_variants(written(tmp_path, HEAD + variants))
+        load_sweep(written(tmp_path, HEAD + variants))
 
 
-def test_all_variants_have_the_same_traffic_and_data_and_are_compared(tmp_path: Path) -> None:
-    comparison = compare(load_variants(written(tmp_path, TWO)), out=tmp_path / "runs")
-    worlds = [c.run.vehicles[["round", "cv", "distance_m", "sojourn_ns", "samples"]] for c in comparison.runs]
-    pd.testing.assert_frame_equal(*worlds)
-    table = comparison.table()
-    assert table.index.tolist() == ["PDPC", "FDPC, unconstrained"]
-    assert table.loc["PDPC", "ordered"] <= 3 < table.loc["FDPC, unconstrained", "ordered"]
-    assert table.loc["FDPC, unconstrained", "p_suc"] == 1
-    comparison.write()
-    assert len(pd.read_csv(comparison.path / "comparison.csv")) == 2
-    assert len(pd.read_csv(comparison.path / "rounds.csv")) == 4
-    assert draw_comparison(comparison).stat().st_size > 10_000
-    assert len([*comparison_lines(comparison)]) == 4
-    again = compare(load_variants(written(tmp_path, TWO)), out=tmp_path / "runs")
-    assert [c.run.path for c in again.runs] == [c.run.path for c in comparison.runs]
+def test_an_empty_list_of_variants_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(written(tmp_path, "compare = []\n" + HEAD)) == 2
+    assert capsys.readouterr().err == "error: compare must be written as tables: [[compare]], each with a label.\n"
 
 
-def test_variants_share_traffic_and_data_with_the_same_seed_only(tmp_path: Path) -> None:
-    file = written(tmp_path, TWO)
-    comparison = compare(load_variants(file, ["run.rounds=1"], seeds=[1, 2]), out=tmp_path / "runs")
-    assert [(c.label, c.seed) for c in comparison.runs] == [
-        ("PDPC", 1), ("FDPC, unconstrained", 1), ("PDPC", 2), ("FDPC, unconstrained", 2),
-    ]  # fmt: skip
-    worlds = [c.run.vehicles[["round", "cv", "distance_m", "sojourn_ns", "samples"]] for c in comparison.runs]
-    pd.testing.assert_frame_equal(worlds[0], worlds[1])
-    pd.testing.assert_frame_equal(worlds[2], worlds[3])
-    assert not worlds[0].equals(worlds[2])
-    alone = compare(load_variants(file, ["run.rounds=1", "run.seed=2"]), out=tmp_path / "runs")
-    assert [c.run.path for c in alone.runs] == [c.run.path for c in comparison.runs[2:]]  # reused
-    assert alone.path != comparison.path
+def test_a_setting_that_every_variant_overrides_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match=r"--set scheme\.kind has no effect: every \[\[compare\]\]"):
+        load_sweep(written(tmp_path, TWO), ["scheme.kind=random"])
 
 
-def test_the_command_line_runs_every_seed_and_writes_the_files(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = written(tmp_path, TWO.replace("rounds = 2", "rounds = 1"))
-    with pytest.raises(SystemExit) as ended:
-        main([str(file), "--seeds", "4-5", "--out", str(tmp_path / "runs")])
-    assert ended.value.code == 0
-    output = capsys.readouterr().out
-    assert "variant 1 of 2, seed 1 of 2: PDPC with seed 4" in output
-    assert "variant 2 of 2, seed 2 of 2: FDPC, unconstrained with seed 5" in output
-    assert "differences to PDPC, paired over 2 seeds (4, 5)" in output
-    [folder] = [file.parent for file in (tmp_path / "runs").rglob("comparison.csv")]
+@dataclass(frozen=True)
+class Finished:
+    """A comparison that the command line has run: its file and folder, and what was printed."""
+
+    file: Path
+    out: Path
+    output: str
+
+    def copy(self, folder: Path) -> tuple[object, ...]:
+        """The arguments of the command that runs it again, on copies of its runs below this folder."""
+        copytree(self.out, folder / "runs")
+        return self.file, "--seeds", "4-5", "--out", folder / "runs"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    folder = tmp_path_factory.mktemp("finished")
+    file, output = written(folder, TWO), StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(output):
+        patch.setattr(run_sweep, "LocalExecutor", lambda workers: InProcessExecutor())
+        assert command(file, "--seeds", "4-5", "--out", folder / "runs") == 0
+    return Finished(file, folder / "runs", output.getvalue())
+
+
+def test_the_command_line_runs_every_seed_and_writes_the_files(finished: Finished) -> None:
+    assert "done    PDPC, seed 4" in finished.output
+    assert "4 of 4 points are done" in finished.output
+    assert "differences to PDPC, paired over 2 seeds (4, 5)" in finished.output
+    [folder] = [file.parent for file in finished.out.rglob("comparison.csv")]
     tables = {name: pd.read_csv(folder / f"{name}.csv") for name in ("comparison", "differences", "seeds", "rounds")}
     assert {name: len(table) for name, table in tables.items()} == {
-        "comparison": 2, "differences": 9, "seeds": 4, "rounds": 4,
+        "comparison": 2, "differences": 9, "seeds": 4, "rounds": 8,
     }  # fmt: skip
     assert tables["comparison"].columns[:8].tolist() == [
         "variant", "ordered", "delivered", "p_suc", "cost", "energy_j", "accuracy", "best_accuracy",
     ]  # fmt: skip
-    paid = tables["rounds"].pivot(index="seed", columns="variant", values="cost")
+    paid = tables["rounds"].pivot_table(index="seed", columns="variant", values="cost")
     cost = tables["differences"].set_index("figure").loc["cost"]
     assert cost["difference"] == pytest.approx((paid["FDPC, unconstrained"] - paid["PDPC"]).mean())
     assert tables["comparison"]["cost"].tolist() == pytest.approx(
         [paid["PDPC"].mean(), paid["FDPC, unconstrained"].mean()]
     )
-    assert (folder / "comparison.png").exists()
+    assert (folder / "comparison.png").stat().st_size > 10_000
+
+
+def test_all_variants_of_a_seed_have_the_same_traffic_and_data(finished: Finished) -> None:
+    comparison = Comparison.of(load_sweep(finished.file, seeds=[4, 5]), finished.out)
+    assert [(c.label, c.seed) for c in comparison.runs] == [
+        ("PDPC", 4), ("FDPC, unconstrained", 4), ("PDPC", 5), ("FDPC, unconstrained", 5),
+    ]  # fmt: skip
+    worlds = [c.run.vehicles[["round", "cv", "distance_m", "sojourn_ns", "samples"]] for c in comparison.runs]
+    pd.testing.assert_frame_equal(worlds[0], worlds[1])
+    pd.testing.assert_frame_equal(worlds[2], worlds[3])
+    assert not worlds[0].equals(worlds[2])
+    table = comparison.table()
+    assert table.index.tolist() == ["PDPC", "FDPC, unconstrained"]
+    assert table.loc["PDPC", "ordered"] <= 3 < table.loc["FDPC, unconstrained", "ordered"]
+    assert table.loc["FDPC, unconstrained", "p_suc"] == 1
+
+
+def test_finished_runs_are_used_again(finished: Finished, tmp_path: Path, in_process: InProcessExecutor) -> None:
+    finished.copy(tmp_path)
+    both, alone = (compare(load_sweep(finished.file, seeds=seeds), tmp_path / "runs") for seeds in ([4, 5], [5]))
+    assert [c.run.path for c in alone.runs] == [c.run.path for c in both.runs[2:]]
+    assert alone.path != both.path
+    assert len([*comparison_lines(alone)]) == 4
+    assert in_process.jobs == []
+
+
+def test_fresh_runs_are_made_in_new_directories(
+    finished: Finished, tmp_path: Path, in_process: InProcessExecutor
+) -> None:
+    finished.copy(tmp_path)
+    sweep = load_sweep(finished.file, seeds=[4])
+    before, after = Comparison.of(sweep, finished.out), compare(sweep, tmp_path / "runs", fresh=True)
+    assert len(in_process.jobs) == 2
+    assert [c.run.path.name for c in after.runs] == [f"{c.run.path.name}-2" for c in before.runs]
+    assert [c.run.content_digest() for c in after.runs] == [c.run.content_digest() for c in before.runs]
+
+
+def test_the_command_sweep_has_the_same_runs(
+    finished: Finished, tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessExecutor
+) -> None:
+    arguments = finished.copy(tmp_path)
+    assert command("sweep", *arguments) == 0
+    assert "4 points, 4 of them done" in capsys.readouterr().out
+    assert command(*arguments, "--quiet") == 0
+    assert capsys.readouterr().out == ""
+    assert in_process.jobs == []
+
+
+def test_a_dry_run_lists_the_points(finished: Finished, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = finished.file, "--seeds", "5-6", "--dry-run", "--out"
+    assert command(*arguments, finished.out) == 0
+    *listed, total = capsys.readouterr().out.splitlines()
+    assert [line.split(maxsplit=2)[::2] for line in listed] == [
+        [state, f"{label}, seed {seed}"]
+        for state, seed in (("done", 5), ("waiting", 6))
+        for label in ("PDPC", "FDPC, unconstrained")
+    ]
+    assert total.startswith("4 points, 2 of them done, about ")
+    assert command(*arguments, tmp_path / "new") == 0
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_index_of_another_version_is_kept_beside_the_new_one(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = finished.copy(tmp_path)
+    monkeypatch.setattr(index, "current_version", lambda: "9.9 abc")
+    for options in (["--dry-run"], []):
+        assert command(*arguments, *options) == 0
+        assert len([*(tmp_path / "runs").glob("sweeps/both/index-*.csv")]) == (0 if options else 1)
+
+
+def test_a_variant_that_fails_does_not_stop_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessExecutor
+) -> None:
+    file = written(tmp_path, f'{HEAD}{FAILING}[[compare]]\nlabel = "PDPC"\n')
+    arguments = file, "--set", "run.rounds=1", "--out", tmp_path / "runs"
+    for _ in range(2):
+        assert command(*arguments) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("error: 1 of 2 points failed; repeat the command to try them again:\n  MNIST, seed 1: ")
+        assert "is not in /nowhere (data.dir)" in error
+    assert len(in_process.jobs) == 3  # the one that failed is tried again
+    sweep = load_sweep(file, ["run.rounds=1"])
+    with pytest.raises(RunFailed, match=r"1 of 2 points failed.*\n  MNIST, seed 1: .*/nowhere"):
+        compare(sweep, tmp_path / "runs")
+    with pytest.raises(RunNotFound, match="MNIST, seed 1 is not done in"):
+        Comparison.of(sweep, tmp_path / "runs")
+
+
+def test_an_interrupted_comparison_is_continued_by_the_same_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessExecutor
+) -> None:
+    arguments = written(tmp_path, TWO), "--set", "run.rounds=1", "--out", tmp_path / "runs"
+    in_process.on_start = lambda job: os.kill(os.getpid(), signal.SIGINT)
+    assert command(*arguments) == 130
+    assert capsys.readouterr().err.endswith("the same command continues them\n")
+    in_process.on_start = lambda job: None
+    assert command(*arguments) == 0
+    assert "FDPC, unconstrained" in capsys.readouterr().out
+    assert len({job.digest for job in in_process.jobs}) == len(in_process.jobs) == 2
+    in_process.on_start = lambda job: os.kill(os.getpid(), signal.SIGINT)
+    assert command(*arguments, "--fresh") == 130
+    assert capsys.readouterr().err.endswith("continue them with: python -m vefl_sim resume RUN\n")
+
+
+def test_a_file_that_also_sweeps_is_run_with_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, TWO + "[sweep]\nradio.prbs = [6, 12]\n")
+    assert command(file) == 2
+    assert f"has a [sweep]: run it with: python -m vefl_sim sweep {file}" in capsys.readouterr().err
+    with pytest.raises(BadInput, match=r"both: only \[\[compare\]\] and seeds can be compared"):
+        compare(load_sweep(file), tmp_path)
 
 
 def test_seeds_on_the_command_line_need_a_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([str(written(tmp_path, HEAD)), "--seeds", "1,2"])
-    assert ended.value.code == 2
+    assert command(written(tmp_path, HEAD), "--seeds", "1,2") == 2
     assert capsys.readouterr().err.startswith("error: --seeds is for files with [[compare]]")
 
 
 def test_means_over_different_seeds_are_refused(tmp_path: Path) -> None:
-    variants = load_variants(written(tmp_path, TWO), seeds=[1, 2])
+    points = load_sweep(written(tmp_path, TWO), seeds=[1, 2]).points
     with pytest.raises(BadInput, match="'FDPC, unconstrained': its seeds are not those of 'PDPC'"):
-        compare(variants[:3], out=tmp_path)
+        compare(Sweep("both", points[:3]), out=tmp_path)
     with pytest.raises(BadInput, match="'PDPC': a seed appears twice"):
-        compare([*variants, variants[0]], out=tmp_path)
+        compare(Sweep("both", (*points, points[0])), out=tmp_path)
 
 
 def run(accuracies: list[float | None], cost: float) -> Run:

@@ -62,10 +62,13 @@ def test_an_index_of_another_version_is_refused_or_renamed(
     with pytest.raises(BadInput, match=r"index.csv was made by another version .* 4 finished points .* --restart"):
         Index.of(sweep, tmp_path)
     assert file.read_bytes() == before
-    Index.of(sweep, tmp_path, restart=True)
+    restarted = Index.of(sweep, tmp_path, restart=True)
+    assert restarted.previous_row(sweep.points[0].digest) == {}
+    assert file.read_bytes() == before
+    restarted.write({point.digest: IndexEntry() for point in sweep.points})
     (renamed,) = file.parent.glob("index-*.csv")
     assert renamed.read_bytes() == before
-    assert not file.exists()
+    assert pd.read_csv(file)["status"].tolist() == ["waiting"] * 4
 
 
 def test_rows_that_another_sweep_wrote_meanwhile_are_kept(sweep: Sweep, tmp_path: Path) -> None:

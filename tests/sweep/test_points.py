@@ -6,8 +6,8 @@ import pytest
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.toml import load
+from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.sweep.points import Sweep, load_sweep
-from vefl_sim.sweep.variants import load_variants
 
 BASE = '[run]\nname = "s"\nrounds = 2\n'
 
@@ -76,6 +76,34 @@ def test_points_that_differ_only_in_unused_keys_are_the_same_run(tmp_path: Path)
     assert digests[2] == digests[3]
 
 
+def test_centralized_learning_is_one_run_for_all_splits_of_the_data(tmp_path: Path) -> None:
+    text = (
+        "[sweep]\ndata.dirichlet_alpha = [0.5, 10.0]\nvefl.budget = [7, 8]\nscheme.selected = [3, 4]\n"
+        'scheme.kind = ["centralized", "pdpc"]\n'
+    )
+    points = sweep(tmp_path, text).points
+    digests = {kind: {p.digest for p in points if p.experiment.scheme.kind == kind} for kind in ("centralized", "pdpc")}
+    assert {kind: len(different) for kind, different in digests.items()} == {"centralized": 1, "pdpc": 8}
+    variants = '[[compare]]\nlabel = "a"\nscheme.kind = "centralized"\n[[compare]]\nlabel = "b"\n'
+    (alone, _) = sweep(tmp_path, '[data]\npartition = "shards"\nshards_per_cv = 3\n' + variants).points
+    assert {alone.digest} == digests["centralized"]
+
+
+def test_other_schemes_are_one_run_for_all_numbers_of_selected_cvs(tmp_path: Path) -> None:
+    points = sweep(tmp_path, '[sweep]\nscheme.kind = ["fdpc", "fedprox", "random"]\nscheme.selected = [3, 4]\n').points
+    assert len({point.digest for point in points}) == 4
+
+
+def test_a_single_centralized_run_keeps_its_environment(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(
+        BASE + '[scheme]\nkind = "centralized"\nselected = 3\n[data]\npartition = "iid"\n[vefl]\nbudget = 7\n'
+    )
+    experiment = load(file)
+    assert (experiment.scheme.selected, experiment.data.partition, experiment.vefl.budget) == (3, "iid", 7.0)
+    assert without_unused_keys(experiment) == experiment
+
+
 def test_given_seeds_and_settings_override(tmp_path: Path) -> None:
     found = sweep(tmp_path, "[sweep]\nseeds = [1]\nradio.prbs = [6, 12]\n", "vefl.budget=7", "run.rounds=1", seeds=[3])
     assert [(p.seed, p.experiment.vefl.budget, p.experiment.run.rounds) for p in found.points] == [(3, 7.0, 1)] * 2
@@ -136,9 +164,8 @@ def test_a_list_of_the_sweep_can_be_set_by_its_key(tmp_path: Path) -> None:
 def test_other_commands_point_to_sweep(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text(BASE + "[sweep]\nseeds = [1]\n")
-    for read in (load, load_variants):
-        with pytest.raises(ExperimentError, match="run it with: python -m vefl_sim sweep"):
-            read(file)
+    with pytest.raises(ExperimentError, match="run it with: python -m vefl_sim sweep"):
+        load(file)
 
 
 def test_relative_paths_start_at_the_folder_of_the_file(tmp_path: Path) -> None:

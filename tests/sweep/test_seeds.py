@@ -6,8 +6,8 @@ import pytest
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.toml import load
+from vefl_sim.sweep.points import load_sweep
 from vefl_sim.sweep.seeds import parse_seeds
-from vefl_sim.sweep.variants import load_variants
 
 RUN = '[run]\nname = "x"\nrounds = 1\n'
 TWO = '[[compare]]\nlabel = "a"\n[[compare]]\nlabel = "b"\nscheme = { kind = "fdpc" }\n'
@@ -17,7 +17,7 @@ def problem(folder: Path, text: str, *settings: str, seeds: list[int] | None = N
     """The only error sentence about this file."""
     (folder / "x.toml").write_text(text)
     with pytest.raises(ExperimentError) as caught:
-        load_variants(folder / "x.toml", settings, seeds)
+        load_sweep(folder / "x.toml", settings, seeds)
     [sentence] = caught.value.problems
     assert sentence.endswith(".")
     return sentence
@@ -25,7 +25,7 @@ def problem(folder: Path, text: str, *settings: str, seeds: list[int] | None = N
 
 def loaded(folder: Path, text: str, seeds: list[int] | None = None) -> list[tuple[int, str]]:
     (folder / "x.toml").write_text(text)
-    return [(variant.experiment.run.seed, variant.label) for variant in load_variants(folder / "x.toml", (), seeds)]
+    return [(point.seed, str(point.label)) for point in load_sweep(folder / "x.toml", (), seeds).points]
 
 
 def test_every_variant_is_loaded_with_every_seed(tmp_path: Path) -> None:
@@ -72,12 +72,9 @@ def test_seeds_and_a_seed_exclude_each_other(tmp_path: Path) -> None:
 
 
 def test_seeds_need_a_comparison(tmp_path: Path) -> None:
-    sentence = problem(tmp_path, "seeds = [1, 2]\n" + RUN)
-    assert sentence.startswith("seeds is for files with [[compare]]")
-    assert "write run.seed" in sentence
-    with pytest.raises(ExperimentError, match=r"seeds is for files with \[\[compare\]\]"):
+    (tmp_path / "x.toml").write_text("seeds = [1, 2]\n" + RUN)
+    with pytest.raises(ExperimentError, match=r"seeds is for files with \[\[compare\]\].*write run\.seed"):
         load(tmp_path / "x.toml")
-    assert problem(tmp_path, RUN, seeds=[1, 2]).startswith("--seeds is for files with [[compare]]")
 
 
 def test_seeds_below_a_table_are_refused(tmp_path: Path) -> None:

@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.sweep.commands import checkpoints, index, run_command, sessions, start, toml, wait_for, workers
+from tests.sweep.commands import (
+    checkpoints,
+    comparison_toml,
+    index,
+    run_command,
+    sessions,
+    start,
+    toml,
+    wait_for,
+    workers,
+)
 from vefl_sim import load_sweep, run_sweep
 
 pytestmark = [
@@ -65,9 +75,9 @@ def test_a_worker_of_a_local_cluster_that_is_killed(tmp_path: Path, undisturbed:
     require_same(tmp_path, undisturbed)
 
 
-def test_ctrl_c_lets_points_save_and_the_same_command_continues(tmp_path: Path, undisturbed: Path) -> None:
-    file = toml(tmp_path, SWEEP, run=LONG | {"checkpoint_every": 1000})
-    process = start("sweep", file, "--out", tmp_path, "--workers", 2)
+def test_ctrl_c_lets_points_of_a_comparison_save_and_sweep_continues_them(tmp_path: Path, undisturbed: Path) -> None:
+    file = comparison_toml(tmp_path, [1, 2], run=LONG | {"checkpoint_every": 1000})
+    process = start(file, "--out", tmp_path)
     wait_for(lambda: [*tmp_path.glob("*/parts")])
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=120)

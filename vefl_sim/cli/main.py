@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -12,12 +11,11 @@ import typer
 from vefl_sim.cli.data import data
 from vefl_sim.cli.inspect import check, runs, schema, trace, verify
 from vefl_sim.cli.maps import map_
-from vefl_sim.cli.sweep import figure, sweep
+from vefl_sim.cli.sweep import SweepOptions, compare, figure, sweep
 from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError
 
 if TYPE_CHECKING:
     from vefl_sim.records.run_directory import Run
-    from vefl_sim.sweep.variants import Variant
 
 # Heavy imports (pydantic, jax, pandas, …) happen inside the commands, so that --help is fast.
 
@@ -82,17 +80,20 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
     """Run an experiment; resume it if it was stopped, or print its summary if it is already done."""
-    from vefl_sim.experiment.toml import load, read_experiment
-    from vefl_sim.sweep.seeds import parse_seeds
-    from vefl_sim.sweep.variants import load_variants
+    from vefl_sim.experiment.toml import ALONE, load, read_experiment
 
     file = read_experiment(experiment)
-    if variants := load_variants(file, settings or (), None if seeds is None else parse_seeds(seeds)):
-        if dry_run:
-            raise BadInput("--dry-run works for one experiment, but this file compares several: remove --dry-run.")
-        _compare(variants, out, fresh, quiet)
+    if "compare" in file.tables and "sweep" not in file.tables:
+        from vefl_sim.sweep.points import load_sweep
+        from vefl_sim.sweep.seeds import parse_seeds
+
+        chosen = None if seeds is None else parse_seeds(seeds)
+        options = SweepOptions(settings or (), out, dry_run, quiet, restart=True, fresh=fresh)
+        compare(load_sweep(file, settings or (), chosen), options)
         return
     loaded = load(file, settings or ())
+    if seeds is not None:
+        raise BadInput(ALONE.format(what="--seeds", path=file.path, keep="use --set run.seed=…"))
     if dry_run:
         _dry_run(loaded)
         return
@@ -146,31 +147,6 @@ def _saved_progress(run: "Run | None") -> str:
     if run is None or not rounds:
         return "stopped immediately; no rounds are saved yet, the same command starts again"
     return f"stopped immediately; {rounds} rounds are saved, continue with: python -m vefl_sim resume {run.path}"
-
-
-def _compare(variants: "Sequence[Variant]", out: Path, fresh: bool, quiet: bool) -> None:
-    from vefl_sim.analysis.comparison import comparison_lines
-    from vefl_sim.analysis.figures.comparison import draw_comparison
-    from vefl_sim.cli.progress import PipedConsole, RunProgress, run_display
-    from vefl_sim.core.stopping import stopping_at_once
-    from vefl_sim.sweep.comparison import compare, place
-
-    console = PipedConsole(quiet=quiet)
-
-    def display_of(variant: "Variant") -> AbstractContextManager[RunProgress]:
-        console.print(place(variant, variants), highlight=False, markup=False, soft_wrap=True)
-        return run_display(console)
-
-    try:
-        with stopping_at_once():
-            comparison = compare(variants, out, fresh, display_of)
-    except (KeyboardInterrupt, RunInterrupted):
-        again = "to resume, repeat the command without --fresh" if fresh else "the same command resumes"
-        raise RunInterrupted(f"finished runs and checkpoints of unfinished runs are kept: {again}") from None
-    files = comparison.write()
-    for line in comparison_lines(comparison):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-    console.print(f"in {draw_comparison(comparison).parent}: {', '.join(files)}, comparison.png", soft_wrap=True)
 
 
 def _dry_run(experiment: object) -> None:

@@ -99,6 +99,10 @@ class RunProgress:
 class PipedConsole(Console):
     """A console whose output pipe may be closed (`… | head`) without ending the run."""
 
+    def show(self, line: str) -> None:
+        """Print a line as it is: not coloured, not wrapped, and square brackets are no markup."""
+        self.print(line, highlight=False, markup=False, soft_wrap=True)
+
     def on_broken_pipe(self) -> None:
         """Stop all output."""
         self.quiet = True

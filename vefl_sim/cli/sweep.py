@@ -1,14 +1,18 @@
 """The commands `sweep` and `figure`."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vefl_sim.core.errors import BadInput, RunFailed
+from vefl_sim.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from vefl_sim.sweep.tasks import Tasks
+    from vefl_sim.cli.progress import PipedConsole
+    from vefl_sim.sweep.points import Sweep
 
 # As in main.py, heavy imports happen inside the commands.
 
@@ -31,6 +35,27 @@ Seeds = Annotated[
     typer.Option(metavar="SEEDS", help="Seeds to use instead of those in the files, for example 1,2,3 or 1-5."),
 ]
 Out = Annotated[Path, typer.Option(help="Folder that contains the run directories.")]
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """Options of the command line about how points are run."""
+
+    settings: Sequence[str]  # the --set options, for the index
+    out: Path
+    dry_run: bool
+    quiet: bool
+    on: str | None = None
+    workers: int | None = None
+    restart: bool = False
+    fresh: bool = False
+
+    @cached_property
+    def console(self) -> "PipedConsole":
+        """The console for everything but errors."""
+        from vefl_sim.cli.progress import PipedConsole
+
+        return PipedConsole(quiet=self.quiet)
 
 
 def sweep(
@@ -61,50 +86,74 @@ def sweep(
 ) -> None:
     """Run all points of one or more sweeps; finished points are skipped, interrupted points are resumed."""
     from vefl_sim.analysis.figures.drawing import require_drawable
-    from vefl_sim.cli.progress import PipedConsole, clock
-    from vefl_sim.cli.sweep_progress import sweep_display
-    from vefl_sim.sweep.executors.local import cores
-    from vefl_sim.sweep.index import Index
     from vefl_sim.sweep.points import load_sweep
-    from vefl_sim.sweep.run_sweep import executor_for
-    from vefl_sim.sweep.runner import Runner
     from vefl_sim.sweep.seeds import parse_seeds
-    from vefl_sim.sweep.tasks import tasks_of
 
     chosen = None if seeds is None else parse_seeds(seeds)
     sweeps = [load_sweep(file, settings or (), chosen) for file in files]
     for loaded in sweeps:
         require_drawable(loaded)  # report mistakes in [figure] before the runs, not after them
     _require_different_names([loaded.name for loaded in sweeps], files)
-    indexes = [Index.of(loaded, out, settings or (), restart=restart and not dry_run) for loaded in sweeps]
+    options = SweepOptions(settings or (), out, dry_run, quiet, on=on, workers=workers, restart=restart)
+    run_sweeps(sweeps, options)
+
+
+def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
+    """Run all points that are not done with a progress display, or only list them; raises RunFailed if some fail."""
+    from vefl_sim.cli.progress import clock
+    from vefl_sim.cli.sweep_progress import sweep_display
+    from vefl_sim.sweep.executors.local import cores
+    from vefl_sim.sweep.index import Index
+    from vefl_sim.sweep.run_sweep import executor_for
+    from vefl_sim.sweep.runner import Runner
+    from vefl_sim.sweep.tasks import tasks_of
+
+    out, console = options.out, options.console
+    indexes = [Index.of(loaded, out, options.settings, restart=options.restart) for loaded in sweeps]
     tasks = tasks_of(indexes, out)
-    console = PipedConsole(quiet=quiet)
+    if options.fresh:
+        tasks.start_afresh()
 
-    def show(line: str) -> None:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-
-    tasks.workers = workers or cores()
+    tasks.workers = options.workers or cores()
     done = f", {len(tasks.having('done'))} of them done" if tasks.having("done") else ""
-    if dry_run:
+    if options.dry_run:
         for task in tasks:
-            show(f"{task.entry.status:8} {clock(tasks.factor * task.left_s):>8}  {task.point.title}")
+            console.show(f"{task.entry.status:8} {clock(tasks.factor * task.left_s):>8}  {task.point.title}")
         tasks.try_again()
-        show(f"{len(tasks)} points{done}, about {clock(tasks.left_s())} on {tasks.workers} cores")
+        console.show(f"{len(tasks)} points{done}, about {clock(tasks.left_s())} on {tasks.workers} cores")
         return
-    show(f"{len(tasks)} points{done}")
+    console.show(f"{len(tasks)} points{done}")
     tasks.try_again()
     if tasks.having("waiting"):
         _create_folder(out)
-        executor = executor_for(on, tasks.workers, out)
+        executor = executor_for(options.on, tasks.workers, out)
         tasks.workers = executor.size()
-        show(f"about {clock(tasks.left_s())} on {executor}")
+        console.show(f"about {clock(tasks.left_s())} on {executor}")
         with sweep_display(console) as progress:
             Runner(tasks, indexes, out, executor, progress).run()
     else:
         for index in indexes:
             index.write({digest: task.entry for digest, task in tasks.by_digest.items()})
-    show(f"{len(tasks.having('done'))} of {len(tasks)} points are done, see {', '.join(str(i.file) for i in indexes)}")
-    _require_all_done(tasks)
+    console.show(
+        f"{len(tasks.having('done'))} of {len(tasks)} points are done, see {', '.join(str(i.file) for i in indexes)}"
+    )
+    tasks.require_done()
+
+
+def compare(sweep: "Sweep", options: SweepOptions) -> None:
+    """Run the variants of a comparison as a sweep, then print their table, draw their figure and write the files."""
+    from vefl_sim.analysis.comparison import comparison_lines
+    from vefl_sim.analysis.figures.comparison import draw_comparison
+    from vefl_sim.sweep.comparison import Comparison
+
+    run_sweeps([sweep], options)
+    if options.dry_run:
+        return
+    comparison = Comparison.of(sweep, options.out)
+    files = comparison.write()
+    for line in comparison_lines(comparison):
+        options.console.show(line)
+    options.console.show(f"in {draw_comparison(comparison).parent}: {', '.join(files)}, comparison.png")
 
 
 def figure(
@@ -167,13 +216,3 @@ def _create_folder(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"{out} cannot be created ({error.strerror}): choose another --out.") from None
-
-
-def _require_all_done(tasks: "Tasks") -> None:
-    failed = [task for task in tasks if task.entry.status != "done"]
-    if failed:
-        failures = "".join(f"\n  {task.point.title}: {task.entry.error}" for task in failed[:5])
-        more = f"\n  … and {len(failed) - 5} more, see the index" if len(failed) > 5 else ""
-        raise RunFailed(
-            f"{len(failed)} of {len(tasks)} points failed; repeat the command to try them again:{failures}{more}"
-        )

@@ -52,7 +52,7 @@ def load(file: str | Path | ExperimentFile, settings: Sequence[str] = ()) -> Exp
     if "sweep" in tables:
         raise ExperimentError(HAS_SWEEP.format(path=file.path))
     if "compare" in tables:
-        raise ExperimentError(f"{file.path} compares several experiments: load them with vefl_sim.load_variants.")
+        raise ExperimentError(f"{file.path} compares several experiments: load them with vefl_sim.load_sweep.")
     if "seeds" in tables:
         raise ExperimentError(ALONE.format(what="seeds", path=file.path, keep="write run.seed"))
     override(tables, settings)

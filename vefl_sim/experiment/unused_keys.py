@@ -68,9 +68,14 @@ _UNUSED_BY_SCHEME: dict[str, dict[str, tuple[str, ...]]] = {
         "server": ("early_close", "retry_s"),
         "scheme": ("constrained", "rounds"),
         "learning": ("proximal_mu", "iterations_per_step"),
-    },  # radio, SLAs, money and the data split are not listed: they belong to the environment shared with other schemes
+    },
 }
 """Keys that a scheme does not use."""
+_UNUSED_ENVIRONMENT = {
+    **dict.fromkeys(("fdpc", "fedprox", "fedavg"), ("scheme.selected",)),
+    "centralized": ("data.dirichlet_alpha", "data.partition", "data.shards_per_cv", "scheme.selected", "vefl.budget"),
+}
+"""Keys of the environment that schemes share, which change no result of this scheme. They are not refused."""
 _UNUSED_BY_AFA_CD_IN_ROUNDS = {
     "aggregation": (*_RULE_KEYS, "form", "buffer"),
     "vefl": _PROBLEM_KEYS,
@@ -97,7 +102,24 @@ def unused_keys(e: Experiment) -> Iterator[tuple[str, str]]:
 
 def without_unused_keys(e: Experiment) -> Experiment:
     """The experiment with every unused key at its default, so that it affects neither results nor the run's name."""
-    for key, _ in [*unused_keys(e)]:
+    return _with_defaults(e, [key for key, _ in unused_keys(e)])
+
+
+def unused_environment(kind: str) -> tuple[str, ...]:
+    """Keys of the environment that change no result of this kind of scheme, such as the split of the data over CVs.
+
+    They are not refused, because other schemes of the same environment use them.
+    """
+    return _UNUSED_ENVIRONMENT.get(kind, ())
+
+
+def without_unused_environment(e: Experiment) -> Experiment:
+    """The experiment with these keys at their defaults: points of a sweep that differ only in them are one run."""
+    return _with_defaults(e, unused_environment(e.scheme.kind))
+
+
+def _with_defaults(e: Experiment, keys: Iterable[str]) -> Experiment:
+    for key in keys:
         table_name, _, name = key.partition(".")
         table = getattr(e, table_name)
         e = e.model_copy(update={table_name: table.model_copy(update={name: _default(table, name)})})

@@ -1,8 +1,6 @@
-"""Several variants of one experiment with the same traffic, channels and data, and their results side by side."""
+"""The results of the variants of one experiment, which have the same traffic, channels and data, side by side."""
 
 import hashlib
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from vefl_sim.core.errors import BadInput, RunFailed
-from vefl_sim.records.identity import config_digest
+from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.records.run_directory import Run
-from vefl_sim.simulation.run import simulate
-from vefl_sim.simulation.session import RunWatcher
 from vefl_sim.sweep import paired
-from vefl_sim.sweep.variants import Variant
+from vefl_sim.sweep.executors.local import cores
+from vefl_sim.sweep.index import Index
+from vefl_sim.sweep.points import Point, Sweep
+from vefl_sim.sweep.run_sweep import executor_for, run_quietly
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,13 @@ class Comparison:
     path: Path
     runs: tuple[Compared, ...]
 
+    @classmethod
+    def of(cls, sweep: Sweep, out: Path) -> "Comparison":
+        """The comparison of the variants of a sweep whose points are all done below `out`."""
+        runs = tuple(Compared(str(point.label), point.seed, _done_run(point, out)) for point in sweep.points)
+        digest = hashlib.sha256("".join(point.digest for point in sweep.points).encode()).hexdigest()
+        return cls(out / f"{sweep.name}-{digest[:8]}", runs)
+
     @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds of every variant; only one if each variant was run once."""
@@ -42,7 +47,8 @@ class Comparison:
 
     def by_label(self) -> dict[str, list[Run]]:
         """The runs of each variant, one per seed."""
-        return {label: [c.run for c in self.runs if c.label == label] for label in _labels(self.runs)}
+        labels = dict.fromkeys(c.label for c in self.runs)
+        return {label: [c.run for c in self.runs if c.label == label] for label in labels}
 
     @cached_property
     def by_seed(self) -> pd.DataFrame:
@@ -73,47 +79,38 @@ class Comparison:
         return list(files)
 
 
-def compare(
-    variants: Sequence[Variant],
-    out: str | Path = "runs",
-    fresh: bool = False,
-    watching: Callable[[Variant], AbstractContextManager[RunWatcher]] | None = None,
-) -> Comparison:
-    """Run all variants, or use runs that are already done; `watching` makes the watcher of each run."""
-    _require_pairs(variants)
-    runs = []
-    for variant in variants:
-        try:
-            with watching(variant) if watching else nullcontext() as watcher:
-                run = simulate(variant.experiment, out=out, fresh=fresh, watcher=watcher)
-        except RunFailed as error:
-            raise RunFailed(f"compare, {variant.label!r}, seed {variant.seed}: {error}") from error
-        runs.append(Compared(variant.label, variant.seed, run))
-    digest = hashlib.sha256("".join(config_digest(variant.experiment) for variant in variants).encode()).hexdigest()
-    return Comparison(Path(out) / f"{variants[0].comparison}-{digest[:8]}", tuple(runs))
+def compare(sweep: Sweep, out: str | Path = "runs", *, workers: int | None = None, fresh: bool = False) -> Comparison:
+    """Run all variants of a file with [[compare]], as `load_sweep` reads it, with all seeds; then compare them.
+
+    Finished runs are used again, unless `fresh` demands new ones. `workers`: runs at once, by default one per core.
+    Raises RunFailed if a run fails; the others are kept.
+    """
+    out = Path(out)
+    _require_pairs(sweep)
+    index, executor = Index.of(sweep, out, restart=True), executor_for(None, workers or cores(), out)
+    run_quietly(index, out, executor, fresh=fresh).require_done()
+    return Comparison.of(sweep, out)
 
 
-def place(variant: Variant, variants: Sequence[Variant]) -> str:
-    """A line of text that says which of all runs this is, for example `variant 1 of 2: PDPC`."""
-    labels = _labels(variants)
-    seeds = [other.seed for other in variants if other.label == variant.label]
-    seed = f", seed {seeds.index(variant.seed) + 1} of {len(seeds)}" if len(seeds) > 1 else ""
-    with_seed = f" with seed {variant.seed}" if len(seeds) > 1 else ""
-    return f"variant {labels.index(variant.label) + 1} of {len(labels)}{seed}: {variant.label}{with_seed}"
+def _require_pairs(sweep: Sweep) -> None:
+    """Refuse swept keys, and variants with different seeds, whose means are not comparable.
 
-
-def _require_pairs(variants: Sequence[Variant]) -> None:
-    """Refuse variants with different seeds, whose means are not comparable; variants of one run each may differ."""
-    seeds = {label: sorted(v.seed for v in variants if v.label == label) for label in _labels(variants)}
+    Variants of one run each may have different seeds.
+    """
+    if sweep.axes or not sweep.labels:
+        raise BadInput(f"{sweep.name}: only [[compare]] and seeds can be compared, no swept keys: use run_sweep.")
+    seeds = {label: sorted(point.seed for point in sweep.points if point.label == label) for label in sweep.labels}
     for label, own in seeds.items():
         if len(own) != len(set(own)):
             raise BadInput(f"compare, {label!r}: a seed appears twice: remove one of them.")
-        if len(variants) > len(seeds) and own != sorted(seeds[variants[0].label]):
-            raise BadInput(f"compare, {label!r}: its seeds are not those of {variants[0].label!r}: give all the same.")
+        if len(sweep.points) > len(seeds) and own != seeds[sweep.labels[0]]:
+            raise BadInput(f"compare, {label!r}: its seeds are not those of {sweep.labels[0]!r}: give all the same.")
 
 
-def _labels(labelled: Sequence[Variant] | Sequence[Compared]) -> list[str]:
-    return list(dict.fromkeys(one.label for one in labelled))
+def _done_run(point: Point, out: Path) -> Run:
+    if (run := point.run(out)) and run.is_done:
+        return run
+    raise RunNotFound(f"{point.title} is not done in {out}: run the sweep first.")
 
 
 def _figures(run: Run) -> dict[str, float]:

@@ -56,21 +56,18 @@ class Index:
 
     @classmethod
     def of(cls, sweep: Sweep, out: Path, settings: Sequence[str] = (), *, restart: bool = False) -> "Index":
-        """Open the index in out/sweeps; one of another version is refused or, with `restart`, renamed."""
+        """Open the index in out/sweeps; one of another version is refused or, with `restart`, renamed when written."""
         file = out / "sweeps" / sweep.name / "index.csv"
-        previous, current = _read(file), current_version()
-        others = [made_by for made_by in previous.get(_VERSION, pd.Series(dtype=str)).unique() if made_by != current]
-        if others and not restart:
+        previous = _read(file)
+        other = _other_version(previous)
+        if other and not restart:
             done = int((previous["status"] == "done").sum())
             raise BadInput(
-                f"{file} was made by another version of vefl_sim ({others[0]}; this is {current}), and this one would "
-                f"run its {done} finished points again: continue with that version, choose another --out, or start "
-                "again with --restart, which keeps the old index and its runs."
+                f"{file} was made by another version of vefl_sim ({other}; this is {current_version()}), and this one "
+                f"would run its {done} finished points again: continue with that version, choose another --out, or "
+                "start again with --restart, which keeps the old index and its runs."
             )
-        if others:
-            _rename(file, str(others[0]))
-            previous = pd.DataFrame()
-        return cls(file, sweep, "; ".join(settings), previous)
+        return cls(file, sweep, "; ".join(settings), pd.DataFrame() if other else previous)
 
     def previous_row(self, digest: str) -> Mapping[str, Any]:
         """What the index contained about a point when it was opened, without empty cells; {} for a new point."""
@@ -80,13 +77,18 @@ class Index:
         return {} if rows.empty else {str(name): cell for name, cell in rows.iloc[-1].items() if not pd.isna(cell)}
 
     def write(self, entries: Mapping[str, IndexEntry]) -> None:
-        """Write all points as they are now; rows of other points, which another sweep may have added, are kept."""
+        """Write all points as they are now; rows of other points, which another sweep may have added, are kept.
+
+        An index of another version is renamed before.
+        """
         table = pd.DataFrame([self._row(point, entries[point.digest]) for point in self.sweep.points])
         with explain_write_errors(self.file):
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(self.file.with_name(".lock")):
                 written = _read(self.file)
-                if not written.empty and len(others := written[~written[_KEY].isin(table[_KEY])]):
+                if other := _other_version(written):
+                    _rename(self.file, other)
+                elif not written.empty and len(others := written[~written[_KEY].isin(table[_KEY])]):
                     table = pd.concat([table, others.astype(object)], ignore_index=True)
                 write_text(self.file, str(table.to_csv(index=False)))
 
@@ -106,6 +108,12 @@ def _read(file: Path) -> pd.DataFrame:
     if not {_KEY, _VERSION, "status"} <= set(table.columns):
         raise BadInput(f"{file} is not the index of a sweep: move it away; a new one is written.")
     return table
+
+
+def _other_version(table: pd.DataFrame) -> str | None:
+    """Another version of vefl_sim that made rows of this index; None if this one made all of them."""
+    versions = table.get(_VERSION, pd.Series(dtype=str)).unique()
+    return next((str(made_by) for made_by in versions if made_by != current_version()), None)
 
 
 def _rename(file: Path, version: str) -> None:

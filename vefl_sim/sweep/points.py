@@ -14,14 +14,13 @@ from typing import Any
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.rules import contradictions
-from vefl_sim.experiment.toml import override, read_experiment, validated
-from vefl_sim.experiment.unused_keys import unused_keys, without_unused_keys
+from vefl_sim.experiment.toml import ExperimentFile, override, read_experiment
+from vefl_sim.experiment.unused_keys import without_unused_environment
 from vefl_sim.records.identity import Identity
 from vefl_sim.records.run_directory import Run, existing_run
 from vefl_sim.sweep.axes import Axis, axes
-from vefl_sim.sweep.seeds import check_seeds, conflicting_seeds, misplaced_seeds
-from vefl_sim.sweep.variants import conflicting_setting, pop_variants, require_effect, variant_of
+from vefl_sim.sweep.seeds import chosen_seeds
+from vefl_sim.sweep.variants import Variant, experiment_of, pop_variants
 
 _MAX_POINTS = 100_000  # more are probably a mistyped list
 
@@ -81,32 +80,35 @@ class Sweep:
         return list(dict.fromkeys(point.seed for point in self.points))
 
 
-def load_sweep(path: str | Path, settings: Sequence[str] = (), seeds: Sequence[int] | None = None) -> Sweep:
+def load_sweep(
+    file: str | Path | ExperimentFile, settings: Sequence[str] = (), seeds: Sequence[int] | None = None
+) -> Sweep:
     """Read a file with a [sweep], or with [[compare]], or both; every variant is swept.
 
     `settings` are `table.key=value` strings that override keys of all points, or lists of [sweep] itself; `seeds`
     override those of the file.
     """
     settings = [settings] if isinstance(settings, str) else settings
-    tables = read_experiment(path).copy_of_tables()
-    _require_sweep(path, tables)
+    file = file if isinstance(file, ExperimentFile) else read_experiment(file)
+    tables = file.copy_of_tables()
+    _require_sweep(file.path, tables)
     variants = pop_variants(tables, settings)
     override(tables, settings)
     swept, figure = _table(tables, "sweep"), _table(tables, "figure")
-    chosen = _seeds(tables, swept, variants, seeds)
-    if problems := [*conflicting_setting(settings, chosen)]:
-        raise ExperimentError(problems)
+    chosen = chosen_seeds(tables, swept, variants, given=seeds, settings=settings)
     swept_axes = axes(swept)
     _require_set_once(swept_axes, variants, settings)
     count = len(chosen or [1]) * max(1, len(variants)) * prod(len(axis.steps) for axis in swept_axes)
     if count > _MAX_POINTS:
-        raise ExperimentError(f"{path}: {count} points are more than the maximum of {_MAX_POINTS}: shorten a list.")
+        raise ExperimentError(
+            f"{file.path}: {count} points are more than the maximum of {_MAX_POINTS}: shorten a list."
+        )
     points = tuple(_points(tables, swept_axes, variants, chosen))
-    require_effect(points)
+    _require_effect(points)
     return Sweep(_name(tables), points, tuple(swept_axes), figure)
 
 
-def _require_sweep(path: str | Path, tables: Mapping[str, Any]) -> None:
+def _require_sweep(path: Path, tables: Mapping[str, Any]) -> None:
     if "sweep" not in tables and "compare" not in tables:
         raise ExperimentError(
             f"{path} has no [sweep]: add one, for example sweep.seeds = [1, 2, 3], or run it by itself with: "
@@ -121,26 +123,7 @@ def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(table)
 
 
-def _seeds(
-    tables: dict[str, Any], swept: dict[str, Any], variants: list[dict[str, Any]], given: Sequence[int] | None
-) -> list[int] | None:
-    """The seeds that are given, else those of [sweep], else those at the top of the file; both keys are removed."""
-    top = tables.pop("seeds", None)
-    written = swept.pop("seeds", None)
-    if problems := [*misplaced_seeds(tables, variants)]:
-        raise ExperimentError(problems)
-    if top is not None and written is not None:
-        raise ExperimentError("seeds and sweep.seeds both list the seeds: keep one of them.")
-    chosen = check_seeds(top) if top is not None else None
-    chosen = check_seeds(written, "sweep.seeds") if written is not None else chosen
-    chosen = check_seeds(given) if given is not None else chosen
-    conflicts = [*conflicting_seeds(tables if given is None else {}, variants, "seeds")] if chosen else []
-    if conflicts:
-        raise ExperimentError(conflicts)
-    return chosen
-
-
-def _require_set_once(swept_axes: list[Axis], variants: list[dict[str, Any]], settings: Sequence[str]) -> None:
+def _require_set_once(swept_axes: list[Axis], variants: list[Variant], settings: Sequence[str]) -> None:
     """Refuse a swept key that a variant or a setting sets, too."""
     swept = {key for axis in swept_axes for key in axis.keys}
     problems = [
@@ -158,7 +141,7 @@ def _require_set_once(swept_axes: list[Axis], variants: list[dict[str, Any]], se
 
 
 def _points(
-    tables: dict[str, Any], swept_axes: list[Axis], variants: list[dict[str, Any]], seeds: list[int] | None
+    tables: dict[str, Any], swept_axes: list[Axis], variants: list[Variant], seeds: list[int] | None
 ) -> Iterator[Point]:
     repeats = [{}] if seeds is None else [{"run.seed": seed} for seed in seeds]
     for repeat, variant in product(repeats, variants or [{}]):
@@ -175,25 +158,20 @@ def _with_values(tables: Mapping[str, Any], values: Mapping[str, Any]) -> dict[s
     return changed
 
 
-def _point(tables: dict[str, Any], variant: dict[str, Any], values: dict[str, Any]) -> Point:
-    listed = "".join(f"{key} = {value}, " for key, value in values.items())
+def _point(tables: dict[str, Any], variant: Variant, values: dict[str, Any]) -> Point:
     try:
-        experiment, unused = _experiment(tables, variant)
+        experiment, unused = experiment_of(tables, variant)
     except ExperimentError as error:
-        where = f"sweep, {listed.rstrip(', ')}: " if listed else ""
+        listed = ", ".join(f"{key} = {value}" for key, value in values.items())
+        where = f"sweep, {listed}: " if listed else ""
         raise ExperimentError([where + problem for problem in error.problems]) from None
-    return Point(variant.get("label"), values, _named(experiment), unused)
+    return Point(variant.get("label"), values, _named(without_unused_environment(experiment)), unused)
 
 
-def _experiment(tables: dict[str, Any], variant: dict[str, Any]) -> tuple[Experiment, Mapping[str, str]]:
-    """The experiment of a point, with unused keys at their defaults, and these keys with the reasons."""
-    if variant:
-        merged = variant_of(tables, variant)
-        return merged.experiment, merged.unused
-    experiment = validated(tables)
-    if problems := [*contradictions(experiment)]:
+def _require_effect(points: Sequence[Point]) -> None:
+    """Refuse a key without effect in all points; one that has an effect in some of them is accepted."""
+    if problems := [reason for key, reason in points[0].unused.items() if all(key in point.unused for point in points)]:
         raise ExperimentError(problems)
-    return without_unused_keys(experiment), dict(unused_keys(experiment))
 
 
 def _named(experiment: Experiment) -> Experiment:

@@ -33,12 +33,19 @@ def run_sweep(
     `workers`: points to run at once, by default one per core; `on`: address of a Dask cluster, or "local-cluster".
     A point that fails does not stop the others; its row contains the error.
     """
-    out = Path(out)
-    index = Index.of(sweep, out)
-    tasks = tasks_of([index], out)
-    out.mkdir(parents=True, exist_ok=True)
-    Runner(tasks, [index], out, executor_for(on, workers or cores(), out), _NoWatcher()).run()
+    index = Index.of(sweep, Path(out))
+    run_quietly(index, Path(out), executor_for(on, workers or cores(), Path(out)))
     return pd.read_csv(index.file)
+
+
+def run_quietly(index: Index, out: Path, executor: Executor, *, fresh: bool = False) -> Tasks:
+    """Run the points of a sweep that are not done, or with `fresh` all of them, without a progress display."""
+    tasks = tasks_of([index], out)
+    if fresh:
+        tasks.start_afresh()
+    out.mkdir(parents=True, exist_ok=True)
+    Runner(tasks, [index], out, executor, _NoWatcher()).run()
+    return tasks
 
 
 def executor_for(on: str | None, workers: int, out: Path) -> Executor:

@@ -61,12 +61,16 @@ class Runner:
             with self._stop.listening():
                 self._run_points()
         except KeyboardInterrupt:
-            raise RunInterrupted(_INTERRUPTED) from None
+            raise self._interrupted() from None
         finally:
             self._executor.close()
             self._write_final()
         if self._stop.made:
-            raise RunInterrupted(_INTERRUPTED)
+            raise self._interrupted()
+
+    def _interrupted(self) -> RunInterrupted:
+        again = _RESUME if any(task.fresh for task in self._tasks) else "the same command continues them"
+        return RunInterrupted(f"finished points are kept, unfinished ones up to their last checkpoint: {again}")
 
     def _run_points(self) -> None:
         stopping = False
@@ -118,7 +122,7 @@ class Runner:
 
     def _is_run_elsewhere(self, task: PointTask) -> bool:
         """Whether another sweep works on the point or has finished it, as far as the run directory shows."""
-        run = task.point.run(self._out)
+        run = None if task.fresh else task.point.run(self._out)
         if run and run.is_done:
             update_from_run(task, run)
             if task.entry.status != "done":
@@ -132,8 +136,8 @@ class Runner:
         return True
 
     def _job(self, task: PointTask) -> Job:
-        point = task.point
-        return Job(point.digest, to_toml(point.experiment), str(self._out.resolve()), os.getcwd(), package_digest())
+        toml, out = to_toml(task.point.experiment), str(self._out.resolve())
+        return Job(task.point.digest, toml, out, os.getcwd(), package_digest(), task.fresh)
 
     def _process(self, report: Report) -> None:
         task = self._tasks.by_digest[report.digest]
@@ -184,4 +188,4 @@ class Runner:
             self._write_all()
 
 
-_INTERRUPTED = "finished points are kept, unfinished ones up to their last checkpoint: the same command continues them"
+_RESUME = "continue them with: python -m vefl_sim resume RUN"  # the same command would start afresh again

@@ -41,8 +41,40 @@ def check_seeds(seeds: Any, where: str = "seeds") -> list[int]:
     return list(seeds)
 
 
-def conflicting_seeds(tables: Mapping[str, Any], variants: Sequence[Mapping[str, Any]], option: str) -> Iterator[str]:
-    """A problem for each run.seed that contradicts the list of seeds, which the user gave as `option`."""
+def chosen_seeds(
+    tables: dict[str, Any],
+    swept: dict[str, Any],
+    variants: Sequence[Mapping[str, Any]],
+    *,
+    given: Sequence[int] | None,
+    settings: Sequence[str],
+) -> list[int] | None:
+    """The seeds that are given, else those of [sweep], else those at the top of the file, else None.
+
+    Both keys are removed from the tables of the file. `settings`: the --set options, which were applied to the tables.
+    """
+    top, own = tables.pop("seeds", None), swept.pop("seeds", None)
+    if problems := [*_misplaced(tables, variants)]:
+        raise ExperimentError(problems)
+    if top is not None and own is not None:
+        raise ExperimentError("seeds and sweep.seeds both list the seeds: keep one of them.")
+    listed = top if own is None else own
+    seeds = None if listed is None else check_seeds(listed, "seeds" if own is None else "sweep.seeds")
+    seeds = seeds if given is None else check_seeds(given)
+    if seeds and any(setting.partition("=")[0].strip() == "run.seed" for setting in settings):
+        raise ExperimentError(
+            "--set run.seed and seeds exclude each other: keep the seeds, and choose them with --seeds."
+        )
+    if seeds and (problems := [*_conflicts(tables if given is None else {}, variants, given)]):
+        raise ExperimentError(problems)
+    return seeds
+
+
+def _conflicts(
+    tables: Mapping[str, Any], variants: Sequence[Mapping[str, Any]], given: Sequence[int] | None
+) -> Iterator[str]:
+    """A problem for each run.seed that contradicts the list of seeds."""
+    option = "seeds" if given is None else "--seeds"
     if _has(tables.get("run"), "seed"):
         yield f"run.seed and {option} exclude each other: keep {option}, or run.seed to run each variant once."
     for variant in variants:
@@ -53,7 +85,7 @@ def conflicting_seeds(tables: Mapping[str, Any], variants: Sequence[Mapping[str,
             )
 
 
-def misplaced_seeds(tables: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _misplaced(tables: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A problem for each `seeds` below a [table], because in TOML it then belongs to that table."""
     places = [f"[{name}]" for name, table in tables.items() if _has(table, "seeds")]
     places += [f"the [[compare]] of {variant['label']!r}" for variant in variants if "seeds" in variant]

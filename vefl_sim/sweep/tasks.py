@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from vefl_sim.core.errors import VeflError
+from vefl_sim.core.errors import RunFailed, VeflError
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.index import Index, IndexEntry
 from vefl_sim.sweep.points import Point
@@ -15,6 +15,7 @@ from vefl_sim.sweep.wall_time import wall_time_s
 
 _TYPICAL_MB = 900.0  # assumed for a point while none like it has been measured
 _MIN_PROGRESS = 0.1  # share of a point from which its speed is estimated
+_MOST_SHOWN = 5  # errors of failed points
 
 
 @dataclass
@@ -27,6 +28,7 @@ class PointTask:
     share: float = 0.0  # of its rounds that are done
     deaths: int = 0  # how often its process died or stopped without a request
     submitted: bool = False  # to the executor, which may have a queue
+    fresh: bool = False  # to be run in a new directory, although it may have a run
     not_before_s: float = 0.0  # earliest time to submit it, on the monotonic clock
     started: tuple[float, float] | None = None  # time on that clock, and share at that time
 
@@ -61,6 +63,21 @@ class Tasks:
         """Set failed and stopped points to waiting, so that they are run again."""
         for task in self.having("failed", "stopped"):
             task.entry.status, task.entry.error = "waiting", ""
+
+    def start_afresh(self) -> None:
+        """Set all points to waiting, to be run in new directories, also those that are done."""
+        for task in self:
+            task.entry.status, task.share, task.fresh = "waiting", 0.0, True
+
+    def require_done(self) -> None:
+        """Raise RunFailed with the errors of the points that failed, if there are any."""
+        failed = [task for task in self if task.entry.status != "done"]
+        if failed:
+            failures = "".join(f"\n  {task.point.title}: {task.entry.error}" for task in failed[:_MOST_SHOWN])
+            more = f"\n  … and {len(failed) - _MOST_SHOWN} more, see the index" if len(failed) > _MOST_SHOWN else ""
+            raise RunFailed(
+                f"{len(failed)} of {len(self)} points failed; repeat the command to try them again:{failures}{more}"
+            )
 
     @property
     def factor(self) -> float:

@@ -17,6 +17,7 @@ class Job:
     out: str  # parent of the run directories
     cwd: str  # folder from which files and parts of the experiment are found
     source: str  # digest of our sources, so that results of different versions are not mixed
+    fresh: bool = False  # run it in a new directory, even if there is a run of this point
 
     def to_json(self) -> str:
         """The job as one line of JSON."""

@@ -109,9 +109,9 @@ def _simulate(job: Job, writer: ReportWriter) -> "Run":
         raise BadInput(f"The worker has other sources of vefl_sim ({package_digest()}, not {job.source}): update it.")
     experiment, out = _experiment(job), Path(job.out)
     while True:
-        before = existing_run(Identity(experiment), out)
+        before = None if job.fresh else existing_run(Identity(experiment), out)
         try:
-            run = simulate(experiment, out=out, watcher=writer)
+            run = simulate(experiment, out=out, fresh=job.fresh, watcher=writer)
             run.require_complete()
             return run
         except (NotResumable, RunNotFound):

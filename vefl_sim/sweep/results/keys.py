@@ -15,6 +15,7 @@ import tomli_w
 
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import to_toml
+from vefl_sim.experiment.unused_keys import unused_environment
 
 Keys = Mapping[str, Any]
 """Values by `table.key`."""
@@ -22,10 +23,6 @@ Keys = Mapping[str, Any]
 _PRESENTATION = ("run.name", "run.checkpoint_every", "learning.threads", "sumo.client", "trace.")
 _LEARNING = "learning."
 """Keys of this table change accuracy and loss, but not traffic, plans, channels or money."""
-_UNUSED_BY = {
-    "centralized": ("data.dirichlet_alpha", "data.partition", "data.shards_per_cv", "scheme.selected", "vefl.budget"),
-}
-"""Keys that cannot change the results of a scheme, besides those that a sweep sets to their defaults."""
 
 
 def keys_of(experiment: Experiment) -> dict[str, Any]:
@@ -83,7 +80,7 @@ def _network(keys: Keys) -> dict[str, Any]:
 
 
 def _unused(keys: Keys) -> frozenset[str]:
-    return frozenset(_UNUSED_BY.get(str(keys.get("scheme.kind")), ()))
+    return frozenset(unused_environment(str(keys.get("scheme.kind"))))
 
 
 def _equal(first: Keys, second: Keys, unused: Iterable[str]) -> bool:
