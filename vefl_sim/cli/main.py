@@ -74,7 +74,9 @@ def run(
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Print the experiment with all defaults, and estimate time, disk space and cost."
+            "--dry-run",
+            help="Print the experiment with all defaults, and estimate time, disk space and cost; "
+            "of a comparison, list the runs with their states and estimate the wall time.",
         ),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
