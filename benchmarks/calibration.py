@@ -96,7 +96,7 @@ class Drive:
 
     scenario: scenario.Scenario
     snapshots: list[CoverageSnapshot]
-    snr_per_watt: dict[float, list[np.ndarray]]  # by carrier frequency, for each shot
+    worst_rate_bps: dict[float, list[np.ndarray]]  # by carrier frequency, for each shot
 
     def crowd(self) -> dict[str, float]:
         """The number of unique CVs, and the mean number in coverage."""
@@ -109,12 +109,10 @@ def drive(experiment: vefl_sim.Experiment, carriers_ghz: Sequence[float] = ()) -
     prepared = scenario.build_scenario(experiment)
     mobility = prepared.mobility()
     channels = {
-        ghz: wiring.make_channel(
-            replace(prepared, experiment=vefl_sim.with_settings(experiment, f"radio.carrier_ghz={ghz}"))
-        )
+        ghz: parts.make_channel(vefl_sim.with_settings(experiment, f"radio.carrier_ghz={ghz}"), prepared.streams)
         for ghz in carriers_ghz or (experiment.radio.carrier_ghz,)
     }
-    scene, snapshots, snr = mobility.scene(), [], {ghz: [] for ghz in channels}
+    scene, snapshots, worst_rate_bps = mobility.scene(), [], {ghz: [] for ghz in channels}
     for k in range(experiment.rounds):
         while True:
             for channel in channels.values():
@@ -124,9 +122,9 @@ def drive(experiment: vefl_sim.Experiment, carriers_ghz: Sequence[float] = ()) -
             scene = mobility.advance()
         snapshots.append(_snapshot(k + 1, scene, prepared))
         for ghz, channel in channels.items():
-            snr[ghz].append(channel.mean_snr_per_watt(snapshots[-1].cv))
+            worst_rate_bps[ghz].append(channel.worst_case_rate_bps(snapshots[-1].cv))
         scene = mobility.advance()
-    return Drive(prepared, snapshots, snr)
+    return Drive(prepared, snapshots, worst_rate_bps)
 
 
 def _sojourn_s(scene: Scene, experiment: vefl_sim.Experiment) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -145,7 +143,8 @@ def _snapshot(round: int, scene: Scene, prepared: scenario.Scenario) -> Coverage
     cvs, distance_m, sojourn_s = _sojourn_s(scene, prepared.experiment)
     return CoverageSnapshot(
         round=round, time_ns=scene.time_ns, cv=cvs, distance_m=distance_m, sojourn_s=sojourn_s,
-        snr_per_watt=np.ones(len(cvs)), samples=np.array([len(prepared.shards[cv]) for cv in cvs.tolist()], np.int64),
+        snr_per_watt=np.ones(len(cvs)), worst_rate_bps=np.ones(len(cvs)),
+        samples=np.array([len(prepared.shards[cv]) for cv in cvs.tolist()], np.int64),
         agreements=[draw_agreement(cv, prepared.experiment.sla, prepared.streams) for cv in cvs.tolist()],
         success=np.ones(len(cvs)),
     )  # fmt: skip
@@ -185,8 +184,9 @@ def planned(drives: Sequence[Drive], carrier_ghz: float, plan: dict[str, Any]) -
     for a_drive in drives:
         constants = replace(wiring.round_constants(a_drive.scenario), **plan)
         schemes = {kind: parts.SCHEMES[kind](a_drive.scenario.experiment) for kind in cost}
-        for snapshot, snr in [*zip(a_drive.snapshots, a_drive.snr_per_watt[carrier_ghz], strict=True)][::EVERY]:
-            observation = observe(replace(snapshot, snr_per_watt=snr), constants)
+        rates = a_drive.worst_rate_bps[carrier_ghz]
+        for snapshot, worst_rate_bps in [*zip(a_drive.snapshots, rates, strict=True)][::EVERY]:
+            observation = observe(replace(snapshot, worst_rate_bps=worst_rate_bps), constants)
             plans = {kind: scheme.plan(observation) for kind, scheme in schemes.items()}
             for kind, scheme_plan in plans.items():
                 cost[kind].append(scheme_plan.cost or 0.0)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from vefl_sim import Run, from_tables
+from vefl_sim import Run, RunWatcher, from_tables
 
 EXPERIMENT = {
     "run": {"name": "stopped", "rounds": 8, "checkpoint_every": 1},
@@ -23,31 +23,16 @@ class Kill(BaseException):
     """An exception that no code catches, so that the run ends as if it were killed."""
 
 
-class Silent:
+class Silent(RunWatcher):
     """A watcher that only records resumed rounds and notes; base class of the watchers that interfere."""
 
     def __init__(self) -> None:
         self.resumed: list[int] = []
         self.notes: list[str] = []
 
-    def preparing(self, experiment) -> None:
-        pass
-
-    def driving(self, done_s, of_s) -> None:
-        pass
-
-    def started(self, run, scenario) -> None:
-        pass
-
     def resuming(self, checkpoint, notes) -> None:
         self.resumed.append(checkpoint.round)
         self.notes += notes
-
-    def round(self, report) -> None:
-        pass
-
-    def stopping(self) -> None:
-        pass
 
 
 class Killer(Silent):

@@ -18,9 +18,10 @@ def test_imports_go_down_only() -> None:
 
 def test_public_names() -> None:
     assert sorted(vefl_sim.__all__) == [
-        "Backlog", "BadInput", "Experiment", "Mobility", "Observation", "Plan", "RatAllocation", "RatPolicy",
-        "RatProblem", "Run", "RunFailed", "Scene", "Scheduler", "Scheme", "VeflError", "compare", "from_tables", "load",
-        "load_sweep", "resume", "run_sweep", "simulate", "why", "with_settings",
+        "AsynchronousScheme", "Backlog", "BadInput", "Channel", "Dataset", "Experiment", "Link", "Mobility",
+        "Observation", "Plan", "RatAllocation", "RatPolicy", "RatProblem", "Received", "Run", "RunFailed", "RunWatcher",
+        "Scene", "Scheduler", "Scheme", "VeflError", "compare", "from_tables", "load", "load_sweep", "resume",
+        "run_sweep", "simulate", "why", "with_settings",
     ]  # fmt: skip
     for name in vefl_sim.__all__:
         assert getattr(vefl_sim, name).__doc__, name

@@ -13,29 +13,39 @@ if TYPE_CHECKING:
     from vefl_sim.core.errors import BadInput, RunFailed, VeflError
     from vefl_sim.experiment.experiment import Experiment
     from vefl_sim.experiment.toml import from_tables, load, with_settings
+    from vefl_sim.learning.datasets.dataset import Dataset
     from vefl_sim.mobility.scene import Mobility, Scene
     from vefl_sim.optimize.rat.edf import Backlog, Scheduler
     from vefl_sim.optimize.rat.problem import RatAllocation, RatPolicy, RatProblem
+    from vefl_sim.radio.channel import Channel
+    from vefl_sim.radio.link import Link
     from vefl_sim.records.run_directory import Run
     from vefl_sim.schemes.observation import Observation
-    from vefl_sim.schemes.scheme import Plan, Scheme
+    from vefl_sim.schemes.scheme import AsynchronousScheme, Plan, Received, Scheme
     from vefl_sim.simulation.run import resume, simulate
+    from vefl_sim.simulation.session import RunWatcher
     from vefl_sim.sweep.comparison import compare
     from vefl_sim.sweep.points import load_sweep
     from vefl_sim.sweep.run_sweep import run_sweep
 
 _MODULES = {
+    "AsynchronousScheme": "schemes.scheme",
     "Backlog": "optimize.rat.edf",
     "BadInput": "core.errors",
+    "Channel": "radio.channel",
+    "Dataset": "learning.datasets.dataset",
     "Experiment": "experiment.experiment",
+    "Link": "radio.link",
     "Mobility": "mobility.scene",
     "Observation": "schemes.observation",
     "Plan": "schemes.scheme",
     "RatAllocation": "optimize.rat.problem",
     "RatPolicy": "optimize.rat.problem",
     "RatProblem": "optimize.rat.problem",
+    "Received": "schemes.scheme",
     "Run": "records.run_directory",
     "RunFailed": "core.errors",
+    "RunWatcher": "simulation.session",
     "Scene": "mobility.scene",
     "Scheduler": "optimize.rat.edf",
     "Scheme": "schemes.scheme",
@@ -52,17 +62,23 @@ _MODULES = {
 }
 
 __all__ = [
+    "AsynchronousScheme",
     "Backlog",
     "BadInput",
+    "Channel",
+    "Dataset",
     "Experiment",
+    "Link",
     "Mobility",
     "Observation",
     "Plan",
     "RatAllocation",
     "RatPolicy",
     "RatProblem",
+    "Received",
     "Run",
     "RunFailed",
+    "RunWatcher",
     "Scene",
     "Scheduler",
     "Scheme",

@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.radio.fading import RayleighFading
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.uma import los_probability, pathloss_db
 
@@ -21,7 +22,7 @@ DARK, LIGHT, RED = "#22303c", "#7aa0cf", "#c0392b"
 def main() -> None:
     """Draw three panels with the default parameters."""
     radio, d2d_m = RadioTable(), np.linspace(10, 800, 400)
-    link = Link.of(radio)
+    link, worst_prb = Link.of(radio), RayleighFading(0, radio.prbs, radio.antennas).worst_prb()
     loss = {sight: pathloss_db(d2d_m, los=sight, carrier_ghz=radio.carrier_ghz) for sight in (True, False)}
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10.5, 3.3), layout="constrained")
@@ -40,7 +41,7 @@ def main() -> None:
         snr_per_watt = link.snr_per_watt(loss[sight])
         mean = link.rate_bps(link.max_power_w * snr_per_watt * link.antennas) / 1e6
         right.plot(d2d_m, mean, color=colour, label="mean channel" if sight else None)
-        right.plot(d2d_m, link.worst_case_rate_bps(snr_per_watt) / 1e6, color=colour, ls="--",
+        right.plot(d2d_m, link.mean_rate_bps(snr_per_watt, *worst_prb) / 1e6, color=colour, ls="--",
                    label="worst pRB of 10" if sight else None)  # fmt: skip
     right.set(title="Rate of one pRB, all power on it", ylabel="Mbit/s", ylim=(0, None))
     right.legend(frameon=False)

@@ -1,11 +1,14 @@
+import re
 import sys
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
-from vefl_sim import from_tables
+from vefl_sim import from_tables, with_settings
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.plugins import load_part, part_digests
+from vefl_sim.experiment.plugins import load_part, part_digests, require_protocol
+from vefl_sim.simulation.scenario import build_scenario
 
 
 @pytest.fixture
@@ -49,3 +52,62 @@ def test_a_missing_import_inside_a_part_is_reported_as_such(folder: Path) -> Non
 def test_an_object_that_is_not_callable_is_refused() -> None:
     with pytest.raises(ExperimentError, match="not a class or a function"):
         load_part("scheme.kind", "math:pi")
+
+
+class Greeter(Protocol):
+    name: str
+
+    def greet(self, guest: str, twice: bool) -> str: ...
+
+
+class Polite:
+    def greet(self, whom, twice=False, *, loud=False):
+        return whom
+
+
+class Curt:
+    def greet(self, guest):
+        return guest
+
+
+class Busy:
+    greet = None
+
+
+def test_a_part_has_the_methods_of_its_protocol() -> None:
+    require_protocol("door.bell", Polite(), Greeter)
+    with pytest.raises(ExperimentError) as missing:
+        require_protocol("door.bell", Busy(), Greeter)
+    assert str(missing.value) == "door.bell: Busy has no method greet(guest, twice) of vefl_sim.Greeter: add it."
+    with pytest.raises(ExperimentError) as differs:
+        require_protocol("door.bell", Curt(), Greeter)
+    assert str(differs.value) == "door.bell: Curt.greet(guest) must be greet(guest, twice) of vefl_sim.Greeter."
+
+
+class NoScheme:
+    """Neither a scheme nor a channel nor traffic."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def plan(self, observation):
+        return None
+
+
+class NoAsynchronousScheme(NoScheme):
+    buffer = 3
+
+
+@pytest.mark.parametrize(
+    ("setting", "missing"),
+    [
+        ("scheme.kind={}:NoScheme", "scheme.kind: NoScheme has no method aggregate(observation, plan, delivered) of"),
+        ("scheme.kind={}:NoAsynchronousScheme", "NoAsynchronousScheme has no method weights(received) of"),
+        ("radio.channel={}:NoScheme", "radio.channel: NoScheme has no method move(scene) of vefl_sim.Channel"),
+        ("mobility.kind={}:NoScheme", "mobility.kind: NoScheme has no method scene() of vefl_sim.Mobility"),
+    ],
+)
+def test_every_kind_of_part_is_checked_before_the_run(setting: str, missing: str) -> None:
+    small = {"data": {"kind": "tests.scripted:sixty_samples"}, "model": {"factory": "vefl_models.logistic:logistic"}}
+    with pytest.raises(ExperimentError, match=re.escape(missing)):
+        build_scenario(with_settings(from_tables({"run": {"name": "x"}} | small), setting.format(__name__)))

@@ -21,15 +21,16 @@ from vefl_sim.schemes.observation import CoverageSnapshot, RoundConstants, obser
 from vefl_sim.schemes.sla import Agreement
 
 AGREEMENT = Agreement(20.0, 25.0, 10.0, 10.0, 1e3, 2e9)
+LINK = Link.of(RadioTable(antennas=1))
 CONSTANTS = RoundConstants(
-    SlotGrid(500_000), Link.of(RadioTable(fading="none", antennas=1)),
+    SlotGrid(500_000), LINK,
     5 * 10**9, 1000.0, 330, 100, 2e-28, 1, 80, 2, 0.25,
     share_among_selected=False,
 )  # fmt: skip
 SNAPSHOT = CoverageSnapshot(
     round=3, time_ns=10**10, cv=np.array([1, 4, 9]), distance_m=np.array([100.0, 200.0, 300.0]),
-    sojourn_s=np.array([10.0, 6.0, 4.0]), snr_per_watt=np.full(3, 1e4), samples=np.array([10, 30, 40]),
-    agreements=[AGREEMENT] * 3, success=np.ones(3),
+    sojourn_s=np.array([10.0, 6.0, 4.0]), snr_per_watt=np.full(3, 1e4), worst_rate_bps=np.full(3, LINK.rate_bps(2e3)),
+    samples=np.array([10, 30, 40]), agreements=[AGREEMENT] * 3, success=np.ones(3),
 )  # fmt: skip
 
 
@@ -82,11 +83,11 @@ def test_worst_case_and_window_by_hand() -> None:
     assert observation.worst_slots.tolist() == [11, 11, 11]
     assert observation.window_slots.tolist() == [10_000, 10_000, 8_000]
     assert observation.train_limit_ns.tolist() == [9989 * 500_000, 9989 * 500_000, 7989 * 500_000]
-    crowd = observe(SNAPSHOT, replace(CONSTANTS, payload_bits=100_000, link=replace(CONSTANTS.link, prbs=1)))
+    crowd = observe(SNAPSHOT, replace(CONSTANTS, payload_bits=100_000, link=replace(LINK, prbs=1)))
     assert crowd.worst_slots.tolist() == [33, 33, 33]  # a third of a pRB each
     few = observe(
         SNAPSHOT,
-        replace(CONSTANTS, payload_bits=100_000, link=replace(CONSTANTS.link, prbs=1), share_among_selected=True),
+        replace(CONSTANTS, payload_bits=100_000, link=replace(LINK, prbs=1), share_among_selected=True),
     )
     assert few.worst_slots.tolist() == [22, 22, 22]  # only two can be selected
 

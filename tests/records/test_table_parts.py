@@ -3,11 +3,13 @@
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vefl_sim.core.tables import content_digest
+from vefl_sim.core.tables import TableWriter, content_digest
 from vefl_sim.records.schemas import SCHEMAS
 from vefl_sim.records.table_parts import PartFile, PartWriter
 
@@ -72,3 +74,26 @@ def test_a_changed_or_missing_part_file_is_reported(tmp_path: Path) -> None:
     assert part.fault(tmp_path) == f"{file} has changed since it was written"
     file.unlink()
     assert part.fault(tmp_path) == f"{file} is missing"
+
+
+def test_rows_and_columns_give_the_same_table_in_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vefl_sim.core.tables.ROWS_PER_GROUP", 10)
+    rows = [{"round": number, "what": "plan", "wall_s": number / 7} for number in range(34)]
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    for folder in ("rows", "columns", "both"):
+        (tmp_path / folder).mkdir()
+    by_row, by_column, both = (
+        TableWriter(tmp_path / folder / "timings.parquet", SCHEMAS["timings"]) for folder in ("rows", "columns", "both")
+    )
+    for row in rows:
+        by_row.append(row)
+    by_column.extend(columns)
+    both.append(rows[0])
+    both.extend({name: column[1:33] for name, column in columns.items()})
+    both.append(rows[33])
+    for writer in (by_row, by_column, both):
+        writer.close()
+    assert pq.read_table(by_row.path).to_pylist() == rows
+    assert len({content_digest([writer.path]) for writer in (by_row, by_column, both)}) == 1
+    metadata = pq.ParquetFile(by_row.path).metadata
+    assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == [10, 10, 10, 4]

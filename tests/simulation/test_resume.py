@@ -132,6 +132,9 @@ class OwnChannel:
     def fading_gains(self, slot, slots, cvs) -> np.ndarray:
         return np.ones((slots, len(cvs), self._link.prbs))
 
+    def worst_case_rate_bps(self, cvs) -> np.ndarray:
+        return self._link.rate_bps(self._link.max_power_w * self.mean_snr_per_watt(cvs))
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("key", "own"), [("mobility.kind", "OwnTraffic"), ("radio.channel", "OwnChannel")])

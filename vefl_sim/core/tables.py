@@ -24,66 +24,38 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in schema.items()])
 
 
+def parquet_writer(path: Path, schema: pa.Schema) -> Any:
+    """An open Parquet file with compact encodings: the bytes of floats by position, everything else by dictionary."""
+    floats = [field.name for field in schema if pa.types.is_floating(field.type)]
+    others = [field.name for field in schema if field.name not in floats]
+    return pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=others, use_byte_stream_split=floats)
+
+
 class TableWriter:
-    """Appends rows and writes them in row groups; the file gets its final name when it is complete."""
+    """Appends rows, one by one or as columns, and writes row groups; the file gets its name when it is complete."""
 
     def __init__(self, path: Path, schema: Schema) -> None:
         self.path, self._partial = path, path.with_name(path.name + PARTIAL)
         self._schema = arrow_schema(schema)
-        self._rows: list[dict[str, Any]] = []
+        self._columns: dict[str, list[Any]] = {name: [] for name in schema}  # of the next row group
         with explain_write_errors(self.path):
-            self._writer = pq.ParquetWriter(self._partial, self._schema)
+            self._writer = parquet_writer(self._partial, self._schema)
 
-    def append(self, row: dict[str, Any]) -> None:
+    def append(self, row: Mapping[str, Any]) -> None:
         """Add one row; missing columns are null."""
-        self._rows.append(row)
-        if len(self._rows) >= ROWS_PER_GROUP:
-            self._flush()
+        for name, values in self._columns.items():
+            values.append(row.get(name))
+        self._flush(ROWS_PER_GROUP)
 
-    def close(self) -> None:
-        """Write the remaining rows and the footer, without which the file is unreadable, and publish the file."""
-        self._flush()
-        with explain_write_errors(self.path):
-            self._writer.close()
-            publish(self._partial, self.path)
-
-    def discard(self) -> None:
-        """Delete the partial file."""
-        with explain_write_errors(self.path):
-            self._writer.close()
-            self._partial.unlink()
-
-    def _flush(self) -> None:
-        if self._rows:
-            with explain_write_errors(self.path):
-                self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
-            self._rows = []
-
-
-class ColumnWriter:
-    """Appends large NumPy columns and writes them in row groups, with strong compression."""
-
-    def __init__(self, path: Path, schema: Schema) -> None:
-        self.path, self._partial = path, path.with_name(path.name + PARTIAL)
-        self._schema = arrow_schema(schema)
-        self._columns: list[Mapping[str, NDArray[Any]]] = []
-        self._rows = 0
-        floats = [field.name for field in self._schema if pa.types.is_floating(field.type)]
-        with explain_write_errors(self.path):
-            self._writer = pq.ParquetWriter(
-                self._partial, self._schema, compression="zstd", use_dictionary=False, use_byte_stream_split=floats
-            )
-
-    def append(self, columns: Mapping[str, NDArray[Any]]) -> None:
+    def extend(self, columns: Mapping[str, NDArray[Any]]) -> None:
         """Add rows, given as all columns of the schema, each of the same length."""
-        self._columns.append(columns)
-        self._rows += len(columns[self._schema.names[0]])
-        if self._rows >= ROWS_PER_GROUP:
-            self._flush()
+        for name, values in self._columns.items():
+            values.extend(columns[name].tolist())
+        self._flush(ROWS_PER_GROUP)
 
     def close(self, path: Path | None = None, metadata: Mapping[str, str] | None = None) -> None:
         """Write the remaining rows and the footer with key-value metadata; publish the file, as `path` if given."""
-        self._flush()
+        self._flush(1)
         with explain_write_errors(self.path):
             self._writer.add_key_value_metadata(metadata or {})
             self._writer.close()
@@ -95,12 +67,14 @@ class ColumnWriter:
             self._writer.close()
             self._partial.unlink(missing_ok=True)
 
-    def _flush(self) -> None:
-        if self._rows:
-            joined = {name: np.concatenate([columns[name] for columns in self._columns]) for name in self._schema.names}
-            with explain_write_errors(self.path):
-                self._writer.write_table(pa.table(joined, self._schema))
-            self._columns, self._rows = [], 0
+    def _flush(self, least: int) -> None:
+        """Write a row group if at least that many rows wait."""
+        if len(next(iter(self._columns.values()))) < least:
+            return
+        with explain_write_errors(self.path):
+            self._writer.write_table(pa.table(self._columns, self._schema))
+        for values in self._columns.values():
+            values.clear()
 
 
 def content_digest(paths: list[Path]) -> str:

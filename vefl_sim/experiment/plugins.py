@@ -54,6 +54,26 @@ def make_part(key: str, name: str, *arguments: Any) -> Any:
         raise ExperimentError(f'{key} = "{name}" could not be created: {type(error).__name__}: {error}.') from error
 
 
+def require_protocol(key: str, part: Any, protocol: type) -> None:
+    """Refuse a part that lacks a method of a public protocol, or whose method takes other arguments."""
+    for method, definition in vars(protocol).items():
+        if method.startswith("_") or not inspect.isfunction(definition):
+            continue
+        arguments = [*inspect.signature(definition).parameters][1:]
+        own, call = getattr(part, method, None), f"{method}({', '.join(arguments)}) of vefl_sim.{protocol.__name__}"
+        if not callable(own):
+            raise ExperimentError(f"{key}: {type(part).__name__} has no method {call}: add it.")
+        try:
+            signature = inspect.signature(own)
+        except ValueError:
+            continue  # a compiled function need not have one
+        try:
+            signature.bind(*arguments)
+        except TypeError:
+            taken = ", ".join(signature.parameters)
+            raise ExperimentError(f"{key}: {type(part).__name__}.{method}({taken}) must be {call}.") from None
+
+
 def part_digests(experiment: Experiment) -> dict[str, str]:
     """A digest of the source of every part in use, so that an edited part leads to a new run."""
     return {name: _source_digest(load_part(key, name), name) for key, name in part_names(experiment)}

@@ -43,6 +43,7 @@ class Observer:
             distance_m=np.hypot(x_m, y_m),
             sojourn_s=self.sojourn_bound_s(x_m, y_m),
             snr_per_watt=self.channel.mean_snr_per_watt(observed),
+            worst_rate_bps=self.channel.worst_case_rate_bps(observed),
             samples=np.array([self.samples[cv] for cv in observed], dtype=np.int64),
             agreements=[self.in_coverage[cv].agreement for cv in observed],
             success=self.history.success(observed.tolist()),

@@ -1,13 +1,14 @@
 """The channel between every CV and the gNB: large-scale loss times fast fading, over noise."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats
-from vefl_sim.core.state import State
+from vefl_sim.core.errors import RunFailed
+from vefl_sim.core.state import State, Stateful
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.fading import Fading
 from vefl_sim.radio.link import Link
@@ -15,18 +16,31 @@ from vefl_sim.radio.shadowing import LargeScale
 
 
 class Channel(Protocol):
-    """The radio channel as the MAC and the planner use it; a user-defined part can implement it."""
+    """The radio channel as the MAC and the planner use it; a user-defined part can implement it.
+
+    `cvs` are vehicle numbers of the last scene, in ascending order. All values must be finite and not negative.
+    """
 
     def move(self, scene: Scene) -> None:
-        """Update the channel to the vehicle positions of the next scene."""
+        """Update the channel to the vehicle positions of the next scene; called once per mobility step."""
         ...
 
     def mean_snr_per_watt(self, cvs: NDArray[np.int64]) -> Floats:
-        """SNR per watt without fast fading, for one antenna and one pRB; shape (CVs,)."""
+        """SNR per watt of transmit power (1/W) without fast fading, for one antenna and one pRB; shape (CVs,)."""
         ...
 
     def fading_gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
-        """Factors on that SNR by fast fading and antenna combining; shape (slots, CVs, pRBs)."""
+        """Factors on that SNR by fast fading and antenna combining; shape (slots, CVs, pRBs).
+
+        At most 64 slots, from number `slot` on (slot 0 starts at time 0); a slot may be asked for more than once.
+        """
+        ...
+
+    def worst_case_rate_bps(self, cvs: NDArray[np.int64]) -> Floats:
+        """Rate of each CV (bit/s) with P_max on its worst pRB, mean over fast fading; shape (CVs,).
+
+        Plans reserve the upload time t̄_tx that follows from this rate and from the share z̃ of a pRB.
+        """
         ...
 
 
@@ -50,6 +64,10 @@ class UmaChannel:
         """‖h‖² of each slot, CV and pRB, relative to one antenna without fading."""
         return self.fading.gains(slot, slots, cvs)
 
+    def worst_case_rate_bps(self, cvs: NDArray[np.int64]) -> Floats:
+        """Expected rate over the fading of the worst of Z pRBs (worstCaseTxTTIEstimate), shape (CVs,)."""
+        return self.link.mean_rate_bps(self.mean_snr_per_watt(cvs), *self.fading.worst_prb())
+
     def state(self) -> State:
         """State of the large-scale channel for a checkpoint; fading has none, as it depends only on slot and CV."""
         return self.large_scale.state()
@@ -57,3 +75,41 @@ class UmaChannel:
     def restore(self, state: State) -> None:
         """Restore the large-scale channel from a checkpoint."""
         self.large_scale.restore(state)
+
+
+class CheckedChannel:
+    """A user-defined channel, whose arrays are checked before kernels use them."""
+
+    def __init__(self, channel: Channel, prbs: int) -> None:
+        self._channel, self._prbs = channel, prbs
+        self.move = channel.move
+        if isinstance(channel, Stateful):
+            self.state, self.restore = channel.state, channel.restore
+
+    def mean_snr_per_watt(self, cvs: NDArray[np.int64]) -> Floats:
+        """SNR per watt as the channel returns it, shape (CVs,)."""
+        return self._checked("mean_snr_per_watt", self._channel.mean_snr_per_watt(cvs), CVs=len(cvs))
+
+    def fading_gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
+        """Gains as the channel returns them, shape (slots, CVs, pRBs)."""
+        gains = self._channel.fading_gains(slot, slots, cvs)
+        return self._checked("fading_gains", gains, slots=slots, CVs=len(cvs), pRBs=self._prbs)
+
+    def worst_case_rate_bps(self, cvs: NDArray[np.int64]) -> Floats:
+        """Worst-case rates as the channel returns them, shape (CVs,)."""
+        return self._checked("worst_case_rate_bps", self._channel.worst_case_rate_bps(cvs), CVs=len(cvs))
+
+    def _checked(self, method: str, returned: Any, **axes: int) -> Floats:
+        """The returned values as an array of floats; RunFailed if they are not one number from 0 on for each entry."""
+        shape = " × ".join(f"{length} {axis}" for axis, length in axes.items())
+        sentence = f"radio.channel: {type(self._channel).__name__}.{method}() must return finite numbers from 0 on for "
+        try:
+            values = np.asarray(returned, np.float64, order="C")
+        except (TypeError, ValueError):
+            raise RunFailed(f"{sentence}{shape}, not {type(returned).__name__}.") from None
+        if values.shape != (*axes.values(),):
+            raise RunFailed(f"{sentence}{shape}, not {type(returned).__name__} of shape {values.shape}.")
+        wrong = values[~(np.isfinite(values) & (values >= 0))]
+        if wrong.size:
+            raise RunFailed(f"{sentence}{shape}, not {wrong[0]}.")
+        return values

@@ -8,11 +8,13 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammainccinv
 
 from vefl_sim.core.arrays import Floats
 
 BLOCK_SLOTS = 64  # slots drawn at a time
 _KEPT_CVS = 500  # blocks kept in memory, one per CV
+_NODES = 64  # of the distribution of the worst pRB: mean rates are exact to 2e-5 relative at N = 4, 2e-4 at N = 1
 
 
 class Fading(Protocol):
@@ -20,6 +22,10 @@ class Fading(Protocol):
 
     def gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
         """Gains of `slots` slots from `slot` on, within one block of BLOCK_SLOTS; shape (slots, CVs, pRBs)."""
+        ...
+
+    def worst_prb(self) -> tuple[Floats, Floats]:
+        """Distribution of the gain of a CV's worst pRB, min_z ‖h_z‖²: its values and their probabilities."""
         ...
 
 
@@ -33,6 +39,10 @@ class MeanChannel:
         """The constant gain N; shape (slots, CVs, pRBs)."""
         return np.tile(self._row, (slots, len(cvs), 1))
 
+    def worst_prb(self) -> tuple[Floats, Floats]:
+        """The worst pRB is as good as any other: gain N."""
+        return self._row[:1], np.ones(1)
+
 
 class RayleighFading:
     """Rayleigh fading: ‖h‖² is a sum of N unit exponentials, Gamma(N, 1) with mean N."""
@@ -41,11 +51,17 @@ class RayleighFading:
         self._key = key
         self._shape = (BLOCK_SLOTS, prbs, antennas)
         self._blocks: dict[int, tuple[int, Floats]] = {}
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        self._worst_prb = gammainccinv(antennas, ((nodes + 1) / 2) ** (1 / prbs)), weights / 2
 
     def gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
         """Gains of these slots, from blocks that are drawn once and kept; shape (slots, CVs, pRBs)."""
         block, row = divmod(slot, BLOCK_SLOTS)
         return np.stack([self._block(int(cv), block)[row : row + slots] for cv in cvs], axis=1)
+
+    def worst_prb(self) -> tuple[Floats, Floats]:
+        """Quantiles of the minimum of Z Gamma(N, 1) variables, at Gauss-Legendre nodes: P(min > x) = Q(N, x)^Z."""
+        return self._worst_prb
 
     def _block(self, cv: int, block: int) -> Floats:
         kept = self._blocks.get(cv)

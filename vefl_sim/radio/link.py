@@ -1,10 +1,8 @@
-"""Link budget of the uplink of one cell: SNR per watt, rate, and the worst-case rate that plans assume."""
+"""Link budget of the uplink of one cell: SNR per watt, rates, and the slots that an upload takes."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from scipy.special import gammainccinv
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.experiment.radio_tables import RadioTable
@@ -28,9 +26,6 @@ def overhead(flexible_symbol_uplink: bool) -> float:
     return (1 if flexible_symbol_uplink else 2) / SYMBOLS_PER_SLOT
 
 
-_NODES = 64  # Gauss-Legendre nodes of the expectation over the worst pRB: 2e-5 relative at N = 4, 2e-4 at N = 1
-
-
 @dataclass(frozen=True)
 class Link:
     """Radio constants of a cell: bandwidth, noise, antennas, power."""
@@ -40,7 +35,6 @@ class Link:
     noise_w: float  # ως², noise power in a pRB
     antennas: int  # N
     max_power_w: float  # P_max
-    fading: bool
 
     @classmethod
     def of(cls, radio: RadioTable) -> "Link":
@@ -52,7 +46,6 @@ class Link:
             noise_w=noise_w_per_hz * radio.prb_bandwidth_hz,
             antennas=radio.antennas,
             max_power_w=radio.max_tx_power_w,
-            fading=radio.fading != "none",
         )
 
     def snr_per_watt(self, pathloss_db: Floats) -> Floats:
@@ -63,25 +56,13 @@ class Link:
         """Shannon rate of a pRB: ω(1−υ)·log₂(1 + Γ). MCS, BLER and HARQ are not modelled, as in the paper."""
         return self.bandwidth_hz * np.log2(1 + snr)
 
-    def worst_case_rate_bps(self, snr_per_watt: Floats) -> Floats:
-        """Expected rate over fading with all power on the worst of Z pRBs (worstCaseTxTTIEstimate)."""
-        snr = self.max_power_w * np.multiply.outer(snr_per_watt, self._worst_gain)
-        return self.rate_bps(snr) @ self._weight
+    def mean_rate_bps(self, snr_per_watt: Floats, gain: Floats, probability: Floats) -> Floats:
+        """Mean rate of CVs with P_max on one pRB whose fading gain is random, with these values and probabilities."""
+        snr = self.max_power_w * np.multiply.outer(snr_per_watt, gain)
+        return self.rate_bps(snr) @ probability
 
-    def worst_case_slots(self, snr_per_watt: Floats, bits: float, prb_share: float, slot_s: float) -> Floats:
-        """t̄_tx: whole slots needed to send `bits` at the worst-case rate on a share z̃ ≤ 1 of a pRB."""
-        with np.errstate(divide="ignore"):  # a channel with rate 0 needs infinitely many slots
-            return np.ceil(bits / (slot_s * prb_share * self.worst_case_rate_bps(snr_per_watt)))
 
-    @cached_property
-    def _weight(self) -> Floats:
-        return np.polynomial.legendre.leggauss(_NODES)[1] / 2 if self.fading else np.ones(1)
-
-    @cached_property
-    def _worst_gain(self) -> Floats:
-        """Quantiles of min_z ‖h_z‖², each ‖h_z‖² ~ Gamma(N, 1): P(min > x) = Q(N, x)^Z."""
-        if not self.fading:
-            return np.full(1, float(self.antennas))
-        survival = (np.polynomial.legendre.leggauss(_NODES)[0] + 1) / 2
-        gain: Floats = gammainccinv(self.antennas, survival ** (1 / self.prbs))
-        return gain
+def worst_case_slots(rate_bps: Floats, bits: float, prb_share: float, slot_s: float) -> Floats:
+    """t̄_tx: whole slots needed to send `bits` at the worst-case rate on a share z̃ ≤ 1 of a pRB."""
+    with np.errstate(divide="ignore"):  # a channel with rate 0 needs infinitely many slots
+        return np.ceil(bits / (slot_s * prb_share * rate_bps))

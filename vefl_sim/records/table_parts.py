@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.files import atomic_file
-from vefl_sim.core.tables import ROWS_PER_GROUP, TableWriter, arrow_schema
+from vefl_sim.core.tables import ROWS_PER_GROUP, TableWriter, arrow_schema, parquet_writer
 from vefl_sim.records.schemas import SCHEMAS
 
 
@@ -74,8 +74,8 @@ class PartWriter:
     def compact(self, directory: Path) -> None:
         """Write all rows to one file, in row groups whose size does not depend on the part files."""
         self.commit()
-        target = directory / f"{self._table}.parquet"
-        with atomic_file(target) as partial, pq.ParquetWriter(partial, arrow_schema(SCHEMAS[self._table])) as writer:
+        target, schema = directory / f"{self._table}.parquet", arrow_schema(SCHEMAS[self._table])
+        with atomic_file(target) as partial, parquet_writer(partial, schema) as writer:
             for group in self._groups():
                 writer.write_table(group)
 

@@ -11,7 +11,7 @@ from vefl_sim.core.clock import SlotGrid
 from vefl_sim.core.state import NOT_SAVED
 from vefl_sim.learning.aggregation import mixed_shares
 from vefl_sim.optimize.vefl.problem import VeflProblem
-from vefl_sim.radio.link import Link
+from vefl_sim.radio.link import Link, worst_case_slots
 from vefl_sim.schemes.sla import Agreement, column
 
 _NEVER = 10**9  # slots; stands for an upload that never ends because the channel is too bad
@@ -36,6 +36,7 @@ class CoverageSnapshot:
     distance_m: Floats
     sojourn_s: Floats  # sojourn bound
     snr_per_watt: Floats  # large-scale SNR per watt of transmit power, at one antenna
+    worst_rate_bps: Floats  # mean rate with P_max on the worst pRB, as the channel states it
     samples: Ints  # D_v
     agreements: list[Agreement]
     success: Floats  # p̂_suc: success rate of each CV so far
@@ -149,7 +150,7 @@ def observe(snapshot: CoverageSnapshot, constants: RoundConstants) -> Observatio
     sharing = min(cvs, constants.max_selected) if constants.share_among_selected else cvs
     prb_share = min(1.0, constants.link.prbs / max(1, sharing))
     bits = constants.upload_margin * constants.payload_bits  # scales t̄_tx, which is proportional to the bits
-    worst = constants.link.worst_case_slots(snapshot.snr_per_watt, bits, prb_share, constants.grid.slot_s)
+    worst = worst_case_slots(snapshot.worst_rate_bps, bits, prb_share, constants.grid.slot_s)
     longest_ns = constants.round_ns if snapshot.horizon_ns is None else min(constants.round_ns, snapshot.horizon_ns)
     stay_ns = np.minimum(np.floor(snapshot.sojourn_s * 1e9), longest_ns).astype(np.int64)
     last_slot = (snapshot.time_ns + stay_ns) // constants.grid.slot_ns

@@ -1,4 +1,4 @@
-"""The parts that an experiment names, built-in or user-defined: scheme, scheduler, RAT policy, data, model, learner."""
+"""The parts that an experiment names, built in or user-defined: scheme, scheduler, RAT policy, channel, data, model."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import is_part, load_part, make_part
+from vefl_sim.experiment.plugins import is_part, load_part, make_part, require_protocol
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner, NullLearner
 from vefl_sim.optimize.rat.edf import Scheduler, edf
 from vefl_sim.optimize.rat.problem import REFERENCES, RatPolicy, solve
 from vefl_sim.protocol.server.synchronous import EVERYTHING
+from vefl_sim.radio.channel import Channel, CheckedChannel, UmaChannel
+from vefl_sim.radio.fading import MeanChannel, RayleighFading
+from vefl_sim.radio.link import Link
+from vefl_sim.radio.shadowing import LargeScale
 from vefl_sim.schemes.afa_cd import afa_cd
 from vefl_sim.schemes.centralized import BATCH_SIZE, Centralized
 from vefl_sim.schemes.fdpc import Fdpc
@@ -57,10 +61,7 @@ def make_scheme(experiment: Experiment) -> AnyScheme:
 
 def _checked_scheme(scheme: Any) -> AnyScheme:
     """Check a user-defined scheme, so that a missing method is reported before the run starts."""
-    for method in ("plan", "weights" if is_asynchronous(scheme) else "aggregate"):
-        if not callable(getattr(scheme, method, None)):
-            why = ", which it needs because it has a buffer" if method == "weights" else ""
-            raise ExperimentError(f"scheme.kind: {type(scheme).__name__} has no method {method}(){why}: add it.")
+    require_protocol("scheme.kind", scheme, AsynchronousScheme if is_asynchronous(scheme) else Scheme)
     if is_asynchronous(scheme) and not (isinstance(scheme.buffer, int) and scheme.buffer >= 1):
         raise ExperimentError(f"scheme.kind: {type(scheme).__name__}.buffer = {scheme.buffer!r} must be 1, 2, 3, …")
     mu = getattr(scheme, "proximal_mu", 0.0)
@@ -81,6 +82,21 @@ def make_policy(experiment: Experiment) -> RatPolicy | str:
     if is_part(name):
         return load_part("rat.method", name)  # type: ignore[no-any-return]
     return partial(solve, method=name) if name in REFERENCES else name
+
+
+def make_channel(experiment: Experiment, streams: Streams) -> Channel:
+    """The channel named by `radio.channel`, before its first scene."""
+    radio = experiment.radio
+    if is_part(radio.channel):
+        own = make_part("radio.channel", radio.channel, experiment, streams)
+        require_protocol("radio.channel", own, Channel)
+        return CheckedChannel(own, radio.prbs)
+    fading = (
+        MeanChannel(radio.prbs, radio.antennas)
+        if radio.fading == "none"
+        else RayleighFading(streams.philox_key("fading"), radio.prbs, radio.antennas)
+    )
+    return UmaChannel(Link.of(radio), LargeScale(radio, streams.generator("shadowing")), fading)
 
 
 def make_dataset(experiment: Experiment, streams: Streams) -> Dataset:

@@ -11,6 +11,7 @@ from shutil import rmtree
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunFailed, RunInterrupted, VeflError
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import require_protocol
 from vefl_sim.mobility.recorded.trajectory import has_driven
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.identity import Identity, library_notes, require_same, require_same_version
@@ -34,6 +35,7 @@ def simulate(
     A run of the same configuration is resumed, or returned if it is done; `fresh` creates another one. `toml` and
     `settings` are stored beside the results as the user wrote them; `watcher` is told about every round.
     """
+    _require_complete(watcher)
     out, identity = Path(out), Identity(experiment)
     if not fresh and (run := existing_run(identity, out)):
         try:
@@ -57,6 +59,7 @@ def simulate(
 
 def resume(run: Run | str | Path, *, watcher: RunWatcher | None = None) -> Run:
     """Resume a run from its last checkpoint; a run that is done is returned unchanged."""
+    _require_complete(watcher)
     run = run if isinstance(run, Run) else Run(run)
     if run.is_done:
         return run
@@ -64,6 +67,11 @@ def resume(run: Run | str | Path, *, watcher: RunWatcher | None = None) -> Run:
     identity = Identity(run.experiment)
     require_same(run.path, identity)
     return _complete(run, identity, watcher)
+
+
+def _require_complete(watcher: RunWatcher | None) -> None:
+    if watcher:
+        require_protocol("watcher", watcher, RunWatcher)
 
 
 def _complete(run: Run, identity: Identity, watcher: RunWatcher | None, *, created: bool = False) -> Run:
@@ -79,8 +87,8 @@ def _complete(run: Run, identity: Identity, watcher: RunWatcher | None, *, creat
             _require_traffic(run)
         with _preparing(run, created):
             scenario, prepare_s = _prepare(run, identity.experiment, watcher)
-        if last:
-            _announce(watcher, last, notes)
+            if last:
+                _announce(watcher, last, notes)
         return _simulate(run, scenario, prepare_s, watcher, last)
 
 
@@ -106,9 +114,9 @@ def _simulate(
 ) -> Run:
     """Simulate the rounds after the checkpoint `last` and complete the run; the caller holds the lock."""
     session = Session(scenario, run, last)
-    if watcher:
-        watcher.started(run, scenario)
     with _running(run, session):
+        if watcher:
+            watcher.started(run, scenario)
         finished = session.simulate(watcher)
     if not finished:
         done = f"{session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds{session.missing_window_note}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,11 @@ from vefl_sim.mobility.recorded.trajectory import DriveProgress
 from vefl_sim.mobility.scene import Mobility
 from vefl_sim.optimize.rat.edf import Scheduler
 from vefl_sim.optimize.rat.problem import RatPolicy
+from vefl_sim.radio.channel import Channel
 from vefl_sim.radio.link import Link
 from vefl_sim.simulation.parts import (
     AnyScheme,
+    make_channel,
     make_dataset,
     make_learner,
     make_model,
@@ -47,6 +50,7 @@ class Scenario:
     scheduler: Scheduler
     policy: RatPolicy | str
     mobility: Callable[[], Mobility]  # starts the same traffic from its beginning
+    channel: Callable[[], Channel]  # makes the same channel, before its first scene
 
     @property
     def payload_bits(self) -> int:
@@ -80,6 +84,8 @@ def _is_user_defined(part: str) -> bool:
 def _build(experiment: Experiment, folder: Path | None, on_progress: DriveProgress | None) -> Scenario:
     streams = Streams(experiment.run.seed)
     scheme, scheduler, policy = make_scheme(experiment), make_scheduler(experiment), make_policy(experiment)
+    channel = partial(make_channel, experiment, streams)
+    channel()  # a channel that cannot be used is reported now
     dataset = make_dataset(experiment, streams)
     module = make_model(experiment, dataset)
     traffic = make_traffic(experiment, streams, folder, on_progress)
@@ -95,6 +101,7 @@ def _build(experiment: Experiment, folder: Path | None, on_progress: DriveProgre
         scheduler=scheduler,
         policy=policy,
         mobility=traffic,
+        channel=channel,
     )
 
 

@@ -26,7 +26,7 @@ _LARGEST_SHARE = 0.01  # of the wall time may be spent on checkpoints
 
 
 class RunWatcher(Protocol):
-    """Callbacks that report the progress of a run, for a display."""
+    """Callbacks that report the progress of a run, for a display; a class derived from this one may leave some out."""
 
     def preparing(self, experiment: Experiment) -> None:
         """Data and traffic are about to be prepared."""

@@ -9,7 +9,7 @@ from weakref import finalize
 
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import is_part, make_part
+from vefl_sim.experiment.plugins import is_part, make_part, require_protocol
 from vefl_sim.mobility.recorded.trajectory import DriveProgress
 from vefl_sim.mobility.scene import Mobility
 
@@ -18,7 +18,9 @@ def make_mobility(experiment: Experiment, streams: Streams) -> Mobility:
     """Start the traffic named by `mobility.kind`."""
     kind = experiment.mobility.kind
     if is_part(kind):
-        return make_part("mobility.kind", kind, experiment, streams)  # type: ignore[no-any-return]
+        own: Mobility = make_part("mobility.kind", kind, experiment, streams)
+        require_protocol("mobility.kind", own, Mobility)
+        return own
     if kind == "playback":
         from vefl_sim.mobility.recorded.playback import Playback
 

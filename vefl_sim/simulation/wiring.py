@@ -9,7 +9,6 @@ from simpy import Process
 from vefl_sim.core.clock import Stopwatch, to_ns
 from vefl_sim.core.state import Stateful
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import is_part, make_part
 from vefl_sim.mobility.coverage import sojourn_bound_s
 from vefl_sim.protocol.coverage import CoverageProcess
 from vefl_sim.protocol.events import NanosecondEnvironment
@@ -24,9 +23,7 @@ from vefl_sim.protocol.server.model import GlobalModel
 from vefl_sim.protocol.server.synchronous import CentralServer, SynchronousServer
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
-from vefl_sim.radio.channel import Channel, UmaChannel
-from vefl_sim.radio.fading import Fading, MeanChannel, RayleighFading
-from vefl_sim.radio.shadowing import LargeScale
+from vefl_sim.radio.channel import Channel
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.schemes.centralized import Centralized
 from vefl_sim.schemes.history import SuccessHistory
@@ -79,7 +76,7 @@ def wire(
 
     experiment, grid, ledger = scenario.experiment, scenario.experiment.slots, Ledger()
     trace = Trace(lambda row: recorder.append("events", row))
-    channel = make_channel(scenario)
+    channel = scenario.channel()
     tradeoff = experiment.rat.efficiency_weight * grid.slot_s * scenario.payload_bits
     mac = MacScheduler(
         scenario.link,
@@ -168,22 +165,3 @@ def _timetable(experiment: Experiment) -> Timetable:
         early_close=experiment.server.early_close,
         evaluate_every=experiment.learning.evaluate_every,
     )
-
-
-def make_channel(scenario: Scenario) -> Channel:
-    """The channel named by `radio.channel`, before the first mobility step."""
-    name = scenario.experiment.radio.channel
-    if is_part(name):
-        return make_part("radio.channel", name, scenario.experiment, scenario.streams)  # type: ignore[no-any-return]
-    return UmaChannel(scenario.link, _large_scale(scenario), _fading(scenario))
-
-
-def _large_scale(scenario: Scenario) -> LargeScale:
-    return LargeScale(scenario.experiment.radio, scenario.streams.generator("shadowing"))
-
-
-def _fading(scenario: Scenario) -> Fading:
-    radio = scenario.experiment.radio
-    if radio.fading == "none":
-        return MeanChannel(radio.prbs, radio.antennas)
-    return RayleighFading(scenario.streams.philox_key("fading"), radio.prbs, radio.antennas)

@@ -12,7 +12,7 @@ import numpy as np
 
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.state import State
-from vefl_sim.core.tables import ColumnWriter
+from vefl_sim.core.tables import TableWriter
 from vefl_sim.mobility.recorded.own_table import END, own_frames
 from vefl_sim.mobility.scene import SCENE_SCHEMA, Mobility, Scene
 
@@ -34,23 +34,23 @@ class TrajectoryWriter:
     """Writes a trajectory scene by scene; only some thousand rows are kept in memory."""
 
     def __init__(self, path: Path) -> None:
-        self._columns = ColumnWriter(path, SCENE_SCHEMA)
+        self._table = TableWriter(path, SCENE_SCHEMA)
         self._end_ns = 0
         self.is_empty = True
 
     def append(self, scene: Scene) -> None:
         """Append one scene to the file."""
         time_ns = np.full(scene.vehicle.size, scene.time_ns, np.int64)
-        self._columns.append({**vars(scene), "time_ns": time_ns})
+        self._table.extend({**vars(scene), "time_ns": time_ns})
         self._end_ns, self.is_empty = scene.time_ns, False
 
     def close(self, path: Path | None = None) -> None:
         """Finish the file under its own name, or under `path` if the trajectory is incomplete."""
-        self._columns.close(path, {END: str(self._end_ns)})  # in the metadata, because the last scenes may have no rows
+        self._table.close(path, {END: str(self._end_ns)})  # in the metadata, because the last scenes may have no rows
 
     def discard(self) -> None:
         """Delete the partial file."""
-        self._columns.discard()
+        self._table.discard()
 
 
 class Trajectory:
