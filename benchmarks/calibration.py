@@ -26,6 +26,7 @@ import pandas as pd
 
 import vefl_sim
 from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.plugins import make_part
 from vefl_sim.experiment.toml import override, read_experiment
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.mobility.coverage import in_coverage, sojourn_bound_s, visitors
@@ -183,7 +184,7 @@ def planned(drives: Sequence[Drive], carrier_ghz: float, plan: dict[str, Any]) -
     eligible_share = []
     for a_drive in drives:
         constants = replace(wiring.round_constants(a_drive.scenario), **plan)
-        schemes = {kind: parts.SCHEMES[kind](a_drive.scenario.experiment) for kind in cost}
+        schemes = {kind: make_part("scheme.kind", kind, a_drive.scenario.experiment) for kind in cost}
         rates = a_drive.worst_rate_bps[carrier_ghz]
         for snapshot, worst_rate_bps in [*zip(a_drive.snapshots, rates, strict=True)][::EVERY]:
             observation = observe(replace(snapshot, worst_rate_bps=worst_rate_bps), constants)

@@ -4,7 +4,7 @@ import pytest
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.toml import from_tables, load, to_toml, with_settings
+from vefl_sim.experiment.toml import from_tables, load, resolved, to_toml, with_settings
 
 NAMED = {"run": {"name": "x"}}
 PROX = {"scheme": {"kind": "fedprox"}}
@@ -34,7 +34,7 @@ def test_resolved_toml_reads_back_as_the_same_experiment(tmp_path: Path) -> None
     experiment = from_tables({**NAMED, "radio": {"prbs": 3}, "sla": {"base_fee": [1, 2]}})
     path = tmp_path / "resolved.toml"
     path.write_text(to_toml(experiment))
-    assert load(path) == experiment.resolved()
+    assert load(path) == resolved(experiment)
 
 
 def test_sample_counts_are_filled_in_for_signs_and_left_open_for_other_data() -> None:

@@ -11,10 +11,11 @@ from tests.sweep.test_comparison import written
 from vefl_sim import simulate
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.kinds import PARTITIONS, RAT_METHODS, SCHEMES
+from vefl_sim.experiment.plugins import declaration
 from vefl_sim.experiment.toml import from_tables, validated
-from vefl_sim.experiment.unused_keys import _unused_by_cause, unused_environment, without_unused_keys
+from vefl_sim.experiment.unused_keys import unused_by_cause, unused_environment, without_unused_keys
 from vefl_sim.simulation import scenario
-from vefl_sim.simulation.parts import SCHEMES
 from vefl_sim.sweep.points import load_sweep
 
 Tables = dict[str, dict[str, Any]]
@@ -100,9 +101,12 @@ WORLDS: dict[str, Tables] = {
     "fdpc, normalized": {"scheme": {"kind": "fdpc"}, "aggregation": {"normalize": True}},
     "no signals": {"roads": {"signals": "none"}},
     "through traffic only": {"traffic": {"through_share": 1.0}},
-    "equal shares of pRBs": {"rat": {"method": "equal"}},
-    "iid": {"data": {"partition": "iid"}},
-    "shards": {"data": {"partition": "shards"}},
+    **{f"partition {kind}": {"data": {"partition": kind}} for kind in PARTITIONS},
+    **{
+        f"rat.method {kind}": {"rat": {"method": kind}}
+        for kind in RAT_METHODS
+        if declaration("rat.method", kind, "unused_keys", ())
+    },
 }
 
 
@@ -117,8 +121,7 @@ def merged(*sets: Tables) -> Tables:
 
 def unused(tables: Tables) -> set[str]:
     """The keys that are declared as unused in this experiment."""
-    declared = _unused_by_cause(validated(tables))
-    return {f"{table}.{key}" for _, keys in declared for table, names in keys.items() for key in names}
+    return {key for _, keys in unused_by_cause(validated(tables)) for key in keys}
 
 
 def changed(tables: Tables, keys: Iterable[str]) -> Experiment:

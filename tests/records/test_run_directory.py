@@ -9,6 +9,7 @@ from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import BadInput, Run, from_tables, simulate, with_settings
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.core.tables import TableWriter, content_digest
+from vefl_sim.experiment.toml import resolved
 from vefl_sim.records.identity import Identity, config_digest
 from vefl_sim.records.run_directory import create_run, existing_run
 from vefl_sim.records.schemas import SCHEMAS
@@ -19,7 +20,7 @@ GOLDEN = from_tables(EXPERIMENT)
 def test_directory_is_named_by_name_and_configuration(tmp_path: Path) -> None:
     run = create_run(Identity(GOLDEN), tmp_path)
     assert run.path.name == f"three-cars-{config_digest(GOLDEN)[:8]}"
-    assert run.experiment == GOLDEN.resolved()
+    assert run.experiment == resolved(GOLDEN)
     assert run.state == "unfinished"
 
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from tests.schemes.rounds import TYPICAL, experiment, observed
+from vefl_sim.experiment.kinds import SCHEMES
+from vefl_sim.experiment.plugins import declaration, make_part
 from vefl_sim.schemes.fdpc import Fdpc
 from vefl_sim.schemes.fedprox import FedAvg, FedProx
 from vefl_sim.schemes.pdpc import Pdpc
 from vefl_sim.schemes.planning import equal_share
 from vefl_sim.schemes.random_selection import RandomSelection
-from vefl_sim.simulation.parts import SCHEMES
 
 # 40, 20, 10 and 30 samples of 1 Mbit at 25 cycles per bit: cD = 1, 0.5, 0.25, 0.75 Gcycles per iteration.
 ROUND = {"samples": [40, 20, 10, 30], "sojourn_s": [10.0, 4.0, 2.0, 24.0]}
@@ -21,7 +22,8 @@ IN_ROUNDS = {"scheme": {"rounds": True}}
 
 
 def scheme(kind, **tables):
-    return SCHEMES[kind](experiment(scheme={"kind": kind} | tables.pop("scheme", {}), **tables))
+    keys = experiment(scheme={"kind": kind} | tables.pop("scheme", {}), **tables)
+    return make_part("scheme.kind", kind, keys)
 
 
 class TestPdpc:
@@ -202,6 +204,16 @@ class TestRandomSelection:
 
     def test_the_budget_is_shared_among_the_drawn(self):
         assert scheme("random").plan(observed(**ROUND, budget=30.0)).iterations.min() >= 1  # 15 each, not 7.5
+
+
+@pytest.mark.parametrize("kind", SCHEMES)
+def test_what_a_scheme_declares_about_its_orders_is_true(kind):
+    """`selects`: C1 limits the orders to |C_k| = 2 of these four CVs; `trains_centrally`: no CV gets an order."""
+    plan = scheme(kind).plan(observed(**ROUND))
+    central = declaration("scheme.kind", kind, "trains_centrally", False)
+    selects = declaration("scheme.kind", kind, "selects", False)
+    assert len(plan.cv) == (0 if central else 2 if selects else 4)
+    assert central or plan.limited == selects
 
 
 @pytest.mark.parametrize("kind", sorted(SCHEMES.keys() - {"centralized"}))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.plugins import load_part
 from vefl_sim.simulation.scenario import data_and_holdings
 
 
@@ -63,18 +63,8 @@ def data_split(experiment: Experiment) -> DataSplit:
         raise ExperimentError("No CV enters coverage, so the data cannot be split: make the run longer.")
     counts = [np.bincount(dataset.train_labels[own], minlength=dataset.classes) for own in samples_by_cv.values()]
     groups = 0 if dataset.train_groups is None else len(np.unique(dataset.train_groups))
-    return DataSplit(dataset.name, _rule(experiment.data), np.array(counts), groups)
-
-
-def _rule(data: DataTable) -> str:
-    """The rule of the split, for titles."""
-    if data.partition == "iid":
-        return "IID"
-    return (
-        f"{data.shards_per_cv} shards per CV"
-        if data.partition == "shards"
-        else f"Dirichlet α = {data.dirichlet_alpha:g}"
-    )
+    rule = load_part("data.partition", experiment.data.partition).title(experiment.data)
+    return DataSplit(dataset.name, rule, np.array(counts), groups)
 
 
 if TYPE_CHECKING:

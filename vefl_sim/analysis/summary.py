@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
+from vefl_sim.experiment.plugins import declaration, is_part
 from vefl_sim.records.run_directory import Run
 
 
@@ -41,12 +42,17 @@ def _figures(summary: dict[str, Any], scheme: str) -> Iterator[tuple[str, str]]:
         )
     if summary["diverged"]:
         yield "warning", "training has diverged (the loss is NaN): try a smaller learning.learning_rate"
-    if not summary["updates_ordered"] and scheme != "centralized":
+    if not summary["updates_ordered"] and not _trains_centrally(scheme):
         yield "warning", "no CV got an order: see plan_status in the rounds table and reason in the vehicles table"
     yield "audit", _audit(summary)
     yield "paid", f"{summary['cost']:.1f}"
     yield "energy", f"{summary['energy_j']:.1f} J"
     yield "content digest", str(summary["content_digest"])[:16]
+
+
+def _trains_centrally(scheme: str) -> bool:
+    """Whether no CV ever gets an order; a user-defined scheme is not loaded, as it may no longer exist."""
+    return not is_part(scheme) and bool(declaration("scheme.kind", scheme, "trains_centrally", False))
 
 
 def _is_asynchronous(summary: dict[str, Any]) -> bool:

@@ -45,12 +45,16 @@ def get(
 @data.command("list")
 def list_(parent: Parent = None) -> None:
     """List the downloaded data sets with their folder, size, and whether they are complete."""
+    from vefl_sim.experiment.kinds import DATA_SETS
+    from vefl_sim.experiment.plugins import load_part
     from vefl_sim.learning.datasets.files.inventory import inventory
     from vefl_sim.learning.datasets.files.location import downloads
 
     if parent and not os.path.isdir(parent):
         raise BadInput(f"--dir {parent}: there is no such folder: name an existing folder.")
-    print("signs          built in, needs no files")
+    for kind in DATA_SETS:
+        if load_part("data.kind", kind).any_number:
+            print(f"{kind:<14} built in, needs no files")
     for holding in inventory(parent or downloads()):
         print(holding.line())
 

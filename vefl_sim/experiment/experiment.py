@@ -5,7 +5,7 @@ A key that the chosen built-in method does not use is refused (`unused_keys`), b
 nothing is misleading.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -90,22 +90,3 @@ class Experiment(Table):
     def mean_in_coverage(self) -> float:
         """Target for the mean number of vehicles in coverage, including its default."""
         return self.traffic.mean_in_coverage or 35.0
-
-    @property
-    def makes_traffic(self) -> bool:
-        """Whether vefl_sim generates the traffic demand, and does not take it from a recording or a .sumocfg."""
-        return self.mobility.kind != "playback" and not self.is_sumo_configuration
-
-    @property
-    def is_sumo_configuration(self) -> bool:
-        """Whether `mobility.file` is a .sumocfg, which also defines the demand, and not only a map."""
-        return self.mobility.kind == "sumo" and self.mobility.file.lower().endswith(".sumocfg")
-
-    def resolved(self) -> Self:
-        """The same experiment with the defaults of alternative keys filled in, as written to resolved.toml."""
-        run, traffic = self.run, self.traffic
-        if run.rounds is None and run.duration_s is None:
-            run = run.model_copy(update={"duration_s": 2000.0})
-        if self.makes_traffic and traffic.mean_in_coverage is None and traffic.arrivals_per_s is None:
-            traffic = traffic.model_copy(update={"mean_in_coverage": 35.0})
-        return self.model_copy(update={"run": run, "traffic": traffic, "data": self.data.settled()})

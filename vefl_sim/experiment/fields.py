@@ -1,11 +1,27 @@
 """Types of TOML keys with their allowed ranges, and the base class of all TOML tables."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
 
 PartName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
 """`module:name` of a user-defined part."""
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Restricts a key to the names of a family of kinds or, with `own`, to these and user-defined parts."""
+
+    family: Mapping[str, str]
+    own: bool = True
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        names: Any = Literal[tuple(self.family)]
+        return handler.generate_schema(names | PartName if self.own else names)
+
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]

@@ -1,16 +1,17 @@
 """The TOML tables of machine learning: [data], [model] and [learning]."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vefl_sim.experiment.fields import Count, NonNegative, PartName, Positive, Table
+from vefl_sim.experiment.fields import Count, NonNegative, OneOf, PartName, Positive, Table
+from vefl_sim.experiment.kinds import DATA_SETS, PARTITIONS
 
 
 class DataTable(Table):
     """The data set and how it is split over the CVs."""
 
-    kind: Literal["signs", "mnist", "fashion-mnist", "cifar10", "gtsrb", "folder"] | PartName = "signs"
+    kind: Annotated[str, OneOf(DATA_SETS)] = "signs"
     """"signs": traffic signs drawn by the program; "mnist", "fashion-mnist", "cifar10", "gtsrb": the public data sets;
     "folder": your own images; or `module:function`."""
     dir: str = ""
@@ -28,7 +29,7 @@ class DataTable(Table):
     image_px: Annotated[int, Field(ge=16, le=128)] = 28
     """Side length to which images are drawn or resized ("signs", "gtsrb", "folder"); other data sets have a fixed
     size."""
-    partition: Literal["dirichlet", "iid", "shards"] = "dirichlet"
+    partition: Annotated[str, OneOf(PARTITIONS, own=False)] = "dirichlet"
     """How the training set is split over CVs: by label ("dirichlet"), at random ("iid"), or in shards of one or two
     classes. Groups (GTSRB: the pictures of one sign) stay together."""
     dirichlet_alpha: Positive = 0.1
@@ -40,13 +41,6 @@ class DataTable(Table):
     """Every CV holds at least this many samples."""
     bits_per_value: Count = 32
     """Bits per pixel and channel in the data size D_v."""
-
-    def settled(self) -> Self:
-        """The same table with the default sample counts of "signs"; other data sets have those of their files."""
-        if self.kind != "signs":
-            return self
-        counts = {"train_samples": self.train_samples or 12_000, "test_samples": self.test_samples or 2_000}
-        return self.model_copy(update=counts)
 
 
 class ModelTable(Table):

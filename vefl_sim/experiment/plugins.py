@@ -1,16 +1,45 @@
-"""User-defined parts: classes and functions that the TOML names as `module:name`."""
+"""Parts: classes and functions that the TOML names, built-in kinds by a short name, user-defined ones by `module:name`.
+
+A part may declare what the rest of the program has to know about it, for example `unused_keys` (docs/parts.md).
+"""
 
 import hashlib
 import importlib
 import inspect
 import sys
 import sysconfig
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from vefl_sim.core.errors import ExperimentError, VeflError
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.kinds import FAMILIES
+
+Unused = tuple[str, Sequence[str]]
+"""A cause, for example a setting, and the keys (`table.key`) that have no effect because of it."""
+
+
+def nothing(experiment: Experiment) -> Iterator[Any]:
+    """Yield nothing: the declaration of a part without rules."""
+    yield from ()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A built-in part with its declarations, for parts that are functions or whose code is slow to import."""
+
+    make: Callable[..., Any]  # creates the part; imports what is slow to import
+    unused_keys: Sequence[str] = ()
+    unused_when: Callable[[Experiment], Iterator[Unused]] = nothing
+    contradictions: Callable[[Experiment], Iterator[str]] = nothing
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Create the part."""
+        return self.make(*arguments)
 
 
 def is_part(name: str) -> bool:
@@ -19,9 +48,9 @@ def is_part(name: str) -> bool:
 
 
 def load_part(key: str, name: str) -> Any:
-    """Import the object that `module:name` names; `key` is its TOML key, for error messages."""
-    module_name, attribute = name.split(":")
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+    """Import a part that the TOML `key` names; every part is loaded here, built-in or user-defined."""
+    module_name, attribute = FAMILIES.get(key, {}).get(name, name).split(":")
+    if is_part(name) and "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # an installed script does not search the current directory
     module = _import(key, name, module_name)
     if not hasattr(module, attribute):
@@ -46,6 +75,8 @@ def _import(key: str, name: str, module_name: str) -> ModuleType:
 def make_part(key: str, name: str, *arguments: Any) -> Any:
     """Create a part by calling it with the arguments that its protocol defines."""
     part = load_part(key, name)
+    if not is_part(name):
+        return part(*arguments)
     try:
         return part(*arguments)
     except VeflError:
@@ -74,23 +105,40 @@ def require_protocol(key: str, part: Any, protocol: type) -> None:
             raise ExperimentError(f"{key}: {type(part).__name__}.{method}({taken}) must be {call}.") from None
 
 
+@contextmanager
+def errors_of_declarations(key: str, name: str) -> Iterator[None]:
+    """Turn errors in what a user-defined part declares into one sentence."""
+    try:
+        yield
+    except VeflError:
+        raise
+    except Exception as error:
+        if not is_part(name):
+            raise
+        raise ExperimentError(f'{key} = "{name}" declares something wrong: {type(error).__name__}: {error}.') from error
+
+
+def declaration(key: str, name: str, attribute: str, default: Any) -> Any:
+    """What the part that the TOML `key` names declares as `attribute`; `default` if it declares nothing."""
+    return getattr(load_part(key, name), attribute, default)
+
+
 def part_digests(experiment: Experiment) -> dict[str, str]:
     """A digest of the source of every part in use, so that an edited part leads to a new run."""
     return {name: _source_digest(load_part(key, name), name) for key, name in part_names(experiment)}
 
 
 def part_names(experiment: Experiment) -> list[tuple[str, str]]:
-    """The (TOML key, `module:name`) of every part in use."""
-    named = [
-        ("mobility.kind", experiment.mobility.kind),
-        ("radio.channel", experiment.radio.channel),
-        ("mac.scheduler", experiment.mac.scheduler),
-        ("rat.method", experiment.rat.method),
-        ("scheme.kind", experiment.scheme.kind),
-        ("data.kind", experiment.data.kind),
-        ("model.factory", experiment.model.factory),
-    ]
+    """The (TOML key, `module:name`) of every user-defined part in use."""
+    named = (*kinds_of(experiment), ("model.factory", experiment.model.factory))
     return [(key, name) for key, name in named if is_part(name)]
+
+
+def kinds_of(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Yield the (TOML key, name) of the chosen kind of each family, built-in or user-defined."""
+    for key in FAMILIES:
+        table, _, name = key.partition(".")
+        yield key, getattr(getattr(experiment, table), name)
 
 
 def _source_digest(part: Any, name: str) -> str:

@@ -4,13 +4,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vefl_sim.experiment.fields import NonNegative, PartName, Positive, Table
+from vefl_sim.experiment.fields import NonNegative, OneOf, Positive, Table
+from vefl_sim.experiment.kinds import CHANNELS, RAT_METHODS, SCHEDULERS
 
 
 class RadioTable(Table):
     """The 5G-NR uplink: one cell, one bandwidth part."""
 
-    channel: Literal["uma"] | PartName = "uma"
+    channel: Annotated[str, OneOf(CHANNELS)] = "uma"
     """"uma": TR 38.901 urban macro; or `module:Class`, which then provides path loss, shadowing and fading."""
     coverage_radius_m: Annotated[float, Field(gt=0, le=5000)] = 500.0
     """r, the radius of the coverage circle around the gNB."""
@@ -49,19 +50,14 @@ class MacTable(Table):
 
     start: Literal["tau", "ready"] = "tau"
     """A CV may transmit from its τ_v on ("tau", the paper) or as soon as its training ends ("ready")."""
-    scheduler: Literal["edf"] | PartName = "edf"
+    scheduler: Annotated[str, OneOf(SCHEDULERS)] = "edf"
     """"edf": Algorithm 3, earliest deadline first, ties by backlog; or `module:function`."""
 
 
 class RatTable(Table):
     """The RAT sub-problem: allocation of pRBs and transmit power in each slot."""
 
-    method: (
-        Literal[
-            "auto", "exact", "assignment", "large", "equal", "max-snr", "proportional-fair", "sca", "sca-perspective"
-        ]
-        | PartName
-    ) = "auto"
+    method: Annotated[str, OneOf(RAT_METHODS)] = "auto"
     """"auto": "exact" where that is fast (up to 12 pRBs), else "large", which gives a bound on the optimality gap;
     "equal", "max-snr", "proportional-fair": baseline policies; "sca", "sca-perspective": the paper's Algorithm 4,
     solved by CVXPY (slow); or `module:function`."""

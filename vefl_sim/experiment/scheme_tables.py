@@ -8,12 +8,13 @@ from vefl_sim.experiment.fields import (
     Count,
     NonNegative,
     NonNegativeRange,
-    PartName,
+    OneOf,
     Positive,
     PositiveRange,
     Share,
     Table,
 )
+from vefl_sim.experiment.kinds import SCHEMES
 
 
 class SlaTable(Table):
@@ -71,7 +72,7 @@ class ServerTable(Table):
 class SchemeTable(Table):
     """The learning scheme, which plans the orders and weights the updates."""
 
-    kind: Literal["pdpc", "fdpc", "fedprox", "fedavg", "random", "afa-cd", "fedbuff", "centralized"] | PartName = "pdpc"
+    kind: Annotated[str, OneOf(SCHEMES)] = "pdpc"
     """"pdpc" selects CVs, "fdpc" uses all CVs that can take part; baselines "fedprox", "fedavg", "random"; without
     rounds "afa-cd", "fedbuff"; "centralized" trains on all data in one place; or `module:Class`."""
     selected: Count = 10

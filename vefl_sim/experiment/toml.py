@@ -15,8 +15,9 @@ from pydantic import ValidationError
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.complaints import complaints_about
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import load_part
 from vefl_sim.experiment.rules import contradictions
-from vefl_sim.experiment.unused_keys import unused_keys
+from vefl_sim.experiment.unused_keys import is_used, unused_keys
 
 _RIVALS = {
     "run.rounds": "duration_s",
@@ -90,7 +91,21 @@ def with_settings(experiment: Experiment, *settings: str) -> Experiment:
 
 def to_toml(experiment: Experiment) -> str:
     """The experiment as TOML, with all keys and their defaults."""
-    return tomli_w.dumps(experiment.resolved().model_dump(exclude_none=True))
+    return tomli_w.dumps(resolved(experiment).model_dump(exclude_none=True))
+
+
+def resolved(experiment: Experiment) -> Experiment:
+    """The same experiment with the defaults of alternative keys filled in, as written to resolved.toml."""
+    run, traffic, data = experiment.run, experiment.traffic, experiment.data
+    if run.rounds is None and run.duration_s is None:
+        run = run.model_copy(update={"duration_s": 2000.0})
+    if traffic.arrivals_per_s is None and is_used(experiment, "traffic.mean_in_coverage"):
+        traffic = traffic.model_copy(update={"mean_in_coverage": experiment.mean_in_coverage})
+    kind = load_part("data.kind", data.kind)
+    if getattr(kind, "any_number", False):
+        counts = {key: getattr(data, key) or getattr(kind, key) for key in ("train_samples", "test_samples")}
+        data = data.model_copy(update=counts)
+    return experiment.model_copy(update={"run": run, "traffic": traffic, "data": data})
 
 
 def read_experiment(path: str | Path) -> ExperimentFile:

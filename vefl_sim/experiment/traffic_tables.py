@@ -5,14 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vefl_sim.experiment.fields import (
-    Blocks,
-    Pair,
-    PartName,
-    Positive,
-    Share,
-    Table,
-)
+from vefl_sim.experiment.fields import Blocks, OneOf, Pair, Positive, Share, Table
+from vefl_sim.experiment.kinds import MOBILITY
 
 
 class RoadsTable(Table):
@@ -46,7 +40,7 @@ class RoadsTable(Table):
 class MobilityTable(Table):
     """How vehicles move."""
 
-    kind: Literal["idm", "playback", "sumo"] | PartName = "idm"
+    kind: Annotated[str, OneOf(MOBILITY)] = "idm"
     """"idm": the intelligent driver model on the grid; "playback": a recording; "sumo": SUMO on a map; or
     `module:Class`."""
     file: str = ""

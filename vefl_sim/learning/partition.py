@@ -1,10 +1,14 @@
 """Assignment of the training samples to the CVs (`data.partition`)."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.plugins import Kind, make_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.groups import Holdings, SampleGroups
 
@@ -19,7 +23,7 @@ def partition(dataset: Dataset, owners: int, data: DataTable, rng: np.random.Gen
         return []
     groups = SampleGroups.of(dataset.train_labels, dataset.train_groups)
     _require_enough(len(dataset.train_labels), owners, data)
-    holdings = _assign(groups, owners, data, rng)
+    holdings: Holdings = make_part("data.partition", data.partition, groups, owners, data, rng)
     groups.top_up(holdings, data.min_samples, rng)
     return groups.samples(holdings)
 
@@ -66,14 +70,6 @@ def shards(groups: SampleGroups, owners: int, per_owner: int, rng: np.random.Gen
     ]
 
 
-def _assign(groups: SampleGroups, owners: int, data: DataTable, rng: np.random.Generator) -> Holdings:
-    if data.partition == "iid":
-        return iid(groups, owners, rng)
-    if data.partition == "shards":
-        return shards(groups, owners, data.shards_per_cv, rng)
-    return dirichlet(groups, owners, data.dirichlet_alpha, rng)
-
-
 def _even_cuts(samples: int, pieces: int) -> NDArray[np.int64]:
     """Cumulative numbers of samples at which to cut for pieces that differ by at most one sample."""
     return np.arange(1, pieces) * samples // pieces
@@ -87,3 +83,27 @@ def _require_enough(samples: int, owners: int, data: DataTable) -> None:
             f"{owners} CVs with data.min_samples = {data.min_samples} each need {needed} samples, but the training set "
             f"has {samples}{held_out} (data.train_samples): use fewer CVs, a lower minimum or more samples."
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionKind(Kind):
+    """A rule of the split (`data.partition`): `make(groups, owners, data, rng)` assigns the groups."""
+
+    title: Callable[[DataTable], str]  # the rule with its parameter, for titles
+
+
+DIRICHLET = PartitionKind(
+    make=lambda groups, owners, data, rng: dirichlet(groups, owners, data.dirichlet_alpha, rng),
+    unused_keys=("data.shards_per_cv",),
+    title=lambda data: f"Dirichlet α = {data.dirichlet_alpha:g}",
+)
+IID = PartitionKind(
+    make=lambda groups, owners, data, rng: iid(groups, owners, rng),
+    unused_keys=("data.dirichlet_alpha", "data.shards_per_cv"),
+    title=lambda data: "IID",
+)
+SHARDS = PartitionKind(
+    make=lambda groups, owners, data, rng: shards(groups, owners, data.shards_per_cv, rng),
+    unused_keys=("data.dirichlet_alpha",),
+    title=lambda data: f"{data.shards_per_cv} shards per CV",
+)

@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import RunFailed
+from vefl_sim.core.rng import Streams
 from vefl_sim.core.state import State, Stateful
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.radio.fading import Fading
+from vefl_sim.radio.fading import Fading, MeanChannel, RayleighFading
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.shadowing import LargeScale
 
@@ -42,6 +44,15 @@ class Channel(Protocol):
         Plans reserve the upload time t̄_tx that follows from this rate and from the share z̃ of a pRB.
         """
         ...
+
+
+def uma(experiment: Experiment, streams: Streams) -> "UmaChannel":
+    """The built-in channel (`radio.channel = "uma"`) of an experiment."""
+    radio = experiment.radio
+    fading: Fading = MeanChannel(radio.prbs, radio.antennas)
+    if radio.fading != "none":
+        fading = RayleighFading(streams.philox_key("fading"), radio.prbs, radio.antennas)
+    return UmaChannel(Link.of(radio), LargeScale(radio, streams.generator("shadowing")), fading)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from typing import Any
 
 from vefl_sim.core.errors import NotResumable
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import part_digests
+from vefl_sim.experiment.plugins import declaration, part_digests
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.mobility.recorded import recording
-from vefl_sim.mobility.sumo import inputs
 
 _VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "pyarrow", "pandas")
 
@@ -51,7 +50,7 @@ class Identity:
             "python": platform.python_version(),
             "machine": platform.machine(),
             "vefl_sim source": package_digest(),
-            "packages": {name: version(name) for name in (*_VERSIONED, *_sumo_packages(self.experiment))},
+            "packages": {name: version(name) for name in (*_VERSIONED, *_traffic_packages(self.experiment))},
             "parts": part_digests(self.experiment),
             "configuration": self.configuration,
         }
@@ -64,8 +63,8 @@ def config_digest(experiment: Experiment) -> str:
 
 def mobility_digest(experiment: Experiment) -> str:
     """Digest of the recording or map that `mobility.file` names."""
-    file = experiment.mobility.file
-    return inputs.map_digest(file) if experiment.mobility.kind == "sumo" else recording.recording_digest(file)
+    digest = declaration("mobility.kind", experiment.mobility.kind, "file_digest", None) or recording.recording_digest
+    return str(digest(experiment.mobility.file))
 
 
 def _without_neutral_keys(experiment: Experiment) -> Experiment:
@@ -93,11 +92,10 @@ def package_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def _sumo_packages(experiment: Experiment) -> list[str]:
-    """The installed SUMO packages; they may be missing, because resuming a run does not need SUMO."""
-    if experiment.mobility.kind != "sumo":
-        return []
-    return [name for name in ("eclipse-sumo", "libsumo") if _is_installed(name)]
+def _traffic_packages(experiment: Experiment) -> list[str]:
+    """The installed packages of the traffic simulator; they may be missing, because resuming a run does not need it."""
+    packages = declaration("mobility.kind", experiment.mobility.kind, "packages", ())
+    return [name for name in packages if _is_installed(name)]
 
 
 def _is_installed(package: str) -> bool:

@@ -6,30 +6,59 @@ rounds it steps once per round against the mean of the delivered updates: the pa
 and p_suc of AFA-CD are those of FedProx.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.learning_tables import LearningTable
+from vefl_sim.experiment.plugins import Unused
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import equal_shares_for_all
-from vefl_sim.schemes.scheme import Plan, Received
+from vefl_sim.schemes.scheme import PROBLEM_KEYS, RULE_KEYS, SUM_KEYS, Plan, Received
 from vefl_sim.schemes.weights import shares_over
 
 
 class AfaCd:
-    """AFA-CD without rounds: CVs get the orders of FedProx when they request one; updates count as mean gradients."""
+    """AFA-CD without rounds, as published, or with rounds (`scheme.rounds`): the orders of FedProx, no proximal term.
 
+    Without rounds, CVs get an order when they request one, and `weights` is asked for the updates of a full buffer.
+    With rounds there is no buffer, and `aggregate` is asked for those of a round. Updates count as mean gradients.
+    """
+
+    label = "AFA-CD"
     proximal_mu = 0.0
     default_rate = 0.2  # from the search described in docs/schemes.md
+    unused_keys: tuple[str, ...] = (*RULE_KEYS, *PROBLEM_KEYS, "learning.proximal_mu")
+    unused_without_rounds = (*SUM_KEYS, "server.early_close")
+
+    @classmethod
+    def unused_when(cls, experiment: Experiment) -> Iterator[Unused]:
+        """Yield the keys that only the other form of the scheme uses, with rounds or without."""
+        if experiment.scheme.rounds:
+            keys = ("aggregation.form", "aggregation.buffer", "server.retry_s")
+            yield f'scheme.kind = "{experiment.scheme.kind}" in rounds', keys
+        else:
+            yield f'scheme.kind = "{experiment.scheme.kind}"', cls.unused_without_rounds
+
+    @staticmethod
+    def contradictions(experiment: Experiment) -> Iterator[str]:
+        """Yield a sentence if mean gradients are not defined."""
+        if experiment.learning.optimizer != "sgd":
+            yield (
+                f'scheme.kind = "{experiment.scheme.kind}" divides an update by the sum of its step sizes, which '
+                f'learning.optimizer = "{experiment.learning.optimizer}" does not define: use "sgd".'
+            )
 
     def __init__(self, experiment: Experiment) -> None:
-        self.buffer = experiment.aggregation.buffer or experiment.scheme.selected
-        self._rate = experiment.aggregation.server_rate or self.default_rate
+        rule = experiment.aggregation
+        self.buffer = None if experiment.scheme.rounds else rule.buffer or experiment.scheme.selected
+        self._rate, self._whole = rule.server_rate or self.default_rate, rule.weights_over or "delivered"
         self._constrained, self._learning = experiment.scheme.constrained, experiment.learning
 
     def plan(self, observation: Observation) -> Plan:
-        """Order every CV that requests one, within the rest of its share Ξ/V of the window's budget."""
+        """Order every eligible CV of the observation, within the rest of its share Ξ/V of the budget."""
         return equal_shares_for_all(observation, self._constrained)
 
     def weights(self, received: Received) -> Floats:
@@ -37,32 +66,12 @@ class AfaCd:
         step_size = step_sizes(self._learning, received.iterations, received.samples)
         return self._rate / (len(received.cv) * step_size)
 
-
-class AfaCdInRounds:
-    """AFA-CD with rounds: the orders of FedProx, no proximal term; one step against the mean gradient per round."""
-
-    proximal_mu = 0.0
-
-    def __init__(self, experiment: Experiment) -> None:
-        self._rate = experiment.aggregation.server_rate or AfaCd.default_rate
-        self._constrained, self._learning = experiment.scheme.constrained, experiment.learning
-        self._whole = experiment.aggregation.weights_over or "delivered"
-
-    def plan(self, observation: Observation) -> Plan:
-        """Order every eligible CV, within a share Ξ/V of the budget each."""
-        return equal_shares_for_all(observation, self._constrained)
-
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Turn the model differences into mean gradients, with equal shares of the server's learning rate."""
         share = shares_over(self._whole, np.ones(len(observation.cv)), observation, plan, delivered)
         iterations = plan.iterations[np.searchsorted(plan.cv, delivered)]
         samples = observation.snapshot.samples[np.searchsorted(observation.cv, delivered)]
         return self._rate * share / step_sizes(self._learning, iterations, samples)
-
-
-def afa_cd(experiment: Experiment) -> AfaCd | AfaCdInRounds:
-    """AFA-CD without rounds, as published, or with rounds (`scheme.rounds`)."""
-    return (AfaCdInRounds if experiment.scheme.rounds else AfaCd)(experiment)
 
 
 def step_sizes(learning: LearningTable, iterations: Ints, samples: Ints) -> Floats:

@@ -5,7 +5,7 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.scheme import Plan
+from vefl_sim.schemes.scheme import KEYS_WITHOUT_ROUNDS, PROBLEM_KEYS, RULE_KEYS, SUM_KEYS, Plan
 
 BATCH_SIZE = 32
 """Samples per step if `learning.batch_size` is not given; a step on all samples would take seconds."""
@@ -15,6 +15,14 @@ class Centralized:
     """One pass over all samples in mini-batches per round, at the server."""
 
     proximal_mu = 0.0
+    trains_centrally = True
+    unused_keys = (
+        *(*RULE_KEYS, *SUM_KEYS, *PROBLEM_KEYS, *KEYS_WITHOUT_ROUNDS, "vefl.upload_margin", "server.early_close"),
+        *("scheme.constrained", "learning.proximal_mu", "learning.iterations_per_step"),
+    )
+    unused_environment = (
+        *("data.dirichlet_alpha", "data.partition", "data.shards_per_cv", "scheme.selected", "vefl.budget"),
+    )
 
     def __init__(self, experiment: Experiment) -> None:
         pass

@@ -1,17 +1,19 @@
 """FDPC, full device participation: every eligible CV trains; updates are weighted by sojourn bound and data size."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import Unused
 from vefl_sim.learning.aggregation import fdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import plan_from_solution, unconstrained_plan
-from vefl_sim.schemes.scheme import Plan
-from vefl_sim.schemes.weights import shares_over, theorem2_sum
+from vefl_sim.schemes.scheme import KEYS_WITHOUT_ROUNDS, Plan
+from vefl_sim.schemes.weights import shares_over, theorem2_sum, unused_if_delivered, unused_if_normalized
 
 
 class Fdpc:
@@ -20,6 +22,18 @@ class Fdpc:
     CVs that cannot train even one iteration, or that the budget does not suffice for, get no order; p_v is renormalized
     over the others, unless `aggregation.weights_over` is set otherwise.
     """
+
+    label = "FDPC"
+    unused_keys = ("vefl.sojourn_weight", "vefl.upload_share", *KEYS_WITHOUT_ROUNDS)
+    unused_environment = ("scheme.selected",)
+
+    @staticmethod
+    def unused_when(experiment: Experiment) -> Iterator[Unused]:
+        """Yield the keys without effect because the applied weights sum to one."""
+        rule = experiment.aggregation
+        yield from unused_if_normalized(experiment)
+        if not rule.normalize and rule.p_suc == "realized":
+            yield from unused_if_delivered(rule.weights_over or "ordered")
 
     def __init__(self, experiment: Experiment) -> None:
         self.proximal_mu = experiment.learning.proximal_mu

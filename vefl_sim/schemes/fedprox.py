@@ -4,16 +4,28 @@ Li et al., Federated Optimization in Heterogeneous Networks (2020); McMahan et a
 Deep Networks from Decentralized Data (2017), which is the case μ = 0.
 """
 
+from collections.abc import Iterator
+
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import Unused
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import equal_shares_for_all
-from vefl_sim.schemes.scheme import Plan
-from vefl_sim.schemes.weights import shares_over
+from vefl_sim.schemes.scheme import KEYS_WITHOUT_ROUNDS, PROBLEM_KEYS, RULE_KEYS, Plan
+from vefl_sim.schemes.weights import shares_over, unused_if_delivered
 
 
 class FedProx:
     """Equal shares of the budget, full CPU speed; weights D_v/Σ D, over the delivered or `aggregation.weights_over`."""
+
+    label = "FedProx"
+    unused_keys: tuple[str, ...] = (*RULE_KEYS, *PROBLEM_KEYS, *KEYS_WITHOUT_ROUNDS)
+    unused_environment = ("scheme.selected",)
+
+    @staticmethod
+    def unused_when(experiment: Experiment) -> Iterator[Unused]:
+        """Yield the keys without effect because the applied weights sum to one."""
+        yield from unused_if_delivered(experiment.aggregation.weights_over or "delivered")
 
     def __init__(self, experiment: Experiment) -> None:
         self.proximal_mu = experiment.learning.proximal_mu
@@ -31,6 +43,9 @@ class FedProx:
 
 class FedAvg(FedProx):
     """FedProx without the proximal term."""
+
+    label = "FedAvg"
+    unused_keys = (*FedProx.unused_keys, "learning.proximal_mu")
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__(experiment)

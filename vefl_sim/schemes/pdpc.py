@@ -9,8 +9,8 @@ from vefl_sim.learning.aggregation import pdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import plan_from_solution, unconstrained_plan
-from vefl_sim.schemes.scheme import Plan
-from vefl_sim.schemes.weights import theorem2_sum
+from vefl_sim.schemes.scheme import KEYS_WITHOUT_ROUNDS, Plan
+from vefl_sim.schemes.weights import theorem2_sum, unused_if_normalized
 
 
 class Pdpc:
@@ -18,6 +18,12 @@ class Pdpc:
 
     Without constraints the CVs with the largest Θ_v are selected.
     """
+
+    label = "PDPC"
+    selects = True
+    unused_keys = ("aggregation.sojourn_weight", "aggregation.weights_over", *KEYS_WITHOUT_ROUNDS)
+    unused_when = staticmethod(unused_if_normalized)
+    wall_s_per_s = 1 / 70
 
     def __init__(self, experiment: Experiment) -> None:
         self.proximal_mu = experiment.learning.proximal_mu

@@ -10,12 +10,19 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.pdpc import equal_weights
 from vefl_sim.schemes.planning import equal_share, ineligible_cvs, unconstrained_plan
-from vefl_sim.schemes.scheme import Plan
-from vefl_sim.schemes.weights import theorem2_sum
+from vefl_sim.schemes.scheme import KEYS_WITHOUT_ROUNDS, Plan
+from vefl_sim.schemes.weights import theorem2_sum, unused_if_normalized
 
 
 class RandomSelection:
     """Equal shares of the budget for the CVs that are drawn; aggregated as in PDPC."""
+
+    selects = True
+    unused_keys = (
+        *("aggregation.sojourn_weight", "aggregation.weights_over", *KEYS_WITHOUT_ROUNDS),
+        *("vefl.method", "vefl.sojourn_weight", "vefl.min_local_iterations"),
+    )
+    unused_when = staticmethod(unused_if_normalized)
 
     def __init__(self, experiment: Experiment) -> None:
         self.proximal_mu = experiment.learning.proximal_mu

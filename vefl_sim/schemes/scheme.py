@@ -6,6 +6,12 @@ from typing import Protocol
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.schemes.observation import Observation
 
+# Groups of keys that several schemes declare as unused
+RULE_KEYS = ("aggregation.sojourn_weight", "aggregation.p_suc", "aggregation.normalize")
+SUM_KEYS = ("aggregation.form", "aggregation.weights_over")
+PROBLEM_KEYS = ("vefl.method", "vefl.sojourn_weight", "vefl.min_local_iterations", "vefl.upload_share")
+KEYS_WITHOUT_ROUNDS = ("aggregation.buffer", "aggregation.server_rate", "server.retry_s", "scheme.rounds")
+
 
 @dataclass(frozen=True)
 class Plan:

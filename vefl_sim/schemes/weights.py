@@ -1,14 +1,17 @@
 """Aggregation weights as shares over a chosen set of CVs, and the sum in Theorem 2 of the paper."""
 
 import math
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import Unused
 from vefl_sim.experiment.scheme_tables import AggregationTable
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.scheme import Plan, Scheme
+from vefl_sim.schemes.scheme import SUM_KEYS, Plan, Scheme
 
 Whole = Literal["delivered", "ordered", "coverage"]
 """The set of CVs whose shares sum to one: those that delivered, those with an order, or all in coverage."""
@@ -21,6 +24,18 @@ def shares_over(whole: Whole, amount: Floats | Ints, observation: Observation, p
     members = {"delivered": rows, "ordered": ordered, "coverage": coverage}[whole]
     shares: Floats = amount[rows] / amount[members].sum()
     return shares
+
+
+def unused_if_normalized(experiment: Experiment) -> Iterator[Unused]:
+    """Yield the keys without effect if the applied weights are scaled to sum to one."""
+    if experiment.aggregation.normalize:
+        yield "aggregation.normalize = true, which makes the weights sum to one", SUM_KEYS
+
+
+def unused_if_delivered(whole: Whole) -> Iterator[Unused]:
+    """Yield the key without effect if the applied weights are shares: then both forms give the same model."""
+    if whole == "delivered":
+        yield "weights over the delivered updates, which sum to one (aggregation.weights_over)", ("aggregation.form",)
 
 
 def theorem2_sum(

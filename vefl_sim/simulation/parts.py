@@ -1,7 +1,6 @@
 """The parts that an experiment names, built in or user-defined: scheme, scheduler, RAT policy, channel, data, model."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,34 +12,14 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import is_part, load_part, make_part, require_protocol
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner, NullLearner
-from vefl_sim.optimize.rat.edf import Scheduler, edf
-from vefl_sim.optimize.rat.problem import REFERENCES, RatPolicy, solve
+from vefl_sim.optimize.rat.edf import Scheduler
+from vefl_sim.optimize.rat.problem import RatPolicy
 from vefl_sim.protocol.server.synchronous import EVERYTHING
-from vefl_sim.radio.channel import Channel, CheckedChannel, UmaChannel
-from vefl_sim.radio.fading import MeanChannel, RayleighFading
-from vefl_sim.radio.link import Link
-from vefl_sim.radio.shadowing import LargeScale
-from vefl_sim.schemes.afa_cd import afa_cd
-from vefl_sim.schemes.centralized import BATCH_SIZE, Centralized
-from vefl_sim.schemes.fdpc import Fdpc
-from vefl_sim.schemes.fedbuff import FedBuff
-from vefl_sim.schemes.fedprox import FedAvg, FedProx
-from vefl_sim.schemes.pdpc import Pdpc
-from vefl_sim.schemes.random_selection import RandomSelection
+from vefl_sim.radio.channel import Channel, CheckedChannel
+from vefl_sim.schemes.centralized import BATCH_SIZE
 from vefl_sim.schemes.scheme import AsynchronousScheme, Scheme
 
 AnyScheme = Scheme | AsynchronousScheme
-SCHEMES: dict[str, Callable[[Experiment], AnyScheme]] = {
-    "pdpc": Pdpc,
-    "fdpc": Fdpc,
-    "fedprox": FedProx,
-    "fedavg": FedAvg,
-    "random": RandomSelection,
-    "afa-cd": afa_cd,
-    "fedbuff": FedBuff,
-    "centralized": Centralized,
-}
-"""The built-in values of `scheme.kind`."""
 
 
 def is_asynchronous(scheme: object) -> bool:
@@ -50,17 +29,15 @@ def is_asynchronous(scheme: object) -> bool:
 
 def make_scheme(experiment: Experiment) -> AnyScheme:
     """The scheme named by `scheme.kind`."""
-    if is_part(experiment.scheme.kind):
-        scheme = _checked_scheme(make_part("scheme.kind", experiment.scheme.kind, experiment))
-        if is_asynchronous(scheme) and experiment.aggregation.form == "models":
-            kind = type(scheme).__name__
-            raise ExperimentError(f"aggregation.form has no effect with {kind}, which has no rounds: remove it.")
-        return scheme
-    return SCHEMES[experiment.scheme.kind](experiment)
+    scheme = _checked_scheme(make_part("scheme.kind", experiment.scheme.kind, experiment))
+    if is_asynchronous(scheme) and experiment.aggregation.form == "models":
+        kind = type(scheme).__name__
+        raise ExperimentError(f"aggregation.form has no effect with {kind}, which has no rounds: remove it.")
+    return scheme
 
 
 def _checked_scheme(scheme: Any) -> AnyScheme:
-    """Check a user-defined scheme, so that a missing method is reported before the run starts."""
+    """Check a scheme, so that a missing method of a user-defined one is reported before the run starts."""
     require_protocol("scheme.kind", scheme, AsynchronousScheme if is_asynchronous(scheme) else Scheme)
     if is_asynchronous(scheme) and not (isinstance(scheme.buffer, int) and scheme.buffer >= 1):
         raise ExperimentError(f"scheme.kind: {type(scheme).__name__}.buffer = {scheme.buffer!r} must be 1, 2, 3, …")
@@ -72,31 +49,22 @@ def _checked_scheme(scheme: Any) -> AnyScheme:
 
 def make_scheduler(experiment: Experiment) -> Scheduler:
     """The scheduler named by `mac.scheduler`."""
-    name = experiment.mac.scheduler
-    return load_part("mac.scheduler", name) if is_part(name) else edf
+    return load_part("mac.scheduler", experiment.mac.scheduler)  # type: ignore[no-any-return]
 
 
 def make_policy(experiment: Experiment) -> RatPolicy | str:
     """The RAT policy named by `rat.method`: a function, or the name of a compiled method."""
     name = experiment.rat.method
-    if is_part(name):
-        return load_part("rat.method", name)  # type: ignore[no-any-return]
-    return partial(solve, method=name) if name in REFERENCES else name
+    method = load_part("rat.method", name)
+    return name if getattr(method, "compiled", False) else method
 
 
 def make_channel(experiment: Experiment, streams: Streams) -> Channel:
     """The channel named by `radio.channel`, before its first scene."""
-    radio = experiment.radio
-    if is_part(radio.channel):
-        own = make_part("radio.channel", radio.channel, experiment, streams)
-        require_protocol("radio.channel", own, Channel)
-        return CheckedChannel(own, radio.prbs)
-    fading = (
-        MeanChannel(radio.prbs, radio.antennas)
-        if radio.fading == "none"
-        else RayleighFading(streams.philox_key("fading"), radio.prbs, radio.antennas)
-    )
-    return UmaChannel(Link.of(radio), LargeScale(radio, streams.generator("shadowing")), fading)
+    name = experiment.radio.channel
+    channel: Channel = make_part("radio.channel", name, experiment, streams)
+    require_protocol("radio.channel", channel, Channel)
+    return CheckedChannel(channel, experiment.radio.prbs) if is_part(name) else channel
 
 
 def make_dataset(experiment: Experiment, streams: Streams) -> Dataset:
@@ -110,15 +78,11 @@ def make_dataset(experiment: Experiment, streams: Streams) -> Dataset:
 
 
 def _dataset(experiment: Experiment, streams: Streams) -> Dataset:
-    data = experiment.data
-    if is_part(data.kind):
-        dataset = make_part("data.kind", data.kind, experiment, streams)
-        if not isinstance(dataset, Dataset):
-            raise ExperimentError(f'data.kind = "{data.kind}" gives a {type(dataset).__name__}: return a Dataset.')
-        return dataset
-    from vefl_sim.learning.datasets.kinds import read_dataset
-
-    return read_dataset(data, streams.generator("data"))
+    kind = experiment.data.kind
+    dataset = make_part("data.kind", kind, experiment, streams)
+    if not isinstance(dataset, Dataset):
+        raise ExperimentError(f'data.kind = "{kind}" gives a {type(dataset).__name__}: return a Dataset.')
+    return dataset
 
 
 def make_model(experiment: Experiment, dataset: Dataset) -> Any:
@@ -153,7 +117,7 @@ def make_learner(
     if learning.kind == "none":
         return NullLearner(parameter_count(module, dataset.image_shape))
     batch_size = learning.batch_size
-    if isinstance(scheme, Centralized):
+    if getattr(scheme, "trains_centrally", False):
         shards, batch_size = {EVERYTHING: np.arange(len(dataset.train_labels))}, batch_size or BATCH_SIZE
     shuffling = Shuffling(batch_size, streams.seed_for("batches")) if batch_size else None
     return JaxLearner(

@@ -11,7 +11,7 @@ from shutil import rmtree
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunFailed, RunInterrupted, VeflError
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import require_protocol
+from vefl_sim.experiment.plugins import declaration, require_protocol
 from vefl_sim.mobility.recorded.trajectory import has_driven
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.identity import Identity, library_notes, require_same, require_same_version
@@ -83,7 +83,7 @@ def _complete(run: Run, identity: Identity, watcher: RunWatcher | None, *, creat
             return run
         last, notes = Checkpoints(run.path).newest()  # before preparing, which is in vain if no checkpoint is usable
         notes += library_notes(run.path, identity)
-        if last and identity.experiment.mobility.kind == "sumo":
+        if last:
             _require_traffic(run)
         with _preparing(run, created):
             scenario, prepare_s = _prepare(run, identity.experiment, watcher)
@@ -103,9 +103,8 @@ def _prepare(run: Run, experiment: Experiment, watcher: RunWatcher | None) -> tu
 
 def _require_traffic(run: Run) -> None:
     """Refuse to resume if the recorded traffic, which the finished rounds have used, is missing or damaged."""
-    from vefl_sim.mobility.sumo.traffic import fault
-
-    if message := fault(run.path / "traffic"):
+    fault = declaration("mobility.kind", run.experiment.mobility.kind, "fault", None)
+    if fault and (message := fault(run.path / "traffic")):
         raise NotResumable(f"{run.path} cannot be resumed, because {message}: restore it, or run it with --fresh.")
 
 

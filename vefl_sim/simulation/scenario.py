@@ -8,17 +8,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import ExperimentError, VeflError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import part_names
+from vefl_sim.experiment.plugins import declaration, part_names
 from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner
 from vefl_sim.mobility.coverage import visitors
-from vefl_sim.mobility.recorded.trajectory import DriveProgress
 from vefl_sim.mobility.scene import Mobility
+from vefl_sim.mobility.sources import DriveProgress
 from vefl_sim.optimize.rat.edf import Scheduler
 from vefl_sim.optimize.rat.problem import RatPolicy
 from vefl_sim.radio.channel import Channel
@@ -115,22 +114,10 @@ def _holdings(
     experiment: Experiment, streams: Streams, dataset: Dataset, traffic: Callable[[], Mobility]
 ) -> dict[int, NDArray[np.int64]]:
     cvs = visitors(traffic(), experiment.radio.coverage_radius_m, experiment.duration_ns)
-    if experiment.mobility.kind in ("playback", "sumo") and not cvs.size:
-        raise ExperimentError(_no_cv_message(experiment))
+    message = declaration("mobility.kind", experiment.mobility.kind, "no_cv_message", None)
+    if message and not cvs.size:
+        raise ExperimentError(message(experiment))
     return _shards(experiment, dataset, cvs, streams)
-
-
-def _no_cv_message(experiment: Experiment) -> str:
-    mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m
-    if mobility.kind == "sumo":
-        return (
-            f'mobility.file = "{mobility.file}": no CV comes within radio.coverage_radius_m = {radius_m:g} of the gNB '
-            f"in {to_s(experiment.duration_ns):g} s: make the run longer, or start it later (mobility.start_s)."
-        )
-    return (
-        f"No CV of the recording comes within radio.coverage_radius_m = {radius_m:g} of mobility.origin_m = "
-        f"{list(mobility.origin_m or (0.0, 0.0))}: give the position of the gNB in its coordinates."
-    )
 
 
 def _shards(

@@ -9,25 +9,16 @@ from weakref import finalize
 
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import is_part, make_part, require_protocol
-from vefl_sim.mobility.recorded.trajectory import DriveProgress
+from vefl_sim.experiment.plugins import declaration, make_part, require_protocol
 from vefl_sim.mobility.scene import Mobility
+from vefl_sim.mobility.sources import DriveProgress
 
 
 def make_mobility(experiment: Experiment, streams: Streams) -> Mobility:
-    """Start the traffic named by `mobility.kind`."""
-    kind = experiment.mobility.kind
-    if is_part(kind):
-        own: Mobility = make_part("mobility.kind", kind, experiment, streams)
-        require_protocol("mobility.kind", own, Mobility)
-        return own
-    if kind == "playback":
-        from vefl_sim.mobility.recorded.playback import Playback
-
-        return Playback(experiment, streams)
-    from vefl_sim.mobility.grid.traffic import IdmTraffic
-
-    return IdmTraffic(experiment, streams)
+    """Start the traffic named by `mobility.kind`, unless it is driven ahead of the rounds."""
+    mobility: Mobility = make_part("mobility.kind", experiment.mobility.kind, experiment, streams)
+    require_protocol("mobility.kind", mobility, Mobility)
+    return mobility
 
 
 def make_traffic(
@@ -35,17 +26,17 @@ def make_traffic(
 ) -> Callable[[], Mobility]:
     """A function that starts the same traffic each time it is called.
 
-    SUMO is run to the end here, and its trajectory is written to `folder`, or to a temporary one.
+    Traffic that is driven ahead of the rounds is driven here, into `folder`, or into a temporary one.
     """
-    if experiment.mobility.kind != "sumo":
+    kind = experiment.mobility.kind
+    if not declaration("mobility.kind", kind, "drives_ahead", False):
         return partial(make_mobility, experiment, streams)
-    from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory
-
+    drive = partial(make_part, "mobility.kind", kind, experiment)
     if folder:
-        return partial(driven_trajectory, drive(experiment, folder, on_progress), experiment)
+        return drive(folder, on_progress)  # type: ignore[no-any-return]
     temporary = Path(mkdtemp(prefix="vefl_sim-"))
     try:
-        traffic = partial(driven_trajectory, drive(experiment, temporary, on_progress), experiment)
+        traffic: Callable[[], Mobility] = drive(temporary, on_progress)
     except BaseException:
         rmtree(temporary, ignore_errors=True)
         raise

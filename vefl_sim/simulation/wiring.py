@@ -25,7 +25,6 @@ from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel
 from vefl_sim.records.recorder import Recorder
-from vefl_sim.schemes.centralized import Centralized
 from vefl_sim.schemes.history import SuccessHistory
 from vefl_sim.schemes.observation import RoundConstants
 from vefl_sim.schemes.sla import draw_agreement
@@ -111,7 +110,7 @@ def wire(
 
 def _server_kind(scenario: Scenario) -> Callable[..., EdgeServer]:
     """The kind of server that the scheme needs: central, without rounds (a scheme with a buffer), or with rounds."""
-    if isinstance(scenario.scheme, Centralized):
+    if getattr(scenario.scheme, "trains_centrally", False):
         return CentralServer
     if is_asynchronous(scenario.scheme):
         return partial(AsynchronousServer, retry_ns=to_ns(scenario.experiment.server.retry_s))

@@ -1,23 +1,22 @@
 """Rough wall time of a point on one core, to run the longest points first and to estimate the remaining time.
 
-The constants were measured on one machine; the finished points of a sweep correct them by a common factor.
+The constants, and those that schemes and data sets declare, were measured on one machine; the finished points of a
+sweep correct them by a common factor.
 """
 
 import math
 
 from vefl_sim.core.clock import to_s
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.sweep.results.measurements import SELECTING
+from vefl_sim.experiment.plugins import load_part
+from vefl_sim.experiment.unused_keys import is_used
 
 _START_S = 4.0  # imports, traffic, data
-_SIMULATED_S = {"pdpc": 1 / 70, "centralized": 1 / 300}  # wall time per simulated second, without learning
-_ALL_TAKE_PART_S = 1 / 15  # the same for all other schemes
+_WALL_S_PER_S = 1 / 15  # per simulated second without learning, if all CVs take part
+_TRAFFIC_ONLY_S_PER_S = 1 / 300
 _SAMPLE_S = 42e-6  # forward and backward pass of one sample of 28 × 28 × 1
 _TEST_SAMPLE_S = 12e-6
 _PIXELS = 28 * 28
-_CHANNELS = {"signs": 3, "gtsrb": 3, "cifar10": 3}
-_TRAIN = {"mnist": 60_000, "fashion-mnist": 60_000, "cifar10": 50_000, "gtsrb": 39_209}
-_TEST = {"gtsrb": 12_630, "signs": 2_000}
 _ARRIVALS_PER_S = 0.125  # of new CVs, at the default traffic
 _SHARE_OF_ITERATIONS = 0.7  # of l_max, under constraints
 
@@ -25,24 +24,31 @@ _SHARE_OF_ITERATIONS = 0.7  # of l_max, under constraints
 def wall_time_s(experiment: Experiment) -> float:
     """Estimated wall time of an experiment on one core."""
     duration_s = to_s(experiment.duration_ns)
-    radio_s = duration_s * _SIMULATED_S.get(experiment.scheme.kind, _ALL_TAKE_PART_S)
-    if not experiment.scheme.constrained:
-        radio_s = duration_s * _SIMULATED_S["centralized"]
-    return _START_S + radio_s + (_learning_s(experiment, duration_s) if experiment.learning.kind == "jax" else 0.0)
+    scheme = load_part("scheme.kind", experiment.scheme.kind)
+    traffic_only = not experiment.scheme.constrained or getattr(scheme, "trains_centrally", False)
+    radio = _TRAFFIC_ONLY_S_PER_S if traffic_only else getattr(scheme, "wall_s_per_s", _WALL_S_PER_S)
+    learning_s = _learning_s(experiment, duration_s) if experiment.learning.kind == "jax" else 0.0
+    return _START_S + radio * duration_s + learning_s
 
 
 def _learning_s(experiment: Experiment, duration_s: float) -> float:
-    data, rounds = experiment.data, experiment.rounds
-    train = data.train_samples or _TRAIN.get(data.kind, 12_000)
-    test = data.test_samples or _TEST.get(data.kind, 10_000)
-    side_px = data.image_px if data.kind in ("signs", "gtsrb") else 28
-    size = math.sqrt(_CHANNELS.get(data.kind, 1)) * side_px**2 / _PIXELS
+    scheme, rounds = load_part("scheme.kind", experiment.scheme.kind), experiment.rounds
+    train, test, size = _samples(experiment)
     tested = rounds / experiment.learning.evaluate_every * test * _TEST_SAMPLE_S
-    if experiment.scheme.kind == "centralized":
+    if getattr(scheme, "trains_centrally", False):
         return size * (rounds * train * _SAMPLE_S + tested)
     held = train / (experiment.mean_in_coverage + duration_s * _ARRIVALS_PER_S)  # by one CV
-    picked = min(experiment.scheme.selected, experiment.mean_in_coverage)
-    taking_part = picked if experiment.scheme.kind in SELECTING else experiment.mean_in_coverage
+    selects, in_coverage = getattr(scheme, "selects", False), experiment.mean_in_coverage
+    taking_part = min(experiment.scheme.selected, in_coverage) if selects else in_coverage
     share = _SHARE_OF_ITERATIONS if experiment.scheme.constrained else 1.0
     steps = math.ceil(share * experiment.vefl.max_local_iterations / experiment.learning.iterations_per_step)
     return size * (rounds * taking_part * held * steps * _SAMPLE_S + tested)
+
+
+def _samples(experiment: Experiment) -> tuple[int, int, float]:
+    """Numbers of training and test samples, and the cost of one relative to a grey image of 28 × 28."""
+    data, kind = experiment.data, load_part("data.kind", experiment.data.kind)
+    train = data.train_samples or int(getattr(kind, "train_samples", 12_000))
+    test = data.test_samples or int(getattr(kind, "test_samples", 10_000))
+    side_px = data.image_px if is_used(experiment, "data.image_px") else getattr(kind, "side_px", 28)
+    return train, test, math.sqrt(getattr(kind, "channels", 1)) * side_px**2 / _PIXELS

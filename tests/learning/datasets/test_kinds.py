@@ -29,7 +29,9 @@ from tests.learning.datasets.files import (
     zipped,
 )
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.kinds import DATA_SETS
 from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import tar_members
 from vefl_sim.learning.datasets.kinds import read_dataset
@@ -53,6 +55,27 @@ def write_cifar(folder: Path, content: bytes | None = None) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "cifar-10-binary.tar.gz").write_bytes(tar_gz(cifar_members()) if content is None else content)
     return folder
+
+
+# Declarations
+
+SMALL_FILES: dict[str, Callable[[Path], Path | str]] = {
+    "signs": lambda folder: "",
+    "mnist": write_mnist,
+    "fashion-mnist": write_mnist,
+    "cifar10": lambda folder: write_cifar(folder),
+    "gtsrb": write_gtsrb,
+    "folder": lambda folder: write_folder(folder),
+}
+
+
+@pytest.mark.parametrize("kind", DATA_SETS)
+def test_what_a_data_set_declares_is_true(tmp_path: Path, kind: str) -> None:
+    declared, folder = load_part("data.kind", kind), SMALL_FILES[kind](tmp_path)
+    counts = {"train_samples": 10, "test_samples": 10} if declared.any_number else {}
+    small, large = (read(kind, folder, image_px=side, **counts) for side in (16, 24))
+    assert declared.channels == small.image_shape[2]
+    assert ("data.image_px" in declared.unused_keys) == (small.image_shape == large.image_shape)
 
 
 # Reading

@@ -19,6 +19,7 @@ from tests.mobility.recorded.recordings import (
 )
 from vefl_sim import from_tables, simulate, with_settings
 from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.toml import resolved
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.recorded.playback import Playback
 from vefl_sim.records.identity import config_digest
@@ -275,7 +276,7 @@ class TestIdenticalRun:
         again = from_tables({**kept, "mobility": {"kind": "playback", "file": str(recorded.path)}})
         run = simulate(again, out=tmp_path)
         assert run.path != recorded.path
-        assert run.experiment == again.resolved()
+        assert run.experiment == resolved(again)
         assert len(run.vehicles) > 0
         return recorded.content_digest(), run.content_digest()
 

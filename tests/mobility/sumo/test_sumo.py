@@ -16,6 +16,7 @@ from vefl_sim import Run, RunFailed, load, resume, simulate, with_settings
 from vefl_sim.cli.main import main
 from vefl_sim.mobility.coverage import in_coverage
 from vefl_sim.mobility.scene import Scene
+from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo import process, programs
 from vefl_sim.mobility.sumo.live import LiveTraffic, live
 from vefl_sim.mobility.sumo.traffic import COMPLETE, UNFINISHED, drive, driven_trajectory, prepare_sumo
@@ -187,7 +188,7 @@ class TestConfiguration:
 
     def test_own_map_accepts_it(self, configuration: Path) -> None:
         own_map = Path(__file__).parents[3] / "experiments" / "own_map.toml"
-        assert load(own_map, (f"mobility.file={configuration}",)).is_sumo_configuration
+        assert is_sumo_configuration(load(own_map, (f"mobility.file={configuration}",)))
 
     def test_an_edited_demand_is_another_run(self, configuration: Path) -> None:
         before = config_digest(town(configuration))

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.optimize.problems import random_problem
+from vefl_sim.experiment.kinds import RAT_METHODS
+from vefl_sim.experiment.plugins import load_part
 from vefl_sim.optimize.rat.allocate import AllocationMethod, _exact
 from vefl_sim.optimize.rat.large import powers
-from vefl_sim.optimize.rat.problem import METHODS, RatAllocation, RatProblem, solve
+from vefl_sim.optimize.rat.problem import METHODS, REFERENCES, RatAllocation, RatProblem, solve
 from vefl_sim.optimize.rat.water import water_fill
 
 EVERY_METHOD = [method for method in METHODS if method != "assignment"]
@@ -242,3 +244,5 @@ def test_unknown_and_oversized_methods() -> None:
 
 def test_every_method_has_a_code() -> None:
     assert {method.upper().replace("-", "_") for method in METHODS} == set(AllocationMethod.__members__)
+    assert (*METHODS, *REFERENCES) == (*RAT_METHODS,)
+    assert [load_part("rat.method", name).name for name in RAT_METHODS] == [*RAT_METHODS]

@@ -11,6 +11,7 @@ from vefl_sim.analysis.figures.layout import Group
 from vefl_sim.analysis.figures.measures import scalar
 from vefl_sim.analysis.figures.names import SUBSCRIPT
 from vefl_sim.analysis.figures.request import Request
+from vefl_sim.experiment.plugins import declaration
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -96,7 +97,7 @@ def grid(groups: Sequence[Group], headings: Sequence[str], request: Request) -> 
 def is_constrained(group: Group) -> bool:
     """Whether the scheme is limited by the resources of the CVs and the network."""
     scheme = group.points[0].experiment.scheme
-    return scheme.constrained and scheme.kind != "centralized"
+    return scheme.constrained and not declaration("scheme.kind", scheme.kind, "trains_centrally", False)
 
 
 def _cell(group: Group, request: Request) -> TableCell:

@@ -9,8 +9,9 @@ from vefl_sim.analysis.figures.names import VARIANTS, plain, value_label
 from vefl_sim.analysis.figures.reference import line_name
 from vefl_sim.analysis.figures.request import Request, nearest
 from vefl_sim.core.errors import ExperimentError, RunNotFound
+from vefl_sim.experiment.plugins import declaration
 from vefl_sim.sweep.points import Point, Sweep
-from vefl_sim.sweep.results.measurements import SELECTING, Measurements, RunMeasurements
+from vefl_sim.sweep.results.measurements import Measurements, RunMeasurements
 from vefl_sim.sweep.results.store import Store
 
 _MOST_PANELS = 4  # side by side; a dimension with more values is drawn as lines
@@ -117,7 +118,7 @@ class ResultSources:
         """The measurements of a point; None if it is not finished."""
         run = point.run(self.out)
         if run and run.is_done:
-            measured = RunMeasurements(run, point.experiment.scheme.kind in SELECTING)
+            measured = RunMeasurements(run, declaration("scheme.kind", point.experiment.scheme.kind, "selects", False))
             if _is_readable(measured):
                 return measured
         return None if self.store is None else self.store.find(point, learning=self.learning)

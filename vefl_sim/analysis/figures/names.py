@@ -4,6 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from vefl_sim.experiment.kinds import FAMILIES
+from vefl_sim.experiment.plugins import declaration
+
 VARIANTS = "variants"
 SUBSCRIPT = re.compile(r"\b([A-Za-z])_([a-z]+)\b")
 """A symbol with a subscript in plain text, for example u_max."""
@@ -27,10 +30,6 @@ _LABELS = {
     "learning.learning_rate": "δ = {}",
     "learning.proximal_mu": "μ = {}",
 }
-_VALUES = {
-    "mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "gtsrb": "GTSRB",
-    "fdpc": "FDPC", "pdpc": "PDPC", "fedprox": "FedProx", "fedavg": "FedAvg", "afa-cd": "AFA-CD", "fedbuff": "FedBuff",
-}  # fmt: skip
 _HEADINGS = {VARIANTS: "scheme", "scheme.kind": "scheme", "data.kind": "data set"}
 
 
@@ -54,7 +53,7 @@ def plain(key: str, value: Any) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return f"{value:.10g}"
-    return _VALUES.get(value, value) if key in ("scheme.kind", "data.kind") else str(value)
+    return declaration(key, value, "label", None) or value if key in FAMILIES else str(value)
 
 
 def _template(key: str, labels: Mapping[str, str]) -> str:

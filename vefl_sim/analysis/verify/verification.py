@@ -14,7 +14,7 @@ from vefl_sim.analysis.verify.evidence import Evidence
 from vefl_sim.analysis.verify.slot_books import SlotBooks, orders_by_key
 from vefl_sim.core.errors import NotResumable, VeflError
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import is_part
+from vefl_sim.experiment.plugins import declaration, is_part
 from vefl_sim.records.checkpoint import Checkpoints
 from vefl_sim.records.identity import Identity, package_digest, recorded_versions, require_same, require_same_version
 from vefl_sim.records.run_directory import Run
@@ -151,8 +151,8 @@ def _close(one: float | None, other: float) -> bool:
 
 def _c1(evidence: Evidence) -> str | None:
     scheme = evidence.experiment.scheme
-    if scheme.kind not in ("pdpc", "random"):
-        return None  # the other schemes may order all CVs
+    if not declaration("scheme.kind", scheme.kind, "selects", False):
+        return None  # the scheme may order all CVs
     too_many = evidence.rounds["ordered"] > scheme.selected
     fault = _first_index(evidence.rounds.index, too_many)
     return f"round {fault}: more than |C_k| = {scheme.selected} CVs have an order" if fault else None

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.location import Damaged, DataLocation
 from vefl_sim.learning.datasets.files.tar_members import members
+from vefl_sim.learning.datasets.kinds import DataKind, from_files
 from vefl_sim.learning.datasets.subset import Subsets
 
 ARCHIVE = "cifar-10-binary.tar.gz"
@@ -46,3 +47,8 @@ def _images(records: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     if labels.max() >= CIFAR10_CLASSES:
         raise Damaged(f"has a label {labels.max()}, but there are only {CIFAR10_CLASSES} classes")
     return table[:, 1:].reshape(-1, _CHANNELS, _SIDE, _SIDE).transpose(0, 2, 3, 1), labels
+
+
+CIFAR10 = DataKind(
+    from_files(cifar10), unused_keys=("data.image_px",), label="CIFAR-10", train_samples=50_000, side_px=_SIDE
+)

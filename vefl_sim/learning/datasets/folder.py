@@ -3,17 +3,19 @@
 Classes are numbered in the order of their names. Both splits may lie in one more folder, as in many zips.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 import numpy as np
 
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.archive import Folder, Zip
 from vefl_sim.learning.datasets.files.location import Damaged, DataLocation, errors_as_sentence
 from vefl_sim.learning.datasets.files.picture import SUFFIXES, read_pictures
+from vefl_sim.learning.datasets.kinds import DataKind, from_files
 from vefl_sim.learning.datasets.subset import Subsets
 
 _SPLITS = ("train", "test")
@@ -79,3 +81,11 @@ def _entries(names: Sequence[str]) -> list[ImageFile]:
             raise Damaged(f"has an image {name}, which is not at train/<class>/<image> or test/<class>/<image>")
         entries.append(ImageFile(parts[0], parts[1], name))
     return entries
+
+
+def _contradictions(experiment: Experiment) -> Iterator[str]:
+    if not experiment.data.dir:
+        yield 'data.kind = "folder" needs data.dir: name a folder, or a .zip, of train/<class>/<image> and test/….'
+
+
+FOLDER = DataKind(from_files(folder, "image_px"), contradictions=_contradictions, own_files=True)

@@ -17,6 +17,7 @@ from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.archive import Zip
 from vefl_sim.learning.datasets.files.location import Damaged, DataLocation
 from vefl_sim.learning.datasets.files.picture import read_pictures
+from vefl_sim.learning.datasets.kinds import DataKind, from_files
 from vefl_sim.learning.datasets.subset import Subsets
 
 GTSRB_CLASSES = 43
@@ -98,3 +99,6 @@ def _require_some(count: int) -> int:
 
 def _array(labels: list[int]) -> NDArray[np.int32]:
     return np.array(labels, np.int32)
+
+
+GTSRB = DataKind(from_files(gtsrb, "image_px"), label="GTSRB", train_samples=39_209, test_samples=12_630)

@@ -1,41 +1,53 @@
-"""The data set that `data.kind` names."""
+"""What a built-in data set declares (`data.kind`), and how it is read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.plugins import Kind, load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.location import DataLocation
 from vefl_sim.learning.datasets.subset import Subsets
 
-# Each reader is imported when it is used: most runs need none of Pillow, tarfile, gzip.
+
+@dataclass(frozen=True)
+class DataKind(Kind):
+    """A built-in data set: `make(data, rng)` reads or draws it; the other values are for estimates of wall time."""
+
+    label: str | None = None  # its name in figures; if not given, that in the TOML
+    train_samples: int = 12_000
+    test_samples: int = 10_000
+    any_number: bool = False  # the program draws any number of samples; the two above are defaults
+    own_files: bool = (
+        False  # `data.dir` names files of the user, not the public ones, which are the same in every folder
+    )
+    side_px: int = 28  # of images that are not resized to `data.image_px`
+    channels: int = 3
+
+    def __call__(self, experiment: Experiment, streams: Streams) -> Dataset:
+        """The data set of an experiment."""
+        return self.read(experiment.data, streams.generator("data"))
+
+    def read(self, data: DataTable, rng: np.random.Generator) -> Dataset:
+        """The data set of a [data] table."""
+        dataset: Dataset = self.make(data, rng)
+        return dataset
+
+
+def from_files(reader: Callable[..., Dataset], *keys: str) -> Callable[[DataTable, np.random.Generator], Dataset]:
+    """A function that calls `reader` with the location of the files, the subsets to use, and these keys of [data]."""
+
+    def read(data: DataTable, rng: np.random.Generator) -> Dataset:
+        return reader(DataLocation.of(data), Subsets(data, rng), *(getattr(data, key) for key in keys))
+
+    return read
 
 
 def read_dataset(data: DataTable, rng: np.random.Generator) -> Dataset:
     """Read or draw a built-in data set; `data.kind` must not be a user-defined part."""
-    if data.kind == "signs":
-        return _signs(data, rng)
-    location, subsets = DataLocation.of(data), Subsets(data, rng)
-    if data.kind == "folder":
-        from vefl_sim.learning.datasets.folder import folder
-
-        return folder(location, subsets, data.image_px)
-    if data.kind == "gtsrb":
-        from vefl_sim.learning.datasets.gtsrb import gtsrb
-
-        return gtsrb(location, subsets, data.image_px)
-    if data.kind == "cifar10":
-        from vefl_sim.learning.datasets.cifar10 import cifar10
-
-        return cifar10(location, subsets)
-    from vefl_sim.learning.datasets.mnist import mnist
-
-    return mnist(location, subsets)
-
-
-def _signs(data: DataTable, rng: np.random.Generator) -> Dataset:
-    from vefl_sim.learning.datasets.signs.drawing import signs
-
-    settled = data.settled()
-    assert settled.train_samples is not None
-    assert settled.test_samples is not None
-    return signs(settled.train_samples, settled.test_samples, settled.image_px, rng)
+    kind: DataKind = load_part("data.kind", data.kind)
+    return kind.read(data, rng)

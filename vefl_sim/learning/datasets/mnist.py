@@ -1,6 +1,7 @@
 """`mnist` and `fashion-mnist`: four IDX files, 60000 and 10000 grey images of 28 × 28, ten classes."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.location import Damaged, DataLocation
+from vefl_sim.learning.datasets.kinds import DataKind, from_files
 from vefl_sim.learning.datasets.subset import Subsets
 
 _UNSIGNED_BYTE = 8
@@ -68,3 +70,7 @@ def _split(location: DataLocation, name: str) -> tuple[NDArray[np.uint8], NDArra
         if labels.max() >= MNIST_CLASSES:
             raise Damaged(f"has a label {labels.max()}, but there are only {MNIST_CLASSES} classes")
     return images[..., np.newaxis], labels.astype(np.int32)
+
+
+MNIST = DataKind(from_files(mnist), unused_keys=("data.image_px",), label="MNIST", train_samples=60_000, channels=1)
+FASHION_MNIST = replace(MNIST, label="Fashion-MNIST")

@@ -6,7 +6,6 @@ A trajectory is a `mobility` table with a row for every vehicle and step.
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -15,15 +14,6 @@ from vefl_sim.core.state import State
 from vefl_sim.core.tables import TableWriter
 from vefl_sim.mobility.recorded.own_table import END, own_frames
 from vefl_sim.mobility.scene import SCENE_SCHEMA, Mobility, Scene
-
-
-class DriveProgress(Protocol):
-    """Callback that is given the progress of the traffic simulation, in simulated seconds."""
-
-    def __call__(self, done_s: float, of_s: float) -> None:
-        """Report that `done_s` of `of_s` seconds have been simulated."""
-        ...
-
 
 COMPLETE, UNFINISHED = "trajectory.parquet", "unfinished.parquet"
 _EMPTY = np.zeros(0)

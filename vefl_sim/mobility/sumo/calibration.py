@@ -12,8 +12,8 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment, RunTable
 from vefl_sim.experiment.radio_tables import RadioTable
-from vefl_sim.mobility.recorded.trajectory import DriveProgress
 from vefl_sim.mobility.scene import Scene
+from vefl_sim.mobility.sources import DriveProgress
 from vefl_sim.mobility.sumo.demand import SumoRoutes, write_demand
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Position

@@ -16,6 +16,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.recorded.frame import first
 from vefl_sim.mobility.recorded.register import VehicleNumbers
 from vefl_sim.mobility.scene import Scene
+from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo.net import Position
 from vefl_sim.mobility.sumo.process import CannotStart, running
 from vefl_sim.mobility.sumo.watching import Observations, PollingWatch, SubscriptionWatch, Watch
@@ -66,7 +67,7 @@ class LiveTraffic:
         self._sumo, self._setup = sumo, setup
         self.step_ns = to_ns(setup.experiment.mobility.step_s)
         self._register = VehicleNumbers(Streams(setup.experiment.run.seed), setup.experiment.traffic.cv_share)
-        self._may_jump = setup.experiment.is_sumo_configuration
+        self._may_jump = is_sumo_configuration(setup.experiment)
         self._watch = self._make_watch()
         if self._may_jump:
             self._limit_types()

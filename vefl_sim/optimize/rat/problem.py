@@ -11,6 +11,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.experiment.kinds import RAT_METHODS
+from vefl_sim.experiment.plugins import load_part
 
 RatStatus = Literal["optimal", "gap", "infeasible_floors", "policy"]
 
@@ -91,10 +93,10 @@ class RatPolicy(Protocol):
         ...
 
 
-METHODS = ("auto", "exact", "assignment", "large", "equal", "max-snr", "proportional-fair")
+METHODS = tuple(name for name in RAT_METHODS if load_part("rat.method", name).compiled)
 """Our own methods, compiled: fast enough for every slot of a run."""
 
-REFERENCES = ("sca", "sca-perspective")
+REFERENCES = tuple(name for name in RAT_METHODS if name not in METHODS)
 """The paper's Algorithm 4 with CVXPY, for comparison: a few slots per second."""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import tomli_w
 
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import declaration
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.experiment.unused_keys import unused_environment
 
@@ -52,11 +53,12 @@ def toml_of(keys: Keys) -> str:
 def relevant(keys: Keys) -> dict[str, Any]:
     """The keys that can change results; files have no folders, because these differ between machines."""
     kept = {key: value for key, value in keys.items() if not key.startswith(_PRESENTATION)}
-    if kept.get("data.kind") != "folder":
+    if not declaration("data.kind", str(kept.get("data.kind")), "own_files", False):
         kept.pop("data.dir", None)  # the public data sets are the same in every folder
     if isinstance(file := kept.get("mobility.file"), str):
         kept["mobility.file"] = PurePath(file).name
-    return {key: value for key, value in kept.items() if key not in _unused(kept)}
+    unused = _unused(kept)
+    return {key: value for key, value in kept.items() if key not in unused}
 
 
 def matches(stored: Keys, wanted: Keys) -> bool:

@@ -11,8 +11,6 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.records.run_directory import Run
 
 MeasuredFrom = Literal["run", "result"]
-SELECTING = ("pdpc", "random")
-"""Schemes that select CVs; in the others every eligible CV takes part."""
 
 
 class Measurements(Protocol):

@@ -25,8 +25,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput
 from vefl_sim.core.files import atomic_file
+from vefl_sim.experiment.plugins import declaration
 from vefl_sim.sweep.results.keys import flat, key_digest, toml_of
-from vefl_sim.sweep.results.measurements import SELECTING, MeasuredFrom, Measurements, floats
+from vefl_sim.sweep.results.measurements import MeasuredFrom, Measurements, floats
 
 SUFFIX = ".json.xz"
 _MAX_PACKED_BYTES, _MAX_BYTES = 2_000_000, 50_000_000
@@ -133,7 +134,7 @@ class Result:
     @property
     def selects(self) -> bool:
         """Whether the scheme selects CVs."""
-        return self.keys.get("scheme.kind") in SELECTING
+        return bool(declaration("scheme.kind", self.keys["scheme.kind"], "selects", False))
 
     @property
     def learns(self) -> bool:

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import pooch
 
 from vefl_sim.core.errors import BadInput
+from vefl_sim.experiment.kinds import DATA_SETS
+from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.files.sources import SOURCES, RemoteFile
 
 _TIMEOUT_S = 30.0  # for a server that does not respond
@@ -27,8 +29,8 @@ def files_of(kind: str) -> tuple[RemoteFile, ...]:
     if kind in SOURCES:
         return SOURCES[kind]
     known = f"choose one of {', '.join(SOURCES)}"
-    if kind == "signs":
-        raise BadInput(f"data get signs: signs are drawn by the program and need no download; {known}.")
+    if kind in DATA_SETS and load_part("data.kind", kind).any_number:
+        raise BadInput(f"data get {kind}: {kind} are drawn by the program and need no download; {known}.")
     raise BadInput(f"data get {kind}: there is no such data set to download; {known}.")
 
 

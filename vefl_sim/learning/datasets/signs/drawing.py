@@ -7,7 +7,9 @@ near an accuracy of 0.65 where the paper's CNN reaches 0.97 (10,000 images of 28
 import numpy as np
 from numpy.typing import NDArray
 
+from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.kinds import DataKind
 from vefl_sim.learning.datasets.signs.faces import FACES
 from vefl_sim.learning.datasets.signs.photo import CHUNK, photograph
 
@@ -41,3 +43,11 @@ def _keep_freed_memory() -> None:
     Its thresholds adapt to the largest block seen freed; without this, page faults take more than half of the time.
     """
     np.empty(2**24, np.uint8)
+
+
+def _signs(data: DataTable, rng: np.random.Generator) -> Dataset:
+    train, test = data.train_samples or SIGNS.train_samples, data.test_samples or SIGNS.test_samples
+    return signs(train, test, data.image_px, rng)
+
+
+SIGNS = DataKind(_signs, unused_keys=("data.dir",), any_number=True, train_samples=12_000, test_samples=2_000)

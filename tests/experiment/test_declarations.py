@@ -1,0 +1,168 @@
+"""The tables of built-in kinds, and what kinds and user-defined parts declare about themselves."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.schemes.rounds import experiment
+from tests.sweep.test_comparison import written
+from vefl_sim import simulate, with_settings
+from vefl_sim.analysis.figures.names import value_label
+from vefl_sim.analysis.schema import file_schema
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.kinds import FAMILIES
+from vefl_sim.experiment.plugins import Unused, load_part
+from vefl_sim.experiment.toml import from_tables
+from vefl_sim.experiment.unused_keys import is_used
+from vefl_sim.schemes.pdpc import Pdpc
+from vefl_sim.simulation.parts import make_scheme
+from vefl_sim.sweep.points import load_sweep
+from vefl_sim.sweep.wall_time import wall_time_s
+
+KINDS = [(key, name) for key, family in FAMILIES.items() for name in family]
+NEEDED = {"playback": {"file": "a.xml"}, "sumo": {"file": "a.net.xml"}, "folder": {"dir": "images"}}
+"""Keys without which a kind is refused."""
+
+
+@pytest.mark.parametrize(("key", "name"), KINDS)
+def test_every_kind_is_a_part_that_the_experiment_accepts(key: str, name: str) -> None:
+    table, _, inner = key.partition(".")
+    accepted = experiment(**{table: {inner: name} | NEEDED.get(name, {})})  # also checks the keys that it declares
+    assert getattr(getattr(accepted, table), inner) == name
+    assert load_part(key, name) is load_part(key, FAMILIES[key][name])
+
+
+@pytest.mark.parametrize("key", FAMILIES)
+def test_schema_and_messages_have_the_names_of_the_table(key: str) -> None:
+    table, _, inner = key.partition(".")
+    schema = file_schema()["$defs"][f"{table.capitalize()}Table"]["properties"][inner]
+    named = schema.get("anyOf", [schema])[0]
+    assert named.get("enum", [named.get("const")]) == [*FAMILIES[key]]
+    with pytest.raises(ExperimentError) as refused:
+        experiment(**{table: {inner: "nonsense"}})
+    assert all(repr(name) in str(refused.value) for name in FAMILIES[key])
+
+
+def test_declarations_are_looked_up_without_slow_libraries() -> None:
+    script = (
+        "import sys\n"
+        "from vefl_sim.experiment.plugins import load_part\n"
+        f"for key, name in {KINDS!r}: load_part(key, name)\n"
+        "slow = {'jax', 'flax', 'numba', 'pandas', 'pyarrow', 'simpy', 'cvxpy', 'libsumo'} & set(sys.modules)\n"
+        "assert not slow, slow\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+class Thrifty(Pdpc):
+    """A scheme that declares all that a scheme can declare."""
+
+    label = "Thrifty"
+    unused_keys = ("vefl.sojourn_weight", "scheme.constrained")
+    wall_s_per_s = 1.0
+    selects = False
+
+    @staticmethod
+    def unused_when(experiment: Experiment) -> Iterator[Unused]:
+        if experiment.vefl.method == "exact":
+            yield "an exact plan", ("vefl.upload_margin",)
+
+    @staticmethod
+    def contradictions(experiment: Experiment) -> Iterator[str]:
+        if experiment.scheme.selected > 50:
+            yield "scheme.selected is too large for a thrifty scheme: lower it."
+
+
+class Plain:
+    """A scheme that declares nothing."""
+
+
+class Misspelt:
+    unused_keys = ("vefl.sojourn_wait",)
+
+
+class OneText:
+    unused_keys = "vefl.sojourn_weight"
+
+
+class Failing:
+    @staticmethod
+    def contradictions(experiment: Experiment) -> Iterator[str]:
+        raise ZeroDivisionError("oh")
+
+
+def own(name: str) -> dict[str, object]:
+    return {"kind": f"{__name__}:{name}"}
+
+
+class TestUserDefinedSchemes:
+    @pytest.mark.parametrize(
+        ("tables", "sentence"),
+        [
+            (
+                {"scheme": own("Thrifty"), "vefl": {"sojourn_weight": 0.2}},
+                f'vefl.sojourn_weight has no effect with scheme.kind = "{__name__}:Thrifty", which declares it as '
+                "unused: remove it.",
+            ),
+            (
+                {"scheme": own("Thrifty"), "vefl": {"method": "exact", "upload_margin": 2.0}},
+                "vefl.upload_margin has no effect with an exact plan: remove it.",
+            ),
+            (
+                {"scheme": own("Thrifty") | {"selected": 51}},
+                "scheme.selected is too large for a thrifty scheme: lower it.",
+            ),
+            (
+                {"scheme": own("Plain") | {"constrained": False}},
+                "scheme.constrained has no effect with a scheme of your own, which decides it itself: remove it.",
+            ),
+            (
+                {"scheme": own("Misspelt")},
+                f'scheme.kind = "{__name__}:Misspelt" declares something wrong: ValueError: '
+                "'vefl.sojourn_wait' is not a key of an experiment.",
+            ),
+            (
+                {"scheme": own("OneText")},
+                f'scheme.kind = "{__name__}:OneText" declares something wrong: TypeError: '
+                "'vefl.sojourn_weight' is not a list of keys.",
+            ),
+            (
+                {"scheme": own("Failing")},
+                f'scheme.kind = "{__name__}:Failing" declares something wrong: ZeroDivisionError: oh.',
+            ),
+        ],
+    )
+    def test_declarations_are_honoured_or_refused_in_one_sentence(self, tables: dict, sentence: str) -> None:
+        with pytest.raises(ExperimentError) as refused:
+            experiment(**tables)
+        assert refused.value.problems == (sentence,)
+
+    def test_an_unused_key_does_not_name_a_run(self, tmp_path: Path) -> None:
+        shared = '[run]\nname = "x"\nrounds = 1\n[vefl]\nsojourn_weight = 0.2\n[learning]\nkind = "none"\n'
+        variants = f'[[compare]]\nlabel = "a"\nscheme.kind = "{__name__}:Thrifty"\n[[compare]]\nlabel = "b"\n'
+        thrifty, pdpc = (point.experiment for point in load_sweep(written(tmp_path, shared + variants)).points)
+        assert (thrifty.vefl.sojourn_weight, pdpc.vefl.sojourn_weight) == (0.5, 0.2)
+
+    def test_its_constraints_are_not_switched_off_by_a_key_that_it_does_not_use(self) -> None:
+        assert is_used(experiment(scheme=own("Thrifty")), "vefl.budget")
+        assert not is_used(experiment(scheme={"constrained": False}), "vefl.budget")
+
+    def test_cost_and_label_are_those_that_it_declares(self) -> None:
+        plain = experiment(learning={"kind": "none"})
+        thrifty = with_settings(plain, f"scheme.kind={__name__}:Thrifty")
+        assert wall_time_s(thrifty) - wall_time_s(plain) == pytest.approx(2000 * (1 - 1 / 70))
+        assert value_label("scheme.kind", thrifty.scheme.kind, {}) == "Thrifty"
+
+    def test_a_missing_part_is_reported_when_the_file_is_read(self) -> None:
+        with pytest.raises(ExperimentError, match="there is no module 'nowhere'"):
+            from_tables({"run": {"name": "x"}, "scheme": {"kind": "nowhere:Scheme"}})
+
+    def test_a_subclass_runs_with_the_keys_of_its_base(self, tmp_path: Path) -> None:
+        keys = {"run": {"name": "x", "rounds": 1}, "learning": {"kind": "none"}, "data": {"train_samples": 1000}}
+        thrifty = experiment(**keys, scheme=own("Thrifty") | {"selected": 3})
+        assert isinstance(make_scheme(thrifty), Thrifty)
+        assert simulate(thrifty, out=tmp_path).rounds["ordered"].tolist() == [3]

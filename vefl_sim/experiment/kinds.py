@@ -1,0 +1,58 @@
+"""The built-in kinds of each family, by the name that the TOML uses: a new kind is its own file and one line here.
+
+A kind is a part like a user-defined one: `module:name` of a class or function, loaded by `plugins.load_part` when it is
+needed. What distinguishes it from others of its family it declares itself, beside its code (docs/parts.md).
+"""
+
+SCHEMES = {
+    "pdpc": "vefl_sim.schemes.pdpc:Pdpc",
+    "fdpc": "vefl_sim.schemes.fdpc:Fdpc",
+    "fedprox": "vefl_sim.schemes.fedprox:FedProx",
+    "fedavg": "vefl_sim.schemes.fedprox:FedAvg",
+    "random": "vefl_sim.schemes.random_selection:RandomSelection",
+    "afa-cd": "vefl_sim.schemes.afa_cd:AfaCd",
+    "fedbuff": "vefl_sim.schemes.fedbuff:FedBuff",
+    "centralized": "vefl_sim.schemes.centralized:Centralized",
+}
+MOBILITY = {
+    "idm": "vefl_sim.mobility.sources:IDM",
+    "playback": "vefl_sim.mobility.sources:PLAYBACK",
+    "sumo": "vefl_sim.mobility.sources:SUMO",
+}
+DATA_SETS = {
+    "signs": "vefl_sim.learning.datasets.signs.drawing:SIGNS",
+    "mnist": "vefl_sim.learning.datasets.mnist:MNIST",
+    "fashion-mnist": "vefl_sim.learning.datasets.mnist:FASHION_MNIST",
+    "cifar10": "vefl_sim.learning.datasets.cifar10:CIFAR10",
+    "gtsrb": "vefl_sim.learning.datasets.gtsrb:GTSRB",
+    "folder": "vefl_sim.learning.datasets.folder:FOLDER",
+}
+PARTITIONS = {
+    "dirichlet": "vefl_sim.learning.partition:DIRICHLET",
+    "iid": "vefl_sim.learning.partition:IID",
+    "shards": "vefl_sim.learning.partition:SHARDS",
+}
+CHANNELS = {"uma": "vefl_sim.radio.channel:uma"}
+SCHEDULERS = {"edf": "vefl_sim.optimize.rat.edf:edf"}
+RAT_METHODS = {
+    "auto": "vefl_sim.optimize.rat.methods:AUTO",
+    "exact": "vefl_sim.optimize.rat.methods:EXACT",
+    "assignment": "vefl_sim.optimize.rat.methods:ASSIGNMENT",
+    "large": "vefl_sim.optimize.rat.methods:LARGE",
+    "equal": "vefl_sim.optimize.rat.methods:EQUAL",
+    "max-snr": "vefl_sim.optimize.rat.methods:MAX_SNR",
+    "proportional-fair": "vefl_sim.optimize.rat.methods:PROPORTIONAL_FAIR",
+    "sca": "vefl_sim.optimize.rat.methods:SCA",
+    "sca-perspective": "vefl_sim.optimize.rat.methods:SCA_PERSPECTIVE",
+}
+
+FAMILIES = {
+    "mobility.kind": MOBILITY,
+    "radio.channel": CHANNELS,
+    "mac.scheduler": SCHEDULERS,
+    "rat.method": RAT_METHODS,
+    "scheme.kind": SCHEMES,
+    "data.kind": DATA_SETS,
+    "data.partition": PARTITIONS,
+}
+"""TOML key -> the built-in kinds that it can name."""

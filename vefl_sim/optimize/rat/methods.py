@@ -1,0 +1,47 @@
+"""The methods for the RAT sub-problem (`rat.method`) and what they declare; their code is slow to import."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import nothing
+
+if TYPE_CHECKING:
+    from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem
+
+
+@dataclass(frozen=True)
+class RatMethod:
+    """A built-in method. Compiled ones are fast enough for every slot of a run, and run in bursts of slots."""
+
+    name: str
+    compiled: bool = True
+    unused_keys: tuple[str, ...] = ()
+    contradictions: Callable[[Experiment], Iterator[str]] = nothing
+
+    def __call__(self, problem: "RatProblem") -> "RatAllocation":
+        """Allocate the pRBs and powers of one slot."""
+        from vefl_sim.optimize.rat.problem import solve
+
+        return solve(problem, self.name)
+
+
+def _too_many_prbs(experiment: Experiment) -> Iterator[str]:
+    from vefl_sim.optimize.rat.problem import EXACT_PRBS
+
+    if experiment.radio.prbs > EXACT_PRBS:
+        yield f'rat.method = "exact" supports at most {EXACT_PRBS} pRBs (radio.prbs): use "auto" or "large".'
+
+
+_EFFICIENCY_KEYS = ("rat.efficiency_weight", "rat.circuit_power_w")
+
+AUTO = RatMethod("auto")
+EXACT = RatMethod("exact", contradictions=_too_many_prbs)
+ASSIGNMENT = RatMethod("assignment")
+LARGE = RatMethod("large")
+EQUAL = RatMethod("equal", unused_keys=_EFFICIENCY_KEYS)
+MAX_SNR = RatMethod("max-snr", unused_keys=_EFFICIENCY_KEYS)
+PROPORTIONAL_FAIR = RatMethod("proportional-fair", unused_keys=_EFFICIENCY_KEYS)
+SCA = RatMethod("sca", compiled=False)  # the paper's Algorithm 4 with CVXPY, for comparison: a few slots per second
+SCA_PERSPECTIVE = RatMethod("sca-perspective", compiled=False)
