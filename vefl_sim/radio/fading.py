@@ -8,7 +8,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainccinv
 
 from vefl_sim.core.arrays import Floats
 
@@ -51,6 +50,8 @@ class RayleighFading:
         self._key = key
         self._shape = (BLOCK_SLOTS, prbs, antennas)
         self._blocks: dict[int, tuple[int, Floats]] = {}
+        from scipy.special import gammainccinv  # slow to import, and not needed to read an experiment
+
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
         self._worst_prb = gammainccinv(antennas, ((nodes + 1) / 2) ** (1 / prbs)), weights / 2
 

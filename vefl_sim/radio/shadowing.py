@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.state import State, from_state, generator_state, restore_generator, state_of
@@ -71,6 +70,8 @@ class LargeScale:
         track, radio = self._track, self._radio
         d2d = np.minimum(np.hypot(track.x_m, track.y_m), MAX_DISTANCE_M)  # vehicles farther away are never served
         if radio.los == "random":
+            from scipy.special import ndtr  # slow to import, and not needed to read an experiment
+
             self._los = ndtr(track.normal[:, 0]) < los_probability(d2d, h_ut_m=radio.cv_height_m)
         else:
             self._los = np.full(len(d2d), radio.los == "always")
