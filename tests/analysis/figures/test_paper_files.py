@@ -13,6 +13,7 @@ POINTS = {
     "fig05": 20, "fig07": 40, "fig08": 50, "fig09": 50, "fig10": 20, "fig11": 15, "fig12": 15, "fig13": 15,
     "fig14": 15, "fig15": 45, "fig16": 75, "fig17": 20, "fig18": 20, "table1": 540,
 }  # fmt: skip
+SHARED = {"table1": 40}  # centralized learning is one run for three α, with four data sets and five seeds
 WITHOUT_LEARNING = ("fig05", "fig13", "fig17", "fig18")
 
 
@@ -38,7 +39,8 @@ def test_all_files_exist() -> None:
 @pytest.mark.parametrize(("name", "points"), POINTS.items())
 def test_each_loads_and_can_be_drawn(name: str, points: int) -> None:
     assert paper_sweep(name).name == name
-    assert len(digests(name)) == len(paper_sweep(name).points) == points
+    assert len(paper_sweep(name).points) == points
+    assert len(digests(name)) == points - SHARED.get(name, 0)
     assert paper_sweep(name).seeds == [1, 2, 3, 4, 5]
     require_drawable(paper_sweep(name))
     text = (FOLDER / f"{name}.toml").read_text()
