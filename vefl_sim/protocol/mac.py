@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.state import State
-from vefl_sim.optimize.rat.allocate import AllocationMethod, AllocationStatus, needs_large
-from vefl_sim.optimize.rat.burst import LAST_BIT, CellConstants, Log, Queues, new_log, run_slots, slots_to_count_on
+from vefl_sim.optimize.rat.allocate import AllocationMethod, AllocationStatus, Found, needs_large
+from vefl_sim.optimize.rat.burst import (
+    LAST_BIT, Books, CellConstants, Grants, Log, Queues, new_log, run_slots, settle, slots_to_count_on,
+)  # fmt: skip
 from vefl_sim.optimize.rat.edf import Backlog, Scheduler, edf
 from vefl_sim.optimize.rat.problem import METHODS, RatAllocation, RatPolicy, RatProblem, solve
 from vefl_sim.protocol.uplink import Upload
@@ -52,17 +54,17 @@ class MacScheduler:
         self._begin_round(max(upload.order.round for upload in uploads))
         compiled = isinstance(self.policy, str) and self.policy in METHODS and self.scheduler is edf
         slots = min(slots, self.longest_burst, BLOCK_SLOTS - slot % BLOCK_SLOTS) if compiled else 1
-        queues = self._queues(uploads)
         cvs = np.array([upload.cv for upload in uploads])
         fading = self.channel.fading_gains(slot, slots, cvs)
-        log, last_bits = new_log(slots, len(uploads), self.link.prbs), np.zeros(len(uploads))
+        log = new_log(slots, len(uploads), self.link.prbs)
+        books = Books(self._queues(uploads), self._efficiency, log, np.zeros(len(uploads)))
         if compiled:
             with_large = needs_large(AllocationMethod(self._cell.method), self.link.prbs)
-            done = run_slots(with_large, self._cell, slot, fading, queues, self._efficiency, log, last_bits)
+            done = run_slots(with_large, self._cell, slot, fading, books)
         else:
             done = 1
-            self._tick(slot, cvs, fading[0], queues, log, last_bits)
-        return Burst(slot, done, queues, last_bits, log, uploads, fading)
+            self._tick(slot, cvs, fading[0], books)
+        return Burst(slot, done, books.queues, books.last_bits, log, uploads, fading)
 
     def _begin_round(self, round: int) -> None:
         """β(k, t) starts each round at the last value of the round before; in the first round at 0, as in the paper."""
@@ -84,9 +86,10 @@ class MacScheduler:
     @property
     def _cell(self) -> CellConstants:
         """Constants of the cell for the compiled kernel."""
-        method = AllocationMethod[str(self.policy).upper().replace("-", "_")]
+        method = self.policy if isinstance(self.policy, str) and self.policy in METHODS else "auto"
+        code = AllocationMethod[method.upper().replace("-", "_")]
         return CellConstants(
-            int(method), self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w
+            int(code), self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w
         )
 
     @property
@@ -108,37 +111,31 @@ class MacScheduler:
             snr_sum=np.array([upload.snr_sum for upload in uploads]),
         )
 
-    def _tick(
-        self, slot: int, cvs: NDArray[np.int64], fading: Floats, queues: Queues, log: Log, last_bits: Floats
-    ) -> None:
-        """Run one slot with a scheduler or a policy in Python: the readable form of `run_slots`."""
-        gain = fading * queues.snr_per_watt[:, None]
-        log.bits_left[0] = queues.bits_left
-        rows = self._schedule(slot, cvs, gain, queues)
+    def _tick(self, slot: int, cvs: NDArray[np.int64], fading: Floats, books: Books) -> None:
+        """Run one slot with a scheduler or a policy in Python; it is settled as in `run_slots`."""
+        gain = fading * books.queues.snr_per_watt[:, None]
+        rows = self._schedule(slot, cvs, gain, books.queues)
         if not len(rows):
+            books.log.bits_left[0] = books.queues.bits_left
             return  # a scheduler may leave a slot idle
-        problem = self._problem(slot, rows, gain[rows], queues)
+        problem = self._problem(slot, rows, gain[rows], books.queues)
         allocation = solve(problem, self.policy) if isinstance(self.policy, str) else self.policy(problem)
         if not isinstance(allocation, RatAllocation) or allocation.status.upper() not in AllocationStatus.__members__:
             raise RunFailed('rat.method must return a RatAllocation; the status of a policy is "policy".')
         _check(problem, allocation.owner, allocation.power_w, allocation.rate_bps)
-        log.outcome[0] = AllocationStatus[allocation.status.upper()]
-        weighted_rate = ((self.tradeoff + self.slot_s * problem.bits_left) * allocation.rate_bps).sum()
-        certified = allocation.status in ("optimal", "gap")
-        log.gap[0] = (allocation.bound - allocation.objective) / max(weighted_rate, 1e-300) if certified else np.nan
-        self._efficiency[:2] += allocation.rate_bps.sum(), allocation.power_w.sum() + len(rows) * self.circuit_w
-        log.owner[0] = np.where(allocation.owner >= 0, rows[allocation.owner], -1)
-        log.watts[0] = allocation.power_w
-        for row, v in enumerate(rows):
-            owned = np.flatnonzero(allocation.owner == row)
-            log.prbs[0, v], log.rate_bps[0, v] = len(owned), allocation.rate_bps[row]
-            log.power_w[0, v] = allocation.power_w[owned].sum()
-            if len(owned):
-                queues.slots[v] += 1
-                queues.snr_sum[v] += (allocation.power_w[owned] * problem.snr_per_watt[row, owned]).mean()
-                queues.transmit_j[v] += log.power_w[0, v] * self.slot_s
-                bits = allocation.rate_bps[row] * self.slot_s
-                last_bits[v] = queues.bits_left[v] if bits > queues.bits_left[v] - LAST_BIT else bits
+        found = Found(
+            float(allocation.objective), float(allocation.bound), AllocationStatus[allocation.status.upper()]
+        )
+        grants = Grants(
+            cv=rows,
+            gain=problem.snr_per_watt,
+            owner=allocation.owner.astype(np.int64),
+            watts=allocation.power_w.astype(np.float64),
+            rate_bps=allocation.rate_bps.astype(np.float64),
+            worth=float(((self.tradeoff + self.slot_s * problem.bits_left) * allocation.rate_bps).sum()),
+            found=found,
+        )
+        settle(self._cell, 0, grants, books)
 
     def _schedule(self, slot: int, cvs: NDArray[np.int64], gain: Floats, queues: Queues) -> NDArray[np.int64]:
         """Rows of the CVs that the scheduler selects for the slot, checked."""

@@ -7,24 +7,26 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize.rat.exact import split, subset_values
 from vefl_sim.optimize.rat.large import powers
-from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, Scaled
+from vefl_sim.optimize.rat.problem import Allocation, RatAllocation, RatProblem, SlotProblem, new_allocation
+from vefl_sim.optimize.rat.water import demand_of
 
 SLOT_S, BANDWIDTH_HZ = 0.5e-3, 1.8e6
 NATS = BANDWIDTH_HZ / np.log(2)
 
 
-def random_scaled(rng: np.random.Generator, cvs: int, prbs: int, *, tight: float = 1.0, scale: float = 1.0) -> Scaled:
+def random_scaled(rng: np.random.Generator, cvs: int, prbs: int, *, tight: float = 1.0, scale: float = 1.0) -> SlotProblem:
     """Gains over four decades, floors of 5–60 % (times `tight`) of the rate of 1/V of the pRBs, caps above."""
     gain = rng.gamma(4, size=(cvs, prbs)) * 10 ** rng.uniform(0, 4, size=(cvs, 1))
     power, prbs_per_cv = np.full(cvs, 0.2), prbs / cvs
     floor = rng.uniform(0.05, 0.6, cvs) * prbs_per_cv * np.log1p(gain.mean(axis=1) * power / prbs_per_cv)
-    return Scaled(
+    return SlotProblem(
         gain=gain,
         weight=scale * rng.uniform(0.5, 2, cvs),
         price=0.0 if rng.random() < 0.3 else scale * rng.uniform(0.1, 10),
         power=power,
         floor=tight * floor,
         cap=floor * np.maximum(tight, rng.uniform(1, 10, cvs)),
+        mean=np.zeros(cvs),
     )
 
 
@@ -46,51 +48,44 @@ def random_problem(rng: np.random.Generator, cvs: int, prbs: int) -> RatProblem:
     )
 
 
-def kernel_arguments(scaled: Scaled) -> tuple[Floats, Floats, float, Floats, Floats, Floats]:
-    return scaled.gain, scaled.weight, scaled.price, scaled.power, scaled.floor, scaled.cap
-
-
-def evaluated(scaled: Scaled, owner: Ints) -> tuple[float, float]:
+def evaluated(scaled: SlotProblem, owner: Ints) -> tuple[float, float]:
     """(deficit, objective) of these owners with the best powers."""
-    cvs, prbs = scaled.gain.shape
-    objective, deficit = powers(*kernel_arguments(scaled), owner, np.zeros(prbs), np.zeros(cvs))
-    return deficit, objective
+    allocation = new_allocation(*scaled.gain.shape)
+    allocation.owner[:] = owner
+    objective = powers(scaled, allocation)
+    return missed(scaled, allocation), objective
 
 
-def enumerated(scaled: Scaled) -> tuple[float, float]:
+def missed(scaled: SlotProblem, allocation: Allocation) -> float:
+    """Total deficit."""
+    return float(np.maximum(0, scaled.floor - allocation.rate).sum())
+
+
+def enumerated(scaled: SlotProblem) -> tuple[float, float]:
     """(deficit, objective) of the best of all V^Z assignments."""
     cvs, prbs = scaled.gain.shape
     outcomes = (evaluated(scaled, np.array(owner)) for owner in product(range(cvs), repeat=prbs))
     return min(outcomes, key=lambda pair: (round(pair[0], 12), -pair[1]))
 
 
-def exact(scaled: Scaled) -> tuple[float, float]:
+def exact(scaled: SlotProblem) -> tuple[float, float]:
     """(deficit, objective) of the optimum, by dynamic programming over subsets."""
     cvs, prbs = scaled.gain.shape
     if cvs == 1:
         return evaluated(scaled, np.zeros(prbs, np.int64))
-    value, share = np.empty((cvs, 1 << prbs)), np.zeros(cvs, np.int64)
-    penalty = 1e7 * (scaled.weight.max() + scaled.price)
+    value, deficit, share = np.empty((cvs, 1 << prbs)), np.empty((cvs, 1 << prbs)), np.zeros(cvs, np.int64)
     for v in range(cvs):
-        subset_values(
-            scaled.gain[v],
-            scaled.weight[v],
-            scaled.price,
-            scaled.power[v],
-            scaled.floor[v],
-            scaled.cap[v],
-            penalty,
-            value[v],
-        )
+        subset_values(scaled.gain[v], demand_of(scaled, v), value[v], deficit[v])
     sizes = np.array([subset.bit_count() for subset in range(1 << prbs)])
-    split(value, sizes, 0, share)
+    split(value - 1e7 * (scaled.weight.max() + scaled.price) * deficit, sizes, 0, share)
     owner = np.array([next(v for v in range(cvs) if share[v] >> z & 1) for z in range(prbs)])
     return evaluated(scaled, owner)
 
 
-def check_constraints(scaled: Scaled, owner: Ints, watts: Floats, rate: Floats) -> None:
+def check_constraints(scaled: SlotProblem, allocation: Allocation) -> None:
     """Check C7, C11 and C12, and that the rates follow from the powers and do not exceed the cap."""
     cvs, prbs = scaled.gain.shape
+    owner, watts, rate = allocation
     assert owner.shape == watts.shape == (prbs,)
     assert owner.min() >= 0
     assert owner.max() < cvs

@@ -13,8 +13,8 @@ from vefl_sim.experiment.kinds import RAT_METHODS
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.optimize.rat.allocate import AllocationMethod, _exact
 from vefl_sim.optimize.rat.large import powers
-from vefl_sim.optimize.rat.problem import METHODS, REFERENCES, RatAllocation, RatProblem, solve
-from vefl_sim.optimize.rat.water import water_fill
+from vefl_sim.optimize.rat.problem import METHODS, REFERENCES, RatAllocation, RatProblem, new_allocation, solve
+from vefl_sim.optimize.rat.water import demand_of, water_fill
 
 EVERY_METHOD = [method for method in METHODS if method != "assignment"]
 
@@ -39,8 +39,7 @@ def enumerated(problem: RatProblem) -> tuple[float, float]:
     for owners in product(range(cvs), repeat=prbs):
         owner, watts, rate = np.array(owners), np.zeros(prbs), np.zeros(cvs)
         for v in range(cvs):
-            mine, limits = np.flatnonzero(owner == v), (scaled.power[v], scaled.floor[v], scaled.cap[v])
-            rate[v], _ = water_fill(scaled.gain[v], mine, scaled.weight[v], scaled.price, *limits, watts)
+            rate[v], _ = water_fill(scaled.gain[v], np.flatnonzero(owner == v), demand_of(scaled, v), watts)
         unit = problem.bandwidth_hz / np.log(2)
         allocation = RatAllocation(owner, watts, rate * unit, 0.0, 0.0, "optimal")
         outcome = (deficit_bps(problem, allocation), utility(problem, allocation))
@@ -103,14 +102,13 @@ def test_one_prb_each_is_optimal_with_as_many_cvs_as_prbs() -> None:
 def one_prb_each_is_optimal(problem: RatProblem) -> bool:
     """Compare the assignment with the exact method, if its floors are feasible; whether they are."""
     cvs, one_each, scaled = len(problem.bits_left), solve(problem, "assignment"), problem.scaled
-    owner, watts, rate = np.zeros(cvs, np.int64), np.zeros(cvs), np.zeros(cvs)
-    limits = (scaled.gain, scaled.weight, scaled.price, scaled.power, scaled.floor, scaled.cap, owner)
-    _exact(*limits)  # by subsets; `solve` would use the assignment here
-    objective, _ = powers(*limits, watts, rate)
+    by_subsets = new_allocation(cvs, cvs)
+    _exact(scaled, True, by_subsets.owner)  # `solve` would use the assignment here
+    objective = powers(scaled, by_subsets)
     if one_each.status != "optimal":
         return False
     assert sorted(one_each.owner) == list(range(cvs))
-    assert one_each.objective == pytest.approx(objective * problem.bandwidth_hz / np.log(2), rel=1e-9)
+    assert one_each.objective == pytest.approx(objective * problem.nats_hz * problem.largest_weight, rel=1e-9)
     return True
 
 
@@ -161,7 +159,7 @@ def test_water_level_is_the_best_of_a_fine_grid(seed: int, prbs: int) -> None:
     scaled = problem.scaled
     gain, a, floor, cap = scaled.gain[0], scaled.weight[0], scaled.floor[0], scaled.cap[0]
     watts = np.zeros(prbs)
-    rate, spent = water_fill(gain, np.arange(prbs), a, scaled.price, 0.2, floor, cap, watts)
+    rate, spent = water_fill(gain, np.arange(prbs), demand_of(scaled, 0), watts)
     steps = [tuple(0.2 / 60 * np.array(step)) for step in product(range(61), repeat=prbs) if sum(step) <= 60]
     for tried in steps:
         r = np.log1p(gain * tried).sum()

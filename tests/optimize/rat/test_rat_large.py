@@ -1,44 +1,38 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.optimize.rat.rat_problems import check_constraints, enumerated, exact, kernel_arguments, random_scaled
-from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.optimize.rat.dual import prices
-from vefl_sim.optimize.rat.large import large
-from vefl_sim.optimize.rat.local_search import greedy, outcome
-from vefl_sim.optimize.rat.problem import Scaled
-from vefl_sim.optimize.rat.water import water_fill
+from tests.optimize.rat.rat_problems import check_constraints, enumerated, exact, missed, random_scaled
+from vefl_sim.optimize.rat.dual import least_bound, relative_gains
+from vefl_sim.optimize.rat.large import large, survey
+from vefl_sim.optimize.rat.local_search import Holdings, greedy, new_holdings, outcome
+from vefl_sim.optimize.rat.problem import Allocation, SlotProblem, new_allocation
+from vefl_sim.optimize.rat.water import demand_of, water_fill
 
 seeds = st.integers(0, 2**32 - 1)
 
 
-def solved(scaled: Scaled) -> tuple[float, float, float, Ints, Floats, Floats]:
-    cvs, prbs = scaled.gain.shape
-    owner, watts, rate = np.full(prbs, -1), np.full(prbs, np.nan), np.full(cvs, np.nan)
-    return *large(*kernel_arguments(scaled), owner, watts, rate), owner, watts, rate
-
-
-def local_search_constants(scaled: Scaled) -> Floats:
-    log_price_level = np.log(scaled.weight / scaled.price) if scaled.price else np.full(len(scaled.weight), np.inf)
-    price = np.full(len(scaled.weight), scaled.price)
-    return np.stack((scaled.weight, price, scaled.power, scaled.floor, scaled.cap, log_price_level), axis=1)
+def solved(scaled: SlotProblem) -> tuple[float, float, float, Allocation]:
+    """(objective, bound, deficit, allocation) by `large`; every entry of the allocation must be filled."""
+    allocation = new_allocation(*scaled.gain.shape)
+    for part in allocation:
+        part[:] = -1
+    objective, bound = large(scaled, allocation)
+    return objective, bound, missed(scaled, allocation), allocation
 
 
 @settings(max_examples=150, deadline=None)
 @given(seeds, st.integers(1, 12), st.integers(0, 60), st.sampled_from([0.0, 1.0, 3.0]))
 def test_every_allocation_keeps_the_constraints(seed: int, cvs: int, more: int, tight: float) -> None:
     scaled = random_scaled(np.random.default_rng(seed), cvs, cvs + more, tight=tight)
-    objective, bound, deficit, owner, watts, rate = solved(scaled)
-    check_constraints(scaled, owner, watts, rate)
-    assert objective == pytest.approx(scaled.weight @ rate - scaled.price * watts.sum(), rel=1e-9, abs=1e-9)
-    assert deficit == pytest.approx(np.maximum(0, scaled.floor - rate).sum(), abs=1e-12)
+    objective, bound, deficit, allocation = solved(scaled)
+    check_constraints(scaled, allocation)
+    spent = scaled.price * allocation.watts.sum()
+    assert objective == pytest.approx(scaled.weight @ allocation.rate - spent, rel=1e-9, abs=1e-9)
     assert np.isfinite(bound)
     if deficit == 0:
-        assert bound >= objective
+        assert bound >= objective * (1 - 1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -49,7 +43,7 @@ def test_the_exact_optimum_lies_between_value_and_bound(seed: int, cvs: int, mor
     objective, bound, deficit, *_ = solved(scaled)
     assert deficit >= least - 1e-9
     if least == 0:
-        prices_bound = prices(*kernel_arguments(scaled), np.empty(cvs), np.empty(cvs))
+        prices_bound, _ = least_bound(scaled, relative_gains(scaled.gain))
         assert bound >= prices_bound >= optimum * (1 - 1e-9)
         assert deficit > 0 or objective <= optimum * (1 + 1e-9)
 
@@ -84,14 +78,11 @@ def test_one_prb_each_misses_no_floor_that_can_be_met(seed: int, cvs: int, tight
 @given(seeds, st.integers(2, 20), st.sampled_from([1.0, 2.0]))
 def test_never_below_greedy(seed: int, cvs: int, tight: float) -> None:
     scaled = random_scaled(np.random.default_rng(seed), cvs, 40, tight=tight)
-    held, count = np.empty(scaled.gain.shape, np.int64), np.zeros(cvs, np.int64)
-    scale = (scaled.floor.sum(), scaled.weight @ scaled.cap)
-    missed, value = greedy(
-        1 / scaled.gain, np.log(scaled.gain), local_search_constants(scaled), scale, np.empty(40, np.int64), held, count
-    )
+    ground, _ = survey(scaled)
+    least, value = greedy(ground, new_holdings(cvs, 40))
     objective, _, deficit, *_ = solved(scaled)
-    assert deficit <= missed + 1e-9
-    assert deficit < missed - 1e-9 or objective >= value - 1e-9 * abs(value)
+    assert deficit <= least + 1e-9
+    assert deficit < least - 1e-9 or objective >= value - 1e-9 * abs(value)
 
 
 @settings(max_examples=300, deadline=None)
@@ -99,50 +90,42 @@ def test_never_below_greedy(seed: int, cvs: int, tight: float) -> None:
 def test_the_quick_water_filling_equals_the_plain_one(seed: int, tight: float, dearer: float) -> None:
     rng = np.random.default_rng(seed)
     scaled = random_scaled(rng, 1, 7, tight=tight)
-    scaled = replace(scaled, price=scaled.price * dearer, cap=np.maximum(scaled.cap, rng.choice([0.0, 50.0])))
+    scaled = scaled._replace(price=scaled.price * dearer, cap=np.maximum(scaled.cap, rng.choice([0.0, 50.0])))
     mine = rng.permutation(7)[: rng.integers(1, 8)]
-    rate, spent = water_fill(
-        scaled.gain[0],
-        mine,
-        scaled.weight[0],
-        scaled.price,
-        scaled.power[0],
-        scaled.floor[0],
-        scaled.cap[0],
-        np.zeros(7),
-    )
+    rate, spent = water_fill(scaled.gain[0], mine, demand_of(scaled, 0), np.zeros(7))
     add = mine[0]  # added again below; one further pRB is dropped
     held = np.setdiff1d(np.arange(7), mine)[:1].tolist() + mine[1:].tolist()
     drop = held[0] if len(held) == len(mine) else -1
-    held = np.array(sorted(held, key=lambda z: -scaled.gain[0, z]), np.int64)
-    gain, row = scaled.gain[0], local_search_constants(scaled)[0]
-    deficit, value = outcome(1 / gain, np.log(gain), held, len(held), row, drop, add)
+    held = sorted(held, key=lambda z: -scaled.gain[0, z])
+    ground, _ = survey(scaled)
+    holdings = Holdings(np.zeros(7, np.int64), np.array([held], np.int64), np.array([len(held)]))
+    deficit, value = outcome(ground, holdings, 0, drop, add)
     assert value == pytest.approx(scaled.weight[0] * rate - scaled.price * spent, rel=1e-9, abs=1e-9)
     assert deficit == pytest.approx(max(0, scaled.floor[0] - rate), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e9])
 def test_units_of_the_objective_do_not_matter(scale: float) -> None:
-    objective, bound, _, owner, *_ = solved(random_scaled(np.random.default_rng(5), 10, 50))
+    objective, bound, _, allocation = solved(random_scaled(np.random.default_rng(5), 10, 50))
     other = solved(random_scaled(np.random.default_rng(5), 10, 50, scale=scale))
     assert (other[0], other[1]) == pytest.approx((objective * scale, bound * scale), rel=1e-6)
-    np.testing.assert_array_equal(other[3], owner)
+    np.testing.assert_array_equal(other[3].owner, allocation.owner)
 
 
 def test_the_bound_is_close_at_fifty_prbs() -> None:
     gaps = []
     for seed in range(20):
         scaled = random_scaled(np.random.default_rng(seed), 10, 50)
-        objective, bound, deficit, _, _, rate = solved(scaled)
+        objective, bound, deficit, allocation = solved(scaled)
         assert deficit == 0
-        gaps.append((bound - objective) / (scaled.weight @ rate))
+        gaps.append((bound - objective) / (scaled.weight @ allocation.rate))
     assert np.median(gaps) < 0.05
 
 
 @pytest.mark.parametrize("broken", ["gain", "row", "power", "cap", "weight"])
 @pytest.mark.parametrize("price", [0.0, 2.0])
 def test_a_cv_that_cannot_or_need_not_send(broken: str, price: float) -> None:
-    scaled = replace(random_scaled(np.random.default_rng(1), 4, 20), price=price)
+    scaled = random_scaled(np.random.default_rng(1), 4, 20)._replace(price=price)
     gain, power, cap, weight, floor = (
         part.copy() for part in (scaled.gain, scaled.power, scaled.cap, scaled.weight, scaled.floor)
     )
@@ -156,10 +139,10 @@ def test_a_cv_that_cannot_or_need_not_send(broken: str, price: float) -> None:
         cap[0] = floor[0] = 0
     else:
         weight[0] = 0
-    scaled = replace(scaled, gain=gain, power=power, cap=cap, weight=weight, floor=floor)
-    objective, bound, deficit, owner, watts, rate = solved(scaled)
-    check_constraints(scaled, owner, watts, rate)
+    scaled = scaled._replace(gain=gain, power=power, cap=cap, weight=weight, floor=floor)
+    objective, bound, deficit, allocation = solved(scaled)
+    check_constraints(scaled, allocation)
     expected = {"gain": floor.sum(), "row": floor[0], "power": floor[0]}.get(broken, 0.0)
     assert deficit == pytest.approx(expected, abs=1e-12)
     assert np.isfinite(bound)
-    assert deficit > 0 or bound >= objective
+    assert deficit > 0 or bound >= objective * (1 - 1e-12)

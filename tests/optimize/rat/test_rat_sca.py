@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.optimize.rat.rat_problems import NATS, check_constraints, exact, random_problem, scaled_rates
-from vefl_sim.optimize.rat.problem import RatProblem
+from vefl_sim.optimize.rat.problem import Allocation, RatProblem
 from vefl_sim.optimize.rat.sca import Relaxation, algorithm4
 
 pytest.importorskip("cvxpy")
@@ -15,16 +15,17 @@ def test_feasible_and_never_above_the_optimum(cvs: int, prbs: int, seed: int, pe
     scaled = problem.scaled
     allocation = algorithm4(problem, perspective=perspective)
     rate = scaled_rates(allocation)
-    check_constraints(scaled, allocation.owner, allocation.power_w, rate)
+    check_constraints(scaled, Allocation(allocation.owner, allocation.power_w, rate))
+    unit = NATS * problem.largest_weight
     least, optimum = exact(scaled)
     assert allocation.objective == pytest.approx(
-        NATS * (scaled.weight @ rate - scaled.price * allocation.power_w.sum()), rel=1e-9
+        unit * (scaled.weight @ rate - scaled.price * allocation.power_w.sum()), rel=1e-9
     )
     assert np.isnan(allocation.bound)
     if allocation.status == "gap":
         assert least == 0
         assert np.all(rate >= scaled.floor * (1 - 1e-9))
-        assert allocation.objective <= NATS * optimum * (1 + 1e-7)
+        assert allocation.objective <= unit * optimum * (1 + 1e-7)
     else:
         assert allocation.status == "infeasible_floors"
         assert np.any(rate < scaled.floor * (1 - 1e-9))
@@ -36,7 +37,7 @@ def test_the_perspective_form_gets_close_for_two_cvs() -> None:
         problem = random_problem(np.random.default_rng(seed), 2, 8)
         allocation = algorithm4(problem, perspective=True)
         if allocation.status == "gap":
-            shares.append(allocation.objective / NATS / exact(problem.scaled)[1])
+            shares.append(allocation.objective / NATS / problem.largest_weight / exact(problem.scaled)[1])
     assert len(shares) >= 3
     assert np.mean(shares) > 0.9
 

@@ -1,6 +1,7 @@
 """Allocate one slot with any of our methods: the kernel that `rat.solve` and the MAC's bursts call."""
 
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from vefl_sim.optimize.rat.assignment import assign
 from vefl_sim.optimize.rat.exact import split, subset_values
 from vefl_sim.optimize.rat.large import large, powers
 from vefl_sim.optimize.rat.problem import EXACT_PRBS
-from vefl_sim.optimize.rat.water import water_fill
+from vefl_sim.optimize.rat.water import demand_of, on_one
 
 
 class AllocationMethod(IntEnum):
@@ -41,63 +42,89 @@ class AllocationStatus(IntEnum):
     POLICY = 3
 
 
+class Found(NamedTuple):
+    """What is known of the allocation that a kernel has filled."""
+
+    objective: float  # Σ a·r − λ·ΣP
+    bound: float  # on the objective of all allocations that meet the floors; nan if none is computed
+    status: int  # AllocationStatus
+
+
 _SIZES = np.array([bin(subset).count("1") for subset in range(1 << EXACT_PRBS)])  # pRBs in each subset
-_FLOOR_TOLERANCE = 1e-9  # share of all floors: a smaller deficit counts as met
+_MET = 1e-9  # share of its floor that a CV may miss by rounding
 
 
 @kernel
-def allocate(with_large, method, gain, weight, price, power, floor, cap, mean, owner, watts, rate):
-    """Fill `owner` (Z,), `watts` (Z,), `rate` (V,) in nats; return (objective, bound, status).
+def allocate(with_large, method, problem, allocation):
+    """Fill the arrays of an `Allocation`; returns a `Found`.
 
     `with_large` is None where LARGE cannot be needed: numba then compiles without it, in half the time.
     """
-    cvs, prbs = gain.shape
+    cvs, prbs = problem.gain.shape
     if method >= AllocationMethod.EQUAL:
-        _apply_policy(method, gain, power, cap, mean, owner, watts, rate)
-        return (weight * rate).sum() - price * watts.sum(), np.nan, AllocationStatus.POLICY
+        _apply_policy(method, problem, allocation)
+        objective = (problem.weight * allocation.rate).sum() - problem.price * allocation.watts.sum()
+        return Found(objective, np.nan, AllocationStatus.POLICY)
+    one_each = method == AllocationMethod.ASSIGNMENT or (
+        method <= AllocationMethod.EXACT and cvs == prbs and problem.floor.min() > 0
+    )
     if cvs == 1:
-        owner[:] = 0
-    elif method == AllocationMethod.ASSIGNMENT or (
-        method <= AllocationMethod.EXACT and cvs == prbs and floor.min() > 0
-    ):
-        _assignment(gain, weight, price, power, floor, cap, owner, watts)
+        allocation.owner[:] = 0
+    elif one_each:
+        _assignment(problem, allocation.owner)
     elif method == AllocationMethod.EXACT or (method == AllocationMethod.AUTO and prbs <= EXACT_PRBS):
-        _exact(gain, weight, price, power, floor, cap, owner)
+        _exact(problem, True, allocation.owner)
     elif with_large is not None:
-        objective, bound, deficit = large(gain, weight, price, power, floor, cap, owner, watts, rate)
-        missed = deficit > _FLOOR_TOLERANCE * floor.sum()
-        if missed:
-            # The bound holds only for allocations that meet the floors.
-            return objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS
-        return objective, bound, AllocationStatus.GAP
-    objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
-    if deficit > _FLOOR_TOLERANCE * floor.sum() and cvs == prbs > 1 and method <= AllocationMethod.EXACT:
+        objective, bound = large(problem, allocation)
+        if misses_a_floor(problem, allocation):
+            return Found(objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS)  # the bound holds if floors are met
+        return Found(objective, max(bound, objective), AllocationStatus.GAP)
+    objective = powers(problem, allocation)
+    missed = misses_a_floor(problem, allocation)
+    if missed and one_each and method != AllocationMethod.ASSIGNMENT and cvs > 1:
         # The deficit may be smaller if some CV gets no pRB at all.
         if prbs <= EXACT_PRBS:
-            _exact(gain, weight, price, power, floor, cap, owner)
-            objective, deficit = powers(gain, weight, price, power, floor, cap, owner, watts, rate)
+            _exact(problem, False, allocation.owner)
+            objective = powers(problem, allocation)
         elif with_large is not None:
-            objective, _, deficit = large(gain, weight, price, power, floor, cap, owner, watts, rate)
-            return objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS
-    if method == AllocationMethod.ASSIGNMENT and cvs > 1 and (cvs < prbs or floor.min() <= 0):
-        return objective, np.nan, AllocationStatus.POLICY  # here the floors do not force one pRB each
-    if deficit > _FLOOR_TOLERANCE * floor.sum():
-        return objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS
-    return objective, objective, AllocationStatus.OPTIMAL
+            objective, _ = large(problem, allocation)
+    if method == AllocationMethod.ASSIGNMENT and cvs > 1 and (cvs < prbs or problem.floor.min() <= 0):
+        return Found(objective, np.nan, AllocationStatus.POLICY)  # here the floors do not force one pRB each
+    if missed:
+        return Found(objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS)
+    return Found(objective, objective, AllocationStatus.OPTIMAL)
 
 
 @kernel
-def _exact(gain, weight, price, power, floor, cap, owner):
-    """The best split of all pRBs; a CV needs a pRB to meet its floor, so at least one pRB each is tried first."""
-    cvs, prbs = gain.shape
-    value, share = np.empty((cvs, 1 << prbs)), np.empty(cvs, np.int64)
-    penalty = _penalty(gain, weight, price, power, floor)
+def misses_a_floor(problem, allocation):
+    """Whether a CV has less than its own floor: a small floor counts as much as a large one."""
+    return (allocation.rate < problem.floor * (1 - _MET)).any()
+
+
+@kernel
+def _exact(problem, may_be_feasible, owner):
+    """The best split of all pRBs among those that meet all floors; if there is none, the one with the least deficit.
+
+    First only sets that meet the floor of their CV count. A CV with a floor needs a pRB, so if all have one, splits
+    with at least one pRB each suffice.
+    """
+    cvs, prbs = problem.gain.shape
+    value, deficit, own = np.empty((cvs, 1 << prbs)), np.empty((cvs, 1 << prbs)), np.empty((cvs, 1 << prbs))
+    share, sizes = np.empty(cvs, np.int64), _SIZES[: 1 << prbs]
     for v in range(cvs):
-        subset_values(gain[v], weight[v], price, power[v], floor[v], cap[v], penalty, value[v])
-    sizes = _SIZES[: 1 << prbs]
-    best = split(value, sizes, 1, share)
-    if floor.min() <= 0 or best < -penalty * _FLOOR_TOLERANCE * floor.sum():
-        split(value, sizes, 0, share)
+        subset_values(problem.gain[v], demand_of(problem, v), value[v], deficit[v])
+    total = -np.inf
+    if may_be_feasible:
+        for v in range(cvs):
+            for subset in range(1 << prbs):
+                met = deficit[v, subset] <= _MET * problem.floor[v]
+                own[v, subset] = value[v, subset] if met else -np.inf
+        total = split(own, sizes, 1 if problem.floor.min() > 0 else 0, share)
+    if total == -np.inf:
+        penalty = _penalty(problem)
+        for v in range(cvs):
+            own[v] = value[v] - penalty * deficit[v]
+        split(own, sizes, 0, share)
     for prb in range(prbs):
         for v in range(cvs):
             if share[v] >> prb & 1:
@@ -105,41 +132,60 @@ def _exact(gain, weight, price, power, floor, cap, owner):
 
 
 @kernel
-def _assignment(gain, weight, price, power, floor, cap, owner, watts):
-    """One pRB each; if there are more pRBs than CVs, dummy rows of value 0 take the rest, which then go to row 0."""
-    cvs, prbs = gain.shape
-    value, column = np.zeros((prbs, prbs)), np.empty(prbs, np.int64)
-    penalty = _penalty(gain, weight, price, power, floor)
+def _assignment(problem, owner):
+    """One pRB each, so that all floors are met or, if that is impossible, the total deficit is least.
+
+    If there are more pRBs than CVs, dummy rows of value 0 take the rest, which then go to row 0.
+    """
+    cvs, prbs = problem.gain.shape
+    value, deficit, column = np.zeros((prbs, prbs)), np.zeros((prbs, prbs)), np.empty(prbs, np.int64)
+    for v in range(cvs):
+        cv = demand_of(problem, v)
+        for prb in range(prbs):
+            rate, spent = on_one(problem.gain[v, prb], cv)
+            value[v, prb] = cv.weight * rate - cv.price * spent
+            deficit[v, prb] = max(0.0, cv.floor - rate)
+    forbidden = -3 * _most_at_stake(problem)  # one such pair outweighs all that the other CVs can gain
+    feasible = value.copy()
     for v in range(cvs):
         for prb in range(prbs):
-            r, spent = water_fill(gain[v], np.array([prb]), weight[v], price, power[v], floor[v], cap[v], watts)
-            value[v, prb] = weight[v] * r - price * spent - penalty * max(0.0, floor[v] - r)
-    assign(value, column)
+            if deficit[v, prb] > _MET * problem.floor[v]:
+                feasible[v, prb] = forbidden
+    if assign(feasible, column) <= 0.5 * forbidden:
+        assign(value - _penalty(problem) * deficit, column)
     owner[:] = 0
     for v in range(cvs):
         owner[column[v]] = v
 
 
 @kernel
-def _penalty(gain, weight, price, power, floor):
-    """Penalty per missed nat: far more than anything that can be gained or spent, so that floors come first.
-
-    It is scaled by the smallest floor, so that missing that one counts, too, as far as double precision allows.
-    """
-    most_at_stake = price * power.sum()
-    for v in range(len(weight)):
-        most_at_stake += gain.shape[1] * weight[v] * np.log1p(gain[v].max() * power[v])
-    smallest = np.inf
-    for v in range(len(floor)):
-        if floor[v] > 0:
-            smallest = min(smallest, floor[v])
-    return max(most_at_stake, 1e-300) * min(1e4 / smallest, 1e11 / max(floor.sum(), 1e-300))
+def _most_at_stake(problem):
+    """More than any allocation can gain or spend."""
+    total = problem.price * problem.power.sum() + 1e-300
+    for v in range(len(problem.weight)):
+        most = np.log1p(problem.gain[v].max() * problem.power[v])
+        total += problem.gain.shape[1] * problem.weight[v] * most
+    return total
 
 
 @kernel
-def _apply_policy(method, gain, power, cap, mean, owner, watts, rate):
+def _penalty(problem):
+    """Penalty per missed nat where floors must be missed: far more than can be gained or spent, so deficits come first.
+
+    It is scaled by the smallest floor, so that missing that one counts, too, as far as double precision allows.
+    """
+    smallest = np.inf
+    for floor in problem.floor:
+        if floor > 0:
+            smallest = min(smallest, floor)
+    return _most_at_stake(problem) * min(1e4 / smallest, 1e11 / max(problem.floor.sum(), 1e-300))
+
+
+@kernel
+def _apply_policy(method, problem, allocation):
     """The policies for comparison: choose the owner of each pRB, then spread each CV's power equally over its pRBs."""
-    cvs, prbs = gain.shape
+    cvs, prbs = problem.gain.shape
+    gain, power, owner, watts, rate = problem.gain, problem.power, allocation.owner, allocation.watts, allocation.rate
     owned = np.zeros(cvs)
     for prb in range(prbs):
         if method == AllocationMethod.EQUAL:
@@ -147,7 +193,7 @@ def _apply_policy(method, gain, power, cap, mean, owner, watts, rate):
         elif method == AllocationMethod.MAX_SNR:
             owner[prb] = np.argmax(gain[:, prb])
         else:
-            score = np.log1p(power / prbs * gain[:, prb]) / np.maximum(mean, 1e-12)
+            score = np.log1p(power / prbs * gain[:, prb]) / np.maximum(problem.mean, 1e-12)
             owner[prb] = np.argmax(score)
         owned[owner[prb]] += 1
     rate[:] = 0.0
@@ -155,4 +201,4 @@ def _apply_policy(method, gain, power, cap, mean, owner, watts, rate):
         v = owner[prb]
         watts[prb] = power[v] / owned[v]
         rate[v] += np.log1p(watts[prb] * gain[v, prb])
-    rate[:] = np.minimum(rate, cap)
+    rate[:] = np.minimum(rate, problem.cap)

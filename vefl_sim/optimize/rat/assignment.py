@@ -11,15 +11,18 @@ def assign(value, column_of):
 
     Dual prices keep value ≤ row price + column price, with equality on the pairs matched so far; each new row
     is matched along the path of least total slack. O(n³); SciPy's solver is as fast but cannot be called from a kernel.
+    A path visits each column once, so n + 1 steps suffice; more would only be needed if a value is not finite, and
+    then the assignment is arbitrary.
     """
     n = len(value)
+    column_of[:] = np.arange(n)
     row_price, column_price = np.zeros(n + 1), np.zeros(n + 1)
     row_of = np.full(n + 1, -1)  # row assigned to each column; column n stands for the row being assigned
     for row in range(n):
         row_of[n] = row
         slack, previous, visited = np.full(n, np.inf), np.full(n, n), np.zeros(n + 1, np.bool_)
         current = n
-        while row_of[current] >= 0:
+        for _ in range(n + 1):
             visited[current] = True
             current_row, delta, next_column = row_of[current], np.inf, n
             for column in range(n):
@@ -37,7 +40,11 @@ def assign(value, column_of):
                 elif column < n:
                     slack[column] -= delta
             current = next_column
-        while current != n:
+            if row_of[current] < 0:
+                break
+        for _ in range(n + 1):
+            if current == n:
+                break
             row_of[current] = row_of[previous[current]]
             current = previous[current]
     total = 0.0

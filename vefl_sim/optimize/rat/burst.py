@@ -9,7 +9,8 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import kernel
-from vefl_sim.optimize.rat.allocate import AllocationStatus, allocate
+from vefl_sim.optimize.rat.allocate import AllocationStatus, Found, allocate
+from vefl_sim.optimize.rat.problem import Allocation, SlotProblem
 
 LAST_BIT = 1e-6  # bits: a smaller rest is rounding, not data
 
@@ -51,6 +52,27 @@ class Log(NamedTuple):
     watts: Floats  # transmit power on the pRB; columns are pRBs
 
 
+class Books(NamedTuple):
+    """What the slots of a burst change."""
+
+    queues: Queues
+    efficiency: Floats  # Σ rate and Σ power of the round, and its first β (barBetaDink)
+    log: Log
+    last_bits: Floats  # bits of the last slot, by CV; they arrive when it ends
+
+
+class Grants(NamedTuple):
+    """What the scheduled CVs of one slot were granted; rows are in scheduling order."""
+
+    cv: Ints  # column of the CV in the log
+    gain: Floats  # SNR per watt; shape (rows, pRBs)
+    owner: Ints  # row of the owner of each pRB, −1: none
+    watts: Floats  # transmit power on each pRB
+    rate_bps: Floats  # of each row
+    worth: float  # Σ a·r
+    found: Found  # in the unit of `worth`
+
+
 def new_log(slots: int, cvs: int, prbs: int) -> Log:
     """An empty log for a burst of this size."""
     shape = (slots, cvs)
@@ -61,70 +83,97 @@ def new_log(slots: int, cvs: int, prbs: int) -> Log:
 
 
 @kernel
-def run_slots(with_large, cell, first_slot, fading, queues, efficiency, log, last_bits):
-    """Run up to len(fading) slots; returns how many were run.
+def run_slots(with_large, cell, first_slot, fading, books):
+    """Run up to len(fading) slots; returns how many were run. `with_large` as for `allocate`.
 
-    `queues` are updated for all of these slots except for the bits of the last one, which arrive when it ends:
-    those are returned in `last_bits`. `efficiency` = [Σ rate, Σ power, first β] of this round (barBetaDink);
-    `with_large` as for `allocate`.
+    The queues are updated for all of these slots except for the bits of the last one.
     """
     count, cvs, prbs = fading.shape
     scheduled = min(cvs, prbs)
-    gain, weight, cap = np.empty((scheduled, prbs)), np.empty(scheduled), np.empty(scheduled)
-    floor, mean, power = np.empty(scheduled), np.empty(scheduled), np.full(scheduled, cell.max_power_w)
-    owner, watts, rate = np.empty(prbs, np.int64), np.empty(prbs), np.empty(scheduled)
+    queues, empty = books.queues, np.zeros(scheduled)
+    problem = SlotProblem(
+        np.empty((scheduled, prbs)), empty.copy(), 0.0, np.full(scheduled, cell.max_power_w), empty.copy(),
+        empty.copy(), empty.copy(),
+    )  # fmt: skip
+    allocation = Allocation(np.empty(prbs, np.int64), np.empty(prbs), np.empty(scheduled))
     for index in range(count):
-        slot = first_slot + index
-        order = _edf(queues.deadline_slot, queues.bits_left)
-        beta = efficiency[0] / efficiency[1] if efficiency[1] > 0 else efficiency[2]
-        for row in range(scheduled):
-            v = order[row]
-            left = queues.bits_left[v]
-            gain[row] = fading[index, v] * queues.snr_per_watt[v]
-            weight[row] = cell.tradeoff + cell.slot_s * left
-            cap[row] = left / cell.slot_s / cell.nats_hz
-            floor[row] = cap[row] / slots_to_count_on(queues.deadline_slot[v] - slot, cvs, prbs)
-            mean[row] = queues.bits_drained[v] / max(1, slot - queues.earliest_slot[v])
-        price = cell.tradeoff * beta / cell.nats_hz
-        objective, bound, outcome = allocate(
-            with_large, cell.method, gain, weight, price, power, floor, cap, mean, owner, watts, rate
-        )
-        log.outcome[index] = outcome
-        certified = outcome == AllocationStatus.OPTIMAL or outcome == AllocationStatus.GAP
-        worth = max((weight * rate).sum(), 1e-300)
-        log.gap[index] = max(0.0, bound - objective) / worth if certified else np.nan
-        log.bits_left[index] = queues.bits_left
-        for prb in range(prbs):
-            if owner[prb] >= 0:
-                log.owner[index, prb], log.watts[index, prb] = order[owner[prb]], watts[prb]
-        last_bits[:] = 0.0
-        emptied = False
-        for row in range(scheduled):
-            v = order[row]
-            owned, spent, snr = 0, 0.0, 0.0
-            for prb in range(prbs):
-                if owner[prb] == row:
-                    owned += 1
-                    spent += watts[prb]
-                    snr += watts[prb] * gain[row, prb]
-            bits_per_s = rate[row] * cell.nats_hz
-            log.prbs[index, v], log.power_w[index, v], log.rate_bps[index, v] = owned, spent, bits_per_s
-            efficiency[0] += bits_per_s
-            efficiency[1] += spent + cell.circuit_w
-            if owned == 0:
-                continue
-            queues.slots[v] += 1
-            queues.snr_sum[v] += snr / owned
-            queues.transmit_j[v] += spent * cell.slot_s
-            bits = bits_per_s * cell.slot_s
-            last_bits[v] = queues.bits_left[v] if bits > queues.bits_left[v] - LAST_BIT else bits
-            emptied = emptied or last_bits[v] == queues.bits_left[v]
+        order = _edf(queues.deadline_slot, queues.bits_left)[:scheduled]
+        problem = _state(cell, first_slot + index, fading[index], order, books, problem)
+        found = allocate(with_large, cell.method, problem, allocation)
+        worth = (problem.weight * allocation.rate).sum()
+        rate_bps = allocation.rate * cell.nats_hz
+        grants = Grants(order, problem.gain, allocation.owner, allocation.watts, rate_bps, worth, found)
+        emptied = settle(cell, index, grants, books)
         if emptied or index == count - 1:
             return index + 1
         for v in range(cvs):
-            queues.bits_drained[v] += last_bits[v]
-            queues.bits_left[v] -= last_bits[v]
+            queues.bits_drained[v] += books.last_bits[v]
+            queues.bits_left[v] -= books.last_bits[v]
     return count
+
+
+@kernel
+def _state(cell, slot, fading, order, books, problem):
+    """The RAT sub-problem of a slot, in the arrays of `problem`; weights in units of the largest, which cannot overflow."""
+    queues = books.queues
+    cvs, prbs = fading.shape
+    beta = books.efficiency[0] / books.efficiency[1] if books.efficiency[1] > 0 else books.efficiency[2]
+    largest = cell.tradeoff + cell.slot_s * queues.bits_left[order].max()
+    for row in range(len(order)):
+        v = order[row]
+        left = queues.bits_left[v]
+        problem.gain[row] = fading[v] * queues.snr_per_watt[v]
+        problem.weight[row] = (cell.tradeoff + cell.slot_s * left) / largest
+        problem.cap[row] = left / cell.slot_s / cell.nats_hz
+        problem.floor[row] = problem.cap[row] / slots_to_count_on(queues.deadline_slot[v] - slot, cvs, prbs)
+        problem.mean[row] = queues.bits_drained[v] / max(1, slot - queues.earliest_slot[v])
+    price = cell.tradeoff / largest * beta / cell.nats_hz
+    return SlotProblem(
+        problem.gain, problem.weight, price, problem.power, problem.floor, problem.cap, problem.mean
+    )
+
+
+@kernel
+def settle(cell, index, grants, books):
+    """Book the grants of slot `index`: log, efficiency, energy, bits; returns whether a queue will be empty.
+
+    The bits stay in `books.last_bits` until the slot ends.
+    """
+    queues, log, efficiency = books.queues, books.log, books.efficiency
+    found, order, owner, watts = grants.found, grants.cv, grants.owner, grants.watts
+    log.outcome[index] = found.status
+    certified = found.status == AllocationStatus.OPTIMAL or found.status == AllocationStatus.GAP
+    log.gap[index] = max(0.0, found.bound - found.objective) / max(grants.worth, 1e-300) if certified else np.nan
+    log.bits_left[index] = queues.bits_left
+    books.last_bits[:] = 0.0
+    emptied = False
+    for row in range(len(order)):
+        v = order[row]
+        owned, spent, snr = 0, 0.0, 0.0
+        for prb in range(len(owner)):
+            if owner[prb] == row:
+                log.owner[index, prb], log.watts[index, prb] = v, watts[prb]
+                owned += 1
+                spent += watts[prb]
+                snr += watts[prb] * grants.gain[row, prb]
+        log.prbs[index, v], log.power_w[index, v], log.rate_bps[index, v] = owned, spent, grants.rate_bps[row]
+        efficiency[0] += grants.rate_bps[row]
+        efficiency[1] += spent + cell.circuit_w
+        if owned == 0:
+            continue
+        queues.slots[v] += 1
+        queues.snr_sum[v] += snr / owned
+        queues.transmit_j[v] += spent * cell.slot_s
+        granted = grants.rate_bps[row] * cell.slot_s
+        books.last_bits[v] = arriving_bits(granted, queues.bits_left[v])
+        emptied = emptied or books.last_bits[v] == queues.bits_left[v]
+    return emptied
+
+
+@kernel
+def arriving_bits(granted, left):
+    """The bits that arrive of those granted: all of them, and a rest of less than LAST_BIT with them."""
+    return left if granted > left - LAST_BIT else granted
 
 
 @kernel

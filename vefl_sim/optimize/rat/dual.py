@@ -4,63 +4,121 @@ Price the power of each CV (p = λ + μ) and weight its rate (w = a + ν − ξ:
 Then every pRB is a separate problem, won by the CV with the largest worth h, and with L = w/p
 
     D = Σ_z max_v h_vz + Σ_v (p_v − λ)·P_v + (a_v − w_v)·(cap_v if w_v < a_v else floor_v),
-    h = w·(ln gL − 1 + 1/(gL)) where gL > 1, else 0,
+    h = w·ln(gL) − p·(L − 1/g) where gL > 1, else 0,
 
-bounds every allocation that meets the floors, whatever the prices.
+bounds every allocation that meets the floors, whatever the prices. As in water.py, levels are measured from 1/g of a
+CV's best pRB, x = L − 1/g_b, which is exact at any SNR: ln(gL) = ln(1 + g_b·x) − ln(g_b/g) and L − 1/g = x − d.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
+from vefl_sim.core.arrays import Floats
 from vefl_sim.core.kernel import kernel
+from vefl_sim.optimize.rat.problem import SlotProblem
 
 STEPS, FEWER_STEPS, LARGE_SIZE = 80, 50, 10_000  # at most; fewer where V·Z exceeds LARGE_SIZE
 PATIENCE, PROGRESS = 25, 1e-4  # stop after PATIENCE steps without a relative improvement of PROGRESS
 FIRST_SOFTNESS, SOFTNESS = 0.5, 0.1  # of the mean worth of a pRB: CVs this close to the best share the pRB
-NO_GAIN = -1e9  # finite substitute for ln 0, because −∞ is not safe in fast arithmetic
+NO_GAIN = 1e-300  # in 1/W: the finite substitute for a gain of 0
 DIVERGED = 0.02  # if the bound is worse than the best one by this share, return to that one, with smaller steps
-FIRST_STEP, MAX_STEP = 0.1, 0.6  # step lengths in ln w and ln L
+FIRST_STEP, MAX_STEP = 0.1, 0.6  # step lengths in ln w and ln x
+LEAST_LEVEL = 1e-3  # of P_max: the smallest x from which a step is taken
+
+
+class Gains(NamedTuple):
+    """Gains relative to the best pRB of each CV."""
+
+    best: Floats  # g_b, shape (V,)
+    distance: Floats  # d = 1/g − 1/g_b, shape (V, Z)
+    log_ratio: Floats  # ln(g_b/g), shape (V, Z)
+
+
+class Prices(NamedTuple):
+    """The prices of the power and the weights of the rate, one per CV."""
+
+    weight: Floats  # w
+    level: Floats  # x, where p = w/(x + 1/g_b)
+
+
+class Slopes(NamedTuple):
+    """State of the descent: the last slopes in ln w and ln x and the step lengths, shape (2, V)."""
+
+    slope: Floats
+    step: Floats
+
+
+class Bids(NamedTuple):
+    """The worth of the pRBs and the demands that follow from it."""
+
+    worth: Floats  # h, shape (V, Z)
+    best: Floats  # max_v h, shape (Z,)
+    rate: Floats  # shape (V,)
+    spent: Floats  # shape (V,)
 
 
 @kernel
-def fill_worths(log_gain, inverse_gain, weight, level, worth, best):
+def relative_gains(gain):
+    """The `Gains` of a (V, Z) array of gains."""
+    best, distance, log_ratio = np.empty(len(gain)), np.empty(gain.shape), np.empty(gain.shape)
+    for v in range(len(gain)):
+        best[v] = max(gain[v].max(), NO_GAIN)
+        for z in range(gain.shape[1]):
+            g = max(gain[v, z], NO_GAIN)
+            ratio = (best[v] - g) / g
+            distance[v, z], log_ratio[v, z] = ratio / best[v], np.log1p(ratio)
+    return Gains(best, distance, log_ratio)
+
+
+@kernel
+def power_price(gains, prices, v):
+    """p = w/L of CV v."""
+    return prices.weight[v] * gains.best[v] / (1 + gains.best[v] * prices.level[v])
+
+
+@kernel
+def fill_worths(gains, prices, bids):
     """Fill worth h (V, Z) and its maximum over the CVs, best (Z,); returns Σ_z best."""
-    cvs, prbs = worth.shape
+    cvs, prbs = bids.worth.shape
+    best = bids.best
     best[:] = 0.0
     for v in range(cvs):
-        w, price, shift = weight[v], weight[v] / level[v], np.log(level[v])
-        logs, inverses, row = log_gain[v], inverse_gain[v], worth[v]
+        w, x, price = prices.weight[v], prices.level[v], power_price(gains, prices, v)
+        top = np.log1p(gains.best[v] * max(x, 0.0))
+        distances, ratios, row = gains.distance[v], gains.log_ratio[v], bids.worth[v]
         for z in range(prbs):
-            log_snr = logs[z] + shift
-            h = w * (log_snr - 1) + price * inverses[z]
-            row[z] = h if log_snr > 0 else 0.0
+            h = w * (top - ratios[z]) - price * (x - distances[z])
+            row[z] = h if x > distances[z] else 0.0
             best[z] = max(best[z], row[z])
     return best.sum()
 
 
 @kernel
-def demands(worth, best, softness, log_gain, inverse_gain, level, near, share, rate, spent):
+def fill_demands(gains, prices, softness, bids):
     """Fill rate and power (V,) if the CVs near the best one share each pRB: smooth prices need a smooth demand.
 
-    A share is ∝ (h − best + softness)²₊, so few CVs share a pRB; those (CV, pRB) pairs are listed in `near` first.
+    A share is ∝ (h − best + softness)²₊, so few CVs share a pRB; those (CV, pRB) pairs are listed first.
     """
-    cvs, prbs = worth.shape
-    total, least = np.zeros(prbs), np.maximum(best - softness, 0.0)
+    cvs, prbs = bids.worth.shape
+    near, share = np.empty(cvs * prbs, np.int64), np.empty(cvs * prbs)
+    total, least = np.zeros(prbs), np.maximum(bids.best - softness, 0.0)
     pairs = 0
     for v in range(cvs):
-        row = worth[v]
+        row = bids.worth[v]
         for z in range(prbs):
             if row[z] > least[z]:
                 near[pairs] = v * prbs + z
-                share[pairs] = (row[z] - least[z]) ** 2
+                share[pairs] = ((row[z] - least[z]) / softness) ** 2
                 total[z] += share[pairs]
                 pairs += 1
-    shift = np.log(level)
-    rate[:], spent[:] = 0.0, 0.0
+    top = np.log1p(gains.best * np.maximum(prices.level, 0.0))
+    bids.rate[:], bids.spent[:] = 0.0, 0.0
     for index in range(pairs):
         v, z = near[index] // prbs, near[index] % prbs
-        part = share[index] / total[z]
-        rate[v] += part * (log_gain[v, z] + shift[v])
-        spent[v] += part * (level[v] - inverse_gain[v, z])
+        part = share[index] / max(total[z], 1e-300)
+        bids.rate[v] += part * (top[v] - gains.log_ratio[v, z])
+        bids.spent[v] += part * (prices.level[v] - gains.distance[v, z])
 
 
 @kernel
@@ -76,94 +134,95 @@ def slope_of_weight(above_floor, above_cap, weight, nominal):
 @kernel
 def next_step(slope, previous, step):
     """The next step length (Rprop): longer while the slope keeps its sign, half when the sign changes."""
-    if slope * previous < 0:
+    agreement = np.sign(slope) * np.sign(previous)
+    if agreement < 0:
         return 0.5 * step
-    return min(MAX_STEP, 1.3 * step) if slope * previous > 0 else step
+    return min(MAX_STEP, 1.3 * step) if agreement > 0 else step
 
 
 @kernel
-def move(v, rate, slack, weight, price, floor, cap, w, level, slopes, steps):
-    """Move w and L of CV v one step down their slopes; p = w/L never falls below λ."""
-    pinned = price > 0 and slack >= 0 and level[v] >= w[v] / price * (1 - 1e-12)
-    extra = 0.0 if pinned else slack / level[v]
-    slope_w = slope_of_weight(rate - floor[v] + extra, rate - cap[v] + extra, w[v], weight[v])
-    slope_l = -slack
-    steps[0, v], steps[1, v] = (
-        next_step(slope_w, slopes[0, v], steps[0, v]),
-        next_step(slope_l, slopes[1, v], steps[1, v]),
-    )
-    slopes[0, v], slopes[1, v] = slope_w, slope_l
-    next_w = w[v] * np.exp(-np.sign(slope_w) * steps[0, v])
-    if (next_w - weight[v]) * (w[v] - weight[v]) < 0:
-        next_w = weight[v]
-    w[v] = min(max(next_w, 1e-6 * weight[v]), 1e6 * weight[v])
-    level[v] *= np.exp(-np.sign(slope_l) * steps[1, v])
-    if price > 0:
-        level[v] = min(level[v], w[v] / price)
+def highest_level(problem, gains, weight, v):
+    """The level at which p = λ: p never falls below λ."""
+    return weight / problem.price - 1 / gains.best[v] if problem.price > 0 else np.inf
 
 
 @kernel
-def first_prices(gain, weight, price, power, cap, log_gain, inverse_gain, level, ceiling):
-    """Fill ln g, 1/g, the first levels (P_max spread over Z/V average pRBs) and the caps.
-
-    No CV can send more than with full power on every pRB; a cap above that is lowered to it, for a tighter bound.
-    """
-    cvs, prbs = gain.shape
-    for v in range(cvs):
-        level[v] = power[v] * cvs / prbs + 1e-30
-        for z in range(prbs):
-            usable = gain[v, z] > 0
-            log_gain[v, z] = np.log(gain[v, z]) if usable else NO_GAIN
-            inverse_gain[v, z] = 1 / gain[v, z] if usable else 0.0
-            level[v] += inverse_gain[v, z] / prbs
-        ceiling[v] = min(cap[v], np.log1p(gain[v] * power[v]).sum())
-        if price > 0:
-            level[v] = min(level[v], weight[v] / price)
+def move(problem, gains, bids, prices, slopes):
+    """Move w and x of every CV one step down their slopes."""
+    for v in range(len(prices.weight)):
+        w, x, nominal = prices.weight[v], prices.level[v], problem.weight[v]
+        slack = problem.power[v] - bids.spent[v]
+        pinned = slack >= 0 and x >= highest_level(problem, gains, w, v)
+        rate = bids.rate[v] + (0.0 if pinned else slack * power_price(gains, prices, v) / w)
+        slope = slope_of_weight(rate - problem.floor[v], rate - problem.cap[v], w, nominal), -slack
+        for which in range(2):
+            slopes.step[which, v] = next_step(slope[which], slopes.slope[which, v], slopes.step[which, v])
+            slopes.slope[which, v] = slope[which]
+        next_w = w * np.exp(-np.sign(slope[0]) * slopes.step[0, v])
+        if (next_w - nominal) * (w - nominal) < 0:
+            next_w = nominal
+        prices.weight[v] = min(max(next_w, 1e-6 * nominal), 1e6 * nominal)
+        free = max(x, LEAST_LEVEL * problem.power[v]) * np.exp(-np.sign(slope[1]) * slopes.step[1, v])
+        prices.level[v] = min(free, highest_level(problem, gains, prices.weight[v], v))
 
 
 @kernel
-def constraint_terms(weight, price, power, floor, cap, w, level):
+def constraint_terms(problem, gains, prices):
     """The part of D that does not depend on the pRBs: the terms of the relaxed constraints P_max, floors and caps."""
     total = 0.0
-    for v in range(len(w)):
-        total += (w[v] / level[v] - price) * power[v] + (weight[v] - w[v]) * (cap[v] if w[v] < weight[v] else floor[v])
+    for v in range(len(prices.weight)):
+        extra = problem.weight[v] - prices.weight[v]
+        total += max(0.0, power_price(gains, prices, v) - problem.price) * problem.power[v]
+        total += extra * (problem.cap[v] if extra > 0 else problem.floor[v])
     return total
 
 
 @kernel
-def prices(gain, weight, price, power, floor, cap, best_weight, best_level):
-    """Minimise D: fill w and L (V,) of the least D found; returns D.
+def bounded(problem):
+    """The problem with looser weights and tighter caps, which serve the prices better and keep the bound valid.
 
-    Each step moves ln w and ln L of every CV by the sign of their own slopes, so units and scales do not matter. CVs
+    A weight a above 0 only loosens the bound. No CV can send more than with full power on every pRB, so a cap above
+    that is lowered to it.
+    """
+    weight = np.maximum(problem.weight, 1e-12 * problem.weight.max() + 1e-200)
+    cap = problem.cap.copy()
+    for v in range(len(cap)):
+        cap[v] = min(cap[v], np.log1p(problem.gain[v] * problem.power[v]).sum())
+    return SlotProblem(problem.gain, weight, problem.price, problem.power, problem.floor, cap, problem.mean)
+
+
+@kernel
+def least_bound(problem, gains):
+    """Minimise D; returns (D, the prices of the least D found).
+
+    Each step moves ln w and ln x of every CV by the sign of their own slopes, so units and scales do not matter. CVs
     that outbid each other in turn would drive all prices up, hence the return to the best prices.
     """
-    cvs, prbs = gain.shape
-    weight = np.maximum(weight, 1e-12 * weight.max() + 1e-200)  # a larger weight a only loosens the bound
-    log_gain, inverse_gain, worth = np.empty(gain.shape), np.empty(gain.shape), np.empty(gain.shape)
-    w, level, ceiling, rate, spent = weight.copy(), np.empty(cvs), np.empty(cvs), np.empty(cvs), np.empty(cvs)
-    best, near, share = np.empty(prbs), np.empty(cvs * prbs, np.int64), np.empty(cvs * prbs)
-    slopes, steps = np.zeros((2, cvs)), np.full((2, cvs), FIRST_STEP)
-    first_prices(gain, weight, price, power, cap, log_gain, inverse_gain, level, ceiling)
+    cvs, prbs = problem.gain.shape
+    problem = bounded(problem)
+    prices, best = Prices(problem.weight.copy(), np.empty(cvs)), Prices(np.empty(cvs), np.empty(cvs))
+    for v in range(cvs):  # P_max spread over Z/V equal pRBs
+        first = problem.power[v] * cvs / prbs + 1e-30
+        prices.level[v] = min(first, highest_level(problem, gains, prices.weight[v], v))
+    bids = Bids(np.empty((cvs, prbs)), np.empty(prbs), np.empty(cvs), np.empty(cvs))
+    slopes = Slopes(np.zeros((2, cvs)), np.full((2, cvs), FIRST_STEP))
     limit = STEPS if cvs * prbs <= LARGE_SIZE else FEWER_STEPS
     bound, stalled, restart_step = np.inf, 0, FIRST_STEP
     for step in range(limit):
-        prb_total = fill_worths(log_gain, inverse_gain, w, level, worth, best)
-        total = prb_total + constraint_terms(weight, price, power, floor, ceiling, w, level)
+        prb_total = fill_worths(gains, prices, bids)
+        total = prb_total + constraint_terms(problem, gains, prices)
         stalled = 0 if total < bound - PROGRESS * abs(total) else stalled + 1
         if total < bound:
             bound = total
-            best_weight[:], best_level[:] = w, level
+            best.weight[:], best.level[:] = prices.weight, prices.level
         elif total > bound + DIVERGED * abs(bound):
-            w[:], level[:] = best_weight, best_level
+            prices.weight[:], prices.level[:] = best.weight, best.level
             restart_step *= 0.5
-            steps[:], slopes[:] = restart_step, 0.0
-            prb_total = fill_worths(log_gain, inverse_gain, w, level, worth, best)
+            slopes.step[:], slopes.slope[:] = restart_step, 0.0
+            prb_total = fill_worths(gains, prices, bids)
         if stalled > PATIENCE:
             break
-        softness = (
-            FIRST_SOFTNESS * (SOFTNESS / FIRST_SOFTNESS) ** min(1.0, 3 * step / limit) * prb_total / prbs + 1e-300
-        )
-        demands(worth, best, softness, log_gain, inverse_gain, level, near, share, rate, spent)
-        for v in range(cvs):
-            move(v, rate[v], power[v] - spent[v], weight, price, floor, ceiling, w, level, slopes, steps)
-    return bound
+        softness = FIRST_SOFTNESS * (SOFTNESS / FIRST_SOFTNESS) ** min(1.0, 3 * step / limit) * prb_total / prbs
+        fill_demands(gains, prices, softness + 1e-300, bids)
+        move(problem, gains, bids, prices, slopes)
+    return bound, best

@@ -8,40 +8,49 @@ the parent. So every subset costs O(1), and dynamic programming splits the pRBs 
 import numpy as np
 
 from vefl_sim.core.kernel import kernel
-from vefl_sim.optimize.rat.water import gets_power, water_level
+from vefl_sim.optimize.rat.water import PrbsInUse, behind, is_useful, only, water_level
 
 
 @kernel
-def subset_values(gain, weight, price, power, floor, cap, penalty, value):
-    """Fill `value[S]` = a·r − λ·P − penalty·(floor − r)⁺ for every set S of pRBs of one CV (bit z of S: pRB z)."""
+def subset_values(gain, cv, value, deficit):
+    """Fill `value[S]` = a·r − λ·P and `deficit[S]` = (floor − r)⁺ for every set S of pRBs of one CV (bit z: pRB z)."""
     prbs = len(gain)
     order = np.argsort(-gain)
-    size = 1 << prbs
-    price_level = weight / price if price > 0 else np.inf
-    used = np.zeros(size, np.int64)
-    mask = np.zeros(size, np.int64)
-    inverse_sum, log_sum, level, rate = np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size)
-    value[0] = -penalty * floor
-    for worst in range(prbs):
-        g = gain[order[worst]]
-        inverse, logarithm = (1 / g, np.log(g)) if g > 0 else (np.inf, 0.0)
-        for parent in range(1 << worst):
-            subset = parent | 1 << worst
-            mask[subset] = mask[parent] | 1 << order[worst]
-            if gets_power(g, level[parent], used[parent] == 0, price_level, power, floor, cap):
-                used[subset] = used[parent] + 1
-                inverse_sum[subset] = inverse_sum[parent] + inverse
-                log_sum[subset] = log_sum[parent] + logarithm
-                level[subset], rate[subset] = water_level(
-                    used[subset], inverse_sum[subset], log_sum[subset], price_level, power, floor, cap
-                )
-                spent = used[subset] * level[subset] - inverse_sum[subset]
-                deficit = max(0.0, floor - rate[subset])
-                value[mask[subset]] = weight * rate[subset] - price * spent - penalty * deficit
-            else:
-                used[subset], inverse_sum[subset] = used[parent], inverse_sum[parent]
-                log_sum[subset], level[subset], rate[subset] = log_sum[parent], level[parent], rate[parent]
-                value[mask[subset]] = value[mask[parent]]
+    size = 1 << prbs - 1
+    mask, level = np.empty(size, np.int64), np.empty(size)
+    count, spread, log_spread = np.ones(size), np.zeros(size), np.zeros(size)
+    value[:], deficit[:] = 0.0, cv.floor
+    for first in range(prbs):  # sets whose best pRB this is, numbered by the worse pRBs in them
+        best = gain[order[first]]
+        if not is_useful(best, cv):
+            break  # nor is any worse pRB
+        alone = only(best, cv)
+        mask[0] = 1 << order[first]
+        level[0] = _evaluate(alone, cv, mask[0], value, deficit)
+        for worst in range(first + 1, prbs):
+            distance, log_ratio = behind(best, gain[order[worst]])
+            bit, number = 1 << order[worst], 1 << worst - first - 1
+            for parent in range(number):
+                subset, members = parent | number, mask[parent] | bit
+                mask[subset] = members
+                if level[parent] > distance:
+                    n, d, log = count[parent] + 1, spread[parent] + distance, log_spread[parent] + log_ratio
+                    count[subset], spread[subset], log_spread[subset] = n, d, log
+                    use = PrbsInUse(n, best, alone.ceiling, d, log)
+                    level[subset] = _evaluate(use, cv, members, value, deficit)
+                else:
+                    count[subset], level[subset] = count[parent], level[parent]
+                    spread[subset], log_spread[subset] = spread[parent], log_spread[parent]
+                    value[members], deficit[members] = value[mask[parent]], deficit[mask[parent]]
+
+
+@kernel
+def _evaluate(use, cv, members, value, deficit):
+    """Fill value and deficit of one set; returns its water level."""
+    x, rate = water_level(use, cv)
+    value[members] = cv.weight * rate - cv.price * (use.count * x - use.spread)
+    deficit[members] = max(0.0, cv.floor - rate)
+    return x
 
 
 @kernel

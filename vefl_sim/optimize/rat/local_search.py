@@ -4,216 +4,252 @@ Each CV has a list of its pRBs, best gain first, so the effect of one pRB more o
 list. Two outcomes are compared lexicographically: smaller total deficit first, then larger objective.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import kernel
+from vefl_sim.optimize.rat.water import Demand, PrbsInUse, is_useful, log_1p, water_level
 
-LOG_OF_NO_GAIN = -600.0  # ln g up to which a pRB counts as unusable
 EPS = 1e-12  # relative: smaller improvements are rounding
+LARGE_PRODUCT = 1e150  # a product of ratios of gains is kept up to this size before its logarithm is taken
+
+
+class Ground(NamedTuple):
+    """What the search knows of the slot: one array for all demands, because each array costs time in every call."""
+
+    gain: Floats  # shape (V, Z)
+    inverse: Floats  # 1/g, shape (V, Z)
+    demand: Floats  # the fields of `Demand`, shape (V, 6)
+    loss: Floats  # what the Lagrangian loses if CV v owns pRB z, shape (V, Z)
+    bound: float
+    scale: tuple[float, float]  # typical deficit and value
+
+
+class Holdings(NamedTuple):
+    """Who owns which pRBs."""
+
+    owner: Ints  # shape (Z,)
+    held: Ints  # the pRBs of each CV, best gain first; shape (V, Z)
+    count: Ints  # how many each CV has; shape (V,)
 
 
 @kernel
-def outcome(inverse, log_gain, held, count, constants, drop, add):
-    """(deficit, a·r − λP) of one CV with the pRBs `held[:count]`, without `drop` and with `add` (−1: none).
+def new_holdings(cvs, prbs):
+    """Arrays for the holdings; nothing is owned."""
+    return Holdings(np.zeros(prbs, np.int64), np.empty((cvs, prbs), np.int64), np.zeros(cvs, np.int64))
 
-    The water-filling of `water_fill` (whose L is the least of three levels) on a sorted list, n pRBs in use: P_max
-    binds L = (P_max + Σ 1/g)/n, cap and floor bind ln L = (r − Σ ln g)/n. A pRB is in use if L > 1/g; levels known as
-    logarithms are compared as such, which leaves one log and one exp per call.
-    constants = (a, λ, P_max, floor, cap, ln(a/λ)).
+
+@kernel
+def demand_in(table, v):
+    """The demand of CV v, from the table of a `Ground`."""
+    return Demand(table[v, 0], table[v, 1], table[v, 2], table[v, 3], table[v, 4], table[v, 5])
+
+
+@kernel
+def outcome(ground, holdings, v, drop, add):
+    """(deficit, a·r − λP) of CV v with the pRBs it holds, without `drop` and with `add` (−1: none)."""
+    cv = demand_in(ground.demand, v)
+    use = prbs_in_use(ground, holdings, v, (drop, add), (cv.price, np.inf))
+    if use.count == 0:
+        return cv.floor, 0.0
+    x, rate = water_level(use, cv)
+    priced_out = use.ceiling * use.count < cv.power + use.spread
+    if rate >= cv.cap or (rate <= cv.floor and priced_out):
+        use = prbs_in_use(ground, holdings, v, (drop, add), (0.0, cv.cap if rate >= cv.cap else cv.floor))
+        x, rate = water_level(use, cv)
+    return max(0.0, cv.floor - rate), cv.weight * rate - cv.price * (use.count * x - use.spread)
+
+
+@kernel
+def prbs_in_use(ground, holdings, v, change, limits):
+    """The pRBs that get power if CV v gives up pRB `change[0]` and gets `change[1]` (−1: none).
+
+    limits = (λ, rate): a pRB is in use if 1/g lies below the level that spends P_max, below a/λ, and below the level
+    that reaches the rate. Ratios of gains are multiplied, 1 + e = Π g_b/g, which leaves one logarithm for all.
     """
-    weight, price, power, floor, cap, log_price_level = (
-        constants[0],
-        constants[1],
-        constants[2],
-        constants[3],
-        constants[4],
-        constants[5],
-    )
-    if power <= 0 or cap <= 0:
-        return floor, 0.0
-    used, inverse_sum, log_sum, at, part = 0, 0.0, 0.0, 0, 0.0
-    while at < count or add >= 0:
-        if add >= 0 and (at == count or log_gain[add] > log_gain[held[at]]):
+    gain, inverse, held, count = ground.gain, ground.inverse, holdings.held, holdings.count[v]
+    cv, at, (drop, add), (price, rate) = demand_in(ground.demand, v), 0, change, limits
+    used, best, inverse_best, spread, excess, logs = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    while at < count or add >= 0:  # each step consumes a held pRB or the added one
+        if add >= 0 and (at == count or gain[v, add] > gain[v, held[v, at]]):
             prb, add = add, -1
         else:
-            prb = held[at]
+            prb = held[v, at]
             at += 1
             if prb == drop:
                 continue
-        log = log_gain[prb]
+        g = gain[v, prb]
         if used == 0:
-            if log <= LOG_OF_NO_GAIN or (floor <= 0 and log_price_level + log <= 0):
+            if not is_useful(g, cv):
                 break
-        elif (
-            (power + inverse_sum) * part <= inverse[prb]
-            or (cap - log_sum) * part + log <= 0
-            or (log_price_level + log <= 0 and (floor - log_sum) * part + log <= 0)
-        ):
-            break
+            best, inverse_best = g, inverse[v, prb]
+        else:
+            ratio = (best - g) * inverse[v, prb]
+            distance = ratio * inverse_best
+            if cv.power + spread <= used * distance or cv.weight * g <= price:
+                break
+            if rate < np.inf and np.expm1((rate + logs + log_1p(excess)) / used) <= ratio:
+                break
+            spread += distance
+            excess += ratio + excess * ratio
+            if excess > LARGE_PRODUCT:
+                logs, excess = logs + log_1p(excess), 0.0
         used += 1
-        part = 1 / used
-        inverse_sum += inverse[prb]
-        log_sum += log
-    if used == 0:
-        return floor, 0.0
-    full = np.log((power + inverse_sum) * part)
-    level = min(full, log_price_level)
-    rate = used * level + log_sum
-    if rate < floor and level < full:
-        rate = min(floor, used * full + log_sum)
-    rate = min(rate, cap)
-    spent = min(power, used * np.exp((rate - log_sum) * part) - inverse_sum) if price > 0 else 0.0
-    return max(0.0, floor - rate), weight * rate - price * spent
+    ceiling = max(0.0, cv.price_level - inverse_best)
+    return PrbsInUse(used, best, ceiling, spread, logs + log_1p(excess) if used > 1 else 0.0)
 
 
 @kernel
-def better(deficit, value, scale):
-    """Whether a change of (deficit, value) is an improvement; scale = (typical floor, typical value)."""
-    if abs(deficit) > EPS * scale[0]:
+def better(ground, deficit, value):
+    """Whether a change of (deficit, value) is an improvement."""
+    if abs(deficit) > EPS * ground.scale[0]:
         return deficit < 0
-    return value > EPS * scale[1]
+    return value > EPS * ground.scale[1]
 
 
 @kernel
-def add_prb(v, prb, log_gain, held, count, owner):
+def add_prb(ground, holdings, v, prb):
     """Insert a pRB into the list of CV v, which becomes its owner."""
-    at = count[v]
-    while at > 0 and log_gain[v, held[v, at - 1]] < log_gain[v, prb]:
-        held[v, at] = held[v, at - 1]
+    gain, held, at = ground.gain[v], holdings.held[v], holdings.count[v]
+    while at > 0 and gain[held[at - 1]] < gain[prb]:
+        held[at] = held[at - 1]
         at -= 1
-    held[v, at] = prb
-    count[v] += 1
-    owner[prb] = v
+    held[at] = prb
+    holdings.count[v] += 1
+    holdings.owner[prb] = v
 
 
 @kernel
-def remove_prb(v, prb, held, count):
+def remove_prb(holdings, v, prb):
     """Remove a pRB from the list of CV v."""
-    at = 0
-    while held[v, at] != prb:
-        at += 1
-    count[v] -= 1
-    while at < count[v]:
-        held[v, at] = held[v, at + 1]
-        at += 1
+    held, kept = holdings.held[v], 0
+    for at in range(holdings.count[v]):
+        held[kept] = held[at]
+        kept += held[at] != prb
+    holdings.count[v] = kept
 
 
 @kernel
-def fill_lists(owner, log_gain, held, count):
-    """Fill the pRB lists of all CVs from `owner`."""
-    count[:] = 0
-    for prb in range(len(owner)):
-        add_prb(owner[prb], prb, log_gain, held, count, owner)
+def fill_lists(ground, holdings):
+    """Fill the pRB lists of all CVs from the owners."""
+    holdings.count[:] = 0
+    for prb in range(len(holdings.owner)):
+        add_prb(ground, holdings, holdings.owner[prb], prb)
 
 
 @kernel
-def evaluate_all(inverse, log_gain, held, count, constants, now):
+def evaluate_all(ground, holdings, now):
     """Fill now (V, 2) = (deficit, value) of each CV; returns their sums."""
     for v in range(len(now)):
-        now[v] = outcome(inverse[v], log_gain[v], held[v], count[v], constants[v], -1, -1)
+        now[v] = outcome(ground, holdings, v, -1, -1)
     return now[:, 0].sum(), now[:, 1].sum()
 
 
 @kernel
-def greedy(inverse, log_gain, constants, scale, owner, held, count):
+def greedy(ground, holdings):
     """Give each pRB in turn to the CV that gains most from it: first deficit, then value. Returns their sums."""
-    cvs, prbs = log_gain.shape
-    count[:] = 0
+    cvs, prbs = ground.loss.shape
+    holdings.count[:] = 0
     now = np.empty((cvs, 2))
-    evaluate_all(inverse, log_gain, held, count, constants, now)
+    evaluate_all(ground, holdings, now)
     for prb in range(prbs):
         best_cv, deficit, value = -1, 0.0, 0.0
         for v in range(cvs):
-            after = outcome(inverse[v], log_gain[v], held[v], count[v], constants[v], -1, prb)
+            after = outcome(ground, holdings, v, -1, prb)
             deficit_change, value_change = after[0] - now[v, 0], after[1] - now[v, 1]
-            if best_cv < 0 or better(deficit_change - deficit, value_change - value, scale):
+            if best_cv < 0 or better(ground, deficit_change - deficit, value_change - value):
                 best_cv, deficit, value = v, deficit_change, value_change
-        add_prb(best_cv, prb, log_gain, held, count, owner)
+        add_prb(ground, holdings, best_cv, prb)
         now[best_cv, 0] += deficit
         now[best_cv, 1] += value
     return now[:, 0].sum(), now[:, 1].sum()
 
 
 @kernel
-def move_one(prb, allowed, inverse, log_gain, constants, scale, owner, held, count, now):
+def move_one(ground, holdings, prb, allowed, now):
     """Move a pRB to the CV where it improves the total most, if any does; returns (moved, evaluations)."""
-    u = owner[prb]
-    deficit_without, value_without = outcome(inverse[u], log_gain[u], held[u], count[u], constants[u], prb, -1)
+    u = holdings.owner[prb]
+    deficit_without, value_without = outcome(ground, holdings, u, prb, -1)
     best_cv, deficit, value, evaluations = -1, 0.0, 0.0, 1
-    for v in range(len(count)):
+    for v in range(len(allowed)):
         if v == u or not allowed[v]:
             continue
-        after = outcome(inverse[v], log_gain[v], held[v], count[v], constants[v], -1, prb)
+        after = outcome(ground, holdings, v, -1, prb)
         evaluations += 1
         deficit_change = deficit_without - now[u, 0] + after[0] - now[v, 0]
         value_change = value_without - now[u, 1] + after[1] - now[v, 1]
-        if better(deficit_change - deficit, value_change - value, scale):
+        if better(ground, deficit_change - deficit, value_change - value):
             best_cv, deficit, value = v, deficit_change, value_change
     if best_cv >= 0:
-        remove_prb(u, prb, held, count)
-        add_prb(best_cv, prb, log_gain, held, count, owner)
+        remove_prb(holdings, u, prb)
+        add_prb(ground, holdings, best_cv, prb)
         now[u, 0], now[u, 1] = deficit_without, value_without
-        now[best_cv] = outcome(
-            inverse[best_cv], log_gain[best_cv], held[best_cv], count[best_cv], constants[best_cv], -1, -1
-        )
+        now[best_cv] = outcome(ground, holdings, best_cv, -1, -1)
     return best_cv >= 0, evaluations
 
 
 @kernel
-def swap_two(one, two, inverse, log_gain, constants, scale, owner, held, count, now):
+def swap_two(ground, holdings, one, two, now):
     """Swap two pRBs of different CVs if that improves the total; returns whether it did."""
-    u, v = owner[one], owner[two]
-    after_u = outcome(inverse[u], log_gain[u], held[u], count[u], constants[u], one, two)
-    after_v = outcome(inverse[v], log_gain[v], held[v], count[v], constants[v], two, one)
+    u, v = holdings.owner[one], holdings.owner[two]
+    after_u, after_v = outcome(ground, holdings, u, one, two), outcome(ground, holdings, v, two, one)
     deficit_change = after_u[0] - now[u, 0] + after_v[0] - now[v, 0]
-    if not better(deficit_change, after_u[1] - now[u, 1] + after_v[1] - now[v, 1], scale):
+    if not better(ground, deficit_change, after_u[1] - now[u, 1] + after_v[1] - now[v, 1]):
         return False
-    remove_prb(u, one, held, count)
-    remove_prb(v, two, held, count)
-    add_prb(u, two, log_gain, held, count, owner)
-    add_prb(v, one, log_gain, held, count, owner)
+    remove_prb(holdings, u, one)
+    remove_prb(holdings, v, two)
+    add_prb(ground, holdings, u, two)
+    add_prb(ground, holdings, v, one)
     now[u], now[v] = after_u, after_v
     return True
 
 
 @kernel
-def improve(inverse, log_gain, constants, scale, loss, bound, near, effort, owner, held, count):
+def improve(ground, holdings, near, effort):
     """Move and swap until nothing improves or `effort` evaluations are spent; returns (deficit, value, effort left).
 
-    loss (V, Z) is what the Lagrangian loses if CV v owns pRB z: no allocation is worth more than bound − Σ loss of
-    its owners, so an exchange that lowers this below the present value, or by more than `near`, is not tried. While
-    a floor is unmet, only exchanges with a CV that misses its floor are tried.
+    No allocation is worth more than bound − Σ loss of its owners, so an exchange that lowers this below the present
+    value, or by more than `near`, is not tried. While a floor is unmet, only exchanges with a CV that misses its floor
+    are tried. Each pass of the loop spends an evaluation or more, and at most V + 2Z of them.
     """
-    cvs, prbs = log_gain.shape
+    loss, owner = ground.loss, holdings.owner
+    cvs, prbs = loss.shape
     now, allowed = np.empty((cvs, 2)), np.empty(cvs, np.bool_)
-    deficit, value = evaluate_all(inverse, log_gain, held, count, constants, now)
-    total_loss = 0.0
-    for prb in range(prbs):
-        total_loss += loss[owner[prb], prb]
+    deficit, value = evaluate_all(ground, holdings, now)
+    total_loss = owners_loss(ground, owner)
     unchanged, one = 0, 0
     while unchanged < prbs and effort > 0:
-        floor_missed = deficit > EPS * scale[0]
-        room = min(near, bound - total_loss - value + EPS * scale[1])
+        floor_missed = deficit > EPS * ground.scale[0]
+        room = min(near, ground.bound - total_loss - value + EPS * ground.scale[1])
         present_loss = loss[owner[one], one]
         for v in range(cvs):
             allowed[v] = now[v, 0] > 0 if floor_missed else loss[v, one] - present_loss <= room
-        changed, evaluations = move_one(one, allowed, inverse, log_gain, constants, scale, owner, held, count, now)
+        changed, evaluations = move_one(ground, holdings, one, allowed, now)
         effort -= evaluations
-        two = 0
-        while not changed and two < prbs:
+        for two in range(prbs):
+            if changed:
+                break
             u, v = owner[one], owner[two]
             if u != v and (
                 now[u, 0] + now[v, 0] > 0
                 if floor_missed
                 else loss[v, one] + loss[u, two] - present_loss - loss[v, two] <= room
             ):
-                changed = swap_two(one, two, inverse, log_gain, constants, scale, owner, held, count, now)
+                changed = swap_two(ground, holdings, one, two, now)
                 effort -= 2
-            two += 1
         if changed:
-            deficit, value, total_loss, unchanged = now[:, 0].sum(), now[:, 1].sum(), 0.0, 0
-            for prb in range(prbs):
-                total_loss += loss[owner[prb], prb]
+            deficit, value, total_loss, unchanged = now[:, 0].sum(), now[:, 1].sum(), owners_loss(ground, owner), 0
         unchanged += 1
         one = (one + 1) % prbs
     return deficit, value, effort
+
+
+@kernel
+def owners_loss(ground, owner):
+    """Σ of the losses of the owners."""
+    total = 0.0
+    for prb in range(len(owner)):
+        total += ground.loss[owner[prb], prb]
+    return total

@@ -6,7 +6,7 @@ Minimise U = C·β·ΣP − Σ r·(C + κQ) (fdRATProbTransform1) over owners an
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -46,31 +46,69 @@ class RatProblem:
         for name, value in vars(self).items():
             if not np.all((np.asarray(value) >= 0) & np.isfinite(value)):
                 raise ValueError(f"{name} must be finite and not negative")
+        if self._overflows():
+            raise ValueError("the numbers of this problem are too large: its rates or its objective would overflow")
+
+    def _overflows(self) -> bool:
+        """Whether an SNR, a sum of rates or the objective leaves the range of double precision."""
+        with np.errstate(all="ignore"):
+            scaled = self.scaled
+            snr = scaled.gain.max(axis=1) * scaled.power
+            most = scaled.price * scaled.power.sum() + 1e3 * scaled.gain.size  # weights are ≤ 1, and ln(1 + Γ) < 1e3
+            totals = snr.sum(), scaled.cap.sum(), scaled.floor.sum(), most * self.largest_weight * self.nats_hz
+        return not np.all(np.isfinite(totals))
 
     @property
-    def scaled(self) -> "Scaled":
+    def nats_hz(self) -> float:
+        """W′ = ω(1−υ)/ln 2: rates in bit/s are W′ times rates in nats."""
+        return self.bandwidth_hz * _PER_NAT
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest a_v = C + κQ_v, the unit of the objective in the compiled kernels; 1 if all are zero."""
+        return self.tradeoff + self.slot_s * float(self.bits_left.max()) or 1.0
+
+    @property
+    def scaled(self) -> "SlotProblem":
         """The same problem in the units of the compiled kernels."""
-        nats = self.bandwidth_hz * _PER_NAT
-        return Scaled(
+        unit = self.largest_weight
+        return SlotProblem(
             gain=self.snr_per_watt,
-            weight=self.tradeoff + self.slot_s * self.bits_left,
-            price=self.tradeoff * self.efficiency / nats,
+            weight=(self.tradeoff + self.slot_s * self.bits_left) / unit,
+            price=self.tradeoff / unit * self.efficiency / self.nats_hz,
             power=self.max_power_w,
-            floor=self.floor_bps / nats,
-            cap=self.bits_left / self.slot_s / nats,
+            floor=self.floor_bps / self.nats_hz,
+            cap=self.bits_left / self.slot_s / self.nats_hz,
+            mean=self.mean_bps,
         )
 
 
-@dataclass(frozen=True)
-class Scaled:
-    """The problem in kernel units, rates in nats per W′ = ω(1−υ)/ln 2: maximise Σ a·r − λ·ΣP."""
+class SlotProblem(NamedTuple):
+    """The problem in kernel units, rates in nats per W′ = ω(1−υ)/ln 2: maximise Σ a·r − λ·ΣP.
+
+    Weights are relative to the largest, so that no product of them overflows, however large C is.
+    """
 
     gain: Floats  # g, in 1/W; shape (V, Z)
-    weight: Floats  # a_v = C + κQ_v
-    price: float  # λ = C·β/W′
+    weight: Floats  # a_v = C + κQ_v, over the largest of them
+    price: float  # λ = C·β/W′, over the same
     power: Floats  # P_max, in W
     floor: Floats  # least rate
     cap: Floats  # rate that sends all bits left
+    mean: Floats  # mean rate so far, in any unit; only proportional fairness uses it
+
+
+class Allocation(NamedTuple):
+    """The arrays that a kernel fills for a `SlotProblem`."""
+
+    owner: Ints  # row of the CV that owns the pRB; shape (Z,)
+    watts: Floats  # shape (Z,)
+    rate: Floats  # in nats; shape (V,)
+
+
+def new_allocation(cvs: int, prbs: int) -> Allocation:
+    """An allocation of nothing."""
+    return Allocation(np.zeros(prbs, np.int64), np.zeros(prbs), np.zeros(cvs))
 
 
 @dataclass(frozen=True)
@@ -112,14 +150,17 @@ def solve(problem: RatProblem, method: str = "auto") -> RatAllocation:
     if method == "exact" and prbs > EXACT_PRBS:
         raise ValueError(f"method 'exact' takes at most {EXACT_PRBS} pRBs, not {prbs}: use 'auto' or 'large'")
     kernel, needs_large, codes, statuses = _compiled()
-    scaled = problem.scaled
-    owner, power_w, rate = np.zeros(prbs, np.int64), np.zeros(prbs), np.zeros(cvs)
-    objective, bound, status = kernel(
-        needs_large(codes[method], prbs), codes[method], scaled.gain, scaled.weight, scaled.price, scaled.power,
-        scaled.floor, scaled.cap, problem.mean_bps, owner, power_w, rate,
-    )  # fmt: skip
-    unit = problem.bandwidth_hz * _PER_NAT
-    return RatAllocation(owner, power_w, rate * unit, objective * unit, bound * unit, statuses[status])
+    allocation = new_allocation(cvs, prbs)
+    found = kernel(needs_large(codes[method], prbs), codes[method], problem.scaled, allocation)
+    unit = problem.nats_hz * problem.largest_weight
+    return RatAllocation(
+        owner=allocation.owner,
+        power_w=allocation.watts,
+        rate_bps=allocation.rate * problem.nats_hz,
+        objective=found.objective * unit,
+        bound=found.bound * unit,
+        status=statuses[found.status],
+    )
 
 
 @cache

@@ -15,7 +15,7 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize import cvxpy
 from vefl_sim.optimize.rat.large import powers
-from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, Scaled
+from vefl_sim.optimize.rat.problem import Allocation, RatAllocation, RatProblem, SlotProblem
 
 PRECISION = 1e-3  # ε_prec: largest change of an I at which the iteration has converged
 FIRST_PENALTY = 0.0  # ϑ₀; ϑ = ϑ₀ + j in iteration j
@@ -44,7 +44,7 @@ class Relaxation:
         return np.asarray(self.share.value) if solved else None
 
 
-def relax(scaled: Scaled, *, perspective: bool) -> Relaxation:
+def relax(scaled: SlotProblem, *, perspective: bool) -> Relaxation:
     """Minimise Ũ/mean(a) + ΣΣ tilt·I subject to C7, P̃ ≤ I·P_max, C11, C12, floors and caps.
 
     The rate is a variable, floor ≤ r ≤ min(cap, Σ ln(1 + cx)), which keeps the cap convex. The paper's rate ignores I,
@@ -88,17 +88,15 @@ def relaxed_shares(relaxation: Relaxation, start: Floats, iterations: int) -> Fl
 
 def allocation_of(problem: RatProblem, owner: Ints) -> RatAllocation:
     """The allocation with these owners and the best powers."""
-    scaled, nats = problem.scaled, problem.bandwidth_hz / np.log(2)
-    watts, rate = np.zeros(len(owner)), np.zeros(len(scaled.weight))
-    objective, _ = powers(
-        scaled.gain, scaled.weight, scaled.price, scaled.power, scaled.floor, scaled.cap, owner, watts, rate
-    )
-    missed = bool(np.any(rate < scaled.floor * (1 - 1e-9)))
+    scaled = problem.scaled
+    allocation = Allocation(owner, np.zeros(len(owner)), np.zeros(len(scaled.weight)))
+    objective = powers(scaled, allocation)
+    missed = bool(np.any(allocation.rate < scaled.floor * (1 - 1e-9)))
     return RatAllocation(
         owner=owner,
-        power_w=watts,
-        rate_bps=rate * nats,
-        objective=float(objective) * nats,
+        power_w=allocation.watts,
+        rate_bps=allocation.rate * problem.nats_hz,
+        objective=float(objective) * problem.nats_hz * problem.largest_weight,
         bound=float("nan"),
         status="infeasible_floors" if missed else "gap",
     )

@@ -5,54 +5,128 @@ P_z = max(0, L − 1/g_z), with
 
     L = min(L_p, L_cap, max(a/λ, L_r)):
 
-L_p spends all power, L_cap sends all bits left, L_r meets the rate floor, and above a/λ (`price_level`) further power
-costs more than it gains.
+L_p spends all power, L_cap sends all bits left, L_r meets the rate floor, and above a/λ further power costs more than
+it gains.
+
+At a low SNR 1/g is far larger than any power, and L − 1/g would be the difference of two almost equal numbers. So the
+level is measured from 1/g of the CV's best pRB b: with x = L − 1/g_b and, for each pRB in use, d = 1/g − 1/g_b,
+
+    P_z = x − d_z,   Σ P = n·x − Σ d,   rate = n·ln(1 + g_b·x) − Σ ln(g_b/g_z).
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from vefl_sim.core.kernel import kernel
 
 
-@kernel
-def water_level(count, inverse_sum, log_sum, price_level, power, floor, cap):
-    """(L, rate) when exactly `count` pRBs are in use: P = count·L − Σ 1/g, rate = count·ln L + Σ ln g."""
-    level_power = (power + inverse_sum) / count
-    level = min(level_power, price_level)
-    rate = count * np.log(level) + log_sum
-    if rate > cap:
-        return np.exp((cap - log_sum) / count), cap
-    if rate < floor and level < level_power:
-        level = np.exp((floor - log_sum) / count)
-        if level <= level_power:
-            return level, floor
-        return level_power, count * np.log(level_power) + log_sum
-    return level, rate
+class Demand(NamedTuple):
+    """What one CV wants: the entries of a `SlotProblem` that belong to it."""
+
+    weight: float
+    price: float
+    power: float
+    floor: float
+    cap: float
+    price_level: float  # a/λ
+
+
+class PrbsInUse(NamedTuple):
+    """The pRBs of one CV that get power."""
+
+    count: float  # n
+    best: float  # g_b, the largest gain
+    ceiling: float  # x above which power costs more than it gains, a/λ − 1/g_b, at least 0
+    spread: float  # Σ d
+    log_spread: float  # Σ ln(g_b/g)
 
 
 @kernel
-def gets_power(gain, level, first, price_level, power, floor, cap):
-    """Whether a pRB gets power, given the water level of the better pRBs: it does if that level is above its 1/g."""
-    if first:
-        return gain > 0 and power > 0 and cap > 0 and (price_level * gain > 1 or floor > 0)
-    return level * gain > 1
-
-
-@kernel
-def water_fill(gain, owned, weight, price, power, floor, cap, watts):
-    """Fill `watts` on the pRBs `owned` by one CV (their numbers, in any order); returns (rate, power spent)."""
+def demand_of(problem, v):
+    """The demand of CV v."""
+    weight, price = problem.weight[v], problem.price
     price_level = weight / price if price > 0 else np.inf
+    return Demand(weight, price, problem.power[v], problem.floor[v], problem.cap[v], price_level)
+
+
+@kernel
+def log_1p(y):
+    """ln(1 + y) for y ≥ 0, as precise as log1p and twice as fast: ln u plus the rounding error of u = 1 + y over u."""
+    u = 1 + y
+    return np.log(u) + (y - (u - 1)) / u
+
+
+@kernel
+def behind(best, gain):
+    """(1/g − 1/g_b, ln(g_b/g)) of a pRB that is not better than b."""
+    if gain <= 0:
+        return np.inf, np.inf
+    ratio = (best - gain) / gain
+    return ratio / best, log_1p(ratio)
+
+
+@kernel
+def is_useful(gain, cv):
+    """Whether a CV sends on a pRB that is its only one."""
+    return gain > 0 and cv.power > 0 and cv.cap > 0 and (cv.weight * gain > cv.price or cv.floor > 0)
+
+
+@kernel
+def only(gain, cv):
+    """A single pRB in use."""
+    return PrbsInUse(1.0, gain, max(0.0, cv.price_level - 1 / gain), 0.0, 0.0)
+
+
+@kernel
+def with_worse(use, distance, log_ratio):
+    """The pRBs in use, and one more that is `behind` the best of them."""
+    return PrbsInUse(use.count + 1, use.best, use.ceiling, use.spread + distance, use.log_spread + log_ratio)
+
+
+@kernel
+def water_level(use, cv):
+    """(x, rate) when exactly these pRBs get power."""
+    full = (cv.power + use.spread) / use.count
+    x = min(full, use.ceiling)
+    rate = use.count * log_1p(use.best * x) - use.log_spread
+    if rate > cv.cap:
+        return np.expm1((cv.cap + use.log_spread) / use.count) / use.best, cv.cap
+    if rate < cv.floor and x < full:
+        x = np.expm1((cv.floor + use.log_spread) / use.count) / use.best
+        if x <= full:
+            return x, cv.floor
+        return full, use.count * log_1p(use.best * full) - use.log_spread
+    return x, rate
+
+
+@kernel
+def on_one(gain, cv):
+    """(rate, power) of a CV that owns one pRB."""
+    if not is_useful(gain, cv):
+        return 0.0, 0.0
+    x, rate = water_level(only(gain, cv), cv)
+    return rate, x
+
+
+@kernel
+def water_fill(gain, owned, cv, watts):
+    """Fill `watts` on the pRBs `owned` by one CV (their numbers, in any order); returns (rate, power spent)."""
     order = owned[np.argsort(-gain[owned])]
-    count, inverse_sum, log_sum, level, rate = 0, 0.0, 0.0, 0.0, 0.0
-    for prb in order:
-        if not gets_power(gain[prb], level, count == 0, price_level, power, floor, cap):
+    watts[owned] = 0.0
+    if not len(order) or not is_useful(gain[order[0]], cv):
+        return 0.0, 0.0
+    use = only(gain[order[0]], cv)
+    x, rate = water_level(use, cv)
+    for prb in order[1:]:
+        distance, log_ratio = behind(use.best, gain[prb])
+        if not x > distance:
             break
-        count += 1
-        inverse_sum += 1 / gain[prb]
-        log_sum += np.log(gain[prb])
-        level, rate = water_level(count, inverse_sum, log_sum, price_level, power, floor, cap)
+        use = with_worse(use, distance, log_ratio)
+        x, rate = water_level(use, cv)
     spent = 0.0
-    for index in range(len(order)):
-        watts[order[index]] = level - 1 / gain[order[index]] if index < count else 0.0
-        spent += watts[order[index]]
+    for prb in order[: int(use.count)]:
+        # The last pRB may get almost nothing; rounding must not make that negative.
+        watts[prb] = max(0.0, x - behind(use.best, gain[prb])[0])
+        spent += watts[prb]
     return rate, spent
