@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.optimize.problems import random_problem
+from tests.protocol.slot_twin import PlainCell, Sender, columns
 from tests.protocol.test_golden import EXPERIMENT as GOLDEN
 from tests.scripted import ScriptedCars
 from vefl_sim import Backlog, Experiment, RatAllocation, RatProblem, Run, from_tables, simulate, with_settings
-from vefl_sim.optimize.rat.burst import _edf, slots_to_count_on
+from vefl_sim.optimize.rat.allocate import AllocationMethod, needs_large
+from vefl_sim.optimize.rat.burst import Books, CellConstants, Queues, _edf, new_log, run_slots, slots_to_count_on
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.optimize.rat.problem import solve
 from vefl_sim.protocol.mac import MacScheduler
@@ -91,7 +93,7 @@ def test_leaving_in_the_middle_of_a_burst(tmp_path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.slow
 def test_python_parts_see_the_same_slots(tmp_path) -> None:
-    """The readable path (`MacScheduler._tick`) agrees with the compiled kernel except for the last digits."""
+    """With Python parts a slot is scheduled and allocated in Python, and settled by the same kernel."""
     compiled = simulate(BUSY, out=tmp_path).table("slots")
     python = simulate(
         with_settings(
@@ -105,6 +107,39 @@ def test_python_parts_see_the_same_slots(tmp_path) -> None:
     pd.testing.assert_frame_equal(python[["slot", "cv", "prbs"]], compiled[["slot", "cv", "prbs"]])
     for column in ("power_w", "rate_bps", "bits_left"):
         np.testing.assert_allclose(python[column], compiled[column], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("method", "cvs", "prbs"), [("auto", 4, 6), ("auto", 9, 5), ("large", 4, 14), ("equal", 3, 5)])
+def test_many_slots_equal_their_plain_twin(method: str, cvs: int, prbs: int) -> None:
+    """Power, energy, bits and gap of every slot, until all has been sent: with floors, caps and a price on power."""
+    rng = np.random.default_rng(cvs)
+    plain = PlainCell(0.5e-3, 1.6e6, 0.2, 200.0, 0.05, method, first_beta=2e7)
+    senders = [
+        Sender(10 ** rng.uniform(1, 3), 0, int(rng.integers(20, 60)), rng.uniform(2e4, 2e5)) for _ in range(cvs)
+    ]
+    code, efficiency = AllocationMethod[method.upper()], np.array([0.0, 0.0, 2e7])
+    cell = CellConstants(int(code), 0.5e-3, 1.6e6 / np.log(2), 0.2, 200.0, 0.05)
+    slot = 0
+    while senders:
+        fading = rng.gamma(4, size=(8, len(senders), prbs))
+        queues = Queues(*(columns(senders, name) for name in Queues._fields))
+        books = Books(queues, efficiency, new_log(8, len(senders), prbs), np.zeros(len(senders)))
+        done = run_slots(needs_large(code, prbs), cell, slot, fading, books)
+        for index in range(done):
+            row = plain.run_slot(slot + index, fading[index], senders)
+            close = {"rtol": 1e-8, "atol": 1e-12}
+            np.testing.assert_allclose(books.log.power_w[index], row["power_w"], **close)
+            np.testing.assert_allclose(books.log.rate_bps[index] * 0.5e-3, row["bits"], rtol=1e-8, atol=1e-6)
+            np.testing.assert_allclose(books.log.bits_left[index], row["bits_left"], **close)
+            np.testing.assert_allclose(books.log.gap[index], row["gap"], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(queues.transmit_j, columns(senders, "transmit_j"), rtol=1e-8)
+        np.testing.assert_allclose(queues.snr_sum, columns(senders, "snr_sum"), rtol=1e-8)
+        np.testing.assert_array_equal(queues.slots, columns(senders, "slots"))
+        np.testing.assert_allclose(efficiency[:2], [plain.rate_sum, plain.power_sum], rtol=1e-8)
+        np.testing.assert_allclose(queues.bits_left - books.last_bits, columns(senders, "bits_left"), rtol=1e-8)
+        senders = [sender for sender in senders if sender.bits_left]
+        slot += done
+    assert slot > 20
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(1, 5)), min_size=1, max_size=12))

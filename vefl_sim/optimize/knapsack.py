@@ -6,8 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.core.errors import RunFailed
 
 Flags = NDArray[np.bool_]
+
+MOST_PRICES = 1000  # each price finds a new corner of the convex L(λ), and a few dozen suffice for any number of items
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,9 @@ def lagrangian(knapsack: Knapsack, floor: float = -np.inf) -> Choice | None:
     start = within = _start(knapsack)
     if start.cost > knapsack.budget:
         return None
-    while least.bound > floor:
+    for _ in range(MOST_PRICES):
+        if not least.bound > floor:
+            return None
         price = (over.value - within.value) / (over.cost - within.cost)
         demand = _demand(knapsack, price)
         least = demand if demand.bound < least.bound else least
@@ -73,7 +78,7 @@ def lagrangian(knapsack: Knapsack, floor: float = -np.inf) -> Choice | None:
             best = within if within.value >= start.value else start
             return best.bounded(least.bound, least.price)
         over, within = (demand, within) if demand.cost > knapsack.budget else (over, demand)
-    return None
+    raise RunFailed("The prices of the VEFL sub-problem do not converge: a value or a cost is not a number.")
 
 
 def losses(knapsack: Knapsack, price: float) -> Losses:

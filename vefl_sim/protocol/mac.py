@@ -20,6 +20,8 @@ from vefl_sim.radio.channel import Channel
 from vefl_sim.radio.fading import BLOCK_SLOTS
 from vefl_sim.radio.link import Link
 
+_PAIRS_PER_BURST = 200_000  # (scheduled CV, pRB) pairs, at up to 2 µs each
+
 
 @dataclass(frozen=True)
 class Burst:
@@ -53,7 +55,7 @@ class MacScheduler:
         """Run up to `slots` slots from `slot` on; only the queues of these uploads change during them."""
         self._begin_round(max(upload.order.round for upload in uploads))
         compiled = isinstance(self.policy, str) and self.policy in METHODS and self.scheduler is edf
-        slots = min(slots, self.longest_burst, BLOCK_SLOTS - slot % BLOCK_SLOTS) if compiled else 1
+        slots = min(slots, self._longest_burst(len(uploads)), BLOCK_SLOTS - slot % BLOCK_SLOTS) if compiled else 1
         cvs = np.array([upload.cv for upload in uploads])
         fading = self.channel.fading_gains(slot, slots, cvs)
         log = new_log(slots, len(uploads), self.link.prbs)
@@ -65,6 +67,11 @@ class MacScheduler:
             done = 1
             self._tick(slot, cvs, fading[0], books)
         return Burst(slot, done, books.queues, books.last_bits, log, uploads, fading)
+
+    def _longest_burst(self, cvs: int) -> int:
+        """Number of slots per compiled call: signals are heard between calls, which must be less than a second apart."""
+        pairs = min(cvs, self.link.prbs) * self.link.prbs
+        return min(self.longest_burst, max(1, _PAIRS_PER_BURST // pairs))
 
     def _begin_round(self, round: int) -> None:
         """β(k, t) starts each round at the last value of the round before; in the first round at 0, as in the paper."""
@@ -86,7 +93,7 @@ class MacScheduler:
     @property
     def _cell(self) -> CellConstants:
         """Constants of the cell for the compiled kernel."""
-        method = self.policy if isinstance(self.policy, str) and self.policy in METHODS else "auto"
+        method = str(self.policy) if self.policy in METHODS else "auto"  # a policy in Python has no code, nor needs one
         code = AllocationMethod[method.upper().replace("-", "_")]
         return CellConstants(
             int(code), self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w

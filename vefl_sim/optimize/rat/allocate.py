@@ -78,7 +78,7 @@ def allocate(with_large, method, problem, allocation):
         objective, bound = large(problem, allocation)
         if misses_a_floor(problem, allocation):
             return Found(objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS)  # the bound holds if floors are met
-        return Found(objective, max(bound, objective), AllocationStatus.GAP)
+        return Found(objective, bound, AllocationStatus.GAP)
     objective = powers(problem, allocation)
     missed = misses_a_floor(problem, allocation)
     if missed and one_each and method != AllocationMethod.ASSIGNMENT and cvs > 1:

@@ -48,7 +48,8 @@ def large(problem, allocation):
         if better(ground, other_deficit - deficit, other_value - value):
             holdings.owner[:] = other.owner
     allocation.owner[:] = holdings.owner
-    return powers(problem, allocation), ground.bound
+    objective = powers(problem, allocation)
+    return objective, max(ground.bound, objective)  # they may be equal but for rounding
 
 
 @kernel

@@ -1,0 +1,221 @@
+"""The RAT methods at absurd scales: nothing overflows, cancels or hangs, and small numbers count beside large ones."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vefl_sim.core.arrays import Floats
+from vefl_sim.optimize.rat.assignment import assign
+from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, solve
+
+EXACT, POLICIES = ("exact", "auto"), ("equal", "max-snr", "proportional-fair")
+
+
+def problem_of(gain: Floats, floor: Floats, *, cap: float = 1e12, tradeoff: float = 1.0, beta: float = 0.0) -> RatProblem:
+    """A problem with P_max = 1 W, κ = 1 s and W′ = 1 Hz, so that gains are SNRs and bits are nats."""
+    cvs = len(gain)
+    return RatProblem(
+        snr_per_watt=np.asarray(gain, float),
+        max_power_w=np.ones(cvs),
+        bits_left=np.maximum(np.full(cvs, cap), floor),
+        floor_bps=np.asarray(floor, float),
+        mean_bps=np.zeros(cvs),
+        slot_s=1.0,
+        bandwidth_hz=float(np.log(2)),
+        tradeoff=tradeoff,
+        efficiency=beta,
+    )
+
+
+def capacity(problem: RatProblem, allocation: RatAllocation) -> Floats:
+    """What the powers carry, in bit/s."""
+    prbs = np.arange(len(allocation.owner))
+    snr = allocation.power_w * problem.snr_per_watt[allocation.owner, prbs]
+    return np.bincount(allocation.owner, problem.nats_hz * np.log1p(snr), len(problem.bits_left))
+
+
+def worth(problem: RatProblem, allocation: RatAllocation) -> float:
+    """Σ a·r."""
+    return float(((problem.tradeoff + problem.slot_s * problem.bits_left) * allocation.rate_bps).sum())
+
+
+def meets_floors(problem: RatProblem, allocation: RatAllocation) -> bool:
+    return bool(np.all(allocation.rate_bps >= problem.floor_bps * (1 - 1e-9)))
+
+
+def check(problem: RatProblem, allocation: RatAllocation) -> None:
+    """C7, C11, C12, rates within capacity and cap, a bound above the objective, and an honest status."""
+    cvs = len(problem.bits_left)
+    assert np.all((allocation.owner >= 0) & (allocation.owner < cvs))
+    assert np.all(allocation.power_w >= 0)
+    assert np.all(np.bincount(allocation.owner, allocation.power_w, cvs) <= problem.max_power_w * (1 + 1e-9))
+    assert np.all(allocation.rate_bps >= 0)
+    assert np.all(allocation.rate_bps <= capacity(problem, allocation) * (1 + 1e-9))
+    assert np.all(allocation.rate_bps * problem.slot_s <= problem.bits_left * (1 + 1e-9))
+    assert np.isfinite(allocation.objective)
+    if allocation.status in ("optimal", "gap"):
+        assert meets_floors(problem, allocation)
+        assert allocation.bound >= allocation.objective
+    elif allocation.status == "infeasible_floors":
+        assert not meets_floors(problem, allocation)
+
+
+def best_by_force(problem: RatProblem) -> float | None:
+    """The largest objective of all owners that meet the floors, each CV alone on its pRBs; None if none does."""
+    cvs, prbs = problem.snr_per_watt.shape
+    objective = {(v, mask): objective_alone(problem, v, mask) for v in range(cvs) for mask in range(1 << prbs)}
+    found = []
+    for owner in product(range(cvs), repeat=prbs):
+        parts = [objective[v, sum(1 << z for z in range(prbs) if owner[z] == v)] for v in range(cvs)]
+        if None not in parts:
+            found.append(sum(parts))
+    return max(found, default=None)
+
+
+def objective_alone(problem: RatProblem, v: int, mask: int) -> float | None:
+    """The objective of CV v on the pRBs of a set, by water-filling; None if it misses its floor."""
+    owned = [z for z in range(problem.snr_per_watt.shape[1]) if mask >> z & 1]
+    gain = problem.snr_per_watt[[v]][:, owned] if owned else np.zeros((1, 1))
+    row = {name: getattr(problem, name)[[v]] for name in ("max_power_w", "bits_left", "floor_bps", "mean_bps")}
+    allocation = solve(replace(problem, snr_per_watt=gain, **row))
+    return allocation.objective if allocation.status == "optimal" else None
+
+
+magnitude = st.floats(-14, 14)
+amount = st.one_of(st.just(0.0), st.floats(-14, 12).map(lambda exponent: 10**exponent))
+
+
+@st.composite
+def problems(draw: st.DrawFn, most_prbs: int = 4) -> RatProblem:
+    cvs = draw(st.integers(1, 3))
+    prbs = draw(st.integers(cvs, most_prbs))
+    spread = draw(st.sampled_from([0.0, 1e-13, 1e-3, 1.0, 28.0]))
+    base = draw(magnitude)
+    around = st.floats(-1, 1).map(lambda share: 10 ** min(14.0, max(-14.0, base + spread * share)))
+    gain = np.array([[draw(st.one_of(around, st.just(0.0)) if spread else around) for _ in range(prbs)] for _ in range(cvs)])
+    reachable = np.log1p(gain).max(axis=1)
+    share = [draw(st.sampled_from([0.0, 1e-9, 0.01, 0.3, 0.9, 1.0, 3.0])) for _ in range(cvs)]
+    floor = np.array([draw(st.one_of(st.just(share[v] * reachable[v]), amount)) for v in range(cvs)])
+    return problem_of(
+        gain,
+        floor,
+        cap=draw(amount),
+        tradeoff=draw(st.sampled_from([0.0, 1e-30, 1.0, 1e30, 1e290])),
+        beta=draw(st.sampled_from([0.0, 1e-20, 1.0])) * float(gain.max()) * draw(st.sampled_from([1e-6, 0.5, 1.0, 2.0])),
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems())
+def test_exact_methods_at_any_scale(problem: RatProblem) -> None:
+    best = best_by_force(problem)
+    for method in EXACT:
+        allocation = solve(problem, method)
+        check(problem, allocation)
+        assert allocation.status == ("optimal" if best is not None else "infeasible_floors")
+        if best is not None:
+            assert allocation.objective == pytest.approx(best, abs=1e-9 * worth(problem, allocation))
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems(most_prbs=6))
+def test_large_never_beats_exact_and_bounds_it(problem: RatProblem) -> None:
+    exact, large = solve(problem, "exact"), solve(problem, "large")
+    check(problem, large)
+    if large.status == "gap":
+        assert exact.status == "optimal"
+        tolerance = 1e-9 * worth(problem, exact)
+        assert large.objective <= exact.objective + tolerance
+        assert large.bound >= exact.objective - tolerance
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(), st.sampled_from([*POLICIES, "assignment"]))
+def test_policies_at_any_scale(problem: RatProblem, method: str) -> None:
+    check(problem, solve(problem, method))
+
+
+def test_the_water_level_at_a_low_snr() -> None:
+    """At g·P = 2e-7 the powers summed to 1.5e-9 too much, at 1e-13 rates were 1 % above capacity."""
+    rng = np.random.default_rng(0)
+    for snr in (2e-7, 1e-10, 1e-13):
+        gain = snr * (1 + 0.05 * snr * rng.random((1, 10)))  # close enough for all pRBs to get power
+        allocation = solve(problem_of(gain, np.zeros(1)))
+        assert allocation.power_w.sum() == pytest.approx(1.0, rel=1e-14)
+        assert allocation.rate_bps[0] == pytest.approx(np.log1p(gain * allocation.power_w).sum(), rel=1e-13)
+        assert np.all(allocation.power_w > 0)
+
+
+@pytest.mark.parametrize("method", ["exact", "large", "assignment", *POLICIES])
+def test_empty_queues_and_no_weight_for_efficiency(method: str) -> None:
+    """C = 0 and Q = 0, so that all weights are zero."""
+    nothing = problem_of(np.full((2, 3), 5.0), np.zeros(2), cap=0.0, tradeoff=0.0)
+    allocation = solve(nothing, method)
+    check(nothing, allocation)
+    assert allocation.objective == 0
+
+
+@pytest.mark.parametrize("method", EXACT)
+@pytest.mark.parametrize("small", [2.0, 1e-4, 1e-9])
+def test_a_small_floor_counts_beside_large_ones(method: str, small: float) -> None:
+    """The third CV needs the pRB on which the first one would gain most; the others can do without it."""
+    nats_hz = 1e9 / np.log1p(8e8)  # so that floors of 1e6 to 1e9 bit/s can be met
+    gain = np.array([[1e9, 9e8, 0, 0], [0, 0, 1e9, 1e9], [3 * small / nats_hz, 0, 0, 0]])
+    problem = replace(
+        problem_of(gain, np.zeros(3)),
+        bandwidth_hz=nats_hz * np.log(2),
+        floor_bps=np.array([1e6, 1e9, small]),
+        bits_left=np.full(3, 1e12),
+    )
+    allocation = solve(problem, method)
+    assert allocation.status == "optimal"
+    assert allocation.owner.tolist() == [2, 0, 1, 1]
+
+
+@pytest.mark.parametrize("method", [*EXACT, "large", "assignment"])
+def test_a_small_floor_that_must_be_missed_is_reported(method: str) -> None:
+    gain = np.array([[1e9, 1e9, 1e9], [1e9, 1e9, 1e9], [0, 0, 0]])
+    problem = problem_of(gain, np.array([0.1, 20.0, 1e-9]))
+    assert solve(problem, method).status == "infeasible_floors"
+
+
+def test_no_power_is_negative() -> None:
+    """A pRB whose 1/g equals the water level but for rounding gets zero watts."""
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        best, spare = 10 ** rng.uniform(-6, 6), rng.uniform(1, 4)
+        level = 1 / best + spare  # a second pRB that starts exactly where the power of 1 W ends
+        gain = np.array([[best, 1 / np.nextafter(level, level + rng.choice([-1, 1])), 1 / level]])
+        problem = replace(problem_of(gain, np.zeros(1)), max_power_w=np.array([spare]))
+        assert np.all(solve(problem).power_w >= 0)
+
+
+@pytest.mark.parametrize("cvs", [2, 5])
+def test_the_bound_at_a_low_snr(cvs: int) -> None:
+    """At g·P = 1e-12 the bound was below the optimum; it is also close to it."""
+    for seed in range(20):
+        gain = 1e-12 * np.random.default_rng(seed).gamma(4, size=(cvs, 8))
+        problem = problem_of(gain, np.zeros(cvs), beta=0.0)
+        exact, large = solve(problem, "exact"), solve(problem, "large")
+        assert exact.objective * (1 - 1e-9) <= large.bound <= exact.objective * 1.3
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_an_assignment_of_values_that_are_not_finite_ends(bad: float) -> None:
+    column = np.empty(4, np.int64)
+    assign(np.full((4, 4), bad), column)
+    assert np.all((column >= 0) & (column < 4))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"tradeoff": 1e308}, {"snr_per_watt": np.full((2, 3), 1e308), "max_power_w": np.full(2, 1e9)},
+     {"bandwidth_hz": 1e-300, "bits_left": np.full(2, 1e20)}, {"efficiency": 1e300, "tradeoff": 1e30}],
+)  # fmt: skip
+def test_problems_that_overflow_are_refused(change: dict) -> None:
+    with pytest.raises(ValueError, match="too large"):
+        replace(problem_of(np.ones((2, 3)), np.zeros(2)), **change)
