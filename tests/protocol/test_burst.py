@@ -114,9 +114,7 @@ def test_many_slots_equal_their_plain_twin(method: str, cvs: int, prbs: int) -> 
     """Power, energy, bits and gap of every slot, until all has been sent: with floors, caps and a price on power."""
     rng = np.random.default_rng(cvs)
     plain = PlainCell(0.5e-3, 1.6e6, 0.2, 200.0, 0.05, method, first_beta=2e7)
-    senders = [
-        Sender(10 ** rng.uniform(1, 3), 0, int(rng.integers(20, 60)), rng.uniform(2e4, 2e5)) for _ in range(cvs)
-    ]
+    senders = [Sender(10 ** rng.uniform(1, 3), 0, int(rng.integers(20, 60)), rng.uniform(2e4, 2e5)) for _ in range(cvs)]
     code, efficiency = AllocationMethod[method.upper()], np.array([0.0, 0.0, 2e7])
     cell = CellConstants(int(code), 0.5e-3, 1.6e6 / np.log(2), 0.2, 200.0, 0.05)
     slot = 0

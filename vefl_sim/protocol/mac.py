@@ -11,7 +11,16 @@ from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.state import State
 from vefl_sim.optimize.rat.allocate import AllocationMethod, AllocationStatus, Found, needs_large
 from vefl_sim.optimize.rat.burst import (
-    LAST_BIT, Books, CellConstants, Grants, Log, Queues, new_log, run_slots, settle, slots_to_count_on,
+    LAST_BIT,
+    Books,
+    CellConstants,
+    Grants,
+    Log,
+    Queues,
+    new_log,
+    run_slots,
+    settle,
+    slots_to_count_on,
 )  # fmt: skip
 from vefl_sim.optimize.rat.edf import Backlog, Scheduler, edf
 from vefl_sim.optimize.rat.problem import METHODS, RatAllocation, RatPolicy, RatProblem, solve
@@ -69,7 +78,7 @@ class MacScheduler:
         return Burst(slot, done, books.queues, books.last_bits, log, uploads, fading)
 
     def _longest_burst(self, cvs: int) -> int:
-        """Number of slots per compiled call: signals are heard between calls, which must be less than a second apart."""
+        """Slots per compiled call: stop signals are heard between calls, so a call must take less than a second."""
         pairs = min(cvs, self.link.prbs) * self.link.prbs
         return min(self.longest_burst, max(1, _PAIRS_PER_BURST // pairs))
 
@@ -130,9 +139,7 @@ class MacScheduler:
         if not isinstance(allocation, RatAllocation) or allocation.status.upper() not in AllocationStatus.__members__:
             raise RunFailed('rat.method must return a RatAllocation; the status of a policy is "policy".')
         _check(problem, allocation.owner, allocation.power_w, allocation.rate_bps)
-        found = Found(
-            float(allocation.objective), float(allocation.bound), AllocationStatus[allocation.status.upper()]
-        )
+        found = Found(float(allocation.objective), float(allocation.bound), AllocationStatus[allocation.status.upper()])
         grants = Grants(
             cv=rows,
             gain=problem.snr_per_watt,

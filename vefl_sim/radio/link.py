@@ -54,7 +54,8 @@ class Link:
 
     def rate_bps(self, snr: Floats) -> Floats:
         """Shannon rate of a pRB: ω(1−υ)·log₂(1 + Γ). MCS, BLER and HARQ are not modelled, as in the paper."""
-        return self.bandwidth_hz / np.log(2) * np.log1p(snr)
+        rate: Floats = self.bandwidth_hz / np.log(2) * np.log1p(snr)
+        return rate
 
     def mean_rate_bps(self, snr_per_watt: Floats, gain: Floats, probability: Floats) -> Floats:
         """Mean rate of CVs with P_max on one pRB whose fading gain is random, with these values and probabilities."""

@@ -14,7 +14,9 @@ SLOT_S, BANDWIDTH_HZ = 0.5e-3, 1.8e6
 NATS = BANDWIDTH_HZ / np.log(2)
 
 
-def random_scaled(rng: np.random.Generator, cvs: int, prbs: int, *, tight: float = 1.0, scale: float = 1.0) -> SlotProblem:
+def random_scaled(
+    rng: np.random.Generator, cvs: int, prbs: int, *, tight: float = 1.0, scale: float = 1.0
+) -> SlotProblem:
     """Gains over four decades, floors of 5–60 % (times `tight`) of the rate of 1/V of the pRBs, caps above."""
     gain = rng.gamma(4, size=(cvs, prbs)) * 10 ** rng.uniform(0, 4, size=(cvs, 1))
     power, prbs_per_cv = np.full(cvs, 0.2), prbs / cvs

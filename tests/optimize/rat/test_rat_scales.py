@@ -15,7 +15,9 @@ from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, solve
 EXACT, POLICIES = ("exact", "auto"), ("equal", "max-snr", "proportional-fair")
 
 
-def problem_of(gain: Floats, floor: Floats, *, cap: float = 1e12, tradeoff: float = 1.0, beta: float = 0.0) -> RatProblem:
+def problem_of(
+    gain: Floats, floor: Floats, *, cap: float = 1e12, tradeoff: float = 1.0, beta: float = 0.0
+) -> RatProblem:
     """A problem with P_max = 1 W, κ = 1 s and W′ = 1 Hz, so that gains are SNRs and bits are nats."""
     cvs = len(gain)
     return RatProblem(
@@ -96,7 +98,9 @@ def problems(draw: st.DrawFn, most_prbs: int = 4) -> RatProblem:
     spread = draw(st.sampled_from([0.0, 1e-13, 1e-3, 1.0, 28.0]))
     base = draw(magnitude)
     around = st.floats(-1, 1).map(lambda share: 10 ** min(14.0, max(-14.0, base + spread * share)))
-    gain = np.array([[draw(st.one_of(around, st.just(0.0)) if spread else around) for _ in range(prbs)] for _ in range(cvs)])
+    gain = np.array(
+        [[draw(st.one_of(around, st.just(0.0)) if spread else around) for _ in range(prbs)] for _ in range(cvs)]
+    )
     reachable = np.log1p(gain).max(axis=1)
     share = [draw(st.sampled_from([0.0, 1e-9, 0.01, 0.3, 0.9, 1.0, 3.0])) for _ in range(cvs)]
     floor = np.array([draw(st.one_of(st.just(share[v] * reachable[v]), amount)) for v in range(cvs)])
@@ -105,7 +109,7 @@ def problems(draw: st.DrawFn, most_prbs: int = 4) -> RatProblem:
         floor,
         cap=draw(amount),
         tradeoff=draw(st.sampled_from([0.0, 1e-30, 1.0, 1e30, 1e290])),
-        beta=draw(st.sampled_from([0.0, 1e-20, 1.0])) * float(gain.max()) * draw(st.sampled_from([1e-6, 0.5, 1.0, 2.0])),
+        beta=draw(st.sampled_from([0.0, 1e-20, 1e-6, 0.5, 1.0, 2.0])) * float(gain.max()),
     )
 
 
@@ -188,7 +192,7 @@ def test_no_power_is_negative() -> None:
     rng = np.random.default_rng(1)
     for _ in range(300):
         best, spare = 10 ** rng.uniform(-6, 6), rng.uniform(1, 4)
-        level = 1 / best + spare  # a second pRB that starts exactly where the power of 1 W ends
+        level = 1 / best + spare  # two pRBs that starts exactly where the power of 1 W ends
         gain = np.array([[best, 1 / np.nextafter(level, level + rng.choice([-1, 1])), 1 / level]])
         problem = replace(problem_of(gain, np.zeros(1)), max_power_w=np.array([spare]))
         assert np.all(solve(problem).power_w >= 0)

@@ -98,7 +98,7 @@ def run_slots(with_large, cell, first_slot, fading, books):
     allocation = Allocation(np.empty(prbs, np.int64), np.empty(prbs), np.empty(scheduled))
     for index in range(count):
         order = _edf(queues.deadline_slot, queues.bits_left)[:scheduled]
-        problem = _state(cell, first_slot + index, fading[index], order, books, problem)
+        problem = _slot_problem(cell, first_slot + index, fading[index], order, books, problem)
         found = allocate(with_large, cell.method, problem, allocation)
         worth = (problem.weight * allocation.rate).sum()
         rate_bps = allocation.rate * cell.nats_hz
@@ -113,8 +113,8 @@ def run_slots(with_large, cell, first_slot, fading, books):
 
 
 @kernel
-def _state(cell, slot, fading, order, books, problem):
-    """The RAT sub-problem of a slot, in the arrays of `problem`; weights in units of the largest, which cannot overflow."""
+def _slot_problem(cell, slot, fading, order, books, problem):
+    """The RAT sub-problem of a slot, in the arrays of `problem`; weights are relative to the largest."""
     queues = books.queues
     cvs, prbs = fading.shape
     beta = books.efficiency[0] / books.efficiency[1] if books.efficiency[1] > 0 else books.efficiency[2]
@@ -128,9 +128,7 @@ def _state(cell, slot, fading, order, books, problem):
         problem.floor[row] = problem.cap[row] / slots_to_count_on(queues.deadline_slot[v] - slot, cvs, prbs)
         problem.mean[row] = queues.bits_drained[v] / max(1, slot - queues.earliest_slot[v])
     price = cell.tradeoff / largest * beta / cell.nats_hz
-    return SlotProblem(
-        problem.gain, problem.weight, price, problem.power, problem.floor, problem.cap, problem.mean
-    )
+    return SlotProblem(problem.gain, problem.weight, price, problem.power, problem.floor, problem.cap, problem.mean)
 
 
 @kernel

@@ -48,7 +48,7 @@ def subset_values(gain, cv, value, deficit):
 def _evaluate(use, cv, members, value, deficit):
     """Fill value and deficit of one set; returns its water level."""
     x, rate = water_level(use, cv)
-    value[members] = cv.weight * rate - cv.price * (use.count * x - use.spread)
+    value[members] = cv.weight * rate - cv.price * (use.number * x - use.spread)
     deficit[members] = max(0.0, cv.floor - rate)
     return x
 

@@ -32,7 +32,7 @@ class Holdings(NamedTuple):
 
     owner: Ints  # shape (Z,)
     held: Ints  # the pRBs of each CV, best gain first; shape (V, Z)
-    count: Ints  # how many each CV has; shape (V,)
+    size: Ints  # how many each CV has; shape (V,)
 
 
 @kernel
@@ -52,14 +52,14 @@ def outcome(ground, holdings, v, drop, add):
     """(deficit, a·r − λP) of CV v with the pRBs it holds, without `drop` and with `add` (−1: none)."""
     cv = demand_in(ground.demand, v)
     use = prbs_in_use(ground, holdings, v, (drop, add), (cv.price, np.inf))
-    if use.count == 0:
+    if use.number == 0:
         return cv.floor, 0.0
     x, rate = water_level(use, cv)
-    priced_out = use.ceiling * use.count < cv.power + use.spread
+    priced_out = use.ceiling * use.number < cv.power + use.spread
     if rate >= cv.cap or (rate <= cv.floor and priced_out):
         use = prbs_in_use(ground, holdings, v, (drop, add), (0.0, cv.cap if rate >= cv.cap else cv.floor))
         x, rate = water_level(use, cv)
-    return max(0.0, cv.floor - rate), cv.weight * rate - cv.price * (use.count * x - use.spread)
+    return max(0.0, cv.floor - rate), cv.weight * rate - cv.price * (use.number * x - use.spread)
 
 
 @kernel
@@ -69,7 +69,7 @@ def prbs_in_use(ground, holdings, v, change, limits):
     limits = (λ, rate): a pRB is in use if 1/g lies below the level that spends P_max, below a/λ, and below the level
     that reaches the rate. Ratios of gains are multiplied, 1 + e = Π g_b/g, which leaves one logarithm for all.
     """
-    gain, inverse, held, count = ground.gain, ground.inverse, holdings.held, holdings.count[v]
+    gain, inverse, held, count = ground.gain, ground.inverse, holdings.held, holdings.size[v]
     cv, at, (drop, add), (price, rate) = demand_in(ground.demand, v), 0, change, limits
     used, best, inverse_best, spread, excess, logs = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     while at < count or add >= 0:  # each step consumes a held pRB or the added one
@@ -112,12 +112,12 @@ def better(ground, deficit, value):
 @kernel
 def add_prb(ground, holdings, v, prb):
     """Insert a pRB into the list of CV v, which becomes its owner."""
-    gain, held, at = ground.gain[v], holdings.held[v], holdings.count[v]
+    gain, held, at = ground.gain[v], holdings.held[v], holdings.size[v]
     while at > 0 and gain[held[at - 1]] < gain[prb]:
         held[at] = held[at - 1]
         at -= 1
     held[at] = prb
-    holdings.count[v] += 1
+    holdings.size[v] += 1
     holdings.owner[prb] = v
 
 
@@ -125,16 +125,16 @@ def add_prb(ground, holdings, v, prb):
 def remove_prb(holdings, v, prb):
     """Remove a pRB from the list of CV v."""
     held, kept = holdings.held[v], 0
-    for at in range(holdings.count[v]):
+    for at in range(holdings.size[v]):
         held[kept] = held[at]
         kept += held[at] != prb
-    holdings.count[v] = kept
+    holdings.size[v] = kept
 
 
 @kernel
 def fill_lists(ground, holdings):
     """Fill the pRB lists of all CVs from the owners."""
-    holdings.count[:] = 0
+    holdings.size[:] = 0
     for prb in range(len(holdings.owner)):
         add_prb(ground, holdings, holdings.owner[prb], prb)
 
@@ -151,7 +151,7 @@ def evaluate_all(ground, holdings, now):
 def greedy(ground, holdings):
     """Give each pRB in turn to the CV that gains most from it: first deficit, then value. Returns their sums."""
     cvs, prbs = ground.loss.shape
-    holdings.count[:] = 0
+    holdings.size[:] = 0
     now = np.empty((cvs, 2))
     evaluate_all(ground, holdings, now)
     for prb in range(prbs):

@@ -35,7 +35,7 @@ class Demand(NamedTuple):
 class PrbsInUse(NamedTuple):
     """The pRBs of one CV that get power."""
 
-    count: float  # n
+    number: float  # n
     best: float  # g_b, the largest gain
     ceiling: float  # x above which power costs more than it gains, a/λ − 1/g_b, at least 0
     spread: float  # Σ d
@@ -86,22 +86,22 @@ def only(gain, cv):
 @kernel
 def with_worse(use, distance, log_ratio):
     """The pRBs in use, and one more that is `behind` the best of them."""
-    return PrbsInUse(use.count + 1, use.best, use.ceiling, use.spread + distance, use.log_spread + log_ratio)
+    return PrbsInUse(use.number + 1, use.best, use.ceiling, use.spread + distance, use.log_spread + log_ratio)
 
 
 @kernel
 def water_level(use, cv):
     """(x, rate) when exactly these pRBs get power."""
-    full = (cv.power + use.spread) / use.count
+    full = (cv.power + use.spread) / use.number
     x = min(full, use.ceiling)
-    rate = use.count * log_1p(use.best * x) - use.log_spread
+    rate = use.number * log_1p(use.best * x) - use.log_spread
     if rate > cv.cap:
-        return exp_m1((cv.cap + use.log_spread) / use.count) / use.best, cv.cap
+        return exp_m1((cv.cap + use.log_spread) / use.number) / use.best, cv.cap
     if rate < cv.floor and x < full:
-        x = exp_m1((cv.floor + use.log_spread) / use.count) / use.best
+        x = exp_m1((cv.floor + use.log_spread) / use.number) / use.best
         if x <= full:
             return x, cv.floor
-        return full, use.count * log_1p(use.best * full) - use.log_spread
+        return full, use.number * log_1p(use.best * full) - use.log_spread
     return x, rate
 
 
@@ -130,7 +130,7 @@ def water_fill(gain, owned, cv, watts):
         use = with_worse(use, distance, log_ratio)
         x, rate = water_level(use, cv)
     spent = 0.0
-    for prb in order[: int(use.count)]:
+    for prb in order[: int(use.number)]:
         # The last pRB may get almost nothing; rounding must not make that negative.
         watts[prb] = max(0.0, x - behind(use.best, gain[prb])[0])
         spent += watts[prb]
