@@ -38,14 +38,14 @@ def large(problem, allocation):
     owners_by_loss(ground, weight, holdings.owner)
     deficit, value = search_owners(ground, holdings)
     other_deficit, other_value = greedy(ground, other)
-    if better(ground, other_deficit - deficit, other_value - value):
+    if better(ground.scale, other_deficit - deficit, other_value - value):
         deficit, value = search_owners(ground, other)
         holdings.owner[:] = other.owner
     if deficit > 0:
         other.owner[:] = holdings.owner
         one_each(ground, other.owner)
         other_deficit, other_value = search_owners(ground, other)
-        if better(ground, other_deficit - deficit, other_value - value):
+        if better(ground.scale, other_deficit - deficit, other_value - value):
             holdings.owner[:] = other.owner
     allocation.owner[:] = holdings.owner
     objective = powers(problem, allocation)

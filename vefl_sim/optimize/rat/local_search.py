@@ -10,7 +10,7 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import kernel
-from vefl_sim.optimize.rat.water import Demand, PrbsInUse, is_useful, log_1p, water_level
+from vefl_sim.optimize.rat.water import Demand, PrbsInUse, exp_m1, is_useful, log_1p, water_level
 
 EPS = 1e-12  # relative: smaller improvements are rounding
 LARGE_PRODUCT = 1e150  # a product of ratios of gains is kept up to this size before its logarithm is taken
@@ -49,64 +49,63 @@ def demand_in(table, v):
 
 @kernel
 def outcome(ground, holdings, v, drop, add):
-    """(deficit, a·r − λP) of CV v with the pRBs it holds, without `drop` and with `add` (−1: none)."""
+    """(deficit, a·r − λP) of CV v with the pRBs it holds, without `drop` and with `add` (−1: none).
+
+    A pRB is in use if 1/g lies below the level that spends P_max and below a/λ. Only if cap or floor turns out to bind,
+    a second pass finds the pRBs in use at that rate. Ratios of gains are multiplied, 1 + e = Π g_b/g, which leaves one
+    logarithm for all.
+    """
+    gain, inverse, held, size = ground.gain, ground.inverse, holdings.held, holdings.size[v]
     cv = demand_in(ground.demand, v)
-    use = prbs_in_use(ground, holdings, v, (drop, add), (cv.price, np.inf))
-    if use.number == 0:
-        return cv.floor, 0.0
-    x, rate = water_level(use, cv)
-    priced_out = use.ceiling * use.number < cv.power + use.spread
-    if rate >= cv.cap or (rate <= cv.floor and priced_out):
-        use = prbs_in_use(ground, holdings, v, (drop, add), (0.0, cv.cap if rate >= cv.cap else cv.floor))
+    price, target, use, x, rate = cv.price, np.inf, PrbsInUse(0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0
+    for _ in range(2):
+        at, extra, used, best, inverse_best, spread, excess, logs = 0, add, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        while at < size or extra >= 0:  # each step consumes a held pRB or the added one
+            if extra >= 0 and (at == size or gain[v, extra] > gain[v, held[v, at]]):
+                prb, extra = extra, -1
+            else:
+                prb = held[v, at]
+                at += 1
+                if prb == drop:
+                    continue
+            g = gain[v, prb]
+            if used == 0:
+                if not is_useful(g, cv):
+                    return cv.floor, 0.0
+                best, inverse_best = g, inverse[v, prb]
+            else:
+                ratio = (best - g) * inverse[v, prb]
+                distance = ratio * inverse_best
+                if cv.power + spread <= used * distance or cv.weight * g <= price:
+                    break
+                if target < np.inf and exp_m1((target + logs + log_1p(excess)) / used) <= ratio:
+                    break
+                spread += distance
+                excess += ratio + excess * ratio
+                if excess > LARGE_PRODUCT:
+                    logs, excess = logs + log_1p(excess), 0.0
+            used += 1
+        if used == 0:
+            return cv.floor, 0.0
+        use = PrbsInUse(used, best, max(0.0, cv.price_level - inverse_best), spread, logs)
+        if excess > 0:
+            use = PrbsInUse(used, best, use.ceiling, spread, logs + log_1p(excess))
         x, rate = water_level(use, cv)
+        if rate >= cv.cap:
+            price, target = 0.0, cv.cap
+        elif rate <= cv.floor and use.ceiling * used < cv.power + spread:
+            price, target = 0.0, cv.floor
+        else:
+            break
     return max(0.0, cv.floor - rate), cv.weight * rate - cv.price * (use.number * x - use.spread)
 
 
 @kernel
-def prbs_in_use(ground, holdings, v, change, limits):
-    """The pRBs that get power if CV v gives up pRB `change[0]` and gets `change[1]` (−1: none).
-
-    limits = (λ, rate): a pRB is in use if 1/g lies below the level that spends P_max, below a/λ, and below the level
-    that reaches the rate. Ratios of gains are multiplied, 1 + e = Π g_b/g, which leaves one logarithm for all.
-    """
-    gain, inverse, held, count = ground.gain, ground.inverse, holdings.held, holdings.size[v]
-    cv, at, (drop, add), (price, rate) = demand_in(ground.demand, v), 0, change, limits
-    used, best, inverse_best, spread, excess, logs = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    while at < count or add >= 0:  # each step consumes a held pRB or the added one
-        if add >= 0 and (at == count or gain[v, add] > gain[v, held[v, at]]):
-            prb, add = add, -1
-        else:
-            prb = held[v, at]
-            at += 1
-            if prb == drop:
-                continue
-        g = gain[v, prb]
-        if used == 0:
-            if not is_useful(g, cv):
-                break
-            best, inverse_best = g, inverse[v, prb]
-        else:
-            ratio = (best - g) * inverse[v, prb]
-            distance = ratio * inverse_best
-            if cv.power + spread <= used * distance or cv.weight * g <= price:
-                break
-            if rate < np.inf and np.expm1((rate + logs + log_1p(excess)) / used) <= ratio:
-                break
-            spread += distance
-            excess += ratio + excess * ratio
-            if excess > LARGE_PRODUCT:
-                logs, excess = logs + log_1p(excess), 0.0
-        used += 1
-    ceiling = max(0.0, cv.price_level - inverse_best)
-    return PrbsInUse(used, best, ceiling, spread, logs + log_1p(excess) if used > 1 else 0.0)
-
-
-@kernel
-def better(ground, deficit, value):
-    """Whether a change of (deficit, value) is an improvement."""
-    if abs(deficit) > EPS * ground.scale[0]:
+def better(scale, deficit, value):
+    """Whether a change of (deficit, value) is an improvement; scale = (typical deficit, typical value)."""
+    if abs(deficit) > EPS * scale[0]:
         return deficit < 0
-    return value > EPS * ground.scale[1]
+    return value > EPS * scale[1]
 
 
 @kernel
@@ -159,7 +158,7 @@ def greedy(ground, holdings):
         for v in range(cvs):
             after = outcome(ground, holdings, v, -1, prb)
             deficit_change, value_change = after[0] - now[v, 0], after[1] - now[v, 1]
-            if best_cv < 0 or better(ground, deficit_change - deficit, value_change - value):
+            if best_cv < 0 or better(ground.scale, deficit_change - deficit, value_change - value):
                 best_cv, deficit, value = v, deficit_change, value_change
         add_prb(ground, holdings, best_cv, prb)
         now[best_cv, 0] += deficit
@@ -180,7 +179,7 @@ def move_one(ground, holdings, prb, allowed, now):
         evaluations += 1
         deficit_change = deficit_without - now[u, 0] + after[0] - now[v, 0]
         value_change = value_without - now[u, 1] + after[1] - now[v, 1]
-        if better(ground, deficit_change - deficit, value_change - value):
+        if better(ground.scale, deficit_change - deficit, value_change - value):
             best_cv, deficit, value = v, deficit_change, value_change
     if best_cv >= 0:
         remove_prb(holdings, u, prb)
@@ -196,7 +195,7 @@ def swap_two(ground, holdings, one, two, now):
     u, v = holdings.owner[one], holdings.owner[two]
     after_u, after_v = outcome(ground, holdings, u, one, two), outcome(ground, holdings, v, two, one)
     deficit_change = after_u[0] - now[u, 0] + after_v[0] - now[v, 0]
-    if not better(ground, deficit_change, after_u[1] - now[u, 1] + after_v[1] - now[v, 1]):
+    if not better(ground.scale, deficit_change, after_u[1] - now[u, 1] + after_v[1] - now[v, 1]):
         return False
     remove_prb(holdings, u, one)
     remove_prb(holdings, v, two)
