@@ -188,24 +188,33 @@ def test_a_small_floor_that_must_be_missed_is_reported(method: str) -> None:
 
 
 def test_no_power_is_negative() -> None:
-    """A pRB whose 1/g equals the water level but for rounding gets zero watts."""
-    rng = np.random.default_rng(1)
-    for _ in range(300):
-        best, spare = 10 ** rng.uniform(-6, 6), rng.uniform(1, 4)
-        level = 1 / best + spare  # two pRBs that starts exactly where the power of 1 W ends
-        gain = np.array([[best, 1 / np.nextafter(level, level + rng.choice([-1, 1])), 1 / level]])
-        problem = replace(problem_of(gain, np.zeros(1)), max_power_w=np.array([spare]))
-        assert np.all(solve(problem).power_w >= 0)
+    """The cap puts the water level at 1/g of a further pRB, but for rounding: powers of −2e-22 W were the result."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        prbs = int(rng.integers(2, 7))
+        gain = np.sort(10 ** rng.uniform(-3, 9) * (1 + 10 ** rng.uniform(-6, 1, prbs)))[::-1]
+        used = int(rng.integers(1, prbs))
+        cap = float(np.log(gain[:used] / gain[used]).sum() * (1 + rng.integers(-4, 5) * 2.2e-16))
+        assert np.all(solve(problem_of(gain[None], np.zeros(1), cap=cap)).power_w >= 0)
 
 
-@pytest.mark.parametrize("cvs", [2, 5])
-def test_the_bound_at_a_low_snr(cvs: int) -> None:
-    """At g·P = 1e-12 the bound was below the optimum; it is also close to it."""
-    for seed in range(20):
-        gain = 1e-12 * np.random.default_rng(seed).gamma(4, size=(cvs, 8))
-        problem = problem_of(gain, np.zeros(cvs), beta=0.0)
+def test_the_bound_at_a_low_snr() -> None:
+    """At g·P = 1e-14 to 1e-11 one bound in eight lay below the optimum, by up to a third; and the others were loose."""
+    gaps = []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        cvs = int(rng.integers(1, 4))
+        near = 1 + 10 ** rng.uniform(-14, -1) * rng.random((cvs, 6))
+        gain = 10 ** rng.uniform(-14, -11) * (rng.gamma(4, size=(cvs, 6)) if rng.random() < 0.5 else near)
+        floor = rng.choice([0.0, 0.1, 0.5], cvs) * gain.max(axis=1)
+        cap, beta = float(rng.choice([1e12, 1e-11, 1e-12, 1e-13])), float(rng.choice([0, 0.5, 0.9])) * gain.max()
+        problem = problem_of(gain, floor, cap=cap, tradeoff=float(rng.choice([0.0, 1.0, 1e9])), beta=beta)
         exact, large = solve(problem, "exact"), solve(problem, "large")
-        assert exact.objective * (1 - 1e-9) <= large.bound <= exact.objective * 1.3
+        if exact.status == "optimal" and large.status == "gap":
+            gaps.append((large.bound - exact.objective) / worth(problem, exact))
+    assert len(gaps) > 100
+    assert min(gaps) > -1e-9
+    assert np.median(gaps) < 1e-3
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
