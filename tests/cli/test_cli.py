@@ -7,6 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -14,22 +17,37 @@ import tomli_w
 
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Run
+from vefl_sim.cli.main import main
 
 ROOT = Path(__file__).parents[2]
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "models")])}
 
 
 def vefl_sim(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "vefl_sim", *map(str, arguments)],
-        cwd=cwd, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    """The command in this process, because a new one needs two seconds to import what it uses."""
+    output, errors, code = StringIO(), StringIO(), 0
+    with chdir(cwd), redirect_stdout(output), redirect_stderr(errors):
+        try:
+            main([*map(str, arguments)])
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())
+
+
+def in_a_process(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The command as a user starts it."""
+    command = [sys.executable, "-m", "vefl_sim", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
-def toml(tmp_path: Path) -> Path:
+def toml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An experiment file; user-defined parts in its folder are found, and forgotten after the test."""
     path = tmp_path / "cars.toml"
     path.write_text("# a comment of the user\n" + tomli_w.dumps(EXPERIMENT))
-    return path
+    monkeypatch.syspath_prepend(tmp_path)
+    yield path
+    sys.modules.pop("failing_part", None)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +66,7 @@ def only_run(folder: Path) -> Run:
 
 
 def test_a_run_leaves_everything_in_its_directory(toml: Path) -> None:
-    done = vefl_sim(toml, "--out", "here", cwd=toml.parent)
+    done = in_a_process(toml, "--out", "here", cwd=toml.parent)
     assert done.returncode == 0, done.stderr
     run = only_run(toml.parent / "here")
     assert run.state == "done"
@@ -75,7 +93,8 @@ def test_the_same_run_again_is_shown_not_run(finished: Path) -> None:
 @pytest.mark.slow
 def test_fresh_runs_again_beside_it_with_the_same_digest(toml: Path) -> None:
     fading = ("--set", "radio.fading=rayleigh", "--quiet")
-    runs = [vefl_sim(toml, *fading, *more, cwd=toml.parent) for more in ((), ("--fresh",), ("--set", "run.seed=2"))]
+    first = in_a_process(toml, *fading, cwd=toml.parent)
+    runs = [first, *(vefl_sim(toml, *fading, *more, cwd=toml.parent) for more in (["--fresh"], ["--set", "run.seed=2"]))]
     assert [run.returncode for run in runs] == [0, 0, 0]
     assert all(run.stdout == "" for run in runs)
     paths = sorted((toml.parent / "runs").iterdir(), key=lambda path: path.stat().st_mtime)
@@ -121,7 +140,7 @@ def test_bad_input_is_one_sentence_and_exit_2(toml: Path, arguments: list[str], 
 
 
 def test_all_problems_of_a_file_are_reported_at_once(toml: Path) -> None:
-    failed = vefl_sim(toml, "--set", "radio.prbs=0", "--set", "vefl.budget=-1", cwd=toml.parent)
+    failed = in_a_process(toml, "--set", "radio.prbs=0", "--set", "vefl.budget=-1", cwd=toml.parent)
     assert failed.returncode == 2
     assert len(failed.stderr.strip().splitlines()) == 2
 
@@ -172,9 +191,7 @@ def test_unknown_kind_names_the_kinds(finished: Path) -> None:
 
 def test_trace_into_a_closed_pipe(finished: Path) -> None:
     shell = f"{sys.executable} -m vefl_sim trace three-cars | true"
-    done = subprocess.run(
-        shell, shell=True, cwd=finished, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
-    )
+    done = subprocess.run(shell, shell=True, cwd=finished, env=ENVIRONMENT, capture_output=True, text=True)
     assert "Traceback" not in done.stderr
 
 
@@ -240,8 +257,7 @@ main()
 def test_an_interrupted_run_keeps_readable_tables(toml: Path, number: signal.Signals) -> None:
     process = subprocess.Popen(
         [sys.executable, "-u", "-c", _INTERRUPTIBLE, str(toml), "--set", "run.rounds=500"],
-        cwd=toml.parent, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
+        cwd=toml.parent, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None
     for line in process.stdout:
@@ -262,7 +278,7 @@ def test_an_interrupted_run_keeps_readable_tables(toml: Path, number: signal.Sig
 
 def test_an_error_in_a_part_fails_the_run_with_one_sentence(toml: Path) -> None:
     (toml.parent / "mine.py").write_text("def worst(backlog, limit):\n    return backlog.nonsense\n")
-    failed = vefl_sim(toml, "--set", "mac.scheduler=mine:worst", cwd=toml.parent)
+    failed = in_a_process(toml, "--set", "mac.scheduler=mine:worst", cwd=toml.parent)
     assert failed.returncode == 1
     assert len(failed.stderr.strip().splitlines()) == 1
     assert "nonsense" in failed.stderr

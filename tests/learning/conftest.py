@@ -1,20 +1,15 @@
-import os
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.signs.drawing import signs
+from vefl_sim.learning.jax_learner import configure_jax
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_compilation_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the tests out of the user's cache; set VEFL_SIM_CACHE to keep compiled code between test runs."""
-    with pytest.MonkeyPatch.context() as patch:
-        if "VEFL_SIM_CACHE" not in os.environ:
-            patch.setenv("VEFL_SIM_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+def _compilation_cache() -> None:
+    """Keep compiled code between test runs, in the cache of the user or in VEFL_SIM_CACHE."""
+    configure_jax(threads=2)
 
 
 @pytest.fixture(scope="session")

@@ -19,9 +19,13 @@ def arrays(height: int, width: int, channels: int, filters: int, side: int = 5) 
 
 
 def result_and_gradients(layer: Layer, inputs_and_gradient: list[np.ndarray]) -> list[np.ndarray]:
-    *inputs, gradient = (jnp.asarray(array) for array in inputs_and_gradient)
-    result, pull = jax.vjp(layer, *inputs)
-    return [np.asarray(array) for array in (result, *pull(gradient))]
+    @jax.jit
+    def compiled(*inputs_and_gradient: jax.Array) -> tuple[jax.Array, ...]:
+        *inputs, gradient = inputs_and_gradient
+        result, pull = jax.vjp(layer, *inputs)
+        return result, *pull(gradient)
+
+    return [np.asarray(array) for array in compiled(*inputs_and_gradient)]
 
 
 @pytest.mark.parametrize(

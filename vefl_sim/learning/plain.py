@@ -34,20 +34,20 @@ def descend(
     `merged`: n of each step; 1 if not given.
     """
 
-    @jax.jit
-    def gradient(local: Model, x: jax.Array, y: jax.Array) -> Model:
-        def objective(w: Model) -> jax.Array:
-            squares = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), w, model)
-            proximal = descent.proximal_mu / 2 * sum(jax.tree.leaves(squares))
-            return cross_entropy(logits(module, w, x), y).mean() + proximal
-
-        return jax.grad(objective)(local)
-
     local = model
     for (images, labels), n in zip(batches, merged or [1] * len(batches), strict=True):
-        slope, step = gradient(local, scaled(jnp.asarray(images)), jnp.asarray(labels)), n * descent.learning_rate
-        local = jax.tree.map(partial(_stepped, step), local, slope)
+        slope = _gradient(module, local, model, scaled(jnp.asarray(images)), jnp.asarray(labels), descent.proximal_mu)
+        local = jax.tree.map(partial(_stepped, n * descent.learning_rate), local, slope)
     return local
+
+
+@partial(jax.jit, static_argnums=0)
+def _gradient(module: nn.Module, local: Model, start: Model, x: jax.Array, y: jax.Array, mu: float) -> Model:
+    def objective(w: Model) -> jax.Array:
+        squares = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), w, start)
+        return cross_entropy(logits(module, w, x), y).mean() + mu / 2 * sum(jax.tree.leaves(squares))
+
+    return jax.grad(objective)(local)
 
 
 def _stepped(step: float, weights: jax.Array, slope: jax.Array) -> jax.Array:
