@@ -1,6 +1,7 @@
 # `make` lists the targets below.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN = .venv/bin
+KEEP_COMPILED = PYTHONDONTWRITEBYTECODE=  # or each process would compile the tests and our sources again
 
 .DEFAULT_GOAL := help
 .PHONY: help install run paper paper-quick paper-figures test slow soak check format bench clean
@@ -23,10 +24,10 @@ paper: .venv/.report  ## all figures of the paper; prints how long it will take,
 	@$(BIN)/python experiments/paper/run.py
 
 test: .venv/.dev  ## run the tests
-	@$(BIN)/python -m pytest -n auto -m "not slow"
+	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 slow: .venv/.dev  ## run the tests that take longer
-	@$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist loadgroup -m slow
 
 soak: .venv/.dev  ## kill a run a hundred times and compare (some minutes)
 	@VEFL_SIM_KILLS=100 $(BIN)/python -m pytest tests/simulation/test_kill.py

@@ -94,7 +94,8 @@ def test_the_same_run_again_is_shown_not_run(finished: Path) -> None:
 def test_fresh_runs_again_beside_it_with_the_same_digest(toml: Path) -> None:
     fading = ("--set", "radio.fading=rayleigh", "--quiet")
     first = in_a_process(toml, *fading, cwd=toml.parent)
-    runs = [first, *(vefl_sim(toml, *fading, *more, cwd=toml.parent) for more in (["--fresh"], ["--set", "run.seed=2"]))]
+    again = [vefl_sim(toml, *fading, *more, cwd=toml.parent) for more in (["--fresh"], ["--set", "run.seed=2"])]
+    runs = [first, *again]
     assert [run.returncode for run in runs] == [0, 0, 0]
     assert all(run.stdout == "" for run in runs)
     paths = sorted((toml.parent / "runs").iterdir(), key=lambda path: path.stat().st_mtime)

@@ -16,6 +16,15 @@ def test_a_gain_depends_on_slot_and_cv_but_not_on_the_call() -> None:
         assert np.array_equal(whole_block[slot - first], forward[slot][1:])
 
 
+@pytest.mark.parametrize("slot", [0, 63, 64, 200])
+def test_a_gain_is_drawn_with_the_counter_of_its_block_and_cv(slot: int) -> None:
+    block, row = slot // 64, slot % 64
+    generator = np.random.Generator(np.random.Philox(key=9, counter=[0, 0, block, 17]))
+    uniform = generator.random((64, 2, 3))[row]
+    gains = RayleighFading(9, prbs=2, antennas=3).gains(slot, 1, np.array([17]))
+    assert gains[0, 0] == pytest.approx(-np.log(1 - uniform).sum(axis=1))
+
+
 def test_slots_cvs_and_keys_differ() -> None:
     fading = RayleighFading(1, prbs=5, antennas=4)
     rows = [fading.gains(slot, 1, CVS) for slot in (0, 1, 64, 1000)] + [RayleighFading(2, 5, 4).gains(0, 1, CVS)]

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -149,15 +150,21 @@ def test_a_finished_run_is_probed_before_it_is_stored(
     assert collector.has_current(tiny.points[2])
 
 
+def with_folders(tmp_path: Path, *arguments: object) -> list[str]:
+    """The arguments, the folder of the runs if the command takes one, and the file of the sweep."""
+    out = () if {"--status", "--add"} & {*arguments} else ("--out", tmp_path / "runs")
+    return [str(word) for word in (*arguments, *out, tmp_path / "tiny.toml")]
+
+
 def start(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:
+    """Start the script in a process of its own."""
+
     def default_signals() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
 
-    out = () if {"--status", "--add"} & {*arguments} else ("--out", tmp_path / "runs")
-    command = [sys.executable, SCRIPT, *arguments, *out, tmp_path / "tiny.toml"]
     return subprocess.Popen(
-        [str(word) for word in command],
+        [sys.executable, str(SCRIPT), *with_folders(tmp_path, *arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, preexec_fn=default_signals,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "models")])},
     )  # fmt: skip
@@ -167,6 +174,21 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Wait for the process; returns exit code and output."""
     output, _ = process.communicate(timeout=300)
     return process.returncode, output
+
+
+@pytest.fixture
+def command(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """The script, run in this process; returns exit code and output. Its points still have processes of their own."""
+
+    def run(*arguments: object) -> tuple[int, str]:
+        monkeypatch.chdir(ROOT)
+        code = run_script(script, monkeypatch, *with_folders(tmp_path, *arguments))
+        captured = capsys.readouterr()
+        return code, captured.out + captured.err
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -245,7 +267,7 @@ def test_an_interruption_is_reported(
 
 
 @pytest.mark.slow
-def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path) -> None:
+def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path, command: Callable[..., tuple[int, str]]) -> None:
     (tmp_path / "tiny.toml").write_text(TINY)
     both = [start(tmp_path, "--next", 2) for _ in range(2)]
     codes, outputs = zip(*(finish(process) for process in both), strict=True)
@@ -253,11 +275,11 @@ def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path) -> None:
     results = sorted((tmp_path / "results").glob("*.json.xz"))
     assert len(results) == 4
     assert sum(text.count("  done in") for text in outputs) == 4  # no point was run by both
-    code, output = finish(start(tmp_path, "--next", 1))
+    code, output = command("--next", 1)
     assert (code, output) == (0, "")
-    code, output = finish(start(tmp_path, "--status"))
+    code, output = command("--status")
     assert "tiny           4       4       0        0   nothing to do" in output
-    code, output = finish(start(tmp_path, "--probe"))
+    code, output = command("--probe")
     assert (code, output.splitlines()[-1]) == (0, "all probes are as stored")
     sweep = load_sweep(tmp_path / "tiny.toml")
     drawings = [
@@ -272,13 +294,15 @@ def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path) -> None:
     assert first[1:-1] == second[1:-1]
     for path in results:
         path.unlink()
-    code, output = finish(start(tmp_path, "--add", tmp_path / "runs"))
+    code, output = command("--add", tmp_path / "runs")
     assert (code, output.splitlines()[-1]) == (0, f"4 results added to {tmp_path / 'results'}")
     assert sorted((tmp_path / "results").glob("*.json.xz")) == results
 
 
 @pytest.mark.slow
-def test_a_stopped_point_is_continued_and_a_changed_result_is_reported(tmp_path: Path) -> None:
+def test_a_stopped_point_is_continued_and_a_changed_result_is_reported(
+    tmp_path: Path, command: Callable[..., tuple[int, str]]
+) -> None:
     (tmp_path / "tiny.toml").write_text(TINY.replace("rounds = 2", "rounds = 150\ncheckpoint_every = 1"))
     process = start(tmp_path, "--next", 1)
     wait_for(lambda: [*(tmp_path / "runs").glob("*/checkpoints/*")])
@@ -291,14 +315,14 @@ def test_a_stopped_point_is_continued_and_a_changed_result_is_reported(tmp_path:
     text = file.read_text()
     changed = text.replace('"tx_slots": ', '"tx_slots": 9', 1)
     file.write_text(changed.replace('"sources": {\n', '"sources": {\n    "other": [1, 1],\n'))
-    code, output = finish(start(tmp_path, "--probe"))
+    code, output = command("--probe")
     assert code == 2
     assert "tx_slots was 9" in output
     assert "--probe --accept" in output
-    code, output = finish(start(tmp_path, "--probe", "--accept"))
+    code, output = command("--probe", "--accept")
     assert code == 0
     assert "are stale: tx_slots was 9" in output
-    code, output = finish(start(tmp_path, "--next", 1))
+    code, output = command("--next", 1)
     assert code == 0
     assert len([*(tmp_path / "runs").glob("pdpc-*")]) == 1  # it was continued
     assert [*(tmp_path / "results").glob("*.json.xz")]

@@ -1,0 +1,224 @@
+"""Plant known errors in a copy of the sources, one at a time, and list the first tests that detect each.
+
+    python benchmarks/planted_errors.py [WORD …]    only the errors whose name contains one of the words
+
+Golden traces and examples do not count, since they notice any change. The program fails if an error is not detected, or
+if its line is no longer in the sources. Changes of compiled kernels take a minute each, because they compile again.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("vefl_sim", "models", "tests", "experiments", "examples", "docs")
+FILES = ("pyproject.toml", "README.md")
+NOT_COUNTED = ("tests/protocol/test_golden.py", "tests/test_examples.py")
+
+
+class PlantedError(NamedTuple):
+    name: str
+    file: str  # in vefl_sim/
+    right: str  # occurs once in the file
+    wrong: str
+    tests: str  # folders and files that may detect it
+
+
+PLANTED = [
+    PlantedError(
+        "deadline one slot late, observed", "schemes/observation.py",
+        "grid.ceil(self.snapshot.time_ns) + self.window_slots",
+        "grid.ceil(self.snapshot.time_ns) + self.window_slots + 1",
+        "tests/schemes tests/protocol",
+    ),
+    PlantedError(
+        "deadline one slot late, ordered", "protocol/server/orders.py",
+        "int(observation.deadline_slot[row])", "int(observation.deadline_slot[row]) + 1",
+        "tests/schemes tests/protocol tests/simulation/test_audit.py",
+    ),
+    PlantedError(
+        "deadline one slot late, window", "schemes/observation.py",
+        "np.maximum(last_slot - constants.grid.ceil(snapshot.time_ns), 0)",
+        "np.maximum(last_slot - constants.grid.ceil(snapshot.time_ns), 0) + 1",
+        "tests/schemes tests/protocol",
+    ),
+    PlantedError(
+        "κ missing in e_tx, burst", "optimize/rat/burst.py",
+        "+= spent * cell.slot_s", "+= spent", "tests/protocol tests/simulation/test_audit.py",
+    ),
+    PlantedError(
+        "κ missing in e_tx, Python policies", "protocol/mac.py",
+        "+= log.power_w[0, v] * self.slot_s", "+= log.power_w[0, v]", "tests/protocol tests/simulation/test_audit.py",
+    ),
+    PlantedError(
+        "κ missing in e_tx, worst case of an order", "protocol/server/orders.py",
+        "constants.link.max_power_w * constants.grid.slot_s * int", "constants.link.max_power_w * int",
+        "tests/schemes tests/protocol tests/simulation/test_audit.py",
+    ),
+    PlantedError(
+        "κ missing in e_tx, VEFL sub-problem", "schemes/observation.py",
+        "constants.grid.slot_s * constants.link.max_power_w * self.worst_slots",
+        "constants.link.max_power_w * self.worst_slots", "tests/schemes tests/protocol",
+    ),
+    PlantedError(
+        "LOS and NLOS shadowing swapped, deviation", "radio/shadowing.py",
+        "{True: 4.0, False: 6.0}", "{True: 6.0, False: 4.0}", "tests/radio",
+    ),
+    PlantedError(
+        "LOS and NLOS shadowing swapped, correlation", "radio/shadowing.py",
+        "{True: 37.0, False: 50.0}", "{True: 50.0, False: 37.0}", "tests/radio",
+    ),
+    PlantedError(
+        "LOS and NLOS shadowing swapped, choice", "radio/shadowing.py",
+        "self._los, SHADOWING_DB[True]", "~self._los, SHADOWING_DB[True]",
+        "tests/radio",
+    ),
+    PlantedError(
+        "EDF ties by index, Python", "optimize/rat/edf.py",
+        "(backlog.cv, -backlog.bits_left, backlog.deadline_slot)", "(backlog.cv, backlog.deadline_slot)",
+        "tests/optimize/rat/test_edf.py tests/protocol",
+    ),
+    PlantedError(
+        "EDF ties by index, burst", "optimize/rat/burst.py",
+        "bits_left[v] > bits_left[order[to - 1]]", "v < order[to - 1]",
+        "tests/optimize/rat/test_edf.py tests/protocol tests/simulation/test_slot_check.py",
+    ),
+    PlantedError(
+        "p_v not renormalised over the ordered CVs", "schemes/fdpc.py",
+        'rule.weights_over or "ordered"', 'rule.weights_over or "coverage"', "tests/schemes tests/protocol",
+    ),
+    PlantedError(
+        "p_v not renormalised, any scheme", "schemes/weights.py",
+        "amount[rows] / amount[members].sum()", "amount[rows] / amount.sum()", "tests/schemes tests/protocol",
+    ),
+    PlantedError(
+        "p_v not renormalised with aggregation.normalize", "learning/aggregation.py",
+        "return applied / applied.sum() if len(applied) else applied", "return applied",
+        "tests/learning/test_aggregation.py tests/schemes",
+    ),
+    PlantedError(
+        "lost orders unpaid, ledger", "protocol/ledger.py",
+        "account.paid = account.charge", "account.paid = account.charge if account.bits_left == 0 else 0.0",
+        "tests/protocol",
+    ),
+    PlantedError(
+        "lost orders unpaid, vehicle", "protocol/vehicle.py",
+        "self.ledger.settle(account)", "account.base_fee *= lost is None\n        self.ledger.settle(account)",
+        "tests/protocol",
+    ),
+    PlantedError(
+        "fading block off by one, slots", "radio/fading.py",
+        "divmod(slot, BLOCK_SLOTS)", "divmod(slot + 1, BLOCK_SLOTS)", "tests/radio tests/protocol",
+    ),
+    PlantedError(
+        "fading block off by one, counter", "radio/fading.py",
+        "counter=[0, 0, block, cv]", "counter=[0, 0, block + 1, cv]", "tests/radio tests/protocol",
+    ),
+    PlantedError(
+        "fading block off by one, burst", "protocol/mac.py",
+        "BLOCK_SLOTS - slot % BLOCK_SLOTS)", "BLOCK_SLOTS - slot % BLOCK_SLOTS + 1)", "tests/radio tests/protocol",
+    ),
+    PlantedError(
+        "stale version, order", "protocol/server/asynchronous.py",
+        "version=self.model.version, **ends)", "version=max(0, self.model.version - 1), **ends)",
+        "tests/schemes/test_without_rounds.py tests/protocol",
+    ),
+    PlantedError(
+        "stale version, staleness", "protocol/server/asynchronous.py",
+        "_received(updates, self.model.version)", "_received(updates, self.model.version + 1)",
+        "tests/schemes/test_without_rounds.py tests/protocol",
+    ),
+    PlantedError(
+        "stale version, training from the newest model", "protocol/server/model.py",
+        "starts = [update.start for update in updates]", "starts = [self.parameters for _ in updates]",
+        "tests/schemes/test_without_rounds.py tests/protocol",
+    ),
+    PlantedError(
+        "checkpoint without RNG state, shadowing", "radio/shadowing.py",
+        'restore_generator(self._rng, state["rng"])', "pass", "tests/simulation/test_resume.py tests/radio",
+    ),
+    PlantedError(
+        "checkpoint without RNG state, arrivals", "mobility/grid/arrivals.py",
+        'restore_generator(self._rng, state["rng"])', "pass", "tests/simulation/test_resume.py tests/mobility/grid",
+    ),
+    PlantedError(
+        "checkpoint without RNG state, vehicles", "mobility/grid/engine.py",
+        "restore_generator(rng, saved)", "pass", "tests/simulation/test_resume.py tests/mobility/grid",
+    ),
+    PlantedError(
+        "RAT cap ignored, burst", "optimize/rat/burst.py",
+        "cap[row] = left / cell.slot_s / cell.nats_hz", "cap[row] = 1e300",
+        "tests/optimize/rat tests/protocol tests/simulation/test_slot_check.py",
+    ),
+    PlantedError(
+        "RAT cap ignored, Python", "optimize/rat/problem.py",
+        "cap=self.bits_left / self.slot_s / nats", "cap=np.full(len(self.bits_left), 1e300)", "tests/optimize/rat",
+    ),
+    PlantedError(
+        "RAT cap ignored, water level", "optimize/rat/water.py", "if rate > cap:", "if False:", "tests/optimize/rat",
+    ),
+    PlantedError(
+        "RAT cap ignored, policies", "optimize/rat/allocate.py",
+        "rate[:] = np.minimum(rate, cap)", "rate[:] = rate", "tests/optimize/rat tests/protocol",
+    ),
+]  # fmt: skip
+
+
+@contextmanager
+def planted(error: PlantedError, copy: Path) -> Iterator[None]:
+    """The copy with the error in it; afterwards the file is as before, also its time, by which kernels are cached."""
+    path = copy / "vefl_sim" / error.file
+    text, stamp = path.read_text(), path.stat()
+    if text.count(error.right) != 1:
+        sys.exit(f"{error.name}: {error.file} has {text.count(error.right)} times, not once: {error.right}")
+    path.write_text(text.replace(error.right, error.wrong))
+    try:
+        yield
+    finally:
+        path.write_text(text)
+        os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+
+
+def failing(tests: str, copy: Path) -> list[str]:
+    """Names of the first three quick tests that fail in the copy."""
+    options = ["-m", "not slow", "-p", "no:cacheprovider", "--tb=no", "--maxfail=3"]
+    options += [f"--ignore={path}" for path in NOT_COUNTED]
+    paths = os.pathsep.join([str(copy), str(copy / "models")])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *tests.split()], cwd=copy, env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode not in (0, 1):
+        sys.exit(done.stdout + done.stderr)
+    return re.findall(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+
+
+def main(words: list[str]) -> int:
+    chosen = [error for error in PLANTED if not words or any(word in error.name for word in words)]
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in FOLDERS:
+            copytree(ROOT / name, copy / name, ignore=ignore_patterns("__pycache__", "runs"))
+        for name in FILES:
+            (copy / name).write_bytes((ROOT / name).read_bytes())
+        print("| error | planted in | detected by |\n|---|---|---|")
+        for error in chosen:
+            with planted(error, copy):
+                found = failing(error.tests, copy)
+            tests = [f"`{test.removeprefix('tests/')}`" for test in dict.fromkeys(t.split("[")[0] for t in found)]
+            print(f"| {error.name} | `{error.file}` | {', '.join(tests) or 'NOTHING'} |", flush=True)
+            missed += not found
+    print(f"{len(chosen) - missed} of {len(chosen)} errors are detected")
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
