@@ -36,18 +36,18 @@ PLANTED = [
         "deadline one slot late, observed", "schemes/observation.py",
         "grid.ceil(self.snapshot.time_ns) + self.window_slots",
         "grid.ceil(self.snapshot.time_ns) + self.window_slots + 1",
-        "tests/schemes tests/protocol",
+        "tests/protocol/test_orders.py tests/schemes tests/protocol",
     ),
     PlantedError(
         "deadline one slot late, ordered", "protocol/server/orders.py",
         "int(observation.deadline_slot[row])", "int(observation.deadline_slot[row]) + 1",
-        "tests/schemes tests/protocol tests/simulation/test_audit.py",
+        "tests/protocol/test_orders.py tests/schemes tests/protocol tests/simulation/test_audit.py",
     ),
     PlantedError(
         "deadline one slot late, window", "schemes/observation.py",
         "np.maximum(last_slot - constants.grid.ceil(snapshot.time_ns), 0)",
         "np.maximum(last_slot - constants.grid.ceil(snapshot.time_ns), 0) + 1",
-        "tests/schemes tests/protocol",
+        "tests/protocol/test_orders.py tests/schemes tests/protocol",
     ),
     PlantedError(
         "κ missing in e_tx, burst", "optimize/rat/burst.py",
@@ -60,12 +60,12 @@ PLANTED = [
     PlantedError(
         "κ missing in e_tx, worst case of an order", "protocol/server/orders.py",
         "constants.link.max_power_w * constants.grid.slot_s * int", "constants.link.max_power_w * int",
-        "tests/schemes tests/protocol tests/simulation/test_audit.py",
+        "tests/protocol/test_orders.py tests/schemes tests/protocol tests/simulation/test_audit.py",
     ),
     PlantedError(
         "κ missing in e_tx, VEFL sub-problem", "schemes/observation.py",
         "constants.grid.slot_s * constants.link.max_power_w * self.worst_slots",
-        "constants.link.max_power_w * self.worst_slots", "tests/schemes tests/protocol",
+        "constants.link.max_power_w * self.worst_slots", "tests/protocol/test_orders.py tests/schemes tests/protocol",
     ),
     PlantedError(
         "LOS and NLOS shadowing swapped, deviation", "radio/shadowing.py",

@@ -1,10 +1,13 @@
 """A resumed run gives the same bytes, digest and figures as an uninterrupted one."""
 
+import hashlib
 import json
 import os
 import random
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -18,6 +21,7 @@ from vefl_sim.cli.progress import RunProgress
 from vefl_sim.core import files
 from vefl_sim.core.errors import CannotWrite, NotResumable, RunFailed
 from vefl_sim.core.state import pack
+from vefl_sim.experiment.toml import to_toml
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.link import Link
@@ -30,11 +34,17 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return simulate(STOPPED, out=tmp_path_factory.mktemp("undisturbed"))
 
 
+KILLED = tempfile.TemporaryDirectory()
+
+
 def killed_at(experiment: Experiment, out: Path, *rounds: int) -> Run:
-    """A run that is killed at the end of each of these rounds, and resumed each time."""
-    for round in rounds:
-        with pytest.raises(Kill):
-            simulate(experiment, out=out, watcher=Killer(round))
+    """A run that was killed at the end of each of these rounds, and resumed in between; made once, and copied."""
+    made = Path(KILLED.name) / hashlib.sha256(f"{rounds}{to_toml(experiment)}".encode()).hexdigest()
+    if not made.exists():
+        for round in rounds:
+            with pytest.raises(Kill):
+                simulate(experiment, out=made, watcher=Killer(round))
+    copytree(made, out, dirs_exist_ok=True)
     return only(out)
 
 

@@ -61,10 +61,13 @@ def fcd_parquet(folder: Path, rows: Sequence[Row] = TWO_CARS, tag: str = "vehicl
     return path
 
 
+FEW_SAMPLES = {"train_samples": 400, "test_samples": 10, "image_px": 16}
+
+
 def experiment(file: Path, seconds: float = 3.0, step_s: float = 0.5, **tables: Mapping[str, Any]) -> Experiment:
     mobility = {"kind": "playback", "file": str(file), "step_s": step_s, **tables.pop("mobility", {})}
     run = {"name": "replay", "duration_s": seconds, **tables.pop("run", {})}
-    return from_tables({"run": run, "mobility": mobility, "vefl": {"round_s": 0.5}, **tables})
+    return from_tables({"run": run, "mobility": mobility, "vefl": {"round_s": 0.5}, "data": FEW_SAMPLES, **tables})
 
 
 def scenes(file: Path, seconds: float = 3.0, step_s: float = 0.5, **tables: Mapping[str, Any]) -> list[Scene]:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.mobility.recorded.recordings import (
     DATA,
+    FEW_SAMPLES,
     TWO_CARS,
     at_s,
     complaint,
@@ -123,7 +124,7 @@ class TestBadRecordings:
             "set run.duration_s to at most 3, or record longer."
         )
         rounds = from_tables({
-            "run": {"name": "x", "rounds": 40}, "vefl": {"round_s": 0.4},
+            "run": {"name": "x", "rounds": 40}, "vefl": {"round_s": 0.4}, "data": FEW_SAMPLES,
             "mobility": {"kind": "playback", "file": str(file), "start_s": 1.0},
         })  # fmt: skip
         assert complaint(lambda: build_scenario(rounds)) == (
