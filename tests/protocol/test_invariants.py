@@ -51,6 +51,13 @@ def random_run(seed: int, prbs: int, start: str, policy: list[str], directory: s
     return simulate(experiment, out=directory)
 
 
+@pytest.mark.parametrize("policy", [[], ["rat.method=tests.protocol.test_burst:plain_policy"]], ids=["compiled", "own"])
+def test_money_and_energy_add_up_over_the_slots(policy: list[str], tmp_path) -> None:
+    run = random_run(3, 2, "ready", policy, str(tmp_path))
+    assert len(run.table("slots")) > 0
+    _money_and_energy_add_up(run.vehicles, run.rounds, run.table("slots"))
+
+
 @pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(["tau", "ready"]), st.sampled_from(POLICIES))
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
