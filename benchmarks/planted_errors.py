@@ -92,7 +92,7 @@ PLANTED = [
     ),
     PlantedError(
         "p_v not renormalised over the ordered CVs", "schemes/fdpc.py",
-        'rule.weights_over or "ordered"', 'rule.weights_over or "coverage"', "tests/schemes tests/protocol",
+        '(rule.weights_over or "ordered", imp', '(rule.weights_over or "coverage", imp', "tests/schemes tests/protocol",
     ),
     PlantedError(
         "p_v not renormalised, any scheme", "schemes/weights.py",
