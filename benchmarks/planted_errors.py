@@ -197,7 +197,7 @@ def failing(tests: str, copy: Path) -> list[str]:
     )  # fmt: skip
     if done.returncode not in (0, 1):
         sys.exit(done.stdout + done.stderr)
-    return re.findall(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    return re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
 
 
 def main(words: list[str]) -> int:
