@@ -23,8 +23,7 @@ PATIENCE, PROGRESS = 25, 1e-4  # stop after PATIENCE steps without a relative im
 FIRST_SOFTNESS, SOFTNESS = 0.5, 0.1  # of the mean worth of a pRB: CVs this close to the best share the pRB
 NO_GAIN = 1e-300  # in 1/W: the finite substitute for a gain of 0
 DIVERGED = 0.02  # if the bound is worse than the best one by this share, return to that one, with smaller steps
-FIRST_STEP, MAX_STEP = 0.1, 0.6  # step lengths in ln w and ln x
-LEAST_LEVEL = 1e-3  # of P_max: the smallest x from which a step is taken
+FIRST_STEP, MAX_STEP = 0.1, 0.6  # step lengths in ln w and ln L
 
 
 class Gains(NamedTuple):
@@ -43,7 +42,7 @@ class Prices(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """State of the descent: the last slopes in ln w and ln x and the step lengths, shape (2, V)."""
+    """State of the descent: the last slopes in ln w and ln L and the step lengths, shape (2, V)."""
 
     slope: Floats
     step: Floats
@@ -147,6 +146,14 @@ def highest_level(problem, gains, weight, v):
 
 
 @kernel
+def next_level(x, inverse, power, step):
+    """x after a step in ln L that is limited relative to x: at a low SNR, 1/g and with it L is far larger than x."""
+    if step <= 0:
+        return max(0.5 * x, x + (x + inverse) * np.expm1(step))
+    return min(x + (x + inverse) * np.expm1(step), max(x, power) * np.exp(step))
+
+
+@kernel
 def move(problem, gains, bids, prices, slopes):
     """Move w and x of every CV one step down their slopes."""
     for v in range(len(prices.weight)):
@@ -162,8 +169,8 @@ def move(problem, gains, bids, prices, slopes):
         if (next_w - nominal) * (w - nominal) < 0:
             next_w = nominal
         prices.weight[v] = min(max(next_w, 1e-6 * nominal), 1e6 * nominal)
-        free = max(x, LEAST_LEVEL * problem.power[v]) * np.exp(-np.sign(slope[1]) * slopes.step[1, v])
-        prices.level[v] = min(free, highest_level(problem, gains, prices.weight[v], v))
+        level = next_level(x, 1 / gains.best[v], problem.power[v], -np.sign(slope[1]) * slopes.step[1, v])
+        prices.level[v] = min(level, highest_level(problem, gains, prices.weight[v], v))
 
 
 @kernel
@@ -195,14 +202,14 @@ def bounded(problem):
 def least_bound(problem, gains):
     """Minimise D; returns (D, the prices of the least D found).
 
-    Each step moves ln w and ln x of every CV by the sign of their own slopes, so units and scales do not matter. CVs
+    Each step moves ln w and ln L of every CV by the sign of their own slopes, so units and scales do not matter. CVs
     that outbid each other in turn would drive all prices up, hence the return to the best prices.
     """
     cvs, prbs = problem.gain.shape
     problem = bounded(problem)
     prices, best = Prices(problem.weight.copy(), np.empty(cvs)), Prices(np.empty(cvs), np.empty(cvs))
-    for v in range(cvs):  # P_max spread over Z/V equal pRBs
-        first = problem.power[v] * cvs / prbs + 1e-30
+    for v in range(cvs):  # P_max spread over Z/V average pRBs
+        first = min(problem.power[v] * cvs / prbs + gains.distance[v].mean(), problem.power[v]) + 1e-30
         prices.level[v] = min(first, highest_level(problem, gains, prices.weight[v], v))
     bids = Bids(np.empty((cvs, prbs)), np.empty(prbs), np.empty(cvs), np.empty(cvs))
     slopes = Slopes(np.zeros((2, cvs)), np.full((2, cvs), FIRST_STEP))
