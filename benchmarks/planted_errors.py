@@ -55,7 +55,8 @@ PLANTED = [
     ),
     PlantedError(
         "κ missing in e_tx, Python policies", "protocol/mac.py",
-        "+= log.power_w[0, v] * self.slot_s", "+= log.power_w[0, v]", "tests/protocol tests/simulation/test_audit.py",
+        "+= log.power_w[0, v] * self.slot_s", "+= log.power_w[0, v]",
+        "tests/protocol/test_invariants.py tests/protocol tests/simulation/test_audit.py",
     ),
     PlantedError(
         "κ missing in e_tx, worst case of an order", "protocol/server/orders.py",
@@ -123,7 +124,8 @@ PLANTED = [
     ),
     PlantedError(
         "fading block off by one, burst", "protocol/mac.py",
-        "BLOCK_SLOTS - slot % BLOCK_SLOTS)", "BLOCK_SLOTS - slot % BLOCK_SLOTS + 1)", "tests/radio tests/protocol",
+        "BLOCK_SLOTS - slot % BLOCK_SLOTS)", "BLOCK_SLOTS - slot % BLOCK_SLOTS + 1)",
+        "tests/protocol/test_invariants.py",
     ),
     PlantedError(
         "stale version, order", "protocol/server/asynchronous.py",
@@ -146,11 +148,11 @@ PLANTED = [
     ),
     PlantedError(
         "checkpoint without RNG state, arrivals", "mobility/grid/arrivals.py",
-        'restore_generator(self._rng, state["rng"])', "pass", "tests/simulation/test_resume.py tests/mobility/grid",
+        'restore_generator(self._rng, state["rng"])', "pass", "tests/mobility/grid/test_arrivals.py tests/simulation/test_resume.py",
     ),
     PlantedError(
         "checkpoint without RNG state, vehicles", "mobility/grid/engine.py",
-        "restore_generator(rng, saved)", "pass", "tests/simulation/test_resume.py tests/mobility/grid",
+        "restore_generator(rng, saved)", "pass", "tests/mobility/grid/test_arrivals.py tests/simulation/test_resume.py",
     ),
     PlantedError(
         "RAT cap ignored, burst", "optimize/rat/burst.py",
