@@ -29,7 +29,7 @@ from vefl_sim.radio.channel import Channel
 from vefl_sim.radio.fading import BLOCK_SLOTS
 from vefl_sim.radio.link import Link
 
-_PAIRS_PER_BURST = 200_000  # (scheduled CV, pRB) pairs, at up to 2 µs each
+_PAIRS_PER_BURST = 100_000  # (scheduled CV, pRB) pairs, at up to 4 µs each
 
 
 @dataclass(frozen=True)
