@@ -148,7 +148,8 @@ PLANTED = [
     ),
     PlantedError(
         "checkpoint without RNG state, arrivals", "mobility/grid/arrivals.py",
-        'restore_generator(self._rng, state["rng"])', "pass", "tests/mobility/grid/test_arrivals.py tests/simulation/test_resume.py",
+        'restore_generator(self._rng, state["rng"])', "pass",
+        "tests/mobility/grid/test_arrivals.py tests/simulation/test_resume.py",
     ),
     PlantedError(
         "checkpoint without RNG state, vehicles", "mobility/grid/engine.py",
