@@ -54,11 +54,6 @@ PLANTED = [
         "+= spent * cell.slot_s", "+= spent", "tests/protocol tests/simulation/test_audit.py",
     ),
     PlantedError(
-        "κ missing in e_tx, Python policies", "protocol/mac.py",
-        "+= log.power_w[0, v] * self.slot_s", "+= log.power_w[0, v]",
-        "tests/protocol/test_invariants.py tests/protocol tests/simulation/test_audit.py",
-    ),
-    PlantedError(
         "κ missing in e_tx, worst case of an order", "protocol/server/orders.py",
         "constants.link.max_power_w * constants.grid.slot_s * int", "constants.link.max_power_w * int",
         "tests/protocol/test_orders.py tests/schemes tests/protocol tests/simulation/test_audit.py",
@@ -162,14 +157,15 @@ PLANTED = [
     ),
     PlantedError(
         "RAT cap ignored, Python", "optimize/rat/problem.py",
-        "cap=self.bits_left / self.slot_s / nats", "cap=np.full(len(self.bits_left), 1e300)", "tests/optimize/rat",
+        "cap=self.bits_left / self.slot_s / self.nats_hz", "cap=np.full(len(self.bits_left), 1e300)",
+        "tests/optimize/rat",
     ),
     PlantedError(
-        "RAT cap ignored, water level", "optimize/rat/water.py", "if rate > cap:", "if False:", "tests/optimize/rat",
+        "RAT cap ignored, water level", "optimize/rat/water.py", "if rate > cv.cap:", "if False:", "tests/optimize/rat",
     ),
     PlantedError(
         "RAT cap ignored, policies", "optimize/rat/allocate.py",
-        "rate[:] = np.minimum(rate, cap)", "rate[:] = rate", "tests/optimize/rat tests/protocol",
+        "rate[:] = np.minimum(rate, problem.cap)", "rate[:] = rate", "tests/optimize/rat tests/protocol",
     ),
 ]  # fmt: skip
 

@@ -18,6 +18,7 @@ from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import Unused, load_part
 from vefl_sim.experiment.toml import from_tables
 from vefl_sim.experiment.unused_keys import is_used
+from vefl_sim.schemes.fdpc import Fdpc
 from vefl_sim.schemes.pdpc import Pdpc
 from vefl_sim.simulation.parts import make_scheme
 from vefl_sim.sweep.points import load_sweep
@@ -26,6 +27,10 @@ from vefl_sim.sweep.wall_time import wall_time_s
 KINDS = [(key, name) for key, family in FAMILIES.items() for name in family]
 NEEDED = {"playback": {"file": "a.xml"}, "sumo": {"file": "a.net.xml"}, "folder": {"dir": "images"}}
 """Keys without which a kind is refused."""
+
+
+class Choosy(Fdpc):
+    """A scheme that may use other keys than its base class."""
 
 
 @pytest.mark.parametrize(("key", "name"), KINDS)
@@ -166,3 +171,12 @@ class TestUserDefinedSchemes:
         thrifty = experiment(**keys, scheme=own("Thrifty") | {"selected": 3})
         assert isinstance(make_scheme(thrifty), Thrifty)
         assert simulate(thrifty, out=tmp_path).rounds["ordered"].tolist() == [3]
+
+    def test_a_subclass_does_not_inherit_what_its_base_does_not_use(self, tmp_path: Path) -> None:
+        """FDPC does not use scheme.selected; a subclass may."""
+        swept = '[run]\nname = "x"\n[scheme]\nkind = "{}"\n[sweep]\nscheme.selected = [3, 7]\n'
+        fdpc = load_sweep(written(tmp_path, swept.format("fdpc"))).points
+        own_points = load_sweep(written(tmp_path, swept.format(f"{__name__}:Choosy"))).points
+        assert len({point.digest for point in fdpc}) == 1
+        assert [point.experiment.scheme.selected for point in own_points] == [3, 7]
+        assert value_label("scheme.kind", f"{__name__}:Choosy", {}) != value_label("scheme.kind", "fdpc", {})

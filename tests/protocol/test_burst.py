@@ -11,9 +11,10 @@ from tests.protocol.slot_twin import PlainCell, Sender, columns
 from tests.protocol.test_golden import EXPERIMENT as GOLDEN
 from tests.scripted import ScriptedCars
 from vefl_sim import Backlog, Experiment, RatAllocation, RatProblem, Run, from_tables, simulate, with_settings
-from vefl_sim.optimize.rat.allocate import AllocationMethod, needs_large
+from vefl_sim.optimize.rat.allocate import needs_large
 from vefl_sim.optimize.rat.burst import Books, CellConstants, Queues, _edf, new_log, run_slots, slots_to_count_on
 from vefl_sim.optimize.rat.edf import edf
+from vefl_sim.optimize.rat.methods import AllocationMethod
 from vefl_sim.optimize.rat.problem import solve
 from vefl_sim.protocol.mac import MacScheduler
 

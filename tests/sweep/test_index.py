@@ -85,3 +85,18 @@ def test_a_damaged_index_gets_one_sentence(sweep: Sweep, tmp_path: Path, content
     file.write_text(content, encoding="latin-1")
     with pytest.raises(BadInput, match=r"index.csv .* move it away"):
         Index.of(sweep, tmp_path)
+
+
+def test_an_index_of_another_version_is_renamed_once(
+    sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sweep of the other version that still runs writes its rows again: they are kept beside ours."""
+    old = Index.of(sweep, tmp_path)
+    entries = {point.digest: IndexEntry() for point in sweep.points}
+    old.write(entries)
+    monkeypatch.setattr(index_module, "current_version", lambda: "9.9 abc")
+    new = Index.of(sweep, tmp_path, restart=True)
+    for _ in range(3):
+        new.write(entries)
+        old.write(entries)
+    assert len([*old.file.parent.glob("index-*.csv")]) == 1

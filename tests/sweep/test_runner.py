@@ -1,6 +1,7 @@
 """The order of points, and how failures, crashes and busy runs are handled, with an executor that follows a script."""
 
 import math
+import sys
 from collections.abc import Collection
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 
 from vefl_sim.core.errors import BadInput, RunInterrupted
+from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.sweep import runner
 from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 from vefl_sim.sweep.index import Index
@@ -191,3 +193,16 @@ def test_remaining_time_is_corrected_by_finished_points(sweep: Sweep) -> None:
     assert tasks.left_s() == long.wall_time_s
     short.entry.status, short.entry.wall_s, short.share = "done", 2 * short.wall_time_s, 1.0
     assert tasks.left_s() == pytest.approx(2 * long.wall_time_s)
+
+
+def test_a_part_of_the_script_is_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "s.toml"
+    tables = '[run]\nname = "s"\n[mac]\nscheduler = "__main__:own"\n[learning]\nkind = "none"\n'
+    file.write_text(f"{tables}[sweep]\nseeds = [1]\n")
+    monkeypatch.setattr(sys.modules["__main__"], "own", edf, raising=False)
+    executor = ScriptedExecutor({})
+    with pytest.raises(
+        BadInput, match=r'mac.scheduler = "__main__:own" is in the script, .* move the part to a module'
+    ):
+        run(load_sweep(file), tmp_path, executor)
+    assert executor.started == []

@@ -27,9 +27,15 @@ _CACHED = ensure_writable(_DIRECTORY)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function on its first call, or load it from the cache.
+    """Compile a function on its first call, or load it from the cache; it raises ZeroDivisionError as Python does."""
+    with _kernel_cache():
+        return numba.njit(cache=_CACHED)(function)
 
-    As in NumPy, a division by zero gives ±inf or nan; without the test for it, inner loops run up to 1.7 times faster.
+
+def float_kernel(function: Callable[..., Any]) -> Any:
+    """Like `kernel`, but a division by zero gives ±inf or nan as in NumPy.
+
+    Without the test for it, inner loops run up to 1.7 times faster.
     """
     with _kernel_cache():
         return numba.njit(cache=_CACHED, error_model="numpy")(function)

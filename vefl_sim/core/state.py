@@ -54,7 +54,7 @@ def state_of(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: state_of(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(map(state_of, value))
+        return [*map(state_of, value)] if isinstance(value, list) else (*map(state_of, value),)
     return value
 
 
@@ -82,7 +82,7 @@ def _from_state(kind: Any, state: Any, shared: Mapping[str, Any]) -> Any:
 def _saved_fields(kind: Any) -> tuple[tuple[str, Any], ...]:
     """Names and types of the fields of a dataclass that belong to its state."""
     hints = get_type_hints(kind)
-    return tuple((field.name, hints[field.name]) for field in fields(kind) if field.metadata != NOT_SAVED)
+    return tuple((field.name, hints[field.name]) for field in fields(kind) if field.metadata.get("saved", True))
 
 
 def pack(state: Any, arrays: Arrays, name: str = "") -> Any:

@@ -118,9 +118,22 @@ def errors_of_declarations(key: str, name: str) -> Iterator[None]:
         raise ExperimentError(f'{key} = "{name}" declares something wrong: {type(error).__name__}: {error}.') from error
 
 
+_OF_OWN_PARTS = {
+    *("unused_keys", "unused_when", "unused_environment", "contradictions", "label", "selects", "trains_centrally"),
+    *("wall_s_per_s", "train_samples", "test_samples", "side_px", "channels", "no_cv_message"),
+}
+"""What a user-defined part can declare (docs/parts.md); other attributes of it mean nothing to the program."""
+
+
 def declaration(key: str, name: str, attribute: str, default: Any) -> Any:
-    """What the part that the TOML `key` names declares as `attribute`; `default` if it declares nothing."""
-    return getattr(load_part(key, name), attribute, default)
+    """What the part that the TOML `key` names declares as `attribute`; `default` if it declares nothing.
+
+    A user-defined class inherits no declaration: it may well use a key that its base class does not use.
+    """
+    part = load_part(key, name)
+    if is_part(name) and (attribute not in _OF_OWN_PARTS or (isinstance(part, type) and attribute not in vars(part))):
+        return default
+    return getattr(part, attribute, default)
 
 
 def part_digests(experiment: Experiment) -> dict[str, str]:

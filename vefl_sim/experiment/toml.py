@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.complaints import complaints_about
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import load_part
+from vefl_sim.experiment.plugins import declaration, load_part
 from vefl_sim.experiment.rules import contradictions
 from vefl_sim.experiment.unused_keys import is_used, unused_keys
 
@@ -101,8 +101,8 @@ def resolved(experiment: Experiment) -> Experiment:
         run = run.model_copy(update={"duration_s": 2000.0})
     if traffic.arrivals_per_s is None and is_used(experiment, "traffic.mean_in_coverage"):
         traffic = traffic.model_copy(update={"mean_in_coverage": experiment.mean_in_coverage})
-    kind = load_part("data.kind", data.kind)
-    if getattr(kind, "any_number", False):
+    if declaration("data.kind", data.kind, "any_number", False):
+        kind = load_part("data.kind", data.kind)
         counts = {key: getattr(data, key) or getattr(kind, key) for key in ("train_samples", "test_samples")}
         data = data.model_copy(update=counts)
     return experiment.model_copy(update={"run": run, "traffic": traffic, "data": data})

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.state import State
-from vefl_sim.optimize.rat.allocate import AllocationMethod, AllocationStatus, Found, needs_large
+from vefl_sim.optimize.rat.allocate import AllocationStatus, Found, needs_large
 from vefl_sim.optimize.rat.burst import (
     LAST_BIT,
     Books,
@@ -23,7 +23,8 @@ from vefl_sim.optimize.rat.burst import (
     slots_to_count_on,
 )  # fmt: skip
 from vefl_sim.optimize.rat.edf import Backlog, Scheduler, edf
-from vefl_sim.optimize.rat.problem import METHODS, RatAllocation, RatPolicy, RatProblem, solve
+from vefl_sim.optimize.rat.methods import AllocationMethod, RatMethod
+from vefl_sim.optimize.rat.problem import RatAllocation, RatPolicy, RatProblem
 from vefl_sim.protocol.uplink import Upload
 from vefl_sim.radio.channel import Channel
 from vefl_sim.radio.fading import BLOCK_SLOTS
@@ -52,7 +53,7 @@ class MacScheduler:
     link: Link
     channel: Channel
     scheduler: Scheduler
-    policy: RatPolicy | str  # a user-defined policy, or the name of a built-in method
+    policy: RatPolicy  # a built-in RatMethod, or a user-defined function
     slot_s: float
     tradeoff: float  # C
     circuit_w: float = 0.0
@@ -63,15 +64,14 @@ class MacScheduler:
     def transmit(self, slot: int, uploads: Sequence[Upload], slots: int) -> Burst:
         """Run up to `slots` slots from `slot` on; only the queues of these uploads change during them."""
         self._begin_round(max(upload.order.round for upload in uploads))
-        compiled = isinstance(self.policy, str) and self.policy in METHODS and self.scheduler is edf
-        slots = min(slots, self._longest_burst(len(uploads)), BLOCK_SLOTS - slot % BLOCK_SLOTS) if compiled else 1
+        code = self._code if self.scheduler is edf else None
+        slots = 1 if code is None else min(slots, self._longest_burst(len(uploads)), BLOCK_SLOTS - slot % BLOCK_SLOTS)
         cvs = np.array([upload.cv for upload in uploads])
         fading = self.channel.fading_gains(slot, slots, cvs)
         log = new_log(slots, len(uploads), self.link.prbs)
         books = Books(self._queues(uploads), self._efficiency, log, np.zeros(len(uploads)))
-        if compiled:
-            with_large = needs_large(AllocationMethod(self._cell.method), self.link.prbs)
-            done = run_slots(with_large, self._cell, slot, fading, books)
+        if code is not None:
+            done = run_slots(needs_large(code, self.link.prbs), self._cell, slot, fading, books)
         else:
             done = 1
             self._tick(slot, cvs, fading[0], books)
@@ -102,11 +102,13 @@ class MacScheduler:
     @property
     def _cell(self) -> CellConstants:
         """Constants of the cell for the compiled kernel."""
-        method = str(self.policy) if self.policy in METHODS else "auto"  # a policy in Python has no code, nor needs one
-        code = AllocationMethod[method.upper().replace("-", "_")]
-        return CellConstants(
-            int(code), self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w
-        )
+        method = -1 if self._code is None else int(self._code)
+        return CellConstants(method, self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w)
+
+    @property
+    def _code(self) -> AllocationMethod | None:
+        """Code of a compiled method; None if the policy is a function in Python."""
+        return self.policy.code if isinstance(self.policy, RatMethod) else None
 
     @property
     def _nats_hz(self) -> float:
@@ -135,7 +137,7 @@ class MacScheduler:
             books.log.bits_left[0] = books.queues.bits_left
             return  # a scheduler may leave a slot idle
         problem = self._problem(slot, rows, gain[rows], books.queues)
-        allocation = solve(problem, self.policy) if isinstance(self.policy, str) else self.policy(problem)
+        allocation = self.policy(problem)
         if not isinstance(allocation, RatAllocation) or allocation.status.upper() not in AllocationStatus.__members__:
             raise RunFailed('rat.method must return a RatAllocation; the status of a policy is "policy".')
         _check(problem, allocation.owner, allocation.power_w, allocation.rate_bps)

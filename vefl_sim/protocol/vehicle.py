@@ -60,8 +60,8 @@ class ConnectedVehicle:
     ledger: Ledger
     trace: Trace
     distance_m: Callable[[], float]  # current distance from the gNB
-    has_left: bool = False  # coverage
-    task: OrderInProgress | None = None
+    has_left_coverage: bool = False
+    task: OrderInProgress | None = None  # None if the CV is idle; with rounds it stays until the next order
     work: Process | None = None  # works on the last order
     participation: Process | None = None  # without rounds: pulls orders and pushes updates
 
@@ -85,7 +85,7 @@ class ConnectedVehicle:
     def participate(self, server: OrderSource) -> Generator[Event, Any, None]:
         """Without rounds: pull an order, train and upload before it expires, push the update; until the CV leaves."""
         with suppress(Interrupt):  # the CV leaves while it waits for an order
-            while not self.has_left:
+            while not self.has_left_coverage:
                 if self.task is None:
                     self.accept(*(yield from server.pull(self)))
                 assert self.task is not None
@@ -105,7 +105,7 @@ class ConnectedVehicle:
 
     def leave(self) -> None:
         """Leave coverage: the order in progress is lost, and no other is requested."""
-        self.has_left = True
+        self.has_left_coverage = True
         for process in (self.work, self.participation if self.task is None else None):
             if process is not None and process.is_alive:
                 process.interrupt("coverage_left")

@@ -52,11 +52,9 @@ def make_scheduler(experiment: Experiment) -> Scheduler:
     return load_part("mac.scheduler", experiment.mac.scheduler)  # type: ignore[no-any-return]
 
 
-def make_policy(experiment: Experiment) -> RatPolicy | str:
-    """The RAT policy named by `rat.method`: a function, or the name of a compiled method."""
-    name = experiment.rat.method
-    method = load_part("rat.method", name)
-    return name if getattr(method, "compiled", False) else method
+def make_policy(experiment: Experiment) -> RatPolicy:
+    """The RAT policy named by `rat.method`: a built-in method or a user-defined function."""
+    return load_part("rat.method", experiment.rat.method)  # type: ignore[no-any-return]
 
 
 def make_channel(experiment: Experiment, streams: Streams) -> Channel:

@@ -47,7 +47,7 @@ class Scenario:
     link: Link
     scheme: AnyScheme
     scheduler: Scheduler
-    policy: RatPolicy | str
+    policy: RatPolicy
     mobility: Callable[[], Mobility]  # starts the same traffic from its beginning
     channel: Callable[[], Channel]  # makes the same channel, before its first scene
 

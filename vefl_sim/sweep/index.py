@@ -52,6 +52,7 @@ class Index:
     file: Path
     sweep: Sweep
     settings: str = ""
+    _replaces: str | None = None  # version of the index in the file that the next write renames
     _previous: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @classmethod
@@ -67,7 +68,7 @@ class Index:
                 f"would run its {done} finished points again: continue with that version, choose another --out, or "
                 "start again with --restart, which keeps the old index and its runs."
             )
-        return cls(file, sweep, "; ".join(settings), pd.DataFrame() if other else previous)
+        return cls(file, sweep, "; ".join(settings), other, pd.DataFrame() if other else previous)
 
     def previous_row(self, digest: str) -> Mapping[str, Any]:
         """What the index contained about a point when it was opened, without empty cells; {} for a new point."""
@@ -86,11 +87,12 @@ class Index:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(self.file.with_name(".lock")):
                 written = _read(self.file)
-                if other := _other_version(written):
-                    _rename(self.file, other)
+                if self._replaces and _other_version(written) == self._replaces:
+                    _rename(self.file, self._replaces)
                 elif not written.empty and len(others := written[~written[_KEY].isin(table[_KEY])]):
                     table = pd.concat([table, others.astype(object)], ignore_index=True)
                 write_text(self.file, str(table.to_csv(index=False)))
+                self._replaces = None  # an older version that still runs may write again; its rows are kept then
 
     def _row(self, point: Point, entry: IndexEntry) -> dict[str, Any]:
         parameters = ({} if point.label is None else {"variant": point.label}) | dict(point.values)

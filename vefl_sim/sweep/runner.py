@@ -10,10 +10,12 @@ from typing import Protocol
 
 from vefl_sim.core.errors import BadInput, CannotWrite, RunInterrupted
 from vefl_sim.core.stopping import StopRequest
+from vefl_sim.experiment.plugins import part_names
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.records.identity import package_digest
 from vefl_sim.sweep.executors.executor import Executor, Job, JobOutcome, Report
 from vefl_sim.sweep.index import Index
+from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.tasks import PointTask, Tasks, update_from_run
 
 _ATTEMPTS = 3  # to run a point whose process dies; from the second on it runs alone
@@ -53,6 +55,8 @@ class Runner:
     def run(self) -> None:
         """Run until every point is done or has failed; raises RunInterrupted if the user stopped it before."""
         self._tasks.try_again()
+        for task in self._tasks.having("waiting"):
+            _require_importable(task.point)
         try:
             self._write_all()
         except CannotWrite as error:
@@ -154,7 +158,8 @@ class Runner:
     def _end(self, task: PointTask, outcome: JobOutcome) -> None:
         """Set the status of a point from the outcome of its job; some points are tried again."""
         entry = task.entry
-        if run := task.point.run(self._out):
+        run = task.point.run(self._out)
+        if run and (outcome.state == "done" or not task.fresh):  # else it may be an older run of the point
             update_from_run(task, run)
         entry.status, entry.error = outcome.state, outcome.error
         entry.peak_mb = outcome.peak_mb or entry.peak_mb
@@ -189,3 +194,13 @@ class Runner:
 
 
 _RESUME = "continue them with: python -m vefl_sim resume RUN"  # the same command would start afresh again
+
+
+def _require_importable(point: Point) -> None:
+    """Refuse a part of the script that runs the sweep: each point is a process of its own, which cannot import it."""
+    for key, name in part_names(point.experiment):
+        if name.startswith("__main__:"):
+            raise BadInput(
+                f'{key} = "{name}" is in the script, but points are run by other processes: move the part '
+                f"to a module of its own."
+            )

@@ -113,6 +113,20 @@ def test_of_two_runs_of_a_point_the_later_one_is_stored(tmp_path: Path, sweep: S
     assert found.file.source == source_digest_of(runs[1])
 
 
+def test_parts_of_a_foreign_run_are_not_imported(
+    tmp_path: Path, sweep: Sweep, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = vefl_sim.simulate(sweep.points[0].experiment, out=tmp_path / "runs")
+    (tmp_path / "evil_part.py").write_text("open('imported', 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    resolved = run.path / "resolved.toml"
+    resolved.write_text(resolved.read_text().replace('scheduler = "edf"', 'scheduler = "evil_part:own"'))
+    assert add_runs(Store(tmp_path / "results"), [vefl_sim.Run(run.path)], sweep.points, print) == 0
+    assert "belongs to none of the points" in capsys.readouterr().out
+    assert not (tmp_path / "imported").exists()
+
+
 def test_a_run_with_an_incomplete_public_data_set_is_not_stored(tmp_path: Path) -> None:
     folder = write_mnist(tmp_path / "some")
     settings = ["data.kind=mnist", f"data.dir={folder}", "data.train_samples=20", "data.test_samples=10"]

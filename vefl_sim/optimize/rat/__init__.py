@@ -1,5 +1,5 @@
 """The RAT sub-problem of one slot: which CV gets which pRB, and at what power."""
 
-from vefl_sim.optimize.rat.problem import METHODS, REFERENCES, RatAllocation, RatPolicy, RatProblem, SlotProblem, solve
+from vefl_sim.optimize.rat.problem import RatAllocation, RatPolicy, RatProblem, SlotProblem, solve
 
-__all__ = ["METHODS", "REFERENCES", "RatAllocation", "RatPolicy", "RatProblem", "SlotProblem", "solve"]
+__all__ = ["RatAllocation", "RatPolicy", "RatProblem", "SlotProblem", "solve"]

@@ -5,24 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vefl_sim.core.kernel import kernel
+from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.assignment import assign
 from vefl_sim.optimize.rat.exact import split, subset_values
 from vefl_sim.optimize.rat.large import large, powers
+from vefl_sim.optimize.rat.methods import AllocationMethod
 from vefl_sim.optimize.rat.problem import EXACT_PRBS
 from vefl_sim.optimize.rat.water import demand_of, on_one
-
-
-class AllocationMethod(IntEnum):
-    """Codes of the allocation methods (`rat.method`)."""
-
-    AUTO = 0  # an exact method where one applies, else LARGE
-    EXACT = 1
-    ASSIGNMENT = 2
-    LARGE = 3
-    EQUAL = 4
-    MAX_SNR = 5
-    PROPORTIONAL_FAIR = 6
 
 
 def needs_large(method: AllocationMethod, prbs: int) -> bool | None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vefl_sim.core.kernel import kernel
+from vefl_sim.core.kernel import float_kernel as kernel
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.core.kernel import kernel
+from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.allocate import AllocationStatus, Found, allocate
 from vefl_sim.optimize.rat.problem import Allocation, SlotProblem
 
@@ -18,7 +18,7 @@ LAST_BIT = 1e-6  # bits: a smaller rest is rounding, not data
 class CellConstants(NamedTuple):
     """Values that are the same in every slot."""
 
-    method: int  # AllocationMethod
+    method: int  # AllocationMethod; −1: a policy in Python allocates
     slot_s: float  # κ
     nats_hz: float  # W′ = ω(1−υ)/ln 2
     max_power_w: float

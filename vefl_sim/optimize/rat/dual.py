@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vefl_sim.core.arrays import Floats
-from vefl_sim.core.kernel import kernel
+from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.problem import SlotProblem
 
 STEPS, FEWER_STEPS, LARGE_SIZE = 80, 50, 10_000  # at most; fewer where V·Z exceeds LARGE_SIZE

@@ -7,7 +7,7 @@ the parent. So every subset costs O(1), and dynamic programming splits the pRBs 
 
 import numpy as np
 
-from vefl_sim.core.kernel import kernel
+from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.water import PrbsInUse, behind, is_useful, only, water_level
 
 

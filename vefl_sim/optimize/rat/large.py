@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vefl_sim.core.kernel import kernel
+from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.assignment import assign
 from vefl_sim.optimize.rat.dual import NO_GAIN, Bids, fill_worths, least_bound, relative_gains
 from vefl_sim.optimize.rat.local_search import Ground, better, demand_in, fill_lists, greedy, improve, new_holdings

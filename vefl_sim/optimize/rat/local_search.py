@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.core.kernel import kernel
+from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.water import Demand, PrbsInUse, exp_m1, is_useful, log_1p, water_level
 
 EPS = 1e-12  # relative: smaller improvements are rounding

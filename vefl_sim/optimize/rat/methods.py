@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from vefl_sim.experiment.experiment import Experiment
@@ -11,12 +12,24 @@ if TYPE_CHECKING:
     from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem
 
 
+class AllocationMethod(IntEnum):
+    """Codes of the compiled methods; they are fast enough for every slot of a run, and run in bursts of slots."""
+
+    AUTO = 0  # an exact method where one applies, else LARGE
+    EXACT = 1
+    ASSIGNMENT = 2
+    LARGE = 3
+    EQUAL = 4
+    MAX_SNR = 5
+    PROPORTIONAL_FAIR = 6
+
+
 @dataclass(frozen=True)
 class RatMethod:
-    """A built-in method. Compiled ones are fast enough for every slot of a run, and run in bursts of slots."""
+    """A built-in method."""
 
     name: str
-    compiled: bool = True
+    code: AllocationMethod | None  # None: the paper's Algorithm 4 with CVXPY, for comparison; a few slots per second
     unused_keys: tuple[str, ...] = ()
     contradictions: Callable[[Experiment], Iterator[str]] = nothing
 
@@ -36,12 +49,12 @@ def _too_many_prbs(experiment: Experiment) -> Iterator[str]:
 
 _EFFICIENCY_KEYS = ("rat.efficiency_weight", "rat.circuit_power_w")
 
-AUTO = RatMethod("auto")
-EXACT = RatMethod("exact", contradictions=_too_many_prbs)
-ASSIGNMENT = RatMethod("assignment")
-LARGE = RatMethod("large")
-EQUAL = RatMethod("equal", unused_keys=_EFFICIENCY_KEYS)
-MAX_SNR = RatMethod("max-snr", unused_keys=_EFFICIENCY_KEYS)
-PROPORTIONAL_FAIR = RatMethod("proportional-fair", unused_keys=_EFFICIENCY_KEYS)
-SCA = RatMethod("sca", compiled=False)  # the paper's Algorithm 4 with CVXPY, for comparison: a few slots per second
-SCA_PERSPECTIVE = RatMethod("sca-perspective", compiled=False)
+AUTO = RatMethod("auto", AllocationMethod.AUTO)
+EXACT = RatMethod("exact", AllocationMethod.EXACT, contradictions=_too_many_prbs)
+ASSIGNMENT = RatMethod("assignment", AllocationMethod.ASSIGNMENT)
+LARGE = RatMethod("large", AllocationMethod.LARGE)
+EQUAL = RatMethod("equal", AllocationMethod.EQUAL, unused_keys=_EFFICIENCY_KEYS)
+MAX_SNR = RatMethod("max-snr", AllocationMethod.MAX_SNR, unused_keys=_EFFICIENCY_KEYS)
+PROPORTIONAL_FAIR = RatMethod("proportional-fair", AllocationMethod.PROPORTIONAL_FAIR, unused_keys=_EFFICIENCY_KEYS)
+SCA = RatMethod("sca", None)
+SCA_PERSPECTIVE = RatMethod("sca-perspective", None)

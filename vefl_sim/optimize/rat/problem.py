@@ -131,27 +131,21 @@ class RatPolicy(Protocol):
         ...
 
 
-METHODS = tuple(name for name in RAT_METHODS if load_part("rat.method", name).compiled)
-"""Our own methods, compiled: fast enough for every slot of a run."""
-
-REFERENCES = tuple(name for name in RAT_METHODS if name not in METHODS)
-"""The paper's Algorithm 4 with CVXPY, for comparison: a few slots per second."""
-
-
 def solve(problem: RatProblem, method: str = "auto") -> RatAllocation:
     """Allocate the pRBs and powers of one slot with the named method."""
-    if method in REFERENCES:
+    if method not in RAT_METHODS:
+        raise ValueError(f"unknown method {method!r}; use one of {', '.join(RAT_METHODS)}")
+    code = load_part("rat.method", method).code
+    if code is None:
         from vefl_sim.optimize.rat.sca import algorithm4
 
         return algorithm4(problem, perspective=method == "sca-perspective")
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}; use one of {', '.join((*METHODS, *REFERENCES))}")
     cvs, prbs = problem.snr_per_watt.shape
     if method == "exact" and prbs > EXACT_PRBS:
         raise ValueError(f"method 'exact' takes at most {EXACT_PRBS} pRBs, not {prbs}: use 'auto' or 'large'")
-    kernel, needs_large, codes, statuses = _compiled()
+    kernel, needs_large, statuses = _compiled()
     allocation = new_allocation(cvs, prbs)
-    found = kernel(needs_large(codes[method], prbs), codes[method], problem.scaled, allocation)
+    found = kernel(needs_large(code, prbs), int(code), problem.scaled, allocation)
     unit = problem.nats_hz * problem.largest_weight
     return RatAllocation(
         owner=allocation.owner,
@@ -164,9 +158,8 @@ def solve(problem: RatProblem, method: str = "auto") -> RatAllocation:
 
 
 @cache
-def _compiled() -> tuple[Any, Any, dict[str, int], tuple[RatStatus, ...]]:
-    """The kernel and its method and status codes, imported on the first call because numba is slow to load."""
-    from vefl_sim.optimize.rat.allocate import AllocationMethod, AllocationStatus, allocate, needs_large
+def _compiled() -> tuple[Any, Any, tuple[RatStatus, ...]]:
+    """The kernel and its status codes, imported on the first call because numba is slow to load."""
+    from vefl_sim.optimize.rat.allocate import AllocationStatus, allocate, needs_large
 
-    codes = {method: int(AllocationMethod[method.upper().replace("-", "_")]) for method in METHODS}
-    return allocate, needs_large, codes, tuple(status.name.lower() for status in AllocationStatus)  # type: ignore[misc]
+    return allocate, needs_large, tuple(status.name.lower() for status in AllocationStatus)  # type: ignore[misc]

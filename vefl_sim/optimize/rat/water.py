@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vefl_sim.core.kernel import kernel
+from vefl_sim.core.kernel import float_kernel as kernel
 
 
 class Demand(NamedTuple):

@@ -6,6 +6,7 @@ and expires t_th after that; so all orders of a window have ended when the next 
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +22,15 @@ from vefl_sim.protocol.vehicle import ConnectedVehicle, Grant, OrderInProgress
 from vefl_sim.schemes.scheme import Received
 
 
+class Refusal(Enum):
+    """Why a CV gets no order now."""
+
+    FOR_NOW = "it may have more time or a faster CPU later"
+    IN_THIS_WINDOW = "its share of the budget is used up, or the scheme prefers others"
+
+
 class _Request(NamedTuple):
-    """A CV that waits for an order. The answer is a Grant, or whether the CV should soon ask again."""
+    """A CV that waits for an order. The value of the answer is a Grant or a Refusal."""
 
     vehicle: ConnectedVehicle
     answer: Event
@@ -77,8 +85,10 @@ class AsynchronousServer(EdgeServer):
             answer = yield request.answer
             if isinstance(answer, Grant):
                 return answer
-            opened = self._window_opened.next()
-            yield opened | Instant(self.env, self.env.now + self.retry_ns, Precedence.REQUEST) if answer else opened
+            until = self._window_opened.next()
+            if answer is Refusal.FOR_NOW:
+                until |= Instant(self.env, self.env.now + self.retry_ns, Precedence.REQUEST)
+            yield until
 
     def push(self, update: Update) -> Event:
         """Receive an update from a CV, delivered or lost."""
@@ -93,6 +103,7 @@ class AsynchronousServer(EdgeServer):
         tasks = self._tasks()
         starts = {task.order.version: task.start for task in tasks}
         starts |= {update.outcome.order.version: update.start for update in self.buffer}
+        starts.pop(self.model.version, None)  # saved as the current model
         return super().state() | {
             "orders": self.orders,
             "models": {version: self.model.learner.arrays_of(start) for version, start in starts.items()},
@@ -106,16 +117,19 @@ class AsynchronousServer(EdgeServer):
         """Restore the server from a checkpoint; orders resume by number, so simultaneous events keep their order."""
         super().restore(state)
         models = {version: self.model.learner.model_of(arrays) for version, arrays in state["models"].items()}
+        models[self.model.version] = self.model.parameters
         self.orders, self.resting = state["orders"], state["resting"]
         self.windows = from_state(list[Window], state["windows"], constants=self.observe.constants)
         outcomes = [from_state(OrderOutcome, update["outcome"]) for update in state["buffer"]]
         self.buffer = [Update(outcome, models[outcome.order.version]) for outcome in outcomes]
         vehicles = self.observe.in_coverage
         for task in state["tasks"]:
-            vehicles[task["order"]["cv"]].resume(task, models[task["order"]["version"]])
-        busy = [vehicles[task["order"]["cv"]] for task in state["tasks"]]
-        for vehicle in [*busy, *(vehicle for vehicle in vehicles.values() if vehicle.task is None)]:
+            vehicle = vehicles[task["order"]["cv"]]
+            vehicle.resume(task, models[task["order"]["version"]])
             vehicle.start(self)
+        for vehicle in vehicles.values():
+            if vehicle.task is None:
+                vehicle.start(self)
 
     def _tasks(self) -> list[OrderInProgress]:
         """The orders in progress, by number."""
@@ -169,7 +183,7 @@ class AsynchronousServer(EdgeServer):
         for cv, request in requests.items():
             limit = decision.plan.ineligible.get(cv)
             spent = cv in window.cost and limit not in ("time", "cpu")  # its share of this window is used up
-            request.answer.succeed(limit is not None and not spent)
+            request.answer.succeed(Refusal.IN_THIS_WINDOW if limit is None or spent else Refusal.FOR_NOW)
 
     def _decide(self, window: Window, cvs: list[int]) -> Decision:
         """Observe the CVs that request an order, and let the scheme plan."""

@@ -40,7 +40,7 @@ class Timetable:
 
 @dataclass(frozen=True)
 class Reporting:
-    """Where the server reports what it does."""
+    """How the server is connected to the run: what it reports, and whether the run goes on."""
 
     trace: Trace
     stopwatch: Stopwatch

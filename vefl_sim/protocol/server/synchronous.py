@@ -30,8 +30,8 @@ class SynchronousServer(EdgeServer):
             yield self._end_of_round(decision, work)
             delivered = yield from self._collect(decision, work)
             ended = self._note("round_ended", self.round, cause=started, count=len(delivered))
-            weights = self._aggregate(decision, delivered)
-            self._report(decision, self._applied(delivered, weights), ended)
+            version, weights = self.model.version, self._aggregate(decision, delivered)
+            self._report(decision, self._applied(delivered, weights), ended, self.model.version - version)
             self.round += 1
             yield Instant(self.env, self._next_slot_ns(), Precedence.ROUND)
 
@@ -87,8 +87,8 @@ class SynchronousServer(EdgeServer):
             self._note("update_aggregated", self.round, cv=cv, cause=cause, weight=weight)
         return [Applied(weight) for weight in weights]
 
-    def _report(self, decision: Decision, applied: list[Applied], ended: int) -> None:
-        """Evaluate the model and report the round."""
+    def _report(self, decision: Decision, applied: list[Applied], ended: int, steps: int) -> None:
+        """Evaluate the model and report the round, which made `steps` new models."""
         snapshot, total = decision.observation.snapshot, sum(update.weight for update in applied)
         aggregated = self._note("model_aggregated", self.round, cause=ended, count=len(applied), weight=total)
         evaluation = self._evaluate(self.round, aggregated)
@@ -100,15 +100,11 @@ class SynchronousServer(EdgeServer):
                 in_coverage=snapshot.in_coverage,
                 decisions=[decision],
                 applied=applied,
-                steps=self._steps(applied),
+                steps=steps,
                 evaluation=evaluation,
                 theorem2_sum=self._theorem2_sum(decision),
             )
         )
-
-    def _steps(self, applied: Sequence[Applied]) -> int:
-        """Number of new global models of this round."""
-        return int(bool(applied))
 
     def _theorem2_sum(self, decision: Decision) -> float | None:
         """The sum of Theorem 2, if the scheme has the optional method `theorem2_sum`; else None."""
@@ -123,9 +119,6 @@ EVERYTHING = 0
 @dataclass
 class CentralServer(SynchronousServer):
     """Centralized training: one pass over all samples per round, at the server; no CV gets an order."""
-
-    def _steps(self, applied: Sequence[Applied]) -> int:
-        return 1
 
     def _aggregate(self, decision: Decision, delivered: Sequence[Update]) -> list[float]:
         with self.reporting.stopwatch("train"):

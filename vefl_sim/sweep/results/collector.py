@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from vefl_sim.core.errors import BadInput, RunFailed, RunInterrupted, VeflError
 from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import part_names
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.learning.datasets.files.inventory import require_whole
 from vefl_sim.records.identity import config_digest, package_digest
@@ -153,11 +154,13 @@ class ResultCollector:
 def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], print_line: PrintLine) -> int:
     """Store the finished runs of these points and return their number; a later run of a point replaces an earlier."""
     wanted = [keys_of(point.experiment) for point in points]
+    known_parts = {name for point in points for _, name in part_names(point.experiment)}
     added = 0
     for run in sorted(runs, key=_end_time_ns):
         try:
-            keys = keys_of(run.experiment)
-            if not any(one["run.seed"] == keys["run.seed"] and matches(keys, one) for one in wanted):
+            foreign = [name for _, name in part_names(run.experiment) if name not in known_parts]
+            keys = {} if foreign else keys_of(run.experiment)  # which imports the parts
+            if foreign or not any(one["run.seed"] == keys["run.seed"] and matches(keys, one) for one in wanted):
                 print_line(f"{run.path.name} is left out: it belongs to none of the points")
                 continue
             path = store.add(run)
