@@ -50,7 +50,7 @@ PLANTED = [
         "tests/protocol/test_orders.py tests/schemes tests/protocol",
     ),
     PlantedError(
-        "κ missing in e_tx, burst", "optimize/rat/burst.py",
+        "κ missing in e_tx, slot", "optimize/rat/burst.py",
         "+= spent * cell.slot_s", "+= spent", "tests/protocol tests/simulation/test_audit.py",
     ),
     PlantedError(
@@ -148,24 +148,27 @@ PLANTED = [
     ),
     PlantedError(
         "checkpoint without RNG state, vehicles", "mobility/grid/engine.py",
-        "restore_generator(rng, saved)", "pass", "tests/mobility/grid/test_arrivals.py tests/simulation/test_resume.py",
+        "restore_generator(rng, saved)", "pass",
+        "tests/mobility/grid/test_arrivals.py tests/simulation/test_resume.py",
     ),
     PlantedError(
         "RAT cap ignored, burst", "optimize/rat/burst.py",
-        "cap[row] = left / cell.slot_s / cell.nats_hz", "cap[row] = 1e300",
-        "tests/optimize/rat tests/protocol tests/simulation/test_slot_check.py",
+        "cap[row] = left / cell.slot_s / cell.nats_hz", "cap[row] = 1e6 * left / cell.slot_s / cell.nats_hz",
+        "tests/simulation/test_slot_check.py tests/protocol",
     ),
     PlantedError(
         "RAT cap ignored, Python", "optimize/rat/problem.py",
-        "cap=self.bits_left / self.slot_s / self.nats_hz", "cap=np.full(len(self.bits_left), 1e300)",
+        "cap=self.bits_left / self.slot_s", "cap=1e6 * self.bits_left / self.slot_s",
         "tests/optimize/rat",
     ),
     PlantedError(
-        "RAT cap ignored, water level", "optimize/rat/water.py", "if rate > cv.cap:", "if False:", "tests/optimize/rat",
+        "RAT cap ignored, water level", "optimize/rat/water.py", "if rate > cv.cap:", "if False:",
+        "tests/optimize/rat",
     ),
     PlantedError(
         "RAT cap ignored, policies", "optimize/rat/allocate.py",
-        "rate[:] = np.minimum(rate, problem.cap)", "rate[:] = rate", "tests/optimize/rat tests/protocol",
+        "rate[:] = np.minimum(rate, problem.cap)", "rate[:] = rate",
+        "tests/optimize/rat",
     ),
 ]  # fmt: skip
 
