@@ -94,6 +94,24 @@ class OneText:
     unused_keys = "vefl.sojourn_weight"
 
 
+class Telling:
+    @staticmethod
+    def contradictions(experiment: Experiment) -> str:
+        return "I am wrong."
+
+
+class Hasty:
+    wall_s_per_s = -1
+
+
+class Numbered:
+    label = 3
+
+
+class Undecided:
+    selects = "yes"
+
+
 class Failing:
     @staticmethod
     def contradictions(experiment: Experiment) -> Iterator[str]:
@@ -132,8 +150,25 @@ class TestUserDefinedSchemes:
             ),
             (
                 {"scheme": own("OneText")},
-                f'scheme.kind = "{__name__}:OneText" declares something wrong: TypeError: '
-                "'vefl.sojourn_weight' is not a list of keys.",
+                f"scheme.kind = \"{__name__}:OneText\" declares unused_keys = 'vefl.sojourn_weight': "
+                "it must be a list of keys.",
+            ),
+            (
+                {"scheme": own("Telling")},
+                f'scheme.kind = "{__name__}:Telling" declares something wrong: TypeError: '
+                "contradictions must yield sentences, not return one.",
+            ),
+            (
+                {"scheme": own("Hasty")},
+                f'scheme.kind = "{__name__}:Hasty" declares wall_s_per_s = -1: it must be a number from 0 on.',
+            ),
+            (
+                {"scheme": own("Numbered")},
+                f'scheme.kind = "{__name__}:Numbered" declares label = 3: it must be text.',
+            ),
+            (
+                {"scheme": own("Undecided")},
+                f"scheme.kind = \"{__name__}:Undecided\" declares selects = 'yes': it must be True or False.",
             ),
             (
                 {"scheme": own("Failing")},

@@ -98,6 +98,14 @@ class NoAsynchronousScheme(NoScheme):
     buffer = 3
 
 
+def greedy(backlog):
+    return backlog.cv
+
+
+def two_problems(problem, other):
+    return None
+
+
 @pytest.mark.parametrize(
     ("setting", "missing"),
     [
@@ -105,6 +113,8 @@ class NoAsynchronousScheme(NoScheme):
         ("scheme.kind={}:NoAsynchronousScheme", "NoAsynchronousScheme has no method weights(received) of"),
         ("radio.channel={}:NoScheme", "radio.channel: NoScheme has no method move(scene) of vefl_sim.Channel"),
         ("mobility.kind={}:NoScheme", "mobility.kind: NoScheme has no method scene() of vefl_sim.Mobility"),
+        ("mac.scheduler={}:greedy", 'greedy" takes the arguments (backlog): it must take (backlog, limit).'),
+        ("rat.method={}:two_problems", 'two_problems" takes the arguments (problem, other): it must take (problem).'),
     ],
 )
 def test_every_kind_of_part_is_checked_before_the_run(setting: str, missing: str) -> None:

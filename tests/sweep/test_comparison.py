@@ -74,7 +74,9 @@ def test_variants_differ_only_in_their_tables(tmp_path: Path) -> None:
 
 
 def test_one_experiment_cannot_be_loaded_from_several(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match=r"compares several experiments: load them with vefl_sim\.load_sweep"):
+    with pytest.raises(
+        ExperimentError, match=r"compares several experiments, and this needs one: remove \[\[compare\]\]"
+    ):
         load(written(tmp_path, TWO))
 
 
@@ -227,7 +229,9 @@ def test_a_variant_that_fails_does_not_stop_the_others(
     arguments = file, "--set", "run.rounds=1", "--out", tmp_path / "runs"
     for _ in range(2):
         assert command(*arguments) == 1
-        error = capsys.readouterr().err
+        out, error = capsys.readouterr()
+        assert "\nPDPC " in out  # the table has what is done
+        assert "\nMNIST" not in out
         assert error.startswith("error: 1 of 2 points failed; repeat the command to try them again:\n  MNIST, seed 1: ")
         assert "is not in /nowhere (data.dir)" in error
     assert len(in_process.jobs) == 3  # the one that failed is tried again

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vefl_sim.core.errors import BadInput
+from vefl_sim.core.errors import BadInput, RunFailed
 
 if TYPE_CHECKING:
     from vefl_sim.cli.progress import PipedConsole
+    from vefl_sim.sweep.comparison import Comparison
     from vefl_sim.sweep.points import Sweep
 
 # As in main.py, heavy imports happen inside the commands.
@@ -142,14 +143,23 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
 
 def compare(sweep: "Sweep", options: SweepOptions) -> None:
     """Run the variants of a comparison as a sweep, then print their table, draw their figure and write the files."""
-    from vefl_sim.analysis.comparison import comparison_lines
-    from vefl_sim.analysis.figures.comparison import draw_comparison
     from vefl_sim.sweep.comparison import Comparison
 
-    run_sweeps([sweep], options)
-    if options.dry_run:
-        return
-    comparison = Comparison.of(sweep, options.out)
+    try:
+        run_sweeps([sweep], options)
+    except RunFailed:
+        if comparison := Comparison.of_done(sweep, options.out):
+            _show_comparison(comparison, options)
+        raise
+    if not options.dry_run:
+        _show_comparison(Comparison.of(sweep, options.out), options)
+
+
+def _show_comparison(comparison: "Comparison", options: SweepOptions) -> None:
+    """Print the table of a comparison, draw its figure and write the files."""
+    from vefl_sim.analysis.comparison import comparison_lines
+    from vefl_sim.analysis.figures.comparison import draw_comparison
+
     files = comparison.write()
     for line in comparison_lines(comparison):
         options.console.show(line)

@@ -46,7 +46,9 @@ def unknown(where: tuple[Any, ...]) -> str:
     """The sentence for an unknown table, or an unknown key of a table, with the closest name that exists."""
     tables = Experiment.model_fields
     if len(where) == 1:
-        return f"[{where[0]}] is not a known table; the nearest is [{_nearest(where[0], tables)}]."
+        nearest = _nearest(where[0], [*tables, "compare", "sweep", "figure"])
+        shown = "[[compare]]" if nearest == "compare" else f"[{nearest}]"
+        return f"[{where[0]}] is not a known table; the nearest is {shown}."
     table, key = where[0], where[1]
     for other, field in tables.items():
         if key in _keys(field.annotation):

@@ -90,19 +90,37 @@ def require_protocol(key: str, part: Any, protocol: type) -> None:
     for method, definition in vars(protocol).items():
         if method.startswith("_") or not inspect.isfunction(definition):
             continue
-        arguments = [*inspect.signature(definition).parameters][1:]
-        own, call = getattr(part, method, None), f"{method}({', '.join(arguments)}) of vefl_sim.{protocol.__name__}"
+        call = f"{method}({', '.join(_arguments(definition))}) of vefl_sim.{protocol.__name__}"
+        own = getattr(part, method, None)
         if not callable(own):
             raise ExperimentError(f"{key}: {type(part).__name__} has no method {call}: add it.")
-        try:
-            signature = inspect.signature(own)
-        except ValueError:
-            continue  # a compiled function need not have one
-        try:
-            signature.bind(*arguments)
-        except TypeError:
-            taken = ", ".join(signature.parameters)
-            raise ExperimentError(f"{key}: {type(part).__name__}.{method}({taken}) must be {call}.") from None
+        if (taken := _other_arguments(own, definition)) is not None:
+            raise ExperimentError(f"{key}: {type(part).__name__}.{method}({taken}) must be {call}.")
+
+
+def require_function(key: str, name: str, function: Any, protocol: Any) -> None:
+    """Refuse a user-defined function that takes other arguments than `protocol`, which has one method, __call__."""
+    if is_part(name) and (taken := _other_arguments(function, protocol.__call__)) is not None:
+        wanted = ", ".join(_arguments(protocol.__call__))
+        raise ExperimentError(f'{key} = "{name}" takes the arguments ({taken}): it must take ({wanted}).')
+
+
+def _arguments(definition: Callable[..., Any]) -> list[str]:
+    """The arguments of a method of a protocol, without self."""
+    return [*inspect.signature(definition).parameters][1:]
+
+
+def _other_arguments(own: Callable[..., Any], definition: Callable[..., Any]) -> str | None:
+    """The arguments that a function takes if it cannot be called like `definition`, else None."""
+    try:
+        signature = inspect.signature(own)
+    except ValueError:
+        return None  # a compiled function need not have one
+    try:
+        signature.bind(*_arguments(definition))
+    except TypeError:
+        return ", ".join(signature.parameters)
+    return None
 
 
 @contextmanager
@@ -118,9 +136,22 @@ def errors_of_declarations(key: str, name: str) -> Iterator[None]:
         raise ExperimentError(f'{key} = "{name}" declares something wrong: {type(error).__name__}: {error}.') from error
 
 
-_OF_OWN_PARTS = {
-    *("unused_keys", "unused_when", "unused_environment", "contradictions", "label", "selects", "trains_centrally"),
-    *("wall_s_per_s", "train_samples", "test_samples", "side_px", "channels", "no_cv_message"),
+_NUMBER, _COUNT = "a number from 0 on", "a whole number from 1 on"
+_FLAG, _KEYS, _FUNCTION = "True or False", "a list of keys", "a function or a staticmethod"
+_TESTS: dict[str, Callable[[Any], bool]] = {
+    "text": lambda value: isinstance(value, str),
+    _NUMBER: lambda value: isinstance(value, (int, float)) and 0 <= value < float("inf"),
+    _COUNT: lambda value: isinstance(value, int) and value >= 1,
+    _FLAG: lambda value: isinstance(value, bool),
+    _KEYS: lambda value: isinstance(value, (list, tuple, set, frozenset)),
+    _FUNCTION: callable,
+}
+_DECLARATIONS = {
+    **dict.fromkeys(("unused_keys", "unused_environment"), _KEYS),
+    **dict.fromkeys(("unused_when", "contradictions", "no_cv_message"), _FUNCTION),
+    **dict.fromkeys(("selects", "trains_centrally"), _FLAG),
+    **dict.fromkeys(("train_samples", "test_samples", "side_px", "channels"), _COUNT),
+    **{"label": "text", "wall_s_per_s": _NUMBER},
 }
 """What a user-defined part can declare (docs/parts.md); other attributes of it mean nothing to the program."""
 
@@ -131,9 +162,21 @@ def declaration(key: str, name: str, attribute: str, default: Any) -> Any:
     A user-defined class inherits no declaration: it may well use a key that its base class does not use.
     """
     part = load_part(key, name)
-    if is_part(name) and (attribute not in _OF_OWN_PARTS or (isinstance(part, type) and attribute not in vars(part))):
+    if not is_part(name):
+        return getattr(part, attribute, default)
+    inherited = isinstance(part, type) and attribute not in vars(part)
+    if attribute not in _DECLARATIONS or inherited or not hasattr(part, attribute):
         return default
-    return getattr(part, attribute, default)
+    declared, wanted = getattr(part, attribute), _DECLARATIONS[attribute]
+    if not _TESTS[wanted](declared):
+        raise ExperimentError(f'{key} = "{name}" declares {attribute} = {declared!r}: it must be {wanted}.')
+    return declared
+
+
+def require_declarations(key: str, name: str) -> None:
+    """Raise an ExperimentError if a user-defined part declares something of the wrong type."""
+    for attribute in _DECLARATIONS:
+        declaration(key, name, attribute, None)
 
 
 def part_digests(experiment: Experiment) -> dict[str, str]:

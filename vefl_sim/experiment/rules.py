@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from vefl_sim.core.clock import to_ns
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.learning_tables import LearningTable
-from vefl_sim.experiment.plugins import declaration, errors_of_declarations, kinds_of, nothing
+from vefl_sim.experiment.plugins import declaration, errors_of_declarations, kinds_of, nothing, require_declarations
 from vefl_sim.experiment.unused_keys import is_used
 
 
@@ -42,7 +42,11 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
         yield from _step_contradictions(e.learning)
     for key, name in kinds_of(e):
         with errors_of_declarations(key, name):
-            sentences = [*declaration(key, name, "contradictions", nothing)(e)]
+            require_declarations(key, name)
+            sentences = declaration(key, name, "contradictions", nothing)(e)
+            if isinstance(sentences, str):
+                raise TypeError("contradictions must yield sentences, not return one")
+            sentences = [*sentences]
         yield from sentences
 
 

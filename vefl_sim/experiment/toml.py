@@ -53,7 +53,9 @@ def load(file: str | Path | ExperimentFile, settings: Sequence[str] = ()) -> Exp
     if "sweep" in tables:
         raise ExperimentError(HAS_SWEEP.format(path=file.path))
     if "compare" in tables:
-        raise ExperimentError(f"{file.path} compares several experiments: load them with vefl_sim.load_sweep.")
+        raise ExperimentError(
+            f"{file.path} compares several experiments, and this needs one: remove [[compare]] (in Python: load_sweep)."
+        )
     if "seeds" in tables:
         raise ExperimentError(ALONE.format(what="seeds", path=file.path, keep="write run.seed"))
     override(tables, settings)
@@ -232,6 +234,8 @@ def _override(tables: dict[str, Any], setting: str) -> str | None:
     key, equals, text = setting.partition("=")
     names = key.strip().split(".")
     levels = 3 if names[0] == "sweep" and len(names) == 3 else 2  # sweep.radio.prbs=[6, 12]
+    if names[0] == "compare":
+        return f"--set {setting}: [[compare]] cannot be changed by --set: change it in the file."
     if not equals or len(names) != levels or not all(names):
         return f"--set {setting}: write it as table.key=value, for example --set radio.prbs=12."
     try:

@@ -158,8 +158,8 @@ class MacScheduler:
         full_power_snr = self.link.max_power_w * gain.mean(axis=1)
         backlog = Backlog(slot, cvs, queues.deadline_slot, queues.bits_left, full_power_snr)
         rows = np.asarray(self.scheduler(backlog, self.link.prbs))
-        distinct = set(rows.tolist()) if rows.dtype.kind in "iu" or not rows.size else {None}
-        if len(distinct) != len(rows) or len(rows) > self.link.prbs or not distinct <= set(range(len(cvs))):
+        distinct = set(rows.tolist()) if rows.ndim == 1 and (rows.dtype.kind in "iu" or not rows.size) else {None}
+        if len(distinct) != rows.size or len(distinct) > self.link.prbs or not distinct <= set(range(len(cvs))):
             raise RunFailed("mac.scheduler must return row numbers of the backlog, each once, at most `limit` of them.")
         return rows.astype(np.int64)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import is_part, load_part, make_part, require_protocol
+from vefl_sim.experiment.plugins import is_part, load_part, make_part, require_function, require_protocol
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner, NullLearner
 from vefl_sim.optimize.rat.edf import Scheduler
@@ -49,12 +49,16 @@ def _checked_scheme(scheme: Any) -> AnyScheme:
 
 def make_scheduler(experiment: Experiment) -> Scheduler:
     """The scheduler named by `mac.scheduler`."""
-    return load_part("mac.scheduler", experiment.mac.scheduler)  # type: ignore[no-any-return]
+    scheduler: Scheduler = load_part("mac.scheduler", experiment.mac.scheduler)
+    require_function("mac.scheduler", experiment.mac.scheduler, scheduler, Scheduler)
+    return scheduler
 
 
 def make_policy(experiment: Experiment) -> RatPolicy:
     """The RAT policy named by `rat.method`: a built-in method or a user-defined function."""
-    return load_part("rat.method", experiment.rat.method)  # type: ignore[no-any-return]
+    policy: RatPolicy = load_part("rat.method", experiment.rat.method)
+    require_function("rat.method", experiment.rat.method, policy, RatPolicy)
+    return policy
 
 
 def make_channel(experiment: Experiment, streams: Streams) -> Channel:

@@ -1,7 +1,7 @@
 """The results of the variants of one experiment, which have the same traffic, channels and data, side by side."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,13 @@ class Comparison:
         runs = tuple(Compared(str(point.label), point.seed, _done_run(point, out)) for point in sweep.points)
         digest = hashlib.sha256("".join(point.digest for point in sweep.points).encode()).hexdigest()
         return cls(out / f"{sweep.name}-{digest[:8]}", runs)
+
+    @classmethod
+    def of_done(cls, sweep: Sweep, out: Path) -> "Comparison | None":
+        """The comparison of those variants whose points are all done; None if there are none."""
+        unfinished = {point.label for point in sweep.points if not (run := point.run(out)) or not run.is_done}
+        points = tuple(point for point in sweep.points if point.label not in unfinished)
+        return cls.of(replace(sweep, points=points), out) if points else None
 
     @property
     def seeds(self) -> tuple[int, ...]:
