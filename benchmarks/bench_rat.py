@@ -30,6 +30,7 @@ from vefl_sim.core.clock import SlotGrid, to_ns
 from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.edf import edf
+from vefl_sim.optimize.rat.methods import AUTO
 from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, solve
 from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.gnb import GNodeB
@@ -146,7 +147,7 @@ def mac(cvs: int, seconds: float) -> dict[str, float]:
     angle = np.linspace(0, 6, cvs)
     spots = Scene(0, np.arange(cvs), 150 * np.cos(angle), 150 * np.sin(angle), np.zeros(cvs), np.ones(cvs, np.bool_))
     channel.move(spots)
-    scheduler = MacScheduler(link, channel, edf, "auto", grid.slot_s, tradeoff=grid.slot_s * 1e9)
+    scheduler = MacScheduler(link, channel, edf, AUTO, grid.slot_s, tradeoff=grid.slot_s * 1e9)
     used = []
     ledger, trace = Ledger(), Trace(lambda row: None)
     gnb = GNodeB(env, grid, scheduler, ledger, trace, True, lambda burst: used.append(burst.slots))

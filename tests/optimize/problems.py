@@ -2,10 +2,15 @@
 
 import numpy as np
 
+from vefl_sim.experiment.kinds import RAT_METHODS
+from vefl_sim.experiment.plugins import load_part
 from vefl_sim.optimize.rat.problem import RatProblem
 
 SLOT_S = 5e-4
 PAYLOAD_BITS = 720_720.0  # the paper's CNN
+
+COMPILED = [name for name in RAT_METHODS if load_part("rat.method", name).code is not None]
+"""The methods for the RAT sub-problem that are compiled, without those that call CVXPY."""
 
 
 def random_problem(cvs: int, prbs: int, seed: int, *, tightness: float = 1.0) -> RatProblem:

@@ -11,6 +11,7 @@ from vefl_sim.core.errors import AuditFailed
 from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.optimize.rat.allocate import AllocationStatus
 from vefl_sim.optimize.rat.edf import edf
+from vefl_sim.optimize.rat.methods import AUTO
 from vefl_sim.protocol.ledger import Account
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import TrainOrder
@@ -25,7 +26,7 @@ LINK = Link.of(RadioTable(antennas=1))
 
 def decided(cvs: int, slots: int = 3) -> Burst:
     """Slots as the MAC decides them: `cvs` uploads with one deadline on ten pRBs, all with their bits left."""
-    mac = MacScheduler(LINK, Still(), edf, "auto", 5e-4, tradeoff=1e3)
+    mac = MacScheduler(LINK, Still(), edf, AUTO, 5e-4, tradeoff=1e3)
     uploads = []
     for cv in range(1, cvs + 1):
         order = TrainOrder(cv, 1, 1, 1e9, 1, 0.0, 40_000, 3, 100, 0.0)

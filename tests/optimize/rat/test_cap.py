@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.optimize.problems import random_problem
-from vefl_sim.optimize.rat.problem import METHODS, solve
+from tests.optimize.problems import COMPILED, random_problem
+from vefl_sim.optimize.rat.problem import solve
 
 BITS = np.array([10.0, 3.0])
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", COMPILED)
 def test_few_bits_are_all_sent_and_no_more(method: str) -> None:
     """Power costs nothing here (β = 0), and any pRB could carry more than ten bits."""
     for seed in range(20):

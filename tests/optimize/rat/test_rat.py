@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.optimize.problems import random_problem
+from tests.optimize.problems import COMPILED, random_problem
 from vefl_sim.experiment.kinds import RAT_METHODS
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.optimize.rat.allocate import _exact
@@ -17,9 +17,8 @@ from vefl_sim.optimize.rat.methods import AllocationMethod
 from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, new_allocation, solve
 from vefl_sim.optimize.rat.water import demand_of, water_fill
 
-METHODS = [name for name in RAT_METHODS if load_part("rat.method", name).code is not None]
-REFERENCES = [name for name in RAT_METHODS if name not in METHODS]
-EVERY_METHOD = [method for method in METHODS if method != "assignment"]
+REFERENCES = [name for name in RAT_METHODS if name not in COMPILED]
+EVERY_METHOD = [method for method in COMPILED if method != "assignment"]
 
 
 def utility(problem: RatProblem, allocation: RatAllocation) -> float:
@@ -247,6 +246,6 @@ def test_unknown_and_oversized_methods() -> None:
 
 
 def test_every_method_has_a_code() -> None:
-    assert [load_part("rat.method", name).code for name in METHODS] == [*AllocationMethod]
+    assert [load_part("rat.method", name).code for name in COMPILED] == [*AllocationMethod]
     assert REFERENCES == ["sca", "sca-perspective"]
     assert [load_part("rat.method", name).name for name in RAT_METHODS] == [*RAT_METHODS]
