@@ -187,7 +187,9 @@ def baselines(files: set[str], laboratory: Laboratory) -> dict[str, tuple[float,
         key = tests_of(file), is_kernel(file)
         if key not in known:
             began = time.monotonic()
-            _, failed = laboratory.test(file, 0, [])
+            code, failed = laboratory.test(file, 0, [])
+            if code not in (0, 1):
+                sys.exit(f"{key[0]} cannot be run: {failed}")
             known[key] = 3 * (time.monotonic() - began) + 30, failed
             print(f"unchanged, {key[0]}: {known[key][0] / 3 - 10:.0f} s, left out: {failed or 'nothing'}", flush=True)
     return {file: known[tests_of(file), is_kernel(file)] for file in files}
