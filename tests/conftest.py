@@ -1,8 +1,13 @@
-"""Shared by all tests: machines are noisy, so no example of a property has a deadline."""
+"""Shared by all tests: machines are noisy, so no example of a property has a deadline.
+
+With CI in the environment the examples are the same each time; everywhere else each test run tries others.
+"""
+
+import os
 
 from hypothesis import settings
 
-settings.register_profile("vefl_sim", deadline=None)
+settings.register_profile("vefl_sim", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("vefl_sim")
 
 
