@@ -26,7 +26,7 @@ class AllocationMethod(IntEnum):
 
 @dataclass(frozen=True)
 class RatMethod:
-    """A built-in method."""
+    """A built-in method for the RAT sub-problem: its name, its compiled code, and what it declares."""
 
     name: str
     code: AllocationMethod | None  # None: the paper's Algorithm 4 with CVXPY, for comparison; a few slots per second
