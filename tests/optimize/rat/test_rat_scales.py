@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from vefl_sim.core.arrays import Floats
@@ -119,8 +119,23 @@ def problems(draw: st.DrawFn, most_prbs: int = 4) -> RatProblem:
     )
 
 
+COSTLY = RatProblem(
+    snr_per_watt=np.array([[0, 0, 1e9], [1e9, 0, 0], [0, 0, 1e9]]),
+    max_power_w=np.ones(3),
+    bits_left=np.array([1, 1, 20.72326584]),
+    floor_bps=np.array([0, 0, 20.72326584]),
+    mean_bps=np.zeros(3),
+    slot_s=1.0,
+    bandwidth_hz=np.log(2),
+    tradeoff=1e30,
+    efficiency=5e8,
+)
+"""The floor of the third CV costs far more power than all rates are worth."""
+
+
 @settings(max_examples=200, deadline=None)
 @given(problems())
+@example(COSTLY)
 def test_exact_methods_at_any_scale(problem: RatProblem) -> None:
     best = best_by_force(problem)
     for method in EXACT:
