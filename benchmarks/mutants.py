@@ -5,8 +5,8 @@
 Mutants are drawn at random from all possible ones: another operator, comparison, minimum or maximum, a constant plus or
 minus one, a negated condition, a deleted statement, `return None`. Each runs the quick tests of its package until one
 fails. Kernels in `optimize` run as plain Python, because compiling a mutant takes longer than its tests.
-A mutant that takes three times as long as the unchanged sources counts as noticed. Not every survivor is a gap in the
-tests: some changes make no difference.
+A mutant whose tests use three times as much processor time as those of the unchanged sources counts as noticed (a busy
+machine makes no difference). Not every survivor is a gap in the tests: some changes make no difference.
 """
 
 import argparse
@@ -15,12 +15,14 @@ import copy as copies
 import os
 import random
 import re
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from queue import Queue
 from shutil import copytree, ignore_patterns
@@ -165,11 +167,23 @@ class Laboratory:
             done = subprocess.run(
                 [sys.executable, "-m", "pytest", *options, *tests_of(file).split()], cwd=self.folder,
                 env=os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"},
-                capture_output=True, text=True, timeout=seconds or None,
+                capture_output=True, text=True, timeout=8 * seconds or None, preexec_fn=partial(limit, round(seconds)),
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return 1, []
         return done.returncode, re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+
+
+def limit(seconds: int) -> None:
+    """End this process when it has used this much processor time; 0 means no limit."""
+    if seconds:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+
+
+def processor_s() -> float:
+    """Processor time of the tests so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def is_kernel(file: str) -> bool:
@@ -186,11 +200,11 @@ def baselines(files: set[str], laboratory: Laboratory) -> dict[str, tuple[float,
     for file in sorted(files):
         key = tests_of(file), is_kernel(file)
         if key not in known:
-            began = time.monotonic()
+            before = processor_s()
             code, failed = laboratory.test(file, 0, [])
             if code not in (0, 1):
                 sys.exit(f"{key[0]} cannot be run: {failed}")
-            known[key] = 3 * (time.monotonic() - began) + 30, failed
+            known[key] = 3 * (processor_s() - before) + 30, failed
             print(f"unchanged, {key[0]}: {known[key][0] / 3 - 10:.0f} s, left out: {failed or 'nothing'}", flush=True)
     return {file: known[tests_of(file), is_kernel(file)] for file in files}
 
