@@ -1,0 +1,75 @@
+"""Attack the program for some minutes, and print what was tried and what broke.
+
+    python -m tests.fuzz --minutes 10 --seed 1
+    python -m tests.fuzz --only experiments --seed 4711 --attempts 1     # repeat one attempt
+    python -m tests.fuzz --table                                         # all attempts so far, from fuzz/log.jsonl
+
+The files of an attempt that broke something are kept in fuzz/failures; once the mistake is mended, they go into
+tests/fuzz/corpus, which `make slow` attacks with.
+"""
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.attacks import ATTACKS
+from tests.fuzz.campaign import Campaign, Tally
+
+FOLDER = Path("fuzz")
+
+
+def main() -> None:
+    """Run the attacks that the command line asks for."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=10.0, help="for all attacks together (10)")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="of the first attempt (the time of day)")
+    parser.add_argument("--attempts", type=int, default=10**9, help="at most, for each attack")
+    parser.add_argument("--only", nargs="+", choices=sorted(ATTACKS), default=sorted(ATTACKS), help="these attacks")
+    parser.add_argument("--jobs", type=int, default=2, help="attacks at a time (2)")
+    parser.add_argument("--table", action="store_true", help="print all attempts so far, and attack nothing")
+    options = parser.parse_args()
+    log = FOLDER / "log.jsonl"
+    if not options.table:
+        FOLDER.mkdir(exist_ok=True)
+        seconds = 60 * options.minutes * min(options.jobs, len(options.only)) / len(options.only)
+
+        def run(name: str) -> Tally:
+            return Campaign(name, FOLDER / "failures").run(options.seed, options.attempts, seconds)
+
+        print(f"seed {options.seed}, {seconds:.0f} s for each attack", flush=True)
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for tally in pool.map(run, options.only):
+                with log.open("a") as file:
+                    file.write(json.dumps(tally._asdict()) + "\n")
+                for failure in tally.failures:
+                    print(failure, flush=True)
+    tallies = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    print(table(tallies if options.table else tallies[-len(options.only) :]))
+    raise SystemExit(any(tally["failures"] for tally in tallies[-len(options.only) :]))
+
+
+def table(tallies: list[dict[str, Any]]) -> str:
+    """Attempts, failures and time of each attack, added up."""
+    rows: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0.0])
+    for tally in tallies:
+        row = rows[tally["name"]]
+        row[0] += tally["attempts"]
+        row[1] += len(tally["failures"])
+        row[2] += tally["seconds"]
+        row[3] = max(row[3], tally["memory_gib"])
+    lines = [f"{'attack':16}{'attempts':>10}{'goal':>10}{'failures':>10}{'minutes':>10}{'most GiB':>10}"]
+    for name, (attempts, failures, seconds, memory) in sorted(rows.items()):
+        lines.append(
+            f"{name:16}{attempts:10,.0f}{ATTACKS[name].goal:10,}{failures:10.0f}{seconds / 60:10.1f}{memory:10.2f}"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
