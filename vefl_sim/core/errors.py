@@ -20,11 +20,17 @@ class VeflError(Exception):
     """Base of all errors raised on purpose."""
 
 
+MAX_PROBLEMS = 20
+"""The problems of one input that are reported; of a file that is something else altogether, there may be thousands."""
+
+
 class BadInput(VeflError):
-    """Wrong input that the user can correct; `problems` holds one sentence per problem."""
+    """Wrong input that the user can correct; `problems` holds one sentence per problem, at most the first twenty."""
 
     def __init__(self, problems: str | Sequence[str]) -> None:
         self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        if (more := len(self.problems) - MAX_PROBLEMS) > 1:
+            self.problems = (*self.problems[:MAX_PROBLEMS], f"There are {more} more problems.")
         # SimPy rebuilds exceptions from their args, so args must equal the arguments of __init__.
         super().__init__(self.problems)
 

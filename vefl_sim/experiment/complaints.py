@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from vefl_sim.core.errors import MAX_PROBLEMS
 from vefl_sim.experiment.experiment import Experiment
 
 
@@ -15,7 +16,10 @@ def complaints_about(errors: Iterable[Any]) -> list[str]:
     sentences: dict[tuple[Any, ...], str] = {}
     for error in errors:
         where = tuple(error["loc"][:2])
-        sentences[where] = _merged(sentences[where], error) if where in sentences else _sentence(error)
+        if where in sentences:
+            sentences[where] = _merged(sentences[where], error)
+        else:  # the search for the nearest known name takes time, and nobody reads more sentences than are shown
+            sentences[where] = _sentence(error) if len(sentences) < MAX_PROBLEMS else ""
     return list(sentences.values())
 
 
@@ -26,8 +30,8 @@ def _sentence(error: Any) -> str:
     if kind == "extra_forbidden":
         return unknown(where)
     if len(where) == 1:
-        return f"[{where[0]}] must be a table, not {_shown(error['input'])}."
-    return f"{where[0]}.{where[1]} = {_shown(error['input'])}: {_complaint(error)}."
+        return f"[{where[0]}] must be a table, not {shown(error['input'])}."
+    return f"{where[0]}.{where[1]} = {shown(error['input'])}: {_complaint(error)}."
 
 
 def _merged(first: str, error: Any) -> str:
@@ -91,13 +95,21 @@ def _complaint(error: Any) -> str:
         return 'it must be a part as "module:name"' if ":" in error["ctx"]["pattern"] else _NAME_COMPLAINT
     template = _COMPLAINTS.get(error["type"])
     pair = "a point [x, y]" if error["loc"][1] in ("origin_m", "origin_deg") else "a range [low, high]"
-    return template.format(**error.get("ctx", {}), pair=pair) if template else str(error["msg"]).lower()
+    limits = {name: f"{limit:g}" if isinstance(limit, float) else limit for name, limit in error.get("ctx", {}).items()}
+    return template.format(**limits, pair=pair) if template else str(error["msg"]).lower()
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value as the user may have typed it, shortened to 60 characters."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        return "a deeply nested value"
     except ValueError:
         text = str(value)
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """At most 60 characters of a text of any length, for an error message."""
     return text if len(text) <= 60 else text[:57] + "..."

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vefl_sim.core.clock import SlotGrid, to_ns
-from vefl_sim.experiment.fields import Count, Positive, Table
+from vefl_sim.experiment.fields import Count, Seconds, Table
 from vefl_sim.experiment.learning_tables import DataTable, LearningTable, ModelTable
 from vefl_sim.experiment.radio_tables import MacTable, RadioTable, RatTable
 from vefl_sim.experiment.scheme_tables import AggregationTable, SchemeTable, ServerTable, SlaTable, VeflTable
@@ -24,9 +24,9 @@ class RunTable(Table):
     """First part of the run directory's name; letters, digits, dot, dash and underscore."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     """Seed of all random streams."""
-    duration_s: Positive | None = None
+    duration_s: Seconds | None = None
     """Simulated time; the run has as many whole rounds as fit. 2000 s if neither this nor `rounds` is given."""
-    rounds: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    rounds: Count | None = None
     """Number of rounds, instead of `duration_s`."""
     checkpoint_every: Count | None = None
     """Rounds between two checkpoints; if not given, about one checkpoint per minute of wall time. Affects neither the
@@ -39,7 +39,7 @@ class TraceTable(Table):
     slots: Literal["off", "sampled", "full"] = "off"
     """The `slots` table, with one row per slot and scheduled CV: "off", every 100th slot ("sampled") or every slot
     ("full")."""
-    mobility_every_s: Positive = 1.0
+    mobility_every_s: Seconds = 1.0
     """Simulated time between two rows of a vehicle in the `mobility` table."""
 
 

@@ -23,10 +23,21 @@ class OneOf:
         return handler.generate_schema(names | PartName if self.own else names)
 
 
-Positive = Annotated[float, Field(gt=0)]
-NonNegative = Annotated[float, Field(ge=0)]
+# Limits are what physics and double precision can bear: products of any allowed values stay finite and do not vanish.
 Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+BitCount = Annotated[int, Field(ge=1, le=1024)]
+Seconds = Annotated[float, Field(gt=0, le=1e8)]
+"""A simulated time: three years of nanoseconds are whole numbers of 64 bits."""
+Watts = Annotated[float, Field(ge=1e-9, le=1e4)]
+"""A power: more than any vehicle sends, and more than a receiver's noise."""
+Hertz = Annotated[float, Field(ge=1, le=1e12)]
+"""A CPU frequency."""
+Joules = Annotated[float, Field(ge=1e-9, le=1e12)]
+Money = Annotated[float, Field(ge=0, le=1e9)]
+"""A price: sums over a long run are still exact to a millionth."""
+Rate = Annotated[float, Field(ge=1e-12, le=1e6)]
+"""A step size of learning."""
 
 
 def _require_ordered(bounds: tuple[float, float]) -> tuple[float, float]:
@@ -46,9 +57,16 @@ def _block_counts(value: Any) -> Any:
 Side = Annotated[int, Field(ge=1, le=50)]
 Blocks = Annotated[Side | Annotated[tuple[Side, Side], Field(strict=False)], BeforeValidator(_block_counts)]
 
-PositiveRange = Annotated[tuple[Positive, Positive], Field(strict=False), AfterValidator(_require_ordered)]
-NonNegativeRange = Annotated[tuple[NonNegative, NonNegative], Field(strict=False), AfterValidator(_require_ordered)]
-Pair = Annotated[tuple[float, float], Field(strict=False, json_schema_extra={"format": "point"})]
+JoulesRange = Annotated[tuple[Joules, Joules], Field(strict=False), AfterValidator(_require_ordered)]
+HertzRange = Annotated[tuple[Hertz, Hertz], Field(strict=False), AfterValidator(_require_ordered)]
+MoneyRange = Annotated[tuple[Money, Money], Field(strict=False), AfterValidator(_require_ordered)]
+Cycles = Annotated[float, Field(ge=1e-6, le=1e9)]
+CyclesRange = Annotated[tuple[Cycles, Cycles], Field(strict=False), AfterValidator(_require_ordered)]
+Metres = Annotated[float, Field(ge=-1e8, le=1e8)]
+Point = Annotated[tuple[Metres, Metres], Field(strict=False, json_schema_extra={"format": "point"})]
+"""A point in the coordinates of a map, which may be those of a whole continent."""
+Degrees = Annotated[float, Field(ge=-180, le=180)]
+Place = Annotated[tuple[Degrees, Degrees], Field(strict=False, json_schema_extra={"format": "point"})]
 
 
 class Table(BaseModel):

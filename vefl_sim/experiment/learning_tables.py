@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vefl_sim.experiment.fields import Count, NonNegative, OneOf, PartName, Positive, Table
+from vefl_sim.experiment.fields import BitCount, Count, OneOf, PartName, Rate, Table
 from vefl_sim.experiment.kinds import DATA_SETS, PARTITIONS
 
 
@@ -32,14 +32,14 @@ class DataTable(Table):
     partition: Annotated[str, OneOf(PARTITIONS, own=False)] = "dirichlet"
     """How the training set is split over CVs: by label ("dirichlet"), at random ("iid"), or in shards of one or two
     classes. Groups (GTSRB: the pictures of one sign) stay together."""
-    dirichlet_alpha: Positive = 0.1
+    dirichlet_alpha: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.1
     """α of the label distribution over CVs; a small α gives skewed labels ("dirichlet")."""
     shards_per_cv: Annotated[int, Field(ge=1, le=1000)] = 2
     """Number of shards per CV; a shard is a block of consecutive samples of the training set sorted by class
     ("shards")."""
     min_samples: Count = 10
     """Every CV holds at least this many samples."""
-    bits_per_value: Count = 32
+    bits_per_value: BitCount = 32
     """Bits per pixel and channel in the data size D_v."""
 
 
@@ -48,7 +48,7 @@ class ModelTable(Table):
 
     factory: PartName = "vefl_models.cnn:cnn"
     """`module:factory` of a Flax model."""
-    float_bits: Count = 32
+    float_bits: BitCount = 32
     """FPP, the floating-point precision; an update has 1 + FPP bits per parameter."""
 
 
@@ -58,9 +58,9 @@ class LearningTable(Table):
     kind: Literal["jax", "none"] = "jax"
     """"jax" trains the model; "none" simulates all but the training, with the same sample and parameter
     counts."""
-    learning_rate: Positive = 0.05
+    learning_rate: Rate = 0.05
     """δ, the learning rate of local training."""
-    proximal_mu: NonNegative = 0.01
+    proximal_mu: Annotated[float, Field(ge=0, le=1e6)] = 0.01
     """μ of the proximal term."""
     optimizer: Literal["sgd", "adagrad", "adam", "adamw", "lamb", "lion", "nadam", "radam", "rmsprop", "yogi"] = "sgd"
     """Optimizer of the local steps: "sgd" is plain gradient descent, as in the paper; the others are those of optax,
@@ -72,7 +72,7 @@ class LearningTable(Table):
     """n: this many planned iterations are computed as one gradient step of n·δ, to save time in long runs; the last
     step is smaller if n does not divide l. Time, energy and cost still count every iteration. Only with "sgd" on all
     samples."""
-    threads: Count | None = None
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """Number of CVs trained at the same time; if not given, one per core. Does not affect the results; 1 is best for
     sweeps with one process per core."""
     evaluate_every: Count = 1

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vefl_sim.experiment.fields import NonNegative, OneOf, Positive, Table
+from vefl_sim.experiment.fields import OneOf, Table, Watts
 from vefl_sim.experiment.kinds import CHANNELS, RAT_METHODS, SCHEDULERS
 
 
@@ -19,13 +19,13 @@ class RadioTable(Table):
     """Carrier frequency of the path-loss model."""
     prbs: Annotated[int, Field(ge=1, le=275)] = 10
     """Z, the number of pRBs."""
-    prb_bandwidth_hz: Positive = 1.8e6
+    prb_bandwidth_hz: Annotated[float, Field(gt=0, le=1e9)] = 1.8e6
     """ω, the bandwidth of a pRB; a whole number of 12-subcarrier blocks (the paper bundles 5 × 360 kHz)."""
     numerology: Annotated[int, Field(ge=0, le=4)] = 1
     """n̄; the slot length is 1 ms / 2^n̄."""
     antennas: Annotated[int, Field(ge=1, le=256)] = 4
     """N, the number of antennas at the gNB; CVs have one."""
-    max_tx_power_w: Positive = 0.2
+    max_tx_power_w: Watts = 0.2
     """P_max, the largest transmit power of a CV over all its pRBs."""
     fading: Literal["rayleigh", "none"] = "rayleigh"
     """"none" is the mean channel, for worked examples."""
@@ -61,7 +61,8 @@ class RatTable(Table):
     """"auto": "exact" where that is fast (up to 12 pRBs), else "large", which gives a bound on the optimality gap;
     "equal", "max-snr", "proportional-fair": baseline policies; "sca", "sca-perspective": the paper's Algorithm 4,
     solved by CVXPY (slow); or `module:function`."""
-    efficiency_weight: NonNegative = 1.0
-    """C/(κS), the weight of energy efficiency against backlog, for the optimizing methods."""
-    circuit_power_w: NonNegative = 0.0
+    efficiency_weight: Annotated[float, Field(ge=0, le=1e12)] = 1.0
+    """C/(κS), the weight of energy efficiency against backlog, for the optimizing methods; above the limit,
+    rounding would hide the backlog."""
+    circuit_power_w: Annotated[float, Field(ge=0, le=1e4)] = 0.0
     """Added to the transmit power of every scheduled CV in the energy efficiency β; 0 in the paper."""

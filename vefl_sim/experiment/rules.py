@@ -8,6 +8,8 @@ from vefl_sim.experiment.learning_tables import LearningTable
 from vefl_sim.experiment.plugins import declaration, errors_of_declarations, kinds_of, nothing, require_declarations
 from vefl_sim.experiment.unused_keys import is_used
 
+MAX_ROUNDS = 1_000_000
+
 
 def contradictions(experiment: Experiment) -> Iterator[str]:
     """Yield one sentence for each contradictory combination of keys."""
@@ -19,6 +21,11 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
         yield (
             f"run.duration_s = {e.run.duration_s or 2000.0:g} is shorter than one round "
             f"(vefl.round_s = {e.vefl.round_s:g}): make it at least that long."
+        )
+    if e.rounds > MAX_ROUNDS:
+        yield (
+            f"run.duration_s = {e.run.duration_s or 2000.0:g} has {e.rounds} rounds of vefl.round_s = "
+            f"{e.vefl.round_s:g}, and {MAX_ROUNDS} is the maximum: shorten the run, or lengthen the rounds."
         )
     for key, value_s in (("vefl.round_s", e.vefl.round_s), ("mobility.step_s", e.mobility.step_s)):
         if to_ns(value_s) == 0 or to_ns(value_s) % e.slots.slot_ns:

@@ -6,11 +6,12 @@ from pydantic import Field
 
 from vefl_sim.experiment.fields import (
     Count,
-    NonNegative,
-    NonNegativeRange,
+    CyclesRange,
+    HertzRange,
+    JoulesRange,
+    MoneyRange,
     OneOf,
-    Positive,
-    PositiveRange,
+    Rate,
     Share,
     Table,
 )
@@ -20,19 +21,19 @@ from vefl_sim.experiment.kinds import SCHEMES
 class SlaTable(Table):
     """Service level agreements of the CVs; each value is drawn uniformly from its range, once per CV."""
 
-    energy_budget_j: PositiveRange = (20.0, 30.0)
+    energy_budget_j: JoulesRange = (20.0, 30.0)
     """e_bud, the energy budget of a CV per round."""
-    cycles_per_bit: PositiveRange = (20.0, 30.0)
+    cycles_per_bit: CyclesRange = (20.0, 30.0)
     """c_v, CPU cycles per bit of data."""
-    price_per_joule: NonNegativeRange = (5.0, 10.0)
+    price_per_joule: MoneyRange = (5.0, 10.0)
     """φ_v, the price that a CV charges per joule."""
-    base_fee: NonNegativeRange = (10.0, 20.0)
+    base_fee: MoneyRange = (10.0, 20.0)
     """φ̄_v, the fee that a CV charges for each accepted order."""
-    cpu_min_hz: PositiveRange = (1e3, 5e3)
+    cpu_min_hz: HertzRange = (1e3, 5e3)
     """η_min, the lowest CPU frequency."""
-    cpu_max_hz: PositiveRange = (1.9e9, 2.8e9)
+    cpu_max_hz: HertzRange = (1.9e9, 2.8e9)
     """η_max, the highest CPU frequency."""
-    cpu_capacitance: Positive = 2e-28
+    cpu_capacitance: Annotated[float, Field(ge=1e-40, le=1e-15)] = 2e-28
     """ζ, the effective capacitance of the CPU, which uses (ζ/2)·η² joules per cycle."""
 
 
@@ -42,11 +43,11 @@ class VeflTable(Table):
     method: Literal["lagrangian", "exact", "sca", "sca-printed"] = "lagrangian"
     """"lagrangian": with a bound on the optimality gap; "exact": that gap is closed by a MILP; "sca": the paper's
     Algorithm 2, corrected and solved by CVXPY; "sca-printed": Algorithm 2 as printed."""
-    round_s: Positive = 5.0
+    round_s: Annotated[float, Field(ge=6.25e-5, le=86_400)] = 5.0
     """t_th, the time between two aggregations."""
-    budget: NonNegative = 1000.0
+    budget: Annotated[float, Field(ge=0, le=1e12)] = 1000.0
     """Ξ, the amount of money that the server may spend per round."""
-    min_local_iterations: Count = 1
+    min_local_iterations: Annotated[int, Field(ge=1, le=10_000)] = 1
     """l_des, the smallest number of iterations for a CV that can do that many."""
     max_local_iterations: Annotated[int, Field(ge=1, le=10_000)] = 80
     """l_max, the largest number of iterations."""
@@ -55,7 +56,7 @@ class VeflTable(Table):
     upload_share: Literal["all", "selected"] = "all"
     """z̃, the pRBs per CV in worst-case upload times: Z divided by all CVs in coverage (the paper) or by those that can
     be selected ("pdpc", "random")."""
-    upload_margin: Positive = 1.0
+    upload_margin: Annotated[float, Field(ge=1e-3, le=1e3)] = 1.0
     """Factor on t̄_tx, the upload time that plans reserve: plans are more cautious above 1, and less below."""
 
 
@@ -103,6 +104,6 @@ class AggregationTable(Table):
     buffer: Count | None = None
     """Number of received updates after which the server makes a step ("afa-cd", "fedbuff"); if not given,
     `scheme.selected`."""
-    server_rate: Positive | None = None
+    server_rate: Rate | None = None
     """Learning rate of a server step along the mean gradient ("afa-cd"; 0.2 if not given) or the mean difference of
     models ("fedbuff"; 1 if not given)."""

@@ -13,7 +13,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.complaints import complaints_about
+from vefl_sim.experiment.complaints import complaints_about, shortened, shown
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, load_part
 from vefl_sim.experiment.rules import contradictions
@@ -134,7 +134,7 @@ def _tables(path: Path, text: str, above: tuple[Path, ...]) -> dict[str, Any]:
     if base is None:
         return tables
     if not isinstance(base, str) or not base:
-        raise ExperimentError(f'{path}: base = {base!r} must name a TOML file, for example base = "base.toml".')
+        raise ExperimentError(f'{path}: base = {shown(base)} must name a TOML file, for example base = "base.toml".')
     below, builders = path.parent / base, (*above, path.resolve())
     if below.resolve() in builders:
         raise ExperimentError(f"{path}: base = {base!r} leads back to a file that builds on it: remove one of them.")
@@ -161,7 +161,7 @@ def _values_instead_of_tables(tables: dict[str, Any]) -> Iterator[str]:
         where = "" if section is tables or not isinstance(section, dict) else f"compare, {section.get('label')!r}: "
         for name in Experiment.model_fields:
             if isinstance(section, dict) and name in section and not isinstance(section[name], dict):
-                yield f"{where}{name} must be a table, not {section[name]!r}."
+                yield f"{where}{name} must be a table, not {shown(section[name])}."
 
 
 def _sections(tables: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -207,6 +207,10 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
                 f"create an experiment with python -m vefl_sim map import (an .osm or .net.xml)."
             ) from None
         raise ExperimentError(f"{path} is not valid TOML: {error}.") from None
+    except ValueError:
+        raise ExperimentError(
+            f"{path} has a number with thousands of digits, which no key can hold: shorten it."
+        ) from None
     except RecursionError:
         raise ExperimentError(f"{path} is nested too deeply to be an experiment.") from None
 
@@ -232,6 +236,7 @@ def _rivals(settings: Sequence[str]) -> Iterable[str]:
 def _override(tables: dict[str, Any], setting: str) -> str | None:
     """Apply one --set option in place; return what is wrong with it, if anything."""
     key, equals, text = setting.partition("=")
+    setting = shortened(setting)
     names = key.strip().split(".")
     levels = 3 if names[0] == "sweep" and len(names) == 3 else 2  # sweep.radio.prbs=[6, 12]
     if names[0] == "compare":
@@ -244,6 +249,10 @@ def _override(tables: dict[str, Any], setting: str) -> str | None:
         if not _BARE_WORD.fullmatch(text.strip()):
             return f"--set {setting}: the value is not valid TOML; put text in double quotes."
         value = text.strip()  # a shell removes the quotes that TOML requires around a word
+    except RecursionError:
+        return f"--set {setting}: the value is nested too deeply."
+    except ValueError:
+        return f"--set {setting}: no key can hold a number with thousands of digits."
     table = tables
     for name in names[:-1]:
         table = table.setdefault(name, {})

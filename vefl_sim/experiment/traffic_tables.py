@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vefl_sim.experiment.fields import Blocks, OneOf, Pair, Positive, Share, Table
+from vefl_sim.experiment.fields import Blocks, OneOf, Place, Point, Share, Table
 from vefl_sim.experiment.kinds import MOBILITY
 
 
@@ -48,12 +48,12 @@ class MobilityTable(Table):
     metres and not in degrees. "sumo": a .sumocfg, or a map as .net.xml, .osm or .osm.xml, which may end in .gz.
     A relative path starts at the folder of the experiment file or, if it does not exist there, at the current
     directory."""
-    origin_m: Pair | None = None
+    origin_m: Point | None = None
     """Position of the gNB in the coordinates of the recording ("playback"; if not given, [0, 0]) or of the road net
     ("sumo"; if not given, its centre)."""
-    origin_deg: Pair | None = None
+    origin_deg: Place | None = None
     """Position of the gNB as latitude and longitude ("sumo"), instead of `origin_m`."""
-    start_s: float | None = None
+    start_s: Annotated[float, Field(ge=-1e9, le=1e9)] | None = None
     """Time in the recording or in SUMO at which the run begins ("playback", "sumo"); if not given, the first time of
     the recording or configuration or, on a map, the time when the traffic has settled (`traffic.warm_start`)."""
     step_s: Annotated[float, Field(gt=0, le=1)] = 0.1
@@ -93,10 +93,10 @@ class SumoTable(Table):
 class TrafficTable(Table):
     """How many vehicles drive and where they go."""
 
-    mean_in_coverage: Positive | None = None
+    mean_in_coverage: Annotated[float, Field(gt=0, le=10_000)] | None = None
     """Target for the mean number of vehicles in coverage; sets the arrival rate. 35 if neither this nor
     `arrivals_per_s` is given."""
-    arrivals_per_s: Positive | None = None
+    arrivals_per_s: Annotated[float, Field(gt=0, le=1000)] | None = None
     """Rate of the Poisson arrivals at the border, instead of `mean_in_coverage`."""
     warm_start: bool = True
     """Whether the run starts with vehicles on the streets."""

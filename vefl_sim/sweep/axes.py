@@ -1,11 +1,11 @@
 """The keys that a [sweep] varies, with their values; each mistake is reported in one sentence."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.complaints import unknown
+from vefl_sim.core.errors import MAX_PROBLEMS, ExperimentError
+from vefl_sim.experiment.complaints import shown, unknown
 from vefl_sim.experiment.experiment import Experiment
 
 _NOT_SWEPT = {
@@ -52,6 +52,8 @@ def _lists(tables: Mapping[str, Any], problems: list[str]) -> dict[str, list[Any
             )
             continue
         for key, values in table.items():
+            if len(problems) >= MAX_PROBLEMS:
+                break  # nobody reads more, and the search for the nearest known name takes time
             if problem := _problem(name, key, values):
                 problems.append(f"sweep.{name}.{key}: {problem}")
                 continue
@@ -67,7 +69,7 @@ def _problem(name: str, key: str, values: Any) -> str | None:
     if f"{name}.{key}" in _NOT_SWEPT:
         return f"it cannot be swept: {_NOT_SWEPT[f'{name}.{key}']}."
     if not isinstance(values, list):
-        return f"it must be a list of values, for example [{values}]."
+        return f"it must be a list of values, for example [{shown(values)}]."
     if not values:
         return "the list is empty; name at least one value, or remove the key."
     return None
@@ -83,9 +85,8 @@ def _repeated(lists: list[dict[str, list[Any]]]) -> Iterator[str]:
         if keys.count(key) > 1:
             yield f"sweep: {key} appears twice: keep it either on its own or in one [[sweep.zip]]."
     for key, values in lists[0].items():
-        repeated = [value for number, value in enumerate(values) if value in values[:number]]
-        if repeated:
-            yield f"sweep.{key}: {repeated[0]} appears twice: remove one of them."
+        for value in first_repeated(values):
+            yield f"sweep.{key}: {shown(value)} appears twice: remove one of them."
 
 
 def _zipped(lists: dict[str, list[Any]]) -> Axis:
@@ -96,7 +97,24 @@ def _zipped(lists: dict[str, list[Any]]) -> Axis:
     if not lengths:
         raise ExperimentError("sweep.zip: a table is empty: add the keys that change together, or remove it.")
     steps = tuple(zip(*lists.values(), strict=True))
-    if repeated := [step for number, step in enumerate(steps) if step in steps[:number]]:
-        values = ", ".join(f"{key} = {value}" for key, value in zip(lists, repeated[0], strict=True))
+    for step in first_repeated(steps):
+        values = ", ".join(f"{key} = {shown(value)}" for key, value in zip(lists, step, strict=True))
         raise ExperimentError(f"sweep.zip: {values} appears twice: remove one of them.")
     return Axis(tuple(lists), steps)
+
+
+def first_repeated(values: Sequence[Any]) -> list[Any]:
+    """The first value that is in a list twice, as a list of one; [] if there is none."""
+    seen = set()
+    for value in values:
+        known = _hashable(value)
+        if known in seen:
+            return [value]
+        seen.add(known)
+    return []
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple((name, _hashable(item)) for name, item in sorted(value.items()))
+    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.complaints import shortened, shown
 
 _MAX_SEEDS = 1000  # more are probably a mistyped range
 _PIECE = re.compile(r"\s*(\d{1,19})\s*(?:-\s*(\d{1,19})\s*)?", re.ASCII)
@@ -12,7 +13,9 @@ _PIECE = re.compile(r"\s*(\d{1,19})\s*(?:-\s*(\d{1,19})\s*)?", re.ASCII)
 
 def parse_seeds(text: str) -> list[int]:
     """The seeds in the text of --seeds: numbers and ranges separated by commas, for example 1,2,3 or 1-5."""
-    return check_seeds([seed for piece in text.split(",") for seed in _piece(piece, text)], f"--seeds {text}")
+    return check_seeds(
+        [seed for piece in text.split(",") for seed in _piece(piece, shortened(text))], f"--seeds {shortened(text)}"
+    )
 
 
 def _piece(piece: str, text: str) -> range:
@@ -35,7 +38,7 @@ def check_seeds(seeds: Any, where: str = "seeds") -> list[int]:
         raise ExperimentError(f"{where}: these are more than {_MAX_SEEDS} seeds: use fewer.")
     for seed in seeds:
         if not 0 <= seed < 2**63:
-            raise ExperimentError(f"{where}: a seed must be at least 0 and less than 2^63, and {seed} is not.")
+            raise ExperimentError(f"{where}: a seed must be at least 0 and less than 2^63, and {shown(seed)} is not.")
         if list(seeds).count(seed) > 1:
             raise ExperimentError(f"{where}: {seed} appears twice: remove one of them.")
     return list(seeds)

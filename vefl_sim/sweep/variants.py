@@ -8,9 +8,11 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.rules import contradictions
 from vefl_sim.experiment.toml import validated
 from vefl_sim.experiment.unused_keys import unused_keys, without_unused_keys
+from vefl_sim.sweep.axes import first_repeated
 
 Variant = Mapping[str, Any]
 """An entry under [[compare]]: its label, and its tables."""
+_MAX_VARIANTS = 1000  # more do not fit into a table or a figure
 
 
 def pop_variants(tables: dict[str, Any], settings: Sequence[str]) -> list[Variant]:
@@ -60,9 +62,12 @@ def _check_variants(variants: Any) -> None:
     labels = [variant.get("label") for variant in variants]
     if not all(isinstance(label, str) and label for label in labels):
         raise ExperimentError('Each [[compare]] needs a label, for example label = "PDPC".')
-    for label in labels:
-        if labels.count(label) > 1:
-            raise ExperimentError(f"Two [[compare]] have the label {label!r}: give each a different one.")
+    if len(variants) > _MAX_VARIANTS:
+        raise ExperimentError(
+            f"{len(variants)} [[compare]] are more than the maximum of {_MAX_VARIANTS}: use a [sweep]."
+        )
+    for label in first_repeated(labels):
+        raise ExperimentError(f"Two [[compare]] have the label {label!r}: give each a different one.")
 
 
 def _check_settings(variants: Sequence[Variant], settings: Sequence[str]) -> None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vefl_sim.core.memory import require_memory
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -57,6 +59,17 @@ class Dataset:
     def values_per_sample(self) -> int:
         """Numbers in one image, h·w·c; D_v counts `data.bits_per_value` bits for each."""
         return int(np.prod(self.image_shape))
+
+
+def empty_pictures(samples: int, image_px: int) -> NDArray[np.uint8]:
+    """An array for RGB pictures, [samples, image_px, image_px, 3]; BadInput if they need more memory than there is."""
+    shape = (samples, image_px, image_px, 3)
+    require_memory(
+        2 * np.prod(shape, dtype=np.float64),  # the learner copies them
+        f"{samples} pictures of {image_px} × {image_px} pixels",
+        "lower data.train_samples, data.test_samples or data.image_px",
+    )
+    return np.empty(shape, np.uint8)
 
 
 def _has_axes(value: object, axes: int) -> bool:

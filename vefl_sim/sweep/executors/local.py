@@ -5,9 +5,9 @@ import threading
 from collections.abc import Collection
 from queue import Empty, Queue
 
+from vefl_sim.core.memory import fits_in_memory, used_mb
 from vefl_sim.sweep.executors.child import run_in_process
 from vefl_sim.sweep.executors.executor import Job, Report
-from vefl_sim.sweep.executors.memory import fits_in_memory, used_mb
 
 
 def cores() -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from vefl_sim.learning.datasets.dataset import empty_pictures
 from vefl_sim.learning.datasets.files.archive import Archive
 from vefl_sim.learning.datasets.files.location import Damaged
 
@@ -18,7 +19,7 @@ _MAX_PIXELS = 1 << 26
 
 def read_pictures(archive: Archive, names: Sequence[str], image_px: int) -> NDArray[np.uint8]:
     """Read images as RGB and resize each, uncropped, to a square: [names, image_px, image_px, 3]."""
-    images = np.empty((len(names), image_px, image_px, 3), np.uint8)
+    images = empty_pictures(len(names), image_px)
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         for i, name in enumerate(names):

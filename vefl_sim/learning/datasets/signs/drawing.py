@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.experiment.learning_tables import DataTable
-from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.dataset import Dataset, empty_pictures
 from vefl_sim.learning.datasets.kinds import DataKind
 from vefl_sim.learning.datasets.signs.faces import FACES
 from vefl_sim.learning.datasets.signs.photo import CHUNK, photograph
@@ -28,7 +28,7 @@ def signs(train_samples: int, test_samples: int, image_px: int, rng: np.random.G
 
 def _draw(samples: int, image_px: int, rng: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     labels = rng.permutation(np.arange(samples) % len(FACES)).astype(np.int32)
-    images = np.empty((samples, image_px, image_px, 3), np.uint8)
+    images = empty_pictures(samples, image_px)
     for label, face in enumerate(FACES):
         members = np.flatnonzero(labels == label)
         for start in range(0, len(members), CHUNK):

@@ -1,13 +1,24 @@
-"""Whether there is enough memory for another point."""
+"""How much memory there is, and whether something fits into it."""
 
 import os
 from pathlib import Path
+
+from vefl_sim.core.errors import BadInput
 
 
 def available_mb() -> float | None:
     """Memory that can be used without swapping, within the limits of machine and control group; None if unknown."""
     limits = [free for free in (_machine_mb(), _cgroup_mb()) if free is not None]
     return min(limits, default=None)
+
+
+def require_memory(needed_bytes: float, what: str, advice: str) -> None:
+    """Refuse what needs more memory than there is, before it is asked for: the system would end the process."""
+    free = available_mb()
+    if free is not None and needed_bytes > free * 2**20:
+        raise BadInput(
+            f"{what} need {needed_bytes / 2**30:.1f} GiB of memory, and {free / 2**10:.1f} GiB are free: {advice}."
+        )
 
 
 def _machine_mb() -> float | None:

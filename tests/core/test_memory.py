@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from vefl_sim.sweep.executors import memory
+from vefl_sim.core import memory
 
 
 def test_running_points_will_grow_to_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:

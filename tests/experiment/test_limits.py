@@ -1,0 +1,119 @@
+"""Limits of the keys: numbers that physics or double precision cannot bear get one sentence, however long they are."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vefl_sim.core import memory
+from vefl_sim.core.errors import BadInput, ExperimentError
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.toml import from_tables, load
+from vefl_sim.learning.datasets.signs.drawing import signs
+from vefl_sim.sweep.points import load_sweep
+
+
+def refused(*settings: str, text: str = '[run]\nname = "limits"\n', tmp_path: Path) -> tuple[str, ...]:
+    """The sentences with which an experiment with these --set options is refused."""
+    file = tmp_path / "limits.toml"
+    file.write_text(text)
+    with pytest.raises(ExperimentError) as caught:
+        (load_sweep if "[sweep" in text or "[[compare" in text else load)(file, settings)
+    return caught.value.problems
+
+
+def numbers(schema: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """All numbers in a JSON schema, each with the path that leads to it."""
+    if isinstance(schema, dict):
+        if schema.get("type") in ("number", "integer"):
+            yield where, schema
+        for name, inner in schema.items():
+            yield from numbers(inner, f"{where}/{name}")
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from numbers(inner, where)
+
+
+def test_every_number_has_limits_on_both_sides() -> None:
+    found = dict(numbers(Experiment.model_json_schema()["$defs"]))
+    assert len(found) > 60
+    for where, schema in found.items():
+        assert {"maximum", "exclusiveMaximum"} & schema.keys(), where
+        assert {"minimum", "exclusiveMinimum"} & schema.keys(), where
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("rat.efficiency_weight=1e300", "rat.efficiency_weight = 1e+300: it must be at most 1e+12."),
+        ("radio.prb_bandwidth_hz=2.88e15", "radio.prb_bandwidth_hz = 2880000000000000.0: it must be at most 1e+09."),
+        ("run.duration_s=1e300", "run.duration_s = 1e+300: it must be at most 1e+08."),
+        ("sla.cpu_capacitance=1e300", "sla.cpu_capacitance = 1e+300: it must be at most 1e-15."),
+        ("sla.price_per_joule=[0, 1e10]", "sla.price_per_joule = 10000000000.0: it must be at most 1e+09."),
+        ("vefl.round_s=1e-300", "vefl.round_s = 1e-300: it must be at least 6.25e-05."),
+        ("run.rounds=1000001", "run.rounds = 1000001: it must be at most 1000000."),
+        (f"data.bits_per_value={'9' * 26}", f"data.bits_per_value = {'9' * 26}: it must be at most 1024."),
+    ],
+)
+def test_a_number_beyond_its_limit(setting: str, sentence: str, tmp_path: Path) -> None:
+    assert refused(setting, tmp_path=tmp_path) == (sentence,)
+
+
+def test_a_run_has_at_most_a_million_rounds() -> None:
+    with pytest.raises(ExperimentError, match=r"100000000 rounds of vefl.round_s = 0.5, and 1000000 is the maximum"):
+        from_tables({"run": {"name": "x", "duration_s": 5e7}, "vefl": {"round_s": 0.5}})
+
+
+@pytest.mark.parametrize(
+    ("value", "end"),
+    [
+        ("9" * 5000, "no key can hold a number with thousands of digits."),
+        ("[" * 3000, "the value is nested too deeply."),
+        ("[" * 3000 + "1" + "]" * 3000, "the value is nested too deeply."),
+    ],
+)
+def test_absurd_values_of_set(value: str, end: str, tmp_path: Path) -> None:
+    (sentence,) = refused(f"run.seed={value}", tmp_path=tmp_path)
+    assert sentence.startswith(f"--set run.seed={value[:20]}")
+    assert sentence.endswith(end)
+    assert len(sentence) < 150
+
+
+def test_an_integer_of_5000_digits_in_a_file(tmp_path: Path) -> None:
+    (sentence,) = refused(text='[run]\nname = "x"\nseed = ' + "9" * 5000, tmp_path=tmp_path)
+    assert sentence.endswith("limits.toml has a number with thousands of digits, which no key can hold: shorten it.")
+
+
+def test_a_nested_value_is_not_shown_in_full(tmp_path: Path) -> None:
+    (sentence,) = refused(text="run = " + "[" * 200 + "]" * 200, tmp_path=tmp_path)
+    assert sentence.startswith("run must be a table, not [[[")
+    assert len(sentence) < 100
+
+
+@pytest.mark.parametrize(("table", "more"), [("vefl", ("There are 99980 more problems.",)), ("sweep.vefl", ())])
+def test_the_first_twenty_of_many_unknown_keys(table: str, more: tuple[str, ...], tmp_path: Path) -> None:
+    """The search for the nearest name takes long: this test would take minutes if all were searched for."""
+    text = f'run.name = "x"\n[{table}]\n' + "".join(f"k{number} = 1\n" for number in range(100_000))
+    sentences = refused(text=text, tmp_path=tmp_path)
+    assert all(f"vefl.k{number} is not a known key" in sentences[number] for number in range(20))
+    assert sentences[20:] == more
+
+
+def test_long_lists_are_counted_before_they_are_compared(tmp_path: Path) -> None:
+    values = ", ".join(str(number) for number in range(200_000))
+    (sentence,) = refused(text=f'run.name = "x"\n[sweep.radio]\nprbs = [{values}]', tmp_path=tmp_path)
+    assert sentence.endswith("200000 points are more than the maximum of 100000: shorten a list.")
+    variants = "".join(f'[[compare]]\nlabel = "{number}"\n' for number in range(5000))
+    (sentence,) = refused(text=f'run.name = "x"\n{variants}', tmp_path=tmp_path)
+    assert sentence == "5000 [[compare]] are more than the maximum of 1000: use a [sweep]."
+
+
+def test_pictures_that_do_not_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy as np
+
+    monkeypatch.setattr(memory, "available_mb", lambda: 8 * 1024.0)
+    with pytest.raises(
+        BadInput, match=r"1000000 pictures of 128 × 128 pixels need 91.6 GiB of memory, and 8.0 GiB are"
+    ):
+        signs(1_000_000, 10, 128, np.random.default_rng(1))
