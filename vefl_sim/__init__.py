@@ -5,10 +5,14 @@ run = vefl_sim.simulate(vefl_sim.load("experiments/quickstart.toml"))
 print(run.rounds[["round", "delivered", "accuracy"]])
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from vefl_sim.core.foreign_code import leave_run_directory
 
+leave_run_directory()  # before the first import of a module that the current directory could replace
+
+TYPE_CHECKING = False  # without importing `typing`, see above
 if TYPE_CHECKING:
+    from typing import Any
+
     from vefl_sim.analysis.why import why
     from vefl_sim.core.errors import BadInput, RunFailed, VeflError
     from vefl_sim.experiment.experiment import Experiment
@@ -95,8 +99,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import a public name on its first use, so that `--help` does not have to wait for JAX and pandas."""
+    from importlib import import_module
+
     if name == "__version__":
         return import_module("importlib.metadata").version("vefl_sim")
     if name not in _MODULES:

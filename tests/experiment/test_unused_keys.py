@@ -15,6 +15,7 @@ from vefl_sim.experiment.kinds import PARTITIONS, RAT_METHODS, SCHEMES
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.experiment.toml import from_tables, to_toml, validated
 from vefl_sim.experiment.unused_keys import unused_by_cause, unused_environment, without_unused_keys
+from vefl_sim.records import identity
 from vefl_sim.simulation import scenario
 from vefl_sim.sweep.points import load_sweep
 
@@ -152,7 +153,8 @@ def plain_digest(experiment: Experiment, out: Path) -> str:
 @pytest.fixture
 def unused_keys_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the values of unused keys in the simulation, so that any code that reads them changes the tables."""
-    monkeypatch.setattr(scenario, "without_unused_keys", lambda experiment: experiment)
+    for module in (scenario, identity):
+        monkeypatch.setattr(module, "without_unused_keys", lambda experiment: experiment)
 
 
 def effective(tables: Tables, keys: set[str], out: Path) -> list[str]:

@@ -1,5 +1,9 @@
 """How a run starts: one directory per configuration, and its identity and file read once."""
 
+import os
+import subprocess
+import sys
+import threading
 from contextlib import AbstractContextManager
 from pathlib import Path
 from shutil import rmtree
@@ -8,13 +12,17 @@ import pytest
 
 from tests.mobility.recorded.recordings import DATA
 from tests.resumable import only
-from vefl_sim import BadInput, Experiment, RunFailed, from_tables, simulate
+from vefl_sim import BadInput, Experiment, Run, RunFailed, RunWatcher, from_tables, simulate
 from vefl_sim.cli.main import main
+from vefl_sim.core.errors import RunLocked
+from vefl_sim.experiment.toml import to_toml
 from vefl_sim.mobility.recorded import recording
+from vefl_sim.records import run_directory
 from vefl_sim.records.identity import Identity
 from vefl_sim.records.run_directory import create_run
 from vefl_sim.simulation import run as run_module
 
+ROOT = Path(__file__).parents[2]
 SHORT = {
     "run": {"name": "short", "rounds": 1},
     "learning": {"kind": "none"},
@@ -29,7 +37,7 @@ def short() -> Experiment:
 
 def test_two_that_start_at_once_share_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither sees the directory of the other before it creates its own."""
-    monkeypatch.setattr("vefl_sim.simulation.run.existing_run", lambda *_: None)
+    monkeypatch.setattr(run_directory, "existing_run", lambda *_: None)
     first = simulate(short(), out=tmp_path)
     assert simulate(short(), out=tmp_path).path == first.path == only(tmp_path).path
 
@@ -120,3 +128,73 @@ def test_the_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         main([str(file), "--out", str(tmp_path / "runs"), "--quiet"])
     assert read.count(file) == 1
     assert original(only(tmp_path / "runs").path / "experiment.toml") == original(file)
+
+
+class Waiting(RunWatcher):
+    """A watcher that holds up the run until the others that started with it have ended."""
+
+    def __init__(self, others_ended: threading.Event) -> None:
+        self._others_ended = others_ended
+
+    def preparing(self, experiment: Experiment) -> None:
+        assert self._others_ended.wait(timeout=60)
+
+
+MOBILITY = {
+    "grid": {},
+    "recorded": {"kind": "playback", "file": str(DATA / "grid_fcd.parquet")},
+    "own": {"kind": "tests.scripted:ThreeCars"},
+}
+
+
+@pytest.mark.parametrize("kind", MOBILITY)
+def test_eight_that_start_at_once_are_one_run(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All have looked for a run before one of them creates it."""
+    looked, ended, runs, errors = threading.Barrier(8), threading.Event(), list[Run](), list[str]()
+    original = run_directory.existing_run
+
+    def look_together(identity: Identity, out: Path) -> Run | None:
+        found = original(identity, out)
+        looked.wait(timeout=60)
+        return found
+
+    def start() -> None:
+        try:
+            runs.append(simulate(experiment, out=tmp_path, watcher=Waiting(ended)))
+        except RunLocked as error:
+            errors.append(str(error))
+        if len(errors) == 7:
+            ended.set()
+
+    monkeypatch.setattr(run_directory, "existing_run", look_together)
+    experiment = from_tables(SHORT | {"mobility": MOBILITY[kind]})
+    threads = [threading.Thread(target=start) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    [run] = runs
+    assert run.path == only(tmp_path).path
+    assert [*tmp_path.iterdir()] == [run.path]
+    assert len(errors) == 7
+    for sentence in errors:
+        assert f"{run.path} is being run by process {os.getpid()}" in sentence
+        assert "wait until it ends, or use --fresh" in sentence
+
+
+@pytest.mark.slow
+def test_eight_commands_at_once_are_one_run(tmp_path: Path) -> None:
+    """Seven say who runs it or, if it is finished when they look, show its summary."""
+    toml = tmp_path / "short.toml"
+    toml.write_text(to_toml(from_tables(SHORT | {"run": {"name": "short", "rounds": 40}})))
+    command = [sys.executable, "-m", "vefl_sim", str(toml), "--out", str(tmp_path / "runs")]
+    processes = [
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for _ in range(8)
+    ]
+    answers = [(process.communicate()[1], process.returncode) for process in processes]
+    assert only(tmp_path / "runs").is_done
+    assert len((only(tmp_path / "runs").path / "sessions.jsonl").read_text().splitlines()) == 1
+    for printed, code in answers:
+        assert code == 0 or (code == 2 and "is being run by process" in printed), printed
+    assert 2 in {code for _, code in answers}

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vefl_sim.core.errors import RunNotFound, VeflError
+from vefl_sim.experiment.part_files import part_sources, parts_in
+from vefl_sim.experiment.plugins import part_names
+from vefl_sim.records.identity import require_same_version
 from vefl_sim.records.lock import is_locked
 from vefl_sim.records.run_directory import Run
 
@@ -68,6 +71,20 @@ def find_run(name: str, out: Path = Path("runs"), *, unfinished: bool = False) -
 def _preference(path: Path, unfinished: bool) -> tuple[bool, bool, float]:
     """Sort key: the wanted state first, then runs without a running process, then the newest."""
     return (path / "DONE").exists() != unfinished, not is_locked(path), path.stat().st_mtime
+
+
+def part_lines(run: Run, folder: Path | None = None) -> list[str]:
+    """The files that resuming a run would import for its user-defined parts, searched first in `folder`.
+
+    Nothing is imported to find them. Raises BadInput if a part is found only in a run directory or nowhere, or if the
+    run was started with another version.
+    """
+    if run.is_done:
+        return []
+    require_same_version(run.path)  # another version may not understand the experiment
+    with parts_in(folder):
+        files = {(key, name): ", ".join(part_sources(key, name)) for key, name in part_names(run.experiment)}
+    return [f'{key} = "{name}" is loaded from {where or "Python itself"}' for (key, name), where in files.items()]
 
 
 def run_lines(out: Path) -> Iterator[str]:

@@ -106,15 +106,21 @@ def run(
 
 def resume(
     run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in ./runs.")],
+    parts: Annotated[
+        Path | None,
+        typer.Option(help="Folder in which user-defined parts are searched first, instead of the current directory."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
     """Resume a stopped or killed run from its last checkpoint."""
-    from vefl_sim.analysis.runs import find_run
+    from vefl_sim.analysis.runs import find_run, part_lines
     from vefl_sim.simulation.run import resume as resume_run
 
     found = find_run(run, unfinished=True)
     print(f"# {found.path} ({found.state})", file=sys.stderr)
-    _run_with_progress(quiet, partial(resume_run, found))
+    for line in part_lines(found, parts):
+        print(f"# {line}", file=sys.stderr)
+    _run_with_progress(quiet, partial(resume_run, found, parts=parts))
 
 
 for command in (run, resume, runs, trace, verify, sweep, figure, check, schema):

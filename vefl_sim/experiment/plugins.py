@@ -3,21 +3,17 @@
 A part may declare what the rest of the program has to know about it, for example `unused_keys` (docs/parts.md).
 """
 
-import hashlib
-import importlib
 import inspect
-import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
+from importlib import import_module
 from typing import Any
 
 from vefl_sim.core.errors import ExperimentError, VeflError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import FAMILIES
+from vefl_sim.experiment.part_files import load_module, part_digest
 
 Unused = tuple[str, Sequence[str]]
 """A cause, for example a setting, and the keys (`table.key`) that have no effect because of it."""
@@ -50,26 +46,13 @@ def is_part(name: str) -> bool:
 def load_part(key: str, name: str) -> Any:
     """Import a part that the TOML `key` names; every part is loaded here, built-in or user-defined."""
     module_name, attribute = FAMILIES.get(key, {}).get(name, name).split(":")
-    if is_part(name) and "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # an installed script does not search the current directory
-    module = _import(key, name, module_name)
+    module = load_module(key, name) if is_part(name) else import_module(module_name)
     if not hasattr(module, attribute):
         raise ExperimentError(f'{key} = "{name}": module {module_name!r} has no {attribute!r}.')
     part = getattr(module, attribute)
     if not callable(part):
         raise ExperimentError(f'{key} = "{name}": {attribute!r} is not a class or a function.')
     return part
-
-
-def _import(key: str, name: str, module_name: str) -> ModuleType:
-    try:
-        return importlib.import_module(module_name)
-    except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and module_name.split(".")[0] == (error.name or "").split(".")[0]:
-            hint = f"there is no module {error.name!r}; is its folder on PYTHONPATH?"
-        else:
-            hint = f"importing {module_name!r} fails: {type(error).__name__}: {error}"
-        raise ExperimentError(f'{key} = "{name}": {hint}') from error
 
 
 def make_part(key: str, name: str, *arguments: Any) -> Any:
@@ -161,11 +144,13 @@ def declaration(key: str, name: str, attribute: str, default: Any) -> Any:
 
     A user-defined class inherits no declaration: it may well use a key that its base class does not use.
     """
-    part = load_part(key, name)
     if not is_part(name):
-        return getattr(part, attribute, default)
+        return getattr(load_part(key, name), attribute, default)
+    if attribute not in _DECLARATIONS:
+        return default
+    part = load_part(key, name)
     inherited = isinstance(part, type) and attribute not in vars(part)
-    if attribute not in _DECLARATIONS or inherited or not hasattr(part, attribute):
+    if inherited or not hasattr(part, attribute):
         return default
     declared, wanted = getattr(part, attribute), _DECLARATIONS[attribute]
     if not _TESTS[wanted](declared):
@@ -180,8 +165,8 @@ def require_declarations(key: str, name: str) -> None:
 
 
 def part_digests(experiment: Experiment) -> dict[str, str]:
-    """A digest of the source of every part in use, so that an edited part leads to a new run."""
-    return {name: _source_digest(load_part(key, name), name) for key, name in part_names(experiment)}
+    """A digest of the source of every part in use, so that an edited part leads to a new run; none is imported."""
+    return {name: part_digest(key, name) for key, name in part_names(experiment)}
 
 
 def part_names(experiment: Experiment) -> list[tuple[str, str]]:
@@ -195,27 +180,3 @@ def kinds_of(experiment: Experiment) -> Iterator[tuple[str, str]]:
     for key in FAMILIES:
         table, _, name = key.partition(".")
         yield key, getattr(getattr(experiment, table), name)
-
-
-def _source_digest(part: Any, name: str) -> str:
-    """Digest of the module that the TOML names and of the user's modules that it imports, directly or indirectly."""
-    sources: dict[str, bytes] = {}
-    _collect_sources(sys.modules[name.split(":")[0]], sources)
-    if not sources:  # no source file: defined at a prompt, or compiled
-        sources[name] = repr(part).encode()
-    return hashlib.sha256(b"\0".join(sources[file] for file in sorted(sources))).hexdigest()[:16]
-
-
-def _collect_sources(module: ModuleType | None, sources: dict[str, bytes]) -> None:
-    """Add the sources of a module and of its imports, except installed packages and vefl_sim itself."""
-    file = getattr(module, "__file__", None)
-    if module is None or file is None or file in sources or not file.endswith(".py") or _is_installed(file):
-        return
-    sources[file] = Path(file).read_bytes()
-    for value in vars(module).values():
-        _collect_sources(value if isinstance(value, ModuleType) else inspect.getmodule(value), sources)
-
-
-def _is_installed(file: str) -> bool:
-    folders = (*sysconfig.get_paths().values(), str(Path(__file__).parents[1]))
-    return any(Path(file).is_relative_to(folder) for folder in folders)

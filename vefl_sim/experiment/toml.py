@@ -93,7 +93,12 @@ def with_settings(experiment: Experiment, *settings: str) -> Experiment:
 
 def to_toml(experiment: Experiment) -> str:
     """The experiment as TOML, with all keys and their defaults."""
-    return tomli_w.dumps(resolved(experiment).model_dump(exclude_none=True))
+    return as_toml(resolved(experiment))
+
+
+def as_toml(experiment: Experiment) -> str:
+    """The experiment as TOML, with alternative keys only if they are set; no part is asked what it declares."""
+    return tomli_w.dumps(experiment.model_dump(exclude_none=True))
 
 
 def resolved(experiment: Experiment) -> Experiment:

@@ -3,16 +3,16 @@
 import hashlib
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from vefl_sim.core.errors import NotResumable
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, part_digests
-from vefl_sim.experiment.toml import to_toml
+from vefl_sim.experiment.toml import as_toml, resolved
 from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.mobility.recorded import recording
 
@@ -20,20 +20,36 @@ _VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "p
 
 
 class Identity:
-    """What identifies a run of an experiment: digests are computed once, because that of a recording takes time."""
+    """What identifies a run: digests are computed once, because that of a recording takes time.
+
+    `experiment` has all its defaults, and keys that it does not use are at theirs, as in the resolved.toml of its run.
+    """
 
     def __init__(self, experiment: Experiment) -> None:
-        self.experiment = experiment
+        self.experiment = resolved(without_unused_keys(experiment))
+
+    @classmethod
+    def recorded(cls, experiment: Experiment, parts: Mapping[str, str] | None = None) -> Self:
+        """The identity of a run from its resolved.toml; no user-defined part is imported to find out what it declares.
+
+        `parts`: digests to take for user-defined parts, instead of those of their present sources.
+        """
+        identity = cls.__new__(cls)
+        identity.experiment = experiment
+        if parts is not None:
+            identity.parts = dict(parts)
+        return identity
+
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """Digests of the sources of user-defined parts."""
+        return part_digests(self.experiment)
 
     @cached_property
     def configuration(self) -> str:
-        """Digest of the resolved TOML, this package, the source of user-defined parts and the recording or map, if any.
-
-        Keys that the experiment does not use are left out.
-        """
-        experiment = without_unused_keys(self.experiment)
-        parts = json.dumps(part_digests(experiment), sort_keys=True)
-        texts = [to_toml(_without_neutral_keys(experiment)), version("vefl_sim"), package_digest(), parts]
+        """Digest of the experiment, this package, the source of user-defined parts and the recording or map, if any."""
+        experiment, parts = self.experiment, json.dumps(self.parts, sort_keys=True)
+        texts = [as_toml(_without_neutral_keys(experiment)), version("vefl_sim"), package_digest(), parts]
         if experiment.mobility.file:
             texts.append(mobility_digest(experiment))
         return hashlib.sha256("\n".join(texts).encode()).hexdigest()
@@ -51,7 +67,7 @@ class Identity:
             "machine": platform.machine(),
             "vefl_sim source": package_digest(),
             "packages": {name: version(name) for name in (*_VERSIONED, *_traffic_packages(self.experiment))},
-            "parts": part_digests(self.experiment),
+            "parts": self.parts,
             "configuration": self.configuration,
         }
 

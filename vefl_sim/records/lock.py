@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from vefl_sim.core.errors import RunLocked
 from vefl_sim.core.files import explain_write_errors
 
-_LOCK, _SESSIONS = "LOCK", "sessions.jsonl"
+LOCK_FILES = _LOCK, _SESSIONS = "LOCK", "sessions.jsonl"
 _WAIT_S = 1.0  # `is_locked` in another process holds the lock for a moment
 
 
@@ -52,7 +52,7 @@ def is_locked(run: Path) -> bool:
 def remove_lock(run: Path) -> None:
     """Remove the files of the lock, and the directory if nothing else is in it."""
     with suppress(OSError):
-        for name in (_LOCK, _SESSIONS):
+        for name in LOCK_FILES:
             (run / name).unlink(missing_ok=True)
         run.rmdir()
 

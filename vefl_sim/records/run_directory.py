@@ -9,7 +9,7 @@ runs/<name>-<configuration digest>/
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
@@ -22,14 +22,15 @@ from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunNotFoun
 from vefl_sim.core.files import write_text
 from vefl_sim.core.tables import content_digest
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.toml import load_resolved, to_toml
+from vefl_sim.experiment.toml import as_toml, load_resolved
 from vefl_sim.records.checkpoint import Checkpoints
 from vefl_sim.records.identity import Identity, recorded_versions
-from vefl_sim.records.lock import is_locked
+from vefl_sim.records.lock import LOCK_FILES, is_locked
 from vefl_sim.records.schemas import SCHEMAS
 
 RunState = Literal["done", "failed", "running", "unfinished"]
 FOLDERS = ("tables", "parts", "checkpoints")
+_INITIAL = ("experiment.toml", "resolved.toml", "versions.json")
 _NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
 
@@ -56,8 +57,13 @@ class Run:
         return "failed" if (self.path / "FAILED").exists() else "unfinished"
 
     @property
+    def is_untouched(self) -> bool:
+        """Whether nothing has been simulated yet; SUMO may have written into `traffic`."""
+        return {path.name for path in self.path.iterdir()} <= {*_INITIAL, *LOCK_FILES, "traffic"}
+
+    @property
     def experiment(self) -> Experiment:
-        """The experiment with every default, from resolved.toml."""
+        """The experiment with every default, from resolved.toml; reading it imports no user-defined part."""
         return load_resolved(self.path / "resolved.toml")
 
     def __repr__(self) -> str:
@@ -146,11 +152,6 @@ def existing_run(identity: Identity, out: Path) -> Run | None:
     return max(runs, key=_progress, default=None)
 
 
-def earliest_run(identity: Identity, out: Path) -> Run:
-    """The first run of this configuration by name: the one without a number."""
-    return Run(_same_configuration(identity, out)[0])
-
-
 def _progress(run: Run) -> tuple[bool, int, float]:
     last = Checkpoints(run.path).last_readable()
     return run.is_done, last.round if last else 0, run.path.stat().st_mtime
@@ -158,33 +159,53 @@ def _progress(run: Run) -> tuple[bool, int, float]:
 
 def create_run(identity: Identity, out: Path, toml: str | None = None, settings: Sequence[str] = ()) -> Run:
     """Create a run directory with its files; a number is added if the name is taken. It appears only when complete."""
+    return _created(identity, out, toml, settings, lambda path: False)
+
+
+def find_or_create_run(identity: Identity, out: Path, toml: str | None = None, settings: Sequence[str] = ()) -> Run:
+    """The run of this configuration, created if there is none; of processes that do this at once one creates it."""
+    return existing_run(identity, out) or _created(
+        identity, out, toml, settings, lambda path: _is_run_of(path, identity.configuration)
+    )
+
+
+def _created(
+    identity: Identity, out: Path, toml: str | None, settings: Sequence[str], is_shared: Callable[[Path], bool]
+) -> Run:
+    """Create a run directory, or return the one that another process has created meanwhile if it `is_shared`."""
     experiment = identity.experiment
     partial = out / f".{experiment.run.name}-{uuid4().hex}"
     try:
         partial.mkdir(parents=True)
-        write_text(partial / "experiment.toml", toml or to_toml(experiment))
+        write_text(partial / "experiment.toml", toml or as_toml(experiment))
         origin = identity.versions | {"set": list(settings)}
         write_text(partial / "versions.json", json.dumps(origin, indent=2) + "\n")
-        write_text(partial / "resolved.toml", to_toml(experiment))
-        return Run(_renamed(partial, out / identity.directory))
+        write_text(partial / "resolved.toml", as_toml(experiment))
+        return Run(_renamed(partial, out / identity.directory, is_shared))
     except (OSError, CannotWrite) as error:
-        rmtree(partial, ignore_errors=True)
         cause = error if isinstance(error, OSError) else error.__cause__
         reason, where = getattr(cause, "strerror", cause), getattr(cause, "filename", None) or out
         raise BadInput(f"{where} cannot be written ({reason}): choose another --out.") from None
+    finally:
+        rmtree(partial, ignore_errors=True)
 
 
-def _renamed(partial: Path, base: Path) -> Path:
-    """Rename a directory to `base`, or to `base` with the first free number."""
+def _renamed(partial: Path, base: Path, is_shared: Callable[[Path], bool]) -> Path:
+    """Rename a directory to `base`, or to `base` with the first free number, unless a shared one is found before.
+
+    Renaming is atomic and fails if the name is taken, so of processes that start at once one gets the first free name,
+    and the others find its directory.
+    """
     for number in count(1):
         path = base if number == 1 else base.with_name(f"{base.name}-{number}")
-        if path.exists():
-            continue
-        try:
-            return partial.rename(path)
-        except OSError:
-            if not path.exists():
-                raise
+        if not path.exists():
+            try:
+                return partial.rename(path)
+            except OSError:
+                if not path.exists():
+                    raise
+        if is_shared(path):
+            return path
     raise AssertionError("unreachable: count() does not end")
 
 
@@ -202,12 +223,13 @@ def _read(file: Path) -> pd.DataFrame:
 
 def _same_configuration(identity: Identity, out: Path) -> list[Path]:
     name = identity.directory
-    paths = sorted(path for path in (out / name, *out.glob(f"{name}-*")) if (path / "resolved.toml").is_file())
-    return [path for path in paths if _has_configuration(path, identity.configuration)]
+    return [path for path in (out / name, *out.glob(f"{name}-*")) if _is_run_of(path, identity.configuration)]
 
 
-def _has_configuration(path: Path, digest: str) -> bool:
+def _is_run_of(path: Path, digest: str) -> bool:
     """Compare the full digest, because the name has only its beginning; true if versions.json is unreadable."""
+    if not (path / "resolved.toml").is_file():
+        return False
     try:
         return bool(recorded_versions(path).get("configuration", digest) == digest)
     except NotResumable:

@@ -4,19 +4,20 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
 
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunFailed, RunInterrupted, VeflError
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.part_files import parts_in
 from vefl_sim.experiment.plugins import declaration, require_protocol
 from vefl_sim.mobility.recorded.trajectory import has_driven
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.identity import Identity, library_notes, require_same, require_same_version
 from vefl_sim.records.lock import locked, remove_lock
-from vefl_sim.records.run_directory import Run, create_run, earliest_run, existing_run
+from vefl_sim.records.run_directory import Run, create_run, find_or_create_run
 from vefl_sim.simulation.scenario import Scenario, build_scenario
 from vefl_sim.simulation.session import RunWatcher, Session
 
@@ -37,36 +38,54 @@ def simulate(
     """
     _require_complete(watcher)
     out, identity = Path(out), Identity(experiment)
-    if not fresh and (run := existing_run(identity, out)):
-        try:
-            return _complete(run, identity, watcher)
-        except VeflError:
-            if (run.path / "resolved.toml").exists():
-                raise
-            remove_lock(run.path)  # another process has removed its new run, and locking created the folder again
+    create = create_run if fresh else find_or_create_run
     missing = [folder for folder in (out, *out.parents) if not folder.exists()]
-    run = create_run(identity, out, toml, settings)
-    if not fresh and (earliest := earliest_run(identity, out)).path != run.path:
-        rmtree(run.path, ignore_errors=True)  # another process created a run of this configuration at the same time
-        return _complete(earliest, identity, watcher)
     try:
-        return _complete(run, identity, watcher, created=True)
+        while True:
+            run = create(identity, out, toml, settings)
+            if run.is_done:
+                return run
+            with _working_on(run, identity) as is_there:
+                if is_there:
+                    return _complete(run, identity, watcher, may_remove=True)
     finally:
         with suppress(OSError):  # of a folder that is not empty
             for folder in missing:
                 folder.rmdir()  # bad input leaves no new folders behind
 
 
-def resume(run: Run | str | Path, *, watcher: RunWatcher | None = None) -> Run:
-    """Resume a run from its last checkpoint; a run that is done is returned unchanged."""
+def resume(run: Run | str | Path, *, parts: str | Path | None = None, watcher: RunWatcher | None = None) -> Run:
+    """Resume a run from its last checkpoint; a run that is done is returned unchanged.
+
+    User-defined parts are imported from `parts`, a folder, or else from where Python finds them, but never from a run
+    directory, and only if their sources are those that the run was started with.
+    """
     _require_complete(watcher)
     run = run if isinstance(run, Run) else Run(run)
     if run.is_done:
         return run
-    require_same_version(run.path)  # another version may not understand the experiment
-    identity = Identity(run.experiment)
-    require_same(run.path, identity)
-    return _complete(run, identity, watcher)
+    with parts_in(parts):
+        require_same_version(run.path)  # another version may not understand the experiment
+        identity = Identity.recorded(run.experiment)
+        require_same(run.path, identity)
+        with locked(run.path, identity.versions):
+            return _complete(run, identity, watcher)
+
+
+@contextmanager
+def _working_on(run: Run, identity: Identity) -> Iterator[bool]:
+    """Lock a run; yields False if another process has removed it, which does so if it finds bad input."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(run.path, identity.versions))
+        except VeflError:
+            if (run.path / "resolved.toml").exists():
+                raise
+        if is_there := (run.path / "resolved.toml").exists():
+            yield is_there
+            return
+    remove_lock(run.path)  # locking has created the folder again
+    yield False
 
 
 def _require_complete(watcher: RunWatcher | None) -> None:
@@ -74,22 +93,19 @@ def _require_complete(watcher: RunWatcher | None) -> None:
         require_protocol("watcher", watcher, RunWatcher)
 
 
-def _complete(run: Run, identity: Identity, watcher: RunWatcher | None, *, created: bool = False) -> Run:
-    """Simulate what is left of a run; `created`: this process has just created its directory."""
-    if run.is_done:
+def _complete(run: Run, identity: Identity, watcher: RunWatcher | None, *, may_remove: bool = False) -> Run:
+    """Simulate what is left of a run, whose lock is held; `may_remove`: after bad input, unless something is done."""
+    if run.is_done:  # another process finished this run while we waited for the lock
         return run
-    with locked(run.path, identity.versions):
-        if run.is_done:  # another process finished this run while we waited for the lock
-            return run
-        last, notes = Checkpoints(run.path).newest()  # before preparing, which is in vain if no checkpoint is usable
-        notes += library_notes(run.path, identity)
+    last, notes = Checkpoints(run.path).newest()  # before preparing, which is in vain if no checkpoint is usable
+    notes += library_notes(run.path, identity)
+    if last:
+        _require_traffic(run)
+    with _preparing(run, may_remove and run.is_untouched):
+        scenario, prepare_s = _prepare(run, identity.experiment, watcher)
         if last:
-            _require_traffic(run)
-        with _preparing(run, created):
-            scenario, prepare_s = _prepare(run, identity.experiment, watcher)
-            if last:
-                _announce(watcher, last, notes)
-        return _simulate(run, scenario, prepare_s, watcher, last)
+            _announce(watcher, last, notes)
+    return _simulate(run, scenario, prepare_s, watcher, last)
 
 
 def _prepare(run: Run, experiment: Experiment, watcher: RunWatcher | None) -> tuple[Scenario, float]:
@@ -134,10 +150,10 @@ def _announce(watcher: RunWatcher | None, last: Checkpoint, notes: list[str]) ->
 
 
 @contextmanager
-def _preparing(run: Run, created: bool) -> Iterator[None]:
+def _preparing(run: Run, may_remove: bool) -> Iterator[None]:
     """Handle errors while a run is prepared.
 
-    A directory that was just `created` is removed after bad input, unless it holds recorded traffic, and after Ctrl-C,
+    If `may_remove`, its directory is removed after bad input, unless it holds recorded traffic, and after Ctrl-C,
     unless it holds files of SUMO. Other errors are written to FAILED.
     """
     try:
@@ -148,11 +164,11 @@ def _preparing(run: Run, created: bool) -> Iterator[None]:
         if has_driven(run.path / "traffic"):
             with suppress(CannotWrite):
                 run.mark("FAILED", f"{error}\n")
-        elif created:
+        elif may_remove:
             rmtree(run.path, ignore_errors=True)
         raise
     except KeyboardInterrupt:
-        if created and not (run.path / "traffic").exists():
+        if may_remove and not (run.path / "traffic").exists():
             rmtree(run.path, ignore_errors=True)
         raise
     except Exception as error:

@@ -1,7 +1,8 @@
 """Verifies a run from its directory alone: digests, sums, and the constraints C1–C12 computed from its tables.
 
 The audit of a run checks plans and slots while they are made. The verification reads only the written files and draws
-the SLAs again from the seed, so that it detects edited tables and wrong sums.
+the SLAs again from the seed, so that it detects edited tables and wrong sums. It imports no user-defined part, since a
+run may come from a stranger.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,9 +13,10 @@ import pandas as pd
 
 from vefl_sim.analysis.verify.evidence import Evidence
 from vefl_sim.analysis.verify.slot_books import SlotBooks, orders_by_key
-from vefl_sim.core.errors import NotResumable, VeflError
+from vefl_sim.core.errors import ExperimentError, NotResumable, VeflError
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import declaration, is_part
+from vefl_sim.experiment.part_files import part_digest
+from vefl_sim.experiment.plugins import declaration, is_part, part_names
 from vefl_sim.records.checkpoint import Checkpoints
 from vefl_sim.records.identity import Identity, package_digest, recorded_versions, require_same, require_same_version
 from vefl_sim.records.run_directory import Run
@@ -70,12 +72,31 @@ def _configuration(run: Run) -> Finding:
     what = "configuration"
     try:
         require_same_version(run.path)
-        require_same(run.path, Identity(run.experiment))
+        digests, missing = _part_digests(run)
+        require_same(run.path, Identity.recorded(run.experiment, digests))
     except NotResumable as error:
         same_source = recorded_versions(run.path).get("vefl_sim source") == package_digest()
         other_version = Finding(what, None, "made by another version of vefl_sim")
         return Finding(what, str(error)) if same_source else other_version
-    return Finding(what, None, "made by this version of vefl_sim")
+    except ExperimentError as error:
+        return Finding(what, None, f"not checked: {error}")
+    return Finding(what, None, "; ".join(["made by this version of vefl_sim", *missing]))
+
+
+def _part_digests(run: Run) -> tuple[dict[str, str], list[str]]:
+    """Digests of the user-defined parts, which are read but not imported, and a note on each that is not found here.
+
+    For these the digest that the run recorded is taken.
+    """
+    recorded = dict(recorded_versions(run.path).get("parts", {}))
+    digests, notes = dict[str, str](), list[str]()
+    for key, name in part_names(run.experiment):
+        try:
+            digests[name] = part_digest(key, name)
+        except ExperimentError as error:
+            digests[name] = str(recorded.get(name))
+            notes.append(f"the part was not compared: {error}")
+    return digests, notes
 
 
 def _digest(evidence: Evidence) -> str | None:
