@@ -149,9 +149,17 @@ MOBILITY = {
 
 @pytest.mark.parametrize("kind", MOBILITY)
 def test_eight_that_start_at_once_are_one_run(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All have looked for a run before one of them creates it."""
+    """All have looked for a run before one of them creates it.
+
+    No second directory exists even for a moment: a ninth process could start to work in it.
+    """
     looked, ended, runs, errors = threading.Barrier(8), threading.Event(), list[Run](), list[str]()
-    original = run_directory.existing_run
+    original, rename, created = run_directory.existing_run, Path.rename, list[Path]()
+
+    def note_directories(path: Path, target: Path) -> Path:
+        renamed = rename(path, target)
+        created.append(target)
+        return renamed
 
     def look_together(identity: Identity, out: Path) -> Run | None:
         found = original(identity, out)
@@ -167,6 +175,7 @@ def test_eight_that_start_at_once_are_one_run(kind: str, tmp_path: Path, monkeyp
             ended.set()
 
     monkeypatch.setattr(run_directory, "existing_run", look_together)
+    monkeypatch.setattr(Path, "rename", note_directories)
     experiment = from_tables(SHORT | {"mobility": MOBILITY[kind]})
     threads = [threading.Thread(target=start) for _ in range(8)]
     for thread in threads:
@@ -175,7 +184,7 @@ def test_eight_that_start_at_once_are_one_run(kind: str, tmp_path: Path, monkeyp
         thread.join()
     [run] = runs
     assert run.path == only(tmp_path).path
-    assert [*tmp_path.iterdir()] == [run.path]
+    assert [*tmp_path.iterdir()] == created == [run.path]
     assert len(errors) == 7
     for sentence in errors:
         assert f"{run.path} is being run by process {os.getpid()}" in sentence

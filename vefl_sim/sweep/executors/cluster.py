@@ -25,6 +25,7 @@ from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 
 LOCAL = "local-cluster"
 _CONNECT_S = 5.0  # longest wait for the scheduler at an address
+_NO_PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 
 
 def connect(on: str, workers: int, out: Path) -> "ClusterExecutor":
@@ -37,10 +38,7 @@ def connect(on: str, workers: int, out: Path) -> "ClusterExecutor":
     cluster = None
     try:
         if on == LOCAL:
-            with _ignoring_ctrl_c():
-                cluster = distributed.LocalCluster(  # type: ignore[no-untyped-call]
-                    n_workers=workers, threads_per_worker=1, memory_limit=0, dashboard_address=None, silence_logs=50
-                )
+            cluster = _local_cluster(workers)
         client = distributed.Client(cluster or on, timeout=_CONNECT_S)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
@@ -52,6 +50,32 @@ def connect(on: str, workers: int, out: Path) -> "ClusterExecutor":
         executor.close()
         raise
     return executor
+
+
+def _local_cluster(workers: int) -> Any:
+    """Start a cluster on this machine that only this process can use.
+
+    Whoever reaches a scheduler can run code as its user, and other users of the machine reach 127.0.0.1. So all
+    connections need a certificate that exists only in the memory of these processes, and no page is served: Dask's
+    HTTP servers also run without a dashboard.
+    """
+    import dask
+    from distributed import LocalCluster
+    from distributed.security import Security
+
+    try:
+        certificates = Security.temporary()  # type: ignore[no-untyped-call]
+    except ImportError:
+        raise BadInput(f"--on {LOCAL} needs certificates: pip install cryptography, or vefl_sim[cluster].") from None
+    with _ignoring_ctrl_c(), dask.config.set(_NO_PAGES):
+        return LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=workers,
+            threads_per_worker=1,
+            memory_limit=0,
+            dashboard_address=None,
+            silence_logs=50,
+            security=certificates,
+        )
 
 
 @contextmanager
