@@ -110,6 +110,16 @@ def test_verify_says_what_it_did_not_compare(
     assert "C6              ok" in printed
 
 
+def test_verify_reads_no_device_that_never_ends(
+    runs: dict[str, Run], here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = copytree(runs["done"].path, here / "runs" / "evilrun")
+    toml = path / "resolved.toml"
+    toml.write_text(toml.read_text().replace('file = ""', 'file = "/dev/zero"'))
+    command("verify", "evilrun")
+    assert 'not checked: mobility.file = "/dev/zero" is neither a file nor a folder' in capsys.readouterr().out
+
+
 def test_an_edited_experiment_of_a_run_shows_without_its_parts(
     runs: dict[str, Run], here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from vefl_sim import from_tables, with_settings
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment import part_files
+from vefl_sim.experiment.part_files import part_digest
 from vefl_sim.experiment.plugins import load_part, part_digests, require_protocol
 from vefl_sim.simulation.scenario import build_scenario
 
@@ -41,6 +43,40 @@ def test_the_digest_covers_the_function_of_a_partial(folder: Path) -> None:
     before = digest_of("part_b")
     (folder / "part_b.py").write_text(source.format(-11))
     assert digest_of("part_b") != before
+
+
+def test_the_digest_covers_a_constant_of_a_helper_module(folder: Path) -> None:
+    """And a name that is imported from a module is not searched as a module, also if a folder has that name."""
+    (folder / "K").mkdir()
+    (folder / "part_helper.py").write_text("K = -1\n")
+    (folder / "part_d.py").write_text("from part_helper import K\n\ndef mine(b, n):\n    return b[:K]\n")
+    before = digest_of("part_d")
+    (folder / "part_helper.py").write_text("K = -2\n")
+    assert digest_of("part_d") != before
+
+
+@pytest.mark.parametrize("edited", ["__init__.py", "helper.py", "inner/__init__.py", "inner/part.py"])
+def test_the_digest_covers_the_packages_above_a_part_and_relative_imports(edited: str, folder: Path) -> None:
+    (folder / "part_e" / "inner").mkdir(parents=True)
+    for file in ("__init__.py", "helper.py", "inner/__init__.py"):
+        (folder / "part_e" / file).write_text("")
+    source = "def mine(b, n):\n    from ..helper import order\n    return order(b)\n"
+    (folder / "part_e" / "inner" / "part.py").write_text(source)
+    before = part_digest("mac.scheduler", "part_e.inner.part:mine")
+    with (folder / "part_e" / edited).open("a") as file:
+        file.write("K = 1\n")
+    assert part_digest("mac.scheduler", "part_e.inner.part:mine") != before
+
+
+def test_the_digest_is_of_the_source_and_executes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the part is installed: the address of a function, which differs from process to process, is no digest."""
+    (folder / "part_f.py").write_text("raise SystemExit\n")
+    before = part_digest("mac.scheduler", "part_f:mine")
+    monkeypatch.setattr(part_files, "_libraries", lambda: (str(folder),))
+    assert part_digest("mac.scheduler", "part_f:mine") == before
+    assert "part_f" not in sys.modules
+    (folder / "part_f.py").write_text("raise SystemExit(1)\n")
+    assert part_digest("mac.scheduler", "part_f:mine") != before
 
 
 def test_a_missing_import_inside_a_part_is_reported_as_such(folder: Path) -> None:

@@ -148,22 +148,22 @@ def _find(name: str) -> list[ModuleFile]:
     """Find a module and the packages above it without importing any of them."""
     found: list[ModuleFile] = []
     for one in _with_packages(name):
-        place = _find_one(one, found[-1].folders if found else None)
-        if place is None or (found and found[-1].folders is None):
+        place = _find_one(one, found[-1] if found else None)
+        if place is None:
             raise ModuleNotFoundError(f"No module named {one!r}", name=one)
         found.append(place)
     return found
 
 
-def _find_one(name: str, folders: tuple[str, ...] | None) -> ModuleFile | None:
-    """Find a module in the folders of its package or, without these, wherever Python would look."""
+def _find_one(name: str, package: ModuleFile | None) -> ModuleFile | None:
+    """Find a module in the folders of its package or, if it is in none, wherever Python would look."""
     if (module := sys.modules.get(name)) is not None:
         return ModuleFile.of_loaded(name, module)
-    if folders is None:
+    if package is None:
         specs = (finder.find_spec(name, None) for finder in sys.meta_path)
         spec = next((spec for spec in specs if spec), None)
     else:  # the last word alone, because Python asks for the loaded package of a longer name
-        spec = PathFinder.find_spec(name.rpartition(".")[2], list(folders))
+        spec = PathFinder.find_spec(name.rpartition(".")[2], list(package.folders or ()))
     return ModuleFile.of_spec(name, spec) if spec else None
 
 

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
-from vefl_sim.core.errors import NotResumable
+from vefl_sim.core.errors import ExperimentError, NotResumable
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, part_digests
 from vefl_sim.experiment.toml import as_toml, resolved
@@ -78,7 +78,10 @@ def config_digest(experiment: Experiment) -> str:
 
 
 def mobility_digest(experiment: Experiment) -> str:
-    """Digest of the recording or map that `mobility.file` names."""
+    """Digest of the recording or map that `mobility.file` names; a device or pipe, which may never end, is refused."""
+    path = Path(experiment.mobility.file)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ExperimentError(f'mobility.file = "{path}" is neither a file nor a folder: name a recording or a map.')
     digest = declaration("mobility.kind", experiment.mobility.kind, "file_digest", None) or recording.recording_digest
     return str(digest(experiment.mobility.file))
 

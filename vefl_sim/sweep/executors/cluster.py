@@ -25,7 +25,7 @@ from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 
 LOCAL = "local-cluster"
 _CONNECT_S = 5.0  # longest wait for the scheduler at an address
-_NO_PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+_NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 
 
 def connect(on: str, workers: int, out: Path) -> "ClusterExecutor":
