@@ -9,11 +9,11 @@ import pandas as pd
 
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.results.keys import keys_of
-from vefl_sim.sweep.results.measurements import Measurements
+from vefl_sim.sweep.results.measurements import RunMeasurements
 from vefl_sim.sweep.results.result import Origin, Result, result_from, write_result
 
 
-def measurements(accuracies: list[float | None], sojourns_s: list[float] | None = None) -> Measurements:
+def measurements(accuracies: list[float | None], sojourns_s: list[float] | None = None) -> RunMeasurements:
     """Measurements of a run with one round per accuracy; some CVs lose their updates."""
     rng, count = np.random.default_rng(len(accuracies)), len(accuracies)
     ordered = rng.integers(1, 9, count)
@@ -38,7 +38,7 @@ def measurements(accuracies: list[float | None], sojourns_s: list[float] | None 
         source="run", stale=False, selects=False, rounds=rounds, delivered_fractions=fractions, ineligible=count,
         sojourns_s=np.array(sojourns_s or [0.0, 2.5, 5.0, 8.999, 10.0, 57.31, 99.99, 912.7]),
     )  # fmt: skip
-    return cast(Measurements, measured)
+    return cast(RunMeasurements, measured)
 
 
 def result(point: Point, accuracies: list[float | None], source: str = "abc") -> Result:

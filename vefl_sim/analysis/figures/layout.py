@@ -11,7 +11,8 @@ from vefl_sim.analysis.figures.request import Request, nearest
 from vefl_sim.core.errors import ExperimentError, RunNotFound
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.sweep.points import Point, Sweep
-from vefl_sim.sweep.results.measurements import Measurements, RunMeasurements
+from vefl_sim.sweep.results.measurements import RunMeasurements
+from vefl_sim.sweep.results.result import Measurements
 from vefl_sim.sweep.results.store import Store
 
 _MOST_PANELS = 4  # side by side; a dimension with more values is drawn as lines
@@ -42,11 +43,9 @@ class Dimension:
 
     def cell(self, point: Point) -> str:
         """The label without the name of the key, for a column whose heading names the key."""
-        return (
-            ", ".join(plain(key, point.values[key]) for key in self._distinguishing_keys())
-            if self.keys
-            else str(point.label)
-        )
+        if not self.keys:
+            return str(point.label)
+        return ", ".join(plain(key, point.values[key]) for key in self._distinguishing_keys())
 
     def _distinguishing_keys(self) -> tuple[str, ...]:
         position = self.keys.index(self.key)

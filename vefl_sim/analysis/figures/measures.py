@@ -5,7 +5,8 @@ import pandas as pd
 
 from vefl_sim.analysis.figures.request import Request
 from vefl_sim.core.arrays import Floats
-from vefl_sim.sweep.results.measurements import Measurements, floats
+from vefl_sim.sweep.results.measurements import floats
+from vefl_sim.sweep.results.result import Measurements
 
 SCALARS = {
     "accuracy": "final accuracy",

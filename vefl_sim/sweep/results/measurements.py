@@ -1,8 +1,11 @@
-"""The measurements of a finished run that figures are drawn from: its rounds, and three quantities of its CVs."""
+"""The measurements of a finished run that figures are drawn from: its rounds, and three quantities of its CVs.
+
+A stored `Result` has the same attributes, so that a figure can be drawn from either.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,51 +16,12 @@ from vefl_sim.records.run_directory import Run
 MeasuredFrom = Literal["run", "result"]
 
 
-class Measurements(Protocol):
-    """The measurements of a finished run, from its run directory or from a stored result."""
-
-    @property
-    def source(self) -> MeasuredFrom:
-        """Whether they come from a run directory or a stored result."""
-        ...
-
-    @property
-    def stale(self) -> bool:
-        """Whether the code has changed since then in a way that changes these results."""
-        ...
-
-    @property
-    def selects(self) -> bool:
-        """Whether the scheme selects CVs."""
-        ...
-
-    @property
-    def rounds(self) -> pd.DataFrame:
-        """One row per round, with at least the columns of a stored result."""
-        ...
-
-    @property
-    def sojourns_s(self) -> Floats:
-        """Sojourn bounds of the CVs in coverage, over all rounds."""
-        ...
-
-    @property
-    def delivered_fractions(self) -> Floats:
-        """p_suc of the CVs that had an order, over all rounds."""
-        ...
-
-    @property
-    def ineligible(self) -> int:
-        """Number of CVs without an order because they could not do one iteration, summed over the rounds."""
-        ...
-
-
 @dataclass(frozen=True)
 class RunMeasurements:
     """The measurements of a run directory, whose tables are read when they are first used."""
 
     run: Run
-    selects: bool = False
+    selects: bool = False  # whether the scheme selects CVs
     source: MeasuredFrom = "run"
     stale: bool = False  # a run of other sources is not found, because its name differs
 

@@ -27,17 +27,13 @@ from vefl_sim.core.errors import BadInput
 from vefl_sim.core.files import atomic_file
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.sweep.results.keys import flat, key_digest, toml_of
-from vefl_sim.sweep.results.measurements import MeasuredFrom, Measurements, floats
+from vefl_sim.sweep.results.measurements import MeasuredFrom, RunMeasurements, floats
 
 SUFFIX = ".json.xz"
 _MAX_PACKED_BYTES, _MAX_BYTES = 2_000_000, 50_000_000
 _STEPS_S = ((10.0, 0.01), (100.0, 0.1), (np.inf, 1.0))  # (upper limit, step) of the sojourn bounds
 _P_SUC_STEP = 1e-4
 _DIGITS = {"cost": 7, "energy_j": 6, "loss": 5, "p_suc": 7}  # significant digits; other columns are exact
-_COLUMNS = (
-    "end_ns", "in_coverage", "eligible", "ordered", "delivered", "p_suc", "steps", "cost", "energy_j", "accuracy",
-    "loss",
-)  # fmt: skip
 _Count = Annotated[int, Field(ge=0, le=10**12)]
 _Nanoseconds = Annotated[int, Field(ge=0, lt=2**63)]
 _OptionalFloat = Annotated[float, Field(allow_inf_nan=False)] | None
@@ -69,6 +65,9 @@ class _Rounds(_Strict):
         if len({len(getattr(self, name)) for name in _COLUMNS}) != 1:
             raise ValueError("the columns are not equally long")
         return self
+
+
+_COLUMNS = tuple(_Rounds.model_fields)
 
 
 class _Distribution(_Strict):
@@ -176,6 +175,9 @@ class Result:
         return self.file.ineligible
 
 
+Measurements = RunMeasurements | Result
+
+
 @dataclass(frozen=True)
 class Origin:
     """What a result was made from and with."""
@@ -188,7 +190,7 @@ class Origin:
     wall_s: float
 
 
-def result_from(measured: Measurements, origin: Origin) -> Result:
+def result_from(measured: RunMeasurements, origin: Origin) -> Result:
     """The result that stores the measurements of a run, rounded as the file has them."""
     rounds = measured.rounds
     columns = {name: _listed(rounds[name], _DIGITS.get(name)) for name in _COLUMNS}
