@@ -24,7 +24,7 @@ class ScriptedExecutor:
     def __init__(self, script: dict[str, list[JobOutcome]], workers: int = 1) -> None:
         self._script, self._workers = script, workers
         self._reports: list[Report] = []
-        self.started: list[str] = []
+        self.jobs: list[Job] = []
         self.needed: list[float] = []
         self.closed = self.stopped = False
 
@@ -34,15 +34,19 @@ class ScriptedExecutor:
     def size(self) -> int:
         return self._workers
 
+    @property
+    def started(self) -> list[str]:
+        return [job.digest for job in self.jobs]
+
     def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
         return len(running) < self._workers
 
     def start(self, job: Job, needed_mb: float) -> None:
-        self.started.append(job.digest)
+        self.jobs.append(job)
         self.needed.append(needed_mb)
         outcomes = self._script.get(job.digest, [])
         outcome = outcomes.pop(0) if outcomes else JobOutcome("done", peak_mb=700.0)
-        self._reports += [Report(job.digest), Report(job.digest, share=0.5), Report(job.digest, outcome=outcome)]
+        self._reports += [Report(job.digest), Report(job.digest, share=0.5, run=f"run-{len(self.jobs)}"), Report(job.digest, outcome=outcome)]
 
     def poll(self, timeout_s: float) -> Report | None:
         return self._reports.pop(0) if self._reports else None
@@ -129,6 +133,17 @@ def test_a_point_whose_process_dies_once_is_done(sweep: Sweep, tmp_path: Path) -
     _, long, _ = digests(sweep)
     tasks, _ = run(sweep, tmp_path, ScriptedExecutor({long: [JobOutcome("died")]}))
     assert len(tasks.having("done")) == 3
+
+
+def test_a_fresh_run_whose_process_dies_is_resumed(sweep: Sweep, tmp_path: Path) -> None:
+    _, long, _ = digests(sweep)
+    executor, index = ScriptedExecutor({long: [JobOutcome("died")]}), Index.of(sweep, tmp_path)
+    tasks = tasks_of([index], tmp_path)
+    tasks.start_afresh()
+    Runner(tasks, [index], tmp_path, executor, StatusRecorder()).run()
+    assert all(job.fresh for job in executor.jobs)
+    assert [job.run for job in executor.jobs if job.digest == long] == ["", "run-1"]
+    assert [job.run for job in executor.jobs if job.digest != long] == ["", ""]
 
 
 def test_a_point_that_another_process_works_on_is_tried_later(

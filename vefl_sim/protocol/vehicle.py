@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simpy import Event, Interrupt, Process
 
@@ -16,6 +16,9 @@ from vefl_sim.protocol.messages import Loss, OrderOutcome, TrainOrder, Update
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.uplink import Upload
 from vefl_sim.schemes.sla import Agreement
+
+if TYPE_CHECKING:
+    from vefl_sim.protocol.server.asynchronous import AsynchronousServer
 
 
 @dataclass
@@ -35,18 +38,6 @@ class Grant(NamedTuple):
     order: TrainOrder
     event: int  # number of its `training_ordered` event
     start: Model  # model to train from
-
-
-class OrderSource(Protocol):
-    """The server, as a CV sees it in a run without rounds."""
-
-    def pull(self, vehicle: "ConnectedVehicle") -> Generator[Event, Any, Grant]:
-        """Wait until the server gives the CV an order."""
-        ...
-
-    def push(self, update: Update) -> Event:
-        """Hand an update to the server."""
-        ...
 
 
 @dataclass
@@ -78,11 +69,11 @@ class ConnectedVehicle:
             task.upload = self.gnb.resume_upload(order, task.account, state["upload"])
         return self._begin(task)
 
-    def start(self, server: OrderSource) -> None:
+    def start(self, server: "AsynchronousServer") -> None:
         """Start to take part in a run without rounds."""
         self.participation = self.env.process(self.participate(server))
 
-    def participate(self, server: OrderSource) -> Generator[Event, Any, None]:
+    def participate(self, server: "AsynchronousServer") -> Generator[Event, Any, None]:
         """Without rounds: pull an order, train and upload before it expires, push the update; until the CV leaves."""
         with suppress(Interrupt):  # the CV leaves while it waits for an order
             while not self.has_left_coverage:

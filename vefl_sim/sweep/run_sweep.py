@@ -8,21 +8,12 @@ from vefl_sim.sweep.executors.executor import Executor
 from vefl_sim.sweep.executors.local import LocalExecutor, cores
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.points import Sweep
-from vefl_sim.sweep.runner import Runner
-from vefl_sim.sweep.tasks import PointTask, Tasks, tasks_of
+from vefl_sim.sweep.runner import Runner, SweepWatcher
+from vefl_sim.sweep.tasks import Tasks, tasks_of
 
 
-class _NoWatcher:
+class _NoWatcher(SweepWatcher):
     """Ignores the progress of a sweep."""
-
-    def changed(self, tasks: Tasks, task: PointTask) -> None:
-        pass
-
-    def ticked(self, tasks: Tasks) -> None:
-        pass
-
-    def stopping(self) -> None:
-        pass
 
 
 def run_sweep(

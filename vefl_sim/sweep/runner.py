@@ -141,7 +141,7 @@ class Runner:
 
     def _job(self, task: PointTask) -> Job:
         toml, out = to_toml(task.point.experiment), str(self._out.resolve())
-        return Job(task.point.digest, toml, out, os.getcwd(), package_digest(), task.fresh)
+        return Job(task.point.digest, toml, out, os.getcwd(), package_digest(), task.fresh, task.fresh_run)
 
     def _process(self, report: Report) -> None:
         task = self._tasks.by_digest[report.digest]
@@ -151,6 +151,7 @@ class Runner:
             self._changed(task)
             return
         task.share = task.share if report.share is None else report.share
+        task.fresh_run = report.run if task.fresh and report.run else task.fresh_run
         if task.submitted and task.entry.status != "running":
             task.mark_running()
             self._changed(task)

@@ -29,6 +29,7 @@ class PointTask:
     deaths: int = 0  # how often its process died or stopped without a request
     submitted: bool = False  # to the executor, which may have a queue
     fresh: bool = False  # to be run in a new directory, although it may have a run
+    fresh_run: str = ""  # name of that directory, as soon as a worker has created it
     not_before_s: float = 0.0  # earliest time to submit it, on the monotonic clock
     started: tuple[float, float] | None = None  # time on that clock, and share at that time
 

@@ -1,5 +1,6 @@
 """One point in a process of its own: how it ends, and that it ends when its parent process does."""
 
+import json
 import os
 import signal
 import subprocess
@@ -7,15 +8,17 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from tests.resumable import STOPPED
+from tests.resumable import STOPPED, Kill, Killer
+from vefl_sim import simulate
 from vefl_sim.experiment.toml import to_toml, with_settings
 from vefl_sim.records.identity import Identity, config_digest, package_digest
 from vefl_sim.records.run_directory import existing_run
-from vefl_sim.sweep.executors import child
+from vefl_sim.sweep.executors import child, worker
 from vefl_sim.sweep.executors.child import run_in_process
 from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 
@@ -50,6 +53,18 @@ def test_a_process_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(child.tempfile, "TemporaryFile", full)
     assert run_in_process(job(tmp_path), print, never).state == "failed"
+
+
+def test_a_fresh_run_is_resumed_beside_the_finished_one(tmp_path: Path) -> None:
+    short = with_settings(POINT, "run.rounds=3")
+    done = simulate(short, out=tmp_path)
+    with pytest.raises(Kill):
+        simulate(short, out=tmp_path, fresh=True, watcher=Killer(3))
+    again, reports = f"{done.path.name}-2", StringIO()
+    fresh = Job(config_digest(short), to_toml(short), str(tmp_path), str(ROOT), package_digest(), fresh=True, run=again)
+    assert worker._run(fresh, worker.ReportWriter(reports, fresh.digest)) == ("done", again, "")
+    assert [json.loads(line)["run"] for line in reports.getvalue().splitlines()] == ["", "", again]
+    assert len((tmp_path / again / "sessions.jsonl").read_text().splitlines()) == 2
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ class Job:
     cwd: str  # folder from which files and parts of the experiment are found
     source: str  # digest of our sources, so that results of different versions are not mixed
     fresh: bool = False  # run it in a new directory, even if there is a run of this point
+    run: str = ""  # name of the run directory to resume, if an earlier attempt with `fresh` has created one
 
     def to_json(self) -> str:
         """The job as one line of JSON."""
@@ -47,6 +48,7 @@ class Report:
     digest: str
     share: float | None = None
     process: int = 0  # id of the worker, if known
+    run: str = ""  # name of the run directory, if known
     outcome: JobOutcome | None = None
 
     @classmethod

@@ -42,8 +42,8 @@ class ReportWriter:
         """Report nothing: only rounds count as progress."""
 
     def started(self, run: Any, scenario: Any) -> None:
-        """Note the name of the run."""
-        self.run = run.path.name
+        """Note the name of the run, which the next round reports at once."""
+        self.run, self._last_s = run.path.name, 0.0
 
     def resuming(self, checkpoint: Any, notes: list[str]) -> None:
         """Report the share of the rounds that the checkpoint contains."""
@@ -63,7 +63,7 @@ class ReportWriter:
 
     def _report(self, share: float) -> None:
         self._last_s = time.monotonic()
-        self._write({"digest": self._digest, "share": min(share, 1.0), "process": os.getpid()})
+        self._write({"digest": self._digest, "share": min(share, 1.0), "process": os.getpid(), "run": self.run})
 
     def _write(self, report: dict[str, Any]) -> None:
         print(json.dumps(report), file=self._output, flush=True)
@@ -103,7 +103,7 @@ def _simulate(job: Job, writer: ReportWriter) -> "Run":
     from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
     from vefl_sim.records.identity import Identity, package_digest
     from vefl_sim.records.run_directory import existing_run
-    from vefl_sim.simulation.run import simulate
+    from vefl_sim.simulation.run import resume, simulate
 
     if package_digest() != job.source:
         raise BadInput(f"The worker has other sources of vefl_sim ({package_digest()}, not {job.source}): update it.")
@@ -111,7 +111,10 @@ def _simulate(job: Job, writer: ReportWriter) -> "Run":
     while True:
         before = None if job.fresh else existing_run(Identity(experiment), out)
         try:
-            run = simulate(experiment, out=out, fresh=job.fresh, watcher=writer)
+            if job.run:
+                run = resume(out / job.run, watcher=writer)
+            else:
+                run = simulate(experiment, out=out, fresh=job.fresh, watcher=writer)
             run.require_complete()
             return run
         except (NotResumable, RunNotFound):
