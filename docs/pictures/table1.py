@@ -14,20 +14,14 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 import vefl_sim
-from vefl_sim.analysis.figures.comparison import accuracy_by_round, line_styles
+from vefl_sim.analysis.figures.comparison import compared as curves_of
+from vefl_sim.analysis.figures.style import STYLE, line_styles
 from vefl_sim.sweep.comparison import Comparison
 
 ROOT = Path(__file__).parents[2]
 # accuracy in the paper, in the order of LABELS
 PAPER = (0.9677, 0.9691, 0.4566, 0.7543, 0.9723, 0.8285, 0.9905)
 LABELS = ("FDPC", "PDPC", "FedProx", "AFA-CD", "FedProx, unconstrained", "AFA-CD, unconstrained", "centralized")
-STYLE = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e8ecef",
-}
 
 
 def compared(file: str, out: str, *settings: str) -> Comparison:
@@ -61,9 +55,8 @@ def draw(signs: Comparison, mnist: Comparison) -> None:
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained", sharey=True)
         for place, name, comparison in zip(axes, ("traffic signs", "MNIST"), (signs, mnist), strict=True):
-            for label, runs in comparison.by_label().items():
-                accuracy = accuracy_by_round(runs)
-                place.plot(accuracy.index, accuracy["mean"], **styles[label])
+            for label, accuracy in curves_of(comparison, "accuracy").rows.groupby("line", sort=False):
+                place.plot(accuracy["x"], accuracy["mean"], **styles[label])
             place.set(title=name, xlabel="round", ylim=(0, 1))
         axes[0].set_ylabel("test accuracy")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)

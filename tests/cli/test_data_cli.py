@@ -200,7 +200,7 @@ def test_show_without_matplotlib_still_counts(
     code, out, err = vefl_sim(capsys, "data", "show", toml)
     assert code == 2
     assert "over 3 CVs" in out
-    assert err == "error: The picture needs matplotlib: install it with pip install 'vefl_sim[report]'.\n"
+    assert err == "error: Pictures need matplotlib: install it with pip install 'vefl_sim[report]'.\n"
 
 
 @pytest.mark.parametrize(

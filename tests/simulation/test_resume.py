@@ -11,13 +11,12 @@ from shutil import copytree
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from tests.protocol.test_golden import EXPERIMENT as GOLDEN
 from tests.resumable import EXPERIMENT, STOPPED, Kill, Killer, Silent, contents, figures, only
 from vefl_sim import Experiment, Run, from_tables, resume, simulate, with_settings
 from vefl_sim.analysis.verify.verification import verify
-from vefl_sim.cli.progress import RunProgress
+from vefl_sim.cli.progress import PipedConsole, RunProgress
 from vefl_sim.core import files
 from vefl_sim.core.errors import CannotWrite, NotResumable, RunFailed
 from vefl_sim.core.state import pack
@@ -104,7 +103,9 @@ def test_every_kind_of_run_goes_on(settings: list[str], tmp_path: Path) -> None:
     whole = simulate(experiment, out=tmp_path / "whole")
     killed = killed_at(experiment, tmp_path / "pieces", 2, 3)
     assert [finding for finding in verify(killed) if not finding.passed] == []
-    assert same(simulate(experiment, out=tmp_path / "pieces", watcher=RunProgress(Console(quiet=True), None)), whole)
+    assert same(
+        simulate(experiment, out=tmp_path / "pieces", watcher=RunProgress(PipedConsole(quiet=True), None)), whole
+    )
     assert [finding for finding in verify(whole) if not finding.passed] == []
 
 

@@ -15,7 +15,8 @@ import pytest
 
 from tests.sweep.conftest import InProcessExecutor
 from vefl_sim.analysis.comparison import comparison_lines
-from vefl_sim.analysis.figures.comparison import accuracy_by_round, draw_comparison, legend_order, line_styles
+from vefl_sim.analysis.figures.comparison import compared, draw_comparison
+from vefl_sim.analysis.figures.style import legend_order, line_styles
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput, ExperimentError, RunFailed, RunNotFound
 from vefl_sim.experiment.toml import load
@@ -328,9 +329,10 @@ def test_lines_without_learning_have_no_accuracy(tmp_path: Path) -> None:
     assert not any("accuracy" in line or "nan" in line for line in lines)
 
 
-def test_the_curve_is_the_mean_where_all_seeds_were_evaluated() -> None:
-    curve = accuracy_by_round([run([0.1, None, 0.4, 0.9], 1.0), run([0.3, 0.2, 0.8], 1.0)])
-    assert curve.index.tolist() == [1, 3]
+def test_the_curve_is_the_mean_where_all_seeds_were_evaluated(tmp_path: Path) -> None:
+    runs = [run([0.1, None, 0.4, 0.9], 1.0), run([0.3, 0.2, 0.8], 1.0)]
+    curve = compared(invented(tmp_path, first=runs), "accuracy").rows
+    assert curve["x"].tolist() == [1, 3]
     assert curve["mean"].tolist() == pytest.approx([0.2, 0.6])
     assert curve["std"].tolist() == pytest.approx([0.02**0.5, 0.08**0.5])  # of two values: |difference|/√2
 

@@ -14,7 +14,7 @@ from vefl_sim.sweep import runner
 from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.points import Sweep, load_sweep
-from vefl_sim.sweep.runner import Runner
+from vefl_sim.sweep.runner import Runner, SweepWatcher
 from vefl_sim.sweep.tasks import PointTask, Tasks, tasks_of
 
 
@@ -46,7 +46,8 @@ class ScriptedExecutor:
         self.needed.append(needed_mb)
         outcomes = self._script.get(job.digest, [])
         outcome = outcomes.pop(0) if outcomes else JobOutcome("done", peak_mb=700.0)
-        self._reports += [Report(job.digest), Report(job.digest, share=0.5, run=f"run-{len(self.jobs)}"), Report(job.digest, outcome=outcome)]
+        halfway = Report(job.digest, share=0.5, run=f"run-{len(self.jobs)}")
+        self._reports += [Report(job.digest), halfway, Report(job.digest, outcome=outcome)]
 
     def poll(self, timeout_s: float) -> Report | None:
         return self._reports.pop(0) if self._reports else None
@@ -58,7 +59,7 @@ class ScriptedExecutor:
         self.closed = True
 
 
-class StatusRecorder:
+class StatusRecorder(SweepWatcher):
     """A watcher that records the statuses of points."""
 
     def __init__(self) -> None:
@@ -69,9 +70,6 @@ class StatusRecorder:
 
     def ticked(self, tasks: Tasks) -> None:
         assert tasks.left_s() >= 0
-
-    def stopping(self) -> None:
-        pass
 
 
 @pytest.fixture

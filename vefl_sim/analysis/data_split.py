@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vefl_sim.analysis.figures.style import require_matplotlib
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
@@ -93,11 +94,7 @@ def picture_path(path: Path) -> Path:
 
 def draw_data_split(data_split: DataSplit, path: Path) -> Path:
     """Draw the split and write the picture; needs matplotlib."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        raise BadInput("The picture needs matplotlib: install it with pip install 'vefl_sim[report]'.") from None
-    matplotlib.use("Agg")
+    require_matplotlib()
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogFormatter
 

@@ -47,8 +47,8 @@ _LEADING = ("id", "cause", "time_ns", "kind", "actor", "round", "cv")
 def event_lines(events: pd.DataFrame) -> Iterator[str]:
     """One line per event: time, number, cause, actor, kind, and all other columns that have a value."""
     for _, event in events.iterrows():
-        texts = (f"{name}={_short(event[name])}" for name in event.index if name not in _LEADING)
-        details = [text for text, name in zip(texts, _others(event), strict=True) if not pd.isna(event[name])]
+        others = (name for name in event.index if name not in _LEADING and not pd.isna(event[name]))
+        details = [f"{name}={_short(event[name])}" for name in others]
         cause = "" if pd.isna(event["cause"]) else f" <- {event['cause']}"
         round_ = "" if pd.isna(event["round"]) else f" round {event['round']}"
         cv = "" if pd.isna(event["cv"]) or event["actor"].startswith("cv ") else f" cv {event['cv']}"
@@ -56,10 +56,6 @@ def event_lines(events: pd.DataFrame) -> Iterator[str]:
             f"{event['time_ns'] / 1e9:12.6f} s  #{event['id']}{cause}  {event['actor']}: {event['kind']}"
             f"{cv}{round_}  {' '.join(details)}".rstrip()
         )
-
-
-def _others(event: pd.Series) -> list[str]:
-    return [name for name in event.index if name not in _LEADING]
 
 
 def _short(value: object) -> str:

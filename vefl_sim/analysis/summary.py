@@ -1,20 +1,18 @@
-"""Prints the summary of a run."""
+"""The summary of a run, as printable lines."""
 
 from collections.abc import Iterator
 from typing import Any
-
-from rich.console import Console
 
 from vefl_sim.experiment.plugins import declaration, is_part
 from vefl_sim.records.run_directory import Run
 
 
-def print_summary(run: Run, console: Console) -> None:
-    """Print the key figures of a run, its directory and its tables."""
+def summary_lines(run: Run) -> Iterator[str]:
+    """The key figures of a run, its directory and its tables, as printable lines."""
     for name, text in _figures(run.summary, run.experiment.scheme.kind):
-        console.print(f"{name:16}{text}", highlight=False, markup=False, soft_wrap=True)
+        yield f"{name:16}{text}"
     tables = ", ".join(sorted(file.name for file in (run.path / "tables").glob("*.parquet")))
-    console.print(f"{'in':16}{run.path}: {tables}", highlight=False, markup=False, soft_wrap=True)
+    yield f"{'in':16}{run.path}: {tables}"
 
 
 def _figures(summary: dict[str, Any], scheme: str) -> Iterator[tuple[str, str]]:

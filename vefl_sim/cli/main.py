@@ -131,22 +131,22 @@ app.add_typer(map_)
 
 def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
     """Call `work` with a progress display, then print the summary of the run it returns."""
-    from vefl_sim.analysis.summary import print_summary
-    from vefl_sim.cli.progress import PipedConsole, run_display
+    from vefl_sim.analysis.summary import summary_lines
+    from vefl_sim.cli.progress import PipedConsole, RunProgress, live_display
     from vefl_sim.core.stopping import stopping_at_once
 
     console = PipedConsole(quiet=quiet)
-    with run_display(console) as progress:
+    with live_display(console) as live:
+        progress = RunProgress(console, live)
         try:
             with stopping_at_once():
                 finished = work(watcher=progress)
         except KeyboardInterrupt:
             raise RunInterrupted(_saved_progress(progress.run)) from None
     if not progress.run:
-        console.print(
-            "This run is already done; its summary follows. To run it again, run the experiment with --fresh."
-        )
-    print_summary(finished, console)
+        console.show("This run is already done; its summary follows. To run it again, run the experiment with --fresh.")
+    for line in summary_lines(finished):
+        console.show(line)
 
 
 def _saved_progress(run: "Run | None") -> str:

@@ -3,8 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 
 from rich.console import Console
 from rich.live import Live
@@ -22,9 +21,8 @@ from vefl_sim.simulation.scenario import Scenario
 class RunProgress:
     """Prints the progress of a run after each round."""
 
-    def __init__(self, console: Console, live: Live | None) -> None:
-        self._console = console
-        self._live = live
+    def __init__(self, console: "PipedConsole", live: Live | None) -> None:
+        self._console, self._live = console, live
         self._rounds, self._duration_s, self._fixed = 0, 0.0, True
         self._began, self._first_round, self._first_s = 0.0, 0, 0.0  # start of this session
         self._accuracy: float | None = None
@@ -92,8 +90,7 @@ class RunProgress:
         if self._live is not None and not keep:
             self._live.update(Text(line))
         else:
-            self._console.print(line, highlight=False, markup=False, soft_wrap=True)
-            self._console.file.flush()  # so that a log file is readable while the run continues
+            self._console.show(line)
 
 
 class PipedConsole(Console):
@@ -102,6 +99,7 @@ class PipedConsole(Console):
     def show(self, line: str) -> None:
         """Print a line as it is: not coloured, not wrapped, and square brackets are no markup."""
         self.print(line, highlight=False, markup=False, soft_wrap=True)
+        self.file.flush()  # so that a log file is readable while a run continues
 
     def on_broken_pipe(self) -> None:
         """Stop all output."""
@@ -109,14 +107,9 @@ class PipedConsole(Console):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@contextmanager
-def run_display(console: Console) -> Iterator[RunProgress]:
-    """Show a progress display during a run."""
-    if not console.is_terminal:
-        yield RunProgress(console, None)
-        return
-    with Live(console=console, refresh_per_second=4) as live:
-        yield RunProgress(console, live)
+def live_display(console: Console) -> AbstractContextManager[Live | None]:
+    """The live lines of a progress display; None without a terminal."""
+    return Live(console=console, refresh_per_second=4) if console.is_terminal else nullcontext()
 
 
 def clock(seconds: float) -> str:

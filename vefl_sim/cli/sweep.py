@@ -101,8 +101,8 @@ def sweep(
 
 def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
     """Run all points that are not done with a progress display, or only list them; raises RunFailed if some fail."""
-    from vefl_sim.cli.progress import clock
-    from vefl_sim.cli.sweep_progress import sweep_display
+    from vefl_sim.cli.progress import clock, live_display
+    from vefl_sim.cli.sweep_progress import SweepProgress
     from vefl_sim.sweep.executors.local import cores
     from vefl_sim.sweep.index import Index
     from vefl_sim.sweep.run_sweep import executor_for
@@ -130,8 +130,8 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
         executor = executor_for(options.on, tasks.workers, out)
         tasks.workers = executor.size()
         console.show(f"about {clock(tasks.left_s())} on {executor}")
-        with sweep_display(console) as progress:
-            Runner(tasks, indexes, out, executor, progress).run()
+        with live_display(console) as live:
+            Runner(tasks, indexes, out, executor, SweepProgress(console, live)).run()
     else:
         for index in indexes:
             index.write({digest: task.entry for digest, task in tasks.by_digest.items()})

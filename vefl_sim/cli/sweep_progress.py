@@ -3,23 +3,22 @@
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from vefl_sim.cli.progress import clock
+from vefl_sim.cli.progress import PipedConsole, clock
+from vefl_sim.sweep.runner import SweepWatcher
 from vefl_sim.sweep.tasks import PointTask, Tasks
 
 _MOST_SHOWN = 12  # running points listed, one line each
 _OVERVIEW_EVERY_S = 60.0  # without a terminal: time between two overview lines
 
 
-class SweepProgress:
+class SweepProgress(SweepWatcher):
     """Prints each point that ends, and the remaining time of the sweep."""
 
-    def __init__(self, console: Console, live: Live | None) -> None:
+    def __init__(self, console: PipedConsole, live: Live | None) -> None:
         self._console, self._live, self._last_s = console, live, time.monotonic()
 
     def changed(self, tasks: Tasks, task: PointTask) -> None:
@@ -46,18 +45,7 @@ class SweepProgress:
 
     def _print(self, line: str) -> None:
         self._last_s = time.monotonic()
-        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
-        self._console.file.flush()
-
-
-@contextmanager
-def sweep_display(console: Console) -> Iterator[SweepProgress]:
-    """Show a progress display during a sweep."""
-    if not console.is_terminal:
-        yield SweepProgress(console, None)
-        return
-    with Live(console=console, refresh_per_second=4) as live:
-        yield SweepProgress(console, live)
+        self._console.show(line)
 
 
 def _overview(tasks: Tasks) -> str:

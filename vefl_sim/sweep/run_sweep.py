@@ -12,10 +12,6 @@ from vefl_sim.sweep.runner import Runner, SweepWatcher
 from vefl_sim.sweep.tasks import Tasks, tasks_of
 
 
-class _NoWatcher(SweepWatcher):
-    """Ignores the progress of a sweep."""
-
-
 def run_sweep(
     sweep: Sweep, out: str | Path = "runs", *, workers: int | None = None, on: str | None = None
 ) -> pd.DataFrame:
@@ -35,7 +31,7 @@ def run_quietly(index: Index, out: Path, executor: Executor, *, fresh: bool = Fa
     if fresh:
         tasks.start_afresh()
     out.mkdir(parents=True, exist_ok=True)
-    Runner(tasks, [index], out, executor, _NoWatcher()).run()
+    Runner(tasks, [index], out, executor, SweepWatcher()).run()
     return tasks
 
 

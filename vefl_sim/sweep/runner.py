@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Protocol
 
 from vefl_sim.core.errors import BadInput, CannotWrite, RunInterrupted
 from vefl_sim.core.stopping import StopRequest
@@ -25,20 +24,17 @@ _COUNT_INTERVAL_S = 2.0  # between two counts of the workers
 _POLL_S = 0.5  # longest wait for a report
 
 
-class SweepWatcher(Protocol):
-    """Callbacks that report the progress of a sweep."""
+class SweepWatcher:
+    """Callbacks that report the progress of a sweep; these do nothing."""
 
     def changed(self, tasks: Tasks, task: PointTask) -> None:
         """Called when a point has started or ended."""
-        ...
 
     def ticked(self, tasks: Tasks) -> None:
         """Called about twice a second while points run."""
-        ...
 
     def stopping(self) -> None:
         """Called when the user asks to stop, from within a signal handler."""
-        ...
 
 
 class Runner:

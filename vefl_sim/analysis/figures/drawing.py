@@ -11,9 +11,10 @@ from vefl_sim.analysis.figures.grid import grid
 from vefl_sim.analysis.figures.layout import Group, Layout, ResultSources, groups, layout, names
 from vefl_sim.analysis.figures.measures import SCALARS, scalar
 from vefl_sim.analysis.figures.names import heading
-from vefl_sim.analysis.figures.plot import Curves, pictures, require_matplotlib
+from vefl_sim.analysis.figures.plot import Curves, pictures
 from vefl_sim.analysis.figures.reference import require_lines, with_reference
 from vefl_sim.analysis.figures.request import Request, request_from
+from vefl_sim.analysis.figures.style import require_matplotlib
 from vefl_sim.core.errors import BadInput, CannotWrite
 from vefl_sim.core.files import atomic_file
 from vefl_sim.sweep import paired

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vefl_sim.analysis.figures.style import require_matplotlib
 from vefl_sim.core.arrays import Floats
+from vefl_sim.core.errors import BadInput
 from vefl_sim.mobility.sumo.map_import import RADIUS_M, ImportedMap
 
 if TYPE_CHECKING:
@@ -21,10 +23,9 @@ _WIDTH_IN = 9.0
 def draw_map(imported: ImportedMap, path: Path) -> bool:
     """Write the picture; returns False if matplotlib is not installed."""
     try:
-        import matplotlib
-    except ModuleNotFoundError:
+        require_matplotlib()
+    except BadInput:
         return False
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     low, high = imported.net.box_m

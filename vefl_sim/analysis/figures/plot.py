@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vefl_sim.analysis.figures.comparison import STYLE, legend_below, line_styles
 from vefl_sim.analysis.figures.layout import Group
 from vefl_sim.analysis.figures.measures import y_name
 from vefl_sim.analysis.figures.names import SUBSCRIPT
 from vefl_sim.analysis.figures.reference import COLUMN
 from vefl_sim.analysis.figures.request import Request
-from vefl_sim.core.errors import BadInput
+from vefl_sim.analysis.figures.style import STYLE, legend_below, line_styles, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,15 +27,6 @@ _STEPS = {"failure-rate": "mid", "sojourn": "pre", "p_suc": "pre", "cost": "post
 _P_SUC = {"ordered": "per ordered CV", "with-ineligible": "per CV, ineligible as 0"}
 _P_SUC |= {"rounds": "mean per round", "rounds-with-ineligible": "mean per round, ineligible as 0"}
 _P_SUC |= {"paper": "mean per round over C_k"}
-
-
-def require_matplotlib() -> None:
-    """Select a matplotlib backend without a screen; raise BadInput if matplotlib is not installed."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        raise BadInput("Figures need matplotlib: install it with pip install 'vefl_sim[report]'.") from None
-    matplotlib.use("Agg")
 
 
 @dataclass(frozen=True)
@@ -79,15 +69,22 @@ def pictures(curves: Curves) -> dict[str, bytes]:
         handles: dict[str, Any] = {}
         for axes, panel in zip(places[0], panels, strict=True):
             rows = curves.rows[curves.rows["panel"] == panel]
-            handles |= _bars(axes, rows, curves) if curves.bars else _lines(axes, rows, curves)
+            handles |= draw_panel(axes, rows, curves)
             _references(axes, panel, curves)
-            axes.set(xlabel=with_symbols(_x_label(curves)))
             axes.set_title(with_symbols(panel), loc="left", fontsize=8)  # the right side is for a note
-        _ranges(places[0], curves)
+        places[0][0].set_ylabel(y_name(curves.request))
         _notes(figure, places[0], curves, handles)
         drawn = {ending: _file_content(figure, ending) for ending in ("pdf", "png")}
         plt.close(figure)
     return drawn
+
+
+def draw_panel(axes: "Axes", rows: pd.DataFrame, curves: Curves) -> dict[str, Any]:
+    """Draw the rows of one panel with its axes; returns the legend handle of each line."""
+    handles = _bars(axes, rows, curves) if curves.bars else _lines(axes, rows, curves)
+    axes.set(xlabel=with_symbols(_x_label(curves)))
+    _set_ranges(axes, curves)
+    return handles
 
 
 def with_symbols(text: str) -> str:
@@ -183,23 +180,21 @@ def _x_label(curves: Curves) -> str:
     return named.get(request.kind) or ("simulated time [s]" if request.x == "time" else "round")
 
 
-def _ranges(places: Sequence["Axes"], curves: Curves) -> None:
-    """Set scales, ticks and ranges of the axes; ranges in the request have priority."""
+def _set_ranges(axes: "Axes", curves: Curves) -> None:
+    """Set scale, ticks and ranges of the axes; ranges in the request have priority."""
     from matplotlib.ticker import MaxNLocator
 
     request = curves.request
-    places[0].set_ylabel(y_name(request))
-    for axes in places:
-        if request.x_scale == "log":
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter("{x:g}")
-        elif not curves.bars:
-            axes.xaxis.set_major_locator(MaxNLocator(5, integer=request.x != "time" and request.kind != "p_suc"))
-        if request.kind in ("sojourn", "p_suc", "cost"):
-            axes.margins(x=0.02)
-        axes.set_ylim(*(request.y_range or _y_range(_with_references(curves), request)))
-        if request.x_range:
-            axes.set_xlim(*request.x_range)
+    if request.x_scale == "log":
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+    elif not curves.bars:
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=request.x != "time" and request.kind != "p_suc"))
+    if request.kind in ("sojourn", "p_suc", "cost"):
+        axes.margins(x=0.02)
+    axes.set_ylim(*(request.y_range or _y_range(_with_references(curves), request)))
+    if request.x_range:
+        axes.set_xlim(*request.x_range)
 
 
 def _with_references(curves: Curves) -> pd.DataFrame:
