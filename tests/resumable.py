@@ -7,7 +7,7 @@ from vefl_sim import Run, RunWatcher, from_tables
 EXPERIMENT = {
     "run": {"name": "stopped", "rounds": 8, "checkpoint_every": 1},
     "roads": {"blocks": 4},
-    "mobility": {"max_speed_mps": 26.82, "driver_spread": 0.2},
+    "mobility": {"max_speed_mps": 26.82, "driver_spread": 0.2, "step_s": 0.5},  # long steps take little time
     "traffic": {"mean_in_coverage": 12, "through_share": 0.5, "cv_share": 0.8},
     "radio": {"coverage_radius_m": 150.0, "prbs": 4, "max_tx_power_w": 0.02},
     "vefl": {"round_s": 1.0, "max_local_iterations": 4},

@@ -1,43 +1,25 @@
 """The command line as a user sees it: exit codes, messages, files."""
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import chdir, redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 import pytest
 import tomli_w
 
+from tests.command_line import ENVIRONMENT, call, finish, start
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Run
-from vefl_sim.cli.main import main
-
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "models")])}
-
-
-def vefl_sim(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The command in this process, because a new one needs two seconds to import what it uses."""
-    output, errors, code = StringIO(), StringIO(), 0
-    with chdir(cwd), redirect_stdout(output), redirect_stderr(errors):
-        try:
-            main([*map(str, arguments)])
-        except SystemExit as end:
-            code = int(end.code or 0)
-    return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())
 
 
 def in_a_process(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """The command as a user starts it."""
-    command = [sys.executable, "-m", "vefl_sim", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    return finish(start("-m", "vefl_sim", *arguments, cwd=cwd, stderr=subprocess.PIPE))
 
 
 @pytest.fixture
@@ -55,7 +37,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a finished golden run in ./runs."""
     folder = tmp_path_factory.mktemp("finished")
     (folder / "cars.toml").write_text(tomli_w.dumps(EXPERIMENT))
-    done = vefl_sim("cars.toml", cwd=folder)
+    done = call("cars.toml", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -82,7 +64,7 @@ def test_a_run_leaves_everything_in_its_directory(toml: Path) -> None:
 
 def test_the_same_run_again_is_shown_not_run(finished: Path) -> None:
     before = sorted((finished / "runs").rglob("*"))
-    again = vefl_sim("cars.toml", cwd=finished)
+    again = call("cars.toml", cwd=finished)
     assert again.returncode == 0
     assert "3 of 5 delivered" in again.stdout
     assert "already done" in again.stdout
@@ -94,7 +76,7 @@ def test_the_same_run_again_is_shown_not_run(finished: Path) -> None:
 def test_fresh_runs_again_beside_it_with_the_same_digest(toml: Path) -> None:
     fading = ("--set", "radio.fading=rayleigh", "--quiet")
     first = in_a_process(toml, *fading, cwd=toml.parent)
-    again = [vefl_sim(toml, *fading, *more, cwd=toml.parent) for more in (["--fresh"], ["--set", "run.seed=2"])]
+    again = [call(toml, *fading, *more, cwd=toml.parent) for more in (["--fresh"], ["--set", "run.seed=2"])]
     runs = [first, *again]
     assert [run.returncode for run in runs] == [0, 0, 0]
     assert all(run.stdout == "" for run in runs)
@@ -132,7 +114,7 @@ def test_bad_input_is_one_sentence_and_exit_2(toml: Path, arguments: list[str], 
     (toml.parent / "rubbish.toml").write_bytes(bytes(range(256)))
     (toml.parent / "broken_part.py").write_text("def mine(:\n")
     (toml.parent / "failing_part.py").write_text("def Failing(experiment, streams):\n    return 1 / 0\n")
-    failed = vefl_sim(*arguments, cwd=toml.parent)
+    failed = call(*arguments, cwd=toml.parent)
     assert failed.returncode == 2, failed.stderr
     [line] = failed.stderr.strip().splitlines()
     assert line.startswith("error: ")
@@ -147,29 +129,29 @@ def test_all_problems_of_a_file_are_reported_at_once(toml: Path) -> None:
 
 
 def test_unknown_option_is_exit_2(toml: Path) -> None:
-    assert vefl_sim(toml, "--nonsense", cwd=toml.parent).returncode == 2
+    assert call(toml, "--nonsense", cwd=toml.parent).returncode == 2
 
 
 def test_schema_is_json_for_editors() -> None:
-    schema = json.loads(vefl_sim("schema", cwd=ROOT).stdout)
+    schema = json.loads(call("schema").stdout)
     assert schema["properties"].keys() >= {"run", "radio", "vefl"}
     assert schema["additionalProperties"] is False
 
 
 def test_dry_run_prints_an_experiment_and_its_cost(toml: Path) -> None:
-    dry = vefl_sim(toml, "--dry-run", cwd=toml.parent)
+    dry = call(toml, "--dry-run", cwd=toml.parent)
     assert dry.returncode == 0, dry.stderr
     assert "# 2 rounds of 1 s, 3 CVs, 33.0 kbit per update" in dry.stdout
     assert "wall time" in dry.stdout
     again = toml.parent / "again.toml"
     again.write_text(dry.stdout)
-    assert vefl_sim(again, "--quiet", cwd=toml.parent).returncode == 0
+    assert call(again, "--quiet", cwd=toml.parent).returncode == 0
     assert not list(toml.parent.glob("runs/*-2"))
 
 
 def test_trace_filters(finished: Path) -> None:
     def lines(*filters: object) -> list[str]:
-        done = vefl_sim("trace", "three-cars", *filters, cwd=finished)
+        done = call("trace", "three-cars", *filters, cwd=finished)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()
 
@@ -185,7 +167,7 @@ def test_trace_filters(finished: Path) -> None:
 
 
 def test_unknown_kind_names_the_kinds(finished: Path) -> None:
-    failed = vefl_sim("trace", "three-cars", "--kind", "upload", cwd=finished)
+    failed = call("trace", "three-cars", "--kind", "upload", cwd=finished)
     assert failed.returncode == 2
     assert "upload_received" in failed.stderr
 
@@ -201,7 +183,7 @@ def test_trace_names_the_run_it_reads_and_prefers_a_finished_one(finished: Path)
     unfinished = path.with_name(path.name + "-2")
     unfinished.mkdir()
     (unfinished / "resolved.toml").write_text((path / "resolved.toml").read_text())
-    done = vefl_sim("trace", "three-cars", cwd=finished)
+    done = call("trace", "three-cars", cwd=finished)
     assert done.stderr.strip() == f"# {path.relative_to(finished)} (done)"
     assert len(done.stdout.splitlines()) == 35
     (unfinished / "resolved.toml").unlink()
@@ -210,20 +192,20 @@ def test_trace_names_the_run_it_reads_and_prefers_a_finished_one(finished: Path)
 
 @pytest.mark.slow
 def test_a_damaged_run_is_reported_with_the_fix(toml: Path) -> None:
-    assert vefl_sim(toml, cwd=toml.parent).returncode == 0
+    assert call(toml, cwd=toml.parent).returncode == 0
     summary = next((toml.parent / "runs").glob("*/summary.json"))
     summary.write_text("{")
-    again = vefl_sim(toml, cwd=toml.parent)
+    again = call(toml, cwd=toml.parent)
     assert again.returncode == 2
     assert "--fresh" in again.stderr
 
 
 def test_version() -> None:
-    assert vefl_sim("--version", cwd=ROOT).stdout.strip() == __import__("vefl_sim").__version__
+    assert call("--version").stdout.strip() == __import__("vefl_sim").__version__
 
 
 def test_a_setting_replaces_a_contradictory_key_of_the_file(toml: Path) -> None:
-    done = vefl_sim(toml, "--set", "run.duration_s=1.0", "--quiet", cwd=toml.parent)
+    done = call(toml, "--set", "run.duration_s=1.0", "--quiet", cwd=toml.parent)
     assert done.returncode == 0, done.stderr
     run = only_run(toml.parent / "runs")
     assert len(run.rounds) == 1
@@ -231,35 +213,25 @@ def test_a_setting_replaces_a_contradictory_key_of_the_file(toml: Path) -> None:
 
 
 def test_check_radio_prints_the_sheet() -> None:
-    done = vefl_sim("check", "radio", cwd=ROOT)
+    done = call("check", "radio")
     assert done.returncode == 0
     assert "37 of 37 agree" in done.stdout
-    assert vefl_sim("check", "nothing", cwd=ROOT).returncode == 2
+    assert call("check", "nothing").returncode == 2
 
 
 @pytest.mark.slow
 def test_check_mobility_prints_the_sheet_and_surveys_the_traffic() -> None:
-    done = vefl_sim("check", "mobility", "--duration", "20", cwd=ROOT)
+    done = call("check", "mobility", "--duration", "20")
     assert done.returncode == 0, done.stderr
     assert "21 of 21 agree" in done.stdout
     assert "default traffic, 20 s" in done.stdout
     assert len(re.findall(r"^ *[\d.]+ m/s .*%$", done.stdout, re.MULTILINE)) == 4
 
 
-_INTERRUPTIBLE = """
-import signal
-from vefl_sim.cli.main import main
-signal.signal(signal.SIGINT, signal.default_int_handler)  # SIGINT is ignored in background processes
-main()
-"""
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_readable_tables(toml: Path, number: signal.Signals) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-c", _INTERRUPTIBLE, str(toml), "--set", "run.rounds=500"],
-        cwd=toml.parent, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    arguments = toml, "--set", "run.rounds=500"
+    process = start("-u", "-m", "vefl_sim", *arguments, cwd=toml.parent, stderr=subprocess.PIPE)
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("round "):

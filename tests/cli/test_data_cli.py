@@ -9,12 +9,12 @@ import pytest
 import tomli_w
 from PIL import Image
 
+from tests.command_line import call
 from tests.learning.datasets.files import write_compact_gtsrb, write_gtsrb, write_mnist
 from tests.learning.datasets.test_download import CONTENT, Server, server
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Run, from_tables, simulate
 from vefl_sim.analysis.data_split import DataSplit, draw_data_split
-from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.inventory import inventory
@@ -23,11 +23,10 @@ from vefl_sim.learning.datasets.files.sources import SOURCES, RemoteFile
 __all__ = ["server"]  # a fixture
 
 
-def vefl_sim(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, arguments)])
-    captured = capsys.readouterr()
-    return int(ended.value.code or 0), captured.out, captured.err
+def vefl_sim(*arguments: object) -> tuple[int, str, str]:
+    """Exit code, output and errors of the command, called in the folder of the test."""
+    done = call(*arguments, cwd=Path.cwd())
+    return done.returncode, done.stdout, done.stderr
 
 
 def digest(path: Path) -> str:
@@ -52,39 +51,37 @@ def toml(tmp_path: Path) -> Path:
     return path
 
 
-def test_get_downloads_and_prints_the_folder(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_get_downloads_and_prints_the_folder(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = RemoteFile("cifar-10-binary.tar.gz", hashlib.md5(CONTENT).hexdigest(), (server.address,))
     monkeypatch.setitem(SOURCES, "cifar10", (file,))
     monkeypatch.setenv("VEFL_SIM_CACHE", str(tmp_path))
     folder = tmp_path / "data" / "cifar10"
-    code, out, err = vefl_sim(capsys, "data", "get", "cifar10")
+    code, out, err = vefl_sim("data", "get", "cifar10")
     assert (code, out) == (0, f"cifar10 is complete in {folder}\n")
     assert "cifar-10-binary.tar.gz" in err
     assert "256.0/256.0 kB" in err
     assert (folder / file.name).read_bytes() == CONTENT
-    code, out, _ = vefl_sim(capsys, "data", "get", "cifar10", "--dir", tmp_path / "mine")
+    code, out, _ = vefl_sim("data", "get", "cifar10", "--dir", tmp_path / "mine")
     assert code == 0
     assert f'data.dir = "{tmp_path / "mine" / "cifar10"}"' in out
     assert (tmp_path / "mine" / "cifar10" / file.name).read_bytes() == CONTENT
 
 
 def test_a_download_that_fails_is_one_sentence_and_exit_2(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.behaviours = ["wrong"]
     monkeypatch.setitem(SOURCES, "cifar10", (RemoteFile("x.gz", hashlib.md5(CONTENT).hexdigest(), (server.address,)),))
-    code, out, err = vefl_sim(capsys, "data", "get", "cifar10", "--dir", tmp_path)
+    code, out, err = vefl_sim("data", "get", "cifar10", "--dir", tmp_path)
     assert (code, out) == (2, "")
     [problem] = [line for line in err.splitlines() if line.startswith("error: ")]
     assert "digest is wrong" in problem
     assert list((tmp_path / "cifar10").iterdir()) == []
 
 
-def test_list_prints_the_state_of_each_data_set(small_mnist: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_prints_the_state_of_each_data_set(small_mnist: Path) -> None:
     write_compact_gtsrb(small_mnist / "gtsrb")
-    code, out, _ = vefl_sim(capsys, "data", "list", "--dir", small_mnist)
+    code, out, _ = vefl_sim("data", "list", "--dir", small_mnist)
     lines = out.splitlines()
     assert code == 0
     assert [line.split()[0] for line in lines] == ["signs", "mnist", "fashion-mnist", "cifar10", "gtsrb"]
@@ -93,10 +90,10 @@ def test_list_prints_the_state_of_each_data_set(small_mnist: Path, capsys: pytes
     assert lines[4].endswith("incomplete, in compact form: 4 of 39209 training and 1 of 12630 test images")
 
 
-def test_list_of_a_path_that_is_not_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_of_a_path_that_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     for place in (tmp_path / "file", tmp_path / "nothing"):
-        code, out, err = vefl_sim(capsys, "data", "list", "--dir", place)
+        code, out, err = vefl_sim("data", "list", "--dir", place)
         assert (code, out, err) == (2, "", f"error: --dir {place}: there is no such folder: name an existing folder.\n")
 
 
@@ -115,8 +112,8 @@ def test_an_inventory_distinguishes_missing_from_damaged(small_mnist: Path) -> N
     assert mnist() == ("incomplete, without train-images-idx3-ubyte.gz", size)
 
 
-def test_a_run_on_data_from_files(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = vefl_sim(capsys, toml, "--out", toml.parent / "runs", "--quiet")
+def test_a_run_on_data_from_files(toml: Path) -> None:
+    code, _, err = vefl_sim(toml, "--out", toml.parent / "runs", "--quiet")
     assert (code, err) == (0, "")
     [path] = (toml.parent / "runs").iterdir()
     run = Run(path)
@@ -131,10 +128,10 @@ def test_training_on_data_from_files(tmp_path: Path) -> None:
     assert run.rounds["accuracy"].isin([0.0, 0.5, 1.0]).all()  # of two test images
 
 
-def test_damaged_data_are_one_sentence_and_exit_2(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_data_are_one_sentence_and_exit_2(toml: Path) -> None:
     images = toml.parent / "mnist" / "train-images-idx3-ubyte.gz"
     images.write_bytes(images.read_bytes()[:50])
-    code, _, err = vefl_sim(capsys, toml, "--out", toml.parent / "runs")
+    code, _, err = vefl_sim(toml, "--out", toml.parent / "runs")
     [line] = err.splitlines()
     assert code == 2
     assert line.startswith(f"error: {images} cannot be read")
@@ -160,27 +157,23 @@ def three_axes(*_: object) -> Dataset:
         ),
     ],
 )
-def test_a_wrong_user_defined_data_set_is_one_sentence_and_exit_2(
-    toml: Path, capsys: pytest.CaptureFixture[str], name: str, words: str
-) -> None:
+def test_a_wrong_user_defined_data_set_is_one_sentence_and_exit_2(toml: Path, name: str, words: str) -> None:
     kind = f"tests.cli.test_data_cli:{name}"
-    code, _, err = vefl_sim(capsys, toml, "--set", f"data.kind={kind}", "--out", toml.parent)
+    code, _, err = vefl_sim(toml, "--set", f"data.kind={kind}", "--out", toml.parent)
     assert (code, err) == (2, f'error: data.kind = "{kind}" {words}\n')
 
 
 @pytest.mark.parametrize("folder", ["x" * 300, "~nobodyxx/x"])
-def test_an_impossible_dir_is_one_sentence_and_exit_2(
-    toml: Path, capsys: pytest.CaptureFixture[str], folder: str
-) -> None:
-    code, _, err = vefl_sim(capsys, toml, "--set", f"data.dir={folder}", "--out", toml.parent / "runs")
+def test_an_impossible_dir_is_one_sentence_and_exit_2(toml: Path, folder: str) -> None:
+    code, _, err = vefl_sim(toml, "--set", f"data.dir={folder}", "--out", toml.parent / "runs")
     [line] = err.splitlines()
     assert code == 2
     assert line.startswith(f"error: data.dir = '{folder}' cannot be used")
 
 
-def test_show_counts_and_draws(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_counts_and_draws(toml: Path) -> None:
     picture = toml.parent / "split.png"
-    code, out, _ = vefl_sim(capsys, "data", "show", toml, "--set", "data.partition=iid", "--out", picture)
+    code, out, _ = vefl_sim("data", "show", toml, "--set", "data.partition=iid", "--out", picture)
     assert code == 0
     assert out.splitlines()[:2] == [
         "mnist: 40 samples of 10 classes over 3 CVs, IID",
@@ -193,11 +186,9 @@ def test_show_counts_and_draws(toml: Path, capsys: pytest.CaptureFixture[str]) -
     assert len(colours) > 50  # something is drawn
 
 
-def test_show_without_matplotlib_still_counts(
-    toml: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_show_without_matplotlib_still_counts(toml: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    code, out, err = vefl_sim(capsys, "data", "show", toml)
+    code, out, err = vefl_sim("data", "show", toml)
     assert code == 2
     assert "over 3 CVs" in out
     assert err == "error: Pictures need matplotlib: install it with pip install 'vefl_sim[report]'.\n"
@@ -212,16 +203,14 @@ def test_show_without_matplotlib_still_counts(
         ("split.doc", "cannot be written: the name of a picture must end with .png, .pdf, .svg."),
     ],
 )
-def test_a_picture_that_cannot_be_written_is_refused_before_data_are_read(
-    toml: Path, capsys: pytest.CaptureFixture[str], name: str, words: str
-) -> None:
+def test_a_picture_that_cannot_be_written_is_refused_before_data_are_read(toml: Path, name: str, words: str) -> None:
     picture = toml.parent / name
-    code, out, err = vefl_sim(capsys, "data", "show", toml, "--out", picture)
+    code, out, err = vefl_sim("data", "show", toml, "--out", picture)
     assert (code, out, err) == (2, "", f"error: {picture} {words.format(picture)}\n")
 
 
-def test_a_picture_without_an_ending_gets_one(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = vefl_sim(capsys, "data", "show", toml, "--out", toml.parent / "split")
+def test_a_picture_without_an_ending_gets_one(toml: Path) -> None:
+    code, out, _ = vefl_sim("data", "show", toml, "--out", toml.parent / "split")
     assert code == 0
     assert out.splitlines()[-1] == f"picture: {toml.parent / 'split.png'}"
     assert (toml.parent / "split.png").is_file()

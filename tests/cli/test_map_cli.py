@@ -7,29 +7,26 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import call, start
 from tests.mobility.sumo.towns import osm
 from tests.resumable import only
 from vefl_sim import BadInput, load, simulate
 from vefl_sim.analysis.figures.map import _ticks
-from vefl_sim.cli.main import main
 from vefl_sim.mobility.sumo.inputs import net_of
 from vefl_sim.mobility.sumo.map_import import NET_FILE, import_map
 
 FILES = ["demand.rou.xml.gz", "experiment.toml", "map.net.xml.gz", "map.png", "map.sumocfg"]
 
 
-def map_import(*arguments: object) -> int:
-    try:
-        main(["map", "import", *map(str, arguments)])
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
+def map_import(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return call("map", "import", *arguments)
 
 
-def test_from_a_map_to_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_a_map_to_a_run(tmp_path: Path) -> None:
     folder = tmp_path / "maps" / "town"
-    assert map_import(osm(tmp_path / "my town.osm"), "-o", folder, "--gnb", "0.0018,10.0027", "--vehicles", 8) == 0
-    lines = capsys.readouterr().out.splitlines()
+    done = map_import(osm(tmp_path / "my town.osm"), "-o", folder, "--gnb", "0.0018,10.0027", "--vehicles", 8)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
     found = "5 junctions (0 with signals), 16 streets of 5.8 km, each direction counted"
     assert lines[0] == f"{tmp_path / 'my town.osm'}: 0.6 × 0.4 km, {found}"
     assert lines[1].startswith("gNB at [300.")
@@ -46,8 +43,9 @@ def test_from_a_map_to_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert experiment.run.name == "my-town"
     assert simulate(experiment, out=tmp_path / "runs").is_done
     assert (only(tmp_path / "runs").path / "traffic" / "trajectory.parquet").exists()
-    assert map_import(osm(tmp_path / "x.osm"), "-o", folder) == 2
-    assert f"{folder} exists already, and nothing is overwritten" in capsys.readouterr().err
+    again = map_import(osm(tmp_path / "x.osm"), "-o", folder)
+    assert again.returncode == 2
+    assert f"{folder} exists already, and nothing is overwritten" in again.stderr
 
 
 def test_import_of_a_sumo_net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,12 +72,13 @@ def test_import_of_a_sumo_net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("x.osm", ("--gnb", "1,1"), "is within radio.coverage_radius_m = 500 of the gNB"),
     ],
 )
-def test_bad_input(tmp_path: Path, capsys, file: str, options: tuple[str, ...], sentence: str) -> None:
+def test_bad_input(tmp_path: Path, file: str, options: tuple[str, ...], sentence: str) -> None:
     (tmp_path / "x.png").touch()
     osm(tmp_path / "x.osm")
     osm(tmp_path / "paths.osm", "footway")
-    assert map_import(tmp_path / file, "-o", tmp_path / "town", *options) == 2
-    *_, message = capsys.readouterr().err.strip().splitlines()  # the error follows the progress lines
+    refused = map_import(tmp_path / file, "-o", tmp_path / "town", *options)
+    assert refused.returncode == 2
+    *_, message = refused.stderr.strip().splitlines()  # the error follows the progress lines
     assert sentence in message
     assert not (tmp_path / "town").exists()
     assert not list(tmp_path.glob(".*"))
@@ -95,7 +94,7 @@ def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
 def test_few_vehicles_and_unusual_names(tmp_path: Path) -> None:
     """A name of a hundred letters, a quote and a backslash; so few vehicles that no street has one per hour."""
     folder = tmp_path / 'q"\\b'
-    assert map_import(osm(tmp_path / f"{'long ' * 20}.osm"), "-o", folder, "--vehicles", 0.1) == 0
+    assert map_import(osm(tmp_path / f"{'long ' * 20}.osm"), "-o", folder, "--vehicles", 0.1).returncode == 0
     moved = folder.rename(tmp_path / "moved")
     experiment = load(moved / "experiment.toml")
     assert experiment.mobility.file == str(moved / NET_FILE)
@@ -103,22 +102,18 @@ def test_few_vehicles_and_unusual_names(tmp_path: Path) -> None:
     assert (moved / "map.png").exists()
 
 
-def test_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert map_import(osm(tmp_path / "x.osm"), "-o", tmp_path / "a,b") == 2
-    assert "SUMO takes a comma as a separator of files" in capsys.readouterr().err
+def test_commas(tmp_path: Path) -> None:
+    refused = map_import(osm(tmp_path / "x.osm"), "-o", tmp_path / "a,b")
+    assert refused.returncode == 2
+    assert "SUMO takes a comma as a separator of files" in refused.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupted_import_leaves_no_files(tmp_path: Path, number: signal.Signals) -> None:
     """Interrupted during a pilot run; progress is printed on stderr."""
-
-    def restore_signal() -> None:
-        signal.signal(number, signal.SIG_DFL)  # it may be ignored if the tests run in the background
-
-    command = [sys.executable, "-m", "vefl_sim", "map", "import", str(osm(tmp_path / "x.osm")), "-o", tmp_path / "town"]
-    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes, text=True, preexec_fn=restore_signal) as process:
+    command = "-m", "vefl_sim", "map", "import", osm(tmp_path / "x.osm"), "-o", tmp_path / "town"
+    with start(*command, stderr=subprocess.PIPE) as process:
         assert process.stderr
         lines = [process.stderr.readline().strip() for _ in range(3)]
         assert lines[0] == f"netconvert reads {tmp_path / 'x.osm'}"

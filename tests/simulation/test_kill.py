@@ -114,10 +114,9 @@ def compare(run: Run, undisturbed: Run) -> None:
     assert run.content_digest() == undisturbed.summary["content_digest"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_request_to_stop(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path, number: int) -> None:
+def test_requests_to_stop(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
     folder = tmp_path / "runs"
-    for _ in range(2):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         before, process = checkpoint(folder), start(arguments)
         wait_until(lambda before=before: checkpoint(folder) > before, process)
         os.kill(process.pid or 0, number)

@@ -1,11 +1,6 @@
-"""Run `python -m vefl_sim sweep` in a process of its own, on a sweep that takes some seconds."""
+"""A sweep that takes some seconds, and what its folder and its output show."""
 
-import os
 import re
-import resource
-import signal
-import subprocess
-import sys
 import time
 import tomllib
 from collections.abc import Callable
@@ -15,8 +10,6 @@ import pandas as pd
 import tomli_w
 
 from tests.resumable import EXPERIMENT
-
-ROOT = Path(__file__).parents[2]
 
 
 def toml(folder: Path, sweep: dict[str, object], **changed: dict[str, object]) -> Path:
@@ -35,30 +28,6 @@ def comparison_toml(folder: Path, seeds: list[int], **changed: dict[str, object]
     file = folder / "many.toml"
     file.write_text(tomli_w.dumps({"seeds": seeds, **tables, "compare": [{"label": "PDPC"}]}))
     return file
-
-
-def start(*arguments: object, most_bytes: int | None = None, log: Path | None = None) -> subprocess.Popen[str]:
-    """Start the command; its output goes to the file `log`, if given, or else to a pipe."""
-
-    def prepare() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)  # some are ignored if the tests run in the background
-        if most_bytes is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
-
-    output = log.open("w") if log else subprocess.PIPE
-    return subprocess.Popen(
-        [sys.executable, "-m", "vefl_sim", *map(str, arguments)],
-        stdout=output, stderr=subprocess.STDOUT, text=True, preexec_fn=prepare, cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "models")])},
-    )  # fmt: skip
-
-
-def run_command(*arguments: object, most_bytes: int | None = None) -> tuple[int, str]:
-    """Run the command to its end; returns exit code and output."""
-    process = start(*arguments, most_bytes=most_bytes)
-    output, _ = process.communicate(timeout=300)
-    return process.returncode, output
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 120.0) -> None:

@@ -1,15 +1,18 @@
 """Sweeps whose points run in the process of the test, without the seconds that a process of their own takes."""
 
-import tomllib
 from collections.abc import Callable, Collection
+from io import StringIO
 
 import pytest
 
-from vefl_sim.core.errors import VeflError
-from vefl_sim.experiment.toml import validated
-from vefl_sim.simulation.run import simulate
 from vefl_sim.sweep import run_sweep
+from vefl_sim.sweep.executors import worker
 from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
+
+
+def run_here(job: Job, *_: object) -> JobOutcome:
+    """Run a job as its worker does, but in the process of the test; it reports nothing and cannot be stopped."""
+    return JobOutcome(*worker._run(job, worker.ReportWriter(StringIO(), job.digest)))
 
 
 class InProcessExecutor:
@@ -32,12 +35,7 @@ class InProcessExecutor:
     def start(self, job: Job, needed_mb: float) -> None:
         self.jobs.append(job)
         self.on_start(job)
-        try:
-            run = simulate(validated(tomllib.loads(job.toml)), out=job.out, fresh=job.fresh)
-            outcome = JobOutcome("done", run.path.name)
-        except VeflError as error:
-            outcome = JobOutcome("failed", error=str(error))
-        self._reports += [Report(job.digest), Report(job.digest, outcome=outcome)]
+        self._reports += [Report(job.digest), Report(job.digest, outcome=run_here(job))]
 
     def poll(self, timeout_s: float) -> Report | None:
         return self._reports.pop(0) if self._reports else None

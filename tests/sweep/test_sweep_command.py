@@ -2,21 +2,14 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.sweep.commands import (
-    checkpoints,
-    comparison_toml,
-    index,
-    run_command,
-    sessions,
-    start,
-    toml,
-    wait_for,
-    workers,
-)
+from tests.command_line import call, finish, start
+from tests.sweep.commands import checkpoints, comparison_toml, index, sessions, toml, wait_for, workers
 from vefl_sim import load_sweep, run_sweep
 
 pytestmark = [
@@ -31,10 +24,22 @@ LONG = {"rounds": 40, "checkpoint_every": 1}
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a sweep that ran without interruption, one point after the other."""
     out = tmp_path_factory.mktemp("undisturbed")
-    code, output = run_command("sweep", toml(out, SWEEP, run=LONG), "--out", out, "--workers", 1)
-    assert code == 0, output
-    assert "2 of 2 points are done" in output
+    done = call("sweep", toml(out, SWEEP, run=LONG), "--out", out, "--workers", 1)
+    assert done.returncode == 0, done.stderr
+    assert "2 of 2 points are done" in done.stdout
     return out
+
+
+def start_sweep(*arguments: object, **options: Any) -> subprocess.Popen[str]:
+    """Start the command in a process of its own."""
+    return start("-m", "vefl_sim", *arguments, **options)
+
+
+def continue_sweep(file: Path, out: Path, undisturbed: Path) -> None:
+    """Continue the sweep, and require that all points are done, with the same results as without interruption."""
+    done = call("sweep", file, "--out", out)
+    assert done.returncode == 0, done.stderr
+    require_same(out, undisturbed)
 
 
 def require_same(out: Path, undisturbed: Path) -> None:
@@ -47,27 +52,26 @@ def require_same(out: Path, undisturbed: Path) -> None:
 
 def test_finished_points_are_skipped(undisturbed: Path) -> None:
     before = sessions(undisturbed)
-    code, output = run_command("sweep", undisturbed / "many.toml", "--out", undisturbed)
-    assert code == 0, output
-    assert "2 points, 2 of them done" in output
+    again = call("sweep", undisturbed / "many.toml", "--out", undisturbed)
+    assert again.returncode == 0, again.stderr
+    assert "2 points, 2 of them done" in again.stdout
     assert sessions(undisturbed) == before == 2
 
 
 def test_a_sweep_that_is_killed_and_started_again(tmp_path: Path, undisturbed: Path) -> None:
     file = toml(tmp_path, SWEEP, run=LONG)
-    process = start("sweep", file, "--out", tmp_path, "--workers", 2)
+    process = start_sweep("sweep", file, "--out", tmp_path, "--workers", 2)
     wait_for(lambda: checkpoints(tmp_path))  # a finished run has none, so on a busy machine never both at once
     process.kill()
     process.wait()
-    code, output = run_command("sweep", file, "--out", tmp_path)  # its workers have ended and released their locks
-    assert code == 0, output
+    continue_sweep(file, tmp_path, undisturbed)  # its workers have ended and released their locks
     assert sessions(tmp_path) > 2
-    require_same(tmp_path, undisturbed)
 
 
 def test_a_worker_of_a_local_cluster_that_is_killed(tmp_path: Path, undisturbed: Path) -> None:
     file, log = toml(tmp_path, SWEEP, run=LONG), tmp_path / "log"
-    process = start("sweep", file, "--out", tmp_path, "--on", "local-cluster", "--workers", 2, log=log)
+    with log.open("w") as output:
+        process = start_sweep("sweep", file, "--out", tmp_path, "--on", "local-cluster", "--workers", 2, stdout=output)
     wait_for(lambda: checkpoints(tmp_path) == 2)  # both points have made progress
     os.kill(workers(log)[0], signal.SIGKILL)
     assert process.wait(300) == 0, log.read_text()
@@ -77,48 +81,41 @@ def test_a_worker_of_a_local_cluster_that_is_killed(tmp_path: Path, undisturbed:
 
 def test_ctrl_c_lets_points_of_a_comparison_save_and_sweep_continues_them(tmp_path: Path, undisturbed: Path) -> None:
     file = comparison_toml(tmp_path, [1, 2], run=LONG | {"checkpoint_every": 1000})
-    process = start(file, "--out", tmp_path)
+    process = start_sweep(file, "--out", tmp_path)
     wait_for(lambda: [*tmp_path.glob("*/parts")])
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 130, output
-    assert "the same command continues" in output
+    stopped = finish(process)
+    assert stopped.returncode == 130, stopped.stdout
+    assert "the same command continues" in stopped.stdout
     assert set(index(tmp_path)["status"]) <= {"waiting", "stopped", "done"}
-    code, output = run_command("sweep", file, "--out", tmp_path)
-    assert code == 0, output
-    require_same(tmp_path, undisturbed)
+    continue_sweep(file, tmp_path, undisturbed)
 
 
 def test_a_point_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:
     file = toml(tmp_path, {"seeds": [1], "data": {"kind": ["signs", "mnist"]}}, data={"dir": ""}, run={"rounds": 1})
-    code, output = run_command(
-        "sweep", file, "--out", tmp_path, "--set", "data.dir=/nowhere", "--set", "model.float_bits=16"
-    )
-    assert code == 1
-    assert "1 of 2 points failed" in output
-    assert "train-images-idx3-ubyte.gz is not in /nowhere (data.dir)" in output
+    failed = call("sweep", file, "--out", tmp_path, "--set", "data.dir=/nowhere", "--set", "model.float_bits=16")
+    assert failed.returncode == 1
+    assert "1 of 2 points failed" in failed.stderr
+    assert "train-images-idx3-ubyte.gz is not in /nowhere (data.dir)" in failed.stderr
     assert sorted(index(tmp_path)["status"]) == ["done", "failed"]
     assert "is not in /nowhere" in index(tmp_path).set_index("status")["error"]["failed"]
 
 
 def test_a_full_disk_is_reported_and_no_finished_work_is_lost(tmp_path: Path, undisturbed: Path) -> None:
     file = toml(tmp_path, SWEEP, run=LONG)
-    code, output = run_command("sweep", file, "--out", tmp_path, most_bytes=12_000)
-    assert code == 1, output
-    assert "cannot be written (File too large)" in output
-    assert "Traceback" not in output
-    code, output = run_command("sweep", file, "--out", tmp_path)
-    assert code == 0, output
-    require_same(tmp_path, undisturbed)
+    failed = finish(start_sweep("sweep", file, "--out", tmp_path, most_bytes=12_000))
+    assert failed.returncode == 1, failed.stdout
+    assert "cannot be written (File too large)" in failed.stdout
+    assert "Traceback" not in failed.stdout
+    continue_sweep(file, tmp_path, undisturbed)
 
 
 def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
-    code, output = run_command("sweep", toml(tmp_path, SWEEP), "--out", tmp_path / "runs", "--on", "tcp://127.0.0.1:9")
-    assert code == 2
-    assert "error: --on tcp://127.0.0.1:9: no cluster answers there" in output
-    code, output = run_command("sweep", toml(tmp_path, SWEEP), "--out", tmp_path / "runs", "--on", "nonsense")
-    assert code == 2, output
-    assert "Traceback" not in output
+    arguments = "sweep", toml(tmp_path, SWEEP), "--out", tmp_path / "runs", "--on"
+    refused = call(*arguments, "tcp://127.0.0.1:9")
+    assert refused.returncode == 2
+    assert "error: --on tcp://127.0.0.1:9: no cluster answers there" in refused.stderr
+    assert call(*arguments, "nonsense").returncode == 2
 
 
 def test_run_sweep_from_python(tmp_path: Path, undisturbed: Path) -> None:

@@ -116,7 +116,7 @@ class Watch:
 
 CASES = [
     # speed, step, vehicles in coverage, seconds, other keys
-    (20.12, 0.1, 35, 2000, {}),
+    (20.12, 0.1, 35, 1000, {}),
     (0.45, 1.0, 60, 600, {}),
     (11.18, 0.5, 60, 300, {"through_share": 0.5}),
     (20.12, 0.5, 35, 600, {"signals": "none"}),

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import ROOT, start
 from tests.resumable import STOPPED, Kill, Killer
+from tests.sweep.conftest import run_here
 from vefl_sim import simulate
 from vefl_sim.experiment.toml import to_toml, with_settings
 from vefl_sim.records.identity import Identity, config_digest, package_digest
@@ -22,7 +23,6 @@ from vefl_sim.sweep.executors import child, worker
 from vefl_sim.sweep.executors.child import run_in_process
 from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 
-ROOT = Path(__file__).parents[3]
 POINT = with_settings(STOPPED, "learning.kind=none", "run.rounds=20", "trace.slots=off")
 
 
@@ -67,13 +67,10 @@ def test_a_fresh_run_is_resumed_beside_the_finished_one(tmp_path: Path) -> None:
     assert len((tmp_path / again / "sessions.jsonl").read_text().splitlines()) == 2
 
 
-@pytest.mark.slow
 def test_a_damaged_run_is_renamed_and_run_again(tmp_path: Path) -> None:
-    run_in_process(job(tmp_path), lambda report: None, never)
-    damaged = existing_run(Identity(POINT), tmp_path)
-    assert damaged is not None
+    damaged = simulate(POINT, out=tmp_path)
     (damaged.path / "summary.json").write_text("{")
-    assert run_in_process(job(tmp_path), lambda report: None, never).state == "done"
+    assert run_here(job(tmp_path)) == JobOutcome("done", damaged.path.name)
     whole = existing_run(Identity(POINT), tmp_path)
     assert whole is not None
     assert whole.summary["rounds"] == 20
@@ -103,16 +100,16 @@ def test_a_killed_process_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_stopped_job_saves_and_can_be_continued(tmp_path: Path) -> None:
-    long = with_settings(POINT, "run.rounds=1500", "data.train_samples=3000")
+    long = with_settings(POINT, "run.rounds=500", "data.train_samples=3000")
     given = Job(config_digest(long), to_toml(long), str(tmp_path), str(ROOT), package_digest())
     rounds = [0]
     for _ in range(2):
-        outcome = run_in_process(given, report_to(stop := threading.Event(), 1500, rounds[-1]), stop.is_set)
+        outcome = run_in_process(given, report_to(stop := threading.Event(), 500, rounds[-1]), stop.is_set)
         assert outcome.state == "stopped", outcome.error
         run = existing_run(Identity(long), tmp_path)
         assert run
         rounds.append(run.summary["rounds"])
-    assert 0 < rounds[1] < rounds[2] < 1500
+    assert 0 < rounds[1] < rounds[2] < 500
 
 
 def report_to(stop: threading.Event, rounds: int, before: int) -> Callable[[Report], None]:
@@ -125,20 +122,15 @@ def report_to(stop: threading.Event, rounds: int, before: int) -> Callable[[Repo
     return on_report
 
 
-@pytest.mark.slow
 def test_other_sources_are_refused(tmp_path: Path) -> None:
-    outcome = run_in_process(replace(job(tmp_path), source="old"), print, never)
+    outcome = run_here(replace(job(tmp_path), source="old"))
     assert outcome.state == "failed"
     assert "other sources of vefl_sim" in outcome.error
 
 
 @pytest.mark.slow
 def test_a_worker_ends_when_its_input_is_closed(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "vefl_sim.sweep.executors.worker"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "models")])},
-    )  # fmt: skip
+    process = start("-m", "vefl_sim.sweep.executors.worker", stdin=subprocess.PIPE, stderr=None)
     assert process.stdin
     assert process.stdout
     process.stdin.write(job(tmp_path).to_json() + "\n")

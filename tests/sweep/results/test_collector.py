@@ -1,9 +1,7 @@
 """`experiments/paper/run.py`: which points are run next, and how their results are stored."""
 
 import importlib.util
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +10,9 @@ from types import ModuleType
 import pytest
 
 import vefl_sim
-from tests.sweep.commands import ROOT, wait_for
+from tests.command_line import ROOT, finish, start
+from tests.sweep.commands import wait_for
+from tests.sweep.conftest import run_here
 from tests.sweep.results.stored import store_result
 from vefl_sim.analysis.figures.drawing import draw_figure
 from vefl_sim.analysis.figures.report import drawing_lines
@@ -156,31 +156,12 @@ def with_folders(tmp_path: Path, *arguments: object) -> list[str]:
     return [str(word) for word in (*arguments, *out, tmp_path / "tiny.toml")]
 
 
-def start(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:
-    """Start the script in a process of its own."""
-
-    def default_signals() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
-
-    return subprocess.Popen(
-        [sys.executable, str(SCRIPT), *with_folders(tmp_path, *arguments)],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, preexec_fn=default_signals,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "models")])},
-    )  # fmt: skip
-
-
-def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Wait for the process; returns exit code and output."""
-    output, _ = process.communicate(timeout=300)
-    return process.returncode, output
-
-
 @pytest.fixture
 def command(
     script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
-    """The script, run in this process; returns exit code and output. Its points still have processes of their own."""
+    """The script, run in this process, as well as its points; returns exit code and output."""
+    monkeypatch.setattr("vefl_sim.sweep.results.collector.run_in_process", run_here)
 
     def run(*arguments: object) -> tuple[int, str]:
         monkeypatch.chdir(ROOT)
@@ -268,17 +249,17 @@ def test_an_interruption_is_reported(
 
 @pytest.mark.slow
 def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path, command: Callable[..., tuple[int, str]]) -> None:
-    (tmp_path / "tiny.toml").write_text(TINY)
-    both = [start(tmp_path, "--next", 2) for _ in range(2)]
-    codes, outputs = zip(*(finish(process) for process in both), strict=True)
-    assert codes == (0, 0), outputs
+    (tmp_path / "tiny.toml").write_text(TINY.replace("seeds = [1, 2]", "seeds = [1]"))
+    both = [start(SCRIPT, *with_folders(tmp_path, "--next", 1)) for _ in range(2)]
+    done = [finish(process) for process in both]
+    assert [process.returncode for process in done] == [0, 0], done
     results = sorted((tmp_path / "results").glob("*.json.xz"))
-    assert len(results) == 4
-    assert sum(text.count("  done in") for text in outputs) == 4  # no point was run by both
+    assert len(results) == 2
+    assert sum(process.stdout.count("  done in") for process in done) == 2  # no point was run by both
     code, output = command("--next", 1)
     assert (code, output) == (0, "")
     code, output = command("--status")
-    assert "tiny           4       4       0        0   nothing to do" in output
+    assert "tiny           2       2       0        0   nothing to do" in output
     code, output = command("--probe")
     assert (code, output.splitlines()[-1]) == (0, "all probes are as stored")
     sweep = load_sweep(tmp_path / "tiny.toml")
@@ -288,14 +269,14 @@ def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path, command: Ca
     ]
     first, second = ([*drawing_lines(drawing, tmp_path)] for drawing in drawings)
     assert (first[0], second[0]) == (
-        "tiny: from all 4 points",
-        "tiny: from all 4 points: 0 from runs, 4 from stored results",
+        "tiny: from all 2 points",
+        "tiny: from all 2 points: 0 from runs, 2 from stored results",
     )
     assert first[1:-1] == second[1:-1]
     for path in results:
         path.unlink()
     code, output = command("--add", tmp_path / "runs")
-    assert (code, output.splitlines()[-1]) == (0, f"4 results added to {tmp_path / 'results'}")
+    assert (code, output.splitlines()[-1]) == (0, f"2 results added to {tmp_path / 'results'}")
     assert sorted((tmp_path / "results").glob("*.json.xz")) == results
 
 
@@ -303,13 +284,13 @@ def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path, command: Ca
 def test_a_stopped_point_is_continued_and_a_changed_result_is_reported(
     tmp_path: Path, command: Callable[..., tuple[int, str]]
 ) -> None:
-    (tmp_path / "tiny.toml").write_text(TINY.replace("rounds = 2", "rounds = 150\ncheckpoint_every = 1"))
-    process = start(tmp_path, "--next", 1)
+    (tmp_path / "tiny.toml").write_text(TINY.replace("rounds = 2", "rounds = 60\ncheckpoint_every = 1"))
+    process = start(SCRIPT, *with_folders(tmp_path, "--next", 1))
     wait_for(lambda: [*(tmp_path / "runs").glob("*/checkpoints/*")])
     process.send_signal(signal.SIGTERM)
-    code, output = finish(process)
-    assert code == 130, output
-    assert "stopping" in output
+    stopped = finish(process)
+    assert stopped.returncode == 130, stopped.stdout
+    assert "stopping" in stopped.stdout
     assert not [*(tmp_path / "results").glob("*.json.xz")]
     file = tmp_path / "results" / "probes.json"
     text = file.read_text()

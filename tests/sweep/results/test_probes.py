@@ -7,6 +7,7 @@ import pytest
 
 import vefl_sim
 from tests.mobility.recorded.recordings import own_table
+from tests.sweep.conftest import run_here
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.toml import validated, with_settings
 from vefl_sim.experiment.unused_keys import unused_keys
@@ -191,7 +192,9 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_code_gives_the_results_that_are_stored_for_the_paper(tmp_path: Path) -> None:
+def test_the_code_gives_the_results_that_are_stored_for_the_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If this fails, code has changed results: run.py --probe lists them, --probe --accept accepts them."""
     results = PAPER / "results"
     if not (results / "probes.json").is_file():
@@ -199,6 +202,7 @@ def test_the_code_gives_the_results_that_are_stored_for_the_paper(tmp_path: Path
     (tmp_path / "probes.json").write_bytes((results / "probes.json").read_bytes())
     stored = Probes.in_folder(results).probes
     points = [Point(None, {}, probe_experiment(probe.keys)) for probe in stored]
+    monkeypatch.setattr("vefl_sim.sweep.results.collector.run_in_process", run_here)
     require_unchanged(ResultCollector(Store(tmp_path), tmp_path / "runs", print).probe(points))
 
 
