@@ -27,7 +27,7 @@ test: .venv/.dev  ## run the tests
 	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 slow: .venv/.dev  ## run the tests that take longer
-	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
 soak: .venv/.dev  ## kill a run a hundred times and compare (some minutes)
 	@VEFL_SIM_KILLS=100 $(BIN)/python -m pytest tests/simulation/test_kill.py

@@ -15,7 +15,6 @@ import numpy as np
 from vefl_sim import from_tables
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.kinds import read_dataset
 from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.learning.samples import Shuffling
@@ -26,7 +25,7 @@ EPOCHS = 10
 def dataset(kind: str, directory: Path | None) -> Dataset:
     where = {"dir": str(directory / kind)} if directory and kind != "signs" else {}
     experiment = from_tables({"run": {"name": "accuracy"}, "data": {"kind": kind, **where}})
-    return read_dataset(experiment.data, np.random.default_rng(1))
+    return load_part("data.kind", kind).make(experiment.data, np.random.default_rng(1))
 
 
 def train(data: Dataset, factory: str) -> None:

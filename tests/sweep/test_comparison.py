@@ -49,7 +49,6 @@ label = "FDPC, unconstrained"
 scheme = { kind = "fdpc", constrained = false }
 """
 )
-pytestmark = pytest.mark.xdist_group("comparison")  # all in one process, which runs `finished` once
 FAILING = '[[compare]]\nlabel = "MNIST"\ndata = { kind = "mnist", dir = "/nowhere", image_px = 28 }\n'
 
 

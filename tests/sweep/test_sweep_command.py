@@ -12,10 +12,7 @@ from tests.command_line import call, finish, start
 from tests.sweep.commands import checkpoints, comparison_toml, index, sessions, toml, wait_for, workers
 from vefl_sim import load_sweep, run_sweep
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.xdist_group("sweeps"),
-]  # all in one process, which runs the undisturbed sweep once
+pytestmark = pytest.mark.slow
 SWEEP: dict[str, object] = {"seeds": [1, 2]}
 LONG = {"rounds": 40, "checkpoint_every": 1}
 

@@ -16,6 +16,11 @@ VeflError                     everything this package raises on purpose
 from collections.abc import Sequence
 
 
+def first_line(error: Exception) -> str:
+    """The first line of an error's text without its full stop, for a sentence of ours; or else the error's name."""
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+
+
 class VeflError(Exception):
     """Base of all errors raised on purpose."""
 

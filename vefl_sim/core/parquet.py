@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from vefl_sim.core.errors import BadInput
+from vefl_sim.core.errors import BadInput, first_line
 
 ColumnKind = Literal["integer", "number", "text", "boolean"]
 Columns = dict[str, NDArray[Any]]
@@ -27,7 +27,7 @@ class ParquetFile:
         try:
             self._file = pq.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
         except (OSError, ValueError, pa.ArrowException) as error:
-            raise BadInput(f"{path} cannot be read as Parquet ({_first_line(error)}): write it again.") from None
+            raise BadInput(f"{path} cannot be read as Parquet ({first_line(error)}): write it again.") from None
         self.column_names: list[str] = self._file.schema_arrow.names
         metadata = self._file.metadata.metadata or {}
         self.metadata = {key.decode(errors="replace"): text.decode(errors="replace") for key, text in metadata.items()}
@@ -51,7 +51,7 @@ class ParquetFile:
                 yield batch
                 read += batch.num_rows
         except (OSError, ValueError, pa.ArrowException) as error:
-            raise BadInput(f"{self.path} is damaged after row {read} ({_first_line(error)}): write it again.") from None
+            raise BadInput(f"{self.path} is damaged after row {read} ({first_line(error)}): write it again.") from None
 
     def _check(self, kinds: Mapping[str, ColumnKind]) -> None:
         if missing := [name for name in kinds if self.column_names.count(name) != 1]:
@@ -88,7 +88,3 @@ def _fits(actual: Any, kind: ColumnKind) -> bool:
         text = actual.value_type if pa.types.is_dictionary(actual) else actual
         return bool(pa.types.is_string(text) or pa.types.is_large_string(text))
     return bool(pa.types.is_integer(actual) if kind == "integer" else pa.types.is_boolean(actual))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0].rstrip(".")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from vefl_sim.core.errors import RunNotFound
+from vefl_sim.core.errors import RunNotFound, first_line
 from vefl_sim.core.files import PARTIAL, explain_write_errors, publish
 
 ROWS_PER_GROUP = 20_000
@@ -84,7 +84,7 @@ def content_digest(paths: list[Path]) -> str:
         try:
             _digest_table(digest, path)
         except (OSError, ValueError, pa.ArrowException) as error:
-            raise RunNotFound(f"{path} cannot be read: {str(error).splitlines()[0]}.") from None
+            raise RunNotFound(f"{path} cannot be read: {first_line(error)}.") from None
     return digest.hexdigest()
 
 

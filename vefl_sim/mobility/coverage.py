@@ -4,12 +4,15 @@ The circle of radius r is centred on the gNB at (0, 0); a distance of exactly r 
 vehicles move on straight lines at constant speed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from vefl_sim.core.arrays import Bools, Floats, Ints
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.scene import Mobility, Scene
 
 _TINY = 1e-30  # m², replaces a zero in a denominator
@@ -46,6 +49,16 @@ def sojourn_bound_s(
         along_y = np.sqrt(np.maximum(radius_m**2 - x_m**2, 0.0)) - y_m
         distance_m = np.minimum(along_x, along_y)
     return np.maximum(distance_m, 0.0) / max_speed_mps
+
+
+def sojourn_bound_of(experiment: Experiment) -> Callable[[Floats, Floats], Floats]:
+    """The sojourn bounds of an experiment, as a function of positions x and y in m."""
+    return partial(
+        sojourn_bound_s,
+        radius_m=experiment.radio.coverage_radius_m,
+        max_speed_mps=experiment.mobility.max_speed_mps,
+        method=experiment.mobility.sojourn,
+    )
 
 
 def in_coverage(scene: Scene, radius_m: float) -> Ints:

@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from vefl_sim.core.clock import to_ns, to_s
-from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import Kind, Unused
 from vefl_sim.mobility.scene import Mobility
@@ -54,10 +54,9 @@ class MobilityKind(Kind):
     """What to correct if no CV comes into coverage; if not given, a run without CVs is accepted."""
 
 
-def _start_idm(experiment: Experiment, streams: Streams) -> Mobility:
-    from vefl_sim.mobility.grid.traffic import IdmTraffic
-
-    return IdmTraffic(experiment, streams)
+def _later(module: str, name: str) -> Callable[..., Any]:
+    """A function or class of vefl_sim.mobility that is imported when it is first called."""
+    return lambda *arguments: getattr(import_module(f"vefl_sim.mobility.{module}"), name)(*arguments)
 
 
 def _unused_by_idm(e: Experiment) -> Iterator[Unused]:
@@ -80,17 +79,11 @@ def _contradictions_of_idm(e: Experiment) -> Iterator[str]:
 
 
 IDM = MobilityKind(
-    _start_idm,
+    _later("grid.traffic", "IdmTraffic"),
     unused_keys=("mobility.file", "mobility.origin_m", "mobility.origin_deg", "mobility.start_s", *_SUMO_KEYS),
     unused_when=_unused_by_idm,
     contradictions=_contradictions_of_idm,
 )
-
-
-def _start_playback(experiment: Experiment, streams: Streams) -> Mobility:
-    from vefl_sim.mobility.recorded.playback import Playback
-
-    return Playback(experiment, streams)
 
 
 def _contradictions_of_playback(e: Experiment) -> Iterator[str]:
@@ -107,7 +100,7 @@ def _no_cv_in_recording(e: Experiment) -> str:
 
 
 PLAYBACK = MobilityKind(
-    _start_playback,
+    _later("recorded.playback", "Playback"),
     unused_keys=(
         *(*_GRID_KEYS, *_DEMAND_KEYS, *_ROUTE_KEYS, *_DRIVER_KEYS, *_SUMO_KEYS),
         *("mobility.driver_spread", "mobility.origin_deg"),
@@ -126,18 +119,6 @@ def _drive_sumo(experiment: Experiment, folder: Path, on_progress: DriveProgress
     from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory
 
     return partial(driven_trajectory, drive(experiment, folder, on_progress), experiment)
-
-
-def _fault_of_sumo(folder: Path) -> str | None:
-    from vefl_sim.mobility.sumo.traffic import fault
-
-    return fault(folder)
-
-
-def _map_digest(file: str) -> str:
-    from vefl_sim.mobility.sumo.inputs import map_digest
-
-    return map_digest(file)
 
 
 def _unused_by_sumo(e: Experiment) -> Iterator[Unused]:
@@ -175,8 +156,8 @@ SUMO = MobilityKind(
     unused_when=_unused_by_sumo,
     contradictions=_contradictions_of_sumo,
     drives_ahead=True,
-    fault=_fault_of_sumo,
+    fault=_later("sumo.traffic", "fault"),
     packages=("eclipse-sumo", "libsumo"),
-    file_digest=_map_digest,
+    file_digest=_later("sumo.inputs", "map_digest"),
     no_cv_message=_no_cv_on_map,
 )

@@ -1,18 +1,44 @@
-"""The edge server's view of its coverage: the CVs, their positions and channels, and their agreements."""
+"""The edge server's view of its coverage: the CVs, their positions, channels, agreements and success so far."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from vefl_sim.core.arrays import Floats
+from vefl_sim.core.state import State
 from vefl_sim.protocol.coverage import CoverageProcess
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel
-from vefl_sim.schemes.history import SuccessHistory
 from vefl_sim.schemes.observation import CoverageSnapshot, Observation, RoundConstants, observe
+
+
+@dataclass
+class SuccessHistory:
+    """Numbers of orders and of delivered updates by CV, over the run so far."""
+
+    ordered: Counter[int] = field(default_factory=Counter)
+    delivered: Counter[int] = field(default_factory=Counter)
+
+    def add(self, ordered: Iterable[int], delivered: Iterable[int]) -> None:
+        """Count the orders and the delivered updates of a round."""
+        self.ordered.update(ordered)
+        self.delivered.update(delivered)
+
+    def state(self) -> State:
+        """Both counts, for a checkpoint."""
+        return {"ordered": dict(self.ordered), "delivered": dict(self.delivered)}
+
+    def restore(self, state: State) -> None:
+        """Restore both counts from a checkpoint."""
+        self.ordered, self.delivered = Counter(state["ordered"]), Counter(state["delivered"])
+
+    def success(self, cvs: Iterable[int]) -> Floats:
+        """p̂_suc = (1 + delivered)/(1 + ordered): a CV without history counts as one success, so p̂_suc is never 0."""
+        return np.array([(1 + self.delivered[cv]) / (1 + self.ordered[cv]) for cv in cvs], np.float64)
 
 
 @dataclass(frozen=True)

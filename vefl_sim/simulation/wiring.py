@@ -9,14 +9,14 @@ from simpy import Process
 from vefl_sim.core.clock import Stopwatch, to_ns
 from vefl_sim.core.state import Stateful
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.coverage import sojourn_bound_s
+from vefl_sim.mobility.coverage import sojourn_bound_of
 from vefl_sim.protocol.coverage import CoverageProcess
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import RoundReport
-from vefl_sim.protocol.observer import Observer
+from vefl_sim.protocol.observer import Observer, SuccessHistory
 from vefl_sim.protocol.server.asynchronous import AsynchronousServer
 from vefl_sim.protocol.server.edge import EdgeServer, Reporting, Timetable
 from vefl_sim.protocol.server.model import GlobalModel
@@ -25,7 +25,6 @@ from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel
 from vefl_sim.records.recorder import Recorder
-from vefl_sim.schemes.history import SuccessHistory
 from vefl_sim.schemes.observation import RoundConstants
 from vefl_sim.schemes.sla import draw_agreement
 from vefl_sim.simulation.audit import Audit
@@ -124,13 +123,7 @@ def _observer(
     channel: Channel,
     history: SuccessHistory,
 ) -> Observer:
-    experiment = scenario.experiment
-    bound = partial(
-        sojourn_bound_s,
-        radius_m=experiment.radio.coverage_radius_m,
-        max_speed_mps=experiment.mobility.max_speed_mps,
-        method=experiment.mobility.sojourn,
-    )
+    bound = sojourn_bound_of(scenario.experiment)
     samples = {cv: len(shard) for cv, shard in scenario.shards.items()}
     return Observer(env, coverage, channel, history, round_constants(scenario), samples, bound)
 

@@ -4,7 +4,7 @@ It only summarizes the run directories, which are found by configuration; if it 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
@@ -13,31 +13,26 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock
 
-from vefl_sim.core.errors import BadInput
+from vefl_sim.core.errors import BadInput, first_line
 from vefl_sim.core.files import explain_write_errors, write_text
 from vefl_sim.records.identity import package_digest
 from vefl_sim.sweep.points import Point, Sweep
 
-_ENTRY_COLUMNS = ("run", "status", "rounds", "accuracy", "content", "wall_s", "peak_mb", "error")
 _KEY, _VERSION = "digest", "version"
 
 
 @dataclass
 class IndexEntry:
-    """Run, status and results of one point."""
+    """Run, status and results of one point: columns of the index."""
 
-    status: str = "waiting"  # or running, done, failed, stopped
     run: str = ""
+    status: str = "waiting"  # or running, done, failed, stopped
     rounds: int | None = None
     accuracy: float | None = None
     content: str = ""  # digest of all result tables
     wall_s: float | None = None
     peak_mb: float | None = None
     error: str = ""
-
-    def columns(self) -> dict[str, Any]:
-        """The values by column of the index."""
-        return {name: getattr(self, name) for name in _ENTRY_COLUMNS}
 
 
 def current_version() -> str:
@@ -97,7 +92,7 @@ class Index:
     def _row(self, point: Point, entry: IndexEntry) -> dict[str, Any]:
         parameters = ({} if point.label is None else {"variant": point.label}) | dict(point.values)
         origin = {_KEY: point.digest, "set": self.settings, _VERSION: current_version()}
-        return parameters | {"seed": point.seed} | entry.columns() | origin
+        return parameters | {"seed": point.seed} | asdict(entry) | origin
 
 
 def _read(file: Path) -> pd.DataFrame:
@@ -106,7 +101,7 @@ def _read(file: Path) -> pd.DataFrame:
     try:
         table = pd.read_csv(file, dtype={_VERSION: str, _KEY: str})
     except (OSError, ValueError) as error:
-        raise BadInput(f"{file} cannot be read ({_first_line(error)}): move it away; a new one is written.") from None
+        raise BadInput(f"{file} cannot be read ({first_line(error)}): move it away; a new one is written.") from None
     if not {_KEY, _VERSION, "status"} <= set(table.columns):
         raise BadInput(f"{file} is not the index of a sweep: move it away; a new one is written.")
     return table
@@ -125,7 +120,3 @@ def _rename(file: Path, version: str) -> None:
         if not renamed.exists():
             file.replace(renamed)
             return
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

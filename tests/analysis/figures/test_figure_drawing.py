@@ -8,6 +8,7 @@ import pytest
 
 import vefl_sim
 from tests.analysis.figures.invented_runs import pretend, run, sweep
+from tests.sweep.results.stored import TINY
 from vefl_sim.analysis.figures.drawing import draw_figure
 from vefl_sim.analysis.figures.plot import with_symbols
 from vefl_sim.analysis.figures.report import drawing_lines
@@ -18,25 +19,6 @@ from vefl_sim.sweep.points import load_sweep
 ENDINGS = {".pdf", ".png", ".csv", "_differences.csv"}
 SWEEP = "[sweep]\nseeds = [1, 2, 3]\nradio.prbs = [6, 12]\n"
 RUNS = {(prbs, seed): run([0.1 * seed, 0.2, 0.3], [prbs, 2.0 * prbs, 3.0]) for prbs, seed in [(6, 1), (6, 2), (12, 1)]}
-TINY = """
-[run]
-name = "tiny"
-rounds = 2
-[traffic]
-mean_in_coverage = 8.0
-[data]
-train_samples = 400
-test_samples = 10
-image_px = 16
-[learning]
-kind = "none"
-[sweep]
-seeds = [1, 2]
-vefl.budget = [50, 1000]
-[figure]
-kind = "cost"
-marks = [100]
-"""
 
 
 def endings(folder: Path, name: str = "s") -> set[str]:

@@ -34,12 +34,11 @@ from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import tar_members
-from vefl_sim.learning.datasets.kinds import read_dataset
 
 
 def read(kind: str, folder: Path | str, seed: int = 1, **keys: object) -> Dataset:
     data = DataTable.model_validate({"kind": kind, "dir": str(folder), **keys})
-    return read_dataset(data, np.random.default_rng(seed))
+    return load_part("data.kind", kind).make(data, np.random.default_rng(seed))
 
 
 def sentence(kind: str, folder: Path | str, **keys: object) -> str:

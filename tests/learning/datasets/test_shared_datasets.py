@@ -7,12 +7,12 @@ import pytest
 
 from tests.learning.datasets.files import SHARED
 from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.compact_gtsrb import compact_state
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.inventory import inventory
 from vefl_sim.learning.datasets.files.location import downloads
 from vefl_sim.learning.datasets.files.sources import SOURCES
-from vefl_sim.learning.datasets.kinds import read_dataset
 
 CIFAR = downloads() / "cifar10"
 """In the user's cache; the tests use another cache, which is set when they start."""
@@ -25,8 +25,12 @@ def folder(kind: str) -> Path:
 
 
 def read(kind: str, **keys: object) -> Dataset:
-    data = DataTable.model_validate({"kind": kind, "dir": str(folder(kind)), **keys})
-    return read_dataset(data, np.random.default_rng(1))
+    return read_from(folder(kind), kind, **keys)
+
+
+def read_from(place: Path, kind: str, **keys: object) -> Dataset:
+    data = DataTable.model_validate({"kind": kind, "dir": str(place), **keys})
+    return load_part("data.kind", kind).make(data, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +73,7 @@ def test_the_published_files_of_cifar_are_complete_however_they_are_packed() -> 
     if not (CIFAR / file.name).is_file():
         pytest.skip(f"{CIFAR / file.name} does not exist; download it with data get cifar10")
     assert file.is_in(CIFAR)
-    data = read_dataset(DataTable(kind="cifar10", dir=str(CIFAR)), np.random.default_rng(1))
+    data = read_from(CIFAR, "cifar10")
     assert data.train_images.shape == (50_000, 32, 32, 3)
     assert data.test_images.shape == (10_000, 32, 32, 3)
     assert data.train_labels[:5].tolist() == [6, 9, 9, 4, 1]

@@ -1,4 +1,4 @@
-"""Made-up measurements and results."""
+"""Made-up measurements and results, and a small sweep to run."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +11,27 @@ from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.results.keys import keys_of
 from vefl_sim.sweep.results.measurements import RunMeasurements
 from vefl_sim.sweep.results.result import Origin, Result, result_from, write_result
+
+TINY = """
+[run]
+name = "tiny"
+rounds = 2
+[traffic]
+mean_in_coverage = 8.0
+[data]
+train_samples = 400
+test_samples = 10
+image_px = 16
+[learning]
+kind = "none"
+[sweep]
+seeds = [1, 2]
+vefl.budget = [50, 1000]
+[figure]
+kind = "cost"
+marks = [100]
+"""
+"""A sweep of four points that take a second each, with a figure."""
 
 
 def measurements(accuracies: list[float | None], sojourns_s: list[float] | None = None) -> RunMeasurements:

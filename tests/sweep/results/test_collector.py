@@ -13,7 +13,7 @@ import vefl_sim
 from tests.command_line import ROOT, finish, start
 from tests.sweep.commands import wait_for
 from tests.sweep.conftest import run_here
-from tests.sweep.results.stored import store_result
+from tests.sweep.results.stored import TINY, store_result
 from vefl_sim.analysis.figures.drawing import draw_figure
 from vefl_sim.analysis.figures.report import drawing_lines
 from vefl_sim.learning.datasets.files.inventory import Holding
@@ -24,25 +24,6 @@ from vefl_sim.sweep.results.keys import key_digest, keys_of
 from vefl_sim.sweep.results.store import Store
 
 SCRIPT = ROOT / "experiments" / "paper" / "run.py"
-TINY = """
-[run]
-name = "tiny"
-rounds = 2
-[traffic]
-mean_in_coverage = 8.0
-[data]
-train_samples = 400
-test_samples = 10
-image_px = 16
-[learning]
-kind = "none"
-[sweep]
-seeds = [1, 2]
-vefl.budget = [50.0, 1000.0]
-[figure]
-kind = "cost"
-marks = [100]
-"""
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 import vefl_sim
 from tests.learning.datasets.files import write_mnist
-from tests.sweep.results.stored import measurements, store_result
+from tests.sweep.results.stored import TINY, measurements, store_result
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.datasets.files.inventory import require_whole
@@ -21,23 +21,6 @@ from vefl_sim.sweep.results.measurements import RunMeasurements
 from vefl_sim.sweep.results.probes import Probe, Probes, probe_keys, source_digest_of, toml_of
 from vefl_sim.sweep.results.result import Origin, result_from, write_result
 from vefl_sim.sweep.results.store import Store, runs_in
-
-TINY = """
-[run]
-name = "tiny"
-rounds = 2
-[traffic]
-mean_in_coverage = 8.0
-[data]
-train_samples = 400
-test_samples = 10
-image_px = 16
-[learning]
-kind = "none"
-[sweep]
-seeds = [1, 2]
-vefl.budget = [50.0, 1000.0]
-"""
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import numpy as np
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.clock import to_ns
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.coverage import crossings, in_coverage, sojourn_bound_s
-from vefl_sim.mobility.scene import Mobility, Scene
+from vefl_sim.mobility.coverage import crossings, in_coverage, sojourn_bound_of
+from vefl_sim.mobility.scene import Mobility
 
 EVERY_S = 5.0  # the paper's round length
 
@@ -33,7 +33,7 @@ class Survey:
 
 def survey(mobility: Mobility, experiment: Experiment, duration_s: float) -> Survey:
     """Collect the statistics of `duration_s` of traffic; this advances `mobility`, so do not share it with a run."""
-    radius_m, scene = experiment.radio.coverage_radius_m, mobility.scene()
+    radius_m, scene, bound_s = experiment.radio.coverage_radius_m, mobility.scene(), sojourn_bound_of(experiment)
     unique = set(in_coverage(scene, radius_m).tolist())
     counts, speeds, bounds = [], [], [np.empty(0)]
     for step in range(to_ns(duration_s) // mobility.step_ns):
@@ -41,19 +41,10 @@ def survey(mobility: Mobility, experiment: Experiment, duration_s: float) -> Sur
         counts.append(cvs.size)
         speeds.append(scene.speed_mps)
         if step * mobility.step_ns % to_ns(EVERY_S) == 0:
-            bounds.append(_sojourn_s(scene.rows(np.searchsorted(scene.vehicle, cvs)), experiment))
+            covered = scene.rows(np.searchsorted(scene.vehicle, cvs))
+            bounds.append(bound_s(covered.x_m, covered.y_m))
         before, scene = scene, mobility.advance()
         unique.update(crossing.cv for crossing in crossings(before, scene, radius_m) if crossing.entered)
     speed_mps = np.concatenate(speeds)
     mean_mps = float(speed_mps.mean()) if speed_mps.size else 0.0
     return Survey(len(unique), float(np.mean(counts)), mean_mps, np.sort(np.concatenate(bounds)))
-
-
-def _sojourn_s(scene: Scene, experiment: Experiment) -> Floats:
-    return sojourn_bound_s(
-        scene.x_m,
-        scene.y_m,
-        radius_m=experiment.radio.coverage_radius_m,
-        max_speed_mps=experiment.mobility.max_speed_mps,
-        method=experiment.mobility.sojourn,
-    )

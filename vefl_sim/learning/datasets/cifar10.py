@@ -4,13 +4,12 @@ Five files of training records and one of test records; a record is a label and 
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.location import Damaged, DataLocation
 from vefl_sim.learning.datasets.files.tar_members import members
 from vefl_sim.learning.datasets.kinds import DataKind, from_files
-from vefl_sim.learning.datasets.subset import Subsets
+from vefl_sim.learning.datasets.subset import Samples, Subsets
 
 ARCHIVE = "cifar-10-binary.tar.gz"
 CIFAR10_CLASSES = 10
@@ -26,20 +25,11 @@ def cifar10(location: DataLocation, subsets: Subsets) -> Dataset:
         batches = dict(members(path, (*TRAIN, TEST)))
         if missing := {*TRAIN, TEST} - batches.keys():
             raise Damaged(f"has no {min(missing)}")
-        train_images, train_labels = _images(b"".join(batches[name] for name in TRAIN))
-        test_images, test_labels = _images(batches[TEST])
-    train, test = subsets.train(len(train_labels)), subsets.test(len(test_labels))
-    return Dataset(
-        location.kind,
-        train_images[train],
-        train_labels[train],
-        test_images[test],
-        test_labels[test],
-        classes=CIFAR10_CLASSES,
-    )
+        train, test = _images(b"".join(batches[name] for name in TRAIN)), _images(batches[TEST])
+    return subsets.of(location.kind, train, test, CIFAR10_CLASSES)
 
 
-def _images(records: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+def _images(records: bytes) -> Samples:
     if not records or len(records) % _RECORD_BYTES:
         raise Damaged(f"has batches of {len(records)} bytes, which are not whole records of {_RECORD_BYTES}")
     table = np.frombuffer(records, np.uint8).reshape(-1, _RECORD_BYTES)

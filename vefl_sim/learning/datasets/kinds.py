@@ -8,7 +8,7 @@ import numpy as np
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.learning_tables import DataTable
-from vefl_sim.experiment.plugins import Kind, load_part
+from vefl_sim.experiment.plugins import Kind
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.location import DataLocation
 from vefl_sim.learning.datasets.subset import Subsets
@@ -30,11 +30,7 @@ class DataKind(Kind):
 
     def __call__(self, experiment: Experiment, streams: Streams) -> Dataset:
         """The data set of an experiment."""
-        return self.read(experiment.data, streams.generator("data"))
-
-    def read(self, data: DataTable, rng: np.random.Generator) -> Dataset:
-        """The data set of a [data] table."""
-        dataset: Dataset = self.make(data, rng)
+        dataset: Dataset = self.make(experiment.data, streams.generator("data"))
         return dataset
 
 
@@ -45,9 +41,3 @@ def from_files(reader: Callable[..., Dataset], *keys: str) -> Callable[[DataTabl
         return reader(DataLocation.of(data), Subsets(data, rng), *(getattr(data, key) for key in keys))
 
     return read
-
-
-def read_dataset(data: DataTable, rng: np.random.Generator) -> Dataset:
-    """Read or draw a built-in data set; `data.kind` must not be a user-defined part."""
-    kind: DataKind = load_part("data.kind", data.kind)
-    return kind.read(data, rng)

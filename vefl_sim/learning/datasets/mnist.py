@@ -11,7 +11,7 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.location import Damaged, DataLocation
 from vefl_sim.learning.datasets.kinds import DataKind, from_files
-from vefl_sim.learning.datasets.subset import Subsets
+from vefl_sim.learning.datasets.subset import Samples, Subsets
 
 _UNSIGNED_BYTE = 8
 _MAX_BYTES = 1 << 30  # MNIST has 47 million
@@ -43,22 +43,13 @@ MNIST_CLASSES = 10
 
 def mnist(location: DataLocation, subsets: Subsets) -> Dataset:
     """Read MNIST or Fashion-MNIST from the location's four files."""
-    train_images, train_labels = _split(location, "train")
-    test_images, test_labels = _split(location, "t10k")
-    if train_images.shape[1:] != test_images.shape[1:]:
+    train, test = _split(location, "train"), _split(location, "t10k")
+    if train[0].shape[1:] != test[0].shape[1:]:
         raise ExperimentError(f"{location.folder}: training and test images differ in size: download the files again.")
-    train, test = subsets.train(len(train_labels)), subsets.test(len(test_labels))
-    return Dataset(
-        location.kind,
-        train_images[train],
-        train_labels[train],
-        test_images[test],
-        test_labels[test],
-        classes=MNIST_CLASSES,
-    )
+    return subsets.of(location.kind, train, test, MNIST_CLASSES)
 
 
-def _split(location: DataLocation, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+def _split(location: DataLocation, name: str) -> Samples:
     with location.reading(f"{name}-images-idx3-ubyte.gz") as path:
         images = read_idx(path, axes=3)
         if not images.size:

@@ -10,6 +10,9 @@ from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.groups import SampleGroups
 
+Samples = tuple[NDArray[np.uint8], NDArray[np.int32]]
+"""Images and their labels."""
+
 
 class Subsets:
     """Random subsets; training and test set have separate random streams, and a larger subset contains the smaller."""
@@ -25,6 +28,13 @@ class Subsets:
     def test(self, available: int) -> NDArray[np.int64]:
         """Numbers of the test samples to use, ascending."""
         return self._draw("test_samples", self._data.test_samples, available, self._test_rng)
+
+    def of(self, name: str, train: Samples, test: Samples, classes: int) -> Dataset:
+        """The data set with these images and labels, of which only the samples to use are kept."""
+        kept, kept_for_test = self.train(len(train[1])), self.test(len(test[1]))
+        return Dataset(
+            name, train[0][kept], train[1][kept], test[0][kept_for_test], test[1][kept_for_test], classes=classes
+        )
 
     def _draw(self, key: str, wanted: int | None, available: int, rng: np.random.Generator) -> NDArray[np.int64]:
         if wanted is None:

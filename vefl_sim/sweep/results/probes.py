@@ -18,7 +18,7 @@ from math import isclose, isnan
 from pathlib import Path
 from typing import Any
 
-from vefl_sim.core.errors import BadInput
+from vefl_sim.core.errors import BadInput, first_line
 from vefl_sim.core.files import write_text
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import validated
@@ -108,8 +108,7 @@ class Probes:
                 raise ValueError(f"it is larger than {_MAX_BYTES} bytes")
             return cls(path, [_probe(entry) for entry in json.loads(path.read_text(encoding="utf-8"))["probes"]])
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise BadInput(f"{path} cannot be read ({reason}): restore it from the repository.") from None
+            raise BadInput(f"{path} cannot be read ({first_line(error)}): restore it from the repository.") from None
 
     def of(self, keys: Keys) -> Probe | None:
         """The probe of a result with these keys; None if there is none."""

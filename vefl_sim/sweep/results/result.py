@@ -23,7 +23,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from vefl_sim.core.arrays import Floats
-from vefl_sim.core.errors import BadInput
+from vefl_sim.core.errors import BadInput, first_line
 from vefl_sim.core.files import atomic_file
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.sweep.results.keys import flat, key_digest, toml_of
@@ -232,7 +232,7 @@ def read_result(path: Path) -> Result:
         first = error.errors()[0]
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     except (OSError, EOFError, ValueError, RecursionError, lzma.LZMAError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
     raise BadInput(f"{path} is not a stored result ({reason}): remove it, and run its point again.") from None
 
 
