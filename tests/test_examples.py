@@ -1,11 +1,12 @@
 """Every example runs and prints exactly its committed .out file, so that a change of behaviour shows as a diff."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
+
+from tests.command_line import finish, start
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
@@ -18,7 +19,7 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
     ],
 )
 def test_example(example: Path, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = finish(start(example, cwd=tmp_path, stderr=PIPE))
     assert done.returncode == 0, done.stderr
     expected = example.with_suffix(".out")
     if os.environ.get("VEFL_SIM_UPDATE"):
