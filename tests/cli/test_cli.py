@@ -14,6 +14,7 @@ import tomli_w
 
 from tests.command_line import ENVIRONMENT, call, finish, start
 from tests.protocol.test_golden import EXPERIMENT
+from tests.resumable import only
 from vefl_sim import Run
 
 
@@ -42,15 +43,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def only_run(folder: Path) -> Run:
-    [path] = folder.iterdir()
-    return Run(path)
-
-
 def test_a_run_leaves_everything_in_its_directory(toml: Path) -> None:
     done = in_a_process(toml, "--out", "here", cwd=toml.parent)
     assert done.returncode == 0, done.stderr
-    run = only_run(toml.parent / "here")
+    run = only(toml.parent / "here")
     assert run.state == "done"
     assert (run.path / "experiment.toml").read_text() == toml.read_text()
     assert {file.name for file in (run.path / "tables").iterdir()} == {
@@ -207,7 +203,7 @@ def test_version() -> None:
 def test_a_setting_replaces_a_contradictory_key_of_the_file(toml: Path) -> None:
     done = call(toml, "--set", "run.duration_s=1.0", "--quiet", cwd=toml.parent)
     assert done.returncode == 0, done.stderr
-    run = only_run(toml.parent / "runs")
+    run = only(toml.parent / "runs")
     assert len(run.rounds) == 1
     assert json.loads((run.path / "versions.json").read_text())["set"] == ["run.duration_s=1.0"]
 
@@ -242,7 +238,7 @@ def test_an_interrupted_run_keeps_readable_tables(toml: Path, number: signal.Sig
     assert process.returncode == 130, errors
     assert "interrupted: stopped after" in errors
     assert "Traceback" not in errors
-    run = only_run(toml.parent / "runs")
+    run = only(toml.parent / "runs")
     assert run.state == "unfinished"
     assert run.summary["rounds"] == len(run.rounds)
     assert run.rounds["round"].tolist() == list(range(1, len(run.rounds) + 1))
@@ -255,7 +251,7 @@ def test_an_error_in_a_part_fails_the_run_with_one_sentence(toml: Path) -> None:
     assert failed.returncode == 1
     assert len(failed.stderr.strip().splitlines()) == 1
     assert "nonsense" in failed.stderr
-    run = only_run(toml.parent / "runs")
+    run = only(toml.parent / "runs")
     assert run.state == "failed"
     assert "mine.py" in (run.path / "FAILED").read_text()
     assert len(run.events) > 0

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from vefl_sim.cli.sweep import Settings
 from vefl_sim.core.errors import BadInput
 
 # As in main.py, heavy imports happen inside the commands.
@@ -62,10 +63,7 @@ def list_(parent: Parent = None) -> None:
 @data.command("show")
 def show(
     experiment: Annotated[Path, typer.Argument(help="TOML file of the experiment.", show_default=False)],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override one key, in TOML syntax. Can be repeated."),
-    ] = None,
+    settings: Settings = None,
     out: Annotated[
         Path | None,
         typer.Option(

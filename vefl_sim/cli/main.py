@@ -11,7 +11,7 @@ import typer
 from vefl_sim.cli.data import data
 from vefl_sim.cli.inspect import check, runs, schema, trace, verify
 from vefl_sim.cli.maps import map_
-from vefl_sim.cli.sweep import SweepOptions, compare, figure, sweep
+from vefl_sim.cli.sweep import Settings, SweepOptions, compare, figure, sweep
 from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError
 
 if TYPE_CHECKING:
@@ -57,10 +57,7 @@ def root(
 
 def run(
     experiment: Annotated[Path, typer.Argument(help="TOML file of the experiment.", show_default=False)],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override one key, in TOML syntax. Can be repeated."),
-    ] = None,
+    settings: Settings = None,
     seeds: Annotated[
         str | None,
         typer.Option(

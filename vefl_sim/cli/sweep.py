@@ -27,9 +27,7 @@ Files = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="TABLE.KEY=VALUE", help="Override one key of all points, in TOML syntax. Can be repeated."
-    ),
+    typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override one key, in TOML syntax. Can be repeated."),
 ]
 Seeds = Annotated[
     str | None,

@@ -1,7 +1,7 @@
 """Files that are either complete or absent, even after a power failure; and the cache directory."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -42,6 +42,11 @@ def publish(partial: Path, path: Path) -> None:
     _sync(partial)
     partial.replace(path)
     _sync(path.parent)
+
+
+def first_free(paths: Iterable[Path]) -> Path:
+    """The first of these paths that does not exist."""
+    return next(path for path in paths if not path.exists())
 
 
 def write_text(path: Path, text: str) -> None:

@@ -4,7 +4,6 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.scheme_tables import AggregationTable
 from vefl_sim.learning.aggregation import pdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
@@ -21,7 +20,7 @@ class Pdpc:
 
     label = "PDPC"
     selects = True
-    unused_keys = ("aggregation.sojourn_weight", "aggregation.weights_over", *KEYS_WITHOUT_ROUNDS)
+    unused_keys: tuple[str, ...] = ("aggregation.sojourn_weight", "aggregation.weights_over", *KEYS_WITHOUT_ROUNDS)
     unused_when = staticmethod(unused_if_normalized)
     wall_s_per_s = 1 / 70
 
@@ -39,15 +38,10 @@ class Pdpc:
         return unconstrained_plan(observation, np.sort(best))
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
-        """1/(|C_k|·p_suc,v) of each delivered update."""
-        return equal_weights(observation, plan, delivered, self._aggregation)
+        """(aggregationRulePartialNORep) with p_v = 1/V and q_v = (number ordered)/V: 1/((number ordered)·p_suc,v)."""
+        p_suc = observation.p_suc_of(delivered, self._aggregation.p_suc)
+        return pdpc_weights(p_suc, len(plan.cv), len(observation.cv), normalize=self._aggregation.normalize)
 
     def theorem2_sum(self, observation: Observation, plan: Plan) -> float | None:
         """Σ p_v/(q_v·p_suc,v) over all CVs in coverage (theorem2)."""
         return theorem2_sum(self, observation, plan, self._aggregation, observation.cv)
-
-
-def equal_weights(observation: Observation, plan: Plan, delivered: Ints, aggregation: AggregationTable) -> Floats:
-    """(aggregationRulePartialNORep) with p_v = 1/V and q_v = (number ordered)/V."""
-    p_suc = observation.p_suc_of(delivered, aggregation.p_suc)
-    return pdpc_weights(p_suc, len(plan.cv), len(observation.cv), normalize=aggregation.normalize)

@@ -4,29 +4,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.core.arrays import Ints
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.pdpc import equal_weights
+from vefl_sim.schemes.pdpc import Pdpc
 from vefl_sim.schemes.planning import equal_share, ineligible_cvs, unconstrained_plan
-from vefl_sim.schemes.scheme import KEYS_WITHOUT_ROUNDS, Plan
-from vefl_sim.schemes.weights import theorem2_sum, unused_if_normalized
+from vefl_sim.schemes.scheme import Plan
 
 
-class RandomSelection:
+class RandomSelection(Pdpc):
     """Equal shares of the budget for the CVs that are drawn; aggregated as in PDPC."""
 
-    selects = True
-    unused_keys = (
-        *("aggregation.sojourn_weight", "aggregation.weights_over", *KEYS_WITHOUT_ROUNDS),
-        *("vefl.method", "vefl.sojourn_weight", "vefl.min_local_iterations"),
-    )
-    unused_when = staticmethod(unused_if_normalized)
+    label = "random"
+    unused_keys = (*Pdpc.unused_keys, "vefl.method", "vefl.sojourn_weight", "vefl.min_local_iterations")
+    wall_s_per_s = 1 / 15
 
     def __init__(self, experiment: Experiment) -> None:
-        self.proximal_mu = experiment.learning.proximal_mu
-        self._constrained, self._aggregation = experiment.scheme.constrained, experiment.aggregation
+        super().__init__(experiment)
         self._streams = Streams(experiment.run.seed)
 
     def plan(self, observation: Observation) -> Plan:
@@ -43,11 +38,3 @@ class RandomSelection:
         rng = self._streams.generator("selection", observation.snapshot.round)
         count = min(len(rows), observation.constants.max_selected)
         return np.sort(rng.choice(rows, count, replace=False)) if count else np.empty(0, np.int64)
-
-    def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
-        """1/((number ordered)·p_suc,v) of each delivered update."""
-        return equal_weights(observation, plan, delivered, self._aggregation)
-
-    def theorem2_sum(self, observation: Observation, plan: Plan) -> float | None:
-        """Σ p_v/(q_v·p_suc,v) over all CVs in coverage (theorem2)."""
-        return theorem2_sum(self, observation, plan, self._aggregation, observation.cv)

@@ -14,7 +14,7 @@ import pandas as pd
 from filelock import FileLock
 
 from vefl_sim.core.errors import BadInput, first_line
-from vefl_sim.core.files import explain_write_errors, write_text
+from vefl_sim.core.files import explain_write_errors, first_free, write_text
 from vefl_sim.records.identity import package_digest
 from vefl_sim.sweep.points import Point, Sweep
 
@@ -115,8 +115,5 @@ def _other_version(table: pd.DataFrame) -> str | None:
 
 def _rename(file: Path, version: str) -> None:
     """Rename an old index after its version."""
-    for number in count(1):
-        renamed = file.with_name(f"index-{version.replace(' ', '-')}{f'-{number}' if number > 1 else ''}.csv")
-        if not renamed.exists():
-            file.replace(renamed)
-            return
+    name = f"index-{version.replace(' ', '-')}"
+    file.replace(first_free(file.with_name(f"{name}{f'-{n}' if n > 1 else ''}.csv") for n in count(1)))

@@ -14,6 +14,7 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize import cvxpy
+from vefl_sim.optimize.rat.allocate import misses_a_floor
 from vefl_sim.optimize.rat.large import powers
 from vefl_sim.optimize.rat.problem import Allocation, RatAllocation, RatProblem, SlotProblem
 
@@ -91,14 +92,13 @@ def allocation_of(problem: RatProblem, owner: Ints) -> RatAllocation:
     scaled = problem.scaled
     allocation = Allocation(owner, np.zeros(len(owner)), np.zeros(len(scaled.weight)))
     objective = powers(scaled, allocation)
-    missed = bool(np.any(allocation.rate < scaled.floor * (1 - 1e-9)))
     return RatAllocation(
         owner=owner,
         power_w=allocation.watts,
         rate_bps=allocation.rate * problem.nats_hz,
         objective=float(objective) * problem.nats_hz * problem.largest_weight,
         bound=float("nan"),
-        status="infeasible_floors" if missed else "gap",
+        status="infeasible_floors" if misses_a_floor(scaled, allocation) else "gap",
     )
 
 

@@ -101,6 +101,7 @@ def _run(job: Job, writer: ReportWriter) -> Any:
 def _simulate(job: Job, writer: ReportWriter) -> "Run":
     """Run the experiment, or resume it; a damaged run is renamed and run again."""
     from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
+    from vefl_sim.core.files import first_free
     from vefl_sim.records.identity import Identity, package_digest
     from vefl_sim.records.run_directory import existing_run
     from vefl_sim.simulation.run import resume, simulate
@@ -120,16 +121,8 @@ def _simulate(job: Job, writer: ReportWriter) -> "Run":
         except (NotResumable, RunNotFound):
             if before is None:
                 raise
-            _rename_damaged(before.path)
-
-
-def _rename_damaged(run: Path) -> None:
-    """Keep a damaged run for inspection, under a name that is not taken for a run of this point."""
-    for number in count(1):
-        renamed = run.with_name(f"{run.name}.damaged{number}")
-        if not renamed.exists():
-            run.rename(renamed)
-            return
+            # Kept for inspection, under a name that is not taken for a run of this point.
+            before.path.rename(first_free(before.path.with_name(f"{before.path.name}.damaged{n}") for n in count(1)))
 
 
 def _experiment(job: Job) -> "Experiment":
