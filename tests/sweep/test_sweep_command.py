@@ -14,7 +14,7 @@ from vefl_sim import load_sweep, run_sweep
 
 pytestmark = pytest.mark.slow
 SWEEP: dict[str, object] = {"seeds": [1, 2]}
-LONG = {"rounds": 40, "checkpoint_every": 1}
+LONG = {"rounds": 25, "checkpoint_every": 1}
 
 
 @pytest.fixture(scope="module")
