@@ -389,7 +389,7 @@ def test_a_state_that_cannot_be_written_shows_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_any_flipped_bit_is_a_sentence_or_harmless(tmp_path: Path) -> None:
-    run = killed_at(with_settings(STOPPED, "learning.kind=none"), tmp_path, 2)
+    run = killed_at(with_settings(STOPPED, "learning.kind=none", "mobility.step_s=0.1"), tmp_path, 2)
     [file] = (run.path / "checkpoints").iterdir()
     content, damaged = file.read_bytes(), 0
     for place in range(0, len(content), 29):

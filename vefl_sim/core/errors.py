@@ -16,11 +16,6 @@ VeflError                     everything this package raises on purpose
 from collections.abc import Sequence
 
 
-def first_line(error: Exception) -> str:
-    """The first line of an error's text without its full stop, for a sentence of ours; or else the error's name."""
-    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-
-
 class VeflError(Exception):
     """Base of all errors raised on purpose."""
 
@@ -77,3 +72,9 @@ class CannotWrite(RunFailed):
 
 class RunInterrupted(VeflError):
     """A run, sweep or search that was stopped before its end, for example by Ctrl-C."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, without a full stop; its type if it has none."""
+    lines = str(error).splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
