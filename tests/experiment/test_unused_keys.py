@@ -155,6 +155,7 @@ def unused_keys_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the values of unused keys in the simulation, so that any code that reads them changes the tables."""
     for module in (scenario, identity):
         monkeypatch.setattr(module, "without_unused_keys", lambda experiment: experiment)
+    monkeypatch.setattr(identity, "mobility_digest", lambda experiment: "an unused file, which need not exist")
 
 
 def effective(tables: Tables, keys: set[str], out: Path) -> list[str]:
