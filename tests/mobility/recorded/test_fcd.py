@@ -21,7 +21,8 @@ from tests.mobility.recorded.recordings import (
 from vefl_sim.core.errors import BadInput
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.rng import Streams
-from vefl_sim.mobility.recorded import fcd
+from vefl_sim.mobility.recorded import fcd, frame, plausible
+from vefl_sim.mobility.recorded import register as register_module
 from vefl_sim.mobility.recorded.recording import frames
 from vefl_sim.mobility.recorded.register import VehicleNumbers
 
@@ -188,7 +189,7 @@ class TestBadXml:
         [
             ("fcd-export", "netstate", "line 1: the file begins with <netstate>, not with <fcd-export>: name an "
              "output of sumo --fcd-output."),
-            ('<vehicle id="3"', "<vehicle id=3", "line 15: this is not XML, or it is incomplete (not well-formed "
+            ('<vehicle id="3"', "<vehicle id=3", "line 15: the file is not XML, or it is incomplete (not well-formed "
              "(invalid token)): write it again."),
             ('id="3"', "", "line 15: <vehicle> has no id: write the FCD with id, x, y and speed."),
             ('x="-7.0"', "", "line 15: <vehicle> has no x: write the FCD with id, x, y and speed."),
@@ -214,7 +215,7 @@ class TestBadXml:
         path = written(tmp_path, fcd_text().replace("</fcd-export>\n", ""))
         assert len(scenes(path, 3.0)) == 8  # the run is over before
         assert complaint(lambda: scenes(path, 4.0)) == (
-            f"{path}, line 17: this is not XML, or it is incomplete (no element found): write it again."
+            f"{path}, line 17: the file is not XML, or it is incomplete (no element found): write it again."
         )
 
     @pytest.mark.parametrize("text", ["", "hello", '<?xml version="1.0" encoding="klingon"?><fcd-export/>', "PAR1\0\0"])
@@ -222,10 +223,41 @@ class TestBadXml:
         path = written(tmp_path, text)
         assert complaint(lambda: scenes(path)).startswith(f"{path}, line 1: ")
 
-    def test_not_gzip(self, tmp_path: Path) -> None:
-        path = tmp_path / "fcd.xml.gz"
-        path.write_text(fcd_text())
-        assert "line 1: the file cannot be read any further (Not a gzipped file" in complaint(lambda: scenes(path))
+    def test_whether_it_is_packed_shows_in_the_content(self, tmp_path: Path) -> None:
+        plain, packed = tmp_path / "plain.xml.gz", tmp_path / "packed.xml"
+        plain.write_text(fcd_text())
+        packed.write_bytes(gzip.compress(fcd_text().encode()))
+        assert at_s(scenes(plain), 1.0) == at_s(scenes(packed), 1.0) == at_s(scenes(fcd_xml(tmp_path)), 1.0)
+
+    @pytest.mark.parametrize(
+        ("old", "new", "sentence"),
+        [
+            ('speed="', 'speed="1e308" old="', "speed = 1e+308 is beyond 1e+09: correct it, or drop the vehicle."),
+            ('x="', 'x="-1e300" old="', "x = -1e+300 is beyond 1e+09: correct it, or drop the vehicle."),
+            ('speed="', f'speed="{"9" * 5000}" old="', "speed has 5000 characters: shorten it to 200."),
+            ('id="', f'id="{"x" * 300}" old="', "id has 300 characters: shorten it to 200."),
+            ("<timestep", f"<!-- {'x' * (6 << 20)} --><timestep", "has a tag or a comment of more than 4 MB: write it"),
+            ('id="', f'id="{"x" * (6 << 20)}" old="', "the file has a tag or a comment of more than 4 MB: write it"),
+            ("<timestep", "<a>" * 70 + "<timestep", "the file has more than 64 elements in each other: write it again."),
+            ("<fcd-export", "<!DOCTYPE fcd-export><fcd-export", "the file has a document type (<!DOCTYPE>)"),
+        ],
+    )  # fmt: skip
+    def test_absurd(self, tmp_path: Path, old: str, new: str, sentence: str) -> None:
+        path = written(tmp_path, fcd_text().replace(old, new, 1), "fcd.xml.gz")
+        assert sentence in complaint(lambda: scenes(path))
+
+    def test_too_many_vehicles(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """At one time and in all, in every format; at one time, before they are kept."""
+        rows = [(0.0, f"a{i}", float(i), 0.0, 0.0) for i in range(20)]
+        own = own_table(tmp_path, [(time_s, i, *rest) for i, (time_s, _, *rest) in enumerate(rows, 1)])
+        for module in (fcd, frame, register_module, plausible):
+            monkeypatch.setattr(module, "MAX_VEHICLES", 10)
+        for path in (fcd_xml(tmp_path, rows), fcd_parquet(tmp_path, rows), own):
+            assert "there are more than 10 vehicles: cut the recording." in complaint(lambda path=path: scenes(path))
+        rows = [(i / 2, f"a{i}", 0.0, 0.0, 0.0) for i in range(20)]
+        assert "There are more than 10 vehicles" in complaint(lambda: scenes(fcd_xml(tmp_path, rows), 9.0))
+        own = own_table(tmp_path, [(time_s, i, *rest) for i, (time_s, _, *rest) in enumerate(rows, 1)])
+        assert "there are more than 10 vehicles: cut" in complaint(lambda: scenes(own, 9.0))
 
     def test_empty(self, tmp_path: Path) -> None:
         path = written(tmp_path, "<fcd-export/>")

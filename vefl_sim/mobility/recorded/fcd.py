@@ -4,34 +4,38 @@ The file is read as a stream, so that a file of any size needs the memory of one
 in metres in the plane; longitude and latitude (--fcd-output.geo) look the same and cannot be detected.
 """
 
-import gzip
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
-from xml.parsers import expat
 
 import numpy as np
 
 from vefl_sim.core.clock import to_ns
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.mobility.recorded.frame import Frame, RecordingFile, frame
+from vefl_sim.core.files import open_unpacked
+from vefl_sim.core.xml import BadXml, XmlParser
+from vefl_sim.mobility.recorded.frame import MAX_VEHICLES, Frame, RecordingFile, frame, too_many
 from vefl_sim.mobility.recorded.register import VehicleNumbers
 from vefl_sim.mobility.scene import Scene
 
 _CHUNK_BYTES = 1 << 16
+_LONGEST_TEXT = 200  # of an id or a number
 _LONGEST_S = 9e9  # the largest time that fits into 64 bits of nanoseconds
 
 
 def xml_frames(path: Path, register: VehicleNumbers) -> Iterator[Frame]:
     """Yield all timesteps one by one; an error in the file is raised when it is reached."""
     document = _Document(RecordingFile(path, "line"), register)
-    with _open(path) as file:
-        while not document.at_end:
-            problem = document.read(file)
-            yield from document.frames()
-            if problem:
-                raise problem
+    try:
+        with open_unpacked(path) as file:
+            while not document.at_end:
+                problem = document.read(file)
+                yield from document.frames()
+                if problem:
+                    raise problem
+    except OSError as error:
+        raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def time_ns(source: RecordingFile, place: int, time_s: float) -> int:
@@ -47,9 +51,7 @@ class _Document:
     def __init__(self, source: RecordingFile, register: VehicleNumbers) -> None:
         self.at_end = False
         self._source, self._register = source, register
-        self._parser = expat.ParserCreate()
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
+        self._xml = XmlParser(self._start, self._end)
         self._depth = 0
         self._timestep: _Timestep | None = None
         self._frames: list[Frame] = []
@@ -57,16 +59,13 @@ class _Document:
     def read(self, file: IO[bytes]) -> ExperimentError | None:
         """Read the next chunk; an error is returned, not raised, because timesteps before it may be complete."""
         try:
-            chunk = file.read1(_CHUNK_BYTES)  # type: ignore[attr-defined]
-            self.at_end = not chunk
-            self._parser.Parse(chunk, self.at_end)
+            piece = file.read1(_CHUNK_BYTES)  # type: ignore[attr-defined]
+            self.at_end = not piece
+            self._xml.feed(piece)
         except ExperimentError as error:
             return error
-        except expat.ExpatError as error:
-            what = expat.ErrorString(error.code)
-            return self._source.problem(error.lineno, f"this is not XML, or it is incomplete ({what}): write it again.")
-        except (LookupError, ValueError) as error:
-            return self._problem(f"the encoding of the XML is unknown ({error}): write it in UTF-8.")
+        except BadXml as error:
+            return self._source.problem(error.line, f"the file {error.fault}: write it again.")
         except (OSError, EOFError, zlib.error) as error:
             return self._problem(f"the file cannot be read any further ({error}): write it again.")
         return None
@@ -83,13 +82,15 @@ class _Document:
                 f"the file begins with <{tag}>, not with <fcd-export>: name an output of sumo --fcd-output."
             )
         if self._depth == 2 and tag == "timestep":
-            self._timestep = _Timestep(self._time_ns(attributes), self._parser.CurrentLineNumber)
+            self._timestep = _Timestep(self._time_ns(attributes), self._xml.line)
         elif self._depth == 3 and tag == "vehicle" and self._timestep:  # persons and containers are not vehicles
             self._timestep.add(
                 self._text(tag, attributes, "id"),
                 (*(self._number(tag, attributes, name) for name in ("x", "y", "speed")),),
-                self._parser.CurrentLineNumber,
+                self._xml.line,
             )
+            if self._timestep.vehicles > MAX_VEHICLES:
+                raise too_many(self._source, self._xml.line)
 
     def _end(self, tag: str) -> None:
         self._depth -= 1
@@ -98,7 +99,7 @@ class _Document:
             self._timestep = None
 
     def _time_ns(self, attributes: dict[str, str]) -> int:
-        return time_ns(self._source, self._parser.CurrentLineNumber, self._number("timestep", attributes, "time"))
+        return time_ns(self._source, self._xml.line, self._number("timestep", attributes, "time"))
 
     def _number(self, tag: str, attributes: dict[str, str], name: str) -> float:
         text = self._text(tag, attributes, name)
@@ -110,10 +111,12 @@ class _Document:
     def _text(self, tag: str, attributes: dict[str, str], name: str) -> str:
         if name not in attributes:
             raise self._problem(f"<{tag}> has no {name}: write the FCD with id, x, y and speed.")
+        if len(attributes[name]) > _LONGEST_TEXT:
+            raise self._problem(f"{name} has {len(attributes[name])} characters: shorten it to {_LONGEST_TEXT}.")
         return attributes[name]
 
     def _problem(self, sentence: str) -> ExperimentError:
-        return self._source.problem(self._parser.CurrentLineNumber, sentence)
+        return self._source.problem(self._xml.line, sentence)
 
 
 class _Timestep:
@@ -125,6 +128,11 @@ class _Timestep:
         self._values: list[tuple[float, ...]] = []
         self._lines: list[int] = []
 
+    @property
+    def vehicles(self) -> int:
+        """Number of vehicles read so far."""
+        return len(self._names)
+
     def add(self, name: str, values: tuple[float, ...], line: int) -> None:
         self._names.append(name)
         self._values.append(values)
@@ -135,10 +143,3 @@ class _Timestep:
         x_m, y_m, speed_mps = np.array(self._values, np.float64).reshape(-1, 3).T
         scene = Scene(self._time_ns, numbers, x_m, y_m, speed_mps, register.connected(numbers))
         return frame(source, scene, self._line, np.array(self._lines, np.int64))
-
-
-def _open(path: Path) -> IO[bytes]:
-    try:
-        return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
-    except OSError as error:
-        raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None

@@ -22,7 +22,7 @@ _NUMBERS = ("x", "y", "speed")
 def fcd_table_frames(table: ParquetFile, register: VehicleNumbers) -> Iterator[Frame]:
     """Yield one frame per timestep."""
     source, tag, lanes_checked = RecordingFile(table.path, "row"), _tag(table), False
-    for columns in instants(_batches(table, tag), _TIME):
+    for columns in instants(source, _batches(table, tag), _TIME):
         columns = {name.removeprefix(f"{tag}_"): values for name, values in columns.items()}
         if tag == "vehicle" and not lanes_checked:
             lanes_checked = _check_lanes(source, columns)

@@ -14,6 +14,10 @@ from vefl_sim.core.parquet import Columns
 from vefl_sim.mobility.scene import Scene
 
 
+MAX_VEHICLES = 1_000_000  # at one time, and in a whole recording; a day of Berlin has 2 million trips, a rush hour 0.4
+_LARGEST = 1e9  # metres or m/s
+
+
 @dataclass(frozen=True)
 class RecordingFile:
     """The file of a recording, and the unit of places in it."""
@@ -41,6 +45,9 @@ def frame(source: RecordingFile, scene: Scene, begins: int, place: Ints) -> Fram
         if (row := first(~np.isfinite(values))) is not None:
             message = f"{name} = {values[row]:g} is not a finite number: correct it, or drop the vehicle."
             raise source.problem(int(place[row]), message)
+        if (row := first(np.abs(values) > _LARGEST)) is not None:
+            message = f"{name} = {values[row]:g} is beyond {_LARGEST:g}: correct it, or drop the vehicle."
+            raise source.problem(int(place[row]), message)
     order = np.argsort(scene.vehicle, kind="stable")
     scene, place = scene.rows(order), place[order]
     if (row := first(scene.vehicle[1:] == scene.vehicle[:-1])) is not None:
@@ -59,7 +66,12 @@ def seconds(time_ns: int) -> str:
     return f"{time_ns / 1e9:.10g}"
 
 
-def instants(batches: Iterable[Columns], time: str) -> Iterator[Columns]:
+def too_many(source: RecordingFile, place: int) -> ExperimentError:
+    """The error for more vehicles than a recording may have."""
+    return source.problem(place, f"there are more than {MAX_VEHICLES} vehicles: cut the recording.")
+
+
+def instants(source: RecordingFile, batches: Iterable[Columns], time: str) -> Iterator[Columns]:
     """Yield the columns of consecutive rows with the same time, also across the borders of batches."""
     pending: Columns = {}
     for batch in batches:
@@ -68,6 +80,8 @@ def instants(batches: Iterable[Columns], time: str) -> Iterator[Columns]:
         for start, end in pairwise((0, *cuts.tolist())):
             yield _select(columns, slice(start, end))
         pending = _select(columns, slice(int(cuts[-1]) if cuts.size else 0, None))
+        if pending[time].size > MAX_VEHICLES:
+            raise too_many(source, int(pending["row"][0]))
     if pending and pending[time].size:
         yield pending
 

@@ -27,7 +27,7 @@ def is_own(table: ParquetFile) -> bool:
 def own_frames(table: ParquetFile) -> Iterator[Frame]:
     """Yield one frame per time, and empty frames at time 0 and at the end if there are no rows for them."""
     source, columns = RecordingFile(table.path, "row"), None
-    for number, columns in enumerate(instants(table.batches(_COLUMNS), "time_ns")):
+    for number, columns in enumerate(instants(source, table.batches(_COLUMNS), "time_ns")):
         if number == 0 and columns["time_ns"][0] > 0:
             yield _empty_frame(columns, 0, 1)
         yield frame(source, _scene(columns), int(columns["row"][0]), columns["row"])

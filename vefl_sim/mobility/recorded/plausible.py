@@ -7,7 +7,7 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput, ExperimentError
-from vefl_sim.mobility.recorded.frame import Frame, RecordingFile, first, seconds
+from vefl_sim.mobility.recorded.frame import MAX_VEHICLES, Frame, RecordingFile, first, seconds, too_many
 from vefl_sim.mobility.scene import Scene
 
 _SPEED_TOLERANCE_MPS = 0.01  # because recordings are rounded
@@ -31,6 +31,8 @@ def plausible(frames: Iterator[Frame], source: RecordingFile, max_speed_mps: flo
             raise _too_fast(frame, row, source, max_speed_mps, _fastest_mps(frame, frames))
         if before:
             _check_time(before.scene, frame, source)
+            if len(gone) > MAX_VEHICLES:
+                raise too_many(source, frame.begins)
             _check_jumps(_last_seen(before.scene, frame.scene, gone), frame, source, max_speed_mps)
         before = frame
         yield frame

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from vefl_sim.core.arrays import Bools, Ints
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
+from vefl_sim.mobility.recorded.frame import MAX_VEHICLES
 
 
 class VehicleNumbers:
@@ -36,6 +38,8 @@ class VehicleNumbers:
         return np.asarray(self._connected)[numbers - 1].view(np.bool_)
 
     def _add(self, name: str, may_connect: bool) -> int:
+        if len(self._numbers) == MAX_VEHICLES:
+            raise ExperimentError(f"There are more than {MAX_VEHICLES} vehicles: choose a shorter part of the traffic.")
         number = self._numbers[name] = len(self._numbers) + 1
         drawn = self._streams.generator("traffic", number).random() < self._cv_share
         self._connected.append(bool(drawn and may_connect))

@@ -1,39 +1,27 @@
 """The input file `mobility.file` for SUMO: a configuration, a network, or a map from OpenStreetMap."""
 
-import gzip
 import hashlib
 import math
-import os
-import re
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree
 
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.files import open_file, open_unpacked
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.mobility.sumo.configuration import read_configuration
+from vefl_sim.mobility.sumo.foreign_files import require_harmless
 from vefl_sim.mobility.sumo.net import Net, Position, read_net
 from vefl_sim.mobility.sumo.process import running
-from vefl_sim.mobility.sumo.programs import run_program
+from vefl_sim.mobility.sumo.programs import UNVALIDATED, run_program
 
 CONFIGURATION = (".sumocfg",)
 NET = (".net.xml", ".net.xml.gz")
 OSM = (".osm", ".osm.xml", ".osm.gz", ".osm.xml.gz")
-_NET_FILE = ("net-file", "net", "n")
-_INPUTS = (
-    *_NET_FILE, "route-files", "routes", "r", "additional-files", "additional", "a", "weight-files", "weights", "w",
-    "load-state", "astar.all-distances", "astar.landmark-distances", "device.fcd-replay.files",
-    "device.fcd-replay.file",
-)  # fmt: skip
-"""All names of the options with which a configuration names input files."""
-_CLIENT_OPTIONS = ("remote-port", "num-clients")
-_FILE_REFERENCE = re.compile(
-    rb"""<(?:include\b[^>]*?\bhref|(?:rerouter|variableSpeedSign)\b[^>]*?\bfile)\s*=\s*["']([^"']+)"""
-)
 _NETCONVERT = (
     "--keep-edges.by-vclass", "passenger", "--remove-edges.isolated",
     "--geometry.remove", "--roundabouts.guess", "--ramps.guess", "--junctions.join", "--no-turnarounds.except-deadend",
     "--tls.guess-signals", "--tls.discard-simple", "--tls.join", "--tls.default-type", "static", "--no-warnings",
+    *UNVALIDATED,
 )  # fmt: skip
 """Options that SUMO's documentation recommends for OpenStreetMap."""
 
@@ -59,45 +47,29 @@ def map_digest(file: str) -> str:
     """SHA-256 of all files that SUMO will read; part of the run's name, so that an edited map gives another run."""
     path = map_path(file)
     if not path.name.lower().endswith(CONFIGURATION):
-        return hashlib.sha256(_content(path)).hexdigest()
-    digest, done, pending = hashlib.sha256(), set[Path](), [path, *_files_in(path)]
-    while pending:
-        file_ = pending.pop(0)
-        if file_.resolve() in done:
-            continue
-        done.add(file_.resolve())
-        content = _content(file_)
-        digest.update(hashlib.sha256(content).digest())
-        pending += _included(file_, content)
-    return digest.hexdigest()
+        return _digest(path).hex()
+    files = [path, *require_harmless(read_configuration(path).files)]
+    return hashlib.sha256(b"".join(map(_digest, files))).hexdigest()
 
 
-def _content(path: Path) -> bytes:
+def _digest(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with open_file(path) as file:
+            return hashlib.file_digest(file, "sha256").digest()
     except OSError as error:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _included(path: Path, content: bytes) -> list[Path]:
-    """Existing files that an input file of SUMO includes; SUMO itself reports missing ones."""
-    if path.suffix.lower() == ".gz":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error):
-            return []  # SUMO itself reports the error
-    named = [path.parent / os.fsdecode(name) for name in _FILE_REFERENCE.findall(content)]
-    return [file for file in named if file.is_file()]
-
-
 def net_of(file: str, folder: Path) -> Net:
-    """The network of the input; a network converted from an .osm is stored in `folder`."""
+    """The network of the input, all files of which are checked; one converted from an .osm is stored in `folder`."""
     path, label = map_path(file), f'mobility.file = "{file}"'
+    if path.name.lower().endswith(CONFIGURATION):
+        configuration = read_configuration(path)
+        require_harmless(configuration.files)
+        return read_net(configuration.net, f"{configuration.net}, the network of {label},")
     if path.name.lower().endswith(OSM):
-        path = convert(path, folder / "map.net.xml.gz", label)
-    elif path.name.lower().endswith(CONFIGURATION):
-        path = next(_files_in(path, _NET_FILE))
-        label = f"{path}, the network of {label},"
+        return read_net(convert(path, folder / "map.net.xml.gz", label), label)
+    require_harmless([path], label)
     return read_net(path, label)
 
 
@@ -105,6 +77,7 @@ def convert(osm: Path, net: Path, label: str) -> Path:
     """Convert a map from OpenStreetMap to a network of SUMO; `label` names the map in error messages."""
     if fault := _failed_download(osm):
         raise ExperimentError(f"{label} {fault}.")
+    require_harmless([osm], label)
     run_program("netconvert", ("--osm-files", osm, "--output-file", net, *_NETCONVERT), f"{label} cannot be converted")
     return net
 
@@ -112,7 +85,7 @@ def convert(osm: Path, net: Path, label: str) -> Path:
 def _failed_download(path: Path) -> str | None:
     """Detect failed downloads, for which netconvert would only report that they are not XML; None for a map."""
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        with open_unpacked(path) as file:
             start = file.read(400).removeprefix(b"\xef\xbb\xbf").strip()
     except (OSError, EOFError, zlib.error):
         return "is not a gzip file, or it is incomplete: download it again"
@@ -128,9 +101,12 @@ def _failed_download(path: Path) -> str | None:
 
 
 def renew(old: Path, net: Path, label: str) -> Path:
-    """Convert a network to the format of the installed version of SUMO."""
+    """Convert a network to the format of the installed version of SUMO; `label` names it in error messages."""
+    require_harmless([old], label)
     run_program(
-        "netconvert", ("--sumo-net-file", old, "--output-file", net, "--no-warnings"), f"{label} cannot be converted"
+        "netconvert",
+        ("--sumo-net-file", old, "--output-file", net, "--no-warnings", *UNVALIDATED),
+        f"{label} cannot be converted",
     )
     return net
 
@@ -165,32 +141,3 @@ def _from_degrees(net: Net, degrees: Position) -> Position:
     with running("traci", ("--net-file", str(net.path))) as sumo:
         x_m, y_m = sumo.simulation.convertGeo(longitude, latitude, True)
     return float(x_m), float(y_m)
-
-
-def _files_in(configuration: Path, options: tuple[str, ...] = _INPUTS) -> Iterator[Path]:
-    """Files that a .sumocfg names, relative to its folder."""
-    label = f'mobility.file = "{configuration}"'
-    pairs = _options_in(configuration, label)
-    if not any(option in _NET_FILE for option, _ in pairs):
-        raise ExperimentError(f"{label} is not a configuration of SUMO: it names no net-file.")
-    for option, value in pairs:
-        if option not in options:
-            continue
-        for name in filter(None, (name.strip() for name in os.path.expandvars(value).split(","))):
-            path = configuration.parent / name
-            if not path.is_file():
-                raise ExperimentError(f"{label} names {path}, and there is no such file.")
-            yield path
-
-
-def _options_in(configuration: Path, label: str) -> list[tuple[str, str]]:
-    """All options of a .sumocfg; refuses those with which SUMO would wait for another client to connect."""
-    try:
-        root = ElementTree.parse(configuration).getroot()
-    except (OSError, ElementTree.ParseError, LookupError, ValueError) as error:  # the last two: errors of the encoding
-        raise ExperimentError(f"{label} is not a configuration of SUMO ({error}): correct it.") from None
-    pairs = [(e.tag, (e.get("value") or e.get("v") or e.text or "").strip()) for e in root.iter()]
-    for option, value in pairs:
-        if option in _CLIENT_OPTIONS and value:
-            raise ExperimentError(f"{label} sets {option}, with which SUMO would wait for another client: remove it.")
-    return pairs

@@ -1,8 +1,6 @@
 """The streets of a SUMO network that cars may use, with what is needed to check, measure and draw it."""
 
-import gzip
 import hashlib
-import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +13,14 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.files import open_unpacked
+from vefl_sim.mobility.sumo.foreign_files import MAX_BYTES
 
 Position = tuple[float, float]
+
+MAX_POINTS = 10_000_000  # in all shapes, at about 60 bytes of memory; Berlin has 3 million
+_POINTS_PER_STREET, _POINTS_PER_JUNCTION = 20, 10  # that need as much memory as a street without points
+_MAX_PARTS = 100_000  # elements in one street or junction
 
 
 @dataclass(frozen=True)
@@ -96,28 +100,26 @@ class Net:
 
 def read_net(path: Path, label: str) -> Net:
     """Read a .net.xml or .net.xml.gz; `label` names the file in error messages."""
-    streets, junctions, signals, has_degrees, is_net = (
-        list[Street](),
-        dict[str, Position](),
-        list[Position](),
-        False,
-        False,
-    )
+    streets, junctions, signals = list[Street](), dict[str, Position](), list[Position]()
+    has_degrees, is_net, size = False, False, 0
     try:
-        content = _content(path)
-        digest = hashlib.sha256(content[max(content.find(b"<net"), 0) :]).hexdigest()  # without the date in the head
-        if content:
-            for element in _elements(io.BytesIO(content)):
+        with open_unpacked(path, MAX_BYTES) as content:
+            source = _Digested(content)
+            for element in _elements(source):
                 if element.tag == "edge" and (street := _street(element)):
                     streets.append(street)
+                    size += len(street.points_m) + _POINTS_PER_STREET
                 elif element.tag == "junction" and element.get("type") not in ("internal", "dead_end"):
                     place = float(element.attrib["x"]), float(element.attrib["y"])
                     junctions[element.attrib["id"]] = place
+                    size += _POINTS_PER_JUNCTION
                     if element.get("type", "").startswith("traffic_light"):
                         signals.append(place)
                 elif element.tag == "location":
                     has_degrees = element.get("projParameter", "!") not in ("!", "-", ".")
                 is_net = is_net or element.tag == "net"
+                if size > MAX_POINTS:
+                    raise ExperimentError(f"{label} has too many streets: use at most {MAX_POINTS // 25} of them.")
     except (OSError, EOFError, zlib.error) as error:
         raise ExperimentError(f"{label} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     except (ElementTree.ParseError, ValueError, LookupError) as error:
@@ -128,22 +130,49 @@ def read_net(path: Path, label: str) -> Net:
         raise ExperimentError(f"{label} is not a network of SUMO: it has no <net>.")
     if not streets:
         raise ExperimentError(f"{label} has no street that cars may use: choose a larger or another part of the map.")
-    return Net(path, digest, streets, junctions, np.array(signals).reshape(-1, 2), has_degrees)
+    return Net(path, source.digest, streets, junctions, np.array(signals).reshape(-1, 2), has_degrees)
 
 
-def _content(path: Path) -> bytes:
-    content = path.read_bytes()
-    return gzip.decompress(content) if path.suffix.lower() == ".gz" else content
+class _Digested:
+    """The bytes of a network, with a digest of those from <net on: the head has the date at which it was written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._digest, self._head = file, hashlib.sha256(), b""
+        self._in_net = False
+
+    def read(self, size: int) -> bytes:
+        """Read and digest the next bytes."""
+        content = self._file.read(size)
+        if self._in_net:
+            self._digest.update(content)
+        else:
+            self._head = self._head[-3:] + content
+            self._in_net = b"<net" in self._head
+            if self._in_net:
+                self._digest.update(self._head[self._head.find(b"<net") :])
+        return content
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal digits."""
+        return self._digest.hexdigest()
 
 
-def _elements(file: IO[bytes]) -> Iterator[ElementTree.Element]:
-    """Yield the children of the root, and then the root; each is cleared before the next one is read."""
-    depth = 0
+def _elements(file: _Digested) -> Iterator[ElementTree.Element]:
+    """Yield the children of the root, and then the root; each is removed before the next one is read."""
+    path, parts = list[ElementTree.Element](), 0
     for event, element in ElementTree.iterparse(file, ("start", "end")):
-        depth += 1 if event == "start" else -1
-        if event == "end" and depth <= 1:
+        if event == "start":
+            path.append(element)
+            parts += 1
+            if parts > _MAX_PARTS:
+                raise ValueError(f"<{path[1].tag}> has more than {_MAX_PARTS} parts")
+            continue
+        path.pop()
+        if len(path) <= 1:
+            parts = 0
             yield element
-            element.clear()
+            (path or [element])[0].clear()
 
 
 def _street(edge: ElementTree.Element) -> Street | None:

@@ -9,11 +9,12 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from typing import IO, Any, Literal
 
 from vefl_sim.core.errors import ExperimentError, RunFailed
-from vefl_sim.mobility.sumo.programs import complaint, environment, program
+from vefl_sim.mobility.sumo.programs import UNVALIDATED, complaint, environment, program
 
 ClientKind = Literal["libsumo", "traci"]
 _TRIES, _WAIT_S = 1200, 0.05  # one minute, enough to load even a large network
 _QUIET = ("--no-step-log", "--no-warnings", "--duration-log.disable")
+_UNVALIDATED = (*UNVALIDATED, "--xml-validation.net", "never", "--xml-validation.routes", "never")
 
 
 class CannotStart(ExperimentError):
@@ -24,7 +25,7 @@ class CannotStart(ExperimentError):
 def running(kind: ClientKind, arguments: Sequence[str]) -> Iterator[Any]:
     """Start SUMO and yield its API; SUMO is stopped when the block ends, also after an exception."""
     start = _in_process if kind == "libsumo" else _separate_process
-    with start([program("sumo"), *arguments, *_QUIET]) as api:
+    with start([program("sumo"), *arguments, *_QUIET, *_UNVALIDATED]) as api:
         yield api
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from vefl_sim.core.errors import BadInput, ExperimentError
 
 MISSING = "Maps need SUMO, which is not installed here: pip install 'vefl_sim[sumo]'."
+UNVALIDATED = ("--xml-validation", "never")
+"""Options with which SUMO's programs look for no schemas, which a file may name anywhere on the internet."""
 
 
 def home() -> Path:

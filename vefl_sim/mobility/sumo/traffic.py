@@ -19,6 +19,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED, Trajectory, TrajectoryWriter, record
 from vefl_sim.mobility.sources import DriveProgress, is_sumo_configuration
 from vefl_sim.mobility.sumo.calibration import Calibration, arguments, calibrate
+from vefl_sim.mobility.sumo.configuration import read_configuration
 from vefl_sim.mobility.sumo.demand import SumoRoutes, draw_routes, write_demand
 from vefl_sim.mobility.sumo.inputs import gnb_m, map_path, net_of
 from vefl_sim.mobility.sumo.live import SumoSetup, live
@@ -54,7 +55,7 @@ def prepare_sumo(experiment: Experiment, folder: Path, on_progress: DriveProgres
     net = net_of(file, folder)
     gnb = gnb_m(experiment, net)
     if is_sumo_configuration(experiment):
-        options = ("--configuration-file", str(map_path(file)), "--route-steps", "0")  # reads all types, to limit them
+        options = *read_configuration(map_path(file)).arguments(), "--route-steps", "0"  # reads all types, to limit them
         setup = SumoSetup(experiment, options, gnb, experiment.mobility.start_s)
         _check_accepted(setup)
         return PreparedSumo(setup, net, None, None)
