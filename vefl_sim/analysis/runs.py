@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from vefl_sim.core.errors import RunNotFound, VeflError
 from vefl_sim.experiment.part_files import part_sources, parts_in
@@ -30,26 +32,32 @@ def list_runs(out: Path) -> list[RunOverview]:
     if not out.is_dir():
         raise RunNotFound(f"{out} is not a folder: name the folder that contains the runs.")
     folders = [path for path in out.iterdir() if (path / "resolved.toml").is_file()]
-    return sorted((_overview(Run(path)) for path in folders), key=lambda run: -run.age_s)
+    return sorted(map(_overview, folders), key=lambda run: -run.age_s)
 
 
-def _overview(run: Run) -> RunOverview:
-    written = max(_modified(path) for path in (run.path, *run.path.glob("*"), *run.path.glob("checkpoints/*")))
-    state: str = run.state
-    try:
-        summary, planned = run.summary, run.experiment.rounds
-    except VeflError:  # of another version, or damaged: still listed
-        summary, planned = {}, None
-    if not summary and (run.is_done or any(run.path.glob("checkpoints/*.npz"))):
+def _overview(path: Path) -> RunOverview:
+    written = max(_modified(file) for file in (path, *path.glob("*"), *path.glob("checkpoints/*")))
+    state, summary, planned = "damaged", dict[str, Any](), None
+    with suppress(VeflError):  # of another version, or damaged: still listed
+        run = Run(path)
+        state = run.state
+        summary = run.summary
+        planned = run.experiment.rounds
+    if not summary and ((path / "DONE").exists() or any(path.glob("checkpoints/*.npz"))):
         state = "damaged"
-    rounds, accuracy = summary.get("rounds"), summary.get("last_accuracy")
-    return RunOverview(run.path.name, state, rounds, planned, accuracy, max(0.0, time.time() - written))
+    rounds, accuracy = _number(summary.get("rounds")), _number(summary.get("last_accuracy"))
+    return RunOverview(path.name, state, rounds, planned, accuracy, max(0.0, time.time() - written))
+
+
+def _number(figure: object) -> Any:
+    """A figure of the summary, or None if it is not a number."""
+    return figure if isinstance(figure, int | float) else None
 
 
 def _modified(path: Path) -> float:
     try:
         return path.stat().st_mtime
-    except FileNotFoundError:  # the run may still be running and replace its files
+    except OSError:  # the run may still be running and replace its files
         return 0.0
 
 

@@ -3,13 +3,18 @@
 from collections.abc import Iterator
 from typing import Any
 
+from vefl_sim.core.errors import RunNotFound
 from vefl_sim.experiment.plugins import declaration, is_part
 from vefl_sim.records.run_directory import Run
 
 
 def summary_lines(run: Run) -> Iterator[str]:
     """The key figures of a run, its directory and its tables, as printable lines."""
-    for name, text in _figures(run.summary, run.experiment.scheme.kind):
+    try:
+        figures = list(_figures(run.summary, run.experiment.scheme.kind))
+    except (KeyError, TypeError):  # of another version of vefl_sim
+        raise RunNotFound(f"{run.path / 'summary.json'} lacks figures of this version of vefl_sim.") from None
+    for name, text in figures:
         yield f"{name:16}{text}"
     tables = ", ".join(sorted(file.name for file in (run.path / "tables").glob("*.parquet")))
     yield f"{'in':16}{run.path}: {tables}"

@@ -41,6 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
     except VeflError as error:
         _fail(1, str(error))
+    except OSError as error:  # of a file that a command names, or of a run; a run itself turns its own into RunFailed
+        if error.filename is None:
+            raise
+        _fail(2, f"{error.filename} cannot be used: {error.strerror}.")
 
 
 @app.callback()

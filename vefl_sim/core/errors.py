@@ -75,6 +75,6 @@ class RunInterrupted(VeflError):
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, without a full stop; its type if it has none."""
-    lines = str(error).splitlines()
+    """The first line of an error's message (the reason of an OSError) without a full stop; its type if it has none."""
+    lines = ((isinstance(error, OSError) and error.strerror) or str(error)).splitlines()
     return lines[0].rstrip(".") if lines else type(error).__name__

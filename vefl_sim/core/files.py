@@ -12,12 +12,12 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any
 
 from vefl_sim.core.errors import CannotWrite
 
 PARTIAL = ".partial"
-MAX_TEXT_BYTES = 1 << 26  # of a JSON or text file; the largest of a run, its summary, has a few KB
+MAX_TEXT_BYTES = 1 << 24  # of a JSON or text file, which parsed takes up to thirty times the memory; runs have some KB
 _GZIP = b"\x1f\x8b"
 
 
@@ -81,7 +81,7 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_file(path: Path) -> io.BufferedReader:
     """Open a file for reading; refuses folders, and pipes and devices, from which reading might never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     kind = os.fstat(descriptor).st_mode
@@ -117,7 +117,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 @contextmanager
-def open_unpacked(path: Path, most_bytes: int | None = None) -> Iterator[IO[bytes]]:
+def open_unpacked(path: Path, most_bytes: int | None = None) -> Iterator[io.BufferedIOBase]:
     """Open a file that may be gzipped, whatever its name, and unpack it while it is read, up to `most_bytes`."""
     with open_file(path) as file:
         packed = file.read(len(_GZIP)) == _GZIP
@@ -126,19 +126,19 @@ def open_unpacked(path: Path, most_bytes: int | None = None) -> Iterator[IO[byte
         yield content if most_bytes is None else Bounded(content, most_bytes, str(path))
 
 
-class Bounded(io.RawIOBase):
+class Bounded(io.BufferedIOBase):
     """A stream of at most `most_bytes`; reading more raises OSError."""
 
-    def __init__(self, file: IO[bytes], most_bytes: int, name: str) -> None:
+    def __init__(self, file: io.BufferedIOBase, most_bytes: int, name: str) -> None:
         self._file, self._left, self._most, self._name = file, most_bytes, most_bytes, name
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int | None = -1, /) -> bytes:
         """Read the next bytes; one byte more than allowed is requested, to detect a stream that is too long."""
-        content = self._file.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
+        content = self._file.read(min(size, self._left + 1) if size is not None and size >= 0 else self._left + 1)
         self._left -= len(content)
         if self._left < 0:
             unpacks = "unpacks to" if isinstance(self._file, gzip.GzipFile) else "has"
-            raise OSError(errno.EFBIG, f"it {unpacks} more than {self._most >> 20} MB", self._name)
+            raise OSError(errno.EFBIG, f"it {unpacks} more than {self._most / 1e6:.3g} MB", self._name)
         return content
 
 

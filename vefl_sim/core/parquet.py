@@ -6,10 +6,13 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vefl_sim.core.errors import BadInput, first_line
+from vefl_sim.core.files import open_file
+from vefl_sim.core.parquet_pages import MAX_PAGE_BYTES, largest_page
 
 ColumnKind = Literal["integer", "number", "text", "boolean"]
 Columns = dict[str, NDArray[Any]]
@@ -17,6 +20,11 @@ Columns = dict[str, NDArray[Any]]
 _ROWS_PER_BATCH = 8192
 _BUFFER_BYTES = 1 << 16  # a row group may be as large as the file, so it is read in pieces
 _ROW = "row"
+_UNREADABLE = (OSError, ValueError, RecursionError, pa.ArrowException)
+MAX_COLUMNS = 1000
+MAX_TEXT_BYTES = 4096  # of one value
+MAX_CELLS_PER_BYTE = 10  # of a table that is read as a whole; tables of runs have about 1
+_MIN_CELLS = 1_000_000  # that a table may have however small its file is
 
 
 class ParquetFile:
@@ -25,10 +33,19 @@ class ParquetFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
+            open_file(path).close()
             self._file = pq.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
-        except (OSError, ValueError, pa.ArrowException) as error:
+            self._schema = self._file.schema_arrow
+            if texts := [field.name for field in self._schema if _fits(field.type, "text")]:
+                self._file = pq.ParquetFile(  # a repeated text stays one, however long it is and however often it comes
+                    path, metadata=self._file.metadata, read_dictionary=texts,
+                    buffer_size=_BUFFER_BYTES, pre_buffer=False,
+                )  # fmt: skip
+        except _UNREADABLE as error:
             raise BadInput(f"{path} cannot be read as Parquet ({first_line(error)}): write it again.") from None
-        self.column_names: list[str] = self._file.schema_arrow.names
+        self.column_names: list[str] = self._schema.names
+        if len(self.column_names) > MAX_COLUMNS:
+            raise BadInput(f"{path} has {len(self.column_names)} columns, more than {MAX_COLUMNS}: drop some.")
         metadata = self._file.metadata.metadata or {}
         self.metadata = {key.decode(errors="replace"): text.decode(errors="replace") for key, text in metadata.items()}
 
@@ -38,11 +55,45 @@ class ParquetFile:
         A missing number is NaN and a missing text None; a missing integer or boolean is an error.
         """
         self._check(kinds)
+        self._check_pages(set(kinds))
         row = 1
         for batch in self._batches(list(kinds)):
             columns = {name: self._values(batch, name, kind, row) for name, kind in kinds.items()}
             yield columns | {_ROW: np.arange(row, row + batch.num_rows)}
             row += batch.num_rows
+
+    def require_bounded(self) -> None:
+        """Raise BadInput if the table, read as a whole, would need far more memory than its file has bytes."""
+        rows, columns, size = self._file.metadata.num_rows, len(self.column_names), self.path.stat().st_size
+        if rows * columns > _MIN_CELLS + MAX_CELLS_PER_BYTE * size:
+            raise BadInput(f"{self.path} has {rows} rows of {columns} columns in {size} bytes: write it again.")
+        self._check_pages(set(self.column_names))
+        texts = [field.name for field in self._schema if _fits(field.type, "text")]
+        for batch in self._batches(texts) if texts else ():
+            for column in batch.columns:
+                self._check_texts(column)
+
+    def _check_pages(self, names: set[str]) -> None:
+        """Refuse pages that unpack to more than a few megabytes in any of these columns."""
+        metadata = self._file.metadata
+        try:
+            with open_file(self.path) as file:
+                for group in map(metadata.row_group, range(metadata.num_row_groups)):
+                    for column in map(group.column, range(metadata.num_columns)):
+                        if column.path_in_schema.split(".")[0] in names:
+                            self._check_page(largest_page(file, column))
+        except _UNREADABLE as error:
+            raise BadInput(f"{self.path} is damaged ({first_line(error)}): write it again.") from None
+
+    def _check_page(self, size: int) -> None:
+        if size > MAX_PAGE_BYTES:
+            raise BadInput(f"{self.path} has a page of {size} bytes: write it with at most {MAX_PAGE_BYTES} per page.")
+
+    def _check_texts(self, column: Any) -> None:
+        texts = column.dictionary if pa.types.is_dictionary(column.type) else column
+        longest = 0 if pa.types.is_null(texts.type) else pc.max(pc.binary_length(texts)).as_py() or 0
+        if longest > MAX_TEXT_BYTES:
+            raise BadInput(f"{self.path} has a text of {longest} bytes: shorten it to {MAX_TEXT_BYTES}.")
 
     def _batches(self, names: list[str]) -> Iterator[Any]:
         read = 0
@@ -50,7 +101,7 @@ class ParquetFile:
             for batch in self._file.iter_batches(_ROWS_PER_BATCH, columns=names):
                 yield batch
                 read += batch.num_rows
-        except (OSError, ValueError, pa.ArrowException) as error:
+        except _UNREADABLE as error:
             raise BadInput(f"{self.path} is damaged after row {read} ({first_line(error)}): write it again.") from None
 
     def _check(self, kinds: Mapping[str, ColumnKind]) -> None:
@@ -60,13 +111,15 @@ class ParquetFile:
                 f"and has {', '.join(self.column_names) or 'none'}."
             )
         for name, kind in kinds.items():
-            actual = self._file.schema_arrow.field(name).type
+            actual = self._schema.field(name).type
             if not _fits(actual, kind):
                 raise BadInput(f"{self.path}: column {name} holds {actual}, not {_PLURALS[kind]}: convert it.")
 
     def _values(self, batch: Any, name: str, kind: ColumnKind, first_row: int) -> NDArray[Any]:
         column = batch.column(batch.schema.get_field_index(name))
         if kind == "text":
+            self._check_texts(column)
+            column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
             return np.array([*column.to_pylist(), None], object)[:-1]  # a one-dimensional array of Python objects
         if kind == "number":
             return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)

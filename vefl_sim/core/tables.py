@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from vefl_sim.core.errors import RunNotFound, first_line
-from vefl_sim.core.files import PARTIAL, explain_write_errors, publish
+from vefl_sim.core.errors import BadInput, RunNotFound, first_line
+from vefl_sim.core.files import PARTIAL, explain_write_errors, publish, remove_link
+from vefl_sim.core.parquet import ParquetFile
 
 ROWS_PER_GROUP = 20_000
 
@@ -39,6 +40,7 @@ class TableWriter:
         self._schema = arrow_schema(schema)
         self._columns: dict[str, list[Any]] = {name: [] for name in schema}  # of the next row group
         with explain_write_errors(self.path):
+            remove_link(self._partial)
             self._writer = parquet_writer(self._partial, self._schema)
 
     def append(self, row: Mapping[str, Any]) -> None:
@@ -82,7 +84,10 @@ def content_digest(paths: list[Path]) -> str:
     digest = hashlib.sha256()
     for path in sorted(paths):
         try:
+            ParquetFile(path).require_bounded()
             _digest_table(digest, path)
+        except BadInput as error:
+            raise RunNotFound(error.problems) from None
         except (OSError, ValueError, pa.ArrowException) as error:
             raise RunNotFound(f"{path} cannot be read: {first_line(error)}.") from None
     return digest.hexdigest()

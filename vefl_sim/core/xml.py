@@ -4,7 +4,7 @@ from collections.abc import Callable
 from xml.parsers import expat
 
 MAX_DEPTH = 64  # of elements in each other; SUMO's files have up to 6
-MAX_TAG_BYTES = 1 << 22  # of one tag with its attributes, or one comment; the longest shapes and routes have some 100 KB
+MAX_TAG_BYTES = 1 << 22  # of one tag with its attributes, or one comment; long shapes and routes have some 100 KB
 
 Start = Callable[[str, dict[str, str]], None]
 End = Callable[[str], None]

@@ -13,6 +13,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.files import read_file
 from vefl_sim.experiment.complaints import complaints_about, shortened, shown
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, load_part
@@ -190,7 +191,7 @@ def _relative_to_file(path: Path, name: Any) -> Any:
 def _read_text(path: Path) -> str:
     """The text of a TOML file; any problem with the file is reported in one sentence."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_file(path).decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         raise ExperimentError(f"{path}: there is no such file.") from None
     except IsADirectoryError:

@@ -7,6 +7,8 @@ newest is damaged, which the checksums in the zip file show, the one before it i
 
 import io
 import json
+import math
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,13 +19,16 @@ from typing import Any
 import numpy as np
 
 from vefl_sim.core.errors import BadInput, NotResumable
-from vefl_sim.core.files import atomic_file
+from vefl_sim.core.files import atomic_file, open_file, parse_json
 from vefl_sim.core.state import Arrays, State, pack, unpack
 from vefl_sim.records.table_parts import PartFile
+from vefl_sim.records.totals import are_figures
 
 _FORMAT = 2
 _KEPT = 2
 _STATE = "state.json"
+_MAX_STATE_BYTES = 1 << 24  # a run of 3000 rounds with a checkpoint after each has 2 million
+_PART = re.compile(r"[a-z]+-\d{6,}\.parquet")
 
 
 @dataclass(frozen=True)
@@ -118,12 +123,15 @@ def _name(checkpoint: Checkpoint) -> str:
 def _read(file: Path, with_state: bool = True) -> Checkpoint:
     """Read a checkpoint; for damaged bytes, zipfile and NumPy raise many kinds of errors, all of which are caught."""
     try:
-        with zipfile.ZipFile(file) as archive:
-            content = json.loads(archive.read(_STATE))
+        with open_file(file) as opened, zipfile.ZipFile(opened) as archive:
+            _require_bounded(archive, file.stat().st_size)
+            content = parse_json(archive.read(_STATE))
             if content.pop("format") != _FORMAT:
                 raise NotResumable(f"{file} was written by another version of vefl_sim")
             packed = content.pop("state")
-            return Checkpoint(**content, state=unpack(packed, _arrays(archive)) if with_state else {})
+            checkpoint = Checkpoint(**content, state=unpack(packed, _arrays(archive)) if with_state else {})
+            _require_types(checkpoint)
+            return checkpoint
     except NotResumable:
         raise
     except OSError as error:  # the file itself may be intact
@@ -138,7 +146,35 @@ def _arrays(archive: zipfile.ZipFile) -> Arrays:
 
 
 def _array(member: bytes) -> Any:
+    """Read an .npy after comparing the size that its header announces with the bytes that follow."""
+    file = io.BytesIO(member)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("an array has another format")
+    shape, _, kind = np.lib.format.read_array_header_1_0(file)
+    if not kind.itemsize or math.prod(shape) * kind.itemsize != len(member) - file.tell():
+        raise ValueError("an array has another size than its header says")
     return np.lib.format.read_array(io.BytesIO(member), allow_pickle=False)
+
+
+def _require_bounded(archive: zipfile.ZipFile, file_bytes: int) -> None:
+    """Refuse what unpacks to more than the file has: we store members as they are, one after the other."""
+    members = archive.infolist()
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError("it is compressed, which a checkpoint never is")
+    if sum(member.file_size for member in members) > file_bytes:
+        raise ValueError("its members are larger than the file")
+    if archive.getinfo(_STATE).file_size > _MAX_STATE_BYTES:
+        raise ValueError(f"its {_STATE} has more than {_MAX_STATE_BYTES >> 20} MB")
+
+
+def _require_types(checkpoint: Checkpoint) -> None:
+    """Refuse figures of other types, and part files outside the run."""
+    numbers = checkpoint.round, checkpoint.time_ns, checkpoint.wall_s
+    if not all(isinstance(number, int | float) for number in numbers) or not are_figures(checkpoint.figures):
+        raise ValueError(f"its {_STATE} has values of other types")
+    for part in (PartFile(**part) for parts in checkpoint.tables.values() for part in parts):
+        if not _PART.fullmatch(part.file):
+            raise ValueError(f"it names a part file {part.file!r}")
 
 
 def _first_line(error: Exception) -> str:

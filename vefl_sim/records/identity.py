@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from vefl_sim.core.errors import ExperimentError, NotResumable
+from vefl_sim.core.files import read_json
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, part_digests
 from vefl_sim.experiment.toml import as_toml, resolved
@@ -161,6 +162,9 @@ def library_notes(run: Path, identity: Identity) -> Iterator[str]:
 def recorded_versions(run: Path) -> dict[str, Any]:
     """The versions.json of a run, written when it started."""
     try:
-        return dict(json.loads((run / "versions.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+        recorded = dict(read_json(run / "versions.json"))
+        for key in ("packages", "parts"):
+            dict(recorded.get(key, {}))
+        return recorded
+    except (OSError, TypeError, ValueError):
         raise NotResumable(f"{run / 'versions.json'} is missing or damaged: run the experiment with --fresh.") from None

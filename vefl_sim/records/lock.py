@@ -12,7 +12,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from vefl_sim.core.errors import RunLocked
-from vefl_sim.core.files import explain_write_errors
+from vefl_sim.core.files import explain_write_errors, parse_json, read_text
 
 LOCK_FILES = _LOCK, _SESSIONS = "LOCK", "sessions.jsonl"
 _WAIT_S = 1.0  # `is_locked` in another process holds the lock for a moment
@@ -36,7 +36,7 @@ def locked(run: Path, versions: dict[str, Any]) -> Iterator[None]:
 
 def is_locked(run: Path) -> bool:
     """Whether a process is working on a run."""
-    if not (run / _LOCK).exists():
+    if (run / _LOCK).is_symlink() or not (run / _LOCK).is_file():  # of what is not a lock, nothing is opened
         return False
     lock = _lock(run)
     try:
@@ -70,7 +70,7 @@ def _log(run: Path, versions: dict[str, Any]) -> None:
 
 def _owner(run: Path) -> str:
     try:
-        last = json.loads((run / _SESSIONS).read_text(encoding="utf-8").splitlines()[-1])
+        last = parse_json(read_text(run / _SESSIONS).splitlines()[-1])
         return f"by process {last['process']} on {last['host']} since {last['started']}"
-    except (OSError, ValueError, KeyError, IndexError):
+    except (OSError, ValueError, TypeError, LookupError):
         return "by another process"

@@ -9,7 +9,9 @@ runs/<name>-<configuration digest>/
 """
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
@@ -19,7 +21,8 @@ from uuid import uuid4
 import pandas as pd
 
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunNotFound
-from vefl_sim.core.files import write_text
+from vefl_sim.core.files import read_json, write_text
+from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.tables import content_digest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import as_toml, load_resolved
@@ -27,10 +30,12 @@ from vefl_sim.records.checkpoint import Checkpoints
 from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.lock import LOCK_FILES, is_locked
 from vefl_sim.records.schemas import SCHEMAS
+from vefl_sim.records.totals import are_figures
 
 RunState = Literal["done", "failed", "running", "unfinished"]
-FOLDERS = ("tables", "parts", "checkpoints")
 _INITIAL = ("experiment.toml", "resolved.toml", "versions.json")
+FILES = (*_INITIAL, "summary.json", "sessions.jsonl", "DONE", "FAILED", "LOCK")
+FOLDERS, TRAFFIC = ("tables", "parts", "checkpoints"), "traffic"
 _NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
 
@@ -41,6 +46,8 @@ class Run:
         self.path = Path(path)
         if not (self.path / "resolved.toml").is_file():
             raise RunNotFound(f"{self.path} is not a run directory: it has no resolved.toml.")
+        if fault := _fault(self.path):
+            raise RunNotFound(f"{fault}: restore it, or run the experiment again with --fresh.")
 
     @property
     def is_done(self) -> bool:
@@ -76,10 +83,10 @@ class Run:
         if not self.is_done:
             last = Checkpoints(self.path).last_readable()
             return last.figures if last else {}
-        try:
-            return dict(json.loads(file.read_text()))
-        except (OSError, ValueError):
-            raise RunNotFound(f"{file} is missing or damaged: run the experiment again with --fresh.") from None
+        with suppress(OSError, ValueError):
+            if are_figures(figures := read_json(file)):
+                return dict(figures)
+        raise RunNotFound(f"{file} is missing or damaged: run the experiment again with --fresh.")
 
     def require_complete(self) -> None:
         """Raise RunNotFound if a finished run lacks its summary or a main table; `verify` also checks their content."""
@@ -144,6 +151,29 @@ class Run:
     def mark(self, state: Literal["DONE", "FAILED"], text: str) -> None:
         """Write the marker file that shows how the run ended."""
         write_text(self.path / state, text + "\n")
+
+
+def _fault(run: Path) -> str | None:
+    """The first entry of a run directory that is not what a run writes there; None if all are.
+
+    Links are refused: what is written to a run, or deleted from it, must lie in it.
+    """
+    try:
+        for entry in os.scandir(run):
+            if entry.name in FILES and not entry.is_file(follow_symlinks=False):
+                return f"{entry.path} is not a file"
+            readable = os.access(entry.path, os.R_OK) or not os.access(entry.path, os.F_OK)  # it may be removed meanwhile
+            if entry.name in FILES and entry.name != "LOCK" and not readable:
+                return f"{entry.path} cannot be read: Permission denied"
+            if entry.name in (*FOLDERS, TRAFFIC) and not entry.is_dir(follow_symlinks=False):
+                return f"{entry.path} is not a folder"
+        for folder in (*FOLDERS, TRAFFIC):
+            with suppress(FileNotFoundError):  # it has none, or the process that works on it has just removed it
+                if other := next((e for e in os.scandir(run / folder) if not e.is_file(follow_symlinks=False)), None):
+                    return f"{other.path} is not a file"
+    except OSError as error:
+        return f"{error.filename or run} cannot be read: {error.strerror}"
+    return None
 
 
 def existing_run(identity: Identity, out: Path) -> Run | None:
@@ -216,7 +246,10 @@ def read_rows(files: Sequence[Path]) -> pd.DataFrame:
 
 def _read(file: Path) -> pd.DataFrame:
     try:
+        ParquetFile(file).require_bounded()
         return pd.read_parquet(file, dtype_backend="numpy_nullable")
+    except BadInput as error:
+        raise RunNotFound(error.problems) from None
     except (OSError, ValueError) as error:
         raise RunNotFound(f"{file} cannot be read: {str(error).splitlines()[0]}.") from None
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vefl_sim.core.errors import RunFailed
-from vefl_sim.core.files import atomic_file
+from vefl_sim.core.files import atomic_file, open_file
+from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.tables import ROWS_PER_GROUP, TableWriter, arrow_schema, parquet_writer
 from vefl_sim.records.schemas import SCHEMAS
 
@@ -29,15 +30,18 @@ class PartFile:
     @classmethod
     def of(cls, path: Path) -> "PartFile":
         """Describe a file by its current content."""
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return cls(path.name, hashlib.file_digest(file, "sha256").hexdigest())
 
     def fault(self, directory: Path) -> str | None:
         """What is wrong with the file, or None if it is unchanged."""
         path = directory / self.file
-        if not path.exists():
+        try:
+            return None if PartFile.of(path) == self else f"{path} has changed since it was written"
+        except FileNotFoundError:
             return f"{path} is missing"
-        return None if PartFile.of(path) == self else f"{path} has changed since it was written"
+        except OSError as error:
+            return f"{path} cannot be read ({error.strerror})"
 
 
 class PartWriter:
@@ -91,8 +95,9 @@ class PartWriter:
 
     def _groups(self) -> Iterable[Any]:
         pending = arrow_schema(SCHEMAS[self._table]).empty_table()
-        for part in self._parts:
-            for batch in pq.ParquetFile(self._directory / part.file).iter_batches(ROWS_PER_GROUP):
+        for path in (self._directory / part.file for part in self._parts):
+            ParquetFile(path).require_bounded()
+            for batch in pq.ParquetFile(path).iter_batches(ROWS_PER_GROUP):
                 pending = pa.concat_tables([pending, pa.Table.from_batches([batch])])
                 while pending.num_rows >= ROWS_PER_GROUP:
                     yield pending.slice(0, ROWS_PER_GROUP).combine_chunks()

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, cast
 
 from vefl_sim.core.state import State, from_state, state_of
@@ -64,3 +65,21 @@ class Tally:
             "best_accuracy": max(self.accuracies, default=None),
             "diverged": self.diverged,
         }
+
+
+_COUNTS = ("updates_lost", "plan_breaches", "overruns")
+_TEXTS = ("state", "content_digest")
+
+
+def are_figures(value: object) -> bool:
+    """Whether a value read from a file is the figures of a run: at least its rounds, and each figure of its type."""
+    if not isinstance(value, dict) or not isinstance(value.get("rounds"), int):
+        return False
+    counts = [value.get(name, {}) for name in _COUNTS]
+    texts = [value.get(name, "") for name in _TEXTS]
+    numbers = [number for name, number in value.items() if name not in (*_COUNTS, *_TEXTS) and number is not None]
+    return (
+        all(isinstance(text, str) for text in texts)
+        and all(isinstance(count, dict) for count in counts)
+        and all(isinstance(number, int | float) for number in (*numbers, *chain(*(c.values() for c in counts))))
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from vefl_sim.core.errors import RunFailed, VeflError
+from vefl_sim.core.files import read_file
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.index import Index, IndexEntry
 from vefl_sim.sweep.points import Point
@@ -147,5 +148,5 @@ def update_from_run(task: PointTask, run: Run) -> None:
 
 def _last_line(file: Path) -> str:
     with suppress(OSError, IndexError):
-        return file.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1]
+        return read_file(file).decode(errors="replace").strip().splitlines()[-1]
     return ""

@@ -238,7 +238,7 @@ class TestBadXml:
             ('id="', f'id="{"x" * 300}" old="', "id has 300 characters: shorten it to 200."),
             ("<timestep", f"<!-- {'x' * (6 << 20)} --><timestep", "has a tag or a comment of more than 4 MB: write it"),
             ('id="', f'id="{"x" * (6 << 20)}" old="', "the file has a tag or a comment of more than 4 MB: write it"),
-            ("<timestep", "<a>" * 70 + "<timestep", "the file has more than 64 elements in each other: write it again."),
+            ("<timestep", "<a>" * 70 + "<timestep", "the file has more than 64 elements in each other"),
             ("<fcd-export", "<!DOCTYPE fcd-export><fcd-export", "the file has a document type (<!DOCTYPE>)"),
         ],
     )  # fmt: skip
@@ -281,10 +281,11 @@ class TestBadParquet:
 
     def test_damaged_inside(self, tmp_path: Path) -> None:
         path = own_table(tmp_path, LONG)
-        content = bytearray(path.read_bytes())
-        content[4:400] = b"\xff" * 396
-        path.write_bytes(content)
+        content = path.read_bytes()
+        path.write_bytes(content[:100] + b"\xff" * 300 + content[400:])
         assert "mobility.parquet is damaged after row 0 (" in complaint(lambda: scenes(path))
+        path.write_bytes(content[:4] + b"\xff" * 96 + content[100:])
+        assert "mobility.parquet is damaged (the header of a page is damaged)" in complaint(lambda: scenes(path))
 
     @pytest.mark.parametrize("name", ["vehicle", "x_m", "y_m", "speed_mps", "connected"])
     def test_a_column_of_ours_is_missing(self, name: str, tmp_path: Path) -> None:

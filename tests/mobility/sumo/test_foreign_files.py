@@ -1,4 +1,4 @@
-"""Configurations and maps from anywhere: SUMO writes none of the files that they name, and what they unpack is bounded."""
+"""Configurations and maps from anywhere: SUMO writes none of the files that they name, and their size is bounded."""
 
 import gzip
 from pathlib import Path
@@ -38,9 +38,8 @@ def configured(folder: Path, options: str = "", more: str | None = None) -> Path
         (folder / "more.xml").write_text(f"<additional>{more}</additional>")
         options += '<additional-files value="more.xml"/>'
     path = folder / "town.sumocfg"
-    path.write_text(
-        f'<configuration><input><net-file value="net.xml"/></input><route-files value="trips.xml"/>{options}</configuration>'
-    )
+    files = '<input><net-file value="net.xml"/></input><route-files value="trips.xml"/>'
+    path.write_text(f"<configuration>{files}{options}</configuration>")
     return path
 
 
@@ -82,15 +81,15 @@ class TestOptions:
         assert 'sets log = "kept"' in refused(configured(folder, "<log>kept</log>"), folder)
 
     def test_what_changes_the_traffic_is_passed_on(self, folder: Path) -> None:
-        path = configured(folder, '<b v="3"/><scale value="2"/><time-to-teleport.highways value="7"/><verbose value="1"/>')
+        path = configured(folder, '<b v="3"/><scale value="2"/><time-to-teleport.ride value="7"/><verbose value="1"/>')
         assert read_configuration(path).arguments() == (
             f"--net-file={folder / 'net.xml'}", f"--route-files={folder / 'trips.xml'}",
-            "--b=3", "--scale=2", "--time-to-teleport.highways=7",
+            "--b=3", "--scale=2", "--time-to-teleport.ride=7",
         )  # fmt: skip
 
     def test_the_run_sets_the_rest(self, folder: Path) -> None:
         """With an option twice SUMO would not start; what is only for sumo-gui need not exist."""
-        options = '<step-length value="1"/><seed value="5"/><gui-settings-file value="no.xml"/><collision.action v="none"/>'
+        options = '<step-length value="1"/><seed v="5"/><gui-settings-file v="no.xml"/><collision.action v="none"/>'
         assert vehicles(configured(folder, f'{options}<begin value="0"/><max-depart-delay value="5"/>'), folder) > 2
 
     def test_a_value_is_never_an_option(self, folder: Path) -> None:

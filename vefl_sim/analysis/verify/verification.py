@@ -14,6 +14,7 @@ import pandas as pd
 from vefl_sim.analysis.verify.evidence import Evidence
 from vefl_sim.analysis.verify.slot_books import SlotBooks, orders_by_key
 from vefl_sim.core.errors import ExperimentError, NotResumable, VeflError
+from vefl_sim.core.files import read_file
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_digest
 from vefl_sim.experiment.plugins import declaration, is_part, part_names
@@ -103,7 +104,7 @@ def _digest(evidence: Evidence) -> str | None:
     run = evidence.run
     if not run.is_done:
         return _checkpoint(run)
-    digest, marked = run.content_digest(), (run.path / "DONE").read_text(encoding="utf-8").strip()
+    digest, marked = run.content_digest(), read_file(run.path / "DONE").decode(errors="replace").strip()
     recorded = run.summary.get("content_digest", "nothing")
     same = digest == recorded == marked
     return None if same else f"the digest of the tables is {digest[:16]}, but the summary has {recorded[:16]}"

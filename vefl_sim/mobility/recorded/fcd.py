@@ -6,8 +6,8 @@ in metres in the plane; longitude and latitude (--fcd-output.geo) look the same 
 
 import zlib
 from collections.abc import Iterator
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
@@ -56,10 +56,10 @@ class _Document:
         self._timestep: _Timestep | None = None
         self._frames: list[Frame] = []
 
-    def read(self, file: IO[bytes]) -> ExperimentError | None:
+    def read(self, file: BufferedIOBase) -> ExperimentError | None:
         """Read the next chunk; an error is returned, not raised, because timesteps before it may be complete."""
         try:
-            piece = file.read1(_CHUNK_BYTES)  # type: ignore[attr-defined]
+            piece = file.read1(_CHUNK_BYTES)
             self.at_end = not piece
             self._xml.feed(piece)
         except ExperimentError as error:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.files import open_file
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.mobility.recorded.fcd import xml_frames
 from vefl_sim.mobility.recorded.fcd_table import fcd_table_frames
@@ -31,7 +32,7 @@ def recording_digest(file: str) -> str:
     """SHA-256 of a recording; part of the run's name, so that an edited recording gives another run."""
     path = recording_path(file)
     try:
-        with path.open("rb") as content:
+        with open_file(path) as content:
             return hashlib.file_digest(content, "sha256").hexdigest()
     except OSError as error:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None

@@ -13,7 +13,7 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import open_unpacked
 from vefl_sim.core.xml import BadXml, XmlParser
 
-MAX_BYTES = 1 << 31  # of all files together, unpacked; the network of Berlin has 140 million, a day of its traffic 1.5e9
+MAX_BYTES = 1 << 31  # of all files together, unpacked; the network of Berlin has 1.4e8, a day of its traffic 1.5e9
 MAX_ELEMENTS = 20_000_000  # an element has about 100 bytes
 _CHUNK_BYTES = 1 << 16
 _ENCODINGS = ("utf-8", "utf-16", "us-ascii", "ascii", "iso-8859-1")  # SUMO's parser reads them exactly as ours does

@@ -5,8 +5,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
 from xml.etree import ElementTree
 
 import numpy as np
@@ -136,11 +136,11 @@ def read_net(path: Path, label: str) -> Net:
 class _Digested:
     """The bytes of a network, with a digest of those from <net on: the head has the date at which it was written."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: BufferedIOBase) -> None:
         self._file, self._digest, self._head = file, hashlib.sha256(), b""
         self._in_net = False
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         """Read and digest the next bytes."""
         content = self._file.read(size)
         if self._in_net:

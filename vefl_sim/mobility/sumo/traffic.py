@@ -14,7 +14,7 @@ from pathlib import Path
 
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import ExperimentError, RunFailed
-from vefl_sim.core.files import explain_write_errors, write_text
+from vefl_sim.core.files import explain_write_errors, open_file, read_json, write_text
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED, Trajectory, TrajectoryWriter, record
 from vefl_sim.mobility.sources import DriveProgress, is_sumo_configuration
@@ -55,7 +55,8 @@ def prepare_sumo(experiment: Experiment, folder: Path, on_progress: DriveProgres
     net = net_of(file, folder)
     gnb = gnb_m(experiment, net)
     if is_sumo_configuration(experiment):
-        options = *read_configuration(map_path(file)).arguments(), "--route-steps", "0"  # reads all types, to limit them
+        named = read_configuration(map_path(file)).arguments()
+        options = *named, "--route-steps", "0"  # reads all types, to limit them
         setup = SumoSetup(experiment, options, gnb, experiment.mobility.start_s)
         _check_accepted(setup)
         return PreparedSumo(setup, net, None, None)
@@ -105,14 +106,17 @@ def fault(folder: Path) -> str | None:
     if not path.exists():
         return f"{path} is missing"
     try:
-        noted = json.loads(notes.read_text(encoding="utf-8"))["trajectory"]
+        noted = read_json(notes)["trajectory"]
     except (OSError, ValueError, LookupError, TypeError):
         return f"{notes} has no checksum of {path}"
-    return None if _size_and_digest(path) == noted else f"{path} has changed since it was written"
+    try:
+        return None if _size_and_digest(path) == noted else f"{path} has changed since it was written"
+    except OSError as error:
+        return f"{path} cannot be read ({error.strerror})"
 
 
 def _size_and_digest(path: Path) -> dict[str, object]:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 

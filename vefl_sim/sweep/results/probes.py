@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.core.errors import BadInput, first_line
-from vefl_sim.core.files import write_text
+from vefl_sim.core.files import parse_json, read_file, write_text
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import validated
 from vefl_sim.experiment.unused_keys import without_unused_keys
-from vefl_sim.records.identity import Identity
+from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.results.keys import Keys, flat, key_digest, keys_of, matches, toml_of
 from vefl_sim.sweep.results.measurements import floats
@@ -104,10 +104,8 @@ class Probes:
         if not path.is_file():
             return cls(path)
         try:
-            if path.stat().st_size > _MAX_BYTES:
-                raise ValueError(f"it is larger than {_MAX_BYTES} bytes")
-            return cls(path, [_probe(entry) for entry in json.loads(path.read_text(encoding="utf-8"))["probes"]])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            return cls(path, [_probe(entry) for entry in parse_json(read_file(path, _MAX_BYTES))["probes"]])
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise BadInput(f"{path} cannot be read ({first_line(error)}): restore it from the repository.") from None
 
     def of(self, keys: Keys) -> Probe | None:
@@ -209,7 +207,7 @@ def source_digest(recorded: Mapping[str, Any]) -> str:
 
 def source_digest_of(run: Run) -> str:
     """Digest of the sources and parts that a run was made with."""
-    return source_digest(json.loads((run.path / "versions.json").read_text(encoding="utf-8")))
+    return source_digest(recorded_versions(run.path))
 
 
 def source_digest_now(experiment: Experiment) -> str:

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput, first_line
-from vefl_sim.core.files import atomic_file
+from vefl_sim.core.files import atomic_file, read_file
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.sweep.results.keys import flat, key_digest, toml_of
 from vefl_sim.sweep.results.measurements import MeasuredFrom, RunMeasurements, floats
@@ -237,10 +237,9 @@ def read_result(path: Path) -> Result:
 
 
 def _unpacked(path: Path) -> bytes:
-    if path.stat().st_size > _MAX_PACKED_BYTES:
-        raise ValueError(f"it is larger than {_MAX_PACKED_BYTES} bytes")
+    packed = read_file(path, _MAX_PACKED_BYTES)
     decompressor = lzma.LZMADecompressor(memlimit=200_000_000)
-    text = decompressor.decompress(path.read_bytes(), max_length=_MAX_BYTES)
+    text = decompressor.decompress(packed, max_length=_MAX_BYTES)
     if not decompressor.eof:
         raise ValueError("it is cut off, or too large")
     return text

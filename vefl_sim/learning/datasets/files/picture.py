@@ -14,7 +14,7 @@ from vefl_sim.learning.datasets.files.location import Damaged
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".bmp", ".gif", ".webp")
 _FORMATS = ("PNG", "JPEG", "PPM", "BMP", "GIF", "WEBP")
-_MAX_PIXELS = 1 << 26
+_MAX_PIXELS = 1 << 25  # decoded and turned upright, this many need 0.8 GB
 
 
 def read_pictures(archive: Archive, names: Sequence[str], image_px: int) -> NDArray[np.uint8]:

@@ -1,30 +1,15 @@
 """Files in a .tar.gz from an untrusted source, read one after the other; nothing is ever unpacked to disk."""
 
 import gzip
-import io
 import tarfile
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
+from vefl_sim.core.files import Bounded, open_file
 from vefl_sim.learning.datasets.files.location import Damaged
 
 _MAX_BYTES = 1 << 28  # of the whole archive; that of CIFAR-10 unpacks to 184 million bytes
 _MAX_MEMBER_BYTES = 1 << 25  # a batch of CIFAR-10 has 31 million
-
-
-class _Bounded(io.RawIOBase):
-    """A stream that refuses to unpack to more than _MAX_BYTES."""
-
-    def __init__(self, file: gzip.GzipFile) -> None:
-        self._file, self._left = file, _MAX_BYTES
-
-    def read(self, size: int = -1) -> bytes:
-        """Read the next bytes; one byte more than allowed is requested, to detect a stream that is too long."""
-        content = self._file.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
-        self._left -= len(content)
-        if self._left < 0:
-            raise Damaged(f"unpacks to more than {_MAX_BYTES >> 20} MB")
-        return content
 
 
 def members(path: Path, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
@@ -33,8 +18,8 @@ def members(path: Path, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
     After the last one the archive is known to be complete: at its end gzip compares its checksum.
     """
     seen: set[str] = set()
-    with gzip.open(path) as file:
-        stream = _Bounded(file)
+    with open_file(path) as packed, gzip.GzipFile(fileobj=packed) as file:
+        stream = Bounded(file, _MAX_BYTES, str(path))
         with tarfile.open(fileobj=stream, mode="r|") as archive:
             for member in archive:
                 name = PurePosixPath(member.name).name

@@ -1,0 +1,207 @@
+"""Run directories from anywhere, in which something is not what a run writes: one sentence, and nothing is deleted."""
+
+import io
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.resumable import STOPPED, Kill, Killer
+from vefl_sim import simulate, with_settings
+from vefl_sim.analysis.runs import list_runs
+from vefl_sim.cli.main import main
+from vefl_sim.core.errors import NotResumable
+from vefl_sim.core.files import atomic_file, open_file, read_file, read_json, write_text
+from vefl_sim.records.checkpoint import Checkpoints
+
+NETWORK = with_settings(STOPPED, "run.rounds=3", "learning.kind=none")
+COMMANDS = ("verify", "trace", "resume")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A run that is done, and one that was killed in its third round."""
+    out = tmp_path_factory.mktemp("runs")
+    done = simulate(with_settings(NETWORK, "run.name=done", "run.rounds=2"), out=out)
+    with pytest.raises(Kill):
+        simulate(with_settings(NETWORK, "run.name=killed"), out=out, watcher=Killer(3))
+    return {"done": done.path, "killed": next(out.glob("killed-*"))}
+
+
+@pytest.fixture(params=["done", "killed"])
+def run(made: dict[str, Path], request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made[request.param], tmp_path / "runs" / made[request.param].name))
+
+
+@pytest.fixture
+def killed(made: dict[str, Path], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made["killed"], tmp_path / "runs" / made["killed"].name))
+
+
+def folder_in_place(path: Path) -> None:
+    path.mkdir()
+    (path / "mine.txt").write_text("mine")
+
+
+def entries(folder: Path) -> set[tuple[str, int]]:
+    return {(str(path), path.lstat().st_ino) for path in folder.rglob("*")}
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The one sentence of a command that ends with exit code 2."""
+    with pytest.raises(SystemExit) as end:
+        main([*map(str, arguments)])
+    errors = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("# ")]
+    assert end.value.code == 2
+    assert len(errors) == 1
+    return errors[0]
+
+
+def exit_code(*arguments: object) -> object:
+    try:
+        main([*map(str, arguments)])
+    except SystemExit as end:
+        return end.code
+    return 0
+
+
+OTHERS: dict[str, Callable[[Path], None]] = {
+    "folder": folder_in_place,
+    "pipe": os.mkfifo,
+    "dangling link": lambda path: path.symlink_to(path.parent / "nothing"),
+    "link": lambda path: path.symlink_to(Path(__file__)),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize(
+    "name",
+    ["DONE", "FAILED", "LOCK", "versions.json", "summary.json", "sessions.jsonl", "tables/vehicles.parquet",
+     "checkpoints/0000009.npz", "parts/events-000009.parquet", "tables", "parts", "checkpoints", "traffic"],
+)  # fmt: skip
+def test_what_is_not_a_file(run: Path, capsys: pytest.CaptureFixture[str], name: str, other: str) -> None:
+    path = run / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    (OTHERS[other] if other != "folder" or "." in name or name.isupper() else Path.touch)(path)
+    before = entries(run)
+    for command in COMMANDS:
+        assert f"{path} is not a " in refused(capsys, command, run)
+    assert [run.state for run in list_runs(run.parent)] == ["damaged"]
+    assert entries(run) == before
+
+
+def test_without_a_readable_experiment(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "resolved.toml").unlink()
+    os.mkfifo(run / "resolved.toml")
+    for command in COMMANDS:
+        assert "is not a run directory: it has no resolved.toml" in refused(capsys, command, run)
+    assert list_runs(run.parent) == []
+
+
+NONSENSE = ("", "5", "[]", "[" * 100_000, '"x"', "{}", '{"rounds": "x", "last_accuracy": [], "packages": 5}', "\xff")
+
+
+@pytest.mark.parametrize("text", NONSENSE)
+def test_figures_that_are_none(run: Path, text: str) -> None:
+    for name in ("summary.json", "versions.json", "sessions.jsonl"):
+        (run / name).write_bytes(text.encode("latin-1"))
+    assert [found.state for found in list_runs(run.parent)] == ["damaged" if (run / "DONE").exists() else "unfinished"]
+    for command in COMMANDS:
+        assert exit_code(command, run) in (0, 1, 2)
+
+
+class TestCheckpoints:
+    def newest(self, run: Path) -> Path:
+        return max((run / "checkpoints").glob("*.npz"))
+
+    def rewrite(self, run: Path, change: Callable[[dict], object] = lambda content: None, **member: object) -> None:
+        """Replace all checkpoints by the newest one, changed."""
+        path = self.newest(run)
+        with zipfile.ZipFile(path) as archive:
+            content = {name: archive.read(name) for name in archive.namelist()}
+        for other in path.parent.glob("*.npz"):
+            other.unlink()
+        state = json.loads(content["state.json"])
+        change(state)
+        content["state.json"] = json.dumps(state).encode()
+        with zipfile.ZipFile(path, "w", **member) as archive:  # type: ignore[arg-type]
+            for name, value in content.items():
+                archive.writestr(name, value)
+
+    def fault(self, run: Path) -> str:
+        with pytest.raises(NotResumable) as error:
+            Checkpoints(run).newest()
+        return error.value.problems[0]
+
+    def test_a_compressed_one_is_not_unpacked(self, killed: Path) -> None:
+        self.rewrite(killed, lambda state: state.update(more=" " * 10_000_000), compression=zipfile.ZIP_DEFLATED)
+        assert Checkpoints(killed).last_readable() is None
+        assert "is damaged (it is compressed, which a checkpoint never is)" in self.fault(killed)
+        assert [run.state for run in list_runs(killed.parent)] == ["damaged"]
+
+    def test_many_members_in_the_same_bytes(self, killed: Path) -> None:
+        path = self.newest(killed)
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr("big.npy", bytes(100_000))
+            archive.filelist += [archive.getinfo("big.npy")] * 50
+        assert "its members are larger than the file" in Checkpoints(killed).newest()[1][0]
+
+    @pytest.mark.parametrize("name", ["../../secret.parquet", "/dev/zero", "events.parquet", "x/events-000001.parquet"])
+    def test_part_files_of_others(self, killed: Path, name: str) -> None:
+        self.rewrite(killed, lambda state: state["tables"]["events"][0].update(file=name))
+        assert f"it names a part file {name!r}" in self.fault(killed)
+
+    @pytest.mark.parametrize("change", [{"round": "x"}, {"figures": 5}, {"tables": 5}, {"tables": {"events": 5}}])
+    def test_values_of_other_types(self, killed: Path, change: dict) -> None:
+        self.rewrite(killed, lambda state: state.update(change))
+        assert "is damaged (" in self.fault(killed)
+
+    @pytest.mark.parametrize("kind", ["<f8", "|V0"])
+    def test_arrays_that_announce_more_than_they_have(self, killed: Path, kind: str) -> None:
+        header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (10000000000,), }}"
+        header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (10000000000,), }}"
+        file = io.BytesIO()
+        np.lib.format.write_array(file, np.zeros(3))
+        member = file.getvalue()[:8] + len(header).to_bytes(2, "little") + header.encode() + bytes(24)
+        with zipfile.ZipFile(self.newest(killed), "a") as archive:
+            archive.writestr("more.npy", member)
+        assert "another size than its header says" in Checkpoints(killed).newest()[1][0]
+
+
+class TestFiles:
+    def test_what_is_not_a_file(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(OSError, match="it is not a file"):
+            open_file(tmp_path / "pipe")
+        with pytest.raises(IsADirectoryError, match="it is a folder"):
+            open_file(tmp_path)
+
+    def test_more_than_expected(self, tmp_path: Path) -> None:
+        (tmp_path / "x").write_bytes(bytes(11))
+        assert read_file(tmp_path / "x", 11) == bytes(11)
+        with pytest.raises(OSError, match="it has more than 1e-05 MB"):
+            read_file(tmp_path / "x", 10)
+
+    def test_deep_json(self, tmp_path: Path) -> None:
+        (tmp_path / "x").write_text("[" * 100_000)
+        with pytest.raises(ValueError, match="nested too deeply"):
+            read_json(tmp_path / "x")
+
+    def test_nothing_is_written_through_a_link(self, tmp_path: Path) -> None:
+        (tmp_path / "kept").write_text("mine")
+        (tmp_path / "DONE.partial").symlink_to(tmp_path / "kept")
+        write_text(tmp_path / "DONE", "new")
+        assert (tmp_path / "kept").read_text() == "mine"
+        assert (tmp_path / "DONE").read_text() == "new"
+        with atomic_file(tmp_path / "DONE") as partial:
+            partial.write_text("newer")
+
+    def test_a_command_that_meets_what_the_system_refuses(self, capsys: pytest.CaptureFixture[str]) -> None:
+        name = "x" * 5000
+        assert refused(capsys, "verify", name) == f"error: {name} cannot be used: File name too long."
