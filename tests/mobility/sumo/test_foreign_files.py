@@ -1,6 +1,7 @@
 """Configurations and maps from anywhere: SUMO writes none of the files that they name, and their size is bounded."""
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,12 @@ import pytest
 from tests.mobility.sumo.towns import grid_net, osm, town
 from vefl_sim import BadInput
 from vefl_sim.mobility.sumo import foreign_files
+from vefl_sim.mobility.sumo import net as net_module
 from vefl_sim.mobility.sumo.configuration import read_configuration
 from vefl_sim.mobility.sumo.foreign_files import require_harmless
 from vefl_sim.mobility.sumo.inputs import map_digest, renew
 from vefl_sim.mobility.sumo.map_import import import_map
+from vefl_sim.mobility.sumo.net import read_net
 from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory
 
 KEPT = "the user's own"
@@ -182,8 +185,6 @@ class TestContent:
         )
 
     def test_a_digest_does_not_wait_for_a_pipe(self, folder: Path) -> None:
-        import os
-
         os.mkfifo(folder / "pipe")
         with pytest.raises(BadInput, match="there is no such file"):
             map_digest(str(configured(folder, '<a value="pipe"/>')))
@@ -194,6 +195,12 @@ class TestBounds:
         monkeypatch.setattr(foreign_files, "MAX_BYTES", 1 << 20)
         (folder / "x.xml").write_bytes(gzip.compress(b"<additional>" + b" " * (2 << 20) + b"</additional>"))
         with pytest.raises(BadInput, match=r"x.xml cannot be read: with the files named before it has more than"):
+            require_harmless([folder / "x.xml"])
+
+    def test_of_one_file(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(foreign_files, "_SMALL_BYTES", 1 << 20)
+        (folder / "x.xml").write_bytes(gzip.compress(b"<additional>" + b" " * (2 << 20) + b"</additional>"))
+        with pytest.raises(BadInput, match=r"x.xml cannot be read: it unpacks to more than 1.\d+ MB"):
             require_harmless([folder / "x.xml"])
 
     def test_of_all_files_together(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,3 +226,14 @@ class TestBounds:
         (tmp_path / "x.xml").write_text(text)
         with pytest.raises(BadInput, match=sentence):
             require_harmless([tmp_path / "x.xml"])
+
+    def test_of_a_network(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        edge = '<edge id="a"><lane id="b" index="0" speed="9" length="9" shape="0,0 9,0"/>{}</edge>'
+        (tmp_path / "x.net.xml").write_text(f"<net>{edge.format('<param/>' * 100)}</net>")
+        assert len(read_net(tmp_path / "x.net.xml", "x").streets) == 1
+        monkeypatch.setattr(net_module, "_MAX_PARTS", 50)
+        with pytest.raises(BadInput, match="<edge> has more than 50 parts"):
+            read_net(tmp_path / "x.net.xml", "x")
+        monkeypatch.setattr(net_module, "MAX_POINTS", 250)
+        with pytest.raises(BadInput, match="has too many streets: use at most 10 of them"):
+            read_net(net, "x")

@@ -14,8 +14,9 @@ from vefl_sim.core.files import open_unpacked
 from vefl_sim.core.xml import BadXml, XmlParser
 
 MAX_BYTES = 1 << 31  # of all files together, unpacked; the network of Berlin has 1.4e8, a day of its traffic 1.5e9
-MAX_ELEMENTS = 20_000_000  # an element has about 100 bytes
-_CHUNK_BYTES = 1 << 16
+MAX_RATIO, _SMALL_BYTES = 100, 1 << 26  # of unpacked to packed bytes, beyond 64 MiB; XML has 5 to 30
+MAX_ELEMENTS = 10_000_000  # a day of Berlin has 5 million
+_CHUNK_BYTES, _MANY = 1 << 16, 1000
 _ENCODINGS = ("utf-8", "utf-16", "us-ascii", "ascii", "iso-8859-1")  # SUMO's parser reads them exactly as ours does
 _INCLUDES = {"include": "href", "rerouter": "file", "variableSpeedSign": "file"}
 """Elements that name another input file, and in which attribute."""
@@ -55,12 +56,14 @@ class _Check:
     def __init__(self, path: Path, label: str, budget: _Budget) -> None:
         self._path, self._label, self._budget = path, label, budget
         self._included: list[Path] = []
+        self._plain: set[str] = set()  # attributes that name no file; a cache, because most elements have only these
         self._xml = XmlParser(self._start)
 
     def included(self) -> list[Path]:
         """Read the file to its end and return the files that it includes."""
         try:
-            with open_unpacked(self._path, self._budget.bytes) as file:
+            most_bytes = _SMALL_BYTES + MAX_RATIO * self._path.stat().st_size
+            with open_unpacked(self._path, min(most_bytes, self._budget.bytes)) as file:
                 piece = b"any"
                 while piece:
                     piece = file.read(_CHUNK_BYTES)
@@ -70,7 +73,7 @@ class _Check:
             raise ExperimentError(f"{self._label}, line {error.line}: it {error.fault}: write it again.") from None
         except (OSError, EOFError, zlib.error) as error:
             reason = getattr(error, "strerror", None) or error
-            if getattr(error, "errno", None) == errno.EFBIG:
+            if getattr(error, "errno", None) == errno.EFBIG and self._budget.bytes < most_bytes:
                 reason = f"with the files named before it has more than {MAX_BYTES >> 30} GB"
             raise ExperimentError(f"{self._label} cannot be read: {str(reason).rstrip('.')}.") from None
         return self._included
@@ -81,9 +84,12 @@ class _Check:
             raise self._problem(f"there are more than {MAX_ELEMENTS} elements: use a smaller part of the map")
         if self._xml.encoding not in _ENCODINGS:
             raise self._problem(f"the encoding {self._xml.encoding} is refused: write it in UTF-8")
-        for name, value in attributes.items():
-            if name.lower().endswith(("file", "output", "dest", "href")) and name not in _PICTURES:
-                self._check_file(tag, name, value)
+        if not self._plain.issuperset(attributes):
+            for name, value in attributes.items():
+                if name.lower().endswith(("file", "output", "dest", "href")) and name not in _PICTURES:
+                    self._check_file(tag, name, value)
+                elif len(self._plain) < _MANY:
+                    self._plain.add(name)
         if tag == "param":
             self._check_parameter(attributes.get("key", ""), attributes.get("value", ""))
         elif tag == "tlLogic" and (kind := attributes.get("type", "static")) not in _SIGNALS:
