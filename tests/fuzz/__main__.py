@@ -29,7 +29,7 @@ def main() -> None:
     )
     parser.add_argument("--minutes", type=float, default=10.0, help="for all attacks together (10)")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the first attempt (the time of day)")
-    parser.add_argument("--attempts", type=int, default=10**9, help="at most, for each attack")
+    parser.add_argument("--attempts", type=int, default=10**9, help="seeds at most, for each attack")
     parser.add_argument("--only", nargs="+", choices=sorted(ATTACKS), default=sorted(ATTACKS), help="these attacks")
     parser.add_argument("--jobs", type=int, default=2, help="attacks at a time (2)")
     parser.add_argument("--table", action="store_true", help="print all attempts so far, and attack nothing")

@@ -22,8 +22,9 @@ class Attack(Protocol):
     def make(self, random: Random, folder: Path) -> None:
         """Write the files of one attempt into an empty folder."""
 
-    def check(self, folder: Path) -> None:
+    def check(self, folder: Path) -> int | None:
         """Let the program work on these files, and raise Broken if it did what it must never do.
 
-        Any exception but Broken that comes from here is a traceback of the program, and so a failure, too.
+        Returns how many attempts they are, if not one. Any exception but Broken that comes from here is a traceback of
+        the program, and so a failure, too.
         """

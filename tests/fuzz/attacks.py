@@ -1,6 +1,7 @@
 """The attacks by name."""
 
+from tests.fuzz import rat_problems, vefl_problems
 from tests.fuzz.attack import Attack
 
-_ALL: tuple[Attack, ...] = ()
+_ALL: tuple[Attack, ...] = (rat_problems.ATTACK, vefl_problems.ATTACK)
 ATTACKS = {attack.name: attack for attack in _ALL}

@@ -39,20 +39,18 @@ class Campaign:
 
     def run(self, first_seed: int, attempts: int, seconds: float) -> Tally:
         """Attempt one seed after another until the time is over."""
-        began, seed, memory, failures = time.monotonic(), first_seed, 0.0, list[str]()
+        began, seed, count, memory, failures = time.monotonic(), first_seed, 0, 0.0, list[str]()
         while seed < first_seed + attempts and (left := began + seconds - time.monotonic()) > 0:
             with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-                for found, gib in self._watch(seed, first_seed + attempts, left, Path(folder)):
-                    memory = max(memory, gib)
+                for found, gib, number in self._watch(seed, first_seed + attempts, left, Path(folder)):
+                    memory, count = max(memory, gib), count + number
                     if found:
                         failures.append(f"{self.attack.name}, seed {seed}: {found}")
                         self._keep(seed, Path(folder) / str(seed), found)
                     seed += 1
-        return Tally(
-            self.attack.name, first_seed, seed - first_seed, round(time.monotonic() - began, 1), memory, failures
-        )
+        return Tally(self.attack.name, first_seed, count, round(time.monotonic() - began, 1), memory, failures)
 
-    def _watch(self, first: int, last: int, seconds: float, folder: Path) -> Iterator[tuple[str, float]]:
+    def _watch(self, first: int, last: int, seconds: float, folder: Path) -> Iterator[tuple[str, float, int]]:
         """Yield what each attempt of one process found; ends when the process ends, or is ended because it hangs."""
         spawn = multiprocessing.get_context("spawn")
         here, there = spawn.Pipe(duplex=False)
@@ -60,15 +58,15 @@ class Campaign:
         process.start()
         there.close()
         try:
-            limit_s = self.attack.limit_s + 60  # imports and compiles first
+            limit_s = self.attack.limit_s + 300  # imports and compiles first
             while here.poll(limit_s):
                 yield here.recv()
                 limit_s = self.attack.limit_s
-            yield f"hangs: nothing for {limit_s:.0f} s", 0.0
+            yield f"hangs: nothing for {limit_s:.0f} s", 0.0, 1
         except EOFError:
             process.join()
             if process.exitcode:
-                yield f"the process ended with exit code {process.exitcode}", 0.0
+                yield f"the process ended with exit code {process.exitcode}", 0.0, 1
         finally:
             process.kill()
             process.join()
@@ -83,7 +81,7 @@ class Campaign:
 
 
 def work(name: str, first: int, last: int, seconds: float, folder: Path, out: Connection) -> None:
-    """The process of a campaign: send what each attempt found, and the memory that it took in GiB."""
+    """The process of a campaign: for each seed, send what it found, the memory it took in GiB, and its attempts."""
     attack, end = ATTACKS[name], time.monotonic() + seconds
     for seed in range(first, last):
         if time.monotonic() > end:
@@ -91,16 +89,16 @@ def work(name: str, first: int, last: int, seconds: float, folder: Path, out: Co
         attempt = folder / str(seed)
         attempt.mkdir()
         before = _forget_peak()
-        found = ""
+        found, number = "", 1
         try:
             attack.make(Random(f"{name} {seed}"), attempt)
-            attack.check(attempt)
+            number = attack.check(attempt) or 1
         except Exception:
             found = traceback.format_exc(limit=-6)
         grown = max(_peak() - before, 0)
         if grown > MOST_BYTES and not found:
             found = f"took {grown / 2**30:.1f} GiB"
-        out.send((found, grown / 2**30))
+        out.send((found, grown / 2**30, number))
         if not found:
             shutil.rmtree(attempt)
 

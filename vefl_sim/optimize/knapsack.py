@@ -58,8 +58,9 @@ def lagrangian(knapsack: Knapsack, floor: float = -np.inf) -> Choice | None:
 
     For every λ ≥ 0, L(λ) = λΞ + Σ of the N largest max(0, max_o [value − λ·cost]) bounds the optimum (without the
     max(0, ·) if exactly N are taken). Two choices, one over and one within the budget, give the next λ as the slope
-    between them (secant), until no choice lies above that line: then L is at its minimum. A choice at λ ≈ 0 that fits
-    is optimal. None if no choice within the budget is worth more than `floor`.
+    between them (secant), until no choice lies above that line, or one of them is found again, because λ cannot be
+    finer: then L is at its minimum. A choice at λ ≈ 0 that fits is optimal. None if no choice within the budget is
+    worth more than `floor`.
     """
     over = least = _demand(knapsack, _tie_breaking_price(knapsack))
     if over.cost <= knapsack.budget:
@@ -73,7 +74,8 @@ def lagrangian(knapsack: Knapsack, floor: float = -np.inf) -> Choice | None:
         price = (over.value - within.value) / (over.cost - within.cost)
         demand = _demand(knapsack, price)
         least = demand if demand.bound < least.bound else least
-        if demand.value - price * demand.cost <= within.value - price * within.cost + 1e-12 * abs(over.value):
+        line = within.value - price * within.cost + 1e-12 * abs(over.value)
+        if demand.value - price * demand.cost <= line or demand.cost in (over.cost, within.cost):
             # `within` may be the empty choice, which is worth less than the single item of `start`.
             best = within if within.value >= start.value else start
             return best.bounded(least.bound, least.price)
@@ -107,8 +109,12 @@ def _summed(knapsack: Knapsack, taken: Flags, option: Ints, bound: float, price:
 
 
 def _tie_breaking_price(knapsack: Knapsack) -> float:
-    """A price that changes the bound by no more than rounding, but prefers the cheaper of two equal options."""
-    return float(1e-13 * np.max(knapsack.value) / max(knapsack.budget, 1e-9))
+    """A price that changes the bound by no more than rounding, but prefers the cheaper of two equal options.
+
+    An option that exceeds the budget does not count, however much it is worth: the price would exclude all others.
+    """
+    largest = np.max(knapsack.value, where=knapsack.cost <= knapsack.budget, initial=0.0)
+    return float(1e-13 * largest / max(knapsack.budget, 1e-9))
 
 
 def _profit(knapsack: Knapsack, price: float) -> Floats:

@@ -1,16 +1,17 @@
 """The RAT methods at absurd scales: nothing overflows, cancels or hangs, and small numbers count beside large ones."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.optimize.problems import COMPILED
+from tests.optimize.rat.rat_laws import best_by_force, check, rounding, worth
 from vefl_sim.core.arrays import Floats
 from vefl_sim.optimize.rat.assignment import assign
-from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, solve
+from vefl_sim.optimize.rat.problem import RatProblem, solve
 
 EXACT, POLICIES = ("exact", "auto"), ("equal", "max-snr", "proportional-fair")
 
@@ -31,66 +32,6 @@ def problem_of(
         tradeoff=tradeoff,
         efficiency=beta,
     )
-
-
-def capacity(problem: RatProblem, allocation: RatAllocation) -> Floats:
-    """What the powers carry, in bit/s."""
-    prbs = np.arange(len(allocation.owner))
-    snr = allocation.power_w * problem.snr_per_watt[allocation.owner, prbs]
-    return np.bincount(allocation.owner, problem.nats_hz * np.log1p(snr), len(problem.bits_left))
-
-
-def worth(problem: RatProblem, allocation: RatAllocation) -> float:
-    """Σ a·r."""
-    return float(((problem.tradeoff + problem.slot_s * problem.bits_left) * allocation.rate_bps).sum())
-
-
-def meets_floors(problem: RatProblem, allocation: RatAllocation) -> bool:
-    return bool(np.all(allocation.rate_bps >= problem.floor_bps * (1 - 1e-9)))
-
-
-def rounding(problem: RatProblem, allocation: RatAllocation) -> float:
-    """What rounding may change in Σ a·r − C·β·ΣP, of which one term can be far larger than the other."""
-    cost = problem.tradeoff * problem.efficiency * allocation.power_w.sum()
-    return float(1e-9 * worth(problem, allocation) + 1e-12 * cost)
-
-
-def check(problem: RatProblem, allocation: RatAllocation) -> None:
-    """C7, C11, C12, rates within capacity and cap, a bound above the objective, and an honest status."""
-    cvs = len(problem.bits_left)
-    assert np.all((allocation.owner >= 0) & (allocation.owner < cvs))
-    assert np.all(allocation.power_w >= 0)
-    assert np.all(np.bincount(allocation.owner, allocation.power_w, cvs) <= problem.max_power_w * (1 + 1e-9))
-    assert np.all(allocation.rate_bps >= 0)
-    assert np.all(allocation.rate_bps <= capacity(problem, allocation) * (1 + 1e-9))
-    assert np.all(allocation.rate_bps * problem.slot_s <= problem.bits_left * (1 + 1e-9))
-    assert np.isfinite(allocation.objective)
-    if allocation.status in ("optimal", "gap"):
-        assert meets_floors(problem, allocation)
-        assert allocation.bound >= allocation.objective
-    elif allocation.status == "infeasible_floors":
-        assert not meets_floors(problem, allocation)
-
-
-def best_by_force(problem: RatProblem) -> float | None:
-    """The largest objective of all owners that meet the floors, each CV alone on its pRBs; None if none does."""
-    cvs, prbs = problem.snr_per_watt.shape
-    objective = {(v, mask): objective_alone(problem, v, mask) for v in range(cvs) for mask in range(1 << prbs)}
-    found = []
-    for owner in product(range(cvs), repeat=prbs):
-        parts = [objective[v, sum(1 << z for z in range(prbs) if owner[z] == v)] for v in range(cvs)]
-        if None not in parts:
-            found.append(sum(parts))
-    return max(found, default=None)
-
-
-def objective_alone(problem: RatProblem, v: int, mask: int) -> float | None:
-    """The objective of CV v on the pRBs of a set, by water-filling; None if it misses its floor."""
-    owned = [z for z in range(problem.snr_per_watt.shape[1]) if mask >> z & 1]
-    gain = problem.snr_per_watt[[v]][:, owned] if owned else np.zeros((1, 1))
-    row = {name: getattr(problem, name)[[v]] for name in ("max_power_w", "bits_left", "floor_bps", "mean_bps")}
-    allocation = solve(replace(problem, snr_per_watt=gain, **row))
-    return allocation.objective if allocation.status == "optimal" else None
 
 
 magnitude = st.floats(-14, 14)
@@ -182,6 +123,20 @@ def test_empty_queues_and_no_weight_for_efficiency(method: str) -> None:
     allocation = solve(nothing, method)
     check(nothing, allocation)
     assert allocation.objective == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"snr_per_watt": np.full((2, 3), 1e-310)}, {"bits_left": np.full(2, 5e-324), "floor_bps": np.full(2, 5e-324)},
+     {"max_power_w": np.full(2, 5e-324)}],
+)  # fmt: skip
+def test_numbers_without_digits_count_as_nothing(change: dict) -> None:
+    """At a gain of 1e-310, 1/g is infinite; rates and powers below 1e-308 are known to a few digits only."""
+    problem = replace(problem_of(np.full((2, 3), 3.2), np.zeros(2), tradeoff=0.0), **change)
+    for method in COMPILED:
+        allocation = solve(problem, method)
+        check(problem, allocation)
+        assert not allocation.rate_bps.any()
 
 
 @pytest.mark.parametrize("method", EXACT)

@@ -1,7 +1,6 @@
 """Random rounds, the best plan by brute force, and a check of the constraints; also for benchmarks/bench_vefl.py."""
 
 from dataclasses import fields
-from itertools import product
 
 import numpy as np
 import pytest
@@ -91,19 +90,13 @@ def without_cvs() -> VeflProblem:
 
 
 def brute_force(problem: VeflProblem) -> float:
-    """The best Σ Θ·l over every combination of iterations, by plain loops; −1 if none is possible."""
-    best = -1.0
-    for choice in product(*(range(hi + 1) for hi in problem.most)):
-        taken = [(v, l) for v, l in enumerate(choice) if l]
-        if any(l < problem.least[v] for v, l in taken):
-            continue
-        if problem.everybody and len(taken) < np.count_nonzero(problem.most):
-            continue
-        if not problem.everybody and len(taken) > problem.max_selected:
-            continue
-        if sum(problem.cost[v, l - 1] for v, l in taken) <= problem.budget:
-            best = max(best, sum(problem.weight[v] * l for v, l in taken))
-    return best
+    """The best Σ Θ·l over every combination of iterations; −1 if none is possible."""
+    choice = np.indices(problem.most + 1).reshape(len(problem.most), -1)  # one column per combination
+    cost = np.take_along_axis(np.column_stack([np.zeros(len(choice)), problem.cost]), choice, axis=1).sum(axis=0)
+    possible = (cost <= problem.budget) & np.all((choice == 0) | (choice >= problem.least[:, None]), axis=0)
+    taken = np.count_nonzero(choice, axis=0)
+    possible &= taken == np.count_nonzero(problem.most) if problem.everybody else taken <= problem.max_selected
+    return float((problem.weight @ choice)[possible].max(initial=-1.0))
 
 
 def check_constraints(problem: VeflProblem, plan: VeflPlan) -> None:

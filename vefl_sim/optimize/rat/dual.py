@@ -16,12 +16,11 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.kernel import float_kernel as kernel
-from vefl_sim.optimize.rat.problem import SlotProblem
+from vefl_sim.optimize.rat.problem import NOTHING, SlotProblem
 
 STEPS, FEWER_STEPS, LARGE_SIZE = 80, 50, 10_000  # at most; fewer where V·Z exceeds LARGE_SIZE
 PATIENCE, PROGRESS = 25, 1e-4  # stop after PATIENCE steps without a relative improvement of PROGRESS
 FIRST_SOFTNESS, SOFTNESS = 0.5, 0.1  # of the mean worth of a pRB: CVs this close to the best share the pRB
-NO_GAIN = 1e-300  # in 1/W: the finite substitute for a gain of 0
 DIVERGED = 0.02  # if the bound is worse than the best one by this share, return to that one, with smaller steps
 FIRST_STEP, MAX_STEP = 0.1, 0.6  # step lengths in ln w and ln L
 
@@ -62,9 +61,9 @@ def relative_gains(gain):
     """The `Gains` of a (V, Z) array of gains."""
     best, distance, log_ratio = np.empty(len(gain)), np.empty(gain.shape), np.empty(gain.shape)
     for v in range(len(gain)):
-        best[v] = max(gain[v].max(), NO_GAIN)
+        best[v] = max(gain[v].max(), NOTHING)
         for z in range(gain.shape[1]):
-            g = max(gain[v, z], NO_GAIN)
+            g = max(gain[v, z], NOTHING)
             ratio = (best[v] - g) / g
             distance[v, z], log_ratio[v, z] = ratio / best[v], np.log1p(ratio)
     return Gains(best, distance, log_ratio)

@@ -4,8 +4,9 @@ import numpy as np
 
 from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.assignment import assign
-from vefl_sim.optimize.rat.dual import NO_GAIN, Bids, fill_worths, least_bound, relative_gains
+from vefl_sim.optimize.rat.dual import Bids, fill_worths, least_bound, relative_gains
 from vefl_sim.optimize.rat.local_search import Ground, better, demand_in, fill_lists, greedy, improve, new_holdings
+from vefl_sim.optimize.rat.problem import NOTHING
 from vefl_sim.optimize.rat.water import demand_of, on_one, water_fill
 
 NEAR = (0.05, 0.2, 0.8, np.inf)  # of the mean worth of a pRB: largest loss of an exchange, stage by stage
@@ -61,7 +62,7 @@ def survey(problem):
     bids = Bids(np.empty((cvs, prbs)), np.empty(prbs), np.empty(cvs), np.empty(cvs))
     fill_worths(gains, prices, bids)
     loss, scale = bids.best - bids.worth, (problem.floor.sum() + 1e-300, abs(bound) + 1e-300)
-    inverse, demand = 1 / np.maximum(problem.gain, NO_GAIN), np.empty((cvs, 6))
+    inverse, demand = 1 / np.maximum(problem.gain, NOTHING), np.empty((cvs, 6))
     for v in range(cvs):
         demand[v] = demand_of(problem, v)
     return Ground(problem.gain, inverse, demand, loss, bound, scale), prices.weight

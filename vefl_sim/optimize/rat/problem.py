@@ -5,7 +5,7 @@ Minimise U = C·β·ΣP − Σ r·(C + κQ) (fdRATProbTransform1) over owners an
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from vefl_sim.experiment.plugins import load_part
 RatStatus = Literal["optimal", "gap", "infeasible_floors", "policy"]
 
 EXACT_PRBS = 12  # 3^Z steps per CV: beyond this "exact" would take milliseconds
+NOTHING = 1e-300  # smaller gains (1/W), powers (W) and rates (nats) count as 0: 1/g overflows, and digits are lost
 _PER_NAT = 1 / float(np.log(2))
 
 
@@ -63,24 +64,28 @@ class RatProblem:
         """W′ = ω(1−υ)/ln 2: rates in bit/s are W′ times rates in nats."""
         return self.bandwidth_hz * _PER_NAT
 
-    @property
+    @cached_property
     def largest_weight(self) -> float:
         """The largest a_v = C + κQ_v, the unit of the objective in the compiled kernels; 1 if all are zero."""
         return self.tradeoff + self.slot_s * float(self.bits_left.max()) or 1.0
 
-    @property
+    @cached_property
     def scaled(self) -> "SlotProblem":
         """The same problem in the units of the compiled kernels."""
         unit = self.largest_weight
         return SlotProblem(
-            gain=self.snr_per_watt,
+            gain=_above_nothing(self.snr_per_watt),
             weight=(self.tradeoff + self.slot_s * self.bits_left) / unit,
             price=self.tradeoff / unit * self.efficiency / self.nats_hz,
-            power=self.max_power_w,
-            floor=self.floor_bps / self.nats_hz,
-            cap=self.bits_left / self.slot_s / self.nats_hz,
+            power=_above_nothing(self.max_power_w),
+            floor=_above_nothing(self.floor_bps / self.nats_hz),
+            cap=_above_nothing(self.bits_left / self.slot_s / self.nats_hz),
             mean=self.mean_bps,
         )
+
+
+def _above_nothing(values: Floats) -> Floats:
+    return np.where(values > NOTHING, values, 0.0)
 
 
 class SlotProblem(NamedTuple):

@@ -57,19 +57,21 @@ class VeflProblem:
     def cpu_hz(self) -> Floats:
         """η(l), shape (V, l_max); infinite where no time is left for training."""
         time_s = np.where(self.time_s > 0, self.time_s, np.nan)
-        needed = np.multiply.outer(self.cycles / time_s, self.iterations)
+        with np.errstate(over="ignore"):
+            needed = np.multiply.outer(self.cycles / time_s, self.iterations)
         return np.where(np.isnan(needed), np.inf, np.maximum(self.cpu_min_hz[:, None], needed))
 
     @cached_property
     def energy_j(self) -> Floats:
         """e_cmp(l) + e_tx, shape (V, l_max)."""
-        per_cycle = self.cpu_capacitance / 2 * self.cpu_hz**2
-        return np.multiply.outer(self.cycles, self.iterations) * per_cycle + self.tx_energy_j[:, None]
+        with np.errstate(over="ignore"):
+            per_cycle = self.cpu_capacitance / 2 * self.cpu_hz**2
+            return np.multiply.outer(self.cycles, self.iterations) * per_cycle + self.tx_energy_j[:, None]
 
     @cached_property
     def cost(self) -> Floats:
         """Worst-case charge ξ̂(l), shape (V, l_max)."""
-        with np.errstate(invalid="ignore"):  # ∞·0 where energy is free (φ = 0) and no time is left
+        with np.errstate(over="ignore", invalid="ignore"):  # ∞·0 where energy is free (φ = 0) and no time is left
             return self.energy_j * self.price_per_joule[:, None] + self.base_fee[:, None]
 
     @cached_property
