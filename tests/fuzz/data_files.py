@@ -1,0 +1,244 @@
+"""Attack the readers of data sets, recordings and maps with damaged files.
+
+An attempt is a folder, named after the reader, with the files of one data set, recording or map. The reader reads it,
+or refuses it in one sentence that names a file; it writes nothing, and takes little memory and time.
+"""
+
+import gzip
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz.attack import Broken
+from tests.fuzz.file_damages import BYTES, TEXT, XML, Damage, any_of, gzipped, packed, tarred, zipped
+from tests.learning.datasets import files
+from tests.mobility.recorded import recordings
+from vefl_sim.core.errors import BadInput
+from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.learning.datasets.compact_gtsrb import compact_state
+from vefl_sim.learning.datasets.kinds import read_dataset
+from vefl_sim.mobility.recorded.recording import recording_digest
+from vefl_sim.mobility.sumo import inputs
+
+NET = """<net version="1.20"><location netOffset="0.00,0.00" convBoundary="0.00,0.00,200.00,100.00" projParameter="!"/>
+<edge id=":B_0" function="internal"><lane id=":B_0_0" index="0" speed="9.26" length="9.03" shape="99,1 101,1"/></edge>
+<edge id="AB" from="A" to="B" priority="-1">
+<lane id="AB_0" index="0" disallow="pedestrian" speed="13.89" length="92.80" shape="0.00,-1.60 92.80,-1.60"/></edge>
+<edge id="BC" from="B" to="C"><lane id="BC_0" index="0" allow="bus" speed="8" length="90" shape="108,-1.6 200,-1.6"/>
+<lane id="BC_1" index="1" speed="13.89" length="92.80" shape="107.20,1.60 150,50.5,3 200.00,1.60"/></edge>
+<junction id="A" type="dead_end" x="0.00" y="0.00" incLanes="" intLanes="" shape="0.00,0.00 0.00,-3.20"/>
+<junction id="B" type="traffic_light" x="100.00" y="0.00" incLanes="AB_0" intLanes="" shape="92.80,0.00 107.20,0.00"/>
+</net>
+"""
+OSM = """<osm version="0.6"><node id="1" lat="0.0018" lon="10.0027"/><node id="2" lat="0.0028" lon="10.0037"/>
+<way id="1"><nd ref="1"/><nd ref="2"/><tag k="highway" v="residential"/></way></osm>
+"""
+CONFIGURATION = """<configuration><input><net-file value="map.net.xml"/><route-files value="demand.rou.xml"/></input>
+<time><begin value="0"/><end value="10"/></time></configuration>
+"""
+ROUTES = '<routes><include href="map.net.xml"/><vehicle id="1" depart="0"><route edges="AB BC"/></vehicle></routes>'
+
+
+def _write_images(folder: Path) -> None:
+    odd = {f"train/cat/{form}.png": files.picture((1, 2, 3), "PNG") for form in "abc"}
+    files.write_folder(folder, files.folder_members() | odd | {"test/cat/1.ppm": files.picture((1, 2, 3))})
+
+
+def _write_packed_images(folder: Path) -> None:
+    (folder / "images.zip").write_bytes(
+        files.zipped(files.folder_members() | {"test/cat/1.ppm": files.picture((1, 2, 3))})
+    )
+
+
+def _write_fcd(folder: Path) -> None:
+    (folder / "fcd.xml.gz").write_bytes(gzip.compress(recordings.fcd_xml(folder).read_bytes(), mtime=0))
+
+
+def _write_tables(folder: Path) -> None:
+    recordings.fcd_parquet(folder)
+    recordings.own_table(folder)
+
+
+def _write_map(folder: Path) -> None:
+    for name, text in {
+        "map.net.xml": NET,
+        "map.osm": OSM,
+        "map.sumocfg": CONFIGURATION,
+        "demand.rou.xml": ROUTES,
+    }.items():
+        (folder / name).write_text(text)
+    for name in ("map.net.xml", "map.osm"):
+        (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes(), mtime=0))
+
+
+def _write_cifar(folder: Path) -> None:
+    (folder / "cifar-10-binary.tar.gz").write_bytes(files.tar_gz(files.cifar_members(1)))
+
+
+def _read_data_set(kind: str) -> Callable[[Path], None]:
+    def read(folder: Path) -> None:
+        read_dataset(DataTable(kind=kind, dir=str(folder), image_px=16), np.random.default_rng(1))
+
+    return read
+
+
+def _read_compact(folder: Path) -> None:
+    compact_state(folder)
+    _read_data_set("gtsrb")(folder)
+
+
+def _play(path: Path) -> None:
+    recording_digest(str(path))
+    recordings.scenes(path)
+
+
+def _read_map(path: Path) -> None:
+    inputs.map_digest(str(path))
+    if path.name.lower().endswith(inputs.OSM):  # what follows is netconvert
+        inputs._failed_download(path)
+        return
+    net = inputs.net_of(str(path), path.parent)
+    inputs.gnb_m(recordings.experiment(path), net)
+    for street in net.streets:
+        net.joined_m(street)
+
+
+def _each(read: Callable[[Path], None], *suffixes: str) -> Callable[[Path], None]:
+    """A reader of all files in a folder that end like this: one may be refused, and another one read."""
+
+    def read_each(folder: Path) -> None:
+        problems = []
+        for path in sorted(folder.iterdir()):
+            if path.name.endswith(suffixes):
+                try:
+                    read(path)
+                except BadInput as error:
+                    problems += error.problems
+        if problems:
+            raise BadInput(problems)
+
+    return read_each
+
+
+Kind = tuple[Callable[[Path], Any], Callable[[Path], None]]
+KINDS: dict[str, Kind] = {
+    "mnist": (files.write_mnist, _read_data_set("mnist")),
+    "cifar10": (_write_cifar, _read_data_set("cifar10")),
+    "gtsrb": (files.write_gtsrb, _read_data_set("gtsrb")),
+    "compact": (files.write_compact_gtsrb, _read_compact),
+    "images": (_write_images, _read_data_set("folder")),
+    "zip": (_write_packed_images, _each(_read_data_set("folder"), ".zip")),
+    "fcd": (_write_fcd, _each(_play, ".xml", ".gz")),
+    "tables": (_write_tables, _each(_play, ".parquet")),
+    "map": (_write_map, _each(_read_map, *inputs.NET, *inputs.OSM, *inputs.CONFIGURATION)),
+}
+"""Writers of valid files, and readers of all that they write."""
+
+DAMAGES: dict[str, Damage] = {
+    ".idx3-ubyte.gz": packed(gzipped, any_of(*BYTES)),
+    ".tar.gz": packed(tarred, any_of(*BYTES)),
+    ".xml.gz": packed(gzipped, any_of(*XML)),
+    ".osm.gz": packed(gzipped, any_of(*XML)),
+    ".gz": packed(gzipped, any_of(*BYTES)),
+    ".zip": packed(zipped, any_of(*TEXT)),
+    ".xml": any_of(*XML),
+    ".osm": any_of(*XML),
+    ".sumocfg": any_of(*XML),
+    "": any_of(*TEXT),
+}
+"""Damages by the end of the file's name; the first that fits."""
+
+
+class DataFiles:
+    """The attack with damaged data files."""
+
+    name = "data-files"
+    goal = 20_000
+    limit_s = 30.0
+
+    def make(self, random: Random, folder: Path) -> None:
+        """Copy valid files, and damage one or two of them, or what is in their place."""
+        kind = random.choice(sorted(KINDS))
+        shutil.copytree(_valid_files() / kind, folder / kind)
+        present = sorted(path for path in (folder / kind).rglob("*") if path.is_file())
+        for path in random.sample(present, min(len(present), random.choice((1, 1, 2)))):
+            if random.random() < 0.05:
+                _replace(random, path)
+            else:
+                damage = next(damage for suffix, damage in DAMAGES.items() if path.name.endswith(suffix))
+                path.write_bytes(damage(random, path.read_bytes()))
+
+    def check(self, folder: Path) -> None:
+        """Read the files."""
+        for kind in sorted(path.name for path in folder.iterdir() if path.name in KINDS):
+            with nothing_written(), warnings.catch_warnings():
+                warnings.simplefilter("error", RuntimeWarning)
+                try:
+                    KINDS[kind][1](folder / kind)
+                except BadInput as error:
+                    for sentence in error.problems:
+                        _check_sentence(sentence, folder)
+
+
+def _check_sentence(sentence: str, folder: Path) -> None:
+    if not any(path.name in sentence for path in [folder, *folder.rglob("*")]):
+        raise Broken(f"names no file: {sentence}")
+
+
+def _replace(random: Random, path: Path) -> None:
+    """Put a link, a folder or nothing where a file was."""
+    path.unlink()
+    place = random.randrange(4)
+    if place == 0:
+        path.mkdir()
+    elif place == 1:
+        path.symlink_to(random.choice((path.name, "nowhere", "/dev/null", "..", "/etc/hostname")))
+    elif place == 2 and "images" in path.parts:  # a user may well name a pipe as the file to read
+        os.mkfifo(path)
+
+
+@cache
+def _valid_files() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-valid-"))
+    for kind, (write, _) in KINDS.items():
+        (folder / kind).mkdir()
+        write(folder / kind)
+    return folder
+
+
+_watched: list[str] = []
+
+
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if _watched and event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+        _watched.append(str(arguments[0]))
+    elif _watched and event in ("os.mkdir", "os.rename", "os.remove", "os.symlink", "os.link", "shutil.unpack_archive"):
+        _watched.append(f"{event} {arguments[0]}")
+
+
+sys.addaudithook(_hook)  # for the rest of the process: there is no way to remove it
+
+
+@contextmanager
+def nothing_written() -> Iterator[None]:
+    """Raise Broken if a file is opened for writing, except compiled Python."""
+    _watched[:] = ["watching"]
+    try:
+        yield
+        if written := [name for name in _watched[1:] if "__pycache__" not in name]:
+            raise Broken(f"writes {', '.join(written)}")
+    finally:
+        _watched.clear()
+
+
+ATTACK = DataFiles()
