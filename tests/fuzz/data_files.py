@@ -25,8 +25,8 @@ from tests.learning.datasets import files
 from tests.mobility.recorded import recordings
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.compact_gtsrb import compact_state
-from vefl_sim.learning.datasets.kinds import read_dataset
 from vefl_sim.mobility.recorded.recording import recording_digest
 from vefl_sim.mobility.sumo import inputs
 
@@ -87,7 +87,8 @@ def _write_cifar(folder: Path) -> None:
 
 def _read_data_set(kind: str) -> Callable[[Path], None]:
     def read(folder: Path) -> None:
-        read_dataset(DataTable(kind=kind, dir=str(folder), image_px=16), np.random.default_rng(1))
+        data = DataTable(kind=kind, dir=str(folder), image_px=16)
+        load_part("data.kind", kind).read(data, np.random.default_rng(1))
 
     return read
 
