@@ -88,7 +88,7 @@ def _write_cifar(folder: Path) -> None:
 def _read_data_set(kind: str) -> Callable[[Path], None]:
     def read(folder: Path) -> None:
         data = DataTable(kind=kind, dir=str(folder), image_px=16)
-        load_part("data.kind", kind).read(data, np.random.default_rng(1))
+        load_part("data.kind", kind).make(data, np.random.default_rng(1))
 
     return read
 
