@@ -4,6 +4,7 @@ import gzip
 import io
 import re
 import tarfile
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -154,7 +155,8 @@ def zipped(random: Random, content: bytes, inside: Damage) -> bytes:
         else:
             members[chosen] = name, inside(random, data)
         method = random.choice((zipfile.ZIP_DEFLATED,) * 4 + (zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
-        with zipfile.ZipFile(written, "w", method, compresslevel=1) as packed:
+        with warnings.catch_warnings(), zipfile.ZipFile(written, "w", method, compresslevel=1) as packed:
+            warnings.simplefilter("ignore")  # two members of the same name
             for name, data in members:
                 with suppress(UnicodeEncodeError):
                     packed.writestr(zipfile.ZipInfo(name), data, method)
