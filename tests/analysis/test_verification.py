@@ -119,8 +119,10 @@ def test_a_damaged_table_is_reported_in_one_sentence(copy: Run) -> None:
     assert all("vehicles.parquet cannot be read" in faults(copy)[what] for what in ("content", "money"))
     file.unlink()
     assert "vehicles.parquet is missing" in faults(copy)["money"]
-    (copy.path / "summary.json").write_text("{}")
+    (copy.path / "summary.json").write_text('{"rounds": 8}')
     assert "the summary has nothing" in faults(copy)["content"]
+    (copy.path / "summary.json").write_text("{}")
+    assert "summary.json is missing or damaged" in faults(copy)["content"]
 
 
 def test_a_failed_run_is_verified_up_to_its_last_checkpoint(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def _fault(run: Path) -> str | None:
         for entry in os.scandir(run):
             if entry.name in FILES and not entry.is_file(follow_symlinks=False):
                 return f"{entry.path} is not a file"
-            readable = os.access(entry.path, os.R_OK) or not os.access(entry.path, os.F_OK)  # it may be removed meanwhile
+            readable = os.access(entry.path, os.R_OK) or not os.access(entry.path, os.F_OK)  # just removed
             if entry.name in FILES and entry.name != "LOCK" and not readable:
                 return f"{entry.path} cannot be read: Permission denied"
             if entry.name in (*FOLDERS, TRAFFIC) and not entry.is_dir(follow_symlinks=False):

@@ -282,7 +282,7 @@ class TestBadParquet:
     def test_damaged_inside(self, tmp_path: Path) -> None:
         path = own_table(tmp_path, LONG)
         content = path.read_bytes()
-        path.write_bytes(content[:100] + b"\xff" * 300 + content[400:])
+        path.write_bytes(content.replace(b"\x28\xb5\x2f\xfd", b"\xff" * 4))  # with which all of zstd begins
         assert "mobility.parquet is damaged after row 0 (" in complaint(lambda: scenes(path))
         path.write_bytes(content[:4] + b"\xff" * 96 + content[100:])
         assert "mobility.parquet is damaged (the header of a page is damaged)" in complaint(lambda: scenes(path))
