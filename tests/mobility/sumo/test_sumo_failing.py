@@ -68,7 +68,7 @@ class TestRunDirectory:
 
     def test_two_that_begin_at_once(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Neither run sees the directory of the other before it creates its own."""
-        monkeypatch.setattr("vefl_sim.simulation.run.existing_run", lambda *_: None)
+        monkeypatch.setattr("vefl_sim.records.run_directory.existing_run", lambda *_: None)
         first = simulate(town(net), out=tmp_path)
         assert simulate(town(net), out=tmp_path).path == first.path == only(tmp_path).path
 

@@ -159,9 +159,9 @@ class TestBadInput:
             prepare_sumo(town(net), folder)
 
     def test_more_than_fit(self, net: Path, tmp_path: Path) -> None:
-        experiment = town(net, traffic={"arrivals_per_s": None, "mean_in_coverage": 1e6})
+        experiment = town(net, traffic={"arrivals_per_s": None, "mean_in_coverage": 1e4})
         with pytest.raises(
-            BadInput, match=r"traffic.mean_in_coverage = 1e\+06: the streets in coverage hold \d+ vehicles"
+            BadInput, match=r"traffic.mean_in_coverage = 10000: the streets in coverage hold \d+ vehicles"
         ):
             prepare_sumo(experiment, tmp_path)
 
