@@ -46,7 +46,9 @@ class XmlParser:
         except expat.ExpatError as error:
             what = expat.ErrorString(error.code)
             raise BadXml(error.lineno, f"is not XML, or it is incomplete ({what})") from None
-        except LookupError as error:
+        except BadXml:
+            raise
+        except (LookupError, ValueError) as error:  # the second: of several bytes per character
             raise BadXml(self.line, f"has an unknown encoding ({error})") from None
         if self._fed - self._parser.CurrentByteIndex > MAX_TAG_BYTES:  # bytes that expat has to keep
             raise BadXml(self.line, f"has a tag or a comment of more than {MAX_TAG_BYTES >> 20} MB")

@@ -218,7 +218,9 @@ class TestBadXml:
             f"{path}, line 17: the file is not XML, or it is incomplete (no element found): write it again."
         )
 
-    @pytest.mark.parametrize("text", ["", "hello", '<?xml version="1.0" encoding="klingon"?><fcd-export/>', "PAR1\0\0"])
+    @pytest.mark.parametrize(
+        "text", ["", "hello", *(f'<?xml version="1.0" encoding="{name}"?><a/>' for name in ("klingon", "gbk")), "PAR1\0\0"]
+    )
     def test_not_xml(self, text: str, tmp_path: Path) -> None:
         path = written(tmp_path, text)
         assert complaint(lambda: scenes(path)).startswith(f"{path}, line 1: ")
