@@ -35,8 +35,10 @@ def meets_floors(problem: RatProblem, allocation: RatAllocation) -> bool:
 
 def rounding(problem: RatProblem, allocation: RatAllocation) -> float:
     """What rounding may change in Σ a·r − C·β·ΣP, of which one term can be far larger than the other."""
-    cost = problem.scaled.price * allocation.power_w.sum() * problem.largest_weight * problem.nats_hz
-    return float(1e-9 * worth(problem, allocation) + 1e-12 * cost)
+    watts = 1e-12 * allocation.power_w.sum() + len(allocation.owner) * STEP_W
+    return float(
+        1e-9 * worth(problem, allocation) + problem.scaled.price * watts * problem.largest_weight * problem.nats_hz
+    )
 
 
 def check(problem: RatProblem, allocation: RatAllocation, *, bounded: bool = True) -> None:
