@@ -11,7 +11,7 @@ import numpy as np
 
 from vefl_sim.core.arrays import Ints
 from vefl_sim.optimize.exchange import exchange
-from vefl_sim.optimize.knapsack import Choice, Knapsack, Losses, chosen, lagrangian, losses
+from vefl_sim.optimize.knapsack import Choice, Knapsack, Losses, chosen, lagrangian, losses, profits
 
 ROUNDING_MARGIN = 1e-9  # relative to the bound: added to a gap, so that rounding excludes no choice of equal value
 
@@ -103,7 +103,7 @@ def gap(choice: Choice) -> float:
 
 def cases(knapsack: Knapsack, choice: Choice) -> list[CardinalityCase]:
     """The cases, one per number of items, that could beat the choice, in descending order of their bounds."""
-    profit = -np.sort(-(knapsack.value - choice.price * knapsack.cost).max(axis=1))
+    profit = -np.sort(-profits(knapsack, choice.price).max(axis=1))
     bounds = choice.price * knapsack.budget + np.cumsum(profit[: knapsack.most_items])  # L_n(λ)
     # If only one L_n reaches the bound, λ is the best price for that number of items, too.
     unmixed = np.count_nonzero(bounds >= choice.bound - ROUNDING_MARGIN * choice.bound) == 1

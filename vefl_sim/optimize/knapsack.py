@@ -85,7 +85,7 @@ def lagrangian(knapsack: Knapsack, floor: float = -np.inf) -> Choice | None:
 
 def losses(knapsack: Knapsack, price: float) -> Losses:
     """The loss of each decision at this price: L(λ) minus the same sum with the decision forced."""
-    profit = _profit(knapsack, price)
+    profit = profits(knapsack, price)
     best = profit.max(axis=1) if knapsack.exactly else np.maximum(profit.max(axis=1), 0)
     order = np.argsort(-best, kind="stable")
     padding = np.full(knapsack.most_items + 1, -np.inf if knapsack.exactly else 0.0)
@@ -117,7 +117,8 @@ def _tie_breaking_price(knapsack: Knapsack) -> float:
     return float(1e-13 * largest / max(knapsack.budget, 1e-9))
 
 
-def _profit(knapsack: Knapsack, price: float) -> Floats:
+def profits(knapsack: Knapsack, price: float) -> Floats:
+    """value − λ·cost of every option, shape (items, options); −∞ where an option is not allowed, also at λ = 0."""
     if price > 0:
         return knapsack.value - price * knapsack.cost
     return np.where(np.isfinite(knapsack.cost), knapsack.value, -np.inf)
@@ -125,7 +126,7 @@ def _profit(knapsack: Knapsack, price: float) -> Floats:
 
 def _demand(knapsack: Knapsack, price: float) -> Choice:
     """The best choice if each unit of cost is charged `price` and the budget is ignored; its bound is L(price)."""
-    profit = _profit(knapsack, price)
+    profit = profits(knapsack, price)
     option = profit.argmax(axis=1)
     best = profit[np.arange(len(option)), option]
     ranked = (-best).argsort(kind="stable")[: knapsack.most_items]
