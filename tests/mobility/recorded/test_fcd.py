@@ -219,7 +219,8 @@ class TestBadXml:
         )
 
     @pytest.mark.parametrize(
-        "text", ["", "hello", *(f'<?xml version="1.0" encoding="{name}"?><a/>' for name in ("klingon", "gbk")), "PAR1\0\0"]
+        "text",
+        ["", "hello", *(f'<?xml version="1.0" encoding="{name}"?><a/>' for name in ("klingon", "gbk")), "PAR1\0\0"],
     )
     def test_not_xml(self, text: str, tmp_path: Path) -> None:
         path = written(tmp_path, text)
