@@ -255,3 +255,15 @@ def test_an_error_in_a_part_fails_the_run_with_one_sentence(toml: Path) -> None:
     assert run.state == "failed"
     assert "mine.py" in (run.path / "FAILED").read_text()
     assert len(run.events) > 0
+
+
+def test_an_error_is_one_short_line_that_does_not_act_on_the_terminal(tmp_path: Path, capsys) -> None:
+    hostile = tmp_path / "hostile.toml"
+    hostile.write_text(r'run.name = "x"' + "\n" + r'"\u001b[31m\u009bred\nerror: forged" = 1' + f"\n{'a' * 9000} = 1\n")
+    with pytest.raises(SystemExit) as ended:
+        main([str(hostile)])
+    assert ended.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert "\\x1b[31m\\x9bred\\nerror: forged" in lines[0]
+    assert all(line.isprintable() and len(line) < 2100 for line in lines)

@@ -226,6 +226,9 @@ class TestBase:
             ('"nowhere.toml"', ("top.toml, base", "nowhere.toml", "no such file")),
             ("3", ("base = 3", "base.toml")),
             ('""', ("base", "base.toml")),
+            ('"/dev/zero"', ("base = '/dev/zero'", "not a file")),
+            (r'"a\u0000b"', ("base = ", "not a file")),
+            (f'"{"x" * 300}"', ("top.toml, base", "cannot be read")),
         ],
     )
     def test_bad_bases_are_one_sentence(self, tmp_path: Path, base: str, words: tuple[str, ...]) -> None:
@@ -264,10 +267,18 @@ def test_one_setting_may_be_a_string(toml: Path) -> None:
     assert load(toml, "radio.prbs=3").radio.prbs == 3
 
 
-def test_a_deeply_nested_file_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("deep", ["a = " + "[" * 5000 + "]" * 5000, f"[{'a.' * 5000}a]", f"run.{'a.' * 20}a = 1"])
+def test_a_deeply_nested_file_is_refused(tmp_path: Path, deep: str) -> None:
     path = tmp_path / "deep.toml"
-    path.write_text("a = " + "[" * 5000 + "]" * 5000)
-    with pytest.raises(ExperimentError):
+    path.write_text(deep)
+    with pytest.raises(ExperimentError, match=r"deep\.toml is nested too deeply"):
+        load(path)
+
+
+def test_a_file_too_large_for_an_experiment_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "large.toml"
+    path.write_text("#" * (2**24 + 1))
+    with pytest.raises(ExperimentError, match=r"large\.toml cannot be read: it has more than 16 MB"):
         load(path)
 
 

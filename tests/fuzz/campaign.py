@@ -17,6 +17,8 @@ from tests.fuzz.attacks import ATTACKS
 
 MOST_BYTES = 2**30
 """Memory that one attempt may add to what the process had before it."""
+_MOST_OF_ALL = 2**32 + MOST_BYTES
+"""Memory of the whole process, beyond which Python raises MemoryError, before the machine has none left."""
 
 
 class Tally(NamedTuple):
@@ -83,6 +85,7 @@ class Campaign:
 def work(name: str, first: int, last: int, seconds: float, folder: Path, out: Connection) -> None:
     """The process of a campaign: for each seed, send what it found, the memory it took in GiB, and its attempts."""
     attack, end = ATTACKS[name], time.monotonic() + seconds
+    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_OF_ALL, _MOST_OF_ALL))
     for seed in range(first, last):
         if time.monotonic() > end:
             return

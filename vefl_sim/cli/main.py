@@ -12,7 +12,7 @@ from vefl_sim.cli.data import data
 from vefl_sim.cli.inspect import check, runs, schema, trace, verify
 from vefl_sim.cli.maps import map_
 from vefl_sim.cli.sweep import Settings, SweepOptions, compare, figure, sweep
-from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError
+from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, printable
 
 if TYPE_CHECKING:
     from vefl_sim.records.run_directory import Run
@@ -176,5 +176,5 @@ def _commands() -> set[str]:
 
 def _fail(code: int, *problems: str) -> NoReturn:
     for problem in problems:
-        print(f"error: {problem}", file=sys.stderr)
+        print(f"error: {printable(problem)}", file=sys.stderr)
     sys.exit(code)

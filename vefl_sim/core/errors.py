@@ -15,6 +15,8 @@ VeflError                     everything this package raises on purpose
 
 from collections.abc import Sequence
 
+_MAX_CHARACTERS = 2000  # of a sentence; a value or a path in it may be of any length
+
 
 class VeflError(Exception):
     """Base of all errors raised on purpose."""
@@ -78,3 +80,13 @@ def first_line(error: BaseException) -> str:
     """The first line of an error's message (the reason of an OSError) without a full stop; its type if it has none."""
     lines = ((isinstance(error, OSError) and error.strerror) or str(error)).splitlines()
     return lines[0].rstrip(".") if lines else type(error).__name__
+
+
+def printable(text: str) -> str:
+    """A text in one line of bounded length, without characters that would act on a terminal: they are shown escaped."""
+    plain = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return (
+        plain
+        if len(plain) <= _MAX_CHARACTERS
+        else f"{plain[: _MAX_CHARACTERS // 2]} … {plain[-_MAX_CHARACTERS // 2 :]}"
+    )

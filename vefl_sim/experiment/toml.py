@@ -1,5 +1,6 @@
 """Turns a TOML file and --set options into an Experiment, or into one clear sentence per problem."""
 
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ _PATHS = (("mobility", "file"), ("data", "dir"))
 ALONE = "{what} is for files with [[compare]], and {path} has none: {keep} for one experiment."
 HAS_SWEEP = "{path} has a [sweep]: run it with: python -m vefl_sim sweep {path}"
 _MAP = re.compile(r"\.(osm|osm\.xml|net\.xml|sumocfg)(\.gz)?$")
+_MAX_BYTES = 1 << 24  # what is read from more takes gigabytes
+_MAX_DEPTH = 10  # [[sweep.zip]] with ranges as values has six levels
 _BARE_WORD = re.compile(r"([A-Za-z_~]|\.{0,2}/)[\w.:/~-]*")  # a name, a part, or a path
 
 
@@ -142,6 +145,10 @@ def _tables(path: Path, text: str, above: tuple[Path, ...]) -> dict[str, Any]:
     if not isinstance(base, str) or not base:
         raise ExperimentError(f'{path}: base = {shown(base)} must name a TOML file, for example base = "base.toml".')
     below, builders = path.parent / base, (*above, path.resolve())
+    if "\0" in base or (
+        os.path.exists(below) and not os.path.isfile(below)
+    ):  # reading a pipe or a device might never end
+        raise ExperimentError(f"{path}: base = {base!r} is not a file: name a TOML file.")
     if below.resolve() in builders:
         raise ExperimentError(f"{path}: base = {base!r} leads back to a file that builds on it: remove one of them.")
     try:
@@ -191,7 +198,7 @@ def _relative_to_file(path: Path, name: Any) -> Any:
 def _read_text(path: Path) -> str:
     """The text of a TOML file; any problem with the file is reported in one sentence."""
     try:
-        return read_file(path).decode("utf-8-sig").replace("\r\n", "\n")
+        return read_file(path, _MAX_BYTES).decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         raise ExperimentError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
@@ -200,12 +207,16 @@ def _read_text(path: Path) -> str:
         raise ExperimentError(f"{path} is not a text file: an experiment is TOML in UTF-8.") from None
     except OSError as error:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError:
+        raise ExperimentError(f"{str(path)!r} is not the name of a file.") from None
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:
     """The tables of a TOML text; any problem with it is reported in one sentence that names its file."""
     try:
-        return tomllib.loads(text)
+        tables = tomllib.loads(text)
+        _require_shallow(tables)
+        return tables
     except tomllib.TOMLDecodeError as error:
         if _MAP.search(path.name):
             raise ExperimentError(
@@ -219,6 +230,16 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         ) from None
     except RecursionError:
         raise ExperimentError(f"{path} is nested too deeply to be an experiment.") from None
+
+
+def _require_shallow(tables: Any) -> None:
+    """Raise RecursionError for tables deeper than those of any experiment; dotted names make them without brackets."""
+    level = [tables]
+    for _ in range(_MAX_DEPTH):
+        inner = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [value for value in chain.from_iterable(inner) if isinstance(value, (dict, list))]
+    if level:
+        raise RecursionError
 
 
 def override(tables: dict[str, Any], settings: Sequence[str], *also: str) -> None:

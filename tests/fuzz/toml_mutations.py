@@ -1,0 +1,288 @@
+"""Mutations of experiments: of the tables that a TOML file holds, of its text, and of single values."""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import tomli_w
+
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.kinds import FAMILIES
+
+Tree = dict[str, Any]
+
+# Values: plain wrong ones, and numbers and texts at the edge of what a format or a machine can hold.
+
+_MARK = "%%literal%%"  # what follows it in a text is written into the TOML as it stands
+NUMBERS: tuple[Any, ...] = (
+    *(
+        0,
+        1,
+        -1,
+        2,
+        7,
+        255,
+        256,
+        2**31 - 1,
+        2**31,
+        2**32,
+        2**53 + 1,
+        2**63 - 1,
+        2**63,
+        -(2**63),
+        2**64,
+        10**25,
+        -(10**25),
+    ),
+    *(0.0, -0.0, 0.5, 1e-9, 1e-300, 5e-324, -1.5, 1e9, 1e17, 1e18, 1e300, 1.7976931348623157e308),
+    *(float("nan"), float("inf"), float("-inf")),
+)
+LITERALS = (
+    "9" * 26,
+    "9" * 5000,
+    "-" + "1" * 4400,
+    "1e400",
+    "0x" + "f" * 3000,
+    "0b1",
+    "1979-05-27T07:32:00Z",
+    "07:32:00",
+    "1_000",
+)
+PARTS = (
+    *(
+        "json:dumps",
+        "math:sin",
+        "builtins:dict",
+        "collections:OrderedDict",
+        "vefl_sim.schemes.pdpc:Pdpc",
+        "no_such:thing",
+    ),
+    *(
+        "vefl_sim:nothing",
+        "a:b:c",
+        ":",
+        "x:",
+        ":x",
+        "..a:b",
+        "a..b:c",
+        "ä:ö",
+        "tests.scripted:ThreeCars",
+        "vefl_models.cnn:nothing",
+    ),
+    *("vefl_sim.radio.channel:uma", "tests.scripted:thousand_weights", "decimal:ROUND_UP", "types:NoneType"),
+)
+STRINGS = (
+    *(
+        "",
+        " ",
+        "x",
+        "\0",
+        "a\0b",
+        "\x1b[31mred",
+        "a\nb",
+        "a\rb",
+        "\u202eabc",
+        "ä" * 50,
+        "😀",
+        "x" * 300,
+        "y" * 100_000,
+        "\ufeff",
+    ),
+    *(
+        "../../etc/passwd",
+        "/",
+        ".",
+        "..",
+        "/dev/null",
+        "/dev/zero",
+        "~",
+        "%s%n",
+        "{0}",
+        "{__class__}",
+        "nan",
+        "none",
+        "\\",
+        "a/" * 3000,
+    ),
+    *("\x7f", "\x9b31m", "\u2028", "[bold]x[/bold]", "--help", "-q", "CON", "x.toml", "experiment.toml", "base.toml"),
+)
+
+
+def any_value(random: Random, depth: int = 0) -> Any:
+    """Any value that TOML can hold."""
+    kind = random.random()
+    if kind < 0.4:
+        return random.choice(NUMBERS)
+    if kind < 0.6:
+        return random.choice(STRINGS)
+    if kind < 0.68:
+        return random.choice(PARTS)
+    if kind < 0.76:
+        return _MARK + random.choice(LITERALS)
+    if kind < 0.82:
+        return random.random() < 0.5
+    if kind < 0.86:
+        return random.choice([name for family in FAMILIES.values() for name in family])
+    if depth > 2:
+        return []
+    values = [any_value(random, depth + 1) for _ in range(random.choice((0, 1, 2, 2, 3)))]
+    return (
+        values if kind < 0.95 else {random.choice(("a", "kind", "", "x.y", "\0", "label")): value for value in values}
+    )
+
+
+def toml_text(tables: Tree) -> str:
+    """The tables as TOML, with the literals that Python's numbers cannot hold."""
+    return re.sub(f'"{_MARK}([^"]*)"', r"\1", tomli_w.dumps(tables))
+
+
+# Mutations of the tables
+
+
+def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """Every (table or list, key or number) in a tree."""
+    for key, value in [*tree.items()] if isinstance(tree, dict) else [*enumerate(tree)]:
+        yield tree, key
+        if isinstance(value, (dict, list)):
+            yield from _places(value)
+
+
+def _replace(random: Random, tables: Tree) -> None:
+    if places := [*_places(tables)]:
+        where, key = random.choice(places)
+        where[key] = any_value(random)
+
+
+def _nudge(random: Random, tables: Tree) -> None:
+    """Change a number into another number, the most likely to be accepted."""
+    places = [(where, key) for where, key in _places(tables) if type(where[key]) in (int, float)]
+    if places:
+        where, key = random.choice(places)
+        where[key] = random.choice((where[key] * 10 ** random.randint(-30, 30), -where[key], random.choice(NUMBERS)))
+
+
+def _remove(random: Random, tables: Tree) -> None:
+    if places := [*_places(tables)]:
+        where, key = random.choice(places)
+        del where[key]
+
+
+def _move(random: Random, tables: Tree) -> None:
+    """Copy a value, a table or a list to another place."""
+    if places := [*_places(tables)]:
+        (there, name), (where, key) = random.choice(places), random.choice(places)
+        where[key] = tomllib.loads(tomli_w.dumps({"value": there[name]}))["value"]
+
+
+def _set(random: Random, tables: Tree) -> None:
+    """Set any known key to any value."""
+    name, field = random.choice([*Experiment.model_fields.items()])
+    key = random.choice([*getattr(field.annotation, "model_fields", {"x": 0})])
+    if isinstance(tables.setdefault(name, {}), dict):
+        tables[name][key] = any_value(random)
+
+
+def _add_unknown(random: Random, tables: Tree) -> None:
+    tables_of_it = [table for table in (tables, *tables.values()) if isinstance(table, dict)]
+    table, many = random.choice(tables_of_it), random.choice((1, 3, 30, 1000, 20_000))
+    value = any_value(random, 3)
+    stem = random.choice(("k", "kind", "ä", "\0", "x\ny", "\x1b[1m", "", "a" * 200, "run", "."))
+    table |= {f"{stem}{number or ''}": value for number in range(many)}
+
+
+def _nest(random: Random, tables: Tree) -> None:
+    inner: Any = 1
+    for _ in range(random.choice((2, 10, 80))):
+        inner = {"a": inner} if random.random() < 0.5 else [inner]
+    tables[random.choice(("sweep", "compare", "figure", "run", "seeds", "base", "other"))] = inner
+
+
+def _several(random: Random, tables: Tree) -> None:
+    """Set, change or multiply what makes several experiments of one file."""
+    kind = random.randrange(5)
+    if kind == 0:
+        tables["sweep"] = {"seeds": random.choice(([1, 2], [1, 1], [], [-1], [2**63], "1-5", 7, [*range(2000)]))}
+    elif kind == 1 and isinstance(tables.setdefault("sweep", {}), dict):
+        values = [any_value(random) for _ in range(random.choice((0, 1, 2, 30)))]
+        tables["sweep"][random.choice(("radio", "run", "zip", "x", "seeds"))] = {
+            random.choice(("prbs", "seed", "y")): values
+        }
+    elif kind == 2:
+        tables["seeds"] = random.choice(([1, 2], [1.0], ["1"], [True], {}, [[1]], [10**25], [*range(1001)]))
+    elif kind == 3:
+        label = random.choice((*STRINGS, 1, None)) or "x"
+        variant = {
+            "label": label,
+            random.choice(("radio", "scheme", "x")): random.choice(({"prbs": 3}, {"kind": "fdpc"}, {}, 1)),
+        }
+        tables["compare"] = [variant] * random.choice((1, 2)) + [
+            {"label": f"v{n}"} for n in range(random.choice((0, 1, 400)))
+        ]
+    else:
+        keys = (
+            "kind",
+            "x",
+            "y",
+            "lines",
+            "panels",
+            "rows",
+            "marks",
+            "labels",
+            "reference",
+            "threshold",
+            "x_scale",
+            "nothing",
+        )
+        tables["figure"] = {random.choice(keys): any_value(random) for _ in range(3)}
+
+
+def _base(random: Random, tables: Tree) -> None:
+    tables["base"] = random.choice(
+        (*STRINGS, "experiment.toml", "./experiment.toml", "base.toml", 1, [], "nothing.toml")
+    )
+
+
+Mutation = Callable[[Random, Tree], None]
+TREE_MUTATIONS: tuple[Mutation, ...] = (
+    *(_replace, _replace, _nudge, _nudge, _remove, _move, _set, _set, _set),
+    *(_add_unknown, _nest, _several, _several, _base),
+)
+
+# Mutations of the text
+
+
+def _damage(random: Random, text: str) -> str:
+    """Change, remove or insert some characters; bytes that are not UTF-8 are among them."""
+    for _ in range(random.choice((1, 3, 20))):
+        place, length = random.randint(0, len(text)), random.choice((0, 0, 1, 5, 100))
+        junk = random.choice(
+            ("", "[", "]", "=", '"', "\n", "\0", "\udcff", "'''", '"""', ".", "#", "{", "\r", "1e", "\ufeff")
+        )
+        text = text[:place] + junk + text[place + length :]
+    return text
+
+
+def _swap_lines(random: Random, text: str) -> str:
+    lines = text.splitlines(keepends=True)
+    random.shuffle(lines)
+    return "".join(lines)
+
+
+def _repeat(random: Random, text: str) -> str:
+    return text + text[random.randint(0, len(text)) :] * random.choice((1, 2))
+
+
+def _deep(random: Random, text: str) -> str:
+    depth = random.choice((50, 500, 5000))
+    deep = (
+        "x = " + "[" * depth + "]" * depth,
+        "x = " + "{a=" * depth + "1" + "}" * depth,
+        f"[{'a.' * depth}a]",
+        "[[" + "b." * depth + "b]]",
+    )
+    return f"{text}\n{random.choice(deep)}\n"
+
+
+TEXT_MUTATIONS: tuple[Callable[[Random, str], str], ...] = (_damage, _damage, _swap_lines, _repeat, _deep)
