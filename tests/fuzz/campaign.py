@@ -85,6 +85,7 @@ class Campaign:
 def work(name: str, first: int, last: int, seconds: float, folder: Path, out: Connection) -> None:
     """The process of a campaign: for each seed, send what it found, the memory it took in GiB, and its attempts."""
     attack, end = ATTACKS[name], time.monotonic() + seconds
+    tempfile.tempdir = str(folder)  # removed with it, also if this process is ended
     resource.setrlimit(resource.RLIMIT_DATA, (_MOST_OF_ALL, _MOST_OF_ALL))
     for seed in range(first, last):
         if time.monotonic() > end:

@@ -141,38 +141,38 @@ def toml_text(tables: Tree) -> str:
 # Mutations of the tables
 
 
-def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
+def places(tree: Any) -> Iterator[tuple[Any, Any]]:
     """Every (table or list, key or number) in a tree."""
     for key, value in [*tree.items()] if isinstance(tree, dict) else [*enumerate(tree)]:
         yield tree, key
         if isinstance(value, (dict, list)):
-            yield from _places(value)
+            yield from places(value)
 
 
 def _replace(random: Random, tables: Tree) -> None:
-    if places := [*_places(tables)]:
-        where, key = random.choice(places)
+    if found := [*places(tables)]:
+        where, key = random.choice(found)
         where[key] = any_value(random)
 
 
 def _nudge(random: Random, tables: Tree) -> None:
     """Change a number into another number, the most likely to be accepted."""
-    places = [(where, key) for where, key in _places(tables) if type(where[key]) in (int, float)]
-    if places:
-        where, key = random.choice(places)
+    found = [(where, key) for where, key in places(tables) if type(where[key]) in (int, float)]
+    if found:
+        where, key = random.choice(found)
         where[key] = random.choice((where[key] * 10 ** random.randint(-30, 30), -where[key], random.choice(NUMBERS)))
 
 
 def _remove(random: Random, tables: Tree) -> None:
-    if places := [*_places(tables)]:
-        where, key = random.choice(places)
+    if found := [*places(tables)]:
+        where, key = random.choice(found)
         del where[key]
 
 
 def _move(random: Random, tables: Tree) -> None:
     """Copy a value, a table or a list to another place."""
-    if places := [*_places(tables)]:
-        (there, name), (where, key) = random.choice(places), random.choice(places)
+    if found := [*places(tables)]:
+        (there, name), (where, key) = random.choice(found), random.choice(found)
         where[key] = tomllib.loads(tomli_w.dumps({"value": there[name]}))["value"]
 
 
