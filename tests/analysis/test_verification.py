@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 
 from tests.resumable import STOPPED, Kill, Killer, Silent, only
-from vefl_sim import Run, RunFailed, simulate, with_settings
-from vefl_sim.analysis.verify.verification import verify
+from vefl_sim import Run, RunFailed, simulate, why, with_settings
+from vefl_sim.analysis.summary import summary_lines
+from vefl_sim.analysis.verify.verification import blaming_damage, verify
+from vefl_sim.core.errors import RunNotFound
 
 NETWORK = with_settings(STOPPED, "run.rounds=3", "learning.kind=none", "scheme.selected=3")
 
@@ -106,6 +108,43 @@ def test_an_edited_table_has_another_digest(copy: Run) -> None:
     rows.loc[0, "p_suc"] = 0.5
     rows.to_parquet(copy.path / "tables" / "rounds.parquet")
     assert set(faults(copy)) == {"content"}
+
+
+def test_a_table_without_a_column_or_of_other_types_is_refused_in_one_sentence(copy: Run) -> None:
+    rows = copy.rounds
+    for other in (rows.drop(columns="cost"), rows.assign(cost="x"), rows.assign(cost=None, ordered=[[1]] * len(rows))):
+        other.to_parquet(copy.path / "tables" / "rounds.parquet")
+        with pytest.raises(
+            RunNotFound, match=r"rounds\.parquet has no column (cost|ordered) of (double|int32): it is damaged"
+        ):
+            _ = copy.rounds
+        assert {"content", "rounds", "C1"} <= faults(copy).keys()
+
+
+def test_values_that_no_run_has_written_are_faults(copy: Run) -> None:
+    """Nothing that a table or the summary holds stops the verification."""
+    change(copy, "vehicles", lambda rows: rows.__setitem__("cv", -1))
+    (copy.path / "summary.json").write_text(json.dumps(copy.summary | {"updates_lost": 7}))
+    found = faults(copy)
+    assert "the files do not allow this check" in found["summary"]
+
+
+def test_an_error_about_a_damaged_run_is_one_sentence_and_about_another_is_ours(copy: Run) -> None:
+    with pytest.raises(ZeroDivisionError), blaming_damage(copy):
+        _ = 1 / 0
+    (copy.path / "summary.json").write_text(json.dumps(copy.summary | {"overruns": "x"}))
+    with (
+        pytest.raises(RunNotFound, match=r"is damaged \(summary: the files do not allow this check"),
+        blaming_damage(copy),
+    ):
+        _ = [*summary_lines(copy)]
+
+
+def test_events_that_cause_each_other_are_a_fault(copy: Run) -> None:
+    change(copy, "events", lambda rows: rows.__setitem__("cause", rows["id"]))
+    cv, round_ = copy.events.dropna(subset=["round", "cv"]).iloc[0][["cv", "round"]]
+    with pytest.raises(RunNotFound, match="is damaged"), blaming_damage(copy):
+        why(copy, cv=cv, round=round_)
 
 
 def test_an_edited_summary(copy: Run) -> None:

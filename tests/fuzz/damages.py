@@ -225,7 +225,7 @@ def _copy(random: Random, path: Path) -> None:
         run = path.parent if (path.parent / "resolved.toml").exists() else path.parent.parent
         target = run / random.choice(names)
         target.parent.mkdir(exist_ok=True)
-        shutil.copyfile(path, target)
+        target.write_bytes(path.read_bytes())
 
 
 def _folder(random: Random, path: Path) -> None:

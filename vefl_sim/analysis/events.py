@@ -38,6 +38,8 @@ def chain(events: pd.DataFrame, event_id: int) -> list[pd.Series]:
     while not pd.isna(current):
         links.append(by_id.loc[current])
         current = links[-1]["cause"]
+        if not pd.isna(current) and current >= links[-1]["id"]:
+            raise ValueError(f"event {current} comes before its cause")
     return links[::-1]
 
 

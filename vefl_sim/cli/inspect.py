@@ -63,24 +63,26 @@ def trace(
     """Print the events of a run, or explain why one update was received or lost."""
     from vefl_sim.analysis.events import event_lines, select
     from vefl_sim.analysis.runs import find_run
+    from vefl_sim.analysis.verify.verification import blaming_damage
     from vefl_sim.analysis.why import why as explain
 
     found = find_run(run)
     if str(found.path) != run:
         print(f"# {found.path} ({found.state})", file=sys.stderr)
-    if why:
-        if cv is None or round is None:
-            raise BadInput("--why explains one update: add --cv and --round to choose it.")
-        print("\n".join(explain(found, cv=cv, round=round)))
-        return
-    events = select(found.events, cv=cv, round=round, kind=_known_kind(kind), between_s=(from_s, to_s))
-    if events.empty:
-        print("# no events match the filters", file=sys.stderr)
-    if csv:
-        events.to_csv(sys.stdout, index=False)
-    else:
-        for line in event_lines(events):
-            print(line)
+    with blaming_damage(found):
+        if why:
+            if cv is None or round is None:
+                raise BadInput("--why explains one update: add --cv and --round to choose it.")
+            print("\n".join(explain(found, cv=cv, round=round)))
+            return
+        events = select(found.events, cv=cv, round=round, kind=_known_kind(kind), between_s=(from_s, to_s))
+        if events.empty:
+            print("# no events match the filters", file=sys.stderr)
+        if csv:
+            events.to_csv(sys.stdout, index=False)
+        else:
+            for line in event_lines(events):
+                print(line)
 
 
 def check(

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from vefl_sim.core.errors import BadInput, NotResumable
+from vefl_sim.core.errors import BadInput, NotResumable, first_line
 from vefl_sim.core.files import atomic_file, open_file, parse_json
 from vefl_sim.core.state import Arrays, State, pack, unpack
 from vefl_sim.records.table_parts import PartFile
@@ -137,7 +137,7 @@ def _read(file: Path, with_state: bool = True) -> Checkpoint:
     except OSError as error:  # the file itself may be intact
         raise BadInput(f"{file} cannot be read ({error.strerror}): grant read permission or check the disk.") from None
     except Exception as error:
-        raise NotResumable(f"{file} is damaged ({_first_line(error)})") from None
+        raise NotResumable(f"{file} is damaged ({first_line(error)})") from None
 
 
 def _arrays(archive: zipfile.ZipFile) -> Arrays:
@@ -175,8 +175,3 @@ def _require_types(checkpoint: Checkpoint) -> None:
     for part in (PartFile(**part) for parts in checkpoint.tables.values() for part in parts):
         if not _PART.fullmatch(part.file):
             raise ValueError(f"it names a part file {part.file!r}")
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__

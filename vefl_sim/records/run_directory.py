@@ -19,11 +19,12 @@ from typing import Any, Literal
 from uuid import uuid4
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunNotFound
 from vefl_sim.core.files import read_json, write_text
 from vefl_sim.core.parquet import ParquetFile
-from vefl_sim.core.tables import content_digest
+from vefl_sim.core.tables import arrow_schema, content_digest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import as_toml, load_resolved
 from vefl_sim.records.checkpoint import Checkpoints
@@ -247,11 +248,28 @@ def read_rows(files: Sequence[Path]) -> pd.DataFrame:
 def _read(file: Path) -> pd.DataFrame:
     try:
         ParquetFile(file).require_bounded()
+        _require_columns(file)
         return pd.read_parquet(file, dtype_backend="numpy_nullable")
     except BadInput as error:
         raise RunNotFound(error.problems) from None
     except (OSError, ValueError) as error:
         raise RunNotFound(f"{file} cannot be read: {str(error).splitlines()[0]}.") from None
+
+
+def _require_columns(file: Path) -> None:
+    """Refuse a file without the columns of its table: `events.parquet`, or `events-000001.parquet` of a checkpoint."""
+    found = pq.read_schema(file)
+    for column in arrow_schema(SCHEMAS[file.stem.partition("-")[0]]):
+        types = [_kind_of_type(found.field(place).type) for place in found.get_all_field_indices(column.name)]
+        if types not in ([_kind_of_type(column.type)], ["null"]):
+            raise RunNotFound(
+                f"{file} has no column {column.name} of {column.type}: it is damaged, or of another version."
+            )
+
+
+def _kind_of_type(arrow_type: Any) -> str:
+    """The name of an Arrow type without its number of bits, which other programs may change."""
+    return str(arrow_type).removeprefix("large_").rstrip("0123456789")
 
 
 def _same_configuration(identity: Identity, out: Path) -> list[Path]:

@@ -6,14 +6,16 @@ run may come from a stranger.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from vefl_sim.analysis.summary import summary_lines
 from vefl_sim.analysis.verify.evidence import Evidence
 from vefl_sim.analysis.verify.slot_books import SlotBooks, orders_by_key
-from vefl_sim.core.errors import ExperimentError, NotResumable, VeflError
+from vefl_sim.core.errors import ExperimentError, NotResumable, RunNotFound, VeflError, first_line
 from vefl_sim.core.files import read_file
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_digest
@@ -48,7 +50,7 @@ def verify(run: Run) -> Iterator[Finding]:
         yield Finding("content", None, "nothing to verify: the run has no checkpoint yet")
         return
     if not run.is_done:
-        yield Finding("so far", None, f"{run.summary['rounds']} rounds up to the last checkpoint are verified")
+        yield Finding("so far", None, f"{run.summary.get('rounds')} rounds up to the last checkpoint are verified")
     for what, check in (_CONSISTENCY | _CONSTRAINTS).items():
         if reason := _not_checked(what, evidence.experiment):
             yield Finding(what, None, reason)
@@ -57,6 +59,21 @@ def verify(run: Run) -> Iterator[Finding]:
             yield Finding(what, check(evidence))
         except VeflError as error:
             yield Finding(what, str(error))
+        except Exception as error:  # the files may hold anything, and no run has written what a check cannot compute
+            yield Finding(what, f"the files do not allow this check ({type(error).__name__}: {first_line(error)})")
+
+
+@contextmanager
+def blaming_damage(run: Run) -> Iterator[None]:
+    """Turn an error in the block into one sentence if the run is damaged; it is a bug of ours if the run is not."""
+    try:
+        yield
+    except VeflError:
+        raise
+    except Exception as error:
+        if fault := next((finding for finding in verify(run) if not finding.passed), None):
+            raise RunNotFound(f"{run.path} is damaged ({fault.what}: {fault.fault}).") from error
+        raise
 
 
 def _not_checked(what: str, experiment: Experiment) -> str | None:
@@ -164,6 +181,8 @@ def _summary(evidence: Evidence) -> str | None:
     wrong = [name for name, value in computed.items() if not _close(summary.get(name), value)]
     if {cause: number for cause, number in summary.get("updates_lost", {}).items() if number} != lost:
         wrong.append("updates_lost")
+    if evidence.run.is_done:
+        list(summary_lines(evidence.run))  # needs every figure that a summary has
     return f"{', '.join(wrong)}: differs from the tables" if wrong else None
 
 
