@@ -157,4 +157,4 @@ def _setting(random: Random) -> str:
     return f"{random.choice((key, key, key, random.choice(wrong)))}{random.choice(('=', '=', '=', ' = ', ''))}{text}"
 
 
-EXPERIMENTS = Experiments()
+ATTACK = Experiments()

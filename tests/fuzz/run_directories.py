@@ -174,4 +174,4 @@ def _working_in(folder: Path) -> Iterator[None]:
                 del sys.modules[name]
 
 
-RUN_DIRECTORIES = RunDirectories()
+ATTACK = RunDirectories()
