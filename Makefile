@@ -4,7 +4,7 @@ BIN = .venv/bin
 KEEP_COMPILED = PYTHONDONTWRITEBYTECODE=  # or each process would compile the tests and our sources again
 
 .DEFAULT_GOAL := help
-.PHONY: help install run paper paper-quick paper-figures test slow soak fuzz check format bench clean
+.PHONY: help install run paper paper-quick paper-figures test slow fuzz check format bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 15
@@ -28,9 +28,6 @@ test: .venv/.dev  ## run the tests
 
 slow: .venv/.dev  ## run the tests that take longer
 	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist loadfile -m slow
-
-soak: .venv/.dev  ## kill a run a hundred times and compare (some minutes)
-	@VEFL_SIM_KILLS=100 $(BIN)/python -m pytest tests/simulation/test_kill.py
 
 MINUTES ?= 10
 fuzz: .venv/.dev  ## attack the program with damaged and absurd input (`make fuzz MINUTES=60`)

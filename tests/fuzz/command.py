@@ -1,14 +1,13 @@
 """The command line program in this process, and what every answer of it must be like."""
 
-import io
 import re
 import warnings
 from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import NamedTuple
 
+from tests.command_line import call
 from tests.fuzz.attack import Broken
-from vefl_sim.cli.main import main
 
 MOST_CHARACTERS = 100_000
 """More than this on stderr is a flood that nobody reads."""
@@ -31,14 +30,10 @@ class Answer(NamedTuple):
 
 def command(*arguments: str, codes: Sequence[int] = (0, 1, 2)) -> Answer:
     """Run a command in this process; any exception but SystemExit passes, which is the traceback a user would see."""
-    out, errors, code = io.StringIO(), io.StringIO(), 0
-    with redirect_stdout(out), redirect_stderr(errors), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("default")  # a user sees warnings, and is not stopped by them
-        try:
-            main(arguments)
-        except SystemExit as end:
-            code = int(end.code or 0)
-    answer = Answer(code, out.getvalue(), errors.getvalue())
+        done = call(*arguments, cwd=Path.cwd())
+    answer = Answer(done.returncode, done.stdout, done.stderr)
     require_plain(answer, codes)
     return answer
 

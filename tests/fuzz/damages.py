@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import tomli_w
 
 from tests.fuzz.toml_mutations import TREE_MUTATIONS, any_value, places, toml_text
 
@@ -25,8 +26,19 @@ EVIL = (
 """A module that shows by a file that it was imported."""
 
 
+HOSTILE_PARTS = (
+    *("runs.done.evil:x", "runs.stopped.evil:x", "evil:x", "os:system", "subprocess:run", "antigravity:x"),
+    *("builtins:exec", "no_such:x"),
+)
+PART_KEYS = (
+    *("scheme.kind", "mobility.kind", "radio.channel", "mac.scheduler", "rat.method", "data.kind", "model.factory"),
+)
+
+
 def draw_damage(random: Random, file: str) -> Damage:
     """A damage of a kind that suits the file."""
+    if file == "resolved.toml" and random.random() < 0.5:
+        return {"do": "part", "file": file, "key": random.choice(PART_KEYS), "name": random.choice(HOSTILE_PARTS)}
     kinds = [*BYTES, *BYTES, *PLACES]
     if suited := SUITED.get(Path(file).suffix):
         kinds += [suited] * len(kinds)  # half of the damages are those that only this format can have
@@ -35,12 +47,22 @@ def draw_damage(random: Random, file: str) -> Damage:
 
 def damage(damage: Damage, run: Path) -> None:
     """Damage a file of a run."""
-    path, random = run / damage["file"], Random(damage["seed"])
-    if damage["do"] in PLACES:
-        PLACES[damage["do"]](random, path)
+    path, random = run / damage["file"], Random(damage.get("seed"))
+    if damage["do"] == "part":
+        _name_part(path, *damage["key"].split("."), damage["name"])
+    elif damage["do"] in PLACES:
+        with suppress(OSError):  # another damage may have put a file or a link in the place of its folder
+            PLACES[damage["do"]](random, path)
     elif path.is_file() and path.stat().st_size < 2**24:  # another damage may have put something else there
         with suppress(Exception) if damage["do"] in FORMATS else nullcontext():  # or spoilt the format
             path.write_bytes((BYTES | FORMATS)[damage["do"]](random, path.read_bytes()))
+
+
+def _name_part(path: Path, table: str, key: str, name: str) -> None:
+    """Let the experiment of a run name a part that is code of the run, or does harm when it is called."""
+    tables = tomllib.loads(path.read_text())
+    tables.setdefault(table, {})[key] = name
+    path.write_text(tomli_w.dumps(tables))
 
 
 # Bytes
@@ -93,33 +115,9 @@ def _json(random: Random, content: bytes) -> bytes:
     return "\n".join(json.dumps(line) for line in lines).encode()
 
 
-HOSTILE_PARTS = (
-    "runs.{run}.evil:x",
-    "evil:x",
-    "os:system",
-    "subprocess:run",
-    "antigravity:x",
-    "builtins:exec",
-    "no_such:x",
-)
-PART_KEYS = (
-    "scheme.kind",
-    "mobility.kind",
-    "radio.channel",
-    "mac.scheduler",
-    "rat.method",
-    "data.kind",
-    "model.factory",
-)
-
-
 def _toml(random: Random, content: bytes) -> bytes:
     tables = tomllib.loads(content.decode())
-    if random.random() < 0.3:
-        table, _, key = random.choice(PART_KEYS).partition(".")
-        tables.setdefault(table, {})[key] = random.choice(HOSTILE_PARTS).format(run=random.choice(("done", "stopped")))
-    else:
-        random.choice(TREE_MUTATIONS)(random, tables)
+    random.choice(TREE_MUTATIONS)(random, tables)
     return toml_text(tables).encode("utf-8", "surrogateescape")
 
 

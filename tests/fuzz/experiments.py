@@ -67,7 +67,8 @@ class Experiments:
 
 
 _NAMES = re.compile(
-    rf"\b({'|'.join(Experiment.model_fields)}|compare|sweep|figure|seeds|base|label|name)\b|--\w+|\[\[compare\]\]"
+    rf"\b({'|'.join(Experiment.model_fields)}|compare|sweep|figure|seeds|base|label|name)\b|--\w+"
+    r"|^There are \d+ more problems"
 )
 
 

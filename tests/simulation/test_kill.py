@@ -1,6 +1,6 @@
 """A run in a process of its own, killed for real: SIGKILL at random moments, SIGTERM, Ctrl-C, a full disk.
 
-VEFL_SIM_KILLS says how often it is killed; `make soak` says 100.
+`python -m tests.fuzz --only kills` kills more runs, of all schemes.
 """
 
 import multiprocessing
@@ -22,7 +22,7 @@ from vefl_sim.cli.main import main
 from vefl_sim.experiment.toml import to_toml
 
 pytestmark = pytest.mark.slow
-KILLS = int(os.environ.get("VEFL_SIM_KILLS", "10"))
+KILLS = 10
 LONG = with_settings(STOPPED, "run.rounds=30", "vefl.round_s=0.5")
 
 # Children are forked from a process that has imported everything: imports would take most of their time.
