@@ -31,7 +31,8 @@ class Answer(NamedTuple):
 def command(*arguments: str, codes: Sequence[int] = (0, 1, 2)) -> Answer:
     """Run a command in this process; any exception but SystemExit passes, which is the traceback a user would see."""
     with warnings.catch_warnings():
-        warnings.simplefilter("default")  # a user sees warnings, and is not stopped by them
+        warnings.simplefilter("default")  # a user sees warnings, and is not stopped by them …
+        warnings.simplefilter("ignore", ResourceWarning)  # … except those that Python shows to nobody
         done = call(*arguments, cwd=Path.cwd())
     answer = Answer(done.returncode, done.stdout, done.stderr)
     require_plain(answer, codes)
