@@ -1,3 +1,5 @@
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,10 +7,10 @@ from hypothesis import strategies as st
 
 from tests.optimize.rat.rat_problems import check_constraints, enumerated, exact, missed, random_scaled
 from vefl_sim.optimize.rat.dual import least_bound, relative_gains
-from vefl_sim.optimize.rat.large import large, survey
+from vefl_sim.optimize.rat.large import large, one_each, survey
 from vefl_sim.optimize.rat.local_search import Holdings, greedy, new_holdings, outcome
 from vefl_sim.optimize.rat.problem import Allocation, SlotProblem, new_allocation
-from vefl_sim.optimize.rat.water import demand_of, water_fill
+from vefl_sim.optimize.rat.water import demand_of, on_one, water_fill
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -33,6 +35,30 @@ def test_every_allocation_keeps_the_constraints(seed: int, cvs: int, more: int, 
     assert np.isfinite(bound)
     if deficit == 0:
         assert bound >= objective
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.integers(2, 4), st.sampled_from([0.0, 3.0]))
+def test_one_each_is_the_best_of_all_permutations(seed: int, cvs: int, tight: float) -> None:
+    """The least deficit; of permutations without any, the one of the largest value, in which power has its price."""
+    scaled = random_scaled(np.random.default_rng(seed), cvs, cvs, tight=tight)
+    scaled = scaled._replace(price=0.5 * (scaled.weight[:, np.newaxis] * scaled.gain).min())  # so that power counts
+    outcomes = []
+    for owned in [_owned_by_one_each(scaled), *permutations(range(cvs))]:
+        sent = [on_one(scaled.gain[v, prb], demand_of(scaled, v)) for v, prb in enumerate(owned)]
+        missing = sum(max(0.0, scaled.floor[v] - rate) for v, (rate, _) in enumerate(sent))
+        outcomes.append((missing, sum(scaled.weight[v] * r - scaled.price * p for v, (r, p) in enumerate(sent))))
+    (missing, value), *others = outcomes
+    assert missing <= min(other for other, _ in others) * (1 + 1e-6) + 1e-5 * scaled.floor.sum()
+    if max(other for other, _ in others) == 0:
+        assert value == pytest.approx(max(other for _, other in others), rel=1e-9)
+
+
+def _owned_by_one_each(scaled: SlotProblem) -> list[int]:
+    """The pRB of each CV."""
+    owner = np.zeros(len(scaled.floor), np.int64)
+    one_each(survey(scaled)[0], owner)
+    return np.argsort(owner).tolist()
 
 
 @settings(max_examples=60, deadline=None)

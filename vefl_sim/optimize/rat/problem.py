@@ -66,8 +66,9 @@ class RatProblem:
 
     @cached_property
     def largest_weight(self) -> float:
-        """The largest a_v = C + κQ_v, the unit of the objective in the compiled kernels; 1 if all are zero."""
-        return self.tradeoff + self.slot_s * float(self.bits_left.max()) or 1.0
+        """The largest a_v = C + κQ_v, the unit of the objective in the compiled kernels; 1 if all count as none."""
+        largest = self.tradeoff + self.slot_s * float(self.bits_left.max())
+        return largest if largest > NOTHING else 1.0
 
     @cached_property
     def scaled(self) -> "SlotProblem":
@@ -75,7 +76,7 @@ class RatProblem:
         unit = self.largest_weight
         return SlotProblem(
             gain=_above_nothing(self.snr_per_watt),
-            weight=(self.tradeoff + self.slot_s * self.bits_left) / unit,
+            weight=_above_nothing((self.tradeoff + self.slot_s * self.bits_left) / unit),
             price=self.tradeoff / unit * self.efficiency / self.nats_hz,
             power=_above_nothing(self.max_power_w),
             floor=_above_nothing(self.floor_bps / self.nats_hz),

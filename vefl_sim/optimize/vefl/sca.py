@@ -157,7 +157,7 @@ def iterate(
     """Run Algorithm 2 from a start; returns the last iterate solved for, or None if already the first step fails."""
     last = None
     for iteration in range(1, ITERATIONS + 1):
-        linear = linearised(at)
+        linear = linearised(at) if np.all(at.cpu_ghz > 0) else None  # the solver rounds the least frequencies to 0
         next_iterate = None if linear is None else step(linear, (FIRST_PENALTY + iteration) * (1 - 2 * at.share))
         if next_iterate is None:
             break
