@@ -1,5 +1,6 @@
 """The index of a sweep on disk."""
 
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -100,3 +101,12 @@ def test_an_index_of_another_version_is_renamed_once(
         new.write(entries)
         old.write(entries)
     assert len([*old.file.parent.glob("index-*.csv")]) == 1
+
+
+def test_a_pipe_in_the_place_of_an_index_is_refused(sweep: Sweep, tmp_path: Path) -> None:
+    """Opening it would wait for a process that writes to it."""
+    file = tmp_path / "sweeps" / "s" / "index.csv"
+    file.parent.mkdir(parents=True)
+    os.mkfifo(file)
+    with pytest.raises(BadInput, match=r"cannot be read .*it is not a file"):
+        Index.of(sweep, tmp_path)

@@ -133,7 +133,6 @@ app.add_typer(map_)
 def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
     """Call `work` with a progress display, then print the summary of the run it returns."""
     from vefl_sim.analysis.summary import summary_lines
-    from vefl_sim.analysis.verify.verification import blaming_damage
     from vefl_sim.cli.progress import PipedConsole, RunProgress, live_display
     from vefl_sim.core.stopping import stopping_at_once
 
@@ -147,9 +146,8 @@ def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
             raise RunInterrupted(_saved_progress(progress.run)) from None
     if not progress.run:
         console.show("This run is already done; its summary follows. To run it again, run the experiment with --fresh.")
-    with blaming_damage(finished):
-        for line in summary_lines(finished):
-            console.show(line)
+    for line in summary_lines(finished):
+        console.show(line)
 
 
 def _saved_progress(run: "Run | None") -> str:

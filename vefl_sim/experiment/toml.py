@@ -32,7 +32,7 @@ _PATHS = (("mobility", "file"), ("data", "dir"))
 ALONE = "{what} is for files with [[compare]], and {path} has none: {keep} for one experiment."
 HAS_SWEEP = "{path} has a [sweep]: run it with: python -m vefl_sim sweep {path}"
 _MAP = re.compile(r"\.(osm|osm\.xml|net\.xml|sumocfg)(\.gz)?$")
-_MAX_BYTES = 1 << 24  # what is read from more takes gigabytes
+_MAX_BYTES = 16_000_000  # the values of a larger file take more than a gigabyte
 _MAX_DEPTH = 10  # [[sweep.zip]] with ranges as values has six levels
 _BARE_WORD = re.compile(r"([A-Za-z_~]|\.{0,2}/)[\w.:/~-]*")  # a name, a part, or a path
 

@@ -6,6 +6,7 @@ It only summarizes the run directories, which are found by configuration; if it 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pandas as pd
 from filelock import FileLock
 
 from vefl_sim.core.errors import BadInput, first_line
-from vefl_sim.core.files import explain_write_errors, first_free, write_text
+from vefl_sim.core.files import explain_write_errors, first_free, read_file, write_text
 from vefl_sim.records.identity import package_digest
 from vefl_sim.sweep.points import Point, Sweep
 
@@ -99,7 +100,7 @@ def _read(file: Path) -> pd.DataFrame:
     if not file.exists():
         return pd.DataFrame()
     try:
-        table = pd.read_csv(file, dtype={_VERSION: str, _KEY: str})
+        table = pd.read_csv(BytesIO(read_file(file)), dtype={_VERSION: str, _KEY: str})
     except (OSError, ValueError) as error:
         raise BadInput(f"{file} cannot be read ({first_line(error)}): move it away; a new one is written.") from None
     if not {_KEY, _VERSION, "status"} <= set(table.columns):
