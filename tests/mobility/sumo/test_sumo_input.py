@@ -95,6 +95,7 @@ class TestBadInput:
             ("x.sumocfg", "<configuration>", "is not a configuration of SUMO (no element found"),
             ("x.sumocfg", '<a><net-file value="no.net.xml"/></a>', "no.net.xml, and there is no such file."),
             ("x.sumocfg", '<a><n v="no.net.xml"/></a>', "no.net.xml, and there is no such file."),
+            ("x.sumocfg", f'<a><n v="{"n" * 300}.xml"/></a>', "n.xml, and there is no such file."),
             ("x.sumocfg", '<a><remote-port value="48813"/></a>', 'sets remote-port = "48813", and only options'),
             ("x.sumocfg", '<a><num-clients value="2"/></a>', 'sets num-clients = "2", and only options'),
             ("x.sumocfg", '<?xml version="1.0" encoding="foo"?><a/>', "is not a configuration of SUMO (unknown"),

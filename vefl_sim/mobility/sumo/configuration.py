@@ -77,7 +77,7 @@ class Configuration:
         return [self._existing(self.path.parent / name) for name in names]
 
     def _existing(self, file: Path) -> Path:
-        if "$" in file.name or not file.is_file():
+        if "$" in file.name or not os.path.isfile(file):
             raise ExperimentError(f"{_label(self.path)} names {file}, and there is no such file.")
         return file
 

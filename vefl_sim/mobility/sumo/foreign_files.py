@@ -5,6 +5,7 @@ a device. SUMO reads the same elements in every file: a network may hold detecto
 """
 
 import errno
+import os
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -102,7 +103,7 @@ class _Check:
         if _INCLUDES.get(tag) != name:
             raise self._problem(f'<{tag}> would write the file {name}="{value}": set it to "NUL", or remove it')
         path = self._path.parent / value
-        if "$" in value or not path.is_file():
+        if "$" in value or not os.path.isfile(path):
             raise self._problem(f"<{tag}> names {path}, and there is no such file: correct it")
         self._included.append(path)
 
