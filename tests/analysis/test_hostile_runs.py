@@ -10,6 +10,7 @@ from shutil import copytree
 
 import pytest
 
+from tests.command_line import call
 from tests.resumable import STOPPED, Kill, Killer, only
 from vefl_sim import Run, resume, simulate, with_settings
 from vefl_sim.cli.main import main
@@ -244,3 +245,11 @@ def test_the_current_directory_is_left_if_it_is_a_run(runs: dict[str, Run], here
         )
         assert "made by this version of vefl_sim" in process.stdout, process.stderr
         assert not executed()
+
+
+def test_names_of_runs_do_not_act_on_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "\x1b[2Jgone").mkdir()
+    (tmp_path / "\x1b[2Jgone" / "resolved.toml").write_text("")
+    shown = call("runs", tmp_path).stdout
+    assert "\\x1b[2Jgone" in shown
+    assert "\x1b" not in shown

@@ -1,12 +1,13 @@
 """The commands that only read or check: `runs`, `verify`, `trace`, `schema` and `check`."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from vefl_sim.core.errors import BadInput
+from vefl_sim.core.errors import BadInput, printable
 
 
 def runs(
@@ -15,8 +16,7 @@ def runs(
     """List all runs with their state, rounds, accuracy and age; the newest run is last."""
     from vefl_sim.analysis.runs import run_lines
 
-    for line in run_lines(out):
-        print(line)
+    _print(run_lines(out))
 
 
 def verify(
@@ -30,7 +30,7 @@ def verify(
     found = find_run(run)
     findings = list(verify_run(found))
     print(f"{found.path} ({found.state})")
-    print("\n".join(finding_lines(findings)))
+    _print(finding_lines(findings))
     if not all(finding.passed for finding in findings):
         raise typer.Exit(1)
 
@@ -73,7 +73,7 @@ def trace(
         if why:
             if cv is None or round is None:
                 raise BadInput("--why explains one update: add --cv and --round to choose it.")
-            print("\n".join(explain(found, cv=cv, round=round)))
+            _print(explain(found, cv=cv, round=round))
             return
         events = select(found.events, cv=cv, round=round, kind=_known_kind(kind), between_s=(from_s, to_s))
         if events.empty:
@@ -81,8 +81,7 @@ def trace(
         if csv:
             events.to_csv(sys.stdout, index=False)
         else:
-            for line in event_lines(events):
-                print(line)
+            _print(event_lines(events))
 
 
 def check(
@@ -109,6 +108,12 @@ def check(
             print(line, flush=True)
     if not all(line.passed for line in checks):
         raise typer.Exit(1)
+
+
+def _print(lines: Iterable[str]) -> None:
+    """Print lines with text from a run, which may come from anywhere and must not act on the terminal."""
+    for line in lines:
+        print(printable(line))
 
 
 def _known_kind(kind: str | None) -> str | None:

@@ -84,9 +84,7 @@ def first_line(error: BaseException) -> str:
 
 def printable(text: str) -> str:
     """A text in one line of bounded length, without characters that would act on a terminal: they are shown escaped."""
-    plain = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-    return (
-        plain
-        if len(plain) <= _MAX_CHARACTERS
-        else f"{plain[: _MAX_CHARACTERS // 2]} … {plain[-_MAX_CHARACTERS // 2 :]}"
-    )
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    half = _MAX_CHARACTERS // 2
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:half]} … {text[-half:]}"

@@ -160,7 +160,7 @@ def _fault(run: Path) -> str | None:
     Links are refused: what is written to a run, or deleted from it, must lie in it.
     """
     try:
-        for entry in os.scandir(run):
+        for entry in _entries(run):
             if entry.name in FILES and not entry.is_file(follow_symlinks=False):
                 return f"{entry.path} is not a file"
             readable = os.access(entry.path, os.R_OK) or not os.access(entry.path, os.F_OK)  # just removed
@@ -170,11 +170,16 @@ def _fault(run: Path) -> str | None:
                 return f"{entry.path} is not a folder"
         for folder in (*FOLDERS, TRAFFIC):
             with suppress(FileNotFoundError):  # it has none, or the process that works on it has just removed it
-                if other := next((e for e in os.scandir(run / folder) if not e.is_file(follow_symlinks=False)), None):
+                if other := next((e for e in _entries(run / folder) if not e.is_file(follow_symlinks=False)), None):
                     return f"{other.path} is not a file"
     except OSError as error:
         return f"{error.filename or run} cannot be read: {error.strerror}"
     return None
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return list(entries)
 
 
 def existing_run(identity: Identity, out: Path) -> Run | None:
