@@ -68,7 +68,7 @@ def test_import_of_a_sumo_net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("x.png", (), "has an unknown format: it must be .osm(.gz) or .net.xml(.gz)."),
         ("paths.osm", (), "paths.osm"),
         ("x.osm", ("--gnb", "north"), "--gnb north: write latitude,longitude in degrees"),
-        ("x.osm", ("--gnb", "200,0"), "is not a latitude and a longitude"),
+        ("x.osm", ("--gnb", "100,0"), "is not a latitude and a longitude"),
         ("x.osm", ("--gnb", "1,1"), "is within radio.coverage_radius_m = 500 of the gNB"),
     ],
 )

@@ -85,9 +85,9 @@ def test_an_integer_of_5000_digits_in_a_file(tmp_path: Path) -> None:
     assert sentence.endswith("limits.toml has a number with thousands of digits, which no key can hold: shorten it.")
 
 
-def test_a_nested_value_is_not_shown_in_full(tmp_path: Path) -> None:
-    (sentence,) = refused(text="run = " + "[" * 200 + "]" * 200, tmp_path=tmp_path)
-    assert sentence.startswith("run must be a table, not [[[")
+def test_a_long_value_is_not_shown_in_full(tmp_path: Path) -> None:
+    (sentence,) = refused(text="run = [" + "1, " * 1000 + "]", tmp_path=tmp_path)
+    assert sentence.startswith("run must be a table, not [1, 1")
     assert len(sentence) < 100
 
 

@@ -116,18 +116,18 @@ def test_a_recording_is_digested_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, read, original = tmp_path / "short.toml", [], Path.read_text
+    file, read, original = tmp_path / "short.toml", [], os.open
     file.write_text('run = {name = "short", rounds = 1}\nlearning.kind = "none"\ndata.train_samples = 2000\n')
 
-    def counted(path: Path, *args: str, **options: str) -> str:
+    def counted(path: Path, *args: int, **options: int) -> int:
         read.append(path)
         return original(path, *args, **options)
 
-    monkeypatch.setattr(Path, "read_text", counted)
+    monkeypatch.setattr(os, "open", counted)
     with pytest.raises(SystemExit, match="0"):
         main([str(file), "--out", str(tmp_path / "runs"), "--quiet"])
     assert read.count(file) == 1
-    assert original(only(tmp_path / "runs").path / "experiment.toml") == original(file)
+    assert (only(tmp_path / "runs").path / "experiment.toml").read_text() == file.read_text()
 
 
 class Waiting(RunWatcher):

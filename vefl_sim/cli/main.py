@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"interrupted: {error}", file=sys.stderr)
         sys.exit(130)
     except VeflError as error:
-        _fail(1, str(error))
+        problem, *details = str(error).split("\n")  # a sweep has a line for each point that failed
+        _fail(1, problem, details=details)
     except OSError as error:  # of a file that a command names, or of a run; a run itself turns its own into RunFailed
         if error.filename is None:
             raise
@@ -174,7 +175,7 @@ def _commands() -> set[str]:
     return set(typer.main.get_group(app).commands)
 
 
-def _fail(code: int, *problems: str) -> NoReturn:
-    for problem in problems:
-        print(f"error: {printable(problem)}", file=sys.stderr)
+def _fail(code: int, *problems: str, details: Sequence[str] = ()) -> NoReturn:
+    for line in (*(f"error: {problem}" for problem in problems), *details):
+        print(printable(line), file=sys.stderr)
     sys.exit(code)

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.optimize.rat.rat_problems import NATS, check_constraints, exact, random_problem, scaled_rates
-from vefl_sim.optimize.rat.problem import Allocation, RatProblem
+from vefl_sim.optimize.rat.problem import Allocation
 from vefl_sim.optimize.rat.sca import Relaxation, algorithm4
 
 pytest.importorskip("cvxpy")
@@ -45,7 +47,7 @@ def test_the_perspective_form_gets_close_for_two_cvs() -> None:
 def test_equal_sharing_if_nothing_can_be_solved() -> None:
     problem = random_problem(np.random.default_rng(0), 2, 4)
     impossible = np.full(2, 1e12)
-    problem = RatProblem(**(vars(problem) | {"floor_bps": impossible, "bits_left": impossible}))
+    problem = replace(problem, floor_bps=impossible, bits_left=impossible)
     allocation = algorithm4(problem)
     assert allocation.owner.tolist() == [0, 1, 0, 1]
     assert allocation.status == "infeasible_floors"
