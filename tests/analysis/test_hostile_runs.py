@@ -228,7 +228,7 @@ def test_parts_are_searched_in_the_given_folder(
     command("resume", str(run.path), "--parts", str(own / "missing"))
     assert "is not a folder" in capsys.readouterr().err
     command("resume", str(run.path), "--parts", str(own))
-    assert f'# mac.scheduler = "mine:mine" is loaded from {own / "mine.py"}' in capsys.readouterr().err
+    assert f'# mac.scheduler = "mine:mine" would be loaded from {own / "mine.py"}' in capsys.readouterr().err
     assert run.is_done
     assert resume(run, parts=own).is_done
     assert not (here / "executed").exists()

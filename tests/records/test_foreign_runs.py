@@ -35,12 +35,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(params=["done", "killed"])
 def run(made: dict[str, Path], request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made[request.param], tmp_path / "runs" / made[request.param].name))
+    return copy_of(made[request.param], tmp_path)
 
 
 @pytest.fixture
 def killed(made: dict[str, Path], tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made["killed"], tmp_path / "runs" / made["killed"].name))
+    return copy_of(made["killed"], tmp_path)
+
+
+def copy_of(run: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(run, folder / "runs" / run.name))
 
 
 def folder_in_place(path: Path) -> None:
@@ -91,9 +95,44 @@ def test_what_is_not_a_file(run: Path, capsys: pytest.CaptureFixture[str], name:
     (OTHERS[other] if other != "folder" or "." in name or name.isupper() else Path.touch)(path)
     before = entries(run)
     for command in COMMANDS:
-        assert f"{path} is not a " in refused(capsys, command, run)
+        top = path.parent == run and "link" in other
+        assert f"{path} is {'a link' if top else 'not a '}" in refused(capsys, command, run)
     assert [run.state for run in list_runs(run.parent)] == ["damaged"]
     assert entries(run) == before
+
+
+@pytest.mark.parametrize(
+    ("state", "lost", "sentence"),
+    [
+        ("done", "DONE", "DONE is missing, although the run has its summary: restore it"),
+        ("killed", "checkpoints", "checkpoints are missing: restore them"),
+    ],
+)
+def test_a_run_that_lost_its_end_or_its_checkpoints_is_not_begun_again(
+    made: dict[str, Path], tmp_path: Path, state: str, lost: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = copy_of(made[state], tmp_path)
+    path = run / lost
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    before = {entry for entry in entries(run) if not entry[0].endswith(("LOCK", "sessions.jsonl"))}
+    assert sentence in refused(capsys, "resume", run)
+    assert exit_code("verify", run) == 1
+    assert sentence in capsys.readouterr().out
+    assert [run.state for run in list_runs(run.parent)] == ["damaged"]
+    assert {entry for entry in entries(run) if not entry[0].endswith(("LOCK", "sessions.jsonl"))} == before
+
+
+@pytest.mark.parametrize("damage", ["deleted", "cut"])
+def test_a_finished_run_without_a_table_is_not_called_done(
+    made: dict[str, Path], tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished = copy_of(made["done"], tmp_path)
+    table = finished / "tables" / "rounds.parquet"
+    table.unlink() if damage == "deleted" else table.write_bytes(table.read_bytes()[:1000])
+    assert f"{table} {'is missing: restore it' if damage == 'deleted' else 'cannot be read'}" in refused(
+        capsys, "resume", finished
+    )
+    assert [run.state for run in list_runs(finished.parent)] == ["damaged"]
 
 
 def test_without_a_readable_experiment(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

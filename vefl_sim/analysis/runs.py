@@ -31,20 +31,27 @@ def list_runs(out: Path) -> list[RunOverview]:
     """All runs in a folder; the most recently written run is last."""
     if not out.is_dir():
         raise RunNotFound(f"{out} is not a folder: name the folder that contains the runs.")
-    folders = [path for path in out.iterdir() if (path / "resolved.toml").is_file()]
+    folders = [path for path in out.iterdir() if _may_be_run(path)]
     return sorted(map(_overview, folders), key=lambda run: -run.age_s)
+
+
+def _may_be_run(path: Path) -> bool:
+    """Whether a folder is a run directory, or cannot be looked into."""
+    try:
+        return (path / "resolved.toml").is_file()
+    except OSError:
+        return True
 
 
 def _overview(path: Path) -> RunOverview:
     written = max(_modified(file) for file in (path, *path.glob("*"), *path.glob("checkpoints/*")))
     state, summary, planned = "damaged", dict[str, Any](), None
-    with suppress(VeflError):  # of another version, or damaged: still listed
+    with suppress(VeflError, OSError):  # of another version, or damaged: still listed
         run = Run(path)
-        state = run.state
-        summary = run.summary
-        planned = run.experiment.rounds
-    if not summary and ((path / "DONE").exists() or any(path.glob("checkpoints/*.npz"))):
-        state = "damaged"
+        summary, planned = run.summary, run.experiment.rounds
+        if run.is_done:
+            run.require_complete()
+        state = "damaged" if run.loss else run.state
     rounds, accuracy = _number(summary.get("rounds")), _number(summary.get("last_accuracy"))
     return RunOverview(path.name, state, rounds, planned, accuracy, max(0.0, time.time() - written))
 
@@ -92,7 +99,7 @@ def part_lines(run: Run, folder: Path | None = None) -> list[str]:
     require_same_version(run.path)  # another version may not understand the experiment
     with parts_in(folder):
         files = {(key, name): ", ".join(part_sources(key, name)) for key, name in part_names(run.experiment)}
-    return [f'{key} = "{name}" is loaded from {where or "Python itself"}' for (key, name), where in files.items()]
+    return [f'{key} = "{name}" would be loaded from {where or "Python itself"}' for (key, name), where in files.items()]
 
 
 def run_lines(out: Path) -> Iterator[str]:

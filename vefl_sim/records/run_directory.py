@@ -37,6 +37,7 @@ RunState = Literal["done", "failed", "running", "unfinished"]
 _INITIAL = ("experiment.toml", "resolved.toml", "versions.json")
 FILES = (*_INITIAL, "summary.json", "sessions.jsonl", "DONE", "FAILED", "LOCK")
 FOLDERS, TRAFFIC = ("tables", "parts", "checkpoints"), "traffic"
+_MAIN = ("rounds", "vehicles", "events")  # tables that every run has
 _NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
 
@@ -70,6 +71,19 @@ class Run:
         return {path.name for path in self.path.iterdir()} <= {*_INITIAL, *LOCK_FILES, "traffic"}
 
     @property
+    def loss(self) -> str | None:
+        """What is lost of a run that has no readable checkpoint but once had one; None if nothing is."""
+        if self.is_done or Checkpoints(self.path).last_readable():
+            return None
+        if (self.path / "summary.json").exists():
+            return f"{self.path / 'DONE'} is missing, although the run has its summary: restore it"
+        if any(self.path.glob("checkpoints/*.npz")):
+            return f"all files in {self.path / 'checkpoints'} are damaged: restore them"
+        if any(self.path.glob("parts/*-000002.parquet")):
+            return f"the files in {self.path / 'checkpoints'} are missing: restore them"
+        return None
+
+    @property
     def experiment(self) -> Experiment:
         """The experiment with every default, from resolved.toml; reading it imports no user-defined part."""
         return load_resolved(self.path / "resolved.toml")
@@ -92,8 +106,12 @@ class Run:
     def require_complete(self) -> None:
         """Raise RunNotFound if a finished run lacks its summary or a main table; `verify` also checks their content."""
         _ = self.summary
-        for name in ("rounds", "vehicles", "events"):
-            self.files(name)
+        for name in _MAIN:
+            for file in self.files(name):
+                try:
+                    ParquetFile(file)
+                except BadInput as error:
+                    raise RunNotFound(str(error)) from None
 
     def table(self, name: str) -> pd.DataFrame:
         """One table by name: events, rounds, vehicles, mobility, timings, slots."""
@@ -117,6 +135,8 @@ class Run:
         last = Checkpoints(self.path).last_readable()
         if last and name in last.tables:
             return [self.path / "parts" / part["file"] for part in last.tables[name]]
+        if name in _MAIN and self.is_done:
+            raise RunNotFound(f"{file} is missing: restore it, or run the experiment again with --fresh.")
         raise RunNotFound(f"{file} is missing: the run does not record this table or has no checkpoint yet.")
 
     def _rows(self, name: str) -> pd.DataFrame:
@@ -161,6 +181,8 @@ def _fault(run: Path) -> str | None:
     """
     try:
         for entry in _entries(run):
+            if entry.is_symlink() and entry.name in (*FILES, *FOLDERS, TRAFFIC):
+                return f"{entry.path} is a link, and a run is changed only within its folder"
             if entry.name in FILES and not entry.is_file(follow_symlinks=False):
                 return f"{entry.path} is not a file"
             readable = os.access(entry.path, os.R_OK) or not os.access(entry.path, os.F_OK)  # just removed

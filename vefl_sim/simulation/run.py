@@ -44,6 +44,7 @@ def simulate(
         while True:
             run = create(identity, out, toml, settings)
             if run.is_done:
+                run.require_complete()
                 return run
             with _working_on(run, identity) as is_there:
                 if is_there:
@@ -63,6 +64,7 @@ def resume(run: Run | str | Path, *, parts: str | Path | None = None, watcher: R
     _require_complete(watcher)
     run = run if isinstance(run, Run) else Run(run)
     if run.is_done:
+        run.require_complete()
         return run
     with parts_in(parts):
         require_same_version(run.path)  # another version may not understand the experiment
@@ -99,6 +101,8 @@ def _complete(run: Run, identity: Identity, watcher: RunWatcher | None, *, may_r
         return run
     last, notes = Checkpoints(run.path).newest()  # before preparing, which is in vain if no checkpoint is usable
     notes += library_notes(run.path, identity)
+    if not last and (loss := run.loss):
+        raise NotResumable(f"{loss}, or run the experiment again with --fresh; nothing is changed.")
     if last:
         _require_traffic(run)
     with _preparing(run, may_remove and run.is_untouched):

@@ -96,7 +96,8 @@ def missing(drawing: Drawing, out: Path) -> Iterator[str]:
             if point.seed not in group.runs:
                 run = point.run(out)
                 state = run.state if run else "not started"
-                yield f"{point.title} ({'damaged: move its run directory away' if state == 'done' else state})"
+                damaged = f"damaged: run the sweep again, or move {run.path} away" if run and run.is_done else state
+                yield f"{point.title} ({damaged})"
 
 
 def _request_and_layout(sweep: Sweep) -> tuple[Request, Layout]:

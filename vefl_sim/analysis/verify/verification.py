@@ -46,7 +46,7 @@ def verify(run: Run) -> Iterator[Finding]:
     evidence = Evidence(run)
     yield _configuration(run)
     if not run.is_done and not Checkpoints(run.path).last_readable():
-        yield Finding("content", None, "nothing to verify: the run has no checkpoint yet")
+        yield Finding("content", run.loss, "nothing to verify: the run has no checkpoint yet")
         return
     if not run.is_done:
         yield Finding("so far", None, f"{run.summary.get('rounds')} rounds up to the last checkpoint are verified")

@@ -17,7 +17,7 @@ from queue import Empty, Queue
 from typing import Any
 from uuid import uuid4
 
-from vefl_sim.core.errors import BadInput, RunFailed
+from vefl_sim.core.errors import BadInput, RunFailed, first_line
 from vefl_sim.core.files import explain_write_errors
 from vefl_sim.records.identity import package_digest
 from vefl_sim.sweep.executors.child import run_in_process
@@ -40,8 +40,10 @@ def connect(on: str, workers: int, out: Path) -> "ClusterExecutor":
         if on == LOCAL:
             cluster = _local_cluster(workers)
         client = distributed.Client(cluster or on, timeout=_CONNECT_S)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError, TypeError, RuntimeError) as error:
-        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+    except BadInput:
+        raise
+    except Exception as error:  # what answers may be anything, for example a web server
+        reason = first_line(error).rstrip(".") or type(error).__name__
         raise BadInput(f"--on {on}: no cluster answers there ({reason}): start one, or use --on {LOCAL}.") from None
     executor = ClusterExecutor(client, cluster, out.resolve())
     try:
