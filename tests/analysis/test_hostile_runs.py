@@ -235,11 +235,12 @@ def test_parts_are_searched_in_the_given_folder(
     assert str(own) not in sys.path
 
 
-def test_the_current_directory_is_left_if_it_is_a_run(runs: dict[str, Run], here: Path) -> None:
+def test_the_current_directory_is_left_if_it_is_a_run_or_holds_runs(runs: dict[str, Run], here: Path) -> None:
     """`python -m` searches it before the standard library."""
     path = copytree(runs["done"].path, here / "runs" / "evilrun")
-    executed = bomb(path, "typing.py", "random.py", "json.py", "typer.py", "tables/typing.py", "tables/random.py")
-    for folder in (path, path / "tables"):
+    names = ("typing.py", "random.py", "json.py", "typer.py")
+    executed = bomb(path, *names, "tables/typing.py", "tables/random.py", *(f"../{name}" for name in names))
+    for folder in (path, path / "tables", path.parent):
         process = subprocess.run(
             [sys.executable, "-m", "vefl_sim", "verify", str(path)], cwd=folder, capture_output=True, text=True
         )

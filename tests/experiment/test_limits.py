@@ -80,6 +80,20 @@ def test_absurd_values_of_set(value: str, end: str, tmp_path: Path) -> None:
     assert len(sentence) < 150
 
 
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("vefl.round_s=5s", 'vefl.round_s = "5s": it must be a number, without quotes or a unit.'),
+        ("radio.carrier_ghz=3,5", 'radio.carrier_ghz = "3,5": it must be a number, without quotes or a unit.'),
+        ("run.seed=1-5", 'run.seed = "1-5": it must be a whole number, without quotes or a unit.'),
+        ("sla.base_fee=1-5", 'sla.base_fee = "1-5": it must be a range [low, high], without quotes or a unit.'),
+        ("vefl.budget=", "--set vefl.budget=: the value is missing."),
+    ],
+)
+def test_values_of_set_as_people_write_them(setting: str, sentence: str, tmp_path: Path) -> None:
+    assert refused(setting, tmp_path=tmp_path) == (sentence,)
+
+
 def test_an_integer_of_5000_digits_in_a_file(tmp_path: Path) -> None:
     (sentence,) = refused(text='[run]\nname = "x"\nseed = ' + "9" * 5000, tmp_path=tmp_path)
     assert sentence.endswith("limits.toml has a number with thousands of digits, which no key can hold: shorten it.")

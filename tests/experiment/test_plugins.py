@@ -1,6 +1,7 @@
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Protocol
 
 import pytest
@@ -9,7 +10,7 @@ from vefl_sim import from_tables, with_settings
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment import part_files
 from vefl_sim.experiment.part_files import part_digest
-from vefl_sim.experiment.plugins import load_part, part_digests, require_protocol
+from vefl_sim.experiment.plugins import load_part, make_part, part_digests, require_protocol
 from vefl_sim.simulation.scenario import build_scenario
 
 
@@ -87,7 +88,7 @@ def test_a_missing_import_inside_a_part_is_reported_as_such(folder: Path) -> Non
 
 def test_an_object_that_is_not_callable_is_refused() -> None:
     with pytest.raises(ExperimentError, match="not a class or a function"):
-        load_part("scheme.kind", "math:pi")
+        load_part("scheme.kind", "numpy:pi")
 
 
 class Greeter(Protocol):
@@ -157,3 +158,22 @@ def test_every_kind_of_part_is_checked_before_the_run(setting: str, missing: str
     small = {"data": {"kind": "tests.scripted:sixty_samples"}, "model": {"factory": "vefl_models.logistic:logistic"}}
     with pytest.raises(ExperimentError, match=re.escape(missing)):
         build_scenario(with_settings(from_tables({"run": {"name": "x"}} | small), setting.format(__name__)))
+
+
+def test_a_part_is_not_in_the_standard_library() -> None:
+    with pytest.raises(ExperimentError, match=r'"os:_exit" is in Python itself, which has no parts'):
+        load_part("model.factory", "os:_exit")
+
+
+def test_a_part_does_not_end_the_program() -> None:
+    def leaves(*_: object) -> None:
+        raise SystemExit(16)
+
+    module = ModuleType("leaving")
+    module.leaves = leaves
+    sys.modules["leaving"] = module
+    try:
+        with pytest.raises(ExperimentError, match=r'"leaving:leaves" could not be created: SystemExit: 16'):
+            make_part("model.factory", "leaving:leaves", 10)
+    finally:
+        del sys.modules["leaving"]

@@ -17,6 +17,7 @@ from tests.fuzz.attacks import ATTACKS
 
 MOST_BYTES = 2**30
 """Memory that one attempt may add to what the process had before it."""
+PROGRESS_S = 30.0
 _MOST_OF_ALL = 2**32 + MOST_BYTES
 """Memory of the whole process, beyond which Python raises MemoryError, before the machine has none left."""
 
@@ -42,6 +43,7 @@ class Campaign:
     def run(self, first_seed: int, attempts: int, seconds: float) -> Tally:
         """Attempt one seed after another until the time is over."""
         began, seed, count, memory, failures = time.monotonic(), first_seed, 0, 0.0, list[str]()
+        shown = began
         while seed < first_seed + attempts and (left := began + seconds - time.monotonic()) > 0:
             with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
                 for found, gib, number in self._watch(seed, first_seed + attempts, left, Path(folder)):
@@ -50,6 +52,10 @@ class Campaign:
                         failures.append(f"{self.attack.name}, seed {seed}: {found}")
                         self._keep(seed, Path(folder) / str(seed), found)
                     seed += 1
+                    if time.monotonic() - shown > PROGRESS_S:
+                        shown = time.monotonic()
+                        done = f"{count} attempts, {len(failures)} failures, up to seed {seed - 1}"
+                        print(f"{shown - began:6.0f} s  {self.attack.name}: {done}", flush=True)
         return Tally(self.attack.name, first_seed, count, round(time.monotonic() - began, 1), memory, failures)
 
     def _watch(self, first: int, last: int, seconds: float, folder: Path) -> Iterator[tuple[str, float, int]]:

@@ -26,8 +26,14 @@ def run_directory_above(path: str) -> str | None:
     return None
 
 
+def holds_runs(folder: str) -> bool:
+    """Whether a folder holds run directories, as an unpacked archive does."""
+    with os.scandir(folder) as entries:
+        return any(os.path.lexists(os.path.join(entry.path, name)) for entry in entries for name in RUN_FILES)
+
+
 def leave_run_directory() -> None:
-    """Take the current directory off the path if it is in a run directory and the program was started by `python -m`.
+    """Take the current directory off the path if it is in a run, or holds runs, and Python was started with `-m`.
 
     What Python imports before it calls us cannot be refused here: a folder `vefl_sim` or `importlib` in the run itself.
     The command `vefl_sim` and `python -P -m vefl_sim` do not have the current directory on the path at all.
@@ -36,7 +42,8 @@ def leave_run_directory() -> None:
         return
     try:
         current = os.getcwd()
-    except OSError:  # it has been deleted
+        foreign = run_directory_above(current) or holds_runs(current)
+    except OSError:  # it has been deleted, or may not be read
         return
-    if run_directory_above(current):
+    if foreign:
         sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry or current) != os.path.realpath(current)]

@@ -95,6 +95,8 @@ def _complaint(error: Any) -> str:
         return 'it must be a part as "module:name"' if ":" in error["ctx"]["pattern"] else _NAME_COMPLAINT
     template = _COMPLAINTS.get(error["type"])
     pair = "a point [x, y]" if error["loc"][1] in ("origin_m", "origin_deg") else "a range [low, high]"
+    if isinstance(error["input"], str) and error["type"] in ("int_type", "float_type", "tuple_type"):
+        template = f"{template}, without quotes or a unit"
     limits = {name: f"{limit:g}" if isinstance(limit, float) else limit for name, limit in error.get("ctx", {}).items()}
     return template.format(**limits, pair=pair) if template else str(error["msg"]).lower()
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vefl_sim.core.clock import SlotGrid, to_ns
-from vefl_sim.experiment.fields import Count, Seconds, Table
+from vefl_sim.experiment.fields import Count, Interval, Seconds, Table
 from vefl_sim.experiment.learning_tables import DataTable, LearningTable, ModelTable
 from vefl_sim.experiment.radio_tables import MacTable, RadioTable, RatTable
 from vefl_sim.experiment.scheme_tables import AggregationTable, SchemeTable, ServerTable, SlaTable, VeflTable
@@ -28,7 +28,7 @@ class RunTable(Table):
     """Simulated time; the run has as many whole rounds as fit. 2000 s if neither this nor `rounds` is given."""
     rounds: Count | None = None
     """Number of rounds, instead of `duration_s`."""
-    checkpoint_every: Count | None = None
+    checkpoint_every: Interval | None = None
     """Rounds between two checkpoints; if not given, about one checkpoint per minute of wall time. Affects neither the
     results nor the name of the run directory."""
 

@@ -23,21 +23,23 @@ class OneOf:
         return handler.generate_schema(names | PartName if self.own else names)
 
 
-# Limits are what physics and double precision can bear: products of any allowed values stay finite and do not vanish.
+# Limits are what physics and double precision can bear, with room on both sides for worlds that are not ours.
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 BitCount = Annotated[int, Field(ge=1, le=1024)]
 Seconds = Annotated[float, Field(gt=0, le=1e8)]
-"""A simulated time: three years of nanoseconds are whole numbers of 64 bits."""
+"""A simulated time of at most three years; the clock counts nanoseconds in 64 bits."""
+Interval = Annotated[int, Field(ge=1, le=1_000_000_000)]
+"""Rounds between two events; a large number means never."""
 Watts = Annotated[float, Field(ge=1e-9, le=1e4)]
-"""A power: more than any vehicle sends, and more than a receiver's noise."""
+"""A power from a nanowatt, which no coverage circle needs, to that of a whole gNB."""
 Hertz = Annotated[float, Field(ge=1, le=1e12)]
-"""A CPU frequency."""
+"""A CPU frequency, up to a thousand times that of any CPU."""
 Joules = Annotated[float, Field(ge=1e-9, le=1e12)]
 Money = Annotated[float, Field(ge=0, le=1e9)]
-"""A price: sums over a long run are still exact to a millionth."""
+"""What a CV charges, in any currency."""
 Rate = Annotated[float, Field(ge=1e-12, le=1e6)]
-"""A step size of learning."""
+"""A step size of learning; in single precision smaller steps change no model, and no model survives larger ones."""
 
 
 def _require_ordered(bounds: tuple[float, float]) -> tuple[float, float]:

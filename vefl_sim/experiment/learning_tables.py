@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vefl_sim.experiment.fields import BitCount, Count, OneOf, PartName, Rate, Table
+from vefl_sim.experiment.fields import BitCount, Count, Interval, OneOf, PartName, Rate, Table
 from vefl_sim.experiment.kinds import DATA_SETS, PARTITIONS
 
 
@@ -32,7 +32,7 @@ class DataTable(Table):
     partition: Annotated[str, OneOf(PARTITIONS, own=False)] = "dirichlet"
     """How the training set is split over CVs: by label ("dirichlet"), at random ("iid"), or in shards of one or two
     classes. Groups (GTSRB: the pictures of one sign) stay together."""
-    dirichlet_alpha: Annotated[float, Field(ge=1e-6, le=1e6)] = 0.1
+    dirichlet_alpha: Annotated[float, Field(ge=1e-6, le=1e9)] = 0.1
     """α of the label distribution over CVs; a small α gives skewed labels ("dirichlet")."""
     shards_per_cv: Annotated[int, Field(ge=1, le=1000)] = 2
     """Number of shards per CV; a shard is a block of consecutive samples of the training set sorted by class
@@ -75,5 +75,5 @@ class LearningTable(Table):
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """Number of CVs trained at the same time; if not given, one per core. Does not affect the results; 1 is best for
     sweeps with one process per core."""
-    evaluate_every: Count = 1
+    evaluate_every: Interval = 1
     """Rounds between two evaluations; the last round is always evaluated."""

@@ -68,6 +68,8 @@ def load_module(key: str, part: str) -> ModuleType:
     Packages are imported one by one, because one of them may change where Python finds the next.
     """
     name = part.partition(":")[0]
+    if name.partition(".")[0] in sys.stdlib_module_names - {"__main__"}:
+        raise ExperimentError(f'{key} = "{part}" is in Python itself, which has no parts: name a module of yours.')
     if (loaded := sys.modules.get(name)) is not None:
         return loaded
     _search_current_directory()
@@ -140,7 +142,9 @@ def _require_outside_runs(key: str, part: str, *modules: ModuleFile) -> None:
 def _not_imported(key: str, part: str, error: Exception) -> ExperimentError:
     name = part.partition(":")[0]
     if isinstance(error, ModuleNotFoundError) and name.split(".")[0] == (error.name or "").split(".")[0]:
-        return ExperimentError(f'{key} = "{part}": there is no module {error.name!r}; is its folder on PYTHONPATH?')
+        return ExperimentError(
+            f'{key} = "{part}": there is no module {error.name!r}; is its folder on PYTHONPATH, or in resume --parts?'
+        )
     return ExperimentError(f'{key} = "{part}": importing {name!r} fails: {type(error).__name__}: {error}')
 
 

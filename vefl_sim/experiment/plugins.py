@@ -64,7 +64,7 @@ def make_part(key: str, name: str, *arguments: Any) -> Any:
         return part(*arguments)
     except VeflError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ExperimentError(f'{key} = "{name}" could not be created: {type(error).__name__}: {error}.') from error
 
 

@@ -45,7 +45,7 @@ class VeflTable(Table):
     Algorithm 2, corrected and solved by CVXPY; "sca-printed": Algorithm 2 as printed."""
     round_s: Annotated[float, Field(ge=6.25e-5, le=86_400)] = 5.0
     """t_th, the time between two aggregations."""
-    budget: Annotated[float, Field(ge=0, le=1e12)] = 1000.0
+    budget: Annotated[float, Field(ge=0, le=1e15)] = 1000.0
     """Ξ, the amount of money that the server may spend per round."""
     min_local_iterations: Annotated[int, Field(ge=1, le=10_000)] = 1
     """l_des, the smallest number of iterations for a CV that can do that many."""

@@ -34,7 +34,6 @@ HAS_SWEEP = "{path} has a [sweep]: run it with: python -m vefl_sim sweep {path}"
 _MAP = re.compile(r"\.(osm|osm\.xml|net\.xml|sumocfg)(\.gz)?$")
 _MAX_BYTES = 16_000_000  # the values of a larger file take more than a gigabyte
 _MAX_DEPTH = 10  # [[sweep.zip]] with ranges as values has six levels
-_BARE_WORD = re.compile(r"([A-Za-z_~]|\.{0,2}/)[\w.:/~-]*")  # a name, a part, or a path
 
 
 @dataclass(frozen=True)
@@ -273,9 +272,9 @@ def _override(tables: dict[str, Any], setting: str) -> str | None:
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        if not _BARE_WORD.fullmatch(text.strip()):
-            return f"--set {setting}: the value is not valid TOML; put text in double quotes."
-        value = text.strip()  # a shell removes the quotes that TOML requires around a word
+        if not (value := text.strip()):
+            return f"--set {setting}: the value is missing."
+        # It is text, whose quotes a shell removes, or a number with a unit, which its key refuses as text.
     except RecursionError:
         return f"--set {setting}: the value is nested too deeply."
     except ValueError:

@@ -6,10 +6,20 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.optimize.rat.large import powers
-from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, new_allocation
+from vefl_sim.optimize.rat.problem import NOTHING, RatAllocation, RatProblem, new_allocation
 
 STEP_W = 1e-322
 """Rounding of powers below 1e-308 W, which are multiples of 5e-324 W."""
+
+
+def counting(values: Floats) -> Floats:
+    """Values so small that they count as none are 0."""
+    return np.where(values > NOTHING, values, 0.0)
+
+
+def floors(problem: RatProblem) -> Floats:
+    """In nats."""
+    return counting(problem.floor_bps / problem.nats_hz)
 
 
 def rates(problem: RatProblem, allocation: RatAllocation) -> Floats:
@@ -20,7 +30,7 @@ def rates(problem: RatProblem, allocation: RatAllocation) -> Floats:
 def capacity(problem: RatProblem, allocation: RatAllocation) -> Floats:
     """What the powers carry, in nats."""
     prbs = np.arange(len(allocation.owner))
-    snr = (allocation.power_w + STEP_W) * problem.scaled.gain[allocation.owner, prbs]
+    snr = (allocation.power_w + STEP_W) * counting(problem.snr_per_watt)[allocation.owner, prbs]
     return np.bincount(allocation.owner, np.log1p(snr), len(problem.bits_left))
 
 
@@ -30,7 +40,7 @@ def worth(problem: RatProblem, allocation: RatAllocation) -> float:
 
 
 def meets_floors(problem: RatProblem, allocation: RatAllocation) -> bool:
-    return bool(np.all(rates(problem, allocation) >= problem.scaled.floor * (1 - 1.001e-9)))
+    return bool(np.all(rates(problem, allocation) >= floors(problem) * (1 - 1.001e-9)))
 
 
 def rounding(problem: RatProblem, allocation: RatAllocation) -> float:
@@ -50,13 +60,13 @@ def check(problem: RatProblem, allocation: RatAllocation, *, bounded: bool = Tru
     assert np.all(spent_w <= problem.max_power_w * (1 + 1e-9) + STEP_W)
     assert np.all(rate >= 0)
     assert np.all(rate <= capacity(problem, allocation) * (1 + 1e-9))
-    assert np.all(rate <= problem.scaled.cap * (1 + 1e-9))
+    assert np.all(rate <= counting(problem.bits_left / problem.slot_s / problem.nats_hz) * (1 + 1e-9))
     assert np.isfinite(allocation.objective)
     if allocation.status in ("optimal", "gap"):
         assert meets_floors(problem, allocation)
         assert allocation.bound >= allocation.objective or not bounded
     elif allocation.status == "infeasible_floors":
-        assert np.any(rate < problem.scaled.floor)
+        assert np.any(rate < floors(problem) * (1 - 1e-9))
 
 
 def best_by_force(problem: RatProblem) -> float | None:
