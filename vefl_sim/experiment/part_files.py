@@ -214,5 +214,7 @@ def _libraries() -> tuple[str, ...]:
     return (*(sysconfig.get_path(kind) for kind in kinds), str(Path(__file__).parents[1]))
 
 
+@cache
 def _is_installed(file: str) -> bool:
+    """Whether a file is in one of these folders; cached, because a sweep asks for the same files at every point."""
     return any(Path(file).is_relative_to(folder) for folder in _libraries())

@@ -5,7 +5,7 @@ import json
 import platform
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +18,8 @@ from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.mobility.recorded import recording
 
 _VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "pyarrow", "pandas")
+
+version = cache(metadata.version)  # it reads a file each time, and a sweep asks for it at every point
 
 
 class Identity:
@@ -121,7 +123,7 @@ def _traffic_packages(experiment: Experiment) -> list[str]:
 def _is_installed(package: str) -> bool:
     try:
         version(package)
-    except PackageNotFoundError:
+    except metadata.PackageNotFoundError:
         return False
     return True
 
