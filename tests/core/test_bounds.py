@@ -15,7 +15,7 @@ from vefl_sim.core import parquet
 from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.core.files import open_unpacked
 from vefl_sim.core.parquet import ParquetFile
-from vefl_sim.core.parquet_pages import largest_page
+from vefl_sim.core.parquet_pages import chunks, largest_page
 from vefl_sim.core.tables import content_digest
 from vefl_sim.records.run_directory import read_rows
 
@@ -48,7 +48,12 @@ class TestParquet:
         path = table(tmp_path / "x.parquet", a=np.zeros(1000), b=["x" * 5000] * 1000)
         metadata = pq.ParquetFile(path).metadata
         with path.open("rb") as file:
-            sizes = [largest_page(file, metadata.row_group(0).column(i)) for i in range(2)]
+            found = [*chunks(file)]
+            sizes = [largest_page(file, chunk) for chunk in found]
+        columns = [metadata.row_group(0).column(number) for number in range(2)]
+        assert [chunk.column for chunk in found] == [column.path_in_schema for column in columns] == ["a", "b"]
+        assert [chunk.size for chunk in found] == [column.total_compressed_size for column in columns]
+        assert [chunk.start for chunk in found] == [column.dictionary_page_offset for column in columns]
         assert 8 <= sizes[0] < 100  # a dictionary of one number
         assert sizes[1] == 5004  # a dictionary of one text with its length
 

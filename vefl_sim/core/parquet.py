@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.errors import BadInput, first_line
 from vefl_sim.core.files import open_file
-from vefl_sim.core.parquet_pages import MAX_PAGE_BYTES, largest_page
+from vefl_sim.core.parquet_pages import MAX_PAGE_BYTES, chunks, largest_page
 
 ColumnKind = Literal["integer", "number", "text", "boolean"]
 Columns = dict[str, NDArray[Any]]
@@ -75,13 +75,11 @@ class ParquetFile:
 
     def _check_pages(self, names: set[str]) -> None:
         """Refuse pages that unpack to more than a few megabytes in any of these columns."""
-        metadata = self._file.metadata
         try:
             with open_file(self.path) as file:
-                for group in map(metadata.row_group, range(metadata.num_row_groups)):
-                    for column in map(group.column, range(metadata.num_columns)):
-                        if column.path_in_schema.split(".")[0] in names:
-                            self._check_page(largest_page(file, column))
+                for chunk in [*chunks(file)]:
+                    if chunk.column in names:
+                        self._check_page(largest_page(file, chunk))
         except _UNREADABLE as error:
             raise BadInput(f"{self.path} is damaged ({first_line(error)}): write it again.") from None
 
