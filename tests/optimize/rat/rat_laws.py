@@ -10,6 +10,8 @@ from vefl_sim.optimize.rat.problem import NOTHING, RatAllocation, RatProblem, ne
 
 STEP_W = 1e-322
 """Rounding of powers below 1e-308 W, which are multiples of 5e-324 W."""
+LEAST = 1e-321
+"""Rounding of an objective below 1e-308, the sum of a few such multiples."""
 
 
 def counting(values: Floats) -> Floats:
@@ -46,9 +48,8 @@ def meets_floors(problem: RatProblem, allocation: RatAllocation) -> bool:
 def rounding(problem: RatProblem, allocation: RatAllocation) -> float:
     """What rounding may change in Σ a·r − C·β·ΣP, of which one term can be far larger than the other."""
     watts = 1e-12 * allocation.power_w.sum() + len(allocation.owner) * STEP_W
-    return float(
-        1e-9 * worth(problem, allocation) + problem.scaled.price * watts * problem.largest_weight * problem.nats_hz
-    )
+    cost = problem.scaled.price * watts * problem.largest_weight * problem.nats_hz
+    return float(1e-9 * worth(problem, allocation) + cost + LEAST)
 
 
 def check(problem: RatProblem, allocation: RatAllocation, *, bounded: bool = True) -> None:
