@@ -90,23 +90,25 @@ def test_fresh_runs_again_beside_it_with_the_same_digest(toml: Path) -> None:
         (["cars.toml", "--set", "radio.carrier_ghz=nan"], ["radio.carrier_ghz", "finite"]),
         (["missing.toml"], ["missing.toml", "no such file"]),
         (["."], ["directory"]),
-        (["broken.toml"], ["broken.toml", "not valid TOML"]),
+        (["broken.toml"], ["broken.toml", "not valid TOML", ": [run."]),
+        (["top.toml"], ["prbs is a key of [radio]: write it below the line [radio]"]),
         (["rubbish.toml"], ["rubbish.toml", "not a text file"]),
         (["cars.toml", "--set", "scheme.kind=nowhere:Scheme"], ["scheme.kind", "nowhere"]),
-        (["cars.toml", "--set", "mac.scheduler=json:nothing"], ["mac.scheduler", "nothing"]),
+        (["cars.toml", "--set", "mac.scheduler=numpy:nothing"], ["mac.scheduler", "nothing"]),
         (["cars.toml", "--set", "data.min_samples=50"], ["data.min_samples"]),
         (["cars.toml", "--out", "cars.toml"], ["cars.toml"]),
         (["trace", "nothing"], ["nothing"]),
         (["trace", "/no/such/run"], ["/no/such/run"]),
         (["cars.toml", "--set", "mac.scheduler=broken_part:mine"], ["mac.scheduler", "broken_part", "SyntaxError"]),
         (["cars.toml", "--set", "mobility.kind=failing_part:Failing"], ["ZeroDivisionError"]),
-        (["cars.toml", "--set", "model.factory=math:sin"], ["cannot be prepared"]),
+        (["cars.toml", "--set", "model.factory=numpy:sin"], ["cannot be prepared"]),
         (["cars.toml", "--set", "run.duration_s=0.5"], ["run.duration_s", "vefl.round_s"]),
         (["trace", "."], ["not a run directory"]),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(toml: Path, arguments: list[str], words: list[str]) -> None:
     (toml.parent / "broken.toml").write_text("[run\n")
+    (toml.parent / "top.toml").write_text('prbs = 4\n[run]\nname = "x"\n')
     (toml.parent / "rubbish.toml").write_bytes(bytes(range(256)))
     (toml.parent / "broken_part.py").write_text("def mine(:\n")
     (toml.parent / "failing_part.py").write_text("def Failing(experiment, streams):\n    return 1 / 0\n")

@@ -50,6 +50,9 @@ def unknown(where: tuple[Any, ...]) -> str:
     """The sentence for an unknown table, or an unknown key of a table, with the closest name that exists."""
     tables = Experiment.model_fields
     if len(where) == 1:
+        for table, field in tables.items():
+            if where[0] in _keys(field.annotation):
+                return f"{where[0]} is a key of [{table}]: write it below the line [{table}]."
         nearest = _nearest(where[0], [*tables, "compare", "sweep", "figure"])
         shown = "[[compare]]" if nearest == "compare" else f"[{nearest}]"
         return f"[{where[0]}] is not a known table; the nearest is {shown}."

@@ -222,7 +222,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
                 f"{path} is a map: name it as mobility.file of an experiment, as experiments/own_map.toml does, or "
                 f"create an experiment with python -m vefl_sim map import (an .osm or .net.xml)."
             ) from None
-        raise ExperimentError(f"{path} is not valid TOML: {error}.") from None
+        raise ExperimentError(f"{path} is not valid TOML: {error}{_line_of(error, text)}.") from None
     except ValueError:
         raise ExperimentError(
             f"{path} has a number with thousands of digits, which no key can hold: shorten it."
@@ -239,6 +239,13 @@ def _require_shallow(tables: Any) -> None:
         level = [value for value in chain.from_iterable(inner) if isinstance(value, (dict, list))]
     if level:
         raise RecursionError
+
+
+def _line_of(error: tomllib.TOMLDecodeError, text: str) -> str:
+    """The line at which TOML cannot be read, for the end of a sentence."""
+    found = re.search(r"at line (\d+)", str(error))
+    lines = text.splitlines()
+    return f": {shortened(lines[int(found[1]) - 1].strip())}" if found and int(found[1]) <= len(lines) else ""
 
 
 def override(tables: dict[str, Any], settings: Sequence[str], *also: str) -> None:
