@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,31 @@ def bomb(path: Path, start: bytes, repeated: bytes, mebibytes: int) -> Path:
 def table(path: Path, **columns: object) -> Path:
     pq.write_table(pa.table(columns), path, compression="zstd")
     return path
+
+
+def timings(path: Path, rows: int, **columns: object) -> Path:
+    """A `timings` table of a run; some columns may be other ones."""
+    usual = {"round": np.zeros(rows, np.int32), "what": pa.nulls(rows, pa.string()), "wall_s": np.zeros(rows)}
+    return table(path, **usual | columns)
+
+
+def repeated(value: str | bytes, rows: int) -> pa.Array:
+    """A column that is one value, and many references to it."""
+    return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([value]))
+
+
+def footer_of(path: Path, size: int) -> Path:
+    """A Parquet file that is only a footer, of a row group with as many empty columns as there is space for."""
+    columns = size // 3
+    group = b"\x19\xfc" + _varint(columns) + b"\x26\x08\x00" * columns + b"\x16\x00\x16\x00\x00"
+    schema = b"\x48\x06schema\x15\x02\x00" + b"\x15\x04\x25\x00\x18\x01a\x00"
+    footer = b"\x15\x02\x19\x2c" + schema + b"\x16\x00\x19\x1c" + group + b"\x00"
+    path.write_bytes(b"PAR1" + footer + struct.pack("<I", len(footer)) + b"PAR1")
+    return path
+
+
+def _varint(number: int) -> bytes:
+    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + _varint(number >> 7)
 
 
 class TestGzip:
@@ -68,16 +94,43 @@ class TestParquet:
         path = table(tmp_path / "x.parquet", a=["x" * 5000] * 1000)
         with pytest.raises(BadInput, match=r"x.parquet has a text of 5000 bytes: shorten it to 4096."):
             next(ParquetFile(path).batches({"a": "text"}))
+        path = timings(tmp_path / "timings.parquet", 1000, what=["x" * 5000] * 1000)
         with pytest.raises(RunNotFound, match="has a text of 5000 bytes"):
             read_rows([path])
 
-    def test_many_rows_in_few_bytes(self, tmp_path: Path) -> None:
-        path = table(tmp_path / "x.parquet", a=np.zeros(2_000_000))
-        with pytest.raises(RunNotFound, match=r"x.parquet has 2000000 rows of 1 columns in \d+ bytes: write it again."):
+    def test_texts_that_are_long_together(self, tmp_path: Path) -> None:
+        path = timings(tmp_path / "timings.parquet", 50_000, what=["x" * 4000] * 50_000)
+        sentence = r"timings.parquet has texts of \d+ bytes in \d+ bytes: write it again."
+        with pytest.raises(RunNotFound, match=sentence):
             read_rows([path])
-        with pytest.raises(RunNotFound, match="has 2000000 rows"):
+        with pytest.raises(RunNotFound, match=sentence):
             content_digest([path])
-        assert len(read_rows([table(path, a=np.random.default_rng(1).random(2_000_000))])) == 2_000_000
+
+    def test_texts_of_a_recording_are_kept_once(self, tmp_path: Path) -> None:
+        path = table(tmp_path / "x.parquet", a=["x" * 4000, None, "y"] * 1000)
+        texts = next(ParquetFile(path).batches({"a": "text"}))["a"]
+        assert texts.tolist() == ["x" * 4000, None, "y"] * 1000
+        assert len(set(map(id, texts))) == 3
+
+    def test_a_column_that_runs_do_not_have(self, tmp_path: Path) -> None:
+        path = timings(tmp_path / "timings.parquet", 100, other=repeated(b"x" * 30_000_000, 100))
+        assert [*read_rows([path])] == ["round", "what", "wall_s"]
+        with pytest.raises(RunNotFound, match=r"timings.parquet: column other holds .*binary.*, not numbers or text"):
+            content_digest([path])
+
+    def test_a_large_footer(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInput, match=r"x.parquet cannot be read as Parquet \(its footer has 30000\d\d bytes,"):
+            ParquetFile(footer_of(tmp_path / "x.parquet", 3_000_000))
+        assert ParquetFile(footer_of(tmp_path / "x.parquet", 30_000)).column_names == ["a"]
+
+    def test_many_rows_in_few_bytes(self, tmp_path: Path) -> None:
+        path = timings(tmp_path / "timings.parquet", 1_000_000)
+        with pytest.raises(RunNotFound, match=r"gs.parquet has 1000000 rows of 3 columns in \d+ bytes: write it"):
+            read_rows([path])
+        with pytest.raises(RunNotFound, match="has 1000000 rows"):
+            content_digest([path])
+        timings(path, 1_000_000, wall_s=np.random.default_rng(1).random(1_000_000))
+        assert len(read_rows([path])) == 1_000_000
 
     def test_many_columns(self, tmp_path: Path) -> None:
         path = table(tmp_path / "x.parquet", **{f"a{number}": [1] for number in range(1001)})
@@ -108,13 +161,35 @@ LANE = b'<lane id="b" index="0" speed="9" length="9" shape="0,0 9,0"/>'
     ],
 )
 def test_the_memory_of_a_refused_file(tmp_path: Path, name: str, start: bytes, repeated: bytes, code: str) -> None:
-    """Measured in a process of its own: 3 GiB in a few MB need less than 1 GiB."""
+    """3 GiB in a few MB need less than 1 GiB."""
     path = bomb(tmp_path / name, start, repeated, 3 * 1024)
+    sentence, memory = measured(code, path)
+    assert path.name in sentence
+    assert memory < MEBIBYTE
+
+
+@pytest.mark.slow
+def test_the_memory_of_the_largest_footer(tmp_path: Path) -> None:
+    path = footer_of(tmp_path / "x.parquet", (1 << 21) - 100)
+    assert measured("from vefl_sim.core.parquet import ParquetFile\nParquetFile(Path({path!r}))", path)[1] < MEBIBYTE
+
+
+@pytest.mark.slow
+def test_the_memory_of_long_texts_at_one_time(tmp_path: Path) -> None:
+    """A recording that is refused because its vehicle is there twice: 3 texts of 4000 bytes in each of 200,000 rows."""
+    texts = {f"vehicle_{name}": repeated("x" * 4000, 200_000) for name in ("id", "lane", "edge")}
+    numbers = {name: np.zeros(200_000) for name in ("timestep_time", "vehicle_x", "vehicle_y", "vehicle_speed")}
+    sentence, memory = measured(FCD, table(tmp_path / "x.parquet", **texts, **numbers))
+    assert "x.parquet, row" in sentence
+    assert memory < MEBIBYTE
+
+
+def measured(code: str, path: Path) -> tuple[str, int]:
+    """What code, which may raise BadInput, says about a file, and its peak memory in KiB in a process of its own."""
     lines = [f"    {line}" for line in code.format(path=str(path)).splitlines()]
     program = ["from pathlib import Path", "from vefl_sim.core.errors import BadInput", "try:", *lines,
                "except BadInput as error:", "    print(error)", "print(open('/proc/self/status').read())"]  # fmt: skip
     ended = subprocess.run([sys.executable, "-c", "\n".join(program)], capture_output=True, text=True, check=True)
-    assert path.name in ended.stdout.splitlines()[0]
     peak = re.search(r"VmHWM:\s+(\d+) kB", ended.stdout)
     assert peak
-    assert int(peak[1]) < MEBIBYTE
+    return ended.stdout.splitlines()[0], int(peak[1])

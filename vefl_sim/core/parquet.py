@@ -1,6 +1,6 @@
 """Read Parquet files of any origin in batches of NumPy columns; a bad file is reported in one sentence."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.errors import BadInput, first_line
 from vefl_sim.core.files import open_file
-from vefl_sim.core.parquet_pages import MAX_PAGE_BYTES, chunks, largest_page
+from vefl_sim.core.parquet_pages import MAX_PAGE_BYTES, chunks, largest_page, seek_footer
 
 ColumnKind = Literal["integer", "number", "text", "boolean"]
 Columns = dict[str, NDArray[Any]]
@@ -25,6 +25,7 @@ MAX_COLUMNS = 1000
 MAX_TEXT_BYTES = 4096  # of one value
 MAX_CELLS_PER_BYTE = 10  # of a table that is read as a whole; tables of runs have about 1
 _MIN_CELLS = 1_000_000  # that a table may have however small its file is
+_TEXT_BYTES_PER_CELL = 8  # in all texts together; tables of runs have about 1
 
 
 class ParquetFile:
@@ -33,7 +34,8 @@ class ParquetFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            open_file(path).close()
+            with open_file(path) as file:
+                seek_footer(file)
             self._file = pq.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
             self._schema = self._file.schema_arrow
             if texts := [field.name for field in self._schema if _fits(field.type, "text")]:
@@ -62,16 +64,35 @@ class ParquetFile:
             yield columns | {_ROW: np.arange(row, row + batch.num_rows)}
             row += batch.num_rows
 
-    def require_bounded(self) -> None:
-        """Raise BadInput if the table, read as a whole, would need far more memory than its file has bytes."""
-        rows, columns, size = self._file.metadata.num_rows, len(self.column_names), self.path.stat().st_size
-        if rows * columns > _MIN_CELLS + MAX_CELLS_PER_BYTE * size:
+    def read(self, schema: pa.Schema) -> pa.Table:
+        """All rows, converted to this schema; other columns of the file are not read."""
+        for column in schema:
+            found = [_kind_of_type(field.type) for field in self._schema if field.name == column.name]
+            if found not in ([_kind_of_type(column.type)], ["null"]):
+                raise BadInput(
+                    f"{self.path} has no column {column.name} of {column.type}: it is damaged, or of another version."
+                )
+        self.require_bounded(schema.names)
+        try:
+            return self._file.read(schema.names, use_threads=False).select(schema.names).cast(schema)
+        except _UNREADABLE as error:
+            raise BadInput(f"{self.path} is damaged ({first_line(error)}): write it again.") from None
+
+    def require_bounded(self, names: Iterable[str] | None = None) -> None:
+        """Raise BadInput if these columns, or all, read as a whole need far more memory than the file has bytes."""
+        fields = [field for field in self._schema if names is None or field.name in names]
+        if other := next((field for field in fields if not _is_plain(field.type)), None):
+            raise BadInput(f"{self.path}: column {other.name} holds {other.type}, not numbers or text: write it again.")
+        rows, columns, size = self._file.metadata.num_rows, len(fields), self.path.stat().st_size
+        most = _MIN_CELLS + MAX_CELLS_PER_BYTE * size
+        if rows * columns > most:
             raise BadInput(f"{self.path} has {rows} rows of {columns} columns in {size} bytes: write it again.")
-        self._check_pages(set(self.column_names))
-        texts = [field.name for field in self._schema if _fits(field.type, "text")]
+        self._check_pages({field.name for field in fields})
+        texts, length = [field.name for field in fields if _fits(field.type, "text")], 0
         for batch in self._batches(texts) if texts else ():
-            for column in batch.columns:
-                self._check_texts(column)
+            length += sum(map(self._check_texts, batch.columns))
+            if length > _TEXT_BYTES_PER_CELL * most:
+                raise BadInput(f"{self.path} has texts of {length} bytes in {size} bytes: write it again.")
 
     def _check_pages(self, names: set[str]) -> None:
         """Refuse pages that unpack to more than a few megabytes in any of these columns."""
@@ -87,11 +108,15 @@ class ParquetFile:
         if size > MAX_PAGE_BYTES:
             raise BadInput(f"{self.path} has a page of {size} bytes: write it with at most {MAX_PAGE_BYTES} per page.")
 
-    def _check_texts(self, column: Any) -> None:
-        texts = column.dictionary if pa.types.is_dictionary(column.type) else column
-        longest = 0 if pa.types.is_null(texts.type) else pc.max(pc.binary_length(texts)).as_py() or 0
-        if longest > MAX_TEXT_BYTES:
+    def _check_texts(self, column: Any) -> int:
+        """Refuse a text that is too long; returns how many bytes all have together."""
+        if pa.types.is_null(column.type):
+            return 0
+        repeated = pa.types.is_dictionary(column.type)
+        lengths = pc.binary_length(column.dictionary if repeated else column)
+        if (longest := pc.max(lengths).as_py() or 0) > MAX_TEXT_BYTES:
             raise BadInput(f"{self.path} has a text of {longest} bytes: shorten it to {MAX_TEXT_BYTES}.")
+        return pc.sum(lengths.take(column.indices) if repeated else lengths).as_py() or 0
 
     def _batches(self, names: list[str]) -> Iterator[Any]:
         read = 0
@@ -117,14 +142,30 @@ class ParquetFile:
         column = batch.column(batch.schema.get_field_index(name))
         if kind == "text":
             self._check_texts(column)
-            column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-            return np.array([*column.to_pylist(), None], object)[:-1]  # a one-dimensional array of Python objects
+            if pa.types.is_dictionary(column.type):  # a repeated text is one object
+                places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+                return np.asarray(_objects(column.dictionary)[places])
+            return _objects(column)[:-1]
         if kind == "number":
             return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
         if column.null_count:
             row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
             raise BadInput(f"{self.path}, row {row}: column {name} has no value: fill it in, or drop the row.")
         return np.asarray(column.to_numpy(zero_copy_only=False), np.int64 if kind == "integer" else np.bool_)
+
+
+def _objects(texts: Any) -> NDArray[Any]:
+    """Texts as Python objects, and None after the last."""
+    return np.array([*texts.to_pylist(), None], object)
+
+
+def _kind_of_type(arrow_type: Any) -> str:
+    """The name of an Arrow type without its number of bits, which other programs may change."""
+    return str(arrow_type).removeprefix("large_").rstrip("0123456789")
+
+
+def _is_plain(actual: Any) -> bool:
+    return any(_fits(actual, kind) for kind in ("number", "text", "boolean"))
 
 
 _PLURALS = {"integer": "whole numbers", "number": "numbers", "text": "text", "boolean": "true or false"}

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 MAX_PAGE_BYTES = 1 << 26  # unpacked; writers make pages of 1 MB, some of a whole row group of 1 million values
-MAX_FOOTER_BYTES = 1 << 22  # a chunk has about 150 bytes: a thousand row groups of 25 columns
+_MAX_FOOTER_BYTES = 1 << 21  # of a small file; pyarrow takes up to 250 times as much memory
+_MAX_FOOTER_SHARE = 1 / 128  # of a large file, beyond; a chunk has 150 to 200 bytes, tables of long runs 1/110 to 1/500
 _MAX_HEADER_BYTES = 1 << 20
 _MAX_DEPTH = 16  # of structures in each other; Parquet has 5
 _TAIL = b"PAR1"
@@ -28,17 +29,23 @@ class Chunk(NamedTuple):
     size: int  # of all pages, packed
 
 
-def chunks(file: BinaryIO) -> Iterator[Chunk]:
-    """Yield the column chunks that the footer of a file lists; ValueError if the footer is damaged or too large."""
+def seek_footer(file: BinaryIO) -> int:
+    """Go to the start of the footer and return its size; ValueError if the file has none, or a large one."""
     end = file.seek(0, io.SEEK_END) - 8
     file.seek(max(end, 0))
     tail = file.read(8)
-    size = int.from_bytes(tail[:4], "little")
+    size, most = int.from_bytes(tail[:4], "little"), _MAX_FOOTER_BYTES + int(end * _MAX_FOOTER_SHARE)
     if tail[4:] != _TAIL or size > end:
         raise ValueError("it has no footer")
-    if size > MAX_FOOTER_BYTES:
-        raise ValueError(f"its footer has {size} bytes, more than {MAX_FOOTER_BYTES}")
+    if size > most:
+        raise ValueError(f"its footer has {size} bytes, more than {most}")
     file.seek(end - size)
+    return size
+
+
+def chunks(file: BinaryIO) -> Iterator[Chunk]:
+    """Yield the column chunks that the footer of a file lists; ValueError if the footer is damaged or too large."""
+    size = seek_footer(file)
     footer = _Structure(io.BytesIO(file.read(size)), size).fields()
     try:
         for group in footer.get(_GROUPS, []):

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 import pandas as pd
-import pyarrow.parquet as pq
+import pyarrow as pa
 
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunNotFound
 from vefl_sim.core.files import read_json, write_text
@@ -38,6 +38,13 @@ _INITIAL = ("experiment.toml", "resolved.toml", "versions.json")
 FILES = (*_INITIAL, "summary.json", "sessions.jsonl", "DONE", "FAILED", "LOCK")
 FOLDERS, TRAFFIC = ("tables", "parts", "checkpoints"), "traffic"
 _MAIN = ("rounds", "vehicles", "events")  # tables that every run has
+_PANDAS_TYPES = {  # that mark missing values, which NumPy's integers cannot
+    pa.int32(): pd.Int32Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.float64(): pd.Float64Dtype(),
+    pa.bool_(): pd.BooleanDtype(),
+    pa.string(): pd.StringDtype(),
+}
 _NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
 
@@ -274,29 +281,11 @@ def read_rows(files: Sequence[Path]) -> pd.DataFrame:
 
 def _read(file: Path) -> pd.DataFrame:
     try:
-        ParquetFile(file).require_bounded()
-        _require_columns(file)
-        return pd.read_parquet(file, dtype_backend="numpy_nullable")
+        table = file.stem.partition("-")[0]  # of events.parquet, or of events-000001.parquet of a checkpoint
+        rows = ParquetFile(file).read(arrow_schema(SCHEMAS[table]))
+        return pd.DataFrame(rows.to_pandas(types_mapper=_PANDAS_TYPES.get))
     except BadInput as error:
         raise RunNotFound(error.problems) from None
-    except (OSError, ValueError) as error:
-        raise RunNotFound(f"{file} cannot be read: {str(error).splitlines()[0]}.") from None
-
-
-def _require_columns(file: Path) -> None:
-    """Refuse a file without the columns of its table: `events.parquet`, or `events-000001.parquet` of a checkpoint."""
-    found = pq.read_schema(file)
-    for column in arrow_schema(SCHEMAS[file.stem.partition("-")[0]]):
-        types = [_kind_of_type(found.field(place).type) for place in found.get_all_field_indices(column.name)]
-        if types not in ([_kind_of_type(column.type)], ["null"]):
-            raise RunNotFound(
-                f"{file} has no column {column.name} of {column.type}: it is damaged, or of another version."
-            )
-
-
-def _kind_of_type(arrow_type: Any) -> str:
-    """The name of an Arrow type without its number of bits, which other programs may change."""
-    return str(arrow_type).removeprefix("large_").rstrip("0123456789")
 
 
 def _same_configuration(identity: Identity, out: Path) -> list[Path]:
