@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shutil
+import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -159,8 +160,14 @@ class TestCheckpoints:
     def newest(self, run: Path) -> Path:
         return max((run / "checkpoints").glob("*.npz"))
 
-    def rewrite(self, run: Path, change: Callable[[dict], object] = lambda content: None, **member: object) -> None:
-        """Replace all checkpoints by the newest one, changed."""
+    def rewrite(
+        self,
+        run: Path,
+        change: Callable[[dict], object] = lambda content: None,
+        array: bytes | None = None,
+        **member: object,
+    ) -> None:
+        """Replace all checkpoints by the newest one, with a changed state and perhaps another first array."""
         path = self.newest(run)
         with zipfile.ZipFile(path) as archive:
             content = {name: archive.read(name) for name in archive.namelist()}
@@ -169,6 +176,8 @@ class TestCheckpoints:
         state = json.loads(content["state.json"])
         change(state)
         content["state.json"] = json.dumps(state).encode()
+        if array:
+            content[next(name for name in content if name.endswith(".npy"))] = array
         with zipfile.ZipFile(path, "w", **member) as archive:  # type: ignore[arg-type]
             for name, value in content.items():
                 archive.writestr(name, value)
@@ -208,9 +217,36 @@ class TestCheckpoints:
         file = io.BytesIO()
         np.lib.format.write_array(file, np.zeros(3))
         member = file.getvalue()[:8] + len(header).to_bytes(2, "little") + header.encode() + bytes(24)
+        self.rewrite(killed, array=member)
+        assert "another size than its header says" in self.fault(killed)
+
+    def test_an_array_that_the_state_does_not_name(self, killed: Path) -> None:
         with zipfile.ZipFile(self.newest(killed), "a") as archive:
-            archive.writestr("more.npy", member)
-        assert "another size than its header says" in Checkpoints(killed).newest()[1][0]
+            archive.writestr("more.npy", bytes(100_000))
+        assert "is damaged (its state does not name more.npy)" in Checkpoints(killed).newest()[1][0]
+
+    def test_a_large_directory(self, killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A directory of 5 MB is not read, whether its size is in the first or the second end record."""
+        entry = struct.pack("<4s4B4HL2L5H2L", b"PK\1\2", 20, 0, 20, *[0] * 8, 7, *[0] * 6) + b"a" * 7
+        directory = entry * 100_000
+        size = len(directory)
+        plain = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 65535, 65535, size, 0, 0)
+        second = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 100_000, 100_000, size, 0)
+        second += struct.pack("<4sLQL", b"PK\6\7", 0, size, 1)
+        small = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, 100, 0, 0)
+        monkeypatch.setattr(zipfile.ZipFile, "_RealGetContents", lambda archive: pytest.fail("was read"))
+        for end, reason in ((plain, "its directory has more than 4 MB"), (second + small, "it does not end as a")):
+            for path in (killed / "checkpoints").glob("*.npz"):
+                path.write_bytes(directory + end)
+            assert reason in self.fault(killed)
+
+    def test_a_member_before_the_file(self, killed: Path) -> None:
+        """Seeking there is an error of the system, but the file is to blame, and the one before it is used."""
+        path = self.newest(killed)
+        content = bytearray(path.read_bytes())
+        content[-6:-2] = (int.from_bytes(content[-6:-2], "little") + 1000).to_bytes(4, "little")
+        path.write_bytes(content)
+        assert "is damaged (" in Checkpoints(killed).newest()[1][0]
 
 
 class TestFiles:

@@ -32,7 +32,6 @@ _PATHS = (("mobility", "file"), ("data", "dir"))
 ALONE = "{what} is for files with [[compare]], and {path} has none: {keep} for one experiment."
 HAS_SWEEP = "{path} has a [sweep]: run it with: python -m vefl_sim sweep {path}"
 _MAP = re.compile(r"\.(osm|osm\.xml|net\.xml|sumocfg)(\.gz)?$")
-_MAX_BYTES = 16_000_000  # the values of a larger file take more than a gigabyte
 _MAX_DEPTH = 10  # [[sweep.zip]] with ranges as values has six levels
 
 
@@ -197,7 +196,7 @@ def _relative_to_file(path: Path, name: Any) -> Any:
 def _read_text(path: Path) -> str:
     """The text of a TOML file; any problem with the file is reported in one sentence."""
     try:
-        return read_file(path, _MAX_BYTES).decode("utf-8-sig").replace("\r\n", "\n")
+        return read_file(path).decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         raise ExperimentError(f"{path}: there is no such file.") from None
     except IsADirectoryError:

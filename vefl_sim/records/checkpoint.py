@@ -5,16 +5,17 @@ per array: `unzip` and `numpy.load` open it. Nothing in it is ever executed. The
 newest is damaged, which the checksums in the zip file show, the one before it is used.
 """
 
-import io
+import errno
 import json
 import math
+import os
 import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -27,7 +28,9 @@ from vefl_sim.records.totals import are_figures
 _FORMAT = 2
 _KEPT = 2
 _STATE = "state.json"
-_MAX_STATE_BYTES = 1 << 24  # a run of 3000 rounds with a checkpoint after each has 2 million
+_MAX_STATE_BYTES = 1 << 23  # a run of 3000 rounds with a checkpoint after each has 2 million
+_MAX_DIRECTORY_BYTES = 1 << 22  # of the zip file; an array has about 100
+_ZIP64_BYTES = 1 << 31  # a smaller file is written without the second end record of zip64
 _PART = re.compile(r"[a-z]+-\d{6,}\.parquet")
 
 
@@ -123,37 +126,63 @@ def _name(checkpoint: Checkpoint) -> str:
 def _read(file: Path, with_state: bool = True) -> Checkpoint:
     """Read a checkpoint; for damaged bytes, zipfile and NumPy raise many kinds of errors, all of which are caught."""
     try:
-        with open_file(file) as opened, zipfile.ZipFile(opened) as archive:
+        with open_file(file) as opened, _archive(opened) as archive:
             _require_bounded(archive, file.stat().st_size)
             content = parse_json(archive.read(_STATE))
             if content.pop("format") != _FORMAT:
                 raise NotResumable(f"{file} was written by another version of vefl_sim")
             packed = content.pop("state")
-            checkpoint = Checkpoint(**content, state=unpack(packed, _arrays(archive)) if with_state else {})
+            checkpoint = Checkpoint(**content, state=_state(packed, archive) if with_state else {})
             _require_types(checkpoint)
             return checkpoint
     except NotResumable:
         raise
-    except OSError as error:  # the file itself may be intact
-        raise BadInput(f"{file} cannot be read ({error.strerror}): grant read permission or check the disk.") from None
     except Exception as error:
-        raise NotResumable(f"{file} is damaged ({first_line(error)})") from None
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # the file itself may be intact
+            reason = f"cannot be read ({error.strerror}): grant read permission or check the disk."
+            raise BadInput(f"{file} {reason}") from None
+        raise NotResumable(f"{file} is damaged ({first_line(error)})") from None  # EINVAL: it names a place before it
 
 
-def _arrays(archive: zipfile.ZipFile) -> Arrays:
-    members = [name for name in archive.namelist() if name != _STATE]
-    return {name.removesuffix(".npy"): _array(archive.read(name)) for name in members}
+def _archive(file: BinaryIO) -> zipfile.ZipFile:
+    """Open a zip file after reading at its end how large its directory is, which zipfile reads as a whole."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - 42))
+    before, end = file.read(20), file.read()
+    if not end.startswith(b"PK\5\6") or (before.startswith(b"PK\6\7") and size < _ZIP64_BYTES):
+        raise ValueError("it does not end as a checkpoint does")
+    if int.from_bytes(end[12:16], "little") > _MAX_DIRECTORY_BYTES:
+        raise ValueError(f"its directory has more than {_MAX_DIRECTORY_BYTES >> 20} MB")
+    return zipfile.ZipFile(file)
 
 
-def _array(member: bytes) -> Any:
-    """Read an .npy after comparing the size that its header announces with the bytes that follow."""
-    file = io.BytesIO(member)
-    if np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError("an array has another format")
-    shape, _, kind = np.lib.format.read_array_header_1_0(file)
-    if not kind.itemsize or math.prod(shape) * kind.itemsize != len(member) - file.tell():
-        raise ValueError("an array has another size than its header says")
-    return np.lib.format.read_array(io.BytesIO(member), allow_pickle=False)
+def _state(packed: Any, archive: zipfile.ZipFile) -> State:
+    """The state with its arrays, each of which is read when the state names it first."""
+    arrays = _ArraysOf(archive)
+    state: State = unpack(packed, arrays)
+    if more := {*archive.namelist()} - {_STATE, *(f"{name}.npy" for name in arrays)}:
+        raise ValueError(f"its state does not name {min(more)}")
+    return state
+
+
+class _ArraysOf(Arrays):
+    """The arrays in a checkpoint that have been asked for."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+
+    def __missing__(self, name: str) -> Any:
+        """Read an .npy after comparing the size that its header announces with the bytes that follow."""
+        size = self._archive.getinfo(f"{name}.npy").file_size
+        with self._archive.open(f"{name}.npy") as file:
+            if np.lib.format.read_magic(file) != (1, 0):
+                raise ValueError("an array has another format")
+            shape, _, kind = np.lib.format.read_array_header_1_0(file)
+            if not kind.itemsize or math.prod(shape) * kind.itemsize != size - file.tell():
+                raise ValueError("an array has another size than its header says")
+        with self._archive.open(f"{name}.npy") as file:
+            self[name] = np.lib.format.read_array(file, allow_pickle=False)
+        return self[name]
 
 
 def _require_bounded(archive: zipfile.ZipFile, file_bytes: int) -> None:
