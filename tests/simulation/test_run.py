@@ -19,6 +19,7 @@ from vefl_sim.experiment.toml import to_toml
 from vefl_sim.mobility.recorded import recording
 from vefl_sim.records import run_directory
 from vefl_sim.records.identity import Identity
+from vefl_sim.records.lock import locked
 from vefl_sim.records.run_directory import create_run
 from vefl_sim.simulation import run as run_module
 
@@ -74,6 +75,23 @@ def test_a_run_that_another_process_removes_is_started_again(tmp_path: Path, mon
 
     monkeypatch.setattr(run_module, "locked", removed_first)
     assert simulate(short(), out=tmp_path).path == only(tmp_path).path
+
+
+def test_a_run_that_is_removed_and_created_again_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its lock a run is not worked on, although it is there again, and the lock of the others stays."""
+    identity = Identity(short())
+    run = create_run(identity, tmp_path)
+    answers = iter([False])  # when looked at for the first time
+
+    def exists(path: Path) -> bool:
+        return next(answers, True) if path.name == "resolved.toml" else os.path.exists(path)
+
+    with locked(run.path, {}):
+        monkeypatch.setattr(Path, "exists", exists)
+        with run_module._working_on(run, identity) as is_there:
+            assert not is_there
+        monkeypatch.undo()
+        assert (run.path / "LOCK").exists()
 
 
 def test_a_directory_that_loses_its_resolved_toml_keeps_its_other_files(

@@ -83,6 +83,8 @@ def _working_on(run: Run, identity: Identity) -> Iterator[bool]:
         except VeflError:
             if (run.path / "resolved.toml").exists():
                 raise
+            yield False  # without the lock, even if a third process has just created the run again
+            return
         if is_there := (run.path / "resolved.toml").exists():
             yield is_there
             return
