@@ -42,6 +42,8 @@ def draw_damage(random: Random, file: str) -> Damage:
     kinds = [*BYTES, *BYTES, *PLACES]
     if suited := SUITED.get(Path(file).suffix):
         kinds += [suited] * len(kinds)  # half of the damages are those that only this format can have
+    if suited == "parquet":
+        kinds.append("inflate")
     return {"do": random.choice(kinds), "file": file, "seed": random.randrange(10**6)}
 
 
@@ -156,6 +158,23 @@ def _parquet(random: Random, content: bytes) -> bytes:
     return written.getvalue()
 
 
+def _inflate(random: Random, content: bytes) -> bytes:
+    """A small table that takes gigabytes: one long value that is repeated, in another column or in those with text."""
+    table, rows = pq.read_table(io.BytesIO(content)), random.choice((100, 100_000))
+    size = 3 * 10**9 // rows if rows == 100 else 4000
+
+    def repeated(value: str | bytes) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([value]))
+
+    columns = {field.name: pa.nulls(rows, field.type) for field in table.schema}
+    if rows == 100:
+        columns["other"] = repeated(b"x" * size)
+    else:
+        columns |= {field.name: repeated("x" * size) for field in table.schema if pa.types.is_string(field.type)}
+    pq.write_table(pa.table(columns), written := io.BytesIO(), compression="zstd", store_schema=False)
+    return written.getvalue()
+
+
 def _checkpoint(random: Random, content: bytes) -> bytes:
     """A valid zip file with another state.json, or with arrays of another shape or type, or without some of them."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -184,7 +203,7 @@ def _checkpoint(random: Random, content: bytes) -> bytes:
 
 
 FORMATS: dict[str, Callable[[Random, bytes], bytes]] = {
-    **{"json": _json, "toml": _toml, "parquet": _parquet, "checkpoint": _checkpoint}
+    **{"json": _json, "toml": _toml, "parquet": _parquet, "inflate": _inflate, "checkpoint": _checkpoint}
 }
 SUITED = {".json": "json", ".jsonl": "json", ".toml": "toml", ".parquet": "parquet", ".npz": "checkpoint"}
 

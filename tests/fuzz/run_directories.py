@@ -87,7 +87,7 @@ class RunDirectories:
 
 def _give(words: list[str], attempt: dict[str, Any], run: Path, samples: SampleRuns, damaged: set[str]) -> None:
     """Give one command, and compare the run before and after it."""
-    before, changed = _files(run), _tables_changed(run, samples.folder / run)
+    before, changed = _files(run), _digest(run) != _digest_when_done(attempt["run"], samples)
     was_done = (run / "DONE").exists()
     answer = command(*words)
     after = _files(run)
@@ -146,12 +146,13 @@ def _state(path: Path) -> tuple[int, int, str]:
     return stat.S_IFMT(status.st_mode), status.st_size if stat.S_ISREG(status.st_mode) else 0, digest
 
 
-def _tables_changed(run: Path, sample: Path) -> bool:
-    """Whether the tables of a finished run, but `timings`, are other tables than those of the sample."""
-    return _digest(run) != _digest(sample)
+def _digest_when_done(run: str, samples: SampleRuns) -> str | None:
+    """The digest that the tables of an undamaged sample have; those of `stopped` once it is resumed."""
+    return samples.digest if run == "stopped" else _digest(samples.folder / "runs" / samples.names[run])
 
 
 def _digest(run: Path) -> str | None:
+    """The content digest of the tables of a run; None if they cannot be read."""
     files = [file for file in (run / "tables").glob("*.parquet") if file.stem != "timings"]
     if any(not file.is_file() for file in files):
         return None

@@ -317,7 +317,14 @@ def overwrite(file: Path) -> None:
     file.write_bytes(b"x")
 
 
-@pytest.mark.parametrize(("damage", "sentence"), [(Path.unlink, "is missing"), (overwrite, "has changed")])
+def enlarge(file: Path) -> None:
+    """A file of zeros that takes no space on the disk, but would take minutes to read."""
+    os.truncate(file, 2**40)
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"), [(Path.unlink, "is missing"), (overwrite, "has changed"), (enlarge, "has changed")]
+)
 def test_a_part_file_that_is_gone_is_named(damage, sentence: str, tmp_path: Path) -> None:
     run = killed_at(STOPPED, tmp_path, 4)
     damage(run.path / "parts" / "events-000001.parquet")

@@ -25,7 +25,7 @@ from vefl_sim.core.state import Arrays, State, pack, unpack
 from vefl_sim.records.table_parts import PartFile
 from vefl_sim.records.totals import are_figures
 
-_FORMAT = 2
+_FORMAT = 3
 _KEPT = 2
 _STATE = "state.json"
 _MAX_STATE_BYTES = 1 << 23  # a run of 3000 rounds with a checkpoint after each has 2 million
@@ -42,7 +42,7 @@ class Checkpoint:
     time_ns: int
     wall_s: float  # wall-clock time spent so far
     figures: dict[str, Any]  # figures of the summary up to here
-    tables: dict[str, list[dict[str, str]]]  # table -> part files with its rows up to here
+    tables: dict[str, list[dict[str, Any]]]  # table -> part files with its rows up to here
     state: State
 
     @property

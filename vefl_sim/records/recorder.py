@@ -86,7 +86,7 @@ class Recorder:
         for row in vehicle_rows(report):
             self.append("vehicles", row)
 
-    def commit(self) -> dict[str, list[dict[str, str]]]:
+    def commit(self) -> dict[str, list[dict[str, Any]]]:
         """Write all rows so far to disk; return the part files that hold them, by table."""
         return {name: table.commit() for name, table in self._tables.items()}
 
@@ -114,7 +114,7 @@ class Recorder:
         """Restore the time of the next record of positions from a checkpoint."""
         self._mobility_due_ns = state["mobility_due_ns"]
 
-    def continue_after(self, parts: dict[str, list[dict[str, str]]]) -> None:
+    def continue_after(self, parts: dict[str, list[dict[str, Any]]]) -> None:
         """Append new rows after those in these part files, given by table."""
         for name, table in self._tables.items():
             table.continue_after(parts[name])
