@@ -15,7 +15,7 @@ from vefl_sim.mobility.sumo.foreign_files import require_harmless
 from vefl_sim.mobility.sumo.inputs import map_digest, renew
 from vefl_sim.mobility.sumo.map_import import import_map
 from vefl_sim.mobility.sumo.net import read_net
-from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory
+from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory, prepare_sumo
 
 KEPT = "the user's own"
 TRIPS = '<flow id="a" begin="0" end="60" period="2" from="left0A0" to="C2right2">{}</flow>'
@@ -101,6 +101,51 @@ class TestOptions:
     @pytest.mark.parametrize("name", ["http://127.0.0.1:9/net.xml", "/dev/zero", "missing.xml", "${HOME", "."])
     def test_inputs_are_files_on_this_machine(self, folder: Path, name: str) -> None:
         assert refused(configured(folder, f'<a value="{name}"/>'), folder).endswith("and there is no such file.")
+
+
+class TestVariables:
+    """SUMO expands ${…} anywhere in a path, so that the file that is checked would not be the one that it reads."""
+
+    @pytest.fixture
+    def harmless(self, folder: Path) -> Path:
+        """A folder whose name SUMO expands to that of another one, with an additional file that writes."""
+        (folder / "x").mkdir()
+        (folder / "x" / "more.xml").write_text('<additional><laneData id="d" freq="1" file="../kept"/></additional>')
+        (folder / "x${NOPE}").mkdir()
+        (folder / "x${NOPE}" / "more.xml").write_text("<additional/>")
+        return folder / "x${NOPE}"
+
+    def test_in_a_configuration(self, folder: Path, harmless: Path) -> None:
+        assert "more.xml has a $, which SUMO expands: rename" in refused(
+            configured(folder, f'<a value="{harmless.name}/more.xml"/>'), folder
+        )
+
+    def test_in_an_included_file(self, folder: Path, harmless: Path) -> None:
+        assert "more.xml has a $" in refused(
+            configured(folder, more=f'<include href="{harmless.name}/more.xml"/>'), folder
+        )
+
+    def test_in_the_folder_of_a_configuration(self, folder: Path, harmless: Path) -> None:
+        for path in (folder / "net.xml", folder / "trips.xml", configured(folder)):
+            path.rename(harmless / path.name)
+        assert "town.sumocfg has a $" in refused(harmless / "town.sumocfg", folder)
+
+    @pytest.mark.parametrize("variable", ["${NOPE}", "${PID}"])
+    def test_in_the_folder_of_a_network(self, folder: Path, variable: str) -> None:
+        (folder / variable).mkdir()
+        (folder / "net.xml").rename(folder / variable / "x.net.xml")
+        assert "x.net.xml has a $" in refused(folder / variable / "x.net.xml", folder)
+
+    def test_in_the_folder_where_a_run_starts(self, folder: Path, harmless: Path, monkeypatch) -> None:
+        (folder / "net.xml").rename(harmless / "x.net.xml")
+        monkeypatch.chdir(harmless)
+        assert "x.net.xml has a $" in refused(Path("x.net.xml"), folder)
+
+    def test_in_what_is_written(self, net: Path, harmless: Path) -> None:
+        with pytest.raises(BadInput, match=r"NOPE} has a \$"):
+            prepare_sumo(town(net), harmless)
+        with pytest.raises(BadInput, match=r"NOPE} has a \$"):
+            import_map(net, harmless, None, 5.0, lambda imported, picture: True)
 
 
 class TestContent:

@@ -13,6 +13,7 @@ from vefl_sim import BadInput
 from vefl_sim.cli.main import main
 from vefl_sim.mobility.sumo import programs
 from vefl_sim.mobility.sumo.inputs import net_of
+from vefl_sim.mobility.sumo.map_import import import_map
 from vefl_sim.mobility.sumo.net import read_net
 from vefl_sim.mobility.sumo.programs import complaint
 from vefl_sim.mobility.sumo.traffic import prepare_sumo
@@ -158,6 +159,8 @@ class TestBadInput:
         assert message.endswith("has a comma, which SUMO takes as a separator of files: rename the file or folder.")
         with pytest.raises(BadInput, match="a,b has a comma"):
             prepare_sumo(town(net), folder)
+        with pytest.raises(BadInput, match="a,b has a comma"):
+            import_map(net, folder, None, 5.0, lambda imported, picture: True)
 
     def test_more_than_fit(self, net: Path, tmp_path: Path) -> None:
         experiment = town(net, traffic={"arrivals_per_s": None, "mean_in_coverage": 1e4})

@@ -17,6 +17,7 @@ from vefl_sim.mobility.sources import DriveProgress
 from vefl_sim.mobility.sumo.demand import SumoRoutes, write_demand
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Position
+from vefl_sim.mobility.sumo.programs import file_argument
 
 LEAST_SETTLED_S = 100.0
 LEAST_PILOT_S = 600.0
@@ -253,6 +254,6 @@ def arguments(net: Path, demand: Path) -> tuple[str, ...]:
     traffic behind them; after BLOCKED_S seconds they ignore each other.
     """
     return (
-        "--net-file", str(net), "--route-files", str(demand), "--begin", "0", "--step-method.ballistic",
+        "--net-file", file_argument(net), "--route-files", file_argument(demand), "--begin", "0", "--step-method.ballistic",
         "--ignore-junction-blocker", str(BLOCKED_S),
     )  # fmt: skip

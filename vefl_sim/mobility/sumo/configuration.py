@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import read_file
+from vefl_sim.mobility.sumo.programs import file_argument
 
 _MAX_BYTES = 1 << 20
 _NET_FILE = ("net-file", "net", "n")
@@ -69,7 +70,7 @@ class Configuration:
         return tuple(f"--{option}={self._argument(option, value)}" for option, value in self.options)
 
     def _argument(self, option: str, value: str) -> str:
-        return ",".join(str(file.absolute()) for file in self._named(value)) if option in _INPUTS else value
+        return ",".join(map(file_argument, self._named(value))) if option in _INPUTS else value
 
     def _named(self, value: str) -> list[Path]:
         """Files relative to the folder of the configuration, separated by commas."""
@@ -77,8 +78,9 @@ class Configuration:
         return [self._existing(self.path.parent / name) for name in names]
 
     def _existing(self, file: Path) -> Path:
-        if "$" in file.name or not os.path.isfile(file):
+        if not os.path.isfile(file):
             raise ExperimentError(f"{_label(self.path)} names {file}, and there is no such file.")
+        file_argument(file)  # refuses a name that SUMO would take for another one
         return file
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import open_unpacked
 from vefl_sim.core.xml import BadXml, XmlParser
+from vefl_sim.mobility.sumo.programs import file_argument
 
 MAX_BYTES = 1 << 31  # of all files together, unpacked; the network of Berlin has 1.4e8, a day of its traffic 1.5e9
 MAX_RATIO, _SMALL_BYTES = 100, 1 << 26  # of unpacked to packed bytes, beyond 64 MiB; XML has 5 to 30
@@ -103,8 +104,9 @@ class _Check:
         if _INCLUDES.get(tag) != name:
             raise self._problem(f'<{tag}> would write the file {name}="{value}": set it to "NUL", or remove it')
         path = self._path.parent / value
-        if "$" in value or not os.path.isfile(path):
+        if not os.path.isfile(path):
             raise self._problem(f"<{tag}> names {path}, and there is no such file: correct it")
+        file_argument(path)  # refuses a name that SUMO would take for another one
         self._included.append(path)
 
     def _check_parameter(self, key: str, value: str) -> None:

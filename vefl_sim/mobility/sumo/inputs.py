@@ -12,7 +12,7 @@ from vefl_sim.mobility.sumo.configuration import read_configuration
 from vefl_sim.mobility.sumo.foreign_files import require_harmless
 from vefl_sim.mobility.sumo.net import Net, Position, read_net
 from vefl_sim.mobility.sumo.process import running
-from vefl_sim.mobility.sumo.programs import UNVALIDATED, run_program
+from vefl_sim.mobility.sumo.programs import UNVALIDATED, file_argument, run_program
 
 CONFIGURATION = (".sumocfg",)
 NET = (".net.xml", ".net.xml.gz")
@@ -36,10 +36,7 @@ def map_path(file: str) -> Path:
         )
     if not path.name.lower().endswith((*CONFIGURATION, *NET, *OSM)):
         raise ExperimentError(f"{label} has an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz).")
-    if "," in file:
-        raise ExperimentError(
-            f"{label} has a comma, which SUMO takes as a separator of files: rename the file or folder."
-        )
+    file_argument(path)  # refuses a name that SUMO would take for another one
     return path
 
 
@@ -138,6 +135,6 @@ def _from_degrees(net: Net, degrees: Position) -> Position:
         raise ExperimentError(
             f"mobility.origin_deg = [{latitude:g}, {longitude:g}] is not a latitude and a longitude: correct it."
         )
-    with running("traci", ("--net-file", str(net.path))) as sumo:
+    with running("traci", ("--net-file", file_argument(net.path))) as sumo:
         x_m, y_m = sumo.simulation.convertGeo(longitude, latitude, True)
     return float(x_m), float(y_m)

@@ -17,7 +17,7 @@ from vefl_sim.mobility.sumo.calibration import BLOCKED_S, Calibration
 from vefl_sim.mobility.sumo.demand import SumoRoutes
 from vefl_sim.mobility.sumo.inputs import NET, OSM, convert, renew
 from vefl_sim.mobility.sumo.net import Net, Position
-from vefl_sim.mobility.sumo.programs import home
+from vefl_sim.mobility.sumo.programs import file_argument, home
 from vefl_sim.mobility.sumo.traffic import prepare_sumo
 
 NET_FILE, DEMAND, TOML, PICTURE, CONFIGURATION = (
@@ -119,8 +119,8 @@ def _check(source: Path, folder: Path) -> None:
         )
     if not source.name.lower().endswith((*NET, *OSM)):
         raise BadInput(f"{source} has an unknown format: it must be .osm(.gz) or .net.xml(.gz).")
-    if "," in f"{source}{folder}":
-        raise BadInput(f"{source} and {folder}: SUMO takes a comma as a separator of files: choose names without one.")
+    for path in (source, folder):
+        file_argument(path)  # refuses a name that SUMO would take for another one
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder} exists already, and nothing is overwritten: choose another -o, or remove it.")
 

@@ -34,14 +34,33 @@ def environment() -> dict[str, str]:
     return os.environ | {"SUMO_HOME": str(data), "PROJ_LIB": str(data / "data" / "proj")}
 
 
+def file_argument(path: Path) -> str:
+    """A path as SUMO's programs get it, which is a name of this one file; every path given to them passes through here.
+
+    They split names at commas, and expand ${…} anywhere in them, so that they would read or write another file.
+    """
+    text = str(path.absolute())
+    for character, meaning in (
+        (",", "a comma, which SUMO takes as a separator of files"),
+        ("$", "a $, which SUMO expands"),
+    ):
+        if character in text:
+            raise ExperimentError(f"{text} has {meaning}: rename the file or folder.")
+    return text
+
+
 def run_program(name: str, arguments: Sequence[object], what: str) -> None:
     """Run a program; if it fails, raise an error that starts with `what` and quotes the program's own message."""
-    _run([program(name), *map(str, arguments)], name, what)
+    _run([program(name), *map(_text, arguments)], name, what)
 
 
 def run_tool(name: str, arguments: Sequence[object], what: str) -> None:
     """Run one of the Python scripts of SUMO, like `run_program`."""
-    _run([sys.executable, str(home() / "tools" / f"{name}.py"), *map(str, arguments)], name, what)
+    _run([sys.executable, str(home() / "tools" / f"{name}.py"), *map(_text, arguments)], name, what)
+
+
+def _text(argument: object) -> str:
+    return file_argument(argument) if isinstance(argument, Path) else str(argument)
 
 
 def _run(command: list[str], name: str, what: str) -> None:

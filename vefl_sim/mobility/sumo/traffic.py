@@ -25,7 +25,7 @@ from vefl_sim.mobility.sumo.inputs import gnb_m, map_path, net_of
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Net
 from vefl_sim.mobility.sumo.process import CannotStart, require_accepted
-from vefl_sim.mobility.sumo.programs import home
+from vefl_sim.mobility.sumo.programs import file_argument, home
 
 _NOTES = "sumo.json"
 _REPORT_EVERY_S = 1.0
@@ -48,10 +48,7 @@ def prepare_sumo(experiment: Experiment, folder: Path, on_progress: DriveProgres
     """
     home()
     file = experiment.mobility.file
-    if "," in str(folder):
-        raise ExperimentError(
-            f"{folder} has a comma, which SUMO takes as a separator of files: choose another folder (--out)."
-        )
+    file_argument(folder)  # before it is written to, refuses a name that SUMO would take for another one
     net = net_of(file, folder)
     gnb = gnb_m(experiment, net)
     if is_sumo_configuration(experiment):
