@@ -3,20 +3,26 @@
 import json
 import os
 import signal
+import socket
+import subprocess
 from importlib.metadata import version
 from pathlib import Path
 from shutil import rmtree
 
+import psutil
 import pytest
 
-from tests.mobility.sumo.towns import grid_net, town
+from tests.mobility.sumo.towns import MIDDLE, grid_net, osm, town
 from tests.resumable import Kill, Killer, only
 from vefl_sim import BadInput, RunFailed, resume, simulate
 from vefl_sim.core.errors import NotResumable
 from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED
 from vefl_sim.mobility.sumo import process, programs
+from vefl_sim.mobility.sumo.inputs import convert
 from vefl_sim.mobility.sumo.traffic import drive
 from vefl_sim.records.identity import Identity
+
+LANE_DATA = '<laneData id="d" file="NUL" freq="1"/>'
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +77,45 @@ class TestRunDirectory:
         monkeypatch.setattr("vefl_sim.records.run_directory.existing_run", lambda *_: None)
         first = simulate(town(net), out=tmp_path)
         assert simulate(town(net), out=tmp_path).path == first.path == only(tmp_path).path
+
+
+def ports() -> set[int]:
+    """Ports at which this process and its children listen."""
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    connections = [connection for process in processes for connection in process.net_connections("tcp")]
+    return {connection.laddr.port for connection in connections if connection.status == psutil.CONN_LISTEN}
+
+
+class TestPorts:
+    """SUMO's port is open to all machines, and whoever connects first can write any file."""
+
+    def test_libsumo_opens_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(process, "_separate_process", lambda command: pytest.fail("SUMO opens a port"))
+        net = convert(osm(tmp_path / "x.osm"), tmp_path / "x.net.xml", "x")
+        (tmp_path / "x.sumocfg").write_text('<configuration><net-file value="x.net.xml"/></configuration>')
+        before = ports()
+        for file in (net, tmp_path / "x.sumocfg"):
+            drive(town(file, mobility={"origin_deg": MIDDLE, "start_s": 0.0}), tmp_path / file.suffix)
+        assert ports() == before
+
+    def test_traci_closes_it_once_connected(self, net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        command, popen = list[str](), subprocess.Popen
+        monkeypatch.setattr(subprocess, "Popen", lambda args, **rest: command.extend(args) or popen(args, **rest))
+        before = ports()
+        with process.running("traci", ("--net-file", str(net))):
+            assert ports() == before
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", int(command[command.index("--remote-port") + 1])))
+
+    def test_the_port_is_given_to_nobody_else(self) -> None:
+        with process._reserved_port() as port, socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("", port))
+
+    def test_an_input_that_crashes_sumo(self, net: Path, tmp_path: Path) -> None:
+        """Which can only be tried in another process."""
+        (tmp_path / "x.net.xml").write_text(net.read_text().replace("</net>", f"{LANE_DATA}</net>"))
+        with pytest.raises(process.CannotStart, match="it crashes"):
+            process.require_accepted(("--net-file", str(tmp_path / "x.net.xml")))
 
 
 class TestTrajectory:

@@ -254,6 +254,6 @@ def arguments(net: Path, demand: Path) -> tuple[str, ...]:
     traffic behind them; after BLOCKED_S seconds they ignore each other.
     """
     return (
-        "--net-file", file_argument(net), "--route-files", file_argument(demand), "--begin", "0", "--step-method.ballistic",
-        "--ignore-junction-blocker", str(BLOCKED_S),
+        "--net-file", file_argument(net), "--route-files", file_argument(demand), "--begin", "0",
+        "--step-method.ballistic", "--ignore-junction-blocker", str(BLOCKED_S),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.sumo.configuration import read_configuration
 from vefl_sim.mobility.sumo.foreign_files import require_harmless
 from vefl_sim.mobility.sumo.net import Net, Position, read_net
-from vefl_sim.mobility.sumo.process import running
+from vefl_sim.mobility.sumo.process import ask
 from vefl_sim.mobility.sumo.programs import UNVALIDATED, file_argument, run_program
 
 CONFIGURATION = (".sumocfg",)
@@ -135,6 +135,6 @@ def _from_degrees(net: Net, degrees: Position) -> Position:
         raise ExperimentError(
             f"mobility.origin_deg = [{latitude:g}, {longitude:g}] is not a latitude and a longitude: correct it."
         )
-    with running("traci", ("--net-file", file_argument(net.path))) as sumo:
-        x_m, y_m = sumo.simulation.convertGeo(longitude, latitude, True)
+    question = f"*libsumo.simulation.convertGeo({longitude!r}, {latitude!r}, True)"
+    x_m, y_m = ask(question, ("--net-file", file_argument(net.path))).split()
     return float(x_m), float(y_m)

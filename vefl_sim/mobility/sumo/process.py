@@ -2,7 +2,10 @@
 
 import io
 import os
+import signal
+import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -12,7 +15,7 @@ from vefl_sim.core.errors import ExperimentError, RunFailed
 from vefl_sim.mobility.sumo.programs import UNVALIDATED, complaint, environment, program
 
 ClientKind = Literal["libsumo", "traci"]
-_TRIES, _WAIT_S = 1200, 0.05  # one minute, enough to load even a large network
+_TRIES, _WAIT_S = 6000, 0.01  # one minute, enough for a busy machine to start SUMO
 _QUIET = ("--no-step-log", "--no-warnings", "--duration-log.disable")
 _UNVALIDATED = (*UNVALIDATED, "--xml-validation.net", "never", "--xml-validation.routes", "never")
 
@@ -25,14 +28,46 @@ class CannotStart(ExperimentError):
 def running(kind: ClientKind, arguments: Sequence[str]) -> Iterator[Any]:
     """Start SUMO and yield its API; SUMO is stopped when the block ends, also after an exception."""
     start = _in_process if kind == "libsumo" else _separate_process
-    with start([program("sumo"), *arguments, *_QUIET, *_UNVALIDATED]) as api:
+    with start(_command(arguments)) as api:
         yield api
 
 
 def require_accepted(arguments: Sequence[str]) -> None:
-    """Check that SUMO accepts its arguments; in a separate process, because libsumo cannot recover from an error."""
-    with running("traci", arguments):
-        pass
+    """Check that SUMO accepts its arguments and files."""
+    ask("None", arguments)
+
+
+def ask(question: str, arguments: Sequence[str]) -> str:
+    """Start SUMO and return the value of a Python expression about `libsumo`, as text.
+
+    It runs in a process of its own, because libsumo cannot recover from an error, and a file may crash it; and without
+    a port, to which others could connect.
+    """
+    code = f"import sys, libsumo; libsumo.start(sys.argv[1:]); print({question})"
+    answer = subprocess.run(
+        [sys.executable, "-P", "-c", code, *_command(arguments)],
+        env=environment() | {"LIBSUMO_AS_TRACI": "quiet"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    if answer.returncode:
+        raise _start_error(answer.returncode, answer.stderr)
+    return answer.stdout.splitlines()[-1]
+
+
+def _command(arguments: Sequence[str]) -> list[str]:
+    return [program("sumo"), *arguments, *_QUIET, *_UNVALIDATED]
+
+
+def _start_error(code: int, log: str) -> CannotStart | RunFailed:
+    """The error for a SUMO that has ended while it started."""
+    if -code in (signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGBUS):
+        return CannotStart("nothing, it crashes: a file is damaged, or holds what it cannot read.")
+    if code < 0:
+        return RunFailed(f"SUMO was killed by signal {-code} while it started.")
+    return CannotStart(complaint(log))
 
 
 def load_libsumo() -> Any:
@@ -89,14 +124,16 @@ def _separate_process(command: list[str]) -> Iterator[Any]:
 
 
 def _start_and_connect(command: list[str], log: IO[bytes]) -> tuple[subprocess.Popen[bytes], Any]:
-    """Start SUMO and connect to it; retries, because another process may take the port in between."""
-    import traci
-    from sumolib.miscutils import getFreeSocketPort
+    """Start SUMO and connect to it.
 
-    for attempt in range(3):
-        port = getFreeSocketPort()
+    SUMO listens to all machines and asks for no password, until its one client is connected. So we connect as soon as
+    it opens its port, which is before it reads its files; then it closes the port.
+    """
+    import traci
+
+    with _reserved_port() as port:
         process = subprocess.Popen(
-            [*command, "--remote-port", str(port)],
+            [*command, "--remote-port", str(port), "--num-clients", "1"],
             env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -110,15 +147,20 @@ def _start_and_connect(command: list[str], log: IO[bytes]) -> tuple[subprocess.P
                 return process, connection
         except Exception:
             _wait_or_kill(process)
-            if process.returncode < 0:  # ended by a signal, not by an error of SUMO
-                raise RunFailed(f"SUMO was killed by signal {-process.returncode} while it started.") from None
-            if attempt == 2 or "bind" not in _log_text(log):
-                raise CannotStart(complaint(_log_text(log))) from None
+            raise _start_error(process.returncode, _log_text(log)) from None
         except BaseException:
             process.kill()
             process.wait()
             raise
-    raise AssertionError("the loop returns or raises")
+
+
+@contextmanager
+def _reserved_port() -> Iterator[int]:
+    """A free port that is given to no other program within the block; only SUMO, which is told it, can listen there."""
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # SUMO sets it, too: both may bind the port
+        reserved.bind(("", 0))
+        yield reserved.getsockname()[1]
 
 
 def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:
