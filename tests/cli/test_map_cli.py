@@ -105,7 +105,7 @@ def test_few_vehicles_and_unusual_names(tmp_path: Path) -> None:
 def test_commas(tmp_path: Path) -> None:
     refused = map_import(osm(tmp_path / "x.osm"), "-o", tmp_path / "a,b")
     assert refused.returncode == 2
-    assert "SUMO takes a comma as a separator of files" in refused.stderr
+    assert "a,b has a comma, which SUMO takes as a separator of files" in refused.stderr
 
 
 @pytest.mark.slow

@@ -123,9 +123,16 @@ class TestBadInput:
         assert "cannot be converted: netconvert says: " in message or "has no street that cars may use" in message
 
     def test_no_way_through(self, tmp_path: Path, capsys) -> None:
-        message = self.refused(
-            written(tmp_path / "x.net.xml", NET.replace("<junction", "<!-- -->\n<junction")), tmp_path, capsys
+        """Two streets that do not meet, and cannot be left."""
+        nodes = "".join(f'<node id="{i}" x="{100 * i}" y="0"/>' for i in range(4))
+        edges = '<edge id="a" from="0" to="1"/><edge id="b" from="2" to="3"/>'
+        files = (
+            *("--node-files", written(tmp_path / "x.nod.xml", f"<nodes>{nodes}</nodes>")),
+            *("--edge-files", written(tmp_path / "x.edg.xml", f"<edges>{edges}</edges>")),
+            *("--output-file", tmp_path / "x.net.xml"),
         )
+        programs.run_program("netconvert", files, "no network")
+        message = self.refused(tmp_path / "x.net.xml", tmp_path, capsys)
         assert message.startswith(f"No routes through {tmp_path / 'x.net.xml'} were found: randomTrips says: ")
 
     def test_a_net_that_does_not_reach_the_gnb(self, net: Path, tmp_path: Path, capsys) -> None:
@@ -138,6 +145,11 @@ class TestBadInput:
     def test_degrees_in_a_net_without(self, net: Path, tmp_path: Path, capsys) -> None:
         message = self.refused(net, tmp_path, capsys, origin_deg=[37.8, -122.3])
         assert message == f"{net} has no geographic coordinates: set mobility.origin_m instead of mobility.origin_deg."
+
+    def test_a_net_that_crashes_sumo(self, net: Path, tmp_path: Path, capsys) -> None:
+        text = re.sub("<connection .*?/>", "", net.read_text())
+        message = self.refused(written(tmp_path / "x.net.xml", text), tmp_path, capsys)
+        assert 'x.net.xml": SUMO says: nothing, it crashes: ' in message
 
     def test_a_configuration_that_sumo_refuses(self, net: Path, tmp_path: Path, capsys) -> None:
         written(tmp_path / "trips.xml", '<routes><trip id="1" depart="0" from="here" to="there"/></routes>')

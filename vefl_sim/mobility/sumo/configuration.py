@@ -5,6 +5,7 @@ SUMO itself never reads the configuration, because its options can overwrite any
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,13 +13,15 @@ from xml.etree import ElementTree
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import read_file
+from vefl_sim.mobility.sumo.foreign_files import identity
 from vefl_sim.mobility.sumo.programs import file_argument
 
 _MAX_BYTES = 1 << 20
 _NET_FILE = ("net-file", "net", "n")
+_ONE_FILE = (*_NET_FILE, "load-state")
 _INPUTS = (
-    *_NET_FILE, "route-files", "routes", "r", "additional-files", "additional", "a", "weight-files", "weights", "w",
-    "load-state", "device.fcd-replay.files", "device.fcd-replay.file",
+    *_ONE_FILE, "route-files", "routes", "r", "additional-files", "additional", "a", "weight-files", "weights", "w",
+    "device.fcd-replay.files", "device.fcd-replay.file",
 )  # fmt: skip
 """All names of the options with which a configuration names input files."""
 _TRAFFIC = re.compile(
@@ -34,18 +37,25 @@ _TRAFFIC = re.compile(
         |glosa|friction)\..+""",
     re.VERBOSE,
 )
-"""Options that change the traffic, except those whose last word says that they name a file."""
-_NAMES_A_FILE = re.compile(r".*[.-](output|files?)")
+"""Options that change the traffic and name no file; those below are left out before."""
 _WITHOUT_EFFECT = re.compile(
     r"""step-length|seed|srand|random|abs-rand|time-to-teleport|collision\.action|route-steps|s
     |verbose|v|print-options|no-warnings|W|suppress-warnings|aggregate-warnings|log\.(timestamps|processid)|language
     |(no-)?duration-log(\..+)?|t|no-step-log|step-log\.period|xml-validation(\..+)?|X
     |human-readable-time|H|precision(\.geo)?
     |gui-settings-file|g|quit-on-end|Q|game(\.mode)?|G|start|S|delay|d|breakpoints|B|demo|D|disable-textures|T
-    |registry-viewport|window-(size|pos)|tracker-interval|osg-view""",
+    |registry-viewport|window-(size|pos)|tracker-interval|osg-view|(edge)?data-files|m|alternative-net-file|N|selection-file""",
     re.VERBOSE,
 )
 """Options that are left out: the run sets them itself, or they concern only what SUMO prints and sumo-gui shows."""
+_OUTPUT = re.compile(
+    r""".+-output(\..+)?|output(-prefix|-suffix|\..+)|(netstate|netstate-dump|ndump|tripinfo|summary|vehroutes|personinfo
+    |personroutes|person-fcd|emissions|phemlight)([.-].+)?|dump-(empty-edges|precision)|save-state\..+|write-(license|metadata)
+    |l|log|log-file|message-log|error-log|pedestrian\.jupedsim\.(wkt|py)(\..+)?
+    |(person-)?device\.((emissions|fcd|tripinfo|vehroute|ssm|btreceiver|btsender|example)\..+|.+\.(output|file))""",
+    re.VERBOSE,
+)
+"""Options that are left out, because they only say what SUMO writes."""
 
 
 @dataclass(frozen=True)
@@ -58,23 +68,29 @@ class Configuration:
     @property
     def net(self) -> Path:
         """The file of its network."""
-        return next(self._named(value)[0] for option, value in self.options if option in _NET_FILE)
+        return next(self._named(option, value)[0] for option, value in self.options if option in _NET_FILE)
 
     @cached_property
     def files(self) -> list[Path]:
         """All input files that it names; they exist, and their content is not checked yet."""
-        return [file for option, value in self.options if option in _INPUTS for file in self._named(value)]
+        return [file for option, value in self.options if option in _INPUTS for file in self._named(option, value)]
 
-    def arguments(self) -> tuple[str, ...]:
-        """The options as arguments for SUMO; each is one word, so that no value can be taken for an option."""
-        return tuple(f"--{option}={self._argument(option, value)}" for option, value in self.options)
+    def arguments(self, copies: Mapping[Path, Path] | None = None) -> tuple[str, ...]:
+        """The options as arguments for SUMO; each is one word, so that no value can be taken for an option.
 
-    def _argument(self, option: str, value: str) -> str:
-        return ",".join(map(file_argument, self._named(value))) if option in _INPUTS else value
+        `copies` are read instead of the files, which are known by their identity.
+        """
+        return tuple(f"--{option}={self._argument(option, value, copies or {})}" for option, value in self.options)
 
-    def _named(self, value: str) -> list[Path]:
-        """Files relative to the folder of the configuration, separated by commas."""
-        names = filter(None, (name.strip() for name in os.path.expandvars(value).split(",")))
+    def _argument(self, option: str, value: str, copies: Mapping[Path, Path]) -> str:
+        if option not in _INPUTS:
+            return value
+        return ",".join(file_argument(copies.get(identity(file), file)) for file in self._named(option, value))
+
+    def _named(self, option: str, value: str) -> list[Path]:
+        """Files relative to the folder of the configuration; separated by commas, if the option takes several."""
+        value = os.path.expandvars(value)
+        names = filter(None, (name.strip() for name in ([value] if option in _ONE_FILE else value.split(","))))
         return [self._existing(self.path.parent / name) for name in names]
 
     def _existing(self, file: Path) -> Path:
@@ -85,20 +101,24 @@ class Configuration:
 
 
 def read_configuration(path: Path) -> Configuration:
-    """Read a .sumocfg; an ExperimentError names the first option that SUMO must not get."""
+    """Read a .sumocfg; an ExperimentError names all options that are unknown, or that SUMO must not get."""
     options = [(option, value) for option, value in _elements(path) if value]
-    for option, value in options:
-        known = _TRAFFIC.fullmatch(option) and not _NAMES_A_FILE.fullmatch(option)
-        if option not in _INPUTS and not known and not _WITHOUT_EFFECT.fullmatch(option):
-            raise ExperimentError(
-                f'{_label(path)} sets {option} = "{value}", and only options that read files or change the traffic '
-                "are passed to SUMO: remove it."
-            )
-    passed = [(option, value) for option, value in options if not _WITHOUT_EFFECT.fullmatch(option)]
+    passed = [(option, value) for option, value in options if option in _INPUTS or not _is_left_out(option)]
+    if problems := [
+        f'{_label(path)} sets {option} = "{value}", and only options that read files or change the traffic '
+        "are passed to SUMO: remove it."
+        for option, value in passed
+        if option not in _INPUTS and not _TRAFFIC.fullmatch(option)
+    ]:
+        raise ExperimentError(problems)
     configuration = Configuration(path, tuple(passed))
     if not any(option in _NET_FILE for option, _ in passed):
         raise ExperimentError(f"{_label(path)} is not a configuration of SUMO: it names no net-file.")
     return configuration
+
+
+def _is_left_out(option: str) -> bool:
+    return bool(_WITHOUT_EFFECT.fullmatch(option) or _OUTPUT.fullmatch(option))
 
 
 def _label(path: Path) -> str:

@@ -1,119 +1,198 @@
 """Files from anywhere, checked before one of SUMO's programs reads them: they can write no file and stay bounded.
 
 SUMO opens whatever file its input names as an output, so nothing in a file may name one, neither for a detector nor for
-a device. SUMO reads the same elements in every file: a network may hold detectors, too.
+a device. Detectors and the like are allowed in all files but the network; SUMO then gets copies in which they write
+nothing (`input_copies`).
 """
 
 import errno
 import os
+import re
 import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.errors import MAX_PROBLEMS, ExperimentError
 from vefl_sim.core.files import open_unpacked
 from vefl_sim.core.xml import BadXml, XmlParser
 from vefl_sim.mobility.sumo.programs import file_argument
 
-MAX_BYTES = 1 << 31  # of all files together, unpacked; the network of Berlin has 1.4e8, a day of its traffic 1.5e9
-MAX_RATIO, _SMALL_BYTES = 100, 1 << 26  # of unpacked to packed bytes, beyond 64 MiB; XML has 5 to 30
-MAX_ELEMENTS = 10_000_000  # a day of Berlin has 5 million
+MAX_BYTES = 1 << 31  # of all files together, unpacked; a file that is included twice counts twice
+MAX_RATIO, _SMALL_BYTES = 100, 1 << 26  # of unpacked to packed bytes, beyond 64 MiB
+MAX_ELEMENTS = 10_000_000  # of all files together
+_MAX_DEPTH = 64  # of files that include each other
 _CHUNK_BYTES, _MANY = 1 << 16, 1000
 _ENCODINGS = ("utf-8", "utf-16", "us-ascii", "ascii", "iso-8859-1")  # SUMO's parser reads them exactly as ours does
-_INCLUDES = {"include": "href", "rerouter": "file", "variableSpeedSign": "file"}
+INCLUDES = {"include": "href", "rerouter": "file", "variableSpeedSign": "file"}
 """Elements that name another input file, and in which attribute."""
-_NOWHERE = ("NUL", "nul", "/dev/null")
+_DETECTORS = (
+    "e1Detector", "inductionLoop", "instantInductionLoop", "e2Detector", "laneAreaDetector", "e3Detector",
+    "entryExitDetector", "edgeData", "laneData", "routeProbe", "vTypeProbe",
+)  # fmt: skip
+OUTPUTS = dict.fromkeys(_DETECTORS, "file") | {"calibrator": "output", "timedEvent": "dest"}
+"""Elements that name an output file, and in which attribute."""
+NOWHERE = ("NUL", "nul", "/dev/null")
 _PICTURES = ("imgFile", "osgFile")  # only for sumo-gui
 _SIGNALS = ("static", "actuated", "delay_based", "NEMA", "rail_signal", "rail_crossing", "off")
+_NETWORK = frozenset(
+    ("net", "location", "type", "restriction", "meso", "laneType", "edge", "lane", "neigh", "stopOffset", "junction",
+     "request", "connection", "conflict", "prohibition", "roundabout", "tlLogic", "phase", "condition", "assignment",
+     "function", "taz", "tazSource", "tazSink", "param", "metadata")
+)  # fmt: skip
+"""The elements of a network, by SUMO's net_file.xsd; SUMO crashes at some of those that belong in other files."""
+_OPTION = frozenset(("value", "xmlns:xsi", "xsi:noNamespaceSchemaLocation"))
+"""Attributes of the options with which a network was made, which it may list as <metadata>."""
 
 
-def require_harmless(files: Iterable[Path], label: str | None = None) -> list[Path]:
-    """All files that SUMO would read, also by <include>; an ExperimentError if one could write a file or is too large.
+def names_a_file(attribute: str) -> bool:
+    """Whether an attribute, by its name, may name a file to read or to write."""
+    return attribute.lower().endswith(("file", "output", "dest", "href")) and attribute not in _PICTURES
 
-    `label` names the files in error messages, if not their path. Each file may be included once only, because files
-    that include each other grow without bound.
+
+def identity(path: Path) -> Path:
+    """Equal for two paths only if they are the same file, and the files named in it, relative to its folder, too."""
+    return path.parent.resolve() / path.name
+
+
+@dataclass
+class ForeignFile:
+    """A file that SUMO reads, after its check."""
+
+    path: Path
+    included: list[Path] = field(default_factory=list)
+    writes: bool = False  # whether it has detectors or the like that name an output
+    bytes: int = 0
+    elements: int = 0
+
+
+def require_harmless(
+    files: Iterable[Path], net: Path | None = None, label: str | None = None
+) -> dict[Path, ForeignFile]:
+    """All files that SUMO would read, also by <include>, by their identity.
+
+    An ExperimentError if one could write a file, beyond the outputs of detectors, or if they are too large. `net` is
+    the network among the files; `label` names the files in error messages, if not their path.
     """
-    budget, found = _Budget(), {path.resolve(): path for path in files}
-    pending = [*found.values()]
+    files, found, budget = [*files], dict[Path, ForeignFile](), _Budget()
+    pending = [*files]
     while pending:
         path = pending.pop(0)
-        for included in _Check(path, label or str(path), budget).included():
-            if included.resolve() in found:
-                raise ExperimentError(f"{included} is included twice, or includes itself: include it once.")
-            found[included.resolve()] = included
-            pending.append(included)
-    return [*found.values()]
+        if identity(path) not in found:
+            found[identity(path)] = file = _Check(path, label or str(path), budget, path == net).read()
+            pending += file.included
+    budget.require_enough(files, found)
+    return found
 
 
 class _Budget:
-    """What may still be read of all files together."""
+    """What may be read of all files together."""
 
     def __init__(self) -> None:
-        self.bytes, self.elements = MAX_BYTES, MAX_ELEMENTS
+        self.bytes, self.elements = MAX_BYTES, MAX_ELEMENTS  # left after the files that were checked
+
+    def require_enough(self, files: list[Path], found: dict[Path, ForeignFile]) -> None:
+        """Refuse files that include themselves, or each other so often that SUMO would read too much."""
+        sizes, above = dict[Path, tuple[int, int]](), list[Path]()
+
+        def size(path: Path) -> tuple[int, int]:
+            key = identity(path)
+            if key in above or len(above) == _MAX_DEPTH:
+                raise ExperimentError(f"{path} includes itself, or the files are nested too deeply: correct <include>.")
+            if key not in sizes:
+                above.append(key)
+                parts = [(found[key].bytes, found[key].elements), *map(size, found[key].included)]
+                sizes[key] = sum(part[0] for part in parts), sum(part[1] for part in parts)
+                above.pop()
+            return sizes[key]
+
+        total = [size(path) for path in files]
+        if sum(part[0] for part in total) > MAX_BYTES or sum(part[1] for part in total) > MAX_ELEMENTS:
+            raise ExperimentError(
+                f"The files that {', '.join(map(str, files[:5]))} include have, each time that they are included, more "
+                f"than {MAX_BYTES >> 30} GB or {MAX_ELEMENTS} elements: include them less often."
+            )
 
 
 class _Check:
     """The check of one file."""
 
-    def __init__(self, path: Path, label: str, budget: _Budget) -> None:
-        self._path, self._label, self._budget = path, label, budget
-        self._included: list[Path] = []
+    def __init__(self, path: Path, label: str, budget: _Budget, is_net: bool) -> None:
+        self._file, self._label, self._budget, self._is_net = ForeignFile(path), label, budget, is_net
         self._plain: set[str] = set()  # attributes that name no file; a cache, because most elements have only these
+        self._problems: list[str] = []
         self._xml = XmlParser(self._start)
 
-    def included(self) -> list[Path]:
-        """Read the file to its end and return the files that it includes."""
+    def read(self) -> ForeignFile:
+        """Read the file to its end; an ExperimentError has all problems in it."""
         try:
-            most_bytes = _SMALL_BYTES + MAX_RATIO * self._path.stat().st_size
-            with open_unpacked(self._path, min(most_bytes, self._budget.bytes)) as file:
+            most_bytes = _SMALL_BYTES + MAX_RATIO * self._file.path.stat().st_size
+            with open_unpacked(self._file.path, min(most_bytes, self._budget.bytes)) as file:
                 piece = b"any"
                 while piece:
                     piece = file.read(_CHUNK_BYTES)
                     self._budget.bytes -= len(piece)
+                    self._file.bytes += len(piece)
                     self._xml.feed(piece)
         except BadXml as error:
-            raise ExperimentError(f"{self._label}, line {error.line}: it {error.fault}: write it again.") from None
+            self._problems.append(f"{self._label}, line {error.line}: it {error.fault}: write it again.")
         except (OSError, EOFError, zlib.error) as error:
             reason = getattr(error, "strerror", None) or error
             if getattr(error, "errno", None) == errno.EFBIG and self._budget.bytes < most_bytes:
                 reason = f"with the files named before it has more than {MAX_BYTES >> 30} GB"
-            raise ExperimentError(f"{self._label} cannot be read: {str(reason).rstrip('.')}.") from None
-        return self._included
+            self._problems.append(f"{self._label} cannot be read: {str(reason).rstrip('.')}.")
+        if self._problems:
+            raise ExperimentError(self._problems)
+        return self._file
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._budget.elements -= 1
+        self._file.elements += 1
         if self._budget.elements < 0:
-            raise self._problem(f"there are more than {MAX_ELEMENTS} elements: use a smaller part of the map")
+            raise self._error(f"there are more than {MAX_ELEMENTS} elements: use a smaller part of the map")
         if self._xml.encoding not in _ENCODINGS:
-            raise self._problem(f"the encoding {self._xml.encoding} is refused: write it in UTF-8")
-        if not self._plain.issuperset(attributes):
+            raise self._error(f"the encoding {self._xml.encoding} is refused: write it in UTF-8")
+        if self._is_net and tag not in _NETWORK and not attributes.keys() <= _OPTION:
+            self._add_problem(f"<{tag}> does not belong in a network: put it in an additional file, or remove it")
+        elif not self._plain.issuperset(attributes):
             for name, value in attributes.items():
-                if name.lower().endswith(("file", "output", "dest", "href")) and name not in _PICTURES:
+                if names_a_file(name):
                     self._check_file(tag, name, value)
                 elif len(self._plain) < _MANY:
                     self._plain.add(name)
         if tag == "param":
             self._check_parameter(attributes.get("key", ""), attributes.get("value", ""))
         elif tag == "tlLogic" and (kind := attributes.get("type", "static")) not in _SIGNALS:
-            raise self._problem(f'a signal has the type "{kind}": choose one of {", ".join(_SIGNALS)}')
+            self._add_problem(f'a signal has the type "{kind}": choose one of {", ".join(_SIGNALS)}')
 
     def _check_file(self, tag: str, name: str, value: str) -> None:
-        """Accept an input file, which is checked later, and an output that goes nowhere."""
-        if value in _NOWHERE:
+        """Accept an input file, which is checked later, and an output, which copies do not have."""
+        if value in NOWHERE:
             return
-        if _INCLUDES.get(tag) != name:
-            raise self._problem(f'<{tag}> would write the file {name}="{value}": set it to "NUL", or remove it')
-        path = self._path.parent / value
+        if INCLUDES.get(tag) == name:
+            self._include(tag, self._file.path.parent / value)
+        elif tag in OUTPUTS:
+            self._file.writes = True
+        else:
+            self._add_problem(f'<{tag}> would write the file {name}="{value}": set it to "NUL", or remove it')
+
+    def _include(self, tag: str, path: Path) -> None:
         if not os.path.isfile(path):
-            raise self._problem(f"<{tag}> names {path}, and there is no such file: correct it")
+            self._add_problem(f"<{tag}> names {path}, and there is no such file: correct it")
+            return
         file_argument(path)  # refuses a name that SUMO would take for another one
-        self._included.append(path)
+        self._file.included.append(path)
 
     def _check_parameter(self, key: str, value: str) -> None:
         """Refuse parameters that let signals or devices write files; a device for SSM always does."""
         name = key.lower()
-        if "ssm" in name or (name.endswith(("file", "output")) and value not in _NOWHERE):
-            raise self._problem(f'the parameter {key} = "{value}" would write a file: remove it')
+        if "ssm" in name.split(".") or (re.search(r"(^|[.-])(file|output)$", name) and value not in NOWHERE):
+            self._add_problem(f'the parameter {key} = "{value}" would write a file: remove it')
 
-    def _problem(self, sentence: str) -> ExperimentError:
-        return ExperimentError(f"{self._label}, line {self._xml.line}: {sentence}.")
+    def _add_problem(self, sentence: str) -> None:
+        self._problems.append(f"{self._label}, line {self._xml.line}: {sentence}.")
+        if len(self._problems) == MAX_PROBLEMS:
+            raise ExperimentError(self._problems)
+
+    def _error(self, sentence: str) -> ExperimentError:
+        return ExperimentError([*self._problems, f"{self._label}, line {self._xml.line}: {sentence}."])

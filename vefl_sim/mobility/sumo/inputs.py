@@ -3,6 +3,7 @@
 import hashlib
 import math
 import zlib
+from functools import lru_cache
 from pathlib import Path
 
 from vefl_sim.core.errors import ExperimentError
@@ -10,8 +11,9 @@ from vefl_sim.core.files import open_file, open_unpacked
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.sumo.configuration import read_configuration
 from vefl_sim.mobility.sumo.foreign_files import require_harmless
+from vefl_sim.mobility.sumo.input_copies import copy_without_outputs
 from vefl_sim.mobility.sumo.net import Net, Position, read_net
-from vefl_sim.mobility.sumo.process import ask
+from vefl_sim.mobility.sumo.process import CannotStart, ask, require_accepted
 from vefl_sim.mobility.sumo.programs import UNVALIDATED, file_argument, run_program
 
 CONFIGURATION = (".sumocfg",)
@@ -45,7 +47,9 @@ def map_digest(file: str) -> str:
     path = map_path(file)
     if not path.name.lower().endswith(CONFIGURATION):
         return _digest(path).hex()
-    files = [path, *require_harmless(read_configuration(path).files)]
+    configuration = read_configuration(path)
+    named = require_harmless(configuration.files, configuration.net)
+    files = [path, *(file.path for file in named.values())]
     return hashlib.sha256(b"".join(map(_digest, files))).hexdigest()
 
 
@@ -57,24 +61,39 @@ def _digest(path: Path) -> bytes:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
 
 
+def configuration_of(file: str, folder: Path) -> tuple[Net, tuple[str, ...]]:
+    """The network of a .sumocfg, and its options for SUMO; files that would write others are copied to `folder`."""
+    configuration, label = read_configuration(map_path(file)), f'mobility.file = "{file}"'
+    copies = copy_without_outputs(require_harmless(configuration.files, configuration.net), folder)
+    net = read_net(configuration.net, f"{configuration.net}, the network of {label},")
+    return net, configuration.arguments(copies)
+
+
 def net_of(file: str, folder: Path) -> Net:
-    """The network of the input, all files of which are checked; one converted from an .osm is stored in `folder`."""
+    """The network of a map, which is checked; one converted from an .osm is stored in `folder`."""
     path, label = map_path(file), f'mobility.file = "{file}"'
-    if path.name.lower().endswith(CONFIGURATION):
-        configuration = read_configuration(path)
-        require_harmless(configuration.files)
-        return read_net(configuration.net, f"{configuration.net}, the network of {label},")
     if path.name.lower().endswith(OSM):
-        return read_net(convert(path, folder / "map.net.xml.gz", label), label)
-    require_harmless([path], label)
-    return read_net(path, label)
+        path = convert(path, folder / "map.net.xml.gz", label)
+    else:
+        require_harmless([path], path, label)
+    net = read_net(path, label)
+    _require_readable(net, label)
+    return net
+
+
+@lru_cache(maxsize=16)  # the runs of a comparison share the same network
+def _require_readable(net: Net, label: str) -> None:
+    try:
+        require_accepted(("--net-file", file_argument(net.path)))
+    except CannotStart as error:
+        raise ExperimentError(f"{label}: SUMO says: {error}") from None
 
 
 def convert(osm: Path, net: Path, label: str) -> Path:
     """Convert a map from OpenStreetMap to a network of SUMO; `label` names the map in error messages."""
     if fault := _failed_download(osm):
         raise ExperimentError(f"{label} {fault}.")
-    require_harmless([osm], label)
+    require_harmless([osm], label=label)
     run_program("netconvert", ("--osm-files", osm, "--output-file", net, *_NETCONVERT), f"{label} cannot be converted")
     return net
 
@@ -99,7 +118,7 @@ def _failed_download(path: Path) -> str | None:
 
 def renew(old: Path, net: Path, label: str) -> Path:
     """Convert a network to the format of the installed version of SUMO; `label` names it in error messages."""
-    require_harmless([old], label)
+    require_harmless([old], old, label)
     run_program(
         "netconvert",
         ("--sumo-net-file", old, "--output-file", net, "--no-warnings", *UNVALIDATED),

@@ -40,6 +40,8 @@ def file_argument(path: Path) -> str:
     They split names at commas, and expand ${…} anywhere in them, so that they would read or write another file.
     """
     text = str(path.absolute())
+    if text != text.strip():
+        raise ExperimentError(f"{text!r} ends with a space, which SUMO leaves out: rename the file or folder.")
     for character, meaning in (
         (",", "a comma, which SUMO takes as a separator of files"),
         ("$", "a $, which SUMO expands"),

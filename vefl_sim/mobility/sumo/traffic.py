@@ -19,9 +19,8 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED, Trajectory, TrajectoryWriter, record
 from vefl_sim.mobility.sources import DriveProgress, is_sumo_configuration
 from vefl_sim.mobility.sumo.calibration import Calibration, arguments, calibrate
-from vefl_sim.mobility.sumo.configuration import read_configuration
 from vefl_sim.mobility.sumo.demand import SumoRoutes, draw_routes, write_demand
-from vefl_sim.mobility.sumo.inputs import gnb_m, map_path, net_of
+from vefl_sim.mobility.sumo.inputs import configuration_of, gnb_m, net_of
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Net
 from vefl_sim.mobility.sumo.process import CannotStart, require_accepted
@@ -49,14 +48,14 @@ def prepare_sumo(experiment: Experiment, folder: Path, on_progress: DriveProgres
     home()
     file = experiment.mobility.file
     file_argument(folder)  # before it is written to, refuses a name that SUMO would take for another one
-    net = net_of(file, folder)
-    gnb = gnb_m(experiment, net)
     if is_sumo_configuration(experiment):
-        named = read_configuration(map_path(file)).arguments()
-        options = *named, "--route-steps", "0"  # reads all types, to limit them
+        net, named = configuration_of(file, folder)
+        gnb, options = gnb_m(experiment, net), (*named, "--route-steps", "0")  # reads all types, to limit them
         setup = SumoSetup(experiment, options, gnb, experiment.mobility.start_s)
         _check_accepted(setup)
         return PreparedSumo(setup, net, None, None)
+    net = net_of(file, folder)
+    gnb = gnb_m(experiment, net)
     routes = draw_routes(net, experiment.sumo.fringe_factor)
     calibration = calibrate(experiment, routes, gnb, on_progress)
     start_s = experiment.mobility.start_s
