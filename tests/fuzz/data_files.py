@@ -107,7 +107,10 @@ def _read_map(path: Path) -> None:
     if path.name.lower().endswith(inputs.OSM):  # what follows is netconvert
         inputs._failed_download(path)
         return
-    net = inputs.net_of(str(path), path.parent)
+    if path.name.lower().endswith(inputs.CONFIGURATION):
+        net, _ = inputs.configuration_of(str(path), path.parent)
+    else:
+        net = inputs.net_of(str(path), path.parent)
     inputs.gnb_m(recordings.experiment(path), net)
     for street in net.streets:
         net.joined_m(street)

@@ -18,6 +18,7 @@ from vefl_sim.mobility.sumo.input_copies import copy_without_outputs
 from vefl_sim.mobility.sumo.inputs import map_digest, net_of, renew
 from vefl_sim.mobility.sumo.map_import import import_map
 from vefl_sim.mobility.sumo.net import read_net
+from vefl_sim.mobility.sumo.process import require_accepted
 from vefl_sim.mobility.sumo.programs import run_program
 from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory, prepare_sumo
 
@@ -338,6 +339,7 @@ class TestContent:
         options = ("--tls.guess", "--tls.default-type", "actuated", "--sidewalks.guess", "--crossings.guess")
         net = grid_net(tmp_path, *options, "--write-metadata", "--turn-lanes", "1", "--bikelanes.guess")
         assert len(net_of(str(net), tmp_path).signals_m) == 9
+        require_accepted(("--net-file", str(net)), "x")
 
     def test_in_a_map(self, folder: Path) -> None:
         path = osm(folder / "x.osm")

@@ -114,8 +114,8 @@ class TestPorts:
     def test_an_input_that_crashes_sumo(self, net: Path, tmp_path: Path) -> None:
         """Which can only be tried in another process."""
         (tmp_path / "x.net.xml").write_text(net.read_text().replace("</net>", f"{LANE_DATA}</net>"))
-        with pytest.raises(process.CannotStart, match="it crashes"):
-            process.require_accepted(("--net-file", str(tmp_path / "x.net.xml")))
+        with pytest.raises(BadInput, match="x: SUMO says: nothing, it crashes"):
+            process.require_accepted(("--net-file", str(tmp_path / "x.net.xml")), "x")
 
 
 class TestTrajectory:

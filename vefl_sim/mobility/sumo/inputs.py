@@ -3,7 +3,6 @@
 import hashlib
 import math
 import zlib
-from functools import lru_cache
 from pathlib import Path
 
 from vefl_sim.core.errors import ExperimentError
@@ -13,7 +12,7 @@ from vefl_sim.mobility.sumo.configuration import read_configuration
 from vefl_sim.mobility.sumo.foreign_files import require_harmless
 from vefl_sim.mobility.sumo.input_copies import copy_without_outputs
 from vefl_sim.mobility.sumo.net import Net, Position, read_net
-from vefl_sim.mobility.sumo.process import CannotStart, ask, require_accepted
+from vefl_sim.mobility.sumo.process import ask
 from vefl_sim.mobility.sumo.programs import UNVALIDATED, file_argument, run_program
 
 CONFIGURATION = (".sumocfg",)
@@ -76,17 +75,7 @@ def net_of(file: str, folder: Path) -> Net:
         path = convert(path, folder / "map.net.xml.gz", label)
     else:
         require_harmless([path], path, label)
-    net = read_net(path, label)
-    _require_readable(net, label)
-    return net
-
-
-@lru_cache(maxsize=16)  # the runs of a comparison share the same network
-def _require_readable(net: Net, label: str) -> None:
-    try:
-        require_accepted(("--net-file", file_argument(net.path)))
-    except CannotStart as error:
-        raise ExperimentError(f"{label}: SUMO says: {error}") from None
+    return read_net(path, label)
 
 
 def convert(osm: Path, net: Path, label: str) -> Path:
@@ -155,5 +144,5 @@ def _from_degrees(net: Net, degrees: Position) -> Position:
             f"mobility.origin_deg = [{latitude:g}, {longitude:g}] is not a latitude and a longitude: correct it."
         )
     question = f"*libsumo.simulation.convertGeo({longitude!r}, {latitude!r}, True)"
-    x_m, y_m = ask(question, ("--net-file", file_argument(net.path))).split()
+    x_m, y_m = ask(question, ("--net-file", file_argument(net.path)), str(net.path)).split()
     return float(x_m), float(y_m)

@@ -32,12 +32,12 @@ def running(kind: ClientKind, arguments: Sequence[str]) -> Iterator[Any]:
         yield api
 
 
-def require_accepted(arguments: Sequence[str]) -> None:
-    """Check that SUMO accepts its arguments and files."""
-    ask("None", arguments)
+def require_accepted(arguments: Sequence[str], label: str) -> None:
+    """Check that SUMO accepts its arguments and files; `label` names them in error messages."""
+    ask("None", arguments, label)
 
 
-def ask(question: str, arguments: Sequence[str]) -> str:
+def ask(question: str, arguments: Sequence[str], label: str) -> str:
     """Start SUMO and return the value of a Python expression about `libsumo`, as text.
 
     It runs in a process of its own, because libsumo cannot recover from an error, and a file may crash it; and without
@@ -53,7 +53,8 @@ def ask(question: str, arguments: Sequence[str]) -> str:
         errors="replace",
     )
     if answer.returncode:
-        raise _start_error(answer.returncode, answer.stderr)
+        error = _start_error(answer.returncode, answer.stderr)
+        raise error if isinstance(error, RunFailed) else ExperimentError(f"{label}: SUMO says: {error}")
     return answer.stdout.splitlines()[-1]
 
 

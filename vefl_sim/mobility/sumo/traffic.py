@@ -9,11 +9,12 @@ import hashlib
 import json
 import time
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
 from vefl_sim.core.clock import to_ns, to_s
-from vefl_sim.core.errors import ExperimentError, RunFailed
+from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.files import explain_write_errors, open_file, read_json, write_text
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED, Trajectory, TrajectoryWriter, record
@@ -23,7 +24,7 @@ from vefl_sim.mobility.sumo.demand import SumoRoutes, draw_routes, write_demand
 from vefl_sim.mobility.sumo.inputs import configuration_of, gnb_m, net_of
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Net
-from vefl_sim.mobility.sumo.process import CannotStart, require_accepted
+from vefl_sim.mobility.sumo.process import require_accepted
 from vefl_sim.mobility.sumo.programs import file_argument, home
 
 _NOTES = "sumo.json"
@@ -52,9 +53,10 @@ def prepare_sumo(experiment: Experiment, folder: Path, on_progress: DriveProgres
         net, named = configuration_of(file, folder)
         gnb, options = gnb_m(experiment, net), (*named, "--route-steps", "0")  # reads all types, to limit them
         setup = SumoSetup(experiment, options, gnb, experiment.mobility.start_s)
-        _check_accepted(setup)
+        require_accepted(setup.all_arguments(), f'mobility.file = "{file}"')
         return PreparedSumo(setup, net, None, None)
     net = net_of(file, folder)
+    _require_readable(net, f'mobility.file = "{file}"')
     gnb = gnb_m(experiment, net)
     routes = draw_routes(net, experiment.sumo.fringe_factor)
     calibration = calibrate(experiment, routes, gnb, on_progress)
@@ -135,11 +137,10 @@ def _drive(setup: SumoSetup, writer: TrajectoryWriter, on_progress: DriveProgres
                 on_progress(to_s(time_ns), to_s(until_ns))
 
 
-def _check_accepted(setup: SumoSetup) -> None:
-    try:
-        require_accepted(setup.all_arguments())
-    except CannotStart as error:
-        raise ExperimentError(f'mobility.file = "{setup.experiment.mobility.file}": SUMO says: {error}') from None
+@lru_cache(maxsize=16)  # the runs of a comparison share the same network
+def _require_readable(net: Net, label: str) -> None:
+    """Check in another process that SUMO can read a network, because libsumo may crash ours."""
+    require_accepted(("--net-file", file_argument(net.path)), label)
 
 
 def _provenance(prepared: PreparedSumo) -> dict[str, object]:
