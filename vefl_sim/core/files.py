@@ -17,7 +17,7 @@ from typing import Any
 from vefl_sim.core.errors import CannotWrite
 
 PARTIAL = ".partial"
-MAX_TEXT_BYTES = 1 << 20  # of a JSON or text file, which parsed takes up to 75 times the memory; runs have some KB
+MAX_TEXT_BYTES = 1 << 20  # of a JSON or text file; parsed, it takes up to 75 times as much; runs have some KB
 _GZIP = b"\x1f\x8b"
 
 

@@ -18,7 +18,7 @@ from vefl_sim.mobility.sumo.foreign_files import MAX_BYTES
 
 Position = tuple[float, float]
 
-MAX_POINTS = 10_000_000  # in all shapes, at about 60 bytes of memory; Berlin has 3 million
+MAX_POINTS = 10_000_000  # in all shapes; each needs 25 bytes of memory, and 160 while lengths in coverage are computed
 _POINTS_PER_STREET, _POINTS_PER_JUNCTION = 20, 10  # that need as much memory as a street without points
 _MAX_PARTS = 100_000  # elements in one street or junction
 
