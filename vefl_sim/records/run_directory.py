@@ -9,7 +9,6 @@ runs/<name>-<configuration digest>/
 """
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -28,15 +27,13 @@ from vefl_sim.core.tables import arrow_schema, content_digest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import as_toml, load_resolved
 from vefl_sim.records.checkpoint import Checkpoints
+from vefl_sim.records.entries import INITIAL, fault_of_entries
 from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.lock import LOCK_FILES, is_locked
 from vefl_sim.records.schemas import SCHEMAS
 from vefl_sim.records.totals import are_figures
 
 RunState = Literal["done", "failed", "running", "unfinished"]
-_INITIAL = ("experiment.toml", "resolved.toml", "versions.json")
-FILES = (*_INITIAL, "summary.json", "sessions.jsonl", "DONE", "FAILED", "LOCK")
-FOLDERS, TRAFFIC = ("tables", "parts", "checkpoints"), "traffic"
 _MAIN = ("rounds", "vehicles", "events")  # tables that every run has
 _PANDAS_TYPES = {  # that mark missing values, which NumPy's integers cannot
     pa.int32(): pd.Int32Dtype(),
@@ -55,7 +52,7 @@ class Run:
         self.path = Path(path)
         if not (self.path / "resolved.toml").is_file():
             raise RunNotFound(f"{self.path} is not a run directory: it has no resolved.toml.")
-        if fault := _fault(self.path):
+        if fault := fault_of_entries(self.path):
             raise RunNotFound(f"{fault}: restore it, or run the experiment again with --fresh.")
 
     @property
@@ -75,7 +72,7 @@ class Run:
     @property
     def is_untouched(self) -> bool:
         """Whether nothing has been simulated yet; SUMO may have written into `traffic`."""
-        return {path.name for path in self.path.iterdir()} <= {*_INITIAL, *LOCK_FILES, "traffic"}
+        return {path.name for path in self.path.iterdir()} <= {*INITIAL, *LOCK_FILES, "traffic"}
 
     @property
     def loss(self) -> str | None:
@@ -179,36 +176,6 @@ class Run:
     def mark(self, state: Literal["DONE", "FAILED"], text: str) -> None:
         """Write the marker file that shows how the run ended."""
         write_text(self.path / state, text + "\n")
-
-
-def _fault(run: Path) -> str | None:
-    """The first entry of a run directory that is not what a run writes there; None if all are.
-
-    Links are refused: what is written to a run, or deleted from it, must lie in it.
-    """
-    try:
-        for entry in _entries(run):
-            if entry.is_symlink() and entry.name in (*FILES, *FOLDERS, TRAFFIC):
-                return f"{entry.path} is a link, and a run is changed only within its folder"
-            if entry.name in FILES and not entry.is_file(follow_symlinks=False):
-                return f"{entry.path} is not a file"
-            readable = os.access(entry.path, os.R_OK) or not os.access(entry.path, os.F_OK)  # just removed
-            if entry.name in FILES and entry.name != "LOCK" and not readable:
-                return f"{entry.path} cannot be read: Permission denied"
-            if entry.name in (*FOLDERS, TRAFFIC) and not entry.is_dir(follow_symlinks=False):
-                return f"{entry.path} is not a folder"
-        for folder in (*FOLDERS, TRAFFIC):
-            with suppress(FileNotFoundError):  # it has none, or the process that works on it has just removed it
-                if other := next((e for e in _entries(run / folder) if not e.is_file(follow_symlinks=False)), None):
-                    return f"{other.path} is not a file"
-    except OSError as error:
-        return f"{error.filename or run} cannot be read: {error.strerror}"
-    return None
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as entries:
-        return list(entries)
 
 
 def existing_run(identity: Identity, out: Path) -> Run | None:

@@ -12,8 +12,9 @@ from vefl_sim.experiment.plugins import is_part
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
+from vefl_sim.records.entries import FOLDERS
 from vefl_sim.records.recorder import Recorder
-from vefl_sim.records.run_directory import FOLDERS, Run
+from vefl_sim.records.run_directory import Run
 from vefl_sim.records.table_parts import remove_other_files
 from vefl_sim.records.totals import Tally
 from vefl_sim.simulation.audit import Audit
