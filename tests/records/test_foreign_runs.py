@@ -263,6 +263,11 @@ class TestFiles:
         with pytest.raises(OSError, match="it has more than 1e-05 MB"):
             read_file(tmp_path / "x", 10)
 
+    def test_a_large_json(self, tmp_path: Path) -> None:
+        (tmp_path / "x").write_text("[" + '{"":[]},' * (1 << 17) + "0]")
+        with pytest.raises(OSError, match=r"it has more than 1.05 MB"):
+            read_json(tmp_path / "x")
+
     def test_deep_json(self, tmp_path: Path) -> None:
         (tmp_path / "x").write_text("[" * 100_000)
         with pytest.raises(ValueError, match="nested too deeply"):

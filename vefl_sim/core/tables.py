@@ -1,4 +1,4 @@
-"""Parquet tables: written by rows or by columns, in row groups that limit memory use, and digested by content."""
+"""Parquet tables: written by rows or columns, in row groups that limit memory use; read, and digested by content."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -15,6 +16,13 @@ from vefl_sim.core.files import PARTIAL, explain_write_errors, publish, remove_l
 from vefl_sim.core.parquet import ParquetFile
 
 ROWS_PER_GROUP = 20_000
+_PANDAS_TYPES = {  # that mark missing values, which NumPy's integers cannot
+    pa.int32(): pd.Int32Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.float64(): pd.Float64Dtype(),
+    pa.bool_(): pd.BooleanDtype(),
+    pa.string(): pd.StringDtype(),
+}
 
 Schema = Mapping[str, str]
 """The columns of a table, in order, with their Arrow types by name ("int64", "float64", "string", "bool", …)."""
@@ -77,6 +85,11 @@ class TableWriter:
             self._writer.write_table(pa.table(self._columns, self._schema))
         for values in self._columns.values():
             values.clear()
+
+
+def read_table(path: Path, schema: Schema) -> pd.DataFrame:
+    """The columns of a schema as a data frame; BadInput if the file lacks one, or is out of all proportion."""
+    return pd.DataFrame(ParquetFile(path).read(arrow_schema(schema)).to_pandas(types_mapper=_PANDAS_TYPES.get))
 
 
 def content_digest(paths: list[Path]) -> str:

@@ -18,12 +18,11 @@ from typing import Any, Literal
 from uuid import uuid4
 
 import pandas as pd
-import pyarrow as pa
 
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunNotFound
 from vefl_sim.core.files import read_json, write_text
 from vefl_sim.core.parquet import ParquetFile
-from vefl_sim.core.tables import arrow_schema, content_digest
+from vefl_sim.core.tables import content_digest, read_table
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import as_toml, load_resolved
 from vefl_sim.records.checkpoint import Checkpoints
@@ -35,13 +34,6 @@ from vefl_sim.records.totals import are_figures
 
 RunState = Literal["done", "failed", "running", "unfinished"]
 _MAIN = ("rounds", "vehicles", "events")  # tables that every run has
-_PANDAS_TYPES = {  # that mark missing values, which NumPy's integers cannot
-    pa.int32(): pd.Int32Dtype(),
-    pa.int64(): pd.Int64Dtype(),
-    pa.float64(): pd.Float64Dtype(),
-    pa.bool_(): pd.BooleanDtype(),
-    pa.string(): pd.StringDtype(),
-}
 _NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
 
@@ -249,8 +241,7 @@ def read_rows(files: Sequence[Path]) -> pd.DataFrame:
 def _read(file: Path) -> pd.DataFrame:
     try:
         table = file.stem.partition("-")[0]  # of events.parquet, or of events-000001.parquet of a checkpoint
-        rows = ParquetFile(file).read(arrow_schema(SCHEMAS[table]))
-        return pd.DataFrame(rows.to_pandas(types_mapper=_PANDAS_TYPES.get))
+        return read_table(file, SCHEMAS[table])
     except BadInput as error:
         raise RunNotFound(error.problems) from None
 
