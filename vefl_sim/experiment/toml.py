@@ -14,7 +14,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.core.files import read_file
+from vefl_sim.core.files import MAX_TEXT_BYTES, read_file
 from vefl_sim.experiment.complaints import complaints_about, shortened, shown
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, load_part
@@ -29,6 +29,7 @@ _RIVALS = {
 }
 """Key -> the key of the same table that excludes it."""
 _PATHS = (("mobility", "file"), ("data", "dir"))
+_MAX_BYTES = 1 << 24  # of an experiment, which may list many values and variants; the resolved.toml of a run has one
 ALONE = "{what} is for files with [[compare]], and {path} has none: {keep} for one experiment."
 HAS_SWEEP = "{path} has a [sweep]: run it with: python -m vefl_sim sweep {path}"
 _MAP = re.compile(r"\.(osm|osm\.xml|net\.xml|sumocfg)(\.gz)?$")
@@ -75,7 +76,7 @@ def from_tables(tables: Mapping[str, Any]) -> Experiment:
 
 def load_resolved(path: Path) -> Experiment:
     """Read the resolved.toml of a run, which has every key and so also unused ones, which are not refused."""
-    return validated(_parse(path, _read_text(path)))
+    return validated(_parse(path, _read_text(path, MAX_TEXT_BYTES)))
 
 
 def validated(tables: Mapping[str, Any]) -> Experiment:
@@ -193,10 +194,10 @@ def _relative_to_file(path: Path, name: Any) -> Any:
         return name
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path, most_bytes: int = _MAX_BYTES) -> str:
     """The text of a TOML file; any problem with the file is reported in one sentence."""
     try:
-        return read_file(path).decode("utf-8-sig").replace("\r\n", "\n")
+        return read_file(path, most_bytes).decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         raise ExperimentError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
