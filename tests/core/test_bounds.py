@@ -155,7 +155,6 @@ LANE = b'<lane id="b" index="0" speed="9" length="9" shape="0,0 9,0"/>'
         ("attribute.net.xml.gz", b'<net a="', b"x", NET),
         ("deep.net.xml.gz", b"<net>", b"<a>", NET),
         ("elements.net.xml.gz", b"<net>", b"<a/>", NET),
-        ("lanes.net.xml.gz", b'<net><edge id="a">', LANE, NET),
         ("streets.net.xml.gz", b"<net>", b'<edge id="a">' + LANE + b"</edge>", NET),
         ("attribute.xml.gz", b'<fcd-export><timestep time="0"><vehicle id="', b"x", FCD),
         ("step.xml.gz", b'<fcd-export><timestep time="0">', b'<vehicle id="a" x="1" y="1" speed="1"/>', FCD),
