@@ -5,7 +5,6 @@ With CI in the environment the examples are the same each time; everywhere else 
 
 import os
 
-import pytest
 from hypothesis import settings
 
 settings.register_profile("vefl_sim", deadline=None, derandomize="CI" in os.environ)
