@@ -14,12 +14,3 @@ settings.load_profile("vefl_sim")
 def pytest_make_parametrize_id(config: object, val: object, argname: str) -> str | None:
     """Archives have the time of their making in them, and every worker must give a test the same name."""
     return argname if isinstance(val, bytes) else None
-
-
-LONGEST = ("test_sweep_command.py", "test_bounds.py", "test_corpus.py", "test_sumo_long.py", "test_collector.py")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin `make slow` with the files that take longest, or one worker would be left with one of them at the end."""
-    if config.option.markexpr == "slow":
-        items.sort(key=lambda item: item.path.name not in LONGEST)
