@@ -5,7 +5,7 @@ run = vefl_sim.simulate(vefl_sim.load("experiments/quickstart.toml"))
 print(run.rounds[["round", "delivered", "accuracy"]])
 """
 
-from vefl_sim.core.foreign_code import leave_run_directory
+from vefl_sim.experiment.foreign_code import leave_run_directory
 
 leave_run_directory()  # before the first import of a module that the current directory could replace
 

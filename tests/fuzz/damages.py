@@ -160,17 +160,17 @@ def _parquet(random: Random, content: bytes) -> bytes:
 
 def _inflate(random: Random, content: bytes) -> bytes:
     """A small table that takes gigabytes: one long value that is repeated, in another column or in those with text."""
-    table, rows = pq.read_table(io.BytesIO(content)), random.choice((100, 100_000))
+    schema, rows = pq.read_schema(io.BytesIO(content)), random.choice((100, 100_000))
     size = 3 * 10**9 // rows if rows == 100 else 4000
 
     def repeated(value: str | bytes) -> pa.Array:
         return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([value]))
 
-    columns = {field.name: pa.nulls(rows, field.type) for field in table.schema}
+    columns = {field.name: pa.nulls(rows, field.type) for field in schema}
     if rows == 100:
         columns["other"] = repeated(b"x" * size)
     else:
-        columns |= {field.name: repeated("x" * size) for field in table.schema if pa.types.is_string(field.type)}
+        columns |= {field.name: repeated("x" * size) for field in schema if pa.types.is_string(field.type)}
     pq.write_table(pa.table(columns), written := io.BytesIO(), compression="zstd", store_schema=False)
     return written.getvalue()
 
@@ -221,10 +221,10 @@ def _swap(random: Random, path: Path) -> None:
     """Exchange the file with another of its folder."""
     others = sorted(other for other in path.parent.iterdir() if other.is_file() and other != path)
     if others and path.is_file():
-        other = random.choice(others)
-        content = path.read_bytes()
-        path.write_bytes(other.read_bytes())
-        other.write_bytes(content)
+        other, between = random.choice(others), path.with_name("between")
+        path.rename(between)  # and not read: one of them may be huge
+        other.rename(path)
+        between.rename(other)
 
 
 def _copy(random: Random, path: Path) -> None:

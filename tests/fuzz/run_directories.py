@@ -73,7 +73,9 @@ class RunDirectories:
             run = Path("runs") / name
             (run / "evil.py").write_text(EVIL)
             before = _files(run)
-            for one in attempt["damages"]:
+            for one in sorted(
+                attempt["damages"], key=lambda one: one["do"] == "inflate"
+            ):  # last: none else could read it
                 damage(one, run)
             damaged = {
                 path for path, state in _files(run).items() if before.get(path) != state

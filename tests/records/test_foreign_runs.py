@@ -144,7 +144,17 @@ def test_without_a_readable_experiment(run: Path, capsys: pytest.CaptureFixture[
     assert list_runs(run.parent) == []
 
 
-NONSENSE = ("", "5", "[]", "[" * 100_000, '"x"', "{}", '{"rounds": "x", "last_accuracy": [], "packages": 5}', "\xff")
+NONSENSE = (
+    "",
+    "5",
+    "[]",
+    "[" * 100_000,
+    '"x"',
+    "{}",
+    '{"rounds": "x", "last_accuracy": [], "packages": 5}',
+    '{"packages": []}',
+    "\xff",
+)
 
 
 @pytest.mark.parametrize("text", NONSENSE)

@@ -15,7 +15,7 @@ class Diary:
     """Notes every call; may raise an exception in one of them."""
 
     def __init__(self, raise_in: str = "", exception: type[BaseException] = ValueError) -> None:
-        self.calls, self._raise_in, self._exception = [], raise_in, exception
+        self.calls, self.worked, self._raise_in, self._exception = [], set(), raise_in, exception
 
     def _note(self, call: str) -> None:
         self.calls.append(call)
@@ -25,8 +25,8 @@ class Diary:
     def preparing(self, experiment) -> None:
         self._note(f"preparing {experiment.run.name}")
 
-    def driving(self, done_s, of_s) -> None:
-        self._note("driving")
+    def working(self, step, so_far) -> None:
+        self.worked = self.worked | {step}
 
     def started(self, run, scenario) -> None:
         self._note(f"started {len(scenario.shards)} CVs")
@@ -87,3 +87,10 @@ def test_an_exception_in_a_watcher_fails_the_run_which_can_be_resumed(stage: str
         simulate(TWO_ROUNDS, out=tmp_path, watcher=Diary(stage))
     assert only(tmp_path).state == "failed"
     assert resume(only(tmp_path)).rounds["delivered"].tolist() == [2, 1]
+
+
+def test_the_preparation_of_traffic_is_reported_until_the_run_starts(tmp_path: Path) -> None:
+    diary = Diary()
+    tables = {"run": {"name": "prepared", "rounds": 1}, "learning": {"kind": "none"}, "data": {"train_samples": 600}}
+    simulate(from_tables(tables), out=tmp_path, watcher=diary)
+    assert diary.worked == {"the traffic settles", "looking for all CVs that will come"}

@@ -88,12 +88,15 @@ def run(
 
     file = read_experiment(experiment)
     if "compare" in file.tables and "sweep" not in file.tables:
+        from vefl_sim.cli.progress import showing_steps
         from vefl_sim.sweep.points import load_sweep
         from vefl_sim.sweep.seeds import parse_seeds
 
         chosen = None if seeds is None else parse_seeds(seeds)
         options = SweepOptions(settings or (), out, dry_run, quiet, restart=True, fresh=fresh)
-        compare(load_sweep(file, settings or (), chosen), options)
+        with showing_steps():
+            loaded_sweep = load_sweep(file, settings or (), chosen)
+        compare(loaded_sweep, options)
         return
     loaded = load(file, settings or ())
     if seeds is not None:

@@ -3,19 +3,25 @@
 import os
 import sys
 import time
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.text import Text
 
 from vefl_sim.core.clock import to_s
+from vefl_sim.core.progress import heard_by
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.checkpoint import Checkpoint
 from vefl_sim.records.run_directory import Run
 from vefl_sim.simulation.parts import is_asynchronous
 from vefl_sim.simulation.scenario import Scenario
+
+_QUIET_S = 10.0  # between two lines about the preparation, without a terminal
+_REPEAT_S = 20.0  # between two lines about the same step of other work, without a terminal
 
 
 class RunProgress:
@@ -26,6 +32,7 @@ class RunProgress:
         self._rounds, self._duration_s, self._fixed = 0, 0.0, True
         self._began, self._first_round, self._first_s = 0.0, 0, 0.0  # start of this session
         self._accuracy: float | None = None
+        self._shown_s = 0.0  # when the last line was shown
         self.run: Run | None = None  # set when the run has started
         self._windows = False  # asynchronous schemes have windows of length t_th instead of rounds
 
@@ -35,9 +42,10 @@ class RunProgress:
         self._fixed = not experiment.server.early_close or experiment.run.rounds is not None
         self._show(f"{experiment.run.name}: preparing traffic, data and model", keep=True)
 
-    def driving(self, done_s: float, of_s: float) -> None:
-        """Report how many seconds of traffic SUMO has simulated."""
-        self._show(f"SUMO: {done_s:.0f} of {of_s:.0f} s of traffic simulated")
+    def working(self, step: str, so_far: str) -> None:
+        """Show the step of the preparation; without a terminal, only every few seconds."""
+        if self._live is not None or time.monotonic() - self._shown_s > _QUIET_S:
+            self._show(f"{step}: {so_far}" if so_far else step)
 
     def started(self, run: Run, scenario: Scenario) -> None:
         """Print the numbers of CVs, samples and model parameters."""
@@ -87,10 +95,29 @@ class RunProgress:
         return rounds / self._rounds if self._fixed else time_s / self._duration_s
 
     def _show(self, line: str, keep: bool = False) -> None:
+        self._shown_s = time.monotonic()
         if self._live is not None and not keep:
             self._live.update(Text(line))
         else:
             self._console.show(line)
+
+
+@contextmanager
+def showing_steps() -> Iterator[None]:
+    """Show steps on stderr: one live line on a terminal, else one line per step and every 20 s of a long step."""
+    console, last = Console(stderr=True), ("", 0.0)  # the last line: its step, its time in s
+
+    def show(step: str, so_far: str) -> None:
+        nonlocal last
+        line, now_s = f"{step}: {so_far}" if so_far else step, time.monotonic()
+        if status:
+            status.update(escape(line))
+        elif step != last[0] or now_s - last[1] > _REPEAT_S:
+            last = step, now_s
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    with console.status("…") if console.is_terminal else nullcontext() as status, heard_by(show):
+        yield
 
 
 class PipedConsole(Console):

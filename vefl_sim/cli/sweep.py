@@ -85,11 +85,13 @@ def sweep(
 ) -> None:
     """Run all points of one or more sweeps; finished points are skipped, interrupted points are resumed."""
     from vefl_sim.analysis.figures.drawing import require_drawable
+    from vefl_sim.cli.progress import showing_steps
     from vefl_sim.sweep.points import load_sweep
     from vefl_sim.sweep.seeds import parse_seeds
 
     chosen = None if seeds is None else parse_seeds(seeds)
-    sweeps = [load_sweep(file, settings or (), chosen) for file in files]
+    with showing_steps():
+        sweeps = [load_sweep(file, settings or (), chosen) for file in files]
     for loaded in sweeps:
         require_drawable(loaded)  # report mistakes in [figure] before the runs, not after them
     _require_different_names([loaded.name for loaded in sweeps], files)
@@ -99,7 +101,7 @@ def sweep(
 
 def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
     """Run all points that are not done with a progress display, or only list them; raises RunFailed if some fail."""
-    from vefl_sim.cli.progress import clock, live_display
+    from vefl_sim.cli.progress import clock, live_display, showing_steps
     from vefl_sim.cli.sweep_progress import SweepProgress
     from vefl_sim.sweep.executors.local import cores
     from vefl_sim.sweep.index import Index
@@ -108,8 +110,9 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
     from vefl_sim.sweep.tasks import tasks_of
 
     out, console = options.out, options.console
-    indexes = [Index.of(loaded, out, options.settings, restart=options.restart) for loaded in sweeps]
-    tasks = tasks_of(indexes, out)
+    with showing_steps():
+        indexes = [Index.of(loaded, out, options.settings, restart=options.restart) for loaded in sweeps]
+        tasks = tasks_of(indexes, out)
     if options.fresh:
         tasks.start_afresh()
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from vefl_sim.core.errors import BadInput, ExperimentError
-from vefl_sim.core.foreign_code import RUN_FILES, run_directory_above
+from vefl_sim.experiment.foreign_code import RUN_FILES, run_directory_above
 
 _folder = ContextVar[str | None]("_folder", default=None)
 """Folder in which parts are searched instead of the current directory."""

@@ -12,6 +12,8 @@ from typing import Literal
 import numpy as np
 
 from vefl_sim.core.arrays import Bools, Floats, Ints
+from vefl_sim.core.clock import to_s
+from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.scene import Mobility, Scene
 
@@ -111,6 +113,7 @@ def visitors(mobility: Mobility, radius_m: float, duration_ns: int) -> Ints:
     visited = set(in_coverage(scene, radius_m).tolist())
     while scene.time_ns < duration_ns:
         before, scene = scene, mobility.advance()
+        report("looking for all CVs that will come", to_s(scene.time_ns), to_s(duration_ns))
         for crossing in crossings(before, scene, radius_m):
             if crossing.entered and crossing.time_ns <= duration_ns:
                 visited.add(crossing.cv)

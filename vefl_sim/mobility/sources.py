@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.experiment.experiment import Experiment
@@ -29,21 +29,13 @@ _DRIVER_KEYS = (
 _SUMO_KEYS = ("sumo.client", "sumo.lane_limits", "sumo.fringe_factor")
 
 
-class DriveProgress(Protocol):
-    """Callback that is given the progress of the traffic simulation, in simulated seconds."""
-
-    def __call__(self, done_s: float, of_s: float) -> None:
-        """Report that `done_s` of `of_s` seconds have been simulated."""
-        ...
-
-
 @dataclass(frozen=True)
 class MobilityKind(Kind):
     """A built-in source of traffic; `make(experiment, streams)` starts it and returns a Mobility."""
 
     drives_ahead: bool = False
-    """Instead, `make(experiment, folder, on_progress)` drives the whole traffic of a run before its first round, into a
-    folder, unless it is there; and returns a function that plays it back."""
+    """Instead, `make(experiment, folder)` drives the whole traffic of a run before its first round, into a folder,
+    unless it is there; and returns a function that plays it back."""
     fault: Callable[[Path], str | None] | None = None
     """What is wrong with the traffic in the folder; None if it is complete and unchanged."""
     packages: tuple[str, ...] = ()
@@ -115,10 +107,10 @@ def is_sumo_configuration(experiment: Experiment) -> bool:
     return experiment.mobility.file.lower().endswith(".sumocfg")
 
 
-def _drive_sumo(experiment: Experiment, folder: Path, on_progress: DriveProgress | None) -> Callable[[], Mobility]:
+def _drive_sumo(experiment: Experiment, folder: Path) -> Callable[[], Mobility]:
     from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory
 
-    return partial(driven_trajectory, drive(experiment, folder, on_progress), experiment)
+    return partial(driven_trajectory, drive(experiment, folder), experiment)
 
 
 def _unused_by_sumo(e: Experiment) -> Iterator[Unused]:

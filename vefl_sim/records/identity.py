@@ -164,9 +164,10 @@ def library_notes(run: Path, identity: Identity) -> Iterator[str]:
 def recorded_versions(run: Path) -> dict[str, Any]:
     """The versions.json of a run, written when it started."""
     try:
-        recorded = dict(read_json(run / "versions.json"))
-        for key in ("packages", "parts"):
-            dict(recorded.get(key, {}))
+        recorded: dict[str, Any] = read_json(run / "versions.json")
+        tables = recorded.get("packages", {}), recorded.get("parts", {})
+        if not all(isinstance(table, dict) for table in tables):
+            raise ValueError
         return recorded
-    except (OSError, TypeError, ValueError):
+    except (OSError, ValueError, AttributeError):  # the last one: it is not even a table
         raise NotResumable(f"{run / 'versions.json'} is missing or damaged: run the experiment with --fresh.") from None

@@ -10,6 +10,7 @@ from shutil import rmtree
 
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunFailed, RunInterrupted, VeflError
+from vefl_sim.core.progress import heard_by
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import parts_in
 from vefl_sim.experiment.plugins import declaration, require_protocol
@@ -107,11 +108,12 @@ def _complete(run: Run, identity: Identity, watcher: RunWatcher | None, *, may_r
         raise NotResumable(f"{loss}, or run the experiment again with --fresh; nothing is changed.")
     if last:
         _require_traffic(run)
-    with _preparing(run, may_remove and run.is_untouched):
-        scenario, prepare_s = _prepare(run, identity.experiment, watcher)
-        if last:
-            _announce(watcher, last, notes)
-    return _simulate(run, scenario, prepare_s, watcher, last)
+    with heard_by(watcher.working if watcher else None):
+        with _preparing(run, may_remove and run.is_untouched):
+            scenario, prepare_s = _prepare(run, identity.experiment, watcher)
+            if last:
+                _announce(watcher, last, notes)
+        return _simulate(run, scenario, prepare_s, watcher, last)
 
 
 def _prepare(run: Run, experiment: Experiment, watcher: RunWatcher | None) -> tuple[Scenario, float]:
@@ -119,7 +121,7 @@ def _prepare(run: Run, experiment: Experiment, watcher: RunWatcher | None) -> tu
     if watcher:
         watcher.preparing(experiment)
     began = time.perf_counter()
-    scenario = build_scenario(experiment, run.path / "traffic", watcher.driving if watcher else None)
+    scenario = build_scenario(experiment, run.path / "traffic")
     return scenario, time.perf_counter() - began
 
 

@@ -17,7 +17,6 @@ from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner
 from vefl_sim.mobility.coverage import visitors
 from vefl_sim.mobility.scene import Mobility
-from vefl_sim.mobility.sources import DriveProgress
 from vefl_sim.optimize.rat.edf import Scheduler
 from vefl_sim.optimize.rat.problem import RatPolicy
 from vefl_sim.radio.channel import Channel
@@ -57,17 +56,15 @@ class Scenario:
         return self.learner.parameters * (1 + self.experiment.model.float_bits)
 
 
-def build_scenario(
-    experiment: Experiment, folder: Path | None = None, on_progress: DriveProgress | None = None
-) -> Scenario:
+def build_scenario(experiment: Experiment, folder: Path | None = None) -> Scenario:
     """Build all parts of an experiment; bad input is reported here, before anything is simulated.
 
-    `folder`: where SUMO's trajectory is kept; `on_progress` is told how far it is. SUMO may take an hour, so everything
-    else that can be wrong is checked first. Unused keys are reset to their defaults, because parts may read them.
-    Whatever a user-defined part raises becomes one sentence.
+    `folder`: where SUMO's trajectory is kept. SUMO may take an hour, so everything else that can be wrong is checked
+    first. Unused keys are reset to their defaults, because parts may read them. Whatever a user-defined part raises
+    becomes one sentence.
     """
     try:
-        return _build(without_unused_keys(experiment), folder, on_progress)
+        return _build(without_unused_keys(experiment), folder)
     except VeflError:
         raise
     except Exception as error:
@@ -80,14 +77,14 @@ def _is_user_defined(part: str) -> bool:
     return part.split(":")[0].split(".")[0] not in ("vefl_sim", "vefl_models")
 
 
-def _build(experiment: Experiment, folder: Path | None, on_progress: DriveProgress | None) -> Scenario:
+def _build(experiment: Experiment, folder: Path | None) -> Scenario:
     streams = Streams(experiment.run.seed)
     scheme, scheduler, policy = make_scheme(experiment), make_scheduler(experiment), make_policy(experiment)
     channel = partial(make_channel, experiment, streams)
     channel()  # a channel that cannot be used is reported now
     dataset = make_dataset(experiment, streams)
     module = make_model(experiment, dataset)
-    traffic = make_traffic(experiment, streams, folder, on_progress)
+    traffic = make_traffic(experiment, streams, folder)
     shards = _holdings(experiment, streams, dataset, traffic)
     return Scenario(
         experiment=experiment,

@@ -33,8 +33,8 @@ class RunWatcher(Protocol):
         """Data and traffic are about to be prepared."""
         ...
 
-    def driving(self, done_s: float, of_s: float) -> None:
-        """SUMO has driven `done_s` of `of_s` simulated seconds, ahead of the run."""
+    def working(self, step: str, so_far: str) -> None:
+        """Preparing is at this step, and this far; called often."""
         ...
 
     def started(self, run: Run, scenario: Scenario) -> None:

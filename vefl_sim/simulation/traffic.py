@@ -11,7 +11,6 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, make_part, require_protocol
 from vefl_sim.mobility.scene import Mobility
-from vefl_sim.mobility.sources import DriveProgress
 
 
 def make_mobility(experiment: Experiment, streams: Streams) -> Mobility:
@@ -21,9 +20,7 @@ def make_mobility(experiment: Experiment, streams: Streams) -> Mobility:
     return mobility
 
 
-def make_traffic(
-    experiment: Experiment, streams: Streams, folder: Path | None = None, on_progress: DriveProgress | None = None
-) -> Callable[[], Mobility]:
+def make_traffic(experiment: Experiment, streams: Streams, folder: Path | None = None) -> Callable[[], Mobility]:
     """A function that starts the same traffic each time it is called.
 
     Traffic that is driven ahead of the rounds is driven here, into `folder`, or into a temporary one.
@@ -33,10 +30,10 @@ def make_traffic(
         return partial(make_mobility, experiment, streams)
     drive = partial(make_part, "mobility.kind", kind, experiment)
     if folder:
-        return drive(folder, on_progress)  # type: ignore[no-any-return]
+        return drive(folder)  # type: ignore[no-any-return]
     temporary = Path(mkdtemp(prefix="vefl_sim-"))
     try:
-        traffic: Callable[[], Mobility] = drive(temporary, on_progress)
+        traffic: Callable[[], Mobility] = drive(temporary)
     except BaseException:
         rmtree(temporary, ignore_errors=True)
         raise

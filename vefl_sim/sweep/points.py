@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.progress import counted
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import ExperimentFile, override, read_experiment
 from vefl_sim.experiment.unused_keys import without_unused_environment
@@ -103,7 +104,7 @@ def load_sweep(
         raise ExperimentError(
             f"{file.path}: {count} points are more than the maximum of {_MAX_POINTS}: shorten a list."
         )
-    points = tuple(_points(tables, swept_axes, variants, chosen))
+    points = tuple(counted(_points(tables, swept_axes, variants, chosen), "checking the points", count))
     _require_effect(points)
     return Sweep(_name(tables), points, tuple(swept_axes), figure)
 

@@ -9,6 +9,7 @@ from statistics import median
 
 from vefl_sim.core.errors import RunFailed, VeflError
 from vefl_sim.core.files import read_file
+from vefl_sim.core.progress import counted
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.index import Index, IndexEntry
 from vefl_sim.sweep.points import Point
@@ -110,7 +111,8 @@ def tasks_of(indexes: Sequence[Index], out: Path) -> Tasks:
     """The points of all sweeps with the state of their runs; a point that several sweeps contain is one task."""
     tasks: dict[str, PointTask] = {}
     for index in indexes:
-        for point in index.sweep.points:
+        points = index.sweep.points
+        for point in counted(points, "looking for the runs of the points", len(points)):
             if point.digest not in tasks:
                 tasks[point.digest] = _task(point, index.previous_row(point.digest), out)
     return Tasks(tasks)

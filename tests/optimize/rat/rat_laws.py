@@ -48,7 +48,7 @@ def meets_floors(problem: RatProblem, allocation: RatAllocation) -> bool:
 def rounding(problem: RatProblem, allocation: RatAllocation) -> float:
     """What rounding may change in Σ a·r − C·β·ΣP, of which one term can be far larger than the other."""
     watts = 1e-12 * allocation.power_w.sum() + len(allocation.owner) * STEP_W
-    cost = problem.scaled.price * watts * problem.largest_weight * problem.nats_hz
+    cost = problem.scaled.price * watts * (problem.nats_hz * problem.largest_weight)
     return float(1e-9 * worth(problem, allocation) + cost + LEAST)
 
 
@@ -79,5 +79,5 @@ def best_by_force(problem: RatProblem) -> float | None:
         allocation.owner[:] = owner
         objective = powers(scaled, allocation)
         if np.all(allocation.rate >= scaled.floor * (1 - 1e-9)):
-            found.append(objective * problem.largest_weight * problem.nats_hz)
+            found.append(objective * (problem.nats_hz * problem.largest_weight))
     return max(found, default=None)

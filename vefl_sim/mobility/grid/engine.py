@@ -4,6 +4,7 @@ import numpy as np
 
 from vefl_sim.core.arrays import Bools, Floats, Ints
 from vefl_sim.core.clock import to_ns, to_s
+from vefl_sim.core.progress import report
 from vefl_sim.core.rng import Streams
 from vefl_sim.core.state import State, generator_state, restore_generator
 from vefl_sim.experiment.experiment import Experiment
@@ -58,9 +59,11 @@ class TrafficEngine:
         Each vehicle that leaves is replaced by a new one. The vehicles present at the end are numbered from 1.
         """
         vehicles, cycle_s = self.fleet.size, to_s(self.signals.cycle_ns)
-        for _ in range(min(round(max(SETTLED_S, 2 * cycle_s) / self.rules.dt_s), MOST_STEPS)):
+        steps = min(round(max(SETTLED_S, 2 * cycle_s) / self.rules.dt_s), MOST_STEPS)
+        for _ in range(steps):
             self.drive()
             self.refill(vehicles, rng)
+            report("the traffic settles", to_s(self.time_ns), steps * self.rules.dt_s)
         self._restart_clock()
 
     def refill(self, vehicles: int, rng: np.random.Generator) -> None:

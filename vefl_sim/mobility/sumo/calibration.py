@@ -10,10 +10,10 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment, RunTable
 from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.mobility.sources import DriveProgress
 from vefl_sim.mobility.sumo.demand import SumoRoutes, write_demand
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Position
@@ -59,20 +59,18 @@ class Calibration:
         return any(pilot.jammed for pilot in (self.confirming, *nearest) if pilot)
 
 
-def calibrate(
-    experiment: Experiment, routes: SumoRoutes, gnb_m: Position, on_progress: DriveProgress | None = None
-) -> Calibration:
+def calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> Calibration:
     """The rate `traffic.arrivals_per_s` or, if that is not set, the one that gives `traffic.mean_in_coverage`.
 
     By Little's law the number in coverage is the rate times the mean time there, which grows with the traffic, in a jam
     without bound. So the rate is searched with pilot runs: the first rate is estimated from the routes alone, the
     following ones from the previous pilot runs, until one is near. They have their own seed, because the rate belongs
     to the experiment and not to one run of it. They use long steps; a last one with the step of the run corrects the
-    error that this causes. `on_progress` is called with the progress of each pilot run.
+    error that this causes.
     """
     key = _relevant_settings(experiment), routes, gnb_m
     if key not in _calibrated:  # all runs of a comparison share the same calibration
-        _calibrated[key] = _calibrate(*key, on_progress)
+        _calibrated[key] = _calibrate(*key)
     return _calibrated[key]
 
 
@@ -86,9 +84,7 @@ def _relevant_settings(experiment: Experiment) -> Experiment:
     return Experiment(run=RunTable(name="pilot"), mobility=e.mobility, sumo=e.sumo, traffic=e.traffic, radio=radio)
 
 
-def _calibrate(
-    experiment: Experiment, routes: SumoRoutes, gnb_m: Position, on_progress: DriveProgress | None
-) -> Calibration:
+def _calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> Calibration:
     settled_s = _settled_s(experiment, routes)
     if rate_per_s := experiment.traffic.arrivals_per_s:
         return Calibration(rate_per_s, settled_s, None, ())
@@ -99,10 +95,10 @@ def _calibrate(
             f"None of the {len(routes.edges)} routes through {routes.net.path} comes within "
             f"radio.coverage_radius_m = {experiment.radio.coverage_radius_m:g} of the gNB: move it (mobility.origin_m)."
         )
-    pilot = partial(_pilot, experiment, routes, gnb_m, settled_s=settled_s, on_progress=on_progress)
+    pilot = partial(_pilot, experiment, routes, gnb_m, settled_s=settled_s)
     rate_per_s, pilots = min(wanted, _DENSE * most) * _GUESS * _free_mps(experiment, routes) / metres, []
-    for _ in range(MOST_PILOTS):
-        pilots.append(pilot(rate_per_s, max(experiment.mobility.step_s, PILOT_STEP_S)))
+    for number in range(1, MOST_PILOTS + 1):
+        pilots.append(pilot(rate_per_s, max(experiment.mobility.step_s, PILOT_STEP_S), number))
         if _is_near(pilots[-1], wanted) or _is_hopeless(pilots, wanted):
             break
         rate_per_s = _next_rate(pilots, wanted)
@@ -110,7 +106,7 @@ def _calibrate(
     _check_jam(best, pilots, wanted)
     if experiment.mobility.step_s >= PILOT_STEP_S:
         return Calibration(best.rate_per_s, settled_s, best.in_coverage, tuple(pilots))
-    confirming = pilot(best.rate_per_s, experiment.mobility.step_s)
+    confirming = pilot(best.rate_per_s, experiment.mobility.step_s, len(pilots) + 1)
     rate_per_s = _corrected_rate(confirming, _growth_exponent(best, pilots), wanted)
     return Calibration(rate_per_s, settled_s, best.in_coverage, tuple(pilots), confirming)
 
@@ -207,9 +203,9 @@ def _pilot(
     gnb_m: Position,
     rate_per_s: float,
     step_s: float,
+    number: int,
     *,
     settled_s: float,
-    on_progress: DriveProgress | None = None,
 ) -> Pilot:
     """Run SUMO at this rate and measure the mean number of vehicles in coverage after the traffic has settled."""
     mobility, radius_m = experiment.mobility, experiment.radio.coverage_radius_m
@@ -221,8 +217,8 @@ def _pilot(
         demand = Path(folder) / "pilot.rou.xml.gz"
         write_demand(demand, routes, pilot_experiment, rate_per_s, settled_s + watched_s)
         setup = SumoSetup(pilot_experiment, arguments(routes.net.path, demand), gnb_m, settled_s)
-        report = partial(on_progress, of_s=settled_s + watched_s) if on_progress else None
-        with live(setup, report) as traffic:
+        on_time = partial(report, f"pilot run {number} of SUMO to find the departure rate", of=settled_s + watched_s)
+        with live(setup, on_time) as traffic:
             counts, speeds_mps, free_mps = list[int](), list[float](), _free_mps(pilot_experiment, routes)
             for step in range(int(watched_s / step_s)):
                 inside = _speeds_in_coverage(traffic.advance(), radius_m)
@@ -230,8 +226,7 @@ def _pilot(
                 speeds_mps.append(float(inside.sum()))
                 if step % _REPORT_EVERY:
                     continue
-                if report:
-                    report(settled_s + step * step_s)
+                on_time(settled_s + step * step_s)
                 if step * step_s >= LEAST_SETTLED_S and _is_jammed(counts, speeds_mps, free_mps):
                     break  # the jam would last, and SUMO is slow with so many vehicles
     return Pilot(rate_per_s, float(np.mean(counts)), step_s, _is_jammed(counts, speeds_mps, free_mps))

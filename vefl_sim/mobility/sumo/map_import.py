@@ -1,6 +1,5 @@
 """Converts a map from OpenStreetMap to an experiment: network, demand, TOML, and a picture."""
 
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from tempfile import mkdtemp
 import tomli_w
 
 from vefl_sim.core.errors import BadInput, ExperimentError
+from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import from_tables, load
 from vefl_sim.mobility.sumo.calibration import BLOCKED_S, Calibration
@@ -28,7 +28,6 @@ RADIUS_M = 500.0
 LONGEST_NAME = 60
 
 
-Step = Callable[[str, str], None]
 """Callback that is given the current step of the import and its progress, both as text."""
 
 
@@ -86,16 +85,15 @@ def import_map(
     gnb_deg: Position | None,
     vehicles: float,
     draw: Callable[[ImportedMap, Path], bool],
-    on_progress: Step = lambda step, so_far: None,
 ) -> ImportedMap:
     """Create the folder with all files, or not at all; `draw` returns whether it could draw the picture."""
     home()
     _check(source, folder)
     partial = _temporary_folder(folder)
     try:
-        imported = _import_into(source, partial, gnb_deg, vehicles, on_progress)
+        imported = _import_into(source, partial, gnb_deg, vehicles)
         imported = replace(imported, folder=folder)
-        on_progress("the picture", "")
+        report("the picture")
         imported = replace(imported, pictured=draw(imported, partial / PICTURE))
         (partial / TOML).write_text(_toml(imported), encoding="utf-8")
         load(partial / TOML)  # checks that the experiment can be run
@@ -134,31 +132,17 @@ def _temporary_folder(folder: Path) -> Path:
         raise BadInput(f"{folder} cannot be written: {error.strerror}.") from None
 
 
-def _import_into(
-    source: Path, folder: Path, gnb_deg: Position | None, vehicles: float, on_progress: Step
-) -> ImportedMap:
-    on_progress(f"netconvert reads {source}", "")
+def _import_into(source: Path, folder: Path, gnb_deg: Position | None, vehicles: float) -> ImportedMap:
+    report(f"netconvert reads {source}")
     make = convert if source.name.lower().endswith(OSM) else renew
     net = make(source, folder / NET_FILE, str(source))
     experiment = _experiment(net, gnb_deg, vehicles)
-    on_progress("randomTrips and duarouter draw routes", "")
-    prepared = prepare_sumo(experiment, folder, _PilotProgress(on_progress))
+    report("randomTrips and duarouter draw routes")
+    prepared = prepare_sumo(experiment, folder)
     routes, calibration = prepared.routes, prepared.calibration
     assert routes
     assert calibration
     return ImportedMap(source, folder, prepared.net, routes, prepared.setup.gnb_m, vehicles, calibration)
-
-
-class _PilotProgress:
-    """Passes on the progress of pilot runs and numbers them: a new one begins when the time goes back."""
-
-    def __init__(self, on_progress: Step) -> None:
-        self._on_progress, self._number, self._before_s = on_progress, 0, math.inf
-
-    def __call__(self, done_s: float, of_s: float) -> None:
-        self._number += done_s < self._before_s
-        self._before_s = done_s
-        self._on_progress(f"pilot run {self._number} to find the departure rate", f"{done_s:.0f} of {of_s:.0f} s")
 
 
 def _experiment(net: Path, gnb_deg: Position | None, vehicles: float) -> Experiment:

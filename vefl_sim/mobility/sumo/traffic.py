@@ -7,18 +7,18 @@ written to a file, from which the rounds read. A resumed run reads the same file
 
 import hashlib
 import json
-import time
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.files import explain_write_errors, open_file, read_json, write_text
+from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED, Trajectory, TrajectoryWriter, record
-from vefl_sim.mobility.sources import DriveProgress, is_sumo_configuration
+from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo.calibration import Calibration, arguments, calibrate
 from vefl_sim.mobility.sumo.demand import SumoRoutes, draw_routes, write_demand
 from vefl_sim.mobility.sumo.inputs import configuration_of, gnb_m, net_of
@@ -28,7 +28,6 @@ from vefl_sim.mobility.sumo.process import require_accepted
 from vefl_sim.mobility.sumo.programs import file_argument, home
 
 _NOTES = "sumo.json"
-_REPORT_EVERY_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,8 @@ class PreparedSumo:
     calibration: Calibration | None
 
 
-def prepare_sumo(experiment: Experiment, folder: Path, on_progress: DriveProgress | None = None) -> PreparedSumo:
-    """Prepare network, gNB and demand, and report all bad input; new files go to `folder`.
-
-    `on_progress` is called with the progress of the pilot runs.
-    """
+def prepare_sumo(experiment: Experiment, folder: Path) -> PreparedSumo:
+    """Prepare network, gNB and demand, and report all bad input; new files go to `folder`."""
     home()
     file = experiment.mobility.file
     file_argument(folder)  # before it is written to, refuses a name that SUMO would take for another one
@@ -59,7 +55,7 @@ def prepare_sumo(experiment: Experiment, folder: Path, on_progress: DriveProgres
     _require_readable(net, f'mobility.file = "{file}"')
     gnb = gnb_m(experiment, net)
     routes = draw_routes(net, experiment.sumo.fringe_factor)
-    calibration = calibrate(experiment, routes, gnb, on_progress)
+    calibration = calibrate(experiment, routes, gnb)
     start_s = experiment.mobility.start_s
     if start_s is None:
         start_s = calibration.settled_s if experiment.traffic.warm_start else 0.0
@@ -69,7 +65,7 @@ def prepare_sumo(experiment: Experiment, folder: Path, on_progress: DriveProgres
     return PreparedSumo(SumoSetup(experiment, arguments(net.path, demand), gnb, start_s), net, routes, calibration)
 
 
-def drive(experiment: Experiment, folder: Path, on_progress: DriveProgress | None = None) -> Path:
+def drive(experiment: Experiment, folder: Path) -> Path:
     """The path of the complete trajectory in the folder; SUMO simulates it unless it exists and is intact."""
     path = folder / COMPLETE
     if not fault(folder):
@@ -77,12 +73,12 @@ def drive(experiment: Experiment, folder: Path, on_progress: DriveProgress | Non
     with explain_write_errors(folder):
         folder.mkdir(exist_ok=True)
         path.unlink(missing_ok=True)  # a damaged one; runs that have used it are refused before
-    prepared = prepare_sumo(experiment, folder, on_progress)
+    prepared = prepare_sumo(experiment, folder)
     provenance = _provenance(prepared)
     _write_notes(folder, provenance)
     writer = TrajectoryWriter(path)
     try:
-        _drive(prepared.setup, writer, on_progress)
+        _drive(prepared.setup, writer)
     except RunFailed as error:
         if writer.is_empty:
             writer.discard()  # an unfinished trajectory of an earlier attempt holds more
@@ -128,13 +124,11 @@ def driven_trajectory(path: Path, experiment: Experiment) -> Trajectory:
     return Trajectory(path, to_ns(experiment.mobility.step_s))
 
 
-def _drive(setup: SumoSetup, writer: TrajectoryWriter, on_progress: DriveProgress | None) -> None:
-    until_ns, reported = setup.experiment.duration_ns, time.perf_counter()
-    with live(setup) as traffic:
-        for time_ns in record(traffic, writer, until_ns):
-            if on_progress and time.perf_counter() - reported > _REPORT_EVERY_S:
-                reported = time.perf_counter()
-                on_progress(to_s(time_ns), to_s(until_ns))
+def _drive(setup: SumoSetup, writer: TrajectoryWriter) -> None:
+    until_s = to_s(setup.experiment.duration_ns)
+    with live(setup, partial(report, "SUMO: the traffic settles", of=setup.start_s or 0.0)) as traffic:
+        for time_ns in record(traffic, writer, setup.experiment.duration_ns):
+            report("SUMO drives", to_s(time_ns), until_s)
 
 
 @lru_cache(maxsize=16)  # the runs of a comparison share the same network

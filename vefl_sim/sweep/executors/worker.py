@@ -38,7 +38,7 @@ class ReportWriter:
         self._rounds = experiment.rounds
         self._report(0.0)
 
-    def driving(self, done_s: float, of_s: float) -> None:
+    def working(self, step: str, so_far: str) -> None:
         """Report nothing: only rounds count as progress."""
 
     def started(self, run: Any, scenario: Any) -> None:
