@@ -111,16 +111,15 @@ PLANTED = [
     ),
     PlantedError(
         "fading block off by one, slots", "radio/fading.py",
-        "divmod(slot, BLOCK_SLOTS)", "divmod(slot + 1, BLOCK_SLOTS)", "tests/radio tests/protocol",
+        "divmod(slot + done, BLOCK_SLOTS)", "divmod(slot + done + 1, BLOCK_SLOTS)", "tests/radio tests/protocol",
     ),
     PlantedError(
         "fading block off by one, counter", "radio/fading.py",
         "counter=[0, 0, block, cv]", "counter=[0, 0, block + 1, cv]", "tests/radio tests/protocol",
     ),
     PlantedError(
-        "fading block off by one, burst", "protocol/mac.py",
-        "BLOCK_SLOTS - slot % BLOCK_SLOTS)", "BLOCK_SLOTS - slot % BLOCK_SLOTS + 1)",
-        "tests/protocol/test_invariants.py",
+        "fading block off by one, burst", "radio/fading.py",
+        "gains[done : done + count, column]", "gains[done : done + count, column - 1]", "tests/radio tests/protocol",
     ),
     PlantedError(
         "stale version, order", "protocol/server/asynchronous.py",

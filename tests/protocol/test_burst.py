@@ -78,7 +78,7 @@ NO_ROUNDS = ["scheme.kind=afa-cd", "vefl.sojourn_weight=0.5", "mac.start=ready",
 )
 def test_bursts_of_any_length_give_the_same_run(tmp_path, monkeypatch: pytest.MonkeyPatch, settings: list[str]) -> None:
     ticked = run_with(tmp_path, 1, monkeypatch, *settings)
-    burst = run_with(tmp_path, 64, monkeypatch, *settings)
+    burst = run_with(tmp_path, 256, monkeypatch, *settings)
     odd = run_with(tmp_path, 7, monkeypatch, *settings)
     assert 0 < ticked.summary["updates_delivered"] <= ticked.summary["updates_ordered"]
     assert ticked.content_digest() == burst.content_digest() == odd.content_digest()
@@ -92,7 +92,7 @@ class Leaver(ScriptedCars):
 
 def test_leaving_in_the_middle_of_a_burst(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = with_settings(from_tables(GOLDEN), "mobility.kind=tests.protocol.test_burst:Leaver", "run.rounds=1")
-    runs = [run_with(tmp_path, longest, monkeypatch, experiment=experiment) for longest in (1, 3, 64)]
+    runs = [run_with(tmp_path, longest, monkeypatch, experiment=experiment) for longest in (1, 3, 64, 256)]
     assert len({run.content_digest() for run in runs}) == 1
     [lost] = runs[0].vehicles.query("state == 'lost'").to_dict("records")
     assert (lost["reason"], lost["tx_slots"]) == ("coverage_left", 7)

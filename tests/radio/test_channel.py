@@ -97,6 +97,19 @@ class Returning(Constant):
             setattr(self, method, lambda *_, answer=answer: answer)
 
 
+def test_a_channel_is_asked_for_at_most_64_slots_at_a_time() -> None:
+    asked: list[tuple[int, int]] = []
+
+    class Noting(Constant):
+        def fading_gains(self, slot, slots, cvs) -> np.ndarray:
+            asked.append((slot, slots))
+            return np.arange(slot, slot + slots, dtype=float)[:, None, None] + np.zeros((slots, len(cvs), 5))
+
+    gains = CheckedChannel(Noting.__new__(Noting), prbs=5).fading_gains(100, 150, CVS)
+    assert asked == [(100, 64), (164, 64), (228, 22)]
+    assert np.array_equal(gains[:, 1, 4], np.arange(100, 250))
+
+
 CVS = np.array([4, 7])
 CALLS = {"mean_snr_per_watt": (CVS,), "fading_gains": (0, 3, CVS), "worst_case_rate_bps": (CVS,)}
 

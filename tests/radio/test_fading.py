@@ -25,6 +25,12 @@ def test_a_gain_is_drawn_with_the_counter_of_its_block_and_cv(slot: int) -> None
     assert gains[0, 0] == pytest.approx(-np.log(1 - uniform).sum(axis=1))
 
 
+def test_many_slots_are_the_single_ones() -> None:
+    many = RayleighFading(1, prbs=5, antennas=4).gains(50, 200, CVS)  # of four blocks
+    fading = RayleighFading(1, prbs=5, antennas=4)
+    assert np.array_equal(many, np.concatenate([fading.gains(slot, 1, CVS) for slot in range(50, 250)]))
+
+
 def test_slots_cvs_and_keys_differ() -> None:
     fading = RayleighFading(1, prbs=5, antennas=4)
     rows = [fading.gains(slot, 1, CVS) for slot in (0, 1, 64, 1000)] + [RayleighFading(2, 5, 4).gains(0, 1, CVS)]

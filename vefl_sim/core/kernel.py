@@ -48,6 +48,13 @@ def inner_kernel(function: Callable[..., Any]) -> Any:
         return numba.njit(**options)(function)
 
 
+def inner_float_kernel(function: Callable[..., Any]) -> Any:
+    """Both: for a function that only other kernels call, with divisions as in NumPy."""
+    options: Any = {"cache": _CACHED, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+    with _kernel_cache():
+        return numba.njit(**options)(function)
+
+
 def c_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function immediately, or load it from the cache, so that C code can call it."""
 

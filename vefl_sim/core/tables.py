@@ -47,18 +47,20 @@ class TableWriter:
         self.path, self._partial = path, path.with_name(path.name + PARTIAL)
         self._schema = arrow_schema(schema)
         self._columns: dict[str, list[Any]] = {name: [] for name in schema}  # of the next row group
+        self._rows: list[Mapping[str, Any]] = []  # that follow them
         with explain_write_errors(self.path):
             remove_link(self._partial)
             self._writer = parquet_writer(self._partial, self._schema)
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Add one row; missing columns are null."""
-        for name, values in self._columns.items():
-            values.append(row.get(name))
-        self._flush(ROWS_PER_GROUP)
+        """Add one row, which must not be changed afterwards; missing columns are null."""
+        self._rows.append(row)
+        if len(self._rows) >= ROWS_PER_GROUP:
+            self._flush(ROWS_PER_GROUP)
 
     def extend(self, columns: Mapping[str, NDArray[Any]]) -> None:
         """Add rows, given as all columns of the schema, each of the same length."""
+        self._add_rows()
         for name, values in self._columns.items():
             values.extend(columns[name].tolist())
         self._flush(ROWS_PER_GROUP)
@@ -77,8 +79,15 @@ class TableWriter:
             self._writer.close()
             self._partial.unlink(missing_ok=True)
 
+    def _add_rows(self) -> None:
+        """Add the rows to the columns, many at once, which is faster."""
+        for name, values in self._columns.items():
+            values.extend([row.get(name) for row in self._rows])
+        self._rows.clear()
+
     def _flush(self, least: int) -> None:
         """Write a row group if at least that many rows wait."""
+        self._add_rows()
         if len(next(iter(self._columns.values()))) < least:
             return
         with explain_write_errors(self.path):

@@ -27,7 +27,6 @@ from vefl_sim.optimize.rat.methods import AllocationMethod, RatMethod
 from vefl_sim.optimize.rat.problem import RatAllocation, RatPolicy, RatProblem
 from vefl_sim.protocol.uplink import Upload
 from vefl_sim.radio.channel import Channel
-from vefl_sim.radio.fading import BLOCK_SLOTS
 from vefl_sim.radio.link import Link
 
 _PAIRS_PER_BURST = 100_000  # (scheduled CV, pRB) pairs, at up to 4 µs each
@@ -57,7 +56,7 @@ class MacScheduler:
     slot_s: float
     tradeoff: float  # C
     circuit_w: float = 0.0
-    longest_burst: int = BLOCK_SLOTS
+    longest_burst: int = 256
     _efficiency: Floats = field(default_factory=lambda: np.zeros(3))  # Σ rate, Σ power of the round; β of the last one
     _round: int = 0
 
@@ -65,7 +64,7 @@ class MacScheduler:
         """Run up to `slots` slots from `slot` on; only the queues of these uploads change during them."""
         self._begin_round(max(upload.order.round for upload in uploads))
         code = self._code if self.scheduler is edf else None
-        slots = 1 if code is None else min(slots, self._longest_burst(len(uploads)), BLOCK_SLOTS - slot % BLOCK_SLOTS)
+        slots = 1 if code is None else min(slots, self._longest_burst(len(uploads)))
         cvs = np.array([upload.cv for upload in uploads])
         fading = self.channel.fading_gains(slot, slots, cvs)
         log = new_log(slots, len(uploads), self.link.prbs)

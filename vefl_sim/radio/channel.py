@@ -16,6 +16,8 @@ from vefl_sim.radio.fading import Fading, MeanChannel, RayleighFading
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.shadowing import LargeScale
 
+_MOST_SLOTS = 64  # that a user-defined channel is asked for in one call
+
 
 class Channel(Protocol):
     """The radio channel as the MAC and the planner use it; a user-defined part can implement it.
@@ -102,7 +104,12 @@ class CheckedChannel:
         return self._checked("mean_snr_per_watt", self._channel.mean_snr_per_watt(cvs), CVs=len(cvs))
 
     def fading_gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
-        """Gains as the channel returns them, shape (slots, CVs, pRBs)."""
+        """Gains as the channel returns them, for 64 slots at a time; shape (slots, CVs, pRBs)."""
+        calls = ((first, min(_MOST_SLOTS, slot + slots - first)) for first in range(slot, slot + slots, _MOST_SLOTS))
+        gains = (self._some_gains(first, count, cvs) for first, count in calls)
+        return np.concatenate([*gains])
+
+    def _some_gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
         gains = self._channel.fading_gains(slot, slots, cvs)
         return self._checked("fading_gains", gains, slots=slots, CVs=len(cvs), pRBs=self._prbs)
 

@@ -6,6 +6,7 @@ over 37 m, with line of sight, and of 6 dB, correlated over 50 m, without.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from vefl_sim.radio.uma import MAX_DISTANCE_M, los_probability, pathloss_db
 SHADOWING_DB = {True: 4.0, False: 6.0}
 CORRELATION_M = {True: 37.0, False: 50.0}
 LOS_CORRELATION_M = 50.0
+_CORRELATIONS_M = np.array([LOS_CORRELATION_M, CORRELATION_M[True], CORRELATION_M[False]])  # columns of _Track.normal
 
 
 @dataclass
@@ -41,20 +43,17 @@ class LargeScale:
         self._radio = radio
         self._rng = rng
         self._track = _Track(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty((0, 3)))
-        self._loss_db = np.empty(0)
-        self._los = np.empty(0, np.bool_)
+        self._loss_and_los: tuple[Floats, NDArray[np.bool_]] | None = None  # of the current scene, once asked for
 
     def move(self, scene: Scene) -> None:
         """Update to the next scene. Draws for all its vehicles, so no value depends on which CVs are looked up."""
         track = self._track
         fresh = self._rng.standard_normal((len(scene.vehicle), 3))
-        known = np.isin(scene.vehicle, track.vehicle)
-        old = np.searchsorted(track.vehicle, scene.vehicle[known])
+        known, old = _rows_in_both(scene.vehicle, track.vehicle)
         driven = np.hypot(scene.x_m[known] - track.x_m[old], scene.y_m[known] - track.y_m[old])
-        correlation = np.exp(-driven[:, None] / [LOS_CORRELATION_M, CORRELATION_M[True], CORRELATION_M[False]])
+        correlation = np.exp(-driven[:, None] / _CORRELATIONS_M)
         fresh[known] = correlation * track.normal[old] + np.sqrt(1 - correlation**2) * fresh[known]
-        self._track = _Track(scene.vehicle, scene.x_m, scene.y_m, fresh)
-        self._update()
+        self._track, self._loss_and_los = _Track(scene.vehicle, scene.x_m, scene.y_m, fresh), None
 
     def state(self) -> State:
         """State for a checkpoint: the Gaussians of all vehicles, and the generator of the next ones."""
@@ -63,30 +62,43 @@ class LargeScale:
     def restore(self, state: State) -> None:
         """Restore the Gaussians and the generator from a checkpoint."""
         restore_generator(self._rng, state["rng"])
-        self._track = from_state(_Track, state["track"])
-        self._update()
+        self._track, self._loss_and_los = from_state(_Track, state["track"]), None
 
-    def _update(self) -> None:
+    def _evaluate(self) -> tuple[Floats, NDArray[np.bool_]]:
+        """Path loss plus shadowing in dB, and whether there is line of sight, of all vehicles of the scene.
+
+        Many scenes pass while nobody sends, so this waits until somebody asks.
+        """
+        if self._loss_and_los:
+            return self._loss_and_los
         track, radio = self._track, self._radio
         d2d = np.minimum(np.hypot(track.x_m, track.y_m), MAX_DISTANCE_M)  # vehicles farther away are never served
         if radio.los == "random":
             from scipy.special import ndtr  # slow to import, and not needed to read an experiment
 
-            self._los = ndtr(track.normal[:, 0]) < los_probability(d2d, h_ut_m=radio.cv_height_m)
+            los = ndtr(track.normal[:, 0]) < los_probability(d2d, h_ut_m=radio.cv_height_m)
         else:
-            self._los = np.full(len(d2d), radio.los == "always")
-        self._loss_db = pathloss_db(
-            d2d, los=self._los, carrier_ghz=radio.carrier_ghz, h_bs_m=radio.gnb_height_m, h_ut_m=radio.cv_height_m
+            los = np.full(len(d2d), radio.los == "always")
+        loss_db = pathloss_db(
+            d2d, los=los, carrier_ghz=radio.carrier_ghz, h_bs_m=radio.gnb_height_m, h_ut_m=radio.cv_height_m
         )
         if radio.shadowing == "correlated":
-            self._loss_db += np.where(
-                self._los, SHADOWING_DB[True] * track.normal[:, 1], SHADOWING_DB[False] * track.normal[:, 2]
-            )
+            loss_db += np.where(los, SHADOWING_DB[True] * track.normal[:, 1], SHADOWING_DB[False] * track.normal[:, 2])
+        self._loss_and_los = loss_db, los
+        return self._loss_and_los
 
     def loss_db(self, cvs: NDArray[np.int64]) -> Floats:
         """Path loss plus shadowing in dB of these CVs, all of which must be in the scene."""
-        return self._loss_db[np.searchsorted(self._track.vehicle, cvs)]
+        return self._evaluate()[0][np.searchsorted(self._track.vehicle, cvs)]
 
     def line_of_sight(self, cvs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each of these CVs has line of sight."""
-        return self._los[np.searchsorted(self._track.vehicle, cvs)]
+        return self._evaluate()[1][np.searchsorted(self._track.vehicle, cvs)]
+
+
+def _rows_in_both(these: NDArray[np.int64], those: NDArray[np.int64]) -> tuple[Any, Any]:
+    """The rows in both of the vehicles that two scenes share; all rows if the vehicles are the same, as mostly."""
+    if np.array_equal(these, those):
+        return slice(None), slice(None)
+    _, here, there = np.intersect1d(these, those, assume_unique=True, return_indices=True)
+    return here, there

@@ -66,18 +66,19 @@ class Audit:
         first, self.slots = self.slots, self.slots + slots
         self.transmit_j += self.slot_s * float(power_w.sum())
         self.bits += self.slot_s * float(rate_bps.sum())
-        limit_w = self.link.max_power_w * (1 + _TOLERANCE)
-        laws = {
-            "C7 or C9: more pRBs are allocated than exist": prbs.sum(axis=1) > self.link.prbs,
-            "C10: a negative number of pRBs": (prbs < 0).any(axis=1),
-            "C11: power without a pRB, or below zero": ((power_w < 0) | ((power_w > 0) & (prbs == 0))).any(axis=1),
-            "C12: more power than P_max": ~(power_w <= limit_w).all(axis=1),
-            "a rate that is negative or not a number": ~((rate_bps >= 0) & np.isfinite(rate_bps)).all(axis=1),
-            "a queue below zero": ~(log.bits_left[:slots] >= 0).all(axis=1),
+        limit_w, bits_left = self.link.max_power_w * (1 + _TOLERANCE), log.bits_left[:slots]
+        kept = {  # nan breaks C12, and the laws of rates and queues
+            "C7 or C9: more pRBs are allocated than exist": prbs.sum(axis=1) <= self.link.prbs,
+            "C10: a negative number of pRBs": prbs >= 0,
+            "C11: power without a pRB, or below zero": ~((power_w < 0) | (power_w > 0) & (prbs == 0)),
+            "C12: more power than P_max": power_w <= limit_w,
+            "a rate that is negative or not a number": (rate_bps >= 0) & (rate_bps < np.inf),
+            "a queue below zero": bits_left >= 0,
         }
-        for law, broken in laws.items():
-            if broken.any():
-                raise AuditFailed(f"slot {burst.first_slot + int(np.argmax(broken))} breaks {law}.")
+        for law, entries in kept.items():
+            if not entries.all():
+                slot = int(np.argmin(entries.reshape(slots, -1).all(axis=1)))
+                raise AuditFailed(f"slot {burst.first_slot + slot} breaks {law}.")
         for index in range(-first % EVERY, slots, EVERY) if self.check else ():
             self._recompute(burst, index)
 

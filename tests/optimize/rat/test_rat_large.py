@@ -70,8 +70,8 @@ def test_the_exact_optimum_lies_between_value_and_bound(seed: int, cvs: int, mor
     assert deficit >= least - 1e-9
     if least == 0:
         prices_bound, _ = least_bound(scaled, relative_gains(scaled.gain))
-        assert bound >= prices_bound >= optimum * (1 - 1e-9)
-        assert deficit > 0 or objective <= optimum * (1 + 1e-9)
+        assert bound >= prices_bound >= optimum - 1e-9 * abs(optimum)
+        assert deficit > 0 or objective <= optimum + 1e-9 * abs(optimum)
 
 
 def test_close_to_the_optimum_on_average() -> None:

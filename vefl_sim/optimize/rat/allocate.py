@@ -11,6 +11,7 @@ from vefl_sim.optimize.rat.exact import split, subset_values
 from vefl_sim.optimize.rat.large import large, powers
 from vefl_sim.optimize.rat.methods import AllocationMethod
 from vefl_sim.optimize.rat.problem import EXACT_PRBS
+from vefl_sim.optimize.rat.pruned import prune
 from vefl_sim.optimize.rat.water import demand_of, on_one
 
 
@@ -62,7 +63,8 @@ def allocate(with_large, method, problem, allocation):
     elif one_each:
         _assignment(problem, allocation.owner)
     elif method == AllocationMethod.EXACT or (method == AllocationMethod.AUTO and prbs <= EXACT_PRBS):
-        _exact(problem, True, allocation.owner)
+        if not (2 * cvs <= prbs and prune(problem, allocation.owner)):
+            _exact(problem, True, allocation.owner)
     elif with_large is not None:
         objective, bound = large(problem, allocation)
         if misses_a_floor(problem, allocation):

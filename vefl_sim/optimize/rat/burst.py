@@ -1,6 +1,6 @@
 """Run many slots in one call: schedule, allocate and send, until a buffer is empty or something may have changed.
 
-The MAC runs a single slot and 64 slots with this same kernel, so a burst equals single slots bit for bit.
+The MAC runs a single slot and 256 slots with this same kernel, so a burst equals single slots bit for bit.
 """
 
 from typing import NamedTuple

@@ -16,10 +16,14 @@ EFFORT = 40  # evaluations per pRB that the local search may spend
 @kernel
 def powers(problem, allocation):
     """Fill watts (Z,) and rate (V,) for given owners, by water-filling for each CV; returns the objective."""
-    objective = 0.0
+    objective, prbs = 0.0, np.empty(len(allocation.owner), np.int64)
     for v in range(len(problem.weight)):
-        owned = np.flatnonzero(allocation.owner == v)
-        rate, spent = water_fill(problem.gain[v], owned, demand_of(problem, v), allocation.watts)
+        number = 0
+        for prb in range(len(prbs)):
+            if allocation.owner[prb] == v:
+                prbs[number] = prb
+                number += 1
+        rate, spent = water_fill(problem.gain[v], prbs[:number], demand_of(problem, v), allocation.watts)
         allocation.rate[v] = rate
         objective += problem.weight[v] * rate - problem.price * spent
     return objective

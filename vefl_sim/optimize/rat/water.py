@@ -115,10 +115,25 @@ def on_one(gain, cv):
 
 
 @kernel
-def water_fill(gain, owned, cv, watts):
-    """Fill `watts` on the pRBs `owned` by one CV (their numbers, in any order); returns (rate, power spent)."""
-    order = owned[np.argsort(-gain[owned])]
-    watts[owned] = 0.0
+def by_gain(gain, prbs):
+    """Sort pRBs by their gains, largest first; by insertion where they are few, as mostly."""
+    if len(prbs) > 32:
+        prbs[:] = prbs[np.argsort(-gain[prbs])]
+        return
+    for place in range(1, len(prbs)):
+        prb, at = prbs[place], place
+        while at > 0 and gain[prbs[at - 1]] < gain[prb]:
+            prbs[at] = prbs[at - 1]
+            at -= 1
+        prbs[at] = prb
+
+
+@kernel
+def water_fill(gain, order, cv, watts):
+    """Sort the pRBs of one CV `by_gain`, and fill `watts` on them; returns (rate, power spent)."""
+    by_gain(gain, order)
+    for prb in order:
+        watts[prb] = 0.0
     if not len(order) or not is_useful(gain[order[0]], cv):
         return 0.0, 0.0
     use = only(gain[order[0]], cv)
@@ -132,6 +147,6 @@ def water_fill(gain, owned, cv, watts):
     spent = 0.0
     for prb in order[: int(use.number)]:
         # The last pRB may get almost nothing; rounding must not make that negative.
-        watts[prb] = max(0.0, x - behind(use.best, gain[prb])[0])
+        watts[prb] = max(0.0, x - (use.best - gain[prb]) / gain[prb] / use.best)
         spent += watts[prb]
     return rate, spent

@@ -1,0 +1,83 @@
+"""The pruned search finds the owners that dynamic programming over all subsets finds, ties included, or gives up."""
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from vefl_sim.optimize.rat.allocate import _exact
+from vefl_sim.optimize.rat.problem import SlotProblem
+from vefl_sim.optimize.rat.pruned import prune
+
+PRBS = 10
+
+
+@numba.njit
+def pruned(problem: SlotProblem, owner: np.ndarray) -> bool:
+    """`prune`, which has no entry point from Python."""
+    return prune(problem, owner)
+
+
+def slot(rng: np.random.Generator, cvs: int, *, dear: float = 1.0, tight: float = 1.0, levels: int = 0) -> SlotProblem:
+    """A slot as in runs: fading of four antennas, CVs near and far, floors far below what one pRB carries.
+
+    dear: price of power, from 0.01 (all power is spent) to 100 (only the floors are sent); tight: scales floors and
+    caps; levels: the number of different gains per CV (0: all differ).
+    """
+    gain = rng.gamma(4, size=(cvs, PRBS))
+    if levels:
+        gain = np.ceil(gain * levels / gain.max()) / levels * gain.max()
+    gain *= 10 ** rng.uniform(0.5, 2.5, (cvs, 1))
+    floor = tight * rng.uniform(0.005, 0.4, cvs)
+    return SlotProblem(
+        gain, rng.uniform(0.4, 1, cvs), dear * 10.0, np.full(cvs, 0.2), floor, floor * rng.uniform(1, 500, cvs),
+        np.zeros(cvs),
+    )  # fmt: skip
+
+
+def same_owners(problem: SlotProblem) -> bool:
+    """Whether the pruned search finds owners; they must be those of the full one."""
+    found, full = np.empty(PRBS, np.int64), np.empty(PRBS, np.int64)
+    if not pruned(problem, found):
+        return False
+    _exact(problem, True, full)
+    np.testing.assert_array_equal(found, full)
+    return True
+
+
+@pytest.mark.parametrize(("cvs", "least"), [(2, 0.9), (3, 0.8), (4, 0.3), (5, 0.02)])
+def test_most_slots_need_no_search_of_all_subsets(cvs: int, least: float) -> None:
+    problems = [slot(np.random.default_rng(seed), cvs, dear=10 ** (seed % 5 / 2 - 1)) for seed in range(300)]
+    assert np.mean([same_owners(problem) for problem in problems]) >= least
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    cvs=st.integers(2, 5),
+    dear=st.sampled_from([0.01, 0.1, 1.0, 3.0, 10.0, 100.0]),
+    tight=st.sampled_from([1e-6, 0.1, 1.0, 5.0, 30.0]),
+    levels=st.sampled_from([0, 0, 1, 2, 3, 10]),
+)
+@example(seed=1, cvs=2, dear=100.0, tight=1.0, levels=1)
+def test_whatever_is_found_is_found_by_the_full_search(
+    seed: int, cvs: int, dear: float, tight: float, levels: int
+) -> None:
+    same_owners(slot(np.random.default_rng(seed), cvs, dear=dear, tight=tight, levels=levels))
+
+
+def test_two_cvs_that_are_the_same() -> None:
+    problem = slot(np.random.default_rng(3), 2, levels=2)
+    twins = problem._replace(
+        **{name: np.repeat(getattr(problem, name)[:1], 2, axis=0) for name in ("gain", "weight", "floor", "cap")}
+    )
+    same_owners(twins)
+
+
+def test_it_gives_up_where_a_law_of_prices_is_missing() -> None:
+    problem = slot(np.random.default_rng(0), 2)
+    assert same_owners(problem)
+    assert not same_owners(problem._replace(price=0.0))
+    assert not same_owners(problem._replace(floor=np.zeros(2)))
+    assert not same_owners(problem._replace(floor=problem.floor * 1e4))  # more than all pRBs carry
