@@ -11,6 +11,7 @@ from shutil import rmtree
 import pytest
 
 from tests.mobility.recorded.recordings import DATA
+from tests.mobility.sumo.towns import grid_net
 from tests.resumable import only
 from vefl_sim import BadInput, Experiment, Run, RunFailed, RunWatcher, from_tables, simulate
 from vefl_sim.cli.main import main
@@ -162,11 +163,14 @@ MOBILITY = {
     "grid": {},
     "recorded": {"kind": "playback", "file": str(DATA / "grid_fcd.parquet")},
     "own": {"kind": "tests.scripted:ThreeCars"},
+    "map": {"kind": "sumo", "start_s": 20.0},
 }
 
 
 @pytest.mark.parametrize("kind", MOBILITY)
-def test_eight_that_start_at_once_are_one_run(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eight_that_start_at_once_are_one_run(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """All have looked for a run before one of them creates it.
 
     No second directory exists even for a moment: a ninth process could start to work in it.
@@ -194,7 +198,10 @@ def test_eight_that_start_at_once_are_one_run(kind: str, tmp_path: Path, monkeyp
 
     monkeypatch.setattr(run_directory, "existing_run", look_together)
     monkeypatch.setattr(Path, "rename", note_directories)
-    experiment = from_tables(SHORT | {"mobility": MOBILITY[kind]})
+    mobility, traffic = dict[str, object](MOBILITY[kind]), {}
+    if kind == "map":
+        mobility["file"], traffic["arrivals_per_s"] = str(grid_net(tmp_path_factory.mktemp("map"))), 0.6
+    experiment = from_tables(SHORT | {"mobility": mobility, "traffic": traffic})
     threads = [threading.Thread(target=start) for _ in range(8)]
     for thread in threads:
         thread.start()
