@@ -18,7 +18,7 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.problem import NOTHING, SlotProblem
 
-STEPS, FEWER_STEPS, LARGE_SIZE = 80, 50, 10_000  # at most; fewer where V·Z exceeds LARGE_SIZE
+STEPS, FEWER_STEPS, LARGE_SIZE = 50, 40, 10_000  # at most; fewer where V·Z exceeds LARGE_SIZE
 PATIENCE, PROGRESS = 25, 1e-4  # stop after PATIENCE steps without a relative improvement of PROGRESS
 FIRST_SOFTNESS, SOFTNESS = 0.5, 0.1  # of the mean worth of a pRB: CVs this close to the best share the pRB
 DIVERGED = 0.02  # if the bound is worse than the best one by this share, return to that one, with smaller steps
@@ -93,13 +93,13 @@ def fill_worths(gains, prices, bids):
 
 
 @kernel
-def fill_demands(gains, prices, softness, bids):
+def fill_demands(gains, prices, softness, bids, near, share):
     """Fill rate and power (V,) if the CVs near the best one share each pRB: smooth prices need a smooth demand.
 
-    A share is ∝ (h − best + softness)²₊, so few CVs share a pRB; those (CV, pRB) pairs are listed first.
+    A share is ∝ (h − best + softness)²₊, so few CVs share a pRB; those (CV, pRB) pairs are listed first, in the arrays
+    `near` and `share` of V·Z entries.
     """
     cvs, prbs = bids.worth.shape
-    near, share = np.empty(cvs * prbs, np.int64), np.empty(cvs * prbs)
     total, least = np.zeros(prbs), np.maximum(bids.best - softness, 0.0)
     pairs = 0
     for v in range(cvs):
@@ -212,6 +212,7 @@ def least_bound(problem, gains):
         prices.level[v] = min(first, highest_level(problem, gains, prices.weight[v], v))
     bids = Bids(np.empty((cvs, prbs)), np.empty(prbs), np.empty(cvs), np.empty(cvs))
     slopes = Slopes(np.zeros((2, cvs)), np.full((2, cvs), FIRST_STEP))
+    near, share = np.empty(cvs * prbs, np.int64), np.empty(cvs * prbs)
     limit = STEPS if cvs * prbs <= LARGE_SIZE else FEWER_STEPS
     bound, stalled, restart_step = np.inf, 0, FIRST_STEP
     for step in range(limit):
@@ -229,6 +230,6 @@ def least_bound(problem, gains):
         if stalled > PATIENCE:
             break
         softness = FIRST_SOFTNESS * (SOFTNESS / FIRST_SOFTNESS) ** min(1.0, 3 * step / limit) * prb_total / prbs
-        fill_demands(gains, prices, softness + 1e-300, bids)
+        fill_demands(gains, prices, softness + 1e-300, bids, near, share)
         move(problem, gains, bids, prices, slopes)
     return bound, best

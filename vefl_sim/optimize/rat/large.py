@@ -4,12 +4,14 @@ import numpy as np
 
 from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.assignment import assign
-from vefl_sim.optimize.rat.dual import Bids, fill_worths, least_bound, relative_gains
+from vefl_sim.optimize.rat.dual import Bids, bounded, fill_worths, least_bound, relative_gains
 from vefl_sim.optimize.rat.local_search import Ground, better, demand_in, fill_lists, greedy, improve, new_holdings
 from vefl_sim.optimize.rat.problem import NOTHING
+from vefl_sim.optimize.rat.set_sizes import bound_by_sizes
 from vefl_sim.optimize.rat.water import demand_of, on_one, water_fill
 
 NEAR = (0.05, 0.2, 0.8, np.inf)  # of the mean worth of a pRB: largest loss of an exchange, stage by stage
+LARGE_GAP = 0.05  # of the value: the greedy allocation is tried, too
 EFFORT = 40  # evaluations per pRB that the local search may spend
 
 
@@ -33,19 +35,20 @@ def powers(problem, allocation):
 def large(problem, allocation):
     """Fill the arrays of an `Allocation`; returns (objective, bound).
 
-    The local search starts from the owners that the prices favour; it is repeated from the greedy allocation if that
-    is better than its result, and from one pRB each if a floor is still unmet. The bound holds for allocations that
-    meet the floors.
+    The local search starts from the owners that the prices favour. If a floor is unmet or the gap is large, it is
+    repeated from the greedy allocation if that is better; if a floor is still unmet, from one pRB each. The bound holds
+    for allocations that meet the floors.
     """
-    ground, weight = survey(problem)
+    ground, weight, bound = survey(problem)
     cvs, prbs = problem.gain.shape
     holdings, other = new_holdings(cvs, prbs), new_holdings(cvs, prbs)
     owners_by_loss(ground, weight, holdings.owner)
     deficit, value = search_owners(ground, holdings)
-    other_deficit, other_value = greedy(ground, other)
-    if better(ground.scale, other_deficit - deficit, other_value - value):
-        deficit, value = search_owners(ground, other)
-        holdings.owner[:] = other.owner
+    if deficit > 0 or bound - value > LARGE_GAP * abs(value):
+        other_deficit, other_value = greedy(ground, other)
+        if better(ground.scale, other_deficit - deficit, other_value - value):
+            deficit, value = search_owners(ground, other)
+            holdings.owner[:] = other.owner
     if deficit > 0:
         other.owner[:] = holdings.owner
         one_each(ground, other.owner)
@@ -54,12 +57,12 @@ def large(problem, allocation):
             holdings.owner[:] = other.owner
     allocation.owner[:] = holdings.owner
     objective = powers(problem, allocation)
-    return objective, max(ground.bound, objective)  # they may be equal but for rounding
+    return objective, max(bound, objective)  # they may be equal but for rounding
 
 
 @kernel
 def survey(problem):
-    """(Ground, w) at the prices of the least bound; the loss of an owner is max_u h_uz − h_vz."""
+    """(Ground, w, bound) at the prices of the least D; the loss of an owner is max_u h_uz − h_vz."""
     cvs, prbs = problem.gain.shape
     gains = relative_gains(problem.gain)
     bound, prices = least_bound(problem, gains)
@@ -69,7 +72,8 @@ def survey(problem):
     inverse, demand = 1 / np.maximum(problem.gain, NOTHING), np.empty((cvs, 6))
     for v in range(cvs):
         demand[v] = demand_of(problem, v)
-    return Ground(problem.gain, inverse, demand, loss, bound, scale), prices.weight
+    tighter = bound_by_sizes(bounded(problem), gains, prices, bids)
+    return Ground(problem.gain, inverse, demand, loss, bound, scale), prices.weight, min(bound, tighter)
 
 
 @kernel
