@@ -1,7 +1,7 @@
 """A tighter bound for the RAT sub-problem: what a set of n pRBs can be worth to a CV, for each n.
 
 The bound D of dual.py lets a CV average over sets: it may send much on a pRB that it wins only in part. But a CV owns
-a whole number of pRBs, and with few pRBs per CV that is most of the gap. So keep the prices π_z = max_u h_uz of the pRBs
+a whole number of pRBs, and with few pRBs per CV that is most of the gap. So keep the prices π_z = max_u h_uz of pRBs
 and bound what a CV can gain by buying a set S at these prices,
 
     Σ_z π_z + Σ_v max_n B_vn,   B_vn ≥ value_v(S) − Σ_{z∈S} π_z for all S of n pRBs that meet the floor,
