@@ -1,6 +1,7 @@
 """The traffic of a run, which can be started any number of times."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
@@ -21,13 +22,14 @@ def make_mobility(experiment: Experiment, streams: Streams) -> Mobility:
 
 
 def make_traffic(experiment: Experiment, streams: Streams, folder: Path | None = None) -> Callable[[], Mobility]:
-    """A function that starts the same traffic each time it is called.
+    """A function that starts the same traffic each time it is called, or copies it as it was at its start.
 
     Traffic that is driven ahead of the rounds is driven here, into `folder`, or into a temporary one.
     """
     kind = experiment.mobility.kind
     if not declaration("mobility.kind", kind, "drives_ahead", False):
-        return partial(make_mobility, experiment, streams)
+        start = partial(make_mobility, experiment, streams)
+        return partial(deepcopy, start()) if declaration("mobility.kind", kind, "copied", False) else start
     drive = partial(make_part, "mobility.kind", kind, experiment)
     if folder:
         return drive(folder)  # type: ignore[no-any-return]

@@ -14,6 +14,7 @@ from vefl_sim.mobility.grid.junctions import PATHS_MEET
 from vefl_sim.mobility.grid.roads import NONE
 from vefl_sim.mobility.grid.signals import light
 from vefl_sim.mobility.grid.traffic import IdmTraffic
+from vefl_sim.simulation.traffic import make_traffic
 
 LENGTH = 5.0
 
@@ -401,3 +402,14 @@ def test_with_exits_outside_no_trip_begins_or_ends_in_coverage(through_share):
         )
     assert appeared["all"] > 0
     assert appeared["outside"] == 0
+
+
+def test_a_run_starts_its_traffic_once_and_copies_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts, original = [], IdmTraffic.__init__
+    monkeypatch.setattr(IdmTraffic, "__init__", lambda *arguments: starts.append(original(*arguments)))
+    start = make_traffic(experiment_with(mean_in_coverage=10), Streams(1))
+    driven = scenes(start(), 5)
+    again = scenes(start(), 5)  # the first copy has driven meanwhile
+    assert len(starts) == 1
+    assert all(one.same_as(other) for one, other in zip(driven, again, strict=True))
+    assert again[-1].same_as(scenes(traffic_with(mean_in_coverage=10), 5)[-1])
