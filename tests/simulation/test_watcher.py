@@ -7,6 +7,8 @@ import pytest
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, only
 from vefl_sim import BadInput, RunFailed, RunWatcher, from_tables, resume, simulate
+from vefl_sim.cli.progress import PipedConsole, RunProgress
+from vefl_sim.core.kernel import COMPILING
 
 TWO_ROUNDS = from_tables(EXPERIMENT | {"run": {"name": "watched", "rounds": 2, "checkpoint_every": 1}})
 
@@ -93,4 +95,12 @@ def test_the_preparation_of_traffic_is_reported_until_the_run_starts(tmp_path: P
     diary = Diary()
     tables = {"run": {"name": "prepared", "rounds": 1}, "learning": {"kind": "none"}, "data": {"train_samples": 600}}
     simulate(from_tables(tables), out=tmp_path, watcher=diary)
-    assert diary.worked == {"the traffic settles", "looking for all CVs that will come"}
+    assert diary.worked - {COMPILING} == {"the traffic settles", "looking for all CVs that will come"}
+
+
+def test_without_a_terminal_a_step_whose_end_is_unknown_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = RunProgress(PipedConsole(), None)
+    progress.preparing(TWO_ROUNDS)
+    for step, so_far in [(COMPILING, ""), ("the traffic settles", "1 of 100 s"), (COMPILING, ""), ("points", "9 of 9")]:
+        progress.working(step, so_far)
+    assert capsys.readouterr().out.splitlines() == ["watched: preparing traffic, data and model", COMPILING]

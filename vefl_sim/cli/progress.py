@@ -33,6 +33,7 @@ class RunProgress:
         self._began, self._first_round, self._first_s = 0.0, 0, 0.0  # start of this session
         self._accuracy: float | None = None
         self._shown_s = 0.0  # when the last line was shown
+        self._steps: set[str] = set()  # of the preparation that have begun
         self.run: Run | None = None  # set when the run has started
         self._windows = False  # asynchronous schemes have windows of length t_th instead of rounds
 
@@ -43,8 +44,9 @@ class RunProgress:
         self._show(f"{experiment.run.name}: preparing traffic, data and model", keep=True)
 
     def working(self, step: str, so_far: str) -> None:
-        """Show the step of the preparation; without a terminal, only every few seconds."""
-        if self._live is not None or time.monotonic() - self._shown_s > _QUIET_S:
+        """Show the step of the preparation; without a terminal, once if its end is unknown, else every few seconds."""
+        begins, self._steps = not so_far and step not in self._steps, self._steps | {step}
+        if self._live is not None or begins or (so_far and time.monotonic() - self._shown_s > _QUIET_S):
             self._show(f"{step}: {so_far}" if so_far else step)
 
     def started(self, run: Run, scenario: Scenario) -> None:

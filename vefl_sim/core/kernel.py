@@ -12,8 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 
 from vefl_sim.core.files import cache_directory, ensure_writable
+from vefl_sim.core.progress import report
+
+COMPILING = "compiling (once, about 15 s)"
+"""The step that is reported whenever a kernel is not in the cache."""
 
 
 def _sources_digest() -> str:
@@ -26,10 +31,30 @@ _DIRECTORY = cache_directory(os.environ) / "numba" / _sources_digest()
 _CACHED = ensure_writable(_DIRECTORY)
 
 
+def cache_folder() -> Path | None:
+    """The folder of the compiled kernels; None if it cannot be written, so that every process compiles them again."""
+    return _DIRECTORY if _CACHED else None
+
+
+class _Announcer(event.Listener):
+    """Reports that a kernel of ours is compiled; Numba calls it only if the kernel is not in the cache."""
+
+    def on_start(self, event: Any) -> None:
+        """Report the beginning of a compilation."""
+        kernel = getattr(event.data.get("dispatcher"), "py_func", None)
+        if getattr(kernel, "__module__", "").startswith("vefl_sim."):
+            report(COMPILING)
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing: the next step reports itself."""
+
+
+event.register("numba:compile", _Announcer())
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function on its first call, or load it from the cache; it raises ZeroDivisionError as Python does."""
-    with _kernel_cache():
-        return numba.njit(cache=_CACHED)(function)
+    return _compiled(function)
 
 
 def float_kernel(function: Callable[..., Any]) -> Any:
@@ -37,22 +62,28 @@ def float_kernel(function: Callable[..., Any]) -> Any:
 
     Without the test for it, inner loops run up to 1.7 times faster.
     """
-    with _kernel_cache():
-        return numba.njit(cache=_CACHED, error_model="numpy")(function)
+    return _compiled(function, error_model="numpy")
 
 
 def inner_kernel(function: Callable[..., Any]) -> Any:
-    """Like `kernel`, for a function that only other kernels call: without a Python entry point it compiles faster."""
-    options: Any = {"cache": _CACHED, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    with _kernel_cache():
-        return numba.njit(**options)(function)
+    """Like `kernel`, for a function that only other kernels call: without a Python entry point it compiles faster.
+
+    A call from Python would crash the process; a test looks for such calls (tests/core/test_kernel.py).
+    """
+    return _compiled(function, **_WITHOUT_ENTRY)
 
 
 def inner_float_kernel(function: Callable[..., Any]) -> Any:
     """Both: for a function that only other kernels call, with divisions as in NumPy."""
-    options: Any = {"cache": _CACHED, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+    return _compiled(function, error_model="numpy", **_WITHOUT_ENTRY)
+
+
+_WITHOUT_ENTRY = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     with _kernel_cache():
-        return numba.njit(**options)(function)
+        return numba.njit(cache=_CACHED, **options)(function)
 
 
 def c_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:

@@ -6,9 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from vefl_sim.core.kernel import float_kernel as kernel
+from vefl_sim.core.kernel import inner_float_kernel as inner
 from vefl_sim.optimize.rat.assignment import assign
 from vefl_sim.optimize.rat.exact import split, subset_values
 from vefl_sim.optimize.rat.large import large, powers
+from vefl_sim.optimize.rat.loops import dot, largest, least, total
 from vefl_sim.optimize.rat.methods import AllocationMethod
 from vefl_sim.optimize.rat.problem import EXACT_PRBS
 from vefl_sim.optimize.rat.pruned import prune
@@ -53,10 +55,10 @@ def allocate(with_large, method, problem, allocation):
     cvs, prbs = problem.gain.shape
     if method >= AllocationMethod.EQUAL:
         _apply_policy(method, problem, allocation)
-        objective = (problem.weight * allocation.rate).sum() - problem.price * allocation.watts.sum()
+        objective = dot(problem.weight, allocation.rate) - problem.price * total(allocation.watts)
         return Found(objective, np.nan, AllocationStatus.POLICY)
     one_each = method == AllocationMethod.ASSIGNMENT or (
-        method <= AllocationMethod.EXACT and cvs == prbs and problem.floor.min() > 0
+        method <= AllocationMethod.EXACT and cvs == prbs and least(problem.floor) > 0
     )
     if cvs == 1:
         allocation.owner[:] = 0
@@ -64,7 +66,7 @@ def allocate(with_large, method, problem, allocation):
         _assignment(problem, allocation.owner)
     elif method == AllocationMethod.EXACT or (method == AllocationMethod.AUTO and prbs <= EXACT_PRBS):
         if not (2 * cvs <= prbs and prune(problem, allocation.owner)):
-            _exact(problem, True, allocation.owner)
+            _exact(problem, not one_each, allocation.owner)
     elif with_large is not None:
         objective, bound = large(problem, allocation)
         if misses_a_floor(problem, allocation):
@@ -75,11 +77,11 @@ def allocate(with_large, method, problem, allocation):
     if missed and one_each and method != AllocationMethod.ASSIGNMENT and cvs > 1:
         # The deficit may be smaller if some CV gets no pRB at all.
         if prbs <= EXACT_PRBS:
-            _exact(problem, False, allocation.owner)
+            _exact(problem, not missed, allocation.owner)
             objective = powers(problem, allocation)
         elif with_large is not None:
             objective, _ = large(problem, allocation)
-    if method == AllocationMethod.ASSIGNMENT and cvs > 1 and (cvs < prbs or problem.floor.min() <= 0):
+    if method == AllocationMethod.ASSIGNMENT and cvs > 1 and (cvs < prbs or least(problem.floor) <= 0):
         return Found(objective, np.nan, AllocationStatus.POLICY)  # here the floors do not force one pRB each
     if missed:
         return Found(objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS)
@@ -89,7 +91,10 @@ def allocate(with_large, method, problem, allocation):
 @kernel
 def misses_a_floor(problem, allocation):
     """Whether a CV has less than its own floor: a small floor counts as much as a large one."""
-    return (allocation.rate < problem.floor * (1 - _MET)).any()
+    missed = False
+    for v in range(len(problem.floor)):
+        missed |= allocation.rate[v] < problem.floor[v] * (1 - _MET)
+    return missed
 
 
 @kernel
@@ -104,17 +109,18 @@ def _exact(problem, may_be_feasible, owner):
     share, sizes = np.empty(cvs, np.int64), _SIZES[: 1 << prbs]
     for v in range(cvs):
         subset_values(problem.gain[v], demand_of(problem, v), value[v], deficit[v])
-    total = -np.inf
+    best = -np.inf
     if may_be_feasible:
         for v in range(cvs):
             for subset in range(1 << prbs):
                 met = deficit[v, subset] <= _MET * problem.floor[v]
                 own[v, subset] = value[v, subset] if met else -np.inf
-        total = split(own, sizes, 1 if problem.floor.min() > 0 else 0, share)
-    if total == -np.inf:
+        best = split(own, sizes, 1 if least(problem.floor) > 0 else 0, share)
+    if best == -np.inf:
         penalty = _penalty(problem)
         for v in range(cvs):
-            own[v] = value[v] - penalty * deficit[v]
+            for subset in range(1 << prbs):
+                own[v, subset] = value[v, subset] - penalty * deficit[v, subset]
         split(own, sizes, 0, share)
     for prb in range(prbs):
         for v in range(cvs):
@@ -122,7 +128,7 @@ def _exact(problem, may_be_feasible, owner):
                 owner[prb] = v
 
 
-@kernel
+@inner
 def _assignment(problem, owner):
     """One pRB each, so that all floors are met or, if that is impossible, the total deficit is least.
 
@@ -143,23 +149,27 @@ def _assignment(problem, owner):
             if deficit[v, prb] > _MET * problem.floor[v]:
                 feasible[v, prb] = forbidden
     if assign(feasible, column) <= 0.5 * forbidden:
-        assign(value - _penalty(problem) * deficit, column)
+        penalty = _penalty(problem)
+        for v in range(prbs):
+            for prb in range(prbs):
+                value[v, prb] -= penalty * deficit[v, prb]
+        assign(value, column)
     owner[:] = 0
     for v in range(cvs):
         owner[column[v]] = v
 
 
-@kernel
+@inner
 def _most_at_stake(problem):
     """More than any allocation can gain or spend."""
-    total = problem.price * problem.power.sum() + 1e-300
+    stake = problem.price * total(problem.power) + 1e-300
     for v in range(len(problem.weight)):
-        most = np.log1p(problem.gain[v].max() * problem.power[v])
-        total += problem.gain.shape[1] * problem.weight[v] * most
-    return total
+        most = np.log1p(largest(problem.gain[v]) * problem.power[v])
+        stake += problem.gain.shape[1] * problem.weight[v] * most
+    return stake
 
 
-@kernel
+@inner
 def _penalty(problem):
     """Penalty per missed nat where floors must be missed: far more than can be gained or spent, so deficits come first.
 
@@ -169,10 +179,10 @@ def _penalty(problem):
     for floor in problem.floor:
         if floor > 0:
             smallest = min(smallest, floor)
-    return _most_at_stake(problem) * min(1e4 / smallest, 1e11 / max(problem.floor.sum(), 1e-300))
+    return _most_at_stake(problem) * min(1e4 / smallest, 1e11 / max(total(problem.floor), 1e-300))
 
 
-@kernel
+@inner
 def _apply_policy(method, problem, allocation):
     """The policies for comparison: choose the owner of each pRB, then spread each CV's power equally over its pRBs."""
     cvs, prbs = problem.gain.shape
@@ -181,15 +191,19 @@ def _apply_policy(method, problem, allocation):
     for prb in range(prbs):
         if method == AllocationMethod.EQUAL:
             owner[prb] = prb % cvs
-        elif method == AllocationMethod.MAX_SNR:
-            owner[prb] = np.argmax(gain[:, prb])
         else:
-            score = np.log1p(power / prbs * gain[:, prb]) / np.maximum(problem.mean, 1e-12)
-            owner[prb] = np.argmax(score)
+            best = -np.inf
+            for v in range(cvs):
+                score = gain[v, prb]
+                if method == AllocationMethod.PROPORTIONAL_FAIR:
+                    score = np.log1p(power[v] / prbs * score) / max(problem.mean[v], 1e-12)
+                if score > best:
+                    best, owner[prb] = score, v
         owned[owner[prb]] += 1
     rate[:] = 0.0
     for prb in range(prbs):
         v = owner[prb]
         watts[prb] = power[v] / owned[v]
         rate[v] += np.log1p(watts[prb] * gain[v, prb])
-    rate[:] = np.minimum(rate, problem.cap)
+    for v in range(cvs):
+        rate[v] = min(rate[v], problem.cap[v])

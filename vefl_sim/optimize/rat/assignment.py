@@ -15,7 +15,8 @@ def assign(value, column_of):
     then the assignment is arbitrary.
     """
     n = len(value)
-    column_of[:] = np.arange(n)
+    for row in range(n):
+        column_of[row] = row
     row_price, column_price = np.zeros(n + 1), np.zeros(n + 1)
     row_of = np.full(n + 1, -1)  # row assigned to each column; column n stands for the row being assigned
     for row in range(n):

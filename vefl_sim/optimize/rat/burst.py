@@ -9,7 +9,9 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import float_kernel as kernel
+from vefl_sim.core.kernel import inner_float_kernel as inner
 from vefl_sim.optimize.rat.allocate import AllocationStatus, Found, allocate
+from vefl_sim.optimize.rat.loops import dot
 from vefl_sim.optimize.rat.problem import Allocation, SlotProblem
 
 LAST_BIT = 1e-6  # bits: a smaller rest is rounding, not data
@@ -100,7 +102,7 @@ def run_slots(with_large, cell, first_slot, fading, books):
         order = _edf(queues.deadline_slot, queues.bits_left)[:scheduled]
         problem = _slot_problem(cell, first_slot + index, fading[index], order, books, problem)
         found = allocate(with_large, cell.method, problem, allocation)
-        worth = (problem.weight * allocation.rate).sum()
+        worth = dot(problem.weight, allocation.rate)
         rate_bps = allocation.rate * cell.nats_hz
         grants = Grants(order, problem.gain, allocation.owner, allocation.watts, rate_bps, worth, found)
         emptied = settle(cell, index, grants, books)
@@ -112,17 +114,21 @@ def run_slots(with_large, cell, first_slot, fading, books):
     return count
 
 
-@kernel
+@inner
 def _slot_problem(cell, slot, fading, order, books, problem):
     """The RAT sub-problem of a slot, in the arrays of `problem`; weights are relative to the largest."""
     queues = books.queues
     cvs, prbs = fading.shape
     beta = books.efficiency[0] / books.efficiency[1] if books.efficiency[1] > 0 else books.efficiency[2]
-    largest = cell.tradeoff + cell.slot_s * queues.bits_left[order].max()
+    most = 0.0
+    for v in order:
+        most = max(most, queues.bits_left[v])
+    largest = cell.tradeoff + cell.slot_s * most
     for row in range(len(order)):
         v = order[row]
         left = queues.bits_left[v]
-        problem.gain[row] = fading[v] * queues.snr_per_watt[v]
+        for prb in range(prbs):
+            problem.gain[row, prb] = fading[v, prb] * queues.snr_per_watt[v]
         problem.weight[row] = (cell.tradeoff + cell.slot_s * left) / largest
         problem.cap[row] = left / cell.slot_s / cell.nats_hz
         problem.floor[row] = problem.cap[row] / slots_to_count_on(queues.deadline_slot[v] - slot, cvs, prbs)
@@ -142,7 +148,8 @@ def settle(cell, index, grants, books):
     log.outcome[index] = found.status
     certified = found.status == AllocationStatus.OPTIMAL or found.status == AllocationStatus.GAP
     log.gap[index] = max(0.0, found.bound - found.objective) / max(grants.worth, 1e-300) if certified else np.nan
-    log.bits_left[index] = queues.bits_left
+    for v in range(len(queues.bits_left)):
+        log.bits_left[index, v] = queues.bits_left[v]
     books.last_bits[:] = 0.0
     emptied = False
     for row in range(len(order)):
@@ -168,7 +175,7 @@ def settle(cell, index, grants, books):
     return emptied
 
 
-@kernel
+@inner
 def arriving_bits(granted, left):
     """The bits that arrive of those granted: all of them, and a rest of less than LAST_BIT with them."""
     return left if granted > left - LAST_BIT else granted

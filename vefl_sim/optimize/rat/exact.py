@@ -8,14 +8,16 @@ the parent. So every subset costs O(1), and dynamic programming splits the pRBs 
 import numpy as np
 
 from vefl_sim.core.kernel import float_kernel as kernel
-from vefl_sim.optimize.rat.water import PrbsInUse, behind, is_useful, only, water_level
+from vefl_sim.core.kernel import inner_float_kernel as inner
+from vefl_sim.optimize.rat.water import PrbsInUse, behind, by_gain, is_useful, only, water_level
 
 
 @kernel
 def subset_values(gain, cv, value, deficit):
     """Fill `value[S]` = a·r − λ·P and `deficit[S]` = (floor − r)⁺ for every set S of pRBs of one CV (bit z: pRB z)."""
     prbs = len(gain)
-    order = np.argsort(-gain)
+    order = np.arange(prbs)
+    by_gain(gain, order)
     size = 1 << prbs - 1
     mask, level = np.empty(size, np.int64), np.empty(size)
     count, spread, log_spread = np.ones(size), np.zeros(size), np.zeros(size)
@@ -44,7 +46,7 @@ def subset_values(gain, cv, value, deficit):
                     value[members], deficit[members] = value[mask[parent]], deficit[mask[parent]]
 
 
-@kernel
+@inner
 def _evaluate(use, cv, members, value, deficit):
     """Fill value and deficit of one set; returns its water level."""
     x, rate = water_level(use, cv)
@@ -78,7 +80,7 @@ def split(value, sizes, least, share):
     return total
 
 
-@kernel
+@inner
 def _join(one, other, sizes, fewest, most, joined):
     """joined[S] = max over parts of S of one[part] + other[S without part], for sets of `fewest` to `most` pRBs.
 
@@ -106,7 +108,7 @@ def _join(one, other, sizes, fewest, most, joined):
         joined[at], joined[at + 1], joined[at + 2], joined[at + 3] = top0, top1, top2, top3
 
 
-@kernel
+@inner
 def _best_part(one, other, whole):
     """The part of `whole` with the largest one[part] + other[rest], and that value."""
     top, choice = one[0] + other[whole], 0

@@ -19,6 +19,7 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import inner_float_kernel as kernel
+from vefl_sim.optimize.rat.loops import least, total
 from vefl_sim.optimize.rat.water import behind, by_gain, demand_of, is_useful, only, water_level, with_worse
 
 ROUNDS = 5  # of price adjustments
@@ -40,11 +41,12 @@ class Bids(NamedTuple):
 def prune(problem, owner):
     """Fill the owners of the best split of the pRBs; returns False if it cannot be found here."""
     cvs, prbs = problem.gain.shape
-    if not (problem.price > 0 and problem.floor.min() > 0 and problem.gain.min() > 0):
+    if not (problem.price > 0 and least(problem.floor) > 0 and least(problem.gain.flat) > 0):
         return False
     order = np.empty((cvs, prbs), np.int64)
     for v in range(cvs):
-        order[v] = np.arange(prbs)
+        for prb in range(prbs):
+            order[v, prb] = prb
         by_gain(problem.gain[v], order[v])
     bids = Bids(np.empty((cvs, prbs)), np.empty(prbs, np.int64))
     room = bid(problem, order, bids)
@@ -98,12 +100,13 @@ def bid(problem, order, bids):
         most = max(most, value)
         if step == ROUNDS or bound - most <= MARGIN * scale:
             break
-        total, size = place_bids(problem, level, weight, worth, best, winner)
-        if total < bound:
-            bound, scale = total, size
-            bids.winner[:] = winner
-            for v in range(cvs):
-                bids.loss[v] = best - worth[v]
+        dual, size = place_bids(problem, level, weight, worth, best, winner)
+        if dual < bound:
+            bound, scale = dual, size
+            for prb in range(prbs):
+                bids.winner[prb] = winner[prb]
+                for v in range(cvs):
+                    bids.loss[v, prb] = best[prb] - worth[v, prb]
         free = deal(worth, winner, held)
     return bound - most + MARGIN * (scale + abs(most))
 
@@ -122,7 +125,7 @@ def adjust(problem, v, top, rate, share, level, weight):
 @kernel
 def place_bids(problem, level, weight, worth, best, winner):
     """Fill the worths, the best ones and the winners; returns (D, the sum of the absolute values of its terms)."""
-    total, size = 0.0, 0.0
+    bound, size = 0.0, 0.0
     best[:], winner[:] = 0.0, NOBODY
     for v in range(len(level)):
         w, extra = weight[v], problem.weight[v] - weight[v]
@@ -135,8 +138,8 @@ def place_bids(problem, level, weight, worth, best, winner):
                 best[prb], winner[prb] = worth[v, prb], v
         term = max(0.0, price - problem.price) * problem.power[v]
         term += extra * (problem.cap[v] if extra > 0 else problem.floor[v] * (1 - 2 * MET))
-        total, size = total + term, size + abs(term)
-    return total + best.sum(), size + best.sum()
+        bound, size = bound + term, size + abs(term)
+    return bound + total(best), size + total(best)
 
 
 @kernel
@@ -150,11 +153,11 @@ def deal(worth, winner, held):
         else:
             held[winner[prb]] |= 1 << prb
     for v in range(cvs):
-        least, taken = np.inf, NOBODY
+        loss, taken = np.inf, NOBODY
         for prb in range(prbs if not held[v] else 0):
             u = winner[prb]
-            if u != NOBODY and held[u] & (held[u] - 1) and held[u] >> prb & 1 and worth[u, prb] - worth[v, prb] < least:
-                least, taken = worth[u, prb] - worth[v, prb], prb
+            if u != NOBODY and held[u] & (held[u] - 1) and held[u] >> prb & 1 and worth[u, prb] - worth[v, prb] < loss:
+                loss, taken = worth[u, prb] - worth[v, prb], prb
         if taken != NOBODY:
             held[winner[taken]] ^= 1 << taken
             held[v] = 1 << taken
@@ -169,7 +172,7 @@ def split_within(problem, order, bids, room, owner):
     for prb in range(prbs):
         if bids.winner[prb] == NOBODY:
             free |= 1 << prb
-        elif (bids.loss[:, prb] <= room).sum() > 1:
+        elif total(bids.loss[:, prb] <= room) > 1:
             contested[count] = prb
             count += 1
         else:
@@ -224,8 +227,8 @@ def likely(loss, contested, room, states, number):
     for v in range(cvs):
         lost[0] = 0.0
         for place in range(count):
-            mine = loss[: v + 1, contested[place]].min()
-            others = loss[v + 1 :, contested[place]].min() if v < cvs - 1 else np.inf
+            mine = least(loss[: v + 1, contested[place]])
+            others = least(loss[v + 1 :, contested[place]]) if v < cvs - 1 else np.inf
             for part in range(1 << place):
                 lost[part | 1 << place] = lost[part] + mine
                 lost[part] += others
