@@ -103,7 +103,7 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
     """Run all points that are not done with a progress display, or only list them; raises RunFailed if some fail."""
     from vefl_sim.cli.progress import clock, live_display, showing_steps
     from vefl_sim.cli.sweep_progress import SweepProgress
-    from vefl_sim.sweep.executors.local import cores
+    from vefl_sim.core.memory import cores
     from vefl_sim.sweep.index import Index
     from vefl_sim.sweep.run_sweep import executor_for
     from vefl_sim.sweep.runner import Runner

@@ -1,9 +1,14 @@
-"""How much memory there is, and whether something fits into it."""
+"""How many cores and how much memory there are, and whether something fits into it."""
 
 import os
 from pathlib import Path
 
 from vefl_sim.core.errors import BadInput
+
+
+def cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def available_mb() -> float | None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import cache_directory, ensure_writable
+from vefl_sim.core.memory import cores
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Evaluation, LocalJob, Model, ModelArrays
 from vefl_sim.learning.local import Descent, LocalTraining, StepMethod
@@ -51,7 +52,7 @@ class JaxLearner:
     ) -> None:
         """`shards`: numbers of the training samples that each CV holds; `seed`: 32-bit seed of ω_0."""
         _require_hashable(module)
-        self._threads = options.threads or _cores()
+        self._threads = options.threads or cores()
         configure_jax(self._threads)
         self.parameters = parameter_count(module, dataset.image_shape)
         self._module, self._image_shape, self._seed = module, dataset.image_shape, seed
@@ -63,6 +64,14 @@ class JaxLearner:
             options.shuffling,
         )
         self._evaluator = Evaluator(module, dataset.test_images, dataset.test_labels)
+        self._smallest = min(shards, key=lambda cv: len(shards[cv]), default=None)  # CV with the fewest samples
+
+    def rehearse(self) -> None:
+        """Compile all programs, as the first round would: one iteration on few samples, and one evaluation."""
+        if self._smallest is not None:
+            model = self.initial_model()
+            updates = self.train([model], [LocalJob(self._smallest, iterations=1)])
+            self.evaluate(self.combine(model, [model], updates, [1.0]))
 
     def initial_model(self) -> Model:
         """Initial model ω_0, drawn with the seed."""
@@ -111,11 +120,6 @@ class JaxLearner:
         shapes = jax.eval_shape(_initializer(self._module, self._image_shape), np.uint32(0))
         # numpy's files store bfloat16 and other JAX types as raw bytes; a view restores the type
         return jax.tree.map_with_path(lambda path, leaf: jnp.asarray(arrays[_dotted(path)].view(leaf.dtype)), shapes)
-
-
-def _cores() -> int:
-    """Number of CPU cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _require_hashable(module: nn.Module) -> None:

@@ -38,6 +38,10 @@ class Learner(Protocol):
         """M, the number of parameters of a model."""
         ...
 
+    def rehearse(self) -> None:
+        """Do once and in vain what a round does, so that everything is compiled."""
+        ...
+
     def initial_model(self) -> Model:
         """Initial model ω_0."""
         ...
@@ -74,6 +78,9 @@ class NullLearner:
     """A learner without training (`learning.kind = "none"`): models are None, `parameters` is that of real ones."""
 
     parameters: int
+
+    def rehearse(self) -> None:
+        """Nothing is compiled."""
 
     def initial_model(self) -> Model:
         """None in place of ω_0."""

@@ -21,6 +21,7 @@ from vefl_sim.optimize.rat.edf import Scheduler
 from vefl_sim.optimize.rat.problem import RatPolicy
 from vefl_sim.radio.channel import Channel
 from vefl_sim.radio.link import Link
+from vefl_sim.simulation.compilation import Compilation
 from vefl_sim.simulation.parts import (
     AnyScheme,
     make_channel,
@@ -82,16 +83,21 @@ def _build(experiment: Experiment, folder: Path | None) -> Scenario:
     scheme, scheduler, policy = make_scheme(experiment), make_scheduler(experiment), make_policy(experiment)
     channel = partial(make_channel, experiment, streams)
     channel()  # a channel that cannot be used is reported now
-    dataset = make_dataset(experiment, streams)
-    module = make_model(experiment, dataset)
-    traffic = make_traffic(experiment, streams, folder)
-    shards = _holdings(experiment, streams, dataset, traffic)
+    with Compilation(experiment) as compilation:
+        dataset = make_dataset(experiment, streams)
+        module = make_model(experiment, dataset)
+        traffic = make_traffic(experiment, streams, folder)
+        shards = _holdings(experiment, streams, dataset, traffic)
+        learner = make_learner(experiment, dataset, shards, scheme, module, streams)
+        if compilation.is_running:
+            learner.rehearse()
+        compilation.wait()
     return Scenario(
         experiment=experiment,
         streams=streams,
         shards=shards,
         dataset=dataset,
-        learner=make_learner(experiment, dataset, shards, scheme, module, streams),
+        learner=learner,
         link=Link.of(experiment.radio),
         scheme=scheme,
         scheduler=scheduler,

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from vefl_sim.core.errors import BadInput, RunNotFound
+from vefl_sim.core.memory import cores
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep import paired
-from vefl_sim.sweep.executors.local import cores
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.points import Point, Sweep
 from vefl_sim.sweep.run_sweep import executor_for, run_quietly

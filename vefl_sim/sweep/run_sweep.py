@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from vefl_sim.core.memory import cores
 from vefl_sim.sweep.executors.executor import Executor
-from vefl_sim.sweep.executors.local import LocalExecutor, cores
+from vefl_sim.sweep.executors.local import LocalExecutor
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.points import Sweep
 from vefl_sim.sweep.runner import Runner, SweepWatcher

@@ -1,6 +1,5 @@
 """Runs points on the cores of this machine: one process per point, as many at once as cores and memory allow."""
 
-import os
 import threading
 from collections.abc import Collection
 from queue import Empty, Queue
@@ -8,11 +7,6 @@ from queue import Empty, Queue
 from vefl_sim.core.memory import fits_in_memory, used_mb
 from vefl_sim.sweep.executors.child import run_in_process
 from vefl_sim.sweep.executors.executor import Job, Report
-
-
-def cores() -> int:
-    """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class LocalExecutor:
