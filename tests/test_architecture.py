@@ -38,6 +38,11 @@ def test_help_imports_no_heavy_library() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
 
 
+def test_listing_runs_imports_no_pandas() -> None:
+    script = "import sys, vefl_sim.analysis.runs; assert not {'pandas', 'jax', 'numba', 'scipy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_the_presentation_packages_are_the_layers_above_the_simulation() -> None:
     from vefl_sim.records.identity import _PRESENTATION
 

@@ -1,5 +1,6 @@
 """Lists the runs in a folder, and finds a run by its name."""
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -44,7 +45,7 @@ def _may_be_run(path: Path) -> bool:
 
 
 def _overview(path: Path) -> RunOverview:
-    written = max(_modified(file) for file in (path, *path.glob("*"), *path.glob("checkpoints/*")))
+    written = max(_modified(file) for file in (path, *_entries(path), *_entries(path / "checkpoints")))
     state, summary, planned = "damaged", dict[str, Any](), None
     with suppress(VeflError, OSError):  # of another version, or damaged: still listed
         run = Run(path)
@@ -61,9 +62,15 @@ def _number(figure: object) -> Any:
     return figure if isinstance(figure, int | float) else None
 
 
-def _modified(path: Path) -> float:
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
+    return []
+
+
+def _modified(path: os.PathLike[str]) -> float:
     try:
-        return path.stat().st_mtime
+        return os.stat(path).st_mtime
     except OSError:  # the run may still be running and replace its files
         return 0.0
 

@@ -1,12 +1,12 @@
 """Read Parquet files of any origin in batches of NumPy columns; a bad file is reported in one sentence."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -36,20 +36,23 @@ class ParquetFile:
         try:
             with open_file(path) as file:
                 seek_footer(file)
-            self._file = pq.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
-            self._schema = self._file.schema_arrow
-            if texts := [field.name for field in self._schema if _fits(field.type, "text")]:
-                self._file = pq.ParquetFile(  # a repeated text stays one, however long it is and however often it comes
-                    path, metadata=self._file.metadata, read_dictionary=texts,
-                    buffer_size=_BUFFER_BYTES, pre_buffer=False,
-                )  # fmt: skip
+            self._metadata = pq.ParquetFile(pa.OSFile(str(path))).metadata  # by its path it would take a third longer
+            self._schema = self._metadata.schema.to_arrow_schema()
         except _UNREADABLE as error:
             raise BadInput(f"{path} cannot be read as Parquet ({first_line(error)}): write it again.") from None
         self.column_names: list[str] = self._schema.names
         if len(self.column_names) > MAX_COLUMNS:
             raise BadInput(f"{path} has {len(self.column_names)} columns, more than {MAX_COLUMNS}: drop some.")
-        metadata = self._file.metadata.metadata or {}
+        metadata = self._metadata.metadata or {}
         self.metadata = {key.decode(errors="replace"): text.decode(errors="replace") for key, text in metadata.items()}
+
+    @cached_property
+    def _file(self) -> Any:
+        """The open file; a repeated text stays one, however long it is and however often it comes."""
+        texts = [field.name for field in self._schema if _fits(field.type, "text")]
+        return pq.ParquetFile(
+            self.path, metadata=self._metadata, read_dictionary=texts, buffer_size=_BUFFER_BYTES, pre_buffer=False
+        )
 
     def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Columns]:
         """Yield these columns, a few thousand rows at a time, and the row numbers, counted from 1, as column `row`.
@@ -83,7 +86,7 @@ class ParquetFile:
         fields = [field for field in self._schema if names is None or field.name in names]
         if other := next((field for field in fields if not _is_plain(field.type)), None):
             raise BadInput(f"{self.path}: column {other.name} holds {other.type}, not numbers or text: write it again.")
-        rows, columns, size = self._file.metadata.num_rows, len(fields), self.path.stat().st_size
+        rows, columns, size = self._metadata.num_rows, len(fields), self.path.stat().st_size
         most = _MIN_CELLS + MAX_CELLS_PER_BYTE * size
         if rows * columns > most:
             raise BadInput(f"{self.path} has {rows} rows of {columns} columns in {size} bytes: write it again.")
@@ -112,6 +115,8 @@ class ParquetFile:
         """Refuse a text that is too long; returns how many bytes all have together."""
         if pa.types.is_null(column.type):
             return 0
+        import pyarrow.compute as pc  # slow to import, and not needed to list runs
+
         repeated = pa.types.is_dictionary(column.type)
         lengths = pc.binary_length(column.dictionary if repeated else column)
         if (longest := pc.max(lengths).as_py() or 0) > MAX_TEXT_BYTES:

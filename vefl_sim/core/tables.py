@@ -3,10 +3,9 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -15,14 +14,10 @@ from vefl_sim.core.errors import BadInput, RunNotFound, first_line
 from vefl_sim.core.files import PARTIAL, explain_write_errors, publish, remove_link
 from vefl_sim.core.parquet import ParquetFile
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 ROWS_PER_GROUP = 20_000
-_PANDAS_TYPES = {  # that mark missing values, which NumPy's integers cannot
-    pa.int32(): pd.Int32Dtype(),
-    pa.int64(): pd.Int64Dtype(),
-    pa.float64(): pd.Float64Dtype(),
-    pa.bool_(): pd.BooleanDtype(),
-    pa.string(): pd.StringDtype(),
-}
 
 Schema = Mapping[str, str]
 """The columns of a table, in order, with their Arrow types by name ("int64", "float64", "string", "bool", …)."""
@@ -96,9 +91,18 @@ class TableWriter:
             values.clear()
 
 
-def read_table(path: Path, schema: Schema) -> pd.DataFrame:
+def read_table(path: Path, schema: Schema) -> "pd.DataFrame":
     """The columns of a schema as a data frame; BadInput if the file lacks one, or is out of all proportion."""
-    return pd.DataFrame(ParquetFile(path).read(arrow_schema(schema)).to_pandas(types_mapper=_PANDAS_TYPES.get))
+    import pandas as pd  # slow to import, and not needed to write tables or to list runs
+
+    types = {  # that mark missing values, which NumPy's integers cannot
+        pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(),
+        pa.float64(): pd.Float64Dtype(),
+        pa.bool_(): pd.BooleanDtype(),
+        pa.string(): pd.StringDtype(),
+    }
+    return pd.DataFrame(ParquetFile(path).read(arrow_schema(schema)).to_pandas(types_mapper=types.get))
 
 
 def content_digest(paths: list[Path]) -> str:

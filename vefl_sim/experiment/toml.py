@@ -14,7 +14,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.core.files import MAX_TEXT_BYTES, read_file
+from vefl_sim.core.files import MAX_TEXT_BYTES, parse_toml, read_file
 from vefl_sim.experiment.complaints import complaints_about, shortened, shown
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, load_part
@@ -213,7 +213,7 @@ def _read_text(path: Path, most_bytes: int = _MAX_BYTES) -> str:
 def _parse(path: Path, text: str) -> dict[str, Any]:
     """The tables of a TOML text; any problem with it is reported in one sentence that names its file."""
     try:
-        tables = tomllib.loads(text)
+        tables = parse_toml(text)
         _require_shallow(tables)
         return tables
     except tomllib.TOMLDecodeError as error:

@@ -14,10 +14,8 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
-
-import pandas as pd
 
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunNotFound
 from vefl_sim.core.files import read_json, write_text
@@ -31,6 +29,9 @@ from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.lock import LOCK_FILES, is_locked
 from vefl_sim.records.schemas import SCHEMAS
 from vefl_sim.records.totals import are_figures
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RunState = Literal["done", "failed", "running", "unfinished"]
 _MAIN = ("rounds", "vehicles", "events")  # tables that every run has
@@ -109,7 +110,7 @@ class Run:
                 except BadInput as error:
                     raise RunNotFound(str(error)) from None
 
-    def table(self, name: str) -> pd.DataFrame:
+    def table(self, name: str) -> "pd.DataFrame":
         """One table by name: events, rounds, vehicles, mobility, timings, slots."""
         if name not in SCHEMAS:
             raise RunNotFound(f"There is no table {name!r}; the tables are {', '.join(SCHEMAS)}.")
@@ -135,21 +136,21 @@ class Run:
             raise RunNotFound(f"{file} is missing: restore it, or run the experiment again with --fresh.")
         raise RunNotFound(f"{file} is missing: the run does not record this table or has no checkpoint yet.")
 
-    def _rows(self, name: str) -> pd.DataFrame:
+    def _rows(self, name: str) -> "pd.DataFrame":
         return read_rows(self.files(name))
 
     @property
-    def events(self) -> pd.DataFrame:
+    def events(self) -> "pd.DataFrame":
         """The trace."""
         return self.table("events")
 
     @property
-    def rounds(self) -> pd.DataFrame:
+    def rounds(self) -> "pd.DataFrame":
         """One row per round."""
         return self.table("rounds")
 
     @property
-    def vehicles(self) -> pd.DataFrame:
+    def vehicles(self) -> "pd.DataFrame":
         """One row per round and CV in coverage at its start."""
         return self.table("vehicles")
 
@@ -233,12 +234,14 @@ def _renamed(partial: Path, base: Path, is_shared: Callable[[Path], bool]) -> Pa
     raise AssertionError("unreachable: count() does not end")
 
 
-def read_rows(files: Sequence[Path]) -> pd.DataFrame:
+def read_rows(files: Sequence[Path]) -> "pd.DataFrame":
     """Read the rows of these files into one data frame, in this order."""
+    import pandas as pd  # slow to import, and not needed to list runs
+
     return pd.concat([_read(file) for file in files], ignore_index=True)
 
 
-def _read(file: Path) -> pd.DataFrame:
+def _read(file: Path) -> "pd.DataFrame":
     try:
         table = file.stem.partition("-")[0]  # of events.parquet, or of events-000001.parquet of a checkpoint
         return read_table(file, SCHEMAS[table])

@@ -4,11 +4,13 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from vefl_sim.core.state import State, from_state, state_of
-from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.protocol.trace import LOSSES
+
+if TYPE_CHECKING:
+    from vefl_sim.protocol.messages import RoundReport  # slow to import, and not needed to list runs
 
 
 @dataclass
@@ -26,7 +28,7 @@ class Tally:
     accuracies: list[float] = field(default_factory=list)
     diverged: bool = False
 
-    def add(self, report: RoundReport) -> None:
+    def add(self, report: "RoundReport") -> None:
         """Add the figures of a finished round."""
         self.rounds += 1
         self.ordered += len(report.outcomes)
