@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core import event
 
 from vefl_sim.core.files import cache_directory, ensure_writable
@@ -106,3 +107,43 @@ def _kernel_cache() -> Iterator[None]:
         yield
     finally:
         config.CACHE_DIR = before  # kernels of user-defined parts keep their own cache folder
+
+
+# Sums and extremes of arrays as plain loops: the same numbers as NumPy's, but compiled in a tenth of the time. Numba's
+# versions, also of `argsort` and of assignments of whole arrays, bring along code for all axes, types and messages.
+
+
+@inner_float_kernel
+def total(values):
+    """The sum of the values, in their order."""
+    result = 0.0
+    for value in values:
+        result += value
+    return result
+
+
+@inner_float_kernel
+def dot(one, other):
+    """The sum of the products of two arrays, in their order."""
+    result = 0.0
+    for i in range(len(one)):
+        result += one[i] * other[i]
+    return result
+
+
+@inner_float_kernel
+def least(values):
+    """The smallest value; infinite if there is none."""
+    result = np.inf
+    for value in values:
+        result = min(result, value)
+    return result
+
+
+@inner_float_kernel
+def largest(values):
+    """The largest value; −infinite if there is none."""
+    result = -np.inf
+    for value in values:
+        result = max(result, value)
+    return result

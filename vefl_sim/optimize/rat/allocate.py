@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vefl_sim.core.kernel import dot, largest, least, total
 from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.core.kernel import inner_float_kernel as inner
 from vefl_sim.optimize.rat.assignment import assign
 from vefl_sim.optimize.rat.exact import split, subset_values
 from vefl_sim.optimize.rat.large import large, powers
-from vefl_sim.optimize.rat.loops import dot, largest, least, total
 from vefl_sim.optimize.rat.methods import AllocationMethod
 from vefl_sim.optimize.rat.problem import EXACT_PRBS
 from vefl_sim.optimize.rat.pruned import prune

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.core.kernel import dot
 from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.core.kernel import inner_float_kernel as inner
 from vefl_sim.optimize.rat.allocate import AllocationStatus, Found, allocate
-from vefl_sim.optimize.rat.loops import dot
 from vefl_sim.optimize.rat.problem import Allocation, SlotProblem
 
 LAST_BIT = 1e-6  # bits: a smaller rest is rounding, not data

@@ -19,7 +19,7 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import inner_float_kernel as kernel
-from vefl_sim.optimize.rat.loops import least, total
+from vefl_sim.core.kernel import least, total
 from vefl_sim.optimize.rat.water import behind, by_gain, demand_of, is_useful, only, water_level, with_worse
 
 ROUNDS = 5  # of price adjustments

@@ -5,7 +5,7 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from vefl_sim.optimize.rat.loops import dot, largest, least, total
+from vefl_sim.core.kernel import dot, largest, least, total
 from vefl_sim.optimize.rat.water import by_gain
 
 
