@@ -11,10 +11,10 @@ Layer = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
 
 
 def arrays(height: int, width: int, channels: int, filters: int, side: int = 5) -> list[np.ndarray]:
-    """x, W, b and the gradient of the result."""
+    """x, W, b and the gradient of the result, of eleven samples: eight, which go together, and three."""
     rng = np.random.default_rng(height + filters)
-    pooled = (3, (height - side + 1) // 2, (width - side + 1) // 2, filters)
-    shapes = (3, height, width, channels), (side, side, channels, filters), (filters,), pooled
+    pooled = (11, (height - side + 1) // 2, (width - side + 1) // 2, filters)
+    shapes = (11, height, width, channels), (side, side, channels, filters), (filters,), pooled
     return [rng.normal(size=shape) for shape in shapes]
 
 
@@ -28,7 +28,7 @@ def result_and_gradients(layer: Layer, inputs_and_gradient: list[np.ndarray]) ->
     return [np.asarray(array) for array in compiled(*inputs_and_gradient)]
 
 
-@pytest.mark.parametrize(
+SHAPES = pytest.mark.parametrize(
     ("height", "width", "channels", "filters", "side"),
     [
         (28, 28, 1, 10, 5),  # the CNN's first layer
@@ -39,6 +39,9 @@ def result_and_gradients(layer: Layer, inputs_and_gradient: list[np.ndarray]) ->
         (2, 2, 1, 3, 1),  # fewer pixels than a vector has numbers
     ],
 )
+
+
+@SHAPES
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-5), (np.float64, 1e-13)])
 def test_the_compiled_layer_and_its_gradients_equal_the_plain_ones(
     height: int, width: int, channels: int, filters: int, side: int, dtype: type, tolerance: float
@@ -49,6 +52,19 @@ def test_the_compiled_layer_and_its_gradients_equal_the_plain_ones(
     for ours, theirs in zip(compiled, plain, strict=True):
         assert ours.dtype == dtype
         assert np.abs(ours - theirs).max() <= tolerance * np.abs(theirs).max()
+
+
+@SHAPES
+def test_sums_of_small_whole_numbers_are_exact(height: int, width: int, channels: int, filters: int, side: int) -> None:
+    whole = [np.rint(array).astype(np.float32) for array in arrays(height, width, channels, filters, side)]
+    compiled, plain = (result_and_gradients(layer, whole) for layer in (compiled_pooled_conv, plain_pooled_conv))
+    for ours, theirs in zip(compiled, plain, strict=True):
+        assert np.array_equal(ours, theirs)
+
+
+def test_the_result_is_the_same_without_a_gradient() -> None:
+    x, w, bias, _ = (jnp.asarray(array, jnp.float32) for array in arrays(12, 12, 10, 20))
+    assert np.array_equal(compiled_pooled_conv(x, w, bias), jax.vjp(compiled_pooled_conv, x, w, bias)[0])
 
 
 @pytest.mark.parametrize("layer", [compiled_pooled_conv, plain_pooled_conv])
@@ -65,7 +81,9 @@ def test_nan_weights_give_nan_results() -> None:
 
 def test_samples_do_not_depend_on_their_neighbours() -> None:
     x, w, bias, _ = (jnp.asarray(array, jnp.float32) for array in arrays(16, 16, 3, 10))
-    assert np.array_equal(compiled_pooled_conv(x, w, bias)[1:2], compiled_pooled_conv(x[1:2], w, bias))
+    together = compiled_pooled_conv(x, w, bias)
+    for n in (0, 7, 8, 10):
+        assert np.array_equal(together[n : n + 1], compiled_pooled_conv(x[n : n + 1], w, bias))
 
 
 @pytest.mark.parametrize(

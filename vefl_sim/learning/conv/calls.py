@@ -30,7 +30,7 @@ def _once(register: Callable[[np.dtype[Any]], str]) -> Callable[[np.dtype[Any]],
 
 @_once
 def forward(dtype: np.dtype[Any]) -> str:
-    """Name of the FFI target (x, W, b) → pooled, winner."""
+    """Name of the FFI target (x, W, b) → pooled, starts."""
     real = dtype.type
 
     @c_callback(HANDLER)
@@ -44,7 +44,7 @@ def forward(dtype: np.dtype[Any]) -> str:
 
 @_once
 def backward_filter(dtype: np.dtype[Any]) -> str:
-    """Name of the FFI target (x, winner, gradient of pooled, starts) → gradients of W as patches and of b."""
+    """Name of the FFI target (x, starts, gradient of pooled, parts) → gradients of W as patches and of b."""
     real = dtype.type
 
     @c_callback(HANDLER)
@@ -58,7 +58,7 @@ def backward_filter(dtype: np.dtype[Any]) -> str:
 
 @_once
 def backward_input(dtype: np.dtype[Any]) -> str:
-    """Name of the FFI target (W as patches, winner, gradient of pooled, starts) → gradient of x."""
+    """Name of the FFI target (W as patches, starts, gradient of pooled, parts) → gradient of x."""
     real = dtype.type
 
     @c_callback(HANDLER)

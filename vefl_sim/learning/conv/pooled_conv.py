@@ -4,6 +4,7 @@ On a CPU it calls our own kernels, elsewhere `plain_pooled_conv`, the readable r
 the bias: the maximum stays the same, and three of four additions and ReLUs are saved.
 """
 
+import math
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from jax import lax
 from numpy.typing import NDArray
 
 from vefl_sim.learning.conv import calls
-from vefl_sim.learning.conv.kernels import GROUP
+from vefl_sim.learning.conv.kernels import BIASES, GROUP
 from vefl_sim.learning.conv.simd import LANES
 
 Residual = tuple[jax.Array, jax.Array, jax.Array]
@@ -64,31 +65,53 @@ def max_pool(x: jax.Array) -> jax.Array:
 @jax.custom_vjp
 def compiled_pooled_conv(x: jax.Array, w: jax.Array, bias: jax.Array) -> jax.Array:
     """`pooled_conv` computed by the compiled `kernels`; CPU only."""
-    return _forward(x, w, bias)[0]
+    return _pooled_and_starts(x, w, bias, keep_starts=False)[0]
 
 
 def _forward(x: jax.Array, w: jax.Array, bias: jax.Array) -> tuple[jax.Array, Residual]:
-    samples, height, width, _ = x.shape
-    rows, columns, _, filters = w.shape
-    shape = (samples, (height - rows + 1) // 2, (width - columns + 1) // 2, filters)
-    filters_padded = _padded(w, LANES)
-    results = _array(shape, x.dtype), _array(shape, jnp.int8), _array((2 * filters_padded.shape[3],), x.dtype)
-    pooled, winner, _ = jax.ffi.ffi_call(calls.forward(x.dtype), results)(x, filters_padded, bias)
-    return pooled, (x, w, winner)
+    pooled, starts = _pooled_and_starts(x, w, bias, keep_starts=True)
+    return pooled, (x, w, starts)
+
+
+def _pooled_and_starts(x: jax.Array, w: jax.Array, bias: jax.Array, keep_starts: bool) -> tuple[jax.Array, jax.Array]:
+    """The result of the layer, and where the patches start that pass a gradient on, if there will be one."""
+    windows = (x.shape[1] - w.shape[0] + 1) // 2, (x.shape[2] - w.shape[1] + 1) // 2, w.shape[3]
+    lanes = math.prod(windows) * LANES
+    results = (
+        _array((len(x), *windows), x.dtype), _array((len(x) * keep_starts, *windows), jnp.int32),
+        _array((_size(x) * LANES,), x.dtype), _array((lanes,), x.dtype), _array((lanes,), jnp.int32),
+    )  # fmt: skip
+    pooled, starts, *_ = jax.ffi.ffi_call(calls.forward(x.dtype), results)(x, w, bias)
+    return pooled, starts
 
 
 def _backward(residual: Residual, gradient: jax.Array) -> Residual:
     """Gradients of x, W and b; that of x is a separate call, which XLA drops where it is unused: in the first layer."""
-    x, w, winner = residual
-    _, height, width, filters = winner.shape
-    scratch = _array((height * width + 1,), jnp.int32), _array((height * width + 1,), x.dtype)
-    patches, starts = _patches(w), _starts(x, w)
-    pixels = x[0].size
-    results = _array(patches.shape, w.dtype), _array((filters,), w.dtype), _array((pixels + LANES,), x.dtype), *scratch
-    dw, db, *_ = jax.ffi.ffi_call(calls.backward_filter(x.dtype), results)(x, winner, gradient, starts)
-    dx_padded = _array((len(x) + -(-LANES // pixels), *x.shape[1:]), x.dtype)
-    dx, *_ = jax.ffi.ffi_call(calls.backward_input(x.dtype), (dx_padded, *scratch))(patches, winner, gradient, starts)
-    return dx[: len(x)], jax.linear_transpose(_patches, w)(dw)[0], db
+    x, w, starts = residual
+    dw, db = _filter_gradient(x, w, starts, gradient)
+    return _input_gradient(x, w, starts, gradient), dw, db
+
+
+def _filter_gradient(x: jax.Array, w: jax.Array, starts: jax.Array, gradient: jax.Array) -> tuple[jax.Array, jax.Array]:
+    places, filters = _size(starts), starts.shape[3]
+    whole_vectors = filters + BIASES * LANES
+    results = (
+        _array(jax.eval_shape(_patches, w).shape, x.dtype), _array((whole_vectors,), x.dtype),
+        _array((_size(x) + LANES,), x.dtype), _array((places,), jnp.int32), _array((places + whole_vectors,), x.dtype),
+    )  # fmt: skip
+    dw, db, *_ = jax.ffi.ffi_call(calls.backward_filter(x.dtype), results)(x, starts, gradient, _parts(x, w))
+    return jax.linear_transpose(_patches, w)(dw)[0], db[:filters]
+
+
+def _input_gradient(x: jax.Array, w: jax.Array, starts: jax.Array, gradient: jax.Array) -> jax.Array:
+    listed = (math.prod(starts.shape[1:3]) + 1,)
+    results = (
+        _array(x.shape, x.dtype), _array((_size(x) + LANES,), x.dtype),
+        _array(listed, jnp.int32), _array(listed, x.dtype),
+    )  # fmt: skip
+    call = jax.ffi.ffi_call(calls.backward_input(x.dtype), results)
+    dx, *_ = call(_patches(w), starts, gradient, _parts(x, w))
+    return dx
 
 
 def _patches(w: jax.Array) -> jax.Array:
@@ -98,7 +121,7 @@ def _patches(w: jax.Array) -> jax.Array:
     return _padded(_padded(lines, LANES).reshape(filters, -1), GROUP * LANES)
 
 
-def _starts(x: jax.Array, w: jax.Array) -> NDArray[np.int32]:
+def _parts(x: jax.Array, w: jax.Array) -> NDArray[np.int32]:
     """Where in a sample the vectors of a patch start, counted from its first number; [1, 1, 1, vectors].
 
     The last group is padded with the start of the first vector: sums there are never read, and only zeros are added.
@@ -111,6 +134,11 @@ def _starts(x: jax.Array, w: jax.Array) -> NDArray[np.int32]:
 def _padded(array: jax.Array, multiple: int) -> jax.Array:
     """Pad the last axis with zeros to a multiple of this length."""
     return jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, -array.shape[-1] % multiple)])
+
+
+def _size(x: jax.Array) -> int:
+    """How many numbers a sample has."""
+    return math.prod(x.shape[1:])
 
 
 def _array(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:

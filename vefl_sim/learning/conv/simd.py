@@ -45,10 +45,13 @@ class Flat:
 
     def spread(self, position: Any) -> Any:
         """A vector with the number at a position in all eight lanes."""
+        return self.spread_value(self.scalar(position))
+
+    def spread_value(self, number: Any) -> Any:
+        """A vector with this number in all eight lanes."""
         undefined = ir.Constant(self.vector, ir.Undefined)
-        first = self._builder.insert_element(undefined, self.scalar(position), ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        return self._builder.shuffle_vector(first, undefined, zeros)
+        first = self._builder.insert_element(undefined, number, ir.Constant(ir.IntType(32), 0))
+        return shuffle(self._builder, first, undefined, [0] * LANES)
 
     def constant(self, value: float) -> Any:
         """A vector with a constant in all eight lanes."""
@@ -71,6 +74,10 @@ class VectorRegister:
         """The current value."""
         return self._builder.load(self._memory)
 
+    def add(self, other: Any) -> None:
+        """Add a vector to the value."""
+        self._builder.store(self._builder.fadd(self.value, other), self._memory)
+
     def add_product(self, one: Any, other: Any) -> None:
         """Add one · other to the value."""
         self._builder.store(multiply_add(self._builder, one, other, self.value), self._memory)
@@ -79,6 +86,16 @@ class VectorRegister:
 def multiply_add(builder: Any, one: Any, other: Any, added: Any) -> Any:
     """The vector one · other + added."""
     return builder.fadd(builder.fmul(one, other, flags=_CONTRACT), added, flags=_CONTRACT)
+
+
+def shuffle(builder: Any, one: Any, other: Any, lanes: list[int]) -> Any:
+    """A vector of these lanes of two vectors; those of the second count from LANES."""
+    return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(ir.IntType(32), LANES), lanes))
+
+
+def lanes_at(builder: Any, number: Any) -> Any:
+    """Position of a number in an array [number][lane]."""
+    return builder.mul(number, ir.Constant(_INDEX, LANES))
 
 
 def vector_at(builder: Any, position: Any, number: int) -> Any:
