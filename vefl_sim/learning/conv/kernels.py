@@ -67,8 +67,7 @@ def filter_gradient(frame: Any, real: Any) -> None:
     """(x, starts, gradient of pooled, parts) → gradients of W as patches and of b, [a sample, positions, factors].
 
     Sums run over the samples in order. b is summed here, too, because XLA would split so long a sum over its threads.
-    A patch that is OFF is added with factor 0: with more than two thirds of them active, as usual, this is faster than
-    finding out which are.
+    A patch that is OFF is added with factor 0, which is faster than listing the active ones where most are.
     """
     x, starts, gradient = argument(frame, 0, real), argument(frame, 1, np.int32), argument(frame, 2, real)
     parts, dw, db = argument(frame, 3, np.int32), result(frame, 0, real), result(frame, 1, real)
