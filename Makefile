@@ -42,11 +42,8 @@ format: .venv/.dev  ## rewrite the sources in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/.dev  ## print how fast things are
-	$(BIN)/python benchmarks/bench_run.py
-	$(BIN)/python benchmarks/bench_rat.py
-	$(BIN)/python benchmarks/bench_vefl.py
-	$(BIN)/python benchmarks/bench_checkpoint.py
+bench: .venv/.dev  ## measure how fast things are (`make bench BENCH=--check`; see `make bench BENCH=--help`)
+	@$(BIN)/python benchmarks $(BENCH)
 
 clean:  ## remove .venv and caches; runs/ stays
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -10,10 +10,7 @@ PDPC and FDPC, without learning, on one thread. Prints three tables and writes b
 - Algorithm 4 at work, that is in every slot of a run: as many rounds as should fit in `--minutes`, at least one.
 """
 
-import os
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[variable] = "1"
+from harness import ROOT
 
 import argparse
 import json
@@ -31,7 +28,6 @@ from vefl_sim.experiment.toml import validated
 from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.optimize.rat.problem import solve
 
-ROOT = Path(__file__).parents[1]
 RUNS = tempfile.TemporaryDirectory(prefix="algorithms-")
 SCHEMES = ("pdpc", "fdpc")
 PLANNERS = ("lagrangian", "exact", "sca", "sca-printed")

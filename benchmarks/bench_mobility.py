@@ -5,13 +5,8 @@
 One thread. Prints a table and writes benchmarks/bench_mobility.json.
 """
 
-import os
+from harness import QUICK, ROOT, Figures, Turn, cpu_s, keep, peak_mib, progress, show, timed
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[variable] = "1"
-
-import json
-import resource
 import runpy
 import statistics
 import subprocess
@@ -19,11 +14,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
 
 from tests.mobility.grid.plain_step import PlainStep, vehicles_of
 from vefl_sim import from_tables
@@ -39,8 +32,7 @@ from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import read_net
 from vefl_sim.mobility.sumo.programs import environment, program, run_program
 
-QUICK = "--quick" in sys.argv
-Times = dict[str, float]
+BLOCKS = {1000: 11, 5000: 27}  # of a square grid that holds about this many vehicles with 300 in coverage
 CHANGING = ("position_m", "speed_mps", "limit_m", "cleared", "asked_step")
 
 
@@ -55,13 +47,7 @@ def traffic_of(mean_in_coverage: float, blocks: int = 8) -> IdmTraffic:
     return IdmTraffic(experiment, Streams(1))
 
 
-def wall_s(work: Callable[[], Any]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
-
-
-def against_the_twin() -> dict[str, float]:
+def against_the_twin() -> Figures:
     """Median µs per step of the plain and the compiled step, which take turns on the same states."""
     traffic = traffic_of(35)
     streets, times = traffic.streets, ([], [])
@@ -70,39 +56,52 @@ def against_the_twin() -> dict[str, float]:
         fleet = streets.fleet._replace(**{name: getattr(streets.fleet, name).copy() for name in CHANGING})
         rest = streets._ways, streets.signals, streets.rules, streets._now
         plain = PlainStep(vehicles_of(fleet), *rest)
-        times[0].append(wall_s(plain.run))
-        times[1].append(wall_s(lambda fleet=fleet, rest=rest: step(fleet, *rest)))
+        times[0].append(timed(plain.run)[0])
+        times[1].append(timed(partial(step, fleet, *rest))[0])
     plain_us, compiled_us = (1e6 * statistics.median(column) for column in times)
-    return {"plain_us": plain_us, "compiled_us": compiled_us, "ratio": plain_us / compiled_us}
+    return {"plain, µs": plain_us, "compiled, µs": compiled_us, "ratio": plain_us / compiled_us}
 
 
-def long_run(mean_in_coverage: float, blocks: int, simulated_s: float) -> dict[str, float]:
-    """Time everything the simulator needs of mobility: scenes and crossings, every 0.1 s."""
-    traffic = traffic_of(mean_in_coverage, blocks)
-    radius_m, vehicles, scene = 500.0, [], traffic.scene()
-    began = time.perf_counter()
+def drive(traffic: IdmTraffic, simulated_s: float) -> float:
+    """Compute all that the simulator needs of mobility, scenes and crossings, every 0.1 s; mean number of vehicles."""
+    vehicles, scene = [], traffic.scene()
     for _ in range(round(simulated_s / 0.1)):
         before, scene = scene, traffic.advance()
-        crossings(before, scene, radius_m)
+        crossings(before, scene, 500.0)
         vehicles.append(scene.vehicle.size)
-    took_s = time.perf_counter() - began
-    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return statistics.mean(vehicles)
+
+
+def long_run(mean_in_coverage: float, blocks: int, simulated_s: float) -> Figures:
+    traffic = traffic_of(mean_in_coverage, blocks)
+    took_s, vehicles = timed(lambda: drive(traffic, simulated_s))
     return {
-        "vehicles": statistics.mean(vehicles),
-        "simulated_s": simulated_s,
-        "wall_s": took_s,
-        "times_real_time": simulated_s / took_s,
-        "peak_mib": peak_mib,
+        "vehicles": vehicles,
+        "simulated, s": simulated_s,
+        "CPU, s": took_s,
+        "× real time": simulated_s / took_s,
+        "peak so far, MiB": peak_mib(),
     }
 
 
-def cpu_s() -> float:
-    """CPU seconds of this process and of the child processes it has waited for."""
-    used = [resource.getrusage(processes) for processes in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+def mobility() -> Turn:
+    """Case of `python benchmarks`: many vehicles; memory is that of a process that does nothing else."""
+    crowds = {vehicles: traffic_of(300, blocks) for vehicles, blocks in BLOCKS.items()}
+    memory = {
+        f"mobility: {vehicles} vehicles, peak MiB": float(
+            subprocess.run([sys.executable, __file__, "memory", str(blocks)], check=True, stdout=-1, text=True).stdout
+        )
+        for vehicles, blocks in BLOCKS.items()
+    }
+
+    def turn() -> Figures:
+        times = {vehicles: timed(partial(drive, traffic, 10.0))[0] for vehicles, traffic in crowds.items()}
+        return {f"mobility: {vehicles} vehicles, × real time": 10.0 / times[vehicles] for vehicles in times} | memory
+
+    return turn
 
 
-def against_sumo(seconds: int, turns: int) -> dict[str, Times]:
+def against_sumo(seconds: int, turns: int) -> dict[str, Figures]:
     """The same vehicles on the default grid: our traffic, SUMO alone, and SUMO coupled as in a run."""
     grid = runpy.run_path(str(ROOT / "docs" / "pictures" / "sumo_grid.py"))
     logged = grid["Logged"](1)
@@ -114,7 +113,7 @@ def against_sumo(seconds: int, turns: int) -> dict[str, Times]:
         return in_turns(ours | _by_sumo(case, seconds), turns, vehicles)
 
 
-def on_a_map(seconds: int, turns: int) -> dict[str, Times]:
+def on_a_map(seconds: int, turns: int) -> dict[str, Figures]:
     """A grid of 5 × 5 km, of which the gNB covers a small part, as on a map; the streets are empty at first."""
     with tempfile.TemporaryDirectory() as folder:
         net = Path(folder) / "map.net.xml"
@@ -132,21 +131,20 @@ def on_a_map(seconds: int, turns: int) -> dict[str, Times]:
         return in_turns(_by_sumo(case, seconds), turns, 2.0 * seconds / 2)
 
 
-def in_turns(jobs: dict[str, Callable[[], None]], turns: int, vehicles: float) -> dict[str, Times]:
+def in_turns(jobs: dict[str, Callable[[], None]], turns: int, vehicles: float) -> dict[str, Figures]:
     """Median wall and CPU seconds of each, and the median over the turns of the ratio of its CPU time to SUMO alone."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
     for _ in range(turns):
         for name, job in jobs.items():
-            before = cpu_s()
-            took_s = wall_s(job)
-            times[name].append((took_s, cpu_s() - before))
+            took_s, (used_s, _) = timed(partial(timed, job, cpu_s), time.perf_counter)
+            times[name].append((took_s, used_s))
     alone = [cpu for _, cpu in times["SUMO alone"]]
     return {
         name: {
             "vehicles": vehicles,
-            "wall_s": statistics.median(wall for wall, _ in pairs),
-            "cpu_s": statistics.median(cpu for _, cpu in pairs),
-            "ratio": statistics.median(cpu / of for (_, cpu), of in zip(pairs, alone, strict=True)),
+            "wall, s": statistics.median(wall for wall, _ in pairs),
+            "CPU, s": statistics.median(cpu for _, cpu in pairs),
+            "CPU, of SUMO alone": statistics.median(cpu / of for (_, cpu), of in zip(pairs, alone, strict=True)),
         }
         for name, pairs in times.items()
     }
@@ -189,29 +187,24 @@ def _coupled(case: SumoSetup, seconds: int, client: str) -> None:
 
 
 def main() -> None:
-    share = 0.1 if QUICK else 1.0
-    figures: dict[str, Any] = {"step": against_the_twin(), "runs": []}
-    print(
-        "one step, 60 vehicles: {plain_us:.0f} µs plain, {compiled_us:.0f} µs compiled, {ratio:.0f}×".format(
-            **figures["step"]
-        )
-    )
-    print(f"{'vehicles':>9}{'simulated s':>13}{'wall s':>9}{'× real time':>13}{'peak MiB so far':>17}")
+    share, repeats = (0.1, 1) if QUICK else (1.0, 7)
+    figures = {"one step, 60 vehicles": {"": against_the_twin()}, "long runs": {}}
     for mean_in_coverage, blocks, simulated_s in ((35, 8, 2000), (35, 8, 8000), (330, 12, 500)):
-        figures["runs"].append(row := long_run(mean_in_coverage, blocks, share * simulated_s))
-        print(
-            "{vehicles:9.0f}{simulated_s:13.0f}{wall_s:9.2f}{times_real_time:13.0f}{peak_mib:17.0f}".format(**row),
-            flush=True,
-        )
+        progress(name := f"{mean_in_coverage} in coverage, {simulated_s} s")
+        figures["long runs"][name] = long_run(mean_in_coverage, blocks, share * simulated_s)
     comparisons = (("the same vehicles on the same grid", against_sumo, 600), ("on a map of 5 × 5 km", on_a_map, 150))
     for title, measure, seconds in comparisons:
-        print(f"\n{title:<34}{'vehicles':>12}{'wall s':>9}{'CPU s':>8}{'CPU, of SUMO alone':>20}")
-        figures[title] = measure(*((60, 1) if QUICK else (seconds, 7)))
-        for name, row in figures[title].items():
-            print(f"{name:<34}" + "{vehicles:12.0f}{wall_s:9.2f}{cpu_s:8.2f}{ratio:19.2f}×".format(**row), flush=True)
+        progress(title)
+        figures[title] = measure(60 if QUICK else seconds, repeats)
+    for title, rows in figures.items():
+        show(title, rows)
     if not QUICK:
-        (ROOT / "benchmarks" / "bench_mobility.json").write_text(json.dumps(figures, indent=2) + "\n")
+        keep(__file__, figures)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["memory"]:
+        drive(traffic_of(300, int(sys.argv[2])), 10.0)
+        print(peak_mib())
+    else:
+        main()

@@ -2,27 +2,19 @@
 
     python benchmarks/bench_rat.py [--quick]
 
-All methods take turns, on one thread; prints tables, writes benchmarks/bench_rat.json and docs/pictures/rat_cost.png.
+All methods take turns, on one thread; prints tables, writes benchmarks/bench_rat.json and pictures in docs/pictures.
 Problems come from the slots of a run recorded here ("run") and from the generator that the tests use ("random",
 tests/optimize/problems.py).
 """
 
-import os
+from harness import QUICK, ROOT, Figures, Turn, keep, progress, show, timed
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[variable] = "1"
-
-import json
 import statistics
-import sys
 import tempfile
-import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
 
 import vefl_sim
 from tests.optimize.problems import random_problem
@@ -43,7 +35,7 @@ from vefl_sim.radio.fading import RayleighFading
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.shadowing import LargeScale
 
-QUICK = "--quick" in sys.argv
+CELLS = [(prbs, backlogged) for prbs in (50, 100, 273) for backlogged in (10, 50, 100, 300)]
 RECORDED: list[RatProblem] = []
 
 
@@ -77,10 +69,8 @@ def recorded_problems() -> dict[int, list[RatProblem]]:
     }
 
 
-def timed(problem: RatProblem, method: str) -> tuple[float, RatAllocation]:
-    began = time.perf_counter()
-    allocation = solve(problem, method)
-    return time.perf_counter() - began, allocation
+def solved(problem: RatProblem, method: str) -> tuple[float, RatAllocation]:
+    return timed(lambda: solve(problem, method))
 
 
 def meets_floors(problem: RatProblem, allocation: RatAllocation) -> bool:
@@ -92,16 +82,16 @@ def gap(problem: RatProblem, allocation: RatAllocation) -> float:
     return float((allocation.bound - allocation.objective) / worth.sum())
 
 
-def small(problems: list[RatProblem], references: int) -> dict[str, float]:
+def small(problems: list[RatProblem], references: int) -> Figures:
     """Compare the exact methods with the paper's; they take turns on each problem."""
     times: dict[str, list[float]] = {"exact": [], "auto": [], "sca": []}
     met = below = compared = 0
     for index, problem in enumerate(problems):
-        seconds, best = timed(problem, "exact")
+        seconds, best = solved(problem, "exact")
         times["exact"].append(seconds)
-        times["auto"].append(timed(problem, "auto")[0])
+        times["auto"].append(solved(problem, "auto")[0])
         if index < references:
-            seconds, other = timed(problem, "sca")
+            seconds, other = solved(problem, "sca")
             times["sca"].append(seconds)
             if meets_floors(problem, other) and best.status == "optimal":
                 met += 1
@@ -120,24 +110,35 @@ def small(problems: list[RatProblem], references: int) -> dict[str, float]:
     }
 
 
-def big(cvs: int, prbs: int, count: int) -> dict[str, float]:
+def cell(prbs: int, backlogged: int, seed: int) -> RatProblem:
+    """A slot of a cell with many CVs; if more are backlogged than there are pRBs, EDF schedules one CV per pRB.
+
+    Those have the earliest deadlines, and can count on a share of their slots only (`slots_to_count_on`): in such
+    cells most floors cannot be met.
+    """
+    share = min(1.0, prbs / backlogged)
+    return random_problem(min(backlogged, prbs), prbs, seed, tightness=0.5 / share**2)
+
+
+def large_cell(prbs: int, backlogged: int, count: int) -> Figures:
+    """Median time of a slot, and the certified gap where the floors are met."""
     times, gaps = [], []
-    for seed in range(count):
-        problem = random_problem(cvs, prbs, seed, tightness=0.5)
-        seconds, allocation = timed(problem, "large")
+    for problem in [cell(prbs, backlogged, seed) for seed in range(count)]:
+        seconds, allocation = solved(problem, "large")
         times.append(seconds)
         if allocation.status == "gap":
-            gaps.append(gap(problem, allocation))
+            gaps.append(100 * gap(problem, allocation))
     return {
-        "large, ms": 1e3 * statistics.median(times),
-        "median gap, %": 100 * statistics.median(gaps) if gaps else float("nan"),
-        "largest gap, %": 100 * max(gaps, default=float("nan")),
+        "µs per slot": 1e6 * statistics.median(times),
+        "slowest, µs": 1e6 * max(times),
+        "median gap, %": statistics.median(gaps) if gaps else float("nan"),
+        "largest gap, %": max(gaps, default=float("nan")),
         "feasible, of": len(gaps),
         "problems": count,
     }
 
 
-def mac(cvs: int, seconds: float) -> dict[str, float]:
+def mac(cvs: int, seconds: float) -> Figures:
     """Time the whole process of the gNB with `cvs` long uploads; positions change every 0.1 s."""
     radio, grid, env = RadioTable(), SlotGrid.of_numerology(1), NanosecondEnvironment()
     link = Link.of(radio)
@@ -164,47 +165,78 @@ def mac(cvs: int, seconds: float) -> dict[str, float]:
     env.process(gnb.ticks())
     env.run(until=to_ns(0.2))  # compile, and let β settle
     used.clear()
-    began = time.perf_counter()
-    env.run(until=to_ns(0.2 + seconds))
-    return {"µs per slot": 1e6 * (time.perf_counter() - began) / sum(used), "slots per burst": sum(used) / len(used)}
+    took_s, _ = timed(lambda: env.run(until=to_ns(0.2 + seconds)))
+    return {"µs per slot": 1e6 * took_s / sum(used), "slots per burst": sum(used) / len(used)}
 
 
-def cost_plot(path: Path) -> None:
+def slots() -> Turn:
+    """Case of `python benchmarks`: the time of a slot by the number of CVs that send."""
+    mac(2, 0.1)  # compile
+    return lambda: {f"slots: V = {cvs}, µs per slot": mac(cvs, 0.3)["µs per slot"] for cvs in (1, 2, 5, 8, 10)}
+
+
+def cells() -> Turn:
+    """Case of `python benchmarks`: time and certified gap of a slot by the numbers of pRBs and backlogged CVs."""
+    solve(random_problem(3, 20, 0), "large")  # compile
+
+    def turn() -> Figures:
+        rows = {f"cells: Z = {prbs}, V = {cvs}": large_cell(prbs, cvs, 5) for prbs, cvs in CELLS}
+        wanted = [(name, unit) for unit in ("µs per slot", "median gap, %") for name in rows]
+        return {f"{name}, {unit}": row for name, unit in wanted if not np.isnan(row := rows[name][unit])}
+
+    return turn
+
+
+def cells_plot(rows: dict[str, Figures], path: Path) -> None:
+    """Time of a slot and certified gap against the number of backlogged CVs, one line per number of pRBs."""
+    figure, panels = _figure(1, 2)
+    for axes, unit, scale in zip(panels, ("µs per slot", "median gap, %"), (1e-3, 1.0), strict=True):
+        for prbs, colour in ((50, "#7aa0cf"), (100, "#4a6fa5"), (273, "#22303c")):
+            sizes = [cvs for own, cvs in CELLS if own == prbs]
+            values = [scale * rows[f"Z = {prbs}, V = {cvs}"][unit] for cvs in sizes]
+            axes.plot(sizes, values, marker="o", ms=4, color=colour, label=f"Z = {prbs}")
+        axes.set(xlabel="backlogged CVs", xscale="log", yscale="log")
+        axes.set_xticks((10, 50, 100, 300), ("10", "50", "100", "300"))
+    panels[0].set(ylabel="ms per slot (median)")
+    panels[1].set(ylabel="certified gap where the floors are met, % (median)")
+    panels[0].legend(frameon=False)
+    figure.savefig(path, dpi=130)
+
+
+def _figure(rows: int, columns: int) -> tuple[Any, Any]:
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    figure, axes = plt.subplots(rows, columns, figsize=(3.5 + 3 * columns, 3.8), layout="constrained")
+    for panel in np.ravel(axes):
+        panel.grid(color="#e8ecef")
+    return figure, axes
+
+
+def cost_plot(path: Path) -> None:
+    figure, axes = _figure(1, 1)
     for cvs, colour in ((2, "#7aa0cf"), (5, "#4a6fa5"), (10, "#22303c")):
         sizes = [prbs for prbs in (4, 6, 8, 10, 12, 16, 25, 50, 100, 200, 273) if prbs >= cvs]
         medians = []
         for prbs in sizes:
             problems = [random_problem(cvs, prbs, seed, tightness=0.5) for seed in range(9)]
-            medians.append(1e3 * statistics.median(timed(problem, "auto")[0] for problem in problems))
+            medians.append(1e3 * statistics.median(solved(problem, "auto")[0] for problem in problems))
         axes.loglog(sizes, medians, marker="o", ms=4, color=colour, label=f"V = {cvs}")
     axes.axvspan(3.5, 12.5, color="#eef2f5", zorder=0)
     axes.text(6.6, 0.9, "exact", transform=axes.get_xaxis_transform(), ha="center", color="#6b7780")
     axes.text(60, 0.9, "with a bound", transform=axes.get_xaxis_transform(), ha="center", color="#6b7780")
     axes.set(xlabel="pRBs", ylabel="ms per slot (median)", title='rat.method = "auto"', xlim=(3.5, 320))
-    axes.grid(color="#e8ecef")
     axes.legend(frameon=False)
     figure.savefig(path, dpi=130)
-
-
-def show(title: str, rows: dict[str, dict[str, float]]) -> None:
-    print(f"\n{title}")
-    names = list(next(iter(rows.values())))
-    print(f"{'':22}" + "".join(f"{name:>{max(12, len(name) + 2)}}" for name in names))
-    for label, row in rows.items():
-        print(f"{label:22}" + "".join(f"{row[name]:{max(12, len(name) + 2)}.4g}" for name in names))
 
 
 def main() -> None:
     references, count = (2, 30) if QUICK else (12, 200)
     for method in ("exact", "auto", "large"):
         solve(random_problem(3, 10, 0), method)  # compile, or load from numba's cache
-    results: dict[str, dict[str, dict[str, float]]] = {"small": {}, "large": {}, "mac": {}}
+    results: dict[str, dict[str, Figures]] = {"small": {}, "large": {}, "mac": {}}
     recorded = recorded_problems()
     for cvs in (2, 5, 10):
         if recorded.get(cvs):
@@ -214,14 +246,16 @@ def main() -> None:
         problems = [random_problem(cvs, 10, seed, tightness=0.5) for seed in range(count)]
         results["small"][f"random, V = {cvs}"] = small(problems, references)
     show("Z = 10, medians", results["small"])
-    for prbs, cvs in ((50, 10), (50, 25), (100, 30), (273, 100)):
-        results["large"][f"Z = {prbs}, V = {cvs}"] = big(cvs, prbs, 5 if QUICK else 30)
-    show("Many pRBs (random)", results["large"])
+    for prbs, cvs in CELLS:
+        progress(f"Z = {prbs}, V = {cvs}")
+        results["large"][f"Z = {prbs}, V = {cvs}"] = large_cell(prbs, cvs, 5 if QUICK else 30)
+    show("Many pRBs, V CVs backlogged (random)", results["large"])
     for cvs in (1, 2, 5, 8, 10):
         results["mac"][f"{cvs} active"] = mac(cvs, 0.3 if QUICK else 2.0)
     show("The MAC in bursts, Z = 10, all steps included", results["mac"])
-    Path(__file__).with_suffix(".json").write_text(json.dumps(results, indent=2, default=float) + "\n")
+    keep(__file__, results)
     cost_plot(ROOT / "docs" / "pictures" / "rat_cost.png")
+    cells_plot(results["large"], ROOT / "docs" / "pictures" / "rat_cells.png")
 
 
 if __name__ == "__main__":

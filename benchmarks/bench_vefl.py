@@ -8,55 +8,42 @@ CVs anywhere in coverage, l_max = 100, N = 10. A slack budget is just above the 
 is half of that cost.
 """
 
-import os
+from harness import QUICK, Figures, Turn, keep, progress, show, timed
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
-
-import json
 import statistics
-import sys
-import time
 from dataclasses import replace
-from pathlib import Path
-
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
 
 from tests.optimize.vefl.vefl_problems import realistic_problem
 from vefl_sim.optimize.vefl.problem import METHODS, REFERENCES, VeflPlan, VeflProblem, solve
 
-QUICK = "--quick" in sys.argv
 ROUNDS, REFERENCE_ROUNDS = (20, 3) if QUICK else (100, 25)
+COMPARED = [("PDPC", "lagrangian"), ("FDPC", "lagrangian"), ("PDPC", "exact"), ("PDPC", "sca")]
 SHARES = {"slack": 1.001, "binding": 0.5}  # of the cost of the best plan without a budget
-Row = dict[str, float]
 
 
-def rounds(cvs: int, share: float, *, everybody: bool) -> list[VeflProblem]:
-    unlimited = [replace(realistic_problem(seed, cvs, budget=1e9), everybody=everybody) for seed in range(ROUNDS)]
+def rounds(cvs: int, share: float, count: int, *, everybody: bool) -> list[VeflProblem]:
+    unlimited = [replace(realistic_problem(seed, cvs, budget=1e9), everybody=everybody) for seed in range(count)]
     return [replace(problem, budget=share * solve(problem).cost) for problem in unlimited]
 
 
-def timed(problem: VeflProblem, method: str) -> tuple[float, VeflPlan]:
+def planned(problem: VeflProblem, method: str) -> tuple[float, VeflPlan]:
     fresh = replace(problem)  # a copy without the cached tables that another method has computed
-    began = time.perf_counter()
-    plan = solve(fresh, method)
-    return time.perf_counter() - began, plan
+    return timed(lambda: solve(fresh, method))
 
 
-def measured(problems: list[VeflProblem]) -> dict[str, Row]:
+def measured(problems: list[VeflProblem]) -> dict[str, Figures]:
     """One row per method; all methods solve a round before the next round starts."""
     times: dict[str, list[float]] = {method: [] for method in METHODS + REFERENCES}
     plans: dict[str, list[VeflPlan]] = {method: [] for method in METHODS + REFERENCES}
     for index, problem in enumerate(problems):
         for method in METHODS + (REFERENCES if index < REFERENCE_ROUNDS else ()):
-            seconds, plan = timed(problem, method)
+            seconds, plan = planned(problem, method)
             times[method].append(seconds)
             plans[method].append(plan)
     return {method: summary(times, plans, method) for method in times}
 
 
-def summary(times: dict[str, list[float]], plans: dict[str, list[VeflPlan]], method: str) -> Row:
+def summary(times: dict[str, list[float]], plans: dict[str, list[VeflPlan]], method: str) -> Figures:
     gaps = [100 * plan.gap for plan in plans[method]]
     pairs = list(zip(plans[method], plans["exact"], strict=False))
     reached = [plan.objective / best.objective for plan, best in pairs if best.objective > 0]
@@ -74,25 +61,30 @@ def summary(times: dict[str, list[float]], plans: dict[str, list[VeflPlan]], met
     }
 
 
-def show(title: str, rows: dict[str, Row], *, header: bool) -> None:
-    names = list(next(iter(rows.values())))
-    if header:
-        print(f"{'':34}" + "".join(f"{name:>14}" for name in names))
-    for method, row in rows.items():
-        print(f"{title:22}{method:12}" + "".join(f"{row[name]:14.4g}" for name in names), flush=True)
+def planners() -> Turn:
+    """Case of `python benchmarks`: the median time of each method over some rounds with half the money."""
+    problems = {name: rounds(35, 0.5, 15, everybody=name == "FDPC") for name in ("PDPC", "FDPC")}
+    some = {(name, method): problems[name][: 15 if method == "lagrangian" else 5] for name, method in COMPARED}
+    for (_, method), first in some.items():
+        solve(first[0], method)  # import everything before anything is timed
+    return lambda: {
+        f"planners: {name} {method}, ms": 1e3 * statistics.median(planned(one, method)[0] for one in some[name, method])
+        for name, method in some
+    }
 
 
 def main() -> None:
     for method in METHODS + REFERENCES:
         solve(realistic_problem(0, 15, budget=100.0), method)  # import everything before anything is timed
-    results: dict[str, dict[str, Row]] = {}
+    results: dict[str, Figures] = {}
     for scheme in ("PDPC", "FDPC"):
         for cvs in (15, 35, 60):
             for budget, share in SHARES.items():
-                title = f"{scheme}, V = {cvs}, {budget}"
-                results[title] = measured(rounds(cvs, share, everybody=scheme == "FDPC"))
-                show(title, results[title], header=len(results) == 1)
-    Path(__file__).with_suffix(".json").write_text(json.dumps(results, indent=2) + "\n")
+                progress(title := f"{scheme}, V = {cvs}, {budget:7}")
+                rows = measured(rounds(cvs, share, ROUNDS, everybody=scheme == "FDPC"))
+                results |= {f"{title} {method}": row for method, row in rows.items()}
+    show("All methods on the same rounds", results)
+    keep(__file__, results)
 
 
 if __name__ == "__main__":

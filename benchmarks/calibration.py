@@ -8,17 +8,13 @@ The first two simulate everything but the learning: a minute or two per seed. Th
 costs and eligible CVs follow from the plan of a round, so no slot is simulated, and one drive serves all plans.
 """
 
-import os
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[variable] = "1"
+from harness import ROOT
 
 import argparse
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +31,6 @@ from vefl_sim.schemes.observation import CoverageSnapshot, observe
 from vefl_sim.schemes.sla import draw_agreement
 from vefl_sim.simulation import parts, scenario, traffic, wiring
 
-ROOT = Path(__file__).parents[1]
 BASE = ROOT / "experiments" / "paper" / "base.toml"
 SCHEMES = ("fdpc", "pdpc", "fedprox", "afa-cd")
 PAPER = {

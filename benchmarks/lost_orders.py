@@ -9,10 +9,7 @@ same t̄_tx) are compared with it order by order: a loss that does not occur aga
 Settings given on the command line change all runs.
 """
 
-import os
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[variable] = "1"
+import harness  # noqa: F401 (one thread)
 
 import argparse
 import tempfile

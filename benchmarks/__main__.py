@@ -1,0 +1,108 @@
+"""Measure how fast vefl_sim is, and compare it with a stored baseline of the same machine.
+
+    python benchmarks                              # all cases, about three minutes
+    python benchmarks --only slots cells --turns 9
+    python benchmarks --baseline                   # store the figures as the baseline of this machine
+    python benchmarks --check                      # exit code 1 if a figure is over 1.3 times worse than the baseline
+
+All cases run on one thread, in turns: each turn measures every case once. Figures are medians over the turns; times are
+CPU times, except for checkpoints. A ratio is the cost now over the cost of the baseline, so above 1 is worse. Each run
+adds one line to benchmarks/history.jsonl.
+"""
+
+from harness import Case, Figures, measured, number, progress
+
+import argparse
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from history import Damaged, History, Measurement, ratio, regressions, this_commit, this_machine
+
+CASES = [
+    Case("machine", "bench_run:fixed_work", "a fixed calculation: above 1, the machine itself is slower than before"),
+    Case("start", "bench_run:start", "start-up of the command line"),
+    Case("network", "bench_run:network", "FDPC and PDPC without learning: 35 CVs in coverage, Z = 10"),
+    Case("checkpoint", "bench_checkpoint:checkpoint", "writing a checkpoint"),
+    Case("slots", "bench_rat:slots", "the MAC by the number of CVs that send, Z = 10"),
+    Case("cells", "bench_rat:cells", "a slot with many pRBs and CVs: time and certified gap"),
+    Case("planners", "bench_vefl:planners", "the VEFL sub-problem, V = 35"),
+    Case("learning", "bench_run:learning", "local training and evaluation"),
+    Case("mobility", "bench_mobility:mobility", "1000 and 5000 vehicles on the streets, about 300 in coverage"),
+]
+
+
+def options_of(arguments: list[str], cases: list[Case]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python benchmarks",
+        description=__doc__,
+        epilog="\n".join(["cases:", *(f"  {case.name:12}{case.about}" for case in cases)]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = [case.name for case in cases]
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", choices=names, default=names, help="cases, see below (all)"
+    )
+    parser.add_argument("--turns", type=int, default=5, metavar="N", help="how often each case is measured (5)")
+    then = parser.add_mutually_exclusive_group()
+    then.add_argument("--baseline", action="store_true", help="store the figures as the baseline of this machine")
+    then.add_argument("--check", action="store_true", help="fail if a figure is over 1.3 times worse than the baseline")
+    then.add_argument("--last", action="store_true", help="print the last figures of this machine, and measure nothing")
+    options = parser.parse_args(arguments)
+    if options.turns < 1:
+        parser.error("--turns must be at least 1")
+    return options
+
+
+def table(now: Figures, last: Figures, baseline: Figures) -> str:
+    """One line per figure: now, in the last run, in the baseline, and the ratio to the baseline."""
+    width = max(map(len, now), default=0) + 2
+    lines = [f"{'':{width}}{'now':>10}{'last':>10}{'baseline':>10}{'ratio':>8}"]
+    for label, value in now.items():
+        before = [number(figures[label]) if label in figures else "—" for figures in (last, baseline)]
+        compared = f"{ratio(label, value, baseline[label]):.2f}" if label in baseline else "—"
+        lines.append(f"{label:{width}}{number(value):>10}{before[0]:>10}{before[1]:>10}{compared:>8}")
+    return "\n".join(lines)
+
+
+def about(baseline: Measurement | None, history: History) -> str:
+    """Which baseline the ratios refer to, or why there are none."""
+    if baseline:
+        return f"Baseline of this machine: {baseline.commit}, {baseline.date}, {baseline.turns} turns."
+    others = history.other_machines()
+    unused = f" Not compared with the baseline of another machine ({'; '.join(others)})." if others else ""
+    return f"This machine ({history.machine}) has no baseline yet: --baseline stores one.{unused}"
+
+
+def main(arguments: list[str], history: History, cases: list[Case] = CASES) -> int:
+    """Measure and print what the arguments ask for; returns the exit code."""
+    options = options_of(arguments, cases)
+    baseline, last = history.baseline(), history.last()
+    reference = baseline.figures if baseline else {}
+    if options.check and not baseline:
+        print(about(baseline, history), file=sys.stderr)
+        return 2
+    if options.last:
+        print(table(last, {}, reference) if last else "Nothing has been measured on this machine yet.")
+        return 0
+    figures, skipped = measured([case for case in cases if case.name in options.only], options.turns, progress)
+    now = datetime.now().isoformat(" ", "seconds")
+    history.append(new := Measurement(history.machine, this_commit(), now, options.turns, figures))
+    progress("")
+    print(f"{new.machine}; {new.commit}; medians of {new.turns} turns")
+    print(table(figures, last, reference), *(f"{name} was skipped: {why}" for name, why in skipped.items()), sep="\n")
+    print(about(new if options.baseline else baseline, history))
+    if options.baseline:
+        history.store_baseline(new)
+    worse = regressions(figures, reference) if options.check else {}
+    for label, times in worse.items():
+        print(f"regression: {label} is {times:.2f} times worse than the baseline", file=sys.stderr)
+    return int(bool(worse))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:], History(Path(__file__).parent, this_machine())))
+    except Damaged as why:
+        print(why, file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,177 @@
+"""The logic of `python benchmarks`; nothing here depends on how long anything takes."""
+
+import ast
+import json
+import os
+import runpy
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+with mock.patch.dict(os.environ):  # the harness limits its process to one thread
+    command = runpy.run_path(str(ROOT / "benchmarks"), run_name="benchmarks")
+
+    from harness import Case, Figures, Skipped, Turn, measured, show
+
+    from history import Damaged, History, Measurement, ratio, regressions
+
+main = command["main"]
+CALLS: list[str] = []
+VALUES: dict[str, list[float]] = {}
+
+
+def prepare_slow() -> Turn:
+    return _case("slow", "slow: run, s")
+
+
+def prepare_fast() -> Turn:
+    return _case("fast", "fast: run, × real time")
+
+
+def prepare_nothing() -> Turn:
+    raise Skipped("no SUMO here")
+
+
+def _case(name: str, label: str) -> Turn:
+    CALLS.append(f"prepare {name}")
+
+    def turn() -> Figures:
+        CALLS.append(name)
+        return {label: VALUES[name][CALLS.count(name) - 1]}
+
+    return turn
+
+
+SLOW, FAST = (
+    Case("slow", f"{__name__}:prepare_slow", "less is better"),
+    Case("fast", f"{__name__}:prepare_fast", "more"),
+)
+ABSENT = Case("absent", f"{__name__}:prepare_nothing", "cannot be measured")
+
+
+@pytest.fixture(autouse=True)
+def values() -> None:
+    CALLS.clear()
+    VALUES.update(slow=[2.0, 9.0, 1.0], fast=[10.0, 30.0, 20.0])
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path, "EPYC, 2 cores")
+
+
+def run(history: History, *arguments: str) -> int:
+    CALLS.clear()
+    return main([*arguments, "--turns", "3"], history, [SLOW, FAST])
+
+
+def test_cases_take_turns_and_figures_are_medians() -> None:
+    figures, skipped = measured([SLOW, ABSENT, FAST], 3, lambda text: None)
+    assert list(CALLS) == ["prepare slow", "prepare fast", "slow", "fast", "slow", "fast", "slow", "fast"]
+    assert figures == {"slow: run, s": 2.0, "fast: run, × real time": 20.0}
+    assert skipped == {"absent": "no SUMO here"}
+
+
+@pytest.mark.parametrize(
+    ("label", "now", "before", "worse"),
+    [
+        ("help, s", 3.0, 2.0, 1.5),
+        ("network, × real time", 20.0, 30.0, 1.5),
+        ("learning, samples per s", 30.0, 20.0, 2 / 3),
+        ("slot, µs per slot", 20.0, 30.0, 2 / 3),
+        ("gap, %", 0.0, 0.0, 1.0),
+        ("gap, %", 0.1, 0.0, float("inf")),
+    ],
+)
+def test_a_ratio_above_one_is_worse_whatever_the_unit(label: str, now: float, before: float, worse: float) -> None:
+    assert ratio(label, now, before) == pytest.approx(worse)
+
+
+def test_a_regression_is_over_the_allowed_factor() -> None:
+    baseline = {"a, s": 1.0, "b, s": 1.0, "c, × real time": 1.4}
+    now = {"a, s": 1.3, "b, s": 1.31, "c, × real time": 1.0, "new, s": 99.0}
+    assert regressions(now, baseline) == pytest.approx({"b, s": 1.31, "c, × real time": 1.4})
+
+
+def test_check_compares_with_the_baseline_of_this_machine(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(history, "--baseline") == 0
+    assert run(history, "--check") == 0
+    VALUES["fast"] = [10.0] * 3
+    assert run(history) == 0, "without --check a regression is only shown"
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["fast:", "run,", "×", "real", "time", "10", "20", "20", "2.00"] in shown
+    assert run(history, "--check") == 1
+    assert "regression: fast: run, × real time is 2.00 times worse" in capsys.readouterr().err
+
+
+def test_the_baseline_of_another_machine_is_named_and_not_used(
+    history: History, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = History(tmp_path, "Xeon, 64 cores")
+    assert run(other, "--baseline") == 0
+    VALUES["slow"] = [99.0] * 3
+    capsys.readouterr()
+    assert run(history, "--check") == 2
+    assert CALLS == [], "nothing is measured in vain"
+    assert "Not compared with the baseline of another machine (Xeon, 64 cores)" in capsys.readouterr().err
+    assert run(history) == 0
+    assert "slow: run, s                    99         —         —       —" in capsys.readouterr().out
+    assert run(history, "--baseline") == 0
+    assert [one.baseline().figures["slow: run, s"] for one in (other, history)] == [2.0, 99.0]
+
+
+def test_a_part_of_the_baseline_can_be_replaced(history: History) -> None:
+    run(history, "--baseline")
+    VALUES.update(slow=[5.0] * 3, fast=[5.0] * 3)
+    run(history, "--baseline", "--only", "slow")
+    assert history.baseline().figures == {"slow: run, s": 5.0, "fast: run, × real time": 20.0}
+
+
+def test_each_run_adds_one_line_of_history(
+    history: History, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(history)
+    VALUES["slow"] = [7.0] * 3
+    run(history, "--only", "slow")
+    lines = [Measurement(**json.loads(line)) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
+    assert [line.figures["slow: run, s"] for line in lines] == [2.0, 7.0]
+    assert {line.machine for line in lines} == {"EPYC, 2 cores"}
+    capsys.readouterr()
+    assert run(history, "--last") == 0
+    assert CALLS == []
+    assert [line.split()[-4] for line in capsys.readouterr().out.splitlines()[1:]] == ["7", "20"]
+    assert History(tmp_path, "Xeon, 64 cores").last() == {}
+
+
+def test_damaged_files_are_named(history: History, tmp_path: Path) -> None:
+    run(history, "--baseline")
+    for name, part in (("history.jsonl", r"history\.jsonl, line 1 is damaged"), ("baseline.json", "is damaged")):
+        for text in ('{"machine": ', "[]", '{"EPYC, 2 cores": 1}'):
+            (tmp_path / name).write_text(text)
+            with pytest.raises(Damaged, match=part):
+                run(history)
+        (tmp_path / name).unlink()
+
+
+@pytest.mark.parametrize("arguments", [["--turns", "0"], ["--turns", "few"], ["--only", "fats"], ["--check", "--last"]])
+def test_wrong_options_are_refused(history: History, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(arguments, history)
+    assert refused.value.code == 2
+
+
+def test_every_case_has_its_function() -> None:
+    names = [case.name for case in command["CASES"]]
+    assert len({*names}) == len(names) > 5
+    for case in command["CASES"]:
+        module, _, function = case.place.partition(":")
+        tree = ast.parse((ROOT / "benchmarks" / f"{module}.py").read_text())
+        assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, case
+
+
+def test_a_table_has_one_row_per_label(capsys: pytest.CaptureFixture[str]) -> None:
+    show("Slots", {"V = 1": {"µs": 1.23456, "problems": 30}, "V = 2": {"µs": 12345.6, "problems": 30}})
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows == [[], ["Slots"], ["µs", "problems"], [*"V=1", "1.235", "30"], [*"V=2", "12346", "30"]]
