@@ -10,7 +10,7 @@ CPU times, except for checkpoints. A ratio is the cost now over the cost of the 
 adds one line to benchmarks/history.jsonl.
 """
 
-from harness import Case, Figures, measured, number, progress
+from harness import Case, Figures, measured, number
 
 import argparse
 import sys
@@ -85,10 +85,9 @@ def main(arguments: list[str], history: History, cases: list[Case] = CASES) -> i
     if options.last:
         print(table(last, {}, reference) if last else "Nothing has been measured on this machine yet.")
         return 0
-    figures, skipped = measured([case for case in cases if case.name in options.only], options.turns, progress)
+    figures, skipped = measured({case.name: case.prepare for case in cases if case.name in options.only}, options.turns)
     now = datetime.now().isoformat(" ", "seconds")
     history.append(new := Measurement(history.machine, this_commit(), now, options.turns, figures))
-    progress("")
     print(f"{new.machine}; {new.commit}; medians of {new.turns} turns")
     print(table(figures, last, reference), *(f"{name} was skipped: {why}" for name, why in skipped.items()), sep="\n")
     print(about(new if options.baseline else baseline, history))

@@ -14,7 +14,7 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -48,25 +48,32 @@ class Case(NamedTuple):
         return turn
 
 
-def measured(cases: Iterable[Case], turns: int, tell: Callable[[str], None]) -> tuple[Figures, dict[str, str]]:
-    """Medians over the turns, and the reason for each case that was skipped.
+def progress(text: str) -> None:
+    """Show the step that begins on stderr: in place of the last one on a terminal, else below it."""
+    sys.stderr.write(f"\r\033[K{text}" if sys.stderr.isatty() else f"{text}\n")
+    sys.stderr.flush()
+
+
+def measured(prepare: Mapping[str, Callable[[], Turn]], turns: int) -> tuple[Figures, dict[str, str]]:
+    """Medians over the turns, and the reason for each case that was skipped; `prepare`: what is called first, by name.
 
     Each turn measures every case once before the next turn starts, so that a busy minute disturbs all cases alike.
     """
     ready: dict[str, Turn] = {}
     skipped: dict[str, str] = {}
     values: dict[str, list[float]] = {}
-    for case in cases:
-        tell(f"preparing {case.name}")
+    for name, function in prepare.items():
+        progress(f"preparing {name}")
         try:
-            ready[case.name] = case.prepare()
+            ready[name] = function()
         except Skipped as reason:
-            skipped[case.name] = str(reason)
+            skipped[name] = str(reason)
     for number in range(1, turns + 1):
         for name, turn in ready.items():
-            tell(f"turn {number} of {turns}: {name}")
+            progress(f"turn {number} of {turns}: {name}")
             for label, value in turn().items():
                 values.setdefault(label, []).append(value)
+    progress("")
     return {label: statistics.median(column) for label, column in values.items()}, skipped
 
 
@@ -87,12 +94,6 @@ def peak_mib() -> float:
     """Largest memory that this process has used so far (Linux); `ru_maxrss` would count its parent's memory, too."""
     [peak] = re.findall(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
     return int(peak) / 1024
-
-
-def progress(text: str) -> None:
-    """Show the step that begins on stderr: in place of the last one on a terminal, else below it."""
-    sys.stderr.write(f"\r\033[K{text}" if sys.stderr.isatty() else f"{text}\n")
-    sys.stderr.flush()
 
 
 def number(value: float) -> str:

@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import runpy
+import sys
 from pathlib import Path
 from unittest import mock
 
@@ -48,7 +49,6 @@ SLOW, FAST = (
     Case("slow", f"{__name__}:prepare_slow", "less is better"),
     Case("fast", f"{__name__}:prepare_fast", "more"),
 )
-ABSENT = Case("absent", f"{__name__}:prepare_nothing", "cannot be measured")
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,8 @@ def run(history: History, *arguments: str) -> int:
 
 
 def test_cases_take_turns_and_figures_are_medians() -> None:
-    figures, skipped = measured([SLOW, ABSENT, FAST], 3, lambda text: None)
+    prepare = {"slow": prepare_slow, "absent": prepare_nothing, "fast": prepare_fast}
+    figures, skipped = measured(prepare, 3)
     assert list(CALLS) == ["prepare slow", "prepare fast", "slow", "fast", "slow", "fast", "slow", "fast"]
     assert figures == {"slow: run, s": 2.0, "fast: run, × real time": 20.0}
     assert skipped == {"absent": "no SUMO here"}
@@ -175,3 +176,11 @@ def test_a_table_has_one_row_per_label(capsys: pytest.CaptureFixture[str]) -> No
     show("Slots", {"V = 1": {"µs": 1.23456, "problems": 30}, "V = 2": {"µs": 12345.6, "problems": 30}})
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert rows == [[], ["Slots"], ["µs", "problems"], [*"V=1", "1.235", "30"], [*"V=2", "12346", "30"]]
+
+
+def test_a_peer_that_is_not_installed_is_skipped_with_the_reason() -> None:
+    peers = runpy.run_path(str(ROOT / "benchmarks" / "peers.py"))
+    with pytest.raises(Skipped, match=r"cannot import no_such_peer .*requirements-peers\.txt"):
+        peers["in_own_process"]("peer", sys.executable, "no_such_peer", "script.py")
+    code = "print('noise'); print('{\"CPU, s\": 1.5}')"
+    assert peers["in_own_process"]("peer", sys.executable, "json", "-c", code)() == {"peer: CPU, s": 1.5}
