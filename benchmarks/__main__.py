@@ -6,7 +6,8 @@
     python benchmarks --check                      # exit code 1 if a figure is over 1.3 times worse than the baseline
 
 All cases run on one thread, in turns: each turn measures every case once. Figures are medians over the turns; times are
-CPU times, except for checkpoints. A ratio is the cost now over the cost of the baseline, so above 1 is worse. Each run
+CPU times, except for checkpoints. A ratio is the cost now over the cost of the baseline, so above 1 is worse; for times
+it is divided by that of a fixed calculation, which shows how much slower the machine itself is at the moment. Each run
 adds one line to benchmarks/history.jsonl.
 """
 
@@ -17,10 +18,9 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-from history import Damaged, History, Measurement, ratio, regressions, this_commit, this_machine
+from history import Damaged, History, Measurement, ratios, regressions, this_commit, this_machine
 
 CASES = [
-    Case("machine", "bench_run:fixed_work", "a fixed calculation: above 1, the machine itself is slower than before"),
     Case("start", "bench_run:start", "start-up of the command line"),
     Case("network", "bench_run:network", "FDPC and PDPC without learning: 35 CVs in coverage, Z = 10"),
     Case("checkpoint", "bench_checkpoint:checkpoint", "writing a checkpoint"),
@@ -51,17 +51,20 @@ def options_of(arguments: list[str], cases: list[Case]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.turns < 1:
         parser.error("--turns must be at least 1")
+    if options.baseline and options.only != names:
+        parser.error("a baseline has all cases: give --baseline without --only")
     return options
 
 
-def table(now: Figures, last: Figures, baseline: Figures) -> str:
-    """One line per figure: now, in the last run, in the baseline, and the ratio to the baseline."""
-    width = max(map(len, now), default=0) + 2
-    lines = [f"{'':{width}}{'now':>10}{'last':>10}{'baseline':>10}{'ratio':>8}"]
-    for label, value in now.items():
+def report(run: Measurement, last: Figures, baseline: Figures) -> str:
+    """One line per figure: in this run, in the last run, in the baseline, and the ratio to the baseline."""
+    compared, width = ratios(run.figures, baseline), max(map(len, run.figures), default=0) + 2
+    lines = [f"{run.machine}; {run.commit}; {run.date}; medians of {run.turns} turns"]
+    lines += [f"{'':{width}}{'now':>10}{'last':>10}{'baseline':>10}{'ratio':>8}"]
+    for label, value in run.figures.items():
         before = [number(figures[label]) if label in figures else "—" for figures in (last, baseline)]
-        compared = f"{ratio(label, value, baseline[label]):.2f}" if label in baseline else "—"
-        lines.append(f"{label:{width}}{number(value):>10}{before[0]:>10}{before[1]:>10}{compared:>8}")
+        worse = f"{compared[label]:.2f}" if label in compared else "—"
+        lines += [f"{label:{width}}{number(value):>10}{before[0]:>10}{before[1]:>10}{worse:>8}"]
     return "\n".join(lines)
 
 
@@ -77,23 +80,23 @@ def about(baseline: Measurement | None, history: History) -> str:
 def main(arguments: list[str], history: History, cases: list[Case] = CASES) -> int:
     """Measure and print what the arguments ask for; returns the exit code."""
     options = options_of(arguments, cases)
-    baseline, last = history.baseline(), history.last()
+    baseline, runs = history.baseline(), history.runs()
     reference = baseline.figures if baseline else {}
+    last = {label: value for run in runs for label, value in run.figures.items()}  # not all need to be of the same run
     if options.check and not baseline:
         print(about(baseline, history), file=sys.stderr)
         return 2
     if options.last:
-        print(table(last, {}, reference) if last else "Nothing has been measured on this machine yet.")
+        print(report(runs[-1], {}, reference) if runs else "Nothing has been measured on this machine yet.")
         return 0
     figures, skipped = measured({case.name: case.prepare for case in cases if case.name in options.only}, options.turns)
     now = datetime.now().isoformat(" ", "seconds")
     history.append(new := Measurement(history.machine, this_commit(), now, options.turns, figures))
-    print(f"{new.machine}; {new.commit}; medians of {new.turns} turns")
-    print(table(figures, last, reference), *(f"{name} was skipped: {why}" for name, why in skipped.items()), sep="\n")
+    print(report(new, last, reference), *(f"{name} was skipped: {why}" for name, why in skipped.items()), sep="\n")
     print(about(new if options.baseline else baseline, history))
     if options.baseline:
         history.store_baseline(new)
-    worse = regressions(figures, reference) if options.check else {}
+    worse = regressions(ratios(figures, reference)) if options.check else {}
     for label, times in worse.items():
         print(f"regression: {label} is {times:.2f} times worse than the baseline", file=sys.stderr)
     return int(bool(worse))

@@ -1,4 +1,4 @@
-"""Cases of `python benchmarks`: start-up, a run without learning, the learner, and the machine itself."""
+"""Cases of `python benchmarks`: start-up, a run without learning, and the learner."""
 
 from harness import ROOT, Figures, Turn, cpu_s, timed
 
@@ -19,18 +19,6 @@ from vefl_sim.learning.learner import LocalJob
 
 SIMULATED_S = {"fdpc": 50.0, "pdpc": 150.0}
 CVS, SAMPLES, ITERATIONS, TEST_SAMPLES = 4, 200, 10, 2000
-
-
-def fixed_work() -> Turn:
-    """Python and numpy only, so that nothing we change can change it."""
-    matrix = np.random.default_rng(0).normal(size=(400, 400))
-
-    def work() -> None:
-        sum(number % 7 for number in range(300_000))
-        for _ in range(5):
-            matrix @ matrix
-
-    return lambda: {"machine: fixed calculation, ms": 1e3 * timed(work)[0]}
 
 
 def start() -> Turn:

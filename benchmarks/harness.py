@@ -30,6 +30,9 @@ Turn = Callable[[], Figures]
 """Measures the figures of a case once."""
 
 
+MACHINE = "machine: fixed calculation, ms"
+
+
 class Skipped(Exception):
     """A case that cannot be measured here; its text is the reason."""
 
@@ -42,10 +45,10 @@ class Case(NamedTuple):
     about: str
 
     def prepare(self) -> Turn:
-        """Import and call the function of this case."""
+        """Import and call the function of this case; every turn also measures the machine."""
         module, _, function = self.place.partition(":")
         turn: Turn = getattr(import_module(module), function)()
-        return turn
+        return lambda: fixed_calculation() | turn()
 
 
 def progress(text: str) -> None:
@@ -75,6 +78,14 @@ def measured(prepare: Mapping[str, Callable[[], Turn]], turns: int) -> tuple[Fig
                 values.setdefault(label, []).append(value)
     progress("")
     return {label: statistics.median(column) for label, column in values.items()}, skipped
+
+
+def fixed_calculation() -> Figures:
+    """Time of some Python and numpy that no change of ours can change: how fast the machine is at the moment."""
+    import numpy as np
+
+    matrix = np.ones((300, 300))
+    return {MACHINE: 1e3 * timed(lambda: (sum(number % 7 for number in range(300_000)), matrix @ matrix @ matrix))[0]}
 
 
 def timed(work: Callable[[], T], clock: Callable[[], float] = time.process_time) -> tuple[float, T]:

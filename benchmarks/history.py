@@ -1,6 +1,6 @@
 """Figures of earlier runs of the benchmarks: a baseline per machine, and one line of history per run."""
 
-from harness import ROOT, Figures
+from harness import MACHINE, ROOT, Figures
 
 import json
 import os
@@ -14,6 +14,8 @@ ALLOWED = 1.3
 """A figure that is worse than its baseline by more than this factor is a regression."""
 MORE_IS_BETTER = ("× real time", "per s")
 """Units of which more is better; of all others less is."""
+NO_TIMES = ("%", "MiB")
+"""Units that do not depend on how busy the machine is."""
 
 
 class Damaged(Exception):
@@ -46,10 +48,8 @@ class History:
         return sorted(self._baselines().keys() - {self.machine})
 
     def store_baseline(self, new: Measurement) -> None:
-        """Replace this machine's baseline; figures that were not measured now stay."""
-        stored = self._baselines()
-        before = stored[self.machine].figures if self.machine in stored else {}
-        stored[self.machine] = new._replace(figures=before | new.figures)
+        """Replace the baseline of this machine; it is one run, because the machine may be busier in another."""
+        stored = self._baselines() | {self.machine: new}
         text = json.dumps({machine: kept._asdict() for machine, kept in stored.items()}, indent=2, ensure_ascii=False)
         self._baseline_file.write_text(text + "\n")
 
@@ -58,10 +58,9 @@ class History:
         with self._history_file.open("a") as file:
             file.write(json.dumps(new._asdict(), ensure_ascii=False) + "\n")
 
-    def last(self) -> Figures:
-        """Each figure as it was last measured on this machine; not all need to be of the same run."""
-        runs = (run.figures for run in self._runs() if run.machine == self.machine)
-        return {label: value for figures in runs for label, value in figures.items()}
+    def runs(self) -> list[Measurement]:
+        """All runs on this machine, the last one last."""
+        return [run for run in self._runs() if run.machine == self.machine]
 
     def _baselines(self) -> dict[str, Measurement]:
         if not self._baseline_file.exists():
@@ -81,8 +80,20 @@ class History:
                 raise Damaged(f"{self._history_file}, line {number} is damaged ({why}): delete the line.") from None
 
 
-def ratio(label: str, now: float, before: float) -> float:
-    """Cost now over cost before: above 1 is worse, whatever the unit."""
+def ratios(now: Figures, baseline: Figures) -> Figures:
+    """Cost now over cost in the baseline, so above 1 is worse, of all figures that both have.
+
+    Times are relative to those of the fixed calculation: on a busy machine everything takes longer.
+    """
+    if not (now and baseline):
+        return {}
+    busier = now[MACHINE] / baseline[MACHINE]
+    costs = {label: _ratio(label, now[label], baseline[label]) for label in now if label in baseline}
+    relative = {label: cost if label.endswith(NO_TIMES) else cost / busier for label, cost in costs.items()}
+    return relative | {MACHINE: busier}
+
+
+def _ratio(label: str, now: float, before: float) -> float:
     if label.endswith(MORE_IS_BETTER):
         now, before = before, now
     if now == before:
@@ -90,10 +101,9 @@ def ratio(label: str, now: float, before: float) -> float:
     return now / before if before else float("inf")
 
 
-def regressions(now: Figures, baseline: Figures) -> dict[str, float]:
-    """Ratios of the figures that are worse than the baseline by more than ALLOWED."""
-    ratios = {label: ratio(label, value, baseline[label]) for label, value in now.items() if label in baseline}
-    return {label: worse for label, worse in ratios.items() if worse > ALLOWED}
+def regressions(compared: Figures) -> Figures:
+    """Those of the ratios that are above ALLOWED; the machine itself cannot regress."""
+    return {label: worse for label, worse in compared.items() if worse > ALLOWED and label != MACHINE}
 
 
 def this_machine() -> str:
