@@ -6,7 +6,7 @@
 Traffic: 600 s of the default grid with the same vehicles, routes and driver model, in steps of 0.1 s.
 Learning: one round of federated averaging, in which the eight clients of bench_learning.py train the same CNN on one
 thread; no network model, no evaluation. Flower's clients train with PyTorch, eager, and its times include Ray's
-processes. For the other two the average of the eight models, about a millisecond, is left out.
+processes. For the other two the average of the eight models, one to two milliseconds, is left out.
 
 All take turns, and learners have a process of their own in each turn, in which a first round is not timed. Figures are
 medians. A peer that is not installed is skipped, with the reason.
