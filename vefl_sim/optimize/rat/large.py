@@ -11,6 +11,7 @@ from vefl_sim.optimize.rat.set_sizes import bound_by_sizes
 from vefl_sim.optimize.rat.water import demand_of, on_one, water_fill
 
 NEAR = (0.05, 0.2, 0.8, np.inf)  # of the mean worth of a pRB: largest loss of an exchange, stage by stage
+SMALL_GAP = 1e-3  # of the bound: the search stops
 LARGE_GAP = 0.05  # of the value: the greedy allocation is tried, too
 EFFORT = 40  # evaluations per pRB that the local search may spend
 
@@ -40,19 +41,20 @@ def large(problem, allocation):
     for allocations that meet the floors.
     """
     ground, weight, bound = survey(problem)
+    enough = bound - SMALL_GAP * abs(bound)
     cvs, prbs = problem.gain.shape
     holdings, other = new_holdings(cvs, prbs), new_holdings(cvs, prbs)
     owners_by_loss(ground, weight, holdings.owner)
-    deficit, value = search_owners(ground, holdings)
+    deficit, value = search_owners(ground, holdings, enough)
     if deficit > 0 or bound - value > LARGE_GAP * abs(value):
         other_deficit, other_value = greedy(ground, other)
         if better(ground.scale, other_deficit - deficit, other_value - value):
-            deficit, value = search_owners(ground, other)
+            deficit, value = search_owners(ground, other, enough)
             holdings.owner[:] = other.owner
     if deficit > 0:
         other.owner[:] = holdings.owner
         one_each(ground, other.owner)
-        other_deficit, other_value = search_owners(ground, other)
+        other_deficit, other_value = search_owners(ground, other, enough)
         if better(ground.scale, other_deficit - deficit, other_value - value):
             holdings.owner[:] = other.owner
     allocation.owner[:] = holdings.owner
@@ -86,13 +88,16 @@ def owners_by_loss(ground, weight, owner):
 
 
 @kernel
-def search_owners(ground, holdings):
-    """Improve the owners by local search, exchanges with small losses first; returns (deficit, value)."""
+def search_owners(ground, holdings, enough):
+    """Improve the owners by local search, exchanges with small losses first, until the value is enough.
+
+    Returns (deficit, value).
+    """
     prbs = len(holdings.owner)
     fill_lists(ground, holdings)
     deficit, value, effort = 0.0, 0.0, EFFORT * prbs
     for near in NEAR:
-        deficit, value, effort = improve(ground, holdings, near * abs(ground.bound) / prbs, effort)
+        deficit, value, effort = improve(ground, holdings, near * abs(ground.bound) / prbs, effort, enough)
     return deficit, value
 
 

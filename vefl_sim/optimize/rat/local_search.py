@@ -206,12 +206,13 @@ def swap_two(ground, holdings, one, two, now):
 
 
 @kernel
-def improve(ground, holdings, near, effort):
-    """Move and swap until nothing improves or `effort` evaluations are spent; returns (deficit, value, effort left).
+def improve(ground, holdings, near, effort, enough):
+    """Move and swap until nothing improves, `effort` evaluations are spent, or the value is enough and no floor unmet.
 
-    No allocation is worth more than bound − Σ loss of its owners, so an exchange that lowers this below the present
-    value, or by more than `near`, is not tried. While a floor is unmet, only exchanges with a CV that misses its floor
-    are tried. Each pass of the loop spends an evaluation or more, and at most V + 2Z of them.
+    Returns (deficit, value, effort left). No allocation is worth more than bound − Σ loss of its owners, so an exchange
+    that lowers this below the present value, or by more than `near`, is not tried. While a floor is unmet, only
+    exchanges with a CV that misses its floor are tried. Each pass of the loop spends an evaluation or more, and at most
+    V + 2Z of them.
     """
     loss, owner = ground.loss, holdings.owner
     cvs, prbs = loss.shape
@@ -219,7 +220,7 @@ def improve(ground, holdings, near, effort):
     deficit, value = evaluate_all(ground, holdings, now)
     total_loss = owners_loss(ground, owner)
     unchanged, one = 0, 0
-    while unchanged < prbs and effort > 0:
+    while unchanged < prbs and effort > 0 and not (deficit <= 0 and value >= enough):
         floor_missed = deficit > EPS * ground.scale[0]
         room = min(near, ground.bound - total_loss - value + EPS * ground.scale[1])
         present_loss = loss[owner[one], one]
