@@ -94,7 +94,7 @@ def run(
 
         chosen = None if seeds is None else parse_seeds(seeds)
         options = SweepOptions(settings or (), out, dry_run, quiet, restart=True, fresh=fresh)
-        with showing_steps():
+        with showing_steps(quiet):
             loaded_sweep = load_sweep(file, settings or (), chosen)
         compare(loaded_sweep, options)
         return

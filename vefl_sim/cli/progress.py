@@ -105,9 +105,9 @@ class RunProgress:
 
 
 @contextmanager
-def showing_steps() -> Iterator[None]:
+def showing_steps(quiet: bool = False) -> Iterator[None]:
     """Show steps on stderr: one live line on a terminal, else one line per step and every 20 s of a long step."""
-    console, last = Console(stderr=True), ("", 0.0)  # the last line: its step, its time in s
+    console, last = Console(stderr=True, quiet=quiet), ("", 0.0)  # the last line: its step, its time in s
 
     def show(step: str, so_far: str) -> None:
         nonlocal last

@@ -90,7 +90,7 @@ def sweep(
     from vefl_sim.sweep.seeds import parse_seeds
 
     chosen = None if seeds is None else parse_seeds(seeds)
-    with showing_steps():
+    with showing_steps(quiet):
         sweeps = [load_sweep(file, settings or (), chosen) for file in files]
     for loaded in sweeps:
         require_drawable(loaded)  # report mistakes in [figure] before the runs, not after them
@@ -110,7 +110,7 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
     from vefl_sim.sweep.tasks import tasks_of
 
     out, console = options.out, options.console
-    with showing_steps():
+    with showing_steps(options.quiet):
         indexes = [Index.of(loaded, out, options.settings, restart=options.restart) for loaded in sweeps]
         tasks = tasks_of(indexes, out)
     if options.fresh:

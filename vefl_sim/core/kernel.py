@@ -43,7 +43,7 @@ class _Announcer(event.Listener):
     def on_start(self, event: Any) -> None:
         """Report the beginning of a compilation."""
         kernel = getattr(event.data.get("dispatcher"), "py_func", None)
-        if getattr(kernel, "__module__", "").startswith("vefl_sim."):
+        if (getattr(kernel, "__module__", None) or "").startswith("vefl_sim."):
             report(COMPILING)
 
     def on_end(self, event: Any) -> None:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from vefl_sim.core.arrays import Floats
 
 BLOCK_SLOTS = 64  # slots drawn at a time
-_KEPT_BLOCKS = 1000  # in memory
+_KEPT_BLOCKS = 500  # in memory, or more if as many are in use
+_PER_BURST = 5  # blocks that a burst of 256 slots may touch
 _NODES = 64  # of the distribution of the worst pRB: mean rates are exact to 2e-5 relative at N = 4, 2e-4 at N = 1
 
 
@@ -50,6 +51,7 @@ class RayleighFading:
         self._key = key
         self._shape = (BLOCK_SLOTS, prbs, antennas)
         self._blocks: dict[tuple[int, int], Floats] = {}  # by CV and number of the block
+        self._most = _KEPT_BLOCKS
         from scipy.special import gammainccinv  # slow to import, and not needed to read an experiment
 
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
@@ -74,10 +76,15 @@ class RayleighFading:
     def _block(self, cv: int, block: int) -> Floats:
         kept = self._blocks.get((cv, block))
         if kept is None:
-            if len(self._blocks) > _KEPT_BLOCKS:
-                self._blocks.clear()  # most of them are over; blocks needed again get the same values
+            if len(self._blocks) > self._most:
+                self._forget(block)
             kept = self._blocks[cv, block] = self._draw(cv, block)
         return kept
+
+    def _forget(self, block: int) -> None:
+        """Drop the blocks that are over, and keep at least as many as this burst may need."""
+        self._blocks = {key: gains for key, gains in self._blocks.items() if block - _PER_BURST < key[1]}
+        self._most = max(_KEPT_BLOCKS, 2 * len(self._blocks))
 
     def _draw(self, cv: int, block: int) -> Floats:
         # The high two words of the 256-bit counter are block and CV, the low two count the draws inside the block.

@@ -20,6 +20,9 @@ from vefl_sim.experiment.plugins import declaration, is_part, load_part
 from vefl_sim.experiment.toml import as_toml
 from vefl_sim.optimize.rat.allocate import needs_large
 
+_HERE = str(Path(__file__).parents[2])  # vefl_sim itself; the second process needs no module of the user
+_LONGEST_S = 300.0  # many times what compiling takes: then the second process is stuck
+
 
 class Compilation:
     """The second process, if one is needed; as a context manager, ends it if the preparation fails."""
@@ -42,8 +45,8 @@ class Compilation:
         """Wait until the kernels are in the cache, and remember that they are."""
         if self._process and self._marker:
             report(COMPILING)
-            if self._process.wait() == 0:
-                with suppress(OSError):  # the disk is full: the next run rehearses again
+            with suppress(OSError, subprocess.TimeoutExpired):  # the disk is full: the next run rehearses again
+                if self._process.wait(_LONGEST_S) == 0:
                     self._marker.touch()
 
     def __enter__(self) -> "Compilation":
@@ -76,7 +79,7 @@ def _marker(experiment: Experiment) -> Path | None:
 def _start(experiment: Experiment) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "vefl_sim.simulation.rehearsal"],  # -P: no modules of the current directory
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (_HERE, os.environ.get("PYTHONPATH"))))},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

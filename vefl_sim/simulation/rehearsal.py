@@ -33,13 +33,15 @@ _PARAMETERS = 1000  # of a model: few enough for an update to be sent within som
 class StandingCars:
     """CVs that stand at different distances from the gNB."""
 
-    def __init__(self, step_ns: int) -> None:
-        self.step_ns, self._time_ns = step_ns, 0
+    def __init__(self, step_ns: int, radius_m: float) -> None:
+        self.step_ns, self._time_ns, self._farthest_m = step_ns, 0, min(100.0, 0.5 * radius_m)
 
     def scene(self) -> Scene:
         """The current scene: the same at all times."""
         cv, nothing = np.arange(1, _CVS + 1), np.zeros(_CVS)
-        return Scene(self._time_ns, cv, np.linspace(20.0, 100.0, _CVS), nothing, nothing, np.ones(_CVS, np.bool_))
+        return Scene(
+            self._time_ns, cv, np.linspace(0.2, 1.0, _CVS) * self._farthest_m, nothing, nothing, np.ones(_CVS, np.bool_)
+        )
 
     def advance(self) -> Scene:
         """Let one step pass."""
@@ -52,9 +54,10 @@ def rehearse(experiment: Experiment) -> None:
     once = experiment.run.model_copy(update={"rounds": 1, "duration_s": None})
     scenario, env = _scenario(experiment.model_copy(update={"run": once})), NanosecondEnvironment()
     with TemporaryDirectory(prefix="vefl_sim-") as folder:
-        recorder = Recorder(Path(folder), experiment.trace)
-        actors = wire(scenario, env, recorder, Audit(scenario.link, experiment.slots.slot_s), lambda report: None)
-        env.run(until=actors.processes(env))
+        recorder, audit = Recorder(Path(folder), experiment.trace), Audit(scenario.link, experiment.slots.slot_s)
+        env.run(until=wire(scenario, env, recorder, audit, lambda report: None).processes(env))
+    if not audit.slots:
+        raise RuntimeError("no CV has sent anything, so the kernels are not compiled")
 
 
 def _scenario(experiment: Experiment) -> Scenario:
@@ -62,7 +65,7 @@ def _scenario(experiment: Experiment) -> Scenario:
     images, labels = np.zeros((1, 1, 1, 1), np.uint8), np.zeros(1, np.int32)
 
     def mobility() -> Mobility:
-        return StandingCars(step_ns)
+        return StandingCars(step_ns, experiment.radio.coverage_radius_m)
 
     return Scenario(
         experiment=experiment,

@@ -34,7 +34,7 @@ class RunWatcher(Protocol):
         ...
 
     def working(self, step: str, so_far: str) -> None:
-        """Preparing is at this step, and this far; called often."""
+        """Preparing, or compiling, is at this step, and this far; called often."""
         ...
 
     def started(self, run: Run, scenario: Scenario) -> None:

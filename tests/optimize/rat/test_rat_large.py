@@ -134,7 +134,7 @@ def test_the_quick_water_filling_equals_the_plain_one(seed: int, tight: float, d
     scaled = random_scaled(rng, 1, 7, tight=tight)
     scaled = scaled._replace(price=scaled.price * dearer, cap=np.maximum(scaled.cap, rng.choice([0.0, 50.0])))
     mine = rng.permutation(7)[: rng.integers(1, 8)]
-    rate, spent = water_fill(scaled.gain[0], mine, demand_of(scaled, 0), np.zeros(7))
+    rate, spent = water_fill(scaled.gain[0], mine.copy(), demand_of(scaled, 0), np.zeros(7))
     add = mine[0]  # added again below; one further pRB is dropped
     held = np.setdiff1d(np.arange(7), mine)[:1].tolist() + mine[1:].tolist()
     drop = held[0] if len(held) == len(mine) else -1

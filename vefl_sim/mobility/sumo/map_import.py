@@ -28,9 +28,6 @@ RADIUS_M = 500.0
 LONGEST_NAME = 60
 
 
-"""Callback that is given the current step of the import and its progress, both as text."""
-
-
 @dataclass(frozen=True)
 class ImportedMap:
     """The result of an import: the map, its traffic, and the new folder."""

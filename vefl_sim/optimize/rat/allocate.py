@@ -66,7 +66,7 @@ def allocate(with_large, method, problem, allocation):
         _assignment(problem, allocation.owner)
     elif method == AllocationMethod.EXACT or (method == AllocationMethod.AUTO and prbs <= EXACT_PRBS):
         if not (2 * cvs <= prbs and prune(problem, allocation.owner)):
-            _exact(problem, not one_each, allocation.owner)
+            _exact(problem, not one_each, allocation.owner)  # a variable: Numba compiles each constant separately
     elif with_large is not None:
         objective, bound = large(problem, allocation)
         if misses_a_floor(problem, allocation):

@@ -7,7 +7,8 @@ As in dual.py, prices make pRB z worth h_vz to CV v, and no allocation that meet
 So owners whose loss exceeds D minus the value of a known allocation are ruled out. Of the sets of pRBs that the first
 CVs can share, only those remain whose losses leave room, and the dynamic programming of `split` runs over these few.
 It evaluates them with the same operations in the same order and breaks ties alike, so it finds the same owners, bit for
-bit. Where prices rule out too little, or no allocation that meets the floors is known, `prune` gives up.
+bit. Where prices rule out too little, where no allocation that meets the floors is known, and where ties depend on more
+than these sets, `prune` gives up.
 
 pRBs that nobody wants at these prices are offered to all CVs at once. That changes nothing as long as no two of them
 use the same one; those that nobody uses go to the last CV, as in `split`.
@@ -138,7 +139,7 @@ def place_bids(problem, level, weight, worth, best, winner):
                 best[prb], winner[prb] = worth[v, prb], v
         term = max(0.0, price - problem.price) * problem.power[v]
         term += extra * (problem.cap[v] if extra > 0 else problem.floor[v] * (1 - 2 * MET))
-        bound, size = bound + term, size + abs(term)
+        bound, size = bound + term, size + abs(term) + w  # at a low SNR, worths are small differences of terms near w
     return bound + total(best), size + total(best)
 
 
@@ -186,6 +187,7 @@ def split_within(problem, order, bids, room, owner):
             members[part | 1 << place] = members[part] | 1 << contested[place]
     own, used = np.full((cvs, whole + 1), np.nan), np.empty((cvs, whole + 1), np.int64)
     best, choice = np.full((cvs, whole + 1), -np.inf), np.zeros((cvs, whole + 1), np.int64)
+    lent = np.zeros((cvs, whole + 1), np.int64)  # free pRBs that the CVs 0 … v use
     for v in range(cvs):
         for index in range(number[v]):
             state = states[v, index]
@@ -201,8 +203,11 @@ def split_within(problem, order, bids, room, owner):
                         if free >> prb & 1 and abs(level * problem.gain[v, prb] - 1) < NEAR:
                             return False
                 worth = own[v, part] + best[v - 1, rest] if v else own[v, part]
+                lending = used[v, part] & free | (lent[v - 1, rest] if v else 0)
+                if worth == best[v, state] and worth > -np.inf and lending | lent[v, state]:
+                    return False  # `split` would look at the free pRBs, too
                 if worth > best[v, state] or (worth == best[v, state] and part > choice[v, state]):
-                    best[v, state], choice[v, state] = worth, part
+                    best[v, state], choice[v, state], lent[v, state] = worth, part, lending
     if best[cvs - 1, whole] == -np.inf:
         return False
     owner[:], taken, rest = cvs - 1, 0, whole

@@ -17,7 +17,6 @@ single pRB is evaluated exactly. The largest size stands for all larger ones.
 import numpy as np
 
 from vefl_sim.core.kernel import inner_float_kernel as kernel
-from vefl_sim.optimize.rat.dual import power_price
 from vefl_sim.optimize.rat.water import demand_of, on_one, water_fill
 
 SIZES = 6  # sets of 1 … SIZES pRBs, and larger ones
@@ -43,12 +42,12 @@ def _largest_gain(problem, gains, prices, bids, v):
     best = _best_suited(bids, v, sizes, top)
     for size in range(2, sizes + 1):
         rate, _ = water_fill(gain, best[:size], cv, watts)  # sorts them, which does not matter here
-        level = watts[best[0]] + 1 / gain[best[0]]
         if rate >= cv.floor * (1 - MET) and watts[best[0]] > 0:
-            at_level = cv.price * level
+            x = watts[best[0]] + gains.distance[v, best[0]]
+            at_level = cv.price * (1 + gains.best[v] * x) / gains.best[v]
             weight = at_level if at_level > 0 and (rate >= cv.cap or at_level > cv.weight) else cv.weight
-            _lower(problem, gains, bids, v, weight, max(cv.price, weight / level), top, most)
-    _lower(problem, gains, bids, v, prices.weight[v], max(cv.price, power_price(gains, prices, v)), top, most)
+            _lower(problem, gains, bids, v, weight, x, top, most)
+    _lower(problem, gains, bids, v, prices.weight[v], prices.level[v], top, most)
     alone = -np.inf
     for prb in range(prbs):
         rate, spent = on_one(gain[prb], cv)
@@ -59,13 +58,11 @@ def _largest_gain(problem, gains, prices, bids, v):
 
 
 @kernel
-def _lower(problem, gains, bids, v, weight, price, top, most):
-    """Lower B_vn of all sizes to what this weight and this price prove."""
-    if not price > 0:
-        return
-    extra, best_gain = problem.weight[v] - weight, gains.best[v]
-    x, at_best = weight / price - 1 / best_gain, np.log(weight / price * best_gain)
+def _lower(problem, gains, bids, v, weight, x, top, most):
+    """Lower B_vn of all sizes to what this weight and the price of this level prove; x = L − 1/g_b as in dual.py."""
+    extra, price = problem.weight[v] - weight, weight * gains.best[v] / (1 + gains.best[v] * x)
     distances, ratios, sizes = gains.distance[v], gains.log_ratio[v], len(top)
+    at_best = np.log1p(gains.best[v] * max(x, 0.0))
     top[:], beyond = -np.inf, 0.0
     for prb in range(len(distances)):
         worth = weight * (at_best - ratios[prb]) - price * (x - distances[prb]) if x > distances[prb] else 0.0
@@ -75,7 +72,7 @@ def _lower(problem, gains, bids, v, weight, price, top, most):
             _insert(net, top)
         else:
             beyond += max(0.0, net)
-    total = (price - problem.price) * problem.power[v]
+    total = max(0.0, price - problem.price) * problem.power[v]
     total += extra * (problem.cap[v] if extra > 0 else problem.floor[v] * (1 - 2 * MET))
     for size in range(sizes):
         total += top[size]
