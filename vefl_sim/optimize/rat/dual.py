@@ -210,6 +210,7 @@ def least_bound(problem, gains):
     for v in range(cvs):  # P_max spread over Z/V average pRBs
         first = min(problem.power[v] * cvs / prbs + gains.distance[v].mean(), problem.power[v]) + 1e-30
         prices.level[v] = min(first, highest_level(problem, gains, prices.weight[v], v))
+    best.weight[:], best.level[:] = prices.weight, prices.level  # which stay if D is never finite
     bids = Bids(np.empty((cvs, prbs)), np.empty(prbs), np.empty(cvs), np.empty(cvs))
     slopes = Slopes(np.zeros((2, cvs)), np.full((2, cvs), FIRST_STEP))
     near, share = np.empty(cvs * prbs, np.int64), np.empty(cvs * prbs)

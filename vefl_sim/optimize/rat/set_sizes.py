@@ -67,6 +67,8 @@ def _lower(problem, gains, bids, v, weight, x, top, most):
     for prb in range(len(distances)):
         worth = weight * (at_best - ratios[prb]) - price * (x - distances[prb]) if x > distances[prb] else 0.0
         net = worth - bids.best[prb]
+        if not np.isfinite(net):
+            return  # this weight and this level prove nothing
         if net > top[sizes - 1]:
             beyond += max(0.0, top[sizes - 1])
             _insert(net, top)
@@ -82,7 +84,7 @@ def _lower(problem, gains, bids, v, weight, x, top, most):
 @kernel
 def _best_suited(bids, v, sizes, top):
     """The pRBs whose loss is least if CV v owns them."""
-    best = np.empty(sizes, np.int64)
+    best = np.arange(sizes)  # of which some stay if worths are not numbers, as they may be at absurd prices
     top[:] = -np.inf
     for prb in range(len(bids.best)):
         net = bids.worth[v, prb] - bids.best[prb]
