@@ -12,7 +12,7 @@ from vefl_sim.optimize.rat.assignment import assign
 from vefl_sim.optimize.rat.exact import split, subset_values
 from vefl_sim.optimize.rat.large import large, powers
 from vefl_sim.optimize.rat.methods import AllocationMethod
-from vefl_sim.optimize.rat.problem import EXACT_PRBS
+from vefl_sim.optimize.rat.problem import EXACT_PRBS, MET
 from vefl_sim.optimize.rat.pruned import prune
 from vefl_sim.optimize.rat.water import demand_of, on_one
 
@@ -43,7 +43,6 @@ class Found(NamedTuple):
 
 
 _SIZES = np.array([bin(subset).count("1") for subset in range(1 << EXACT_PRBS)])  # pRBs in each subset
-_MET = 1e-9  # share of its floor that a CV may miss by rounding
 
 
 @kernel
@@ -93,7 +92,7 @@ def misses_a_floor(problem, allocation):
     """Whether a CV has less than its own floor: a small floor counts as much as a large one."""
     missed = False
     for v in range(len(problem.floor)):
-        missed |= allocation.rate[v] < problem.floor[v] * (1 - _MET)
+        missed |= allocation.rate[v] < problem.floor[v] * (1 - MET)
     return missed
 
 
@@ -113,7 +112,7 @@ def _exact(problem, may_be_feasible, owner):
     if may_be_feasible:
         for v in range(cvs):
             for subset in range(1 << prbs):
-                met = deficit[v, subset] <= _MET * problem.floor[v]
+                met = deficit[v, subset] <= MET * problem.floor[v]
                 own[v, subset] = value[v, subset] if met else -np.inf
         best = split(own, sizes, 1 if least(problem.floor) > 0 else 0, share)
     if best == -np.inf:
@@ -146,7 +145,7 @@ def _assignment(problem, owner):
     feasible = value.copy()
     for v in range(cvs):
         for prb in range(prbs):
-            if deficit[v, prb] > _MET * problem.floor[v]:
+            if deficit[v, prb] > MET * problem.floor[v]:
                 feasible[v, prb] = forbidden
     if assign(feasible, column) <= 0.5 * forbidden:
         penalty = _penalty(problem)

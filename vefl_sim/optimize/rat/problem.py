@@ -17,6 +17,7 @@ from vefl_sim.experiment.plugins import load_part
 RatStatus = Literal["optimal", "gap", "infeasible_floors", "policy"]
 
 EXACT_PRBS = 12  # 3^Z steps per CV: beyond this "exact" would take milliseconds
+MET = 1e-9  # share of its floor that a CV may miss by rounding
 NOTHING = 1e-300  # smaller gains (1/W), powers (W) and rates (nats) count as 0: 1/g overflows, and digits are lost
 _PER_NAT = 1 / float(np.log(2))
 

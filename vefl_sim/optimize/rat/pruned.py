@@ -21,18 +21,18 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import inner_float_kernel as kernel
 from vefl_sim.core.kernel import least, total
+from vefl_sim.optimize.rat.problem import MET
 from vefl_sim.optimize.rat.water import behind, by_gain, demand_of, is_useful, only, water_level, with_worse
 
 ROUNDS = 5  # of price adjustments
 MOST_PAIRS = 8000  # of sets of successive CVs; with more, `split` is as fast
 MARGIN = 1e-10  # relative; far above rounding, so that no allocation that is equally good is ruled out
-MET = 1e-9  # share of its floor that a CV may miss by rounding
 NEAR = 1e-6  # a pRB this near the water level may be in use by rounding
 NOBODY = -1
 
 
-class Bids(NamedTuple):
-    """The worths of the pRBs at the prices of the least bound, and what follows from them."""
+class Auction(NamedTuple):
+    """The outcome of offering all pRBs at the prices of the least bound: what each owner would lose, and who wins."""
 
     loss: Floats  # shape (V, Z)
     winner: Ints  # NOBODY: no CV wants the pRB at its price; shape (Z,)
@@ -49,9 +49,9 @@ def prune(problem, owner):
         for prb in range(prbs):
             order[v, prb] = prb
         by_gain(problem.gain[v], order[v])
-    bids = Bids(np.empty((cvs, prbs)), np.empty(prbs, np.int64))
-    room = bid(problem, order, bids)
-    return room < np.inf and split_within(problem, order, bids, room, owner)
+    auction = Auction(np.empty((cvs, prbs)), np.empty(prbs, np.int64))
+    room = bid(problem, order, auction)
+    return room < np.inf and split_within(problem, order, auction, room, owner)
 
 
 @kernel
@@ -79,8 +79,8 @@ def fill(problem, order, v, usable):
 
 
 @kernel
-def bid(problem, order, bids):
-    """Adjust prices, and fill the bids at the best ones; returns D − the best value found, inf if none was.
+def bid(problem, order, auction):
+    """Adjust prices, and fill what the auction at the best ones gave; returns D − the best value found, inf if none was.
 
     A CV's price and weight follow from its water level on the pRBs that it won in the round before, first on its best.
     """
@@ -105,9 +105,9 @@ def bid(problem, order, bids):
         if dual < bound:
             bound, scale = dual, size
             for prb in range(prbs):
-                bids.winner[prb] = winner[prb]
+                auction.winner[prb] = winner[prb]
                 for v in range(cvs):
-                    bids.loss[v, prb] = best[prb] - worth[v, prb]
+                    auction.loss[v, prb] = best[prb] - worth[v, prb]
         free = deal(worth, winner, held)
     return bound - most + MARGIN * (scale + abs(most))
 
@@ -166,20 +166,20 @@ def deal(worth, winner, held):
 
 
 @kernel
-def split_within(problem, order, bids, room, owner):
+def split_within(problem, order, auction, room, owner):
     """Split the pRBs like `split`, among the sets whose losses leave room; False if they are too many, or none fits."""
     cvs, prbs = problem.gain.shape
     free, fixed, contested, count = 0, np.zeros(cvs, np.int64), np.empty(prbs, np.int64), 0
     for prb in range(prbs):
-        if bids.winner[prb] == NOBODY:
+        if auction.winner[prb] == NOBODY:
             free |= 1 << prb
-        elif total(bids.loss[:, prb] <= room) > 1:
+        elif total(auction.loss[:, prb] <= room) > 1:
             contested[count] = prb
             count += 1
         else:
-            fixed[bids.winner[prb]] |= 1 << prb
+            fixed[auction.winner[prb]] |= 1 << prb
     states, number = np.empty((cvs, 1 << count), np.int64), np.zeros(cvs, np.int64)
-    if likely(bids.loss, contested[:count], room, states, number) > MOST_PAIRS:
+    if likely(auction.loss, contested[:count], room, states, number) > MOST_PAIRS:
         return False
     whole, members = (1 << count) - 1, np.zeros(1 << count, np.int64)
     for place in range(count):

@@ -17,10 +17,10 @@ single pRB is evaluated exactly. The largest size stands for all larger ones.
 import numpy as np
 
 from vefl_sim.core.kernel import inner_float_kernel as kernel
+from vefl_sim.optimize.rat.problem import MET
 from vefl_sim.optimize.rat.water import demand_of, on_one, water_fill
 
 SIZES = 6  # sets of 1 … SIZES pRBs, and larger ones
-MET = 1e-9  # share of its floor that a CV may miss by rounding
 
 
 @kernel
@@ -34,7 +34,7 @@ def bound_by_sizes(problem, gains, prices, bids):
 
 @kernel
 def _largest_gain(problem, gains, prices, bids, v):
-    """max_n B_vn of one CV."""
+    """max_n B_vn: the most that CV v can gain by buying pRBs at their prices, whatever their number."""
     cv, gain = demand_of(problem, v), problem.gain[v]
     prbs = len(gain)
     sizes = min(SIZES, prbs)
