@@ -80,7 +80,7 @@ def fill(problem, order, v, usable):
 
 @kernel
 def bid(problem, order, auction):
-    """Adjust prices, and fill what the auction at the best ones gave; returns D − the best value found, inf if none was.
+    """Adjust prices, and fill the outcome at the best ones; returns D − the best value found, inf if none was.
 
     A CV's price and weight follow from its water level on the pRBs that it won in the round before, first on its best.
     """
