@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vefl_sim.optimize.rat.allocate import _exact
+from vefl_sim.optimize.rat.exact.pruned import prune
 from vefl_sim.optimize.rat.problem import SlotProblem
-from vefl_sim.optimize.rat.pruned import prune
 
 
 @numba.njit
@@ -54,17 +54,17 @@ def same_owners(problem: SlotProblem) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("cvs", "least"), [(2, 0.9), (3, 0.75), (4, 0.3), (5, 0.02)])
-def test_most_slots_need_no_search_of_all_subsets(cvs: int, least: float) -> None:
+@pytest.mark.parametrize("cvs", range(2, 10))
+def test_most_slots_need_no_search_of_all_subsets(cvs: int) -> None:
     problems = [slot(np.random.default_rng(seed), cvs, dear=10 ** (seed % 5 / 2 - 1)) for seed in range(300)]
-    assert np.mean([same_owners(problem) for problem in problems]) >= least
+    assert np.mean([same_owners(problem) for problem in problems]) >= 0.95
 
 
 @settings(max_examples=300, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    cvs=st.integers(2, 5),
-    prbs=st.integers(5, 11),
+    cvs=st.integers(2, 9),
+    prbs=st.integers(3, 11),
     dear=st.sampled_from([0.01, 0.1, 1.0, 3.0, 10.0, 100.0]),
     tight=st.sampled_from([1e-6, 0.1, 1.0, 5.0, 30.0]),
     levels=st.sampled_from([0, 0, 1, 2, 3, 10]),
@@ -73,6 +73,7 @@ def test_most_slots_need_no_search_of_all_subsets(cvs: int, least: float) -> Non
 def test_whatever_is_found_is_found_by_the_full_search(
     seed: int, cvs: int, prbs: int, dear: float, tight: float, levels: int, weak: float
 ) -> None:
+    cvs = min(cvs, prbs - 1)
     same_owners(slot(np.random.default_rng(seed), cvs, prbs, dear=dear, tight=tight, levels=levels, weak=weak))
 
 

@@ -9,11 +9,11 @@ from vefl_sim.core.kernel import dot, largest, least, total
 from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.core.kernel import inner_float_kernel as inner
 from vefl_sim.optimize.rat.assignment import assign
-from vefl_sim.optimize.rat.exact import split, subset_values
+from vefl_sim.optimize.rat.exact.pruned import prune
+from vefl_sim.optimize.rat.exact.subsets import split, subset_values
 from vefl_sim.optimize.rat.large import large, powers
 from vefl_sim.optimize.rat.methods import AllocationMethod
 from vefl_sim.optimize.rat.problem import EXACT_PRBS, MET
-from vefl_sim.optimize.rat.pruned import prune
 from vefl_sim.optimize.rat.water import demand_of, on_one
 
 
@@ -64,7 +64,7 @@ def allocate(with_large, method, problem, allocation):
     elif one_each:
         _assignment(problem, allocation.owner)
     elif method == AllocationMethod.EXACT or (method == AllocationMethod.AUTO and prbs <= EXACT_PRBS):
-        if not (2 * cvs <= prbs and prune(problem, allocation.owner)):
+        if not prune(problem, allocation.owner):
             _exact(problem, not one_each, allocation.owner)  # a variable: Numba compiles each constant separately
     elif with_large is not None:
         objective, bound = large(problem, allocation)
