@@ -48,7 +48,8 @@ class RayleighFading:
     """Rayleigh fading: ‖h‖² is a sum of N unit exponentials, Gamma(N, 1) with mean N."""
 
     def __init__(self, key: int, prbs: int, antennas: int) -> None:
-        self._key = key
+        self._philox = np.random.Philox(key=key)
+        self._uniform = np.random.Generator(self._philox)
         self._shape = (BLOCK_SLOTS, prbs, antennas)
         self._blocks: dict[tuple[int, int], Floats] = {}  # by CV and number of the block
         self._most = _KEPT_BLOCKS
@@ -88,8 +89,22 @@ class RayleighFading:
 
     def _draw(self, cv: int, block: int) -> Floats:
         # The high two words of the 256-bit counter are block and CV, the low two count the draws inside the block.
-        philox = np.random.Philox(key=self._key, counter=[0, 0, block, cv])
-        uniform = np.random.Generator(philox).random(self._shape)
+        state = self._philox.state  # set, because a new generator takes as long as the draws
+        state["state"]["counter"][:] = 0, 0, block, cv
+        self._philox.state = state | {"buffer_pos": 4}  # nothing is left of the block before
         # By inversion, not the ziggurat method, so that each gain needs a fixed number of draws.
-        gains: Floats = -np.log1p(-uniform).sum(axis=2)
+        draws = self._uniform.random(self._shape)
+        np.log1p(np.negative(draws, out=draws), out=draws)
+        gains: Floats = -_sum_of_last(draws)
         return gains
+
+
+def _sum_of_last(values: Floats) -> Floats:
+    """values.sum(axis=-1), bit for bit: NumPy adds fewer than eight terms one by one, but for each sum by itself."""
+    if values.shape[-1] >= 8:
+        result: Floats = values.sum(axis=-1)
+        return result
+    result = values[..., 0].copy()
+    for place in range(1, values.shape[-1]):
+        result += values[..., place]
+    return result
