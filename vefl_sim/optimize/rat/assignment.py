@@ -7,19 +7,19 @@ from vefl_sim.core.kernel import float_kernel as kernel
 
 @kernel
 def assign(value, column_of):
-    """Assign each row of a square matrix its own column so that the total value is largest; returns that total.
+    """Assign each row its own column so that the total value is largest; returns that total.
 
-    Dual prices keep value ≤ row price + column price, with equality on the pairs matched so far; each new row
-    is matched along the path of least total slack. O(n³); SciPy's solver is as fast but cannot be called from a kernel.
-    A path visits each column once, so n + 1 steps suffice; more would only be needed if a value is not finite, and
-    then the assignment is arbitrary.
+    There must not be more rows than columns. Dual prices keep value ≤ row price + column price, with equality on the
+    pairs matched so far; each new row is matched along the path of least total slack. O(rows²·columns); SciPy's solver
+    is as fast but cannot be called from a kernel. A path visits each column once, so n + 1 steps suffice for n columns;
+    more would only be needed if a value is not finite, and then the assignment is arbitrary.
     """
-    n = len(value)
-    for row in range(n):
+    rows, n = value.shape
+    for row in range(rows):
         column_of[row] = row
-    row_price, column_price = np.zeros(n + 1), np.zeros(n + 1)
+    row_price, column_price = np.zeros(rows), np.zeros(n + 1)
     row_of = np.full(n + 1, -1)  # row assigned to each column; column n stands for the row being assigned
-    for row in range(n):
+    for row in range(rows):
         row_of[n] = row
         slack, previous, visited = np.full(n, np.inf), np.full(n, n), np.zeros(n + 1, np.bool_)
         current = n
@@ -50,6 +50,7 @@ def assign(value, column_of):
             current = previous[current]
     total = 0.0
     for column in range(n):
-        column_of[row_of[column]] = column
-        total += value[row_of[column], column]
+        if row_of[column] >= 0:
+            column_of[row_of[column]] = column
+            total += value[row_of[column], column]
     return total

@@ -16,9 +16,11 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.kernel import float_kernel as kernel
+from vefl_sim.core.kernel import inner_float_kernel as inner
 from vefl_sim.optimize.rat.problem import NOTHING, SlotProblem
+from vefl_sim.optimize.rat.water import log_1p
 
-STEPS, FEWER_STEPS, LARGE_SIZE = 50, 40, 10_000  # at most; fewer where V·Z exceeds LARGE_SIZE
+STEPS, FEWER_STEPS, LARGE_SIZE = 50, 30, 10_000  # at most; fewer where V·Z exceeds LARGE_SIZE
 PATIENCE, PROGRESS = 25, 1e-4  # stop after PATIENCE steps without a relative improvement of PROGRESS
 FIRST_SOFTNESS, SOFTNESS = 0.5, 0.1  # of the mean worth of a pRB: CVs this close to the best share the pRB
 DIVERGED = 0.02  # if the bound is worse than the best one by this share, return to that one, with smaller steps
@@ -65,7 +67,7 @@ def relative_gains(gain):
         for z in range(gain.shape[1]):
             g = max(gain[v, z], NOTHING)
             ratio = (best[v] - g) / g
-            distance[v, z], log_ratio[v, z] = ratio / best[v], np.log1p(ratio)
+            distance[v, z], log_ratio[v, z] = ratio / best[v], log_1p(ratio)
     return Gains(best, distance, log_ratio)
 
 
@@ -82,14 +84,21 @@ def fill_worths(gains, prices, bids):
     best = bids.best
     best[:] = 0.0
     for v in range(cvs):
-        w, x, price = prices.weight[v], prices.level[v], power_price(gains, prices, v)
-        top = np.log1p(gains.best[v] * max(x, 0.0))
-        distances, ratios, row = gains.distance[v], gains.log_ratio[v], bids.worth[v]
+        row = bids.worth[v]
+        fill_worth(gains, v, prices.weight[v], prices.level[v], row)
         for z in range(prbs):
-            h = w * (top - ratios[z]) - price * (x - distances[z])
-            row[z] = h if x > distances[z] else 0.0
             best[z] = max(best[z], row[z])
     return best.sum()
+
+
+@inner
+def fill_worth(gains, v, weight, x, row):
+    """Fill the worth h (Z,) of the pRBs to CV v at this weight and level."""
+    price, top = weight * gains.best[v] / (1 + gains.best[v] * x), np.log1p(gains.best[v] * max(x, 0.0))
+    distances, ratios = gains.distance[v], gains.log_ratio[v]
+    for z in range(len(row)):
+        h = weight * (top - ratios[z]) - price * (x - distances[z])
+        row[z] = h if x > distances[z] else 0.0
 
 
 @kernel
@@ -184,28 +193,26 @@ def constraint_terms(problem, gains, prices):
 
 
 @kernel
-def bounded(problem):
+def bounded(problem, gains):
     """The problem with looser weights and tighter caps, which serve the prices better and keep the bound valid.
 
-    A weight a above 0 only loosens the bound. No CV can send more than with full power on every pRB, so a cap above
-    that is lowered to it.
+    A weight a above 0 only loosens the bound. No CV can send more than if all pRBs were as good as its best one, so a
+    cap above that is lowered to it.
     """
+    prbs = problem.gain.shape[1]
     weight = np.maximum(problem.weight, 1e-12 * problem.weight.max() + 1e-200)
-    cap = problem.cap.copy()
-    for v in range(len(cap)):
-        cap[v] = min(cap[v], np.log1p(problem.gain[v] * problem.power[v]).sum())
+    cap = np.minimum(problem.cap, prbs * np.log1p(gains.best * problem.power / prbs))
     return SlotProblem(problem.gain, weight, problem.price, problem.power, problem.floor, cap, problem.mean)
 
 
 @kernel
 def least_bound(problem, gains):
-    """Minimise D; returns (D, the prices of the least D found).
+    """Minimise D of a problem that is `bounded`; returns (D, the prices of the least D found).
 
     Each step moves ln w and ln L of every CV by the sign of their own slopes, so units and scales do not matter. CVs
     that outbid each other in turn would drive all prices up, hence the return to the best prices.
     """
     cvs, prbs = problem.gain.shape
-    problem = bounded(problem)
     prices, best = Prices(problem.weight.copy(), np.empty(cvs)), Prices(np.empty(cvs), np.empty(cvs))
     for v in range(cvs):  # P_max spread over Z/V average pRBs
         first = min(problem.power[v] * cvs / prbs + gains.distance[v].mean(), problem.power[v]) + 1e-30

@@ -1,19 +1,42 @@
 """The RAT sub-problem for any number of pRBs: owners from prices, improved by local search, with an upper bound."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.assignment import assign
-from vefl_sim.optimize.rat.dual import Bids, bounded, fill_worths, least_bound, relative_gains
-from vefl_sim.optimize.rat.local_search import Ground, better, demand_in, fill_lists, greedy, improve, new_holdings
+from vefl_sim.optimize.rat.dual import Bids, Gains, Prices, bounded, fill_worths, least_bound, relative_gains
+from vefl_sim.optimize.rat.local_search import (
+    EPS,
+    Ground,
+    better,
+    demand_in,
+    fill_lists,
+    move_one,
+    new_holdings,
+    new_market,
+    offer,
+    outcome,
+    swap_one,
+)
 from vefl_sim.optimize.rat.problem import NOTHING
 from vefl_sim.optimize.rat.set_sizes import bound_by_sizes
 from vefl_sim.optimize.rat.water import demand_of, on_one, water_fill
 
-NEAR = (0.05, 0.2, 0.8, np.inf)  # of the mean worth of a pRB: largest loss of an exchange, stage by stage
 SMALL_GAP = 1e-3  # of the bound: the search stops
-LARGE_GAP = 0.05  # of the value: the greedy allocation is tried, too
 EFFORT = 40  # evaluations per pRB that the local search may spend
+
+
+class Survey(NamedTuple):
+    """What prices tell of a slot: worths at the prices of the least D, and the bounds that follow."""
+
+    ground: Ground
+    gains: Gains
+    prices: Prices
+    bids: Bids
+    prices_bound: float  # D
+    bound: float  # the smaller one of D and the bound by sizes of sets
 
 
 @kernel
@@ -36,68 +59,98 @@ def powers(problem, allocation):
 def large(problem, allocation):
     """Fill the arrays of an `Allocation`; returns (objective, bound).
 
-    The local search starts from the owners that the prices favour. If a floor is unmet or the gap is large, it is
-    repeated from the greedy allocation if that is better; if a floor is still unmet, from one pRB each. The bound holds
-    for allocations that meet the floors.
+    The local search starts from the owners that the prices favour. If a floor is unmet, it is repeated from one pRB
+    each. The bound holds for allocations that meet the floors.
     """
-    ground, weight, bound = survey(problem)
-    enough = bound - SMALL_GAP * abs(bound)
+    found = survey(problem)
+    ground, market = found.ground, new_market(found.gains)
+    enough = found.bound - SMALL_GAP * abs(found.bound)
     cvs, prbs = problem.gain.shape
-    holdings, other = new_holdings(cvs, prbs), new_holdings(cvs, prbs)
-    owners_by_loss(ground, weight, holdings.owner)
-    deficit, value = search_owners(ground, holdings, enough)
-    if deficit > 0 or bound - value > LARGE_GAP * abs(value):
-        other_deficit, other_value = greedy(ground, other)
-        if better(ground.scale, other_deficit - deficit, other_value - value):
-            deficit, value = search_owners(ground, other, enough)
-            holdings.owner[:] = other.owner
-    if deficit > 0:
-        other.owner[:] = holdings.owner
-        one_each(ground, other.owner)
-        other_deficit, other_value = search_owners(ground, other, enough)
-        if better(ground.scale, other_deficit - deficit, other_value - value):
-            holdings.owner[:] = other.owner
+    holdings = new_holdings(cvs, prbs)
+    owners_by_worth(problem, found, holdings.owner)
+    deficit, value = search_owners(ground, holdings, market, enough)
     allocation.owner[:] = holdings.owner
+    if deficit > 0:
+        one_each(ground, holdings.owner)
+        other_deficit, other_value = search_owners(ground, holdings, market, enough)
+        if better(ground.scale, other_deficit - deficit, other_value - value):
+            allocation.owner[:] = holdings.owner
     objective = powers(problem, allocation)
-    return objective, max(bound, objective)  # they may be equal but for rounding
+    return objective, max(found.bound, objective)  # they may be equal but for rounding
 
 
 @kernel
 def survey(problem):
-    """(Ground, w, bound) at the prices of the least D; the loss of an owner is max_u h_uz − h_vz."""
+    """The `Survey` of a slot."""
     cvs, prbs = problem.gain.shape
     gains = relative_gains(problem.gain)
-    bound, prices = least_bound(problem, gains)
+    looser = bounded(problem, gains)
+    prices_bound, prices = least_bound(looser, gains)
     bids = Bids(np.empty((cvs, prbs)), np.empty(prbs), np.empty(cvs), np.empty(cvs))
     fill_worths(gains, prices, bids)
-    loss, scale = bids.best - bids.worth, (problem.floor.sum() + 1e-300, abs(bound) + 1e-300)
+    bound = min(prices_bound, bound_by_sizes(looser, gains, prices, bids))
     inverse, demand = 1 / np.maximum(problem.gain, NOTHING), np.empty((cvs, 6))
     for v in range(cvs):
         demand[v] = demand_of(problem, v)
-    tighter = bound_by_sizes(bounded(problem), gains, prices, bids)
-    return Ground(problem.gain, inverse, demand, loss, bound, scale), prices.weight, min(bound, tighter)
+    scale = problem.floor.sum() + 1e-300, abs(prices_bound) + 1e-300
+    return Survey(Ground(problem.gain, inverse, demand, scale), gains, prices, bids, prices_bound, bound)
 
 
 @kernel
-def owners_by_loss(ground, weight, owner):
-    """Give every pRB to the CV with loss 0, or to the largest w·g if it is worth 0 to all CVs at these prices."""
-    for prb in range(len(owner)):
-        owner[prb] = np.argmin(ground.loss[:, prb])
-        if ground.loss[:, prb].max() == 0:
-            owner[prb] = np.argmax(weight * ground.gain[:, prb])
+def owners_by_worth(problem, found, owner):
+    """Give every pRB to the CV with the largest worth, or to the largest w·g if it is worth 0 to all CVs."""
+    most = np.full(len(owner), -np.inf)
+    for v in range(len(problem.weight)):
+        for prb in range(len(owner)):
+            worth = found.bids.worth[v, prb]
+            if found.bids.best[prb] <= 0:
+                worth = found.prices.weight[v] * problem.gain[v, prb]
+            if worth > most[prb]:
+                most[prb], owner[prb] = worth, v
 
 
 @kernel
-def search_owners(ground, holdings, enough):
-    """Improve the owners by local search, exchanges with small losses first, until the value is enough.
+def search_owners(ground, holdings, market, enough):
+    """Move and swap pRBs until nothing improves, the effort is spent, or the value is enough and no floor unmet.
 
     Returns (deficit, value).
     """
-    prbs = len(holdings.owner)
+    owner, now = holdings.owner, market.now
+    cvs, prbs = market.worth.shape
     fill_lists(ground, holdings)
-    deficit, value, effort = 0.0, 0.0, EFFORT * prbs
-    for near in NEAR:
-        deficit, value, effort = improve(ground, holdings, near * abs(ground.bound) / prbs, effort, enough)
+    for v in range(cvs):
+        now[v] = outcome(ground, holdings, v, -1, -1)
+    deficit, value = totals(now)
+    effort, unchanged, prb, aim, u, v = EFFORT * prbs, 0, 0, -1, -1, -1
+    while unchanged < prbs and effort > 0 and not (deficit <= 0 and value >= enough):
+        if unchanged == 0:  # the CVs u and v have exchanged pRBs
+            previous, aim = aim, 0 if deficit > EPS * ground.scale[0] else 1
+            for cv in range(cvs):
+                if cv in (u, v) or aim != previous:
+                    offer(ground, holdings, market, cv, aim)
+        u = owner[prb]
+        for cv in range(cvs):
+            market.column[cv] = market.worth[cv, prb]
+        v, spent = move_one(ground, holdings, market, prb, aim)
+        effort -= spent
+        if v < 0:
+            v, spent = swap_one(ground, holdings, market, prb, aim)
+            effort -= spent
+        unchanged += 1
+        if v >= 0:
+            unchanged = 0
+            deficit, value = totals(now)
+        prb = (prb + 1) % prbs
+    return deficit, value
+
+
+@kernel
+def totals(now):
+    """The total deficit and value of these outcomes."""
+    deficit, value = 0.0, 0.0
+    for v in range(len(now)):
+        deficit += now[v, 0]
+        value += now[v, 1]
     return deficit, value
 
 
@@ -107,8 +160,8 @@ def one_each(ground, owner):
 
     Moving one or two pRBs at a time can miss this where almost every CV has just one.
     """
-    cvs, prbs = ground.loss.shape
-    value, column = np.zeros((prbs, prbs)), np.empty(prbs, np.int64)
+    cvs, prbs = ground.gain.shape
+    value, column = np.empty((cvs, prbs)), np.empty(cvs, np.int64)
     for v in range(cvs):
         cv = demand_in(ground.demand, v)
         for prb in range(prbs):

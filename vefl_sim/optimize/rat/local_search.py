@@ -1,7 +1,9 @@
 """Local search for the RAT sub-problem: move a pRB to another CV, or swap two.
 
 Each CV has a list of its pRBs, best gain first, so the effect of one pRB more or less is computed in one pass over that
-list. Two outcomes are compared lexicographically: smaller total deficit first, then larger objective.
+list. Two outcomes are compared lexicographically: smaller total deficit first, then larger objective. While a floor is
+missed, the aim is the total deficit (aim 0), else the value (aim 1); bounds rule out almost all exchanges that would
+not serve it, before any outcome is computed (`offer`).
 """
 
 from typing import NamedTuple
@@ -10,7 +12,8 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import float_kernel as kernel
-from vefl_sim.optimize.rat.water import Demand, PrbsInUse, exp_m1, is_useful, log_1p, water_level
+from vefl_sim.optimize.rat.dual import Gains, fill_worth
+from vefl_sim.optimize.rat.water import Demand, PrbsInUse, exp_m1, is_useful, log_1p, on_one, water_level
 
 EPS = 1e-12  # relative: smaller improvements are rounding
 LARGE_PRODUCT = 1e150  # a product of ratios of gains is kept up to this size before its logarithm is taken
@@ -22,8 +25,6 @@ class Ground(NamedTuple):
     gain: Floats  # shape (V, Z)
     inverse: Floats  # 1/g, shape (V, Z)
     demand: Floats  # the fields of `Demand`, shape (V, 6)
-    loss: Floats  # what the Lagrangian loses if CV v owns pRB z, shape (V, Z)
-    bound: float
     scale: tuple[float, float]  # typical deficit and value
 
 
@@ -33,6 +34,23 @@ class Holdings(NamedTuple):
     owner: Ints  # shape (Z,)
     held: Ints  # the pRBs of each CV, best gain first; shape (V, Z)
     size: Ints  # how many each CV has; shape (V,)
+
+
+class Market(NamedTuple):
+    """The present outcomes of all CVs, and bounds of what a pRB more or less would change: see `offer`."""
+
+    gains: Gains
+    now: Floats  # `outcome` of each CV, shape (V, 4)
+    worth: Floats  # of each pRB to each CV, shape (V, Z)
+    kept: Floats  # of each pRB to its owner, shape (Z,)
+    column: Floats  # of the pRB in question to each CV, shape (V,)
+
+
+@kernel
+def new_market(gains):
+    """Arrays for the market; nothing is offered."""
+    cvs, prbs = gains.distance.shape
+    return Market(gains, np.empty((cvs, 4)), np.empty((cvs, prbs)), np.empty(prbs), np.empty(cvs))
 
 
 @kernel
@@ -49,7 +67,9 @@ def demand_in(table, v):
 
 @kernel
 def outcome(ground, holdings, v, drop, add):
-    """(deficit, a·r − λP) of CV v with the pRBs it holds, without `drop` and with `add` (−1: none).
+    """(deficit, a·r − λP, x, w) of CV v with the pRBs it holds, without `drop` and with `add` (−1: none).
+
+    The last two are the water level above 1/g of the best pRB and the weight of the rate, with its floor or cap.
 
     A pRB is in use if 1/g lies below the level that spends P_max and below a/λ. Only if cap or floor turns out to bind,
     a second pass finds the pRBs in use at that rate. Ratios of gains are multiplied, 1 + e = Π g_b/g, which leaves one
@@ -58,6 +78,7 @@ def outcome(ground, holdings, v, drop, add):
     gain, inverse, held, size = ground.gain, ground.inverse, holdings.held, holdings.size[v]
     cv = demand_in(ground.demand, v)
     price, target, use, x, rate = cv.price, np.inf, PrbsInUse(0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0
+    inverse_best = 0.0
     for _ in range(2):
         at, extra, used, best, inverse_best, spread, excess, logs = 0, add, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         while at < size or extra >= 0:  # each step consumes a held pRB or the added one
@@ -71,7 +92,7 @@ def outcome(ground, holdings, v, drop, add):
             g = gain[v, prb]
             if used == 0:
                 if not is_useful(g, cv):
-                    return cv.floor, 0.0
+                    return cv.floor, 0.0, 0.0, cv.weight
                 best, inverse_best = g, inverse[v, prb]
             else:
                 ratio = (best - g) * inverse[v, prb]
@@ -86,7 +107,7 @@ def outcome(ground, holdings, v, drop, add):
                     logs, excess = logs + log_1p(excess), 0.0
             used += 1
         if used == 0:
-            return cv.floor, 0.0
+            return cv.floor, 0.0, 0.0, cv.weight
         use = PrbsInUse(used, best, max(0.0, cv.price_level - inverse_best), spread, logs)
         if excess > 0:
             use = PrbsInUse(used, best, use.ceiling, spread, logs + log_1p(excess))
@@ -97,7 +118,9 @@ def outcome(ground, holdings, v, drop, add):
             price, target = 0.0, cv.floor
         else:
             break
-    return max(0.0, cv.floor - rate), cv.weight * rate - cv.price * (use.number * x - use.spread)
+    at_level = cv.price * (x + inverse_best)
+    weight = at_level if rate >= cv.cap or at_level > cv.weight else cv.weight
+    return max(0.0, cv.floor - rate), cv.weight * rate - cv.price * (use.number * x - use.spread), x, weight
 
 
 @kernel
@@ -139,117 +162,114 @@ def fill_lists(ground, holdings):
 
 
 @kernel
-def evaluate_all(ground, holdings, now):
-    """Fill now (V, 2) = (deficit, value) of each CV; returns their sums."""
-    for v in range(len(now)):
-        now[v] = outcome(ground, holdings, v, -1, -1)
-    return now[:, 0].sum(), now[:, 1].sum()
+def offer(ground, holdings, market, v, aim):
+    """Fill the worths of CV v: bounds of what it gains with one more pRB, and of what it loses without one of its own.
+
+    At its present water level and weight, the bound of dual.py for this CV alone is tight. One more pRB raises that
+    bound by its worth h at these prices, one pRB less lowers it by h. If deficits count (aim 0), the rate of a CV that
+    misses its floor has weight 1, that of the others 0.
+    """
+    deficit, _, x, weight = market.now[v]
+    row, size = market.worth[v], holdings.size[v]
+    if size == 0:
+        cv = demand_in(ground.demand, v)
+        for prb in range(len(row)):
+            rate, spent = on_one(ground.gain[v, prb], cv)
+            row[prb] = min(rate, cv.floor) if aim == 0 else cv.weight * rate - cv.price * spent
+    elif aim == 0 and deficit <= 0:
+        row[:] = 0.0
+    else:
+        level = x + market.gains.distance[v, holdings.held[v, 0]]
+        fill_worth(market.gains, v, 1.0 if aim == 0 else weight, level, row)
+    for at in range(size):
+        market.kept[holdings.held[v, at]] = row[holdings.held[v, at]]
 
 
 @kernel
-def greedy(ground, holdings):
-    """Give each pRB in turn to the CV that gains most from it: first deficit, then value. Returns their sums."""
-    cvs, prbs = ground.loss.shape
-    holdings.size[:] = 0
-    now = np.empty((cvs, 2))
-    evaluate_all(ground, holdings, now)
-    for prb in range(prbs):
-        best_cv, deficit, value = -1, 0.0, 0.0
-        for v in range(cvs):
-            after = outcome(ground, holdings, v, -1, prb)
-            deficit_change, value_change = after[0] - now[v, 0], after[1] - now[v, 1]
-            if best_cv < 0 or better(ground.scale, deficit_change - deficit, value_change - value):
-                best_cv, deficit, value = v, deficit_change, value_change
-        add_prb(ground, holdings, best_cv, prb)
-        now[best_cv, 0] += deficit
-        now[best_cv, 1] += value
-    return now[:, 0].sum(), now[:, 1].sum()
+def gain_in(aim, scale, before, after):
+    """By how much an outcome is better than another: in its deficit (aim 0) or, if that does not rise, its value."""
+    if aim == 0:
+        return before[0] - after[0]
+    return after[1] - before[1] if after[0] - before[0] <= EPS * scale[0] else -np.inf
 
 
 @kernel
-def move_one(ground, holdings, prb, allowed, now):
-    """Move a pRB to the CV where it improves the total most, if any does; returns (moved, evaluations)."""
-    u = holdings.owner[prb]
-    deficit_without, value_without = outcome(ground, holdings, u, prb, -1)
-    best_cv, deficit, value, evaluations = -1, 0.0, 0.0, 1
-    for v in range(len(allowed)):
-        if v == u or not allowed[v]:
+def move_one(ground, holdings, market, prb, aim):
+    """Move a pRB to the CV where it improves the total most, if any does; returns (new owner or −1, evaluations).
+
+    The most promising CV is tried first, then those that can still be better.
+    """
+    now, column, u = market.now, market.column, holdings.owner[prb]
+    first, least = u, EPS * ground.scale[aim]
+    for v in range(len(column)):
+        if column[v] > column[first]:
+            first = v
+    if not column[first] > column[u] + least:
+        return -1, 0
+    without = outcome(ground, holdings, u, prb, -1)
+    lost, evaluations = -gain_in(aim, ground.scale, now[u], without), 1
+    best_cv, deficit, value = -1, 0.0, 0.0
+    for index in range(-1, len(column)):
+        v = index if index >= 0 else first
+        if v == u or index == first or not column[v] > lost + max(least, value if aim == 1 else -deficit):
             continue
         after = outcome(ground, holdings, v, -1, prb)
         evaluations += 1
-        deficit_change = deficit_without - now[u, 0] + after[0] - now[v, 0]
-        value_change = value_without - now[u, 1] + after[1] - now[v, 1]
+        deficit_change = without[0] - now[u, 0] + after[0] - now[v, 0]
+        value_change = without[1] - now[u, 1] + after[1] - now[v, 1]
         if better(ground.scale, deficit_change - deficit, value_change - value):
             best_cv, deficit, value = v, deficit_change, value_change
     if best_cv >= 0:
         remove_prb(holdings, u, prb)
         add_prb(ground, holdings, best_cv, prb)
-        now[u, 0], now[u, 1] = deficit_without, value_without
+        now[u] = without
         now[best_cv] = outcome(ground, holdings, best_cv, -1, -1)
-    return best_cv >= 0, evaluations
+    return best_cv, evaluations
 
 
 @kernel
-def swap_two(ground, holdings, one, two, now):
-    """Swap two pRBs of different CVs if that improves the total; returns whether it did."""
-    u, v = holdings.owner[one], holdings.owner[two]
-    after_u, after_v = outcome(ground, holdings, u, one, two), outcome(ground, holdings, v, two, one)
+def swap_one(ground, holdings, market, one, aim):
+    """Swap a pRB with one of another CV if that improves the total; returns (new owner or −1, evaluations).
+
+    The most promising swap is tried first.
+    """
+    owner, column, kept, u = holdings.owner, market.column, market.kept, holdings.owner[one]
+    row, least = market.worth[u], kept[one] + EPS * ground.scale[aim]
+    promising = 0
+    for two in range(len(owner)):
+        promising += column[owner[two]] + row[two] - kept[two] > least
+    if promising == 0:
+        return -1, 0
+    first, most, evaluations = 0, -np.inf, 0
+    for two in range(len(owner)):
+        bound = column[owner[two]] + row[two] - kept[two]
+        if bound > most:
+            first, most = two, bound
+    for index in range(-1, len(owner)):
+        two = index if index >= 0 else first
+        v = owner[two]
+        if v != u and index != first and column[v] + row[two] - kept[two] > least:
+            swapped, spent = swap_two(ground, holdings, market, one, two, aim)
+            evaluations += spent
+            if swapped:
+                return v, evaluations
+    return -1, evaluations
+
+
+@kernel
+def swap_two(ground, holdings, market, one, two, aim):
+    """Swap two pRBs of different CVs if that improves the total; returns (whether it did, evaluations)."""
+    u, v, now = holdings.owner[one], holdings.owner[two], market.now
+    after_u = outcome(ground, holdings, u, one, two)
+    if gain_in(aim, ground.scale, now[u], after_u) + market.column[v] - market.kept[two] <= 0:
+        return False, 1
+    after_v = outcome(ground, holdings, v, two, one)
     deficit_change = after_u[0] - now[u, 0] + after_v[0] - now[v, 0]
     if not better(ground.scale, deficit_change, after_u[1] - now[u, 1] + after_v[1] - now[v, 1]):
-        return False
+        return False, 2
     remove_prb(holdings, u, one)
     remove_prb(holdings, v, two)
     add_prb(ground, holdings, u, two)
     add_prb(ground, holdings, v, one)
     now[u], now[v] = after_u, after_v
-    return True
-
-
-@kernel
-def improve(ground, holdings, near, effort, enough):
-    """Move and swap until nothing improves, `effort` evaluations are spent, or the value is enough and no floor unmet.
-
-    Returns (deficit, value, effort left). No allocation is worth more than bound − Σ loss of its owners, so an exchange
-    that lowers this below the present value, or by more than `near`, is not tried. While a floor is unmet, only
-    exchanges with a CV that misses its floor are tried. Each pass of the loop spends an evaluation or more, and at most
-    V + 2Z of them.
-    """
-    loss, owner = ground.loss, holdings.owner
-    cvs, prbs = loss.shape
-    now, allowed = np.empty((cvs, 2)), np.empty(cvs, np.bool_)
-    deficit, value = evaluate_all(ground, holdings, now)
-    total_loss = owners_loss(ground, owner)
-    unchanged, one = 0, 0
-    while unchanged < prbs and effort > 0 and not (deficit <= 0 and value >= enough):
-        floor_missed = deficit > EPS * ground.scale[0]
-        room = min(near, ground.bound - total_loss - value + EPS * ground.scale[1])
-        present_loss = loss[owner[one], one]
-        for v in range(cvs):
-            allowed[v] = now[v, 0] > 0 if floor_missed else loss[v, one] - present_loss <= room
-        changed, evaluations = move_one(ground, holdings, one, allowed, now)
-        effort -= evaluations
-        for two in range(prbs):
-            if changed:
-                break
-            u, v = owner[one], owner[two]
-            if u != v and (
-                now[u, 0] + now[v, 0] > 0
-                if floor_missed
-                else loss[v, one] + loss[u, two] - present_loss - loss[v, two] <= room
-            ):
-                changed = swap_two(ground, holdings, one, two, now)
-                effort -= 2
-        if changed:
-            deficit, value, total_loss, unchanged = now[:, 0].sum(), now[:, 1].sum(), owners_loss(ground, owner), 0
-        unchanged += 1
-        one = (one + 1) % prbs
-    return deficit, value, effort
-
-
-@kernel
-def owners_loss(ground, owner):
-    """Σ of the losses of the owners."""
-    total = 0.0
-    for prb in range(len(owner)):
-        total += ground.loss[owner[prb], prb]
-    return total
+    return True, 2

@@ -34,32 +34,51 @@ def bound_by_sizes(problem, gains, prices, bids):
 
 @kernel
 def _largest_gain(problem, gains, prices, bids, v):
-    """max_n B_vn: the most that CV v can gain by buying pRBs at their prices, whatever their number."""
+    """max_n B_vn: the most that CV v can gain by buying pRBs at their prices, whatever their number.
+
+    B is lowered at the size where it is largest, until that has been done before: other sizes do not matter.
+    """
     cv, gain = demand_of(problem, v), problem.gain[v]
-    prbs = len(gain)
-    sizes = min(SIZES, prbs)
-    most, top, watts = np.full(sizes, np.inf), np.empty(sizes), np.empty(prbs)
+    sizes = min(SIZES, len(gain))
+    most, lowered, top, watts = np.full(sizes, np.inf), np.zeros(sizes, np.bool_), np.empty(sizes), np.empty(len(gain))
     best = _best_suited(bids, v, sizes, top)
-    for size in range(2, sizes + 1):
-        rate, _ = water_fill(gain, best[:size], cv, watts)  # sorts them, which does not matter here
-        if rate >= cv.floor * (1 - MET) and watts[best[0]] > 0:
-            x = watts[best[0]] + gains.distance[v, best[0]]
-            at_level = cv.price * (1 + gains.best[v] * x) / gains.best[v]
-            weight = at_level if at_level > 0 and (rate >= cv.cap or at_level > cv.weight) else cv.weight
-            _lower(problem, gains, bids, v, weight, x, top, most)
-    _lower(problem, gains, bids, v, prices.weight[v], prices.level[v], top, most)
-    alone = -np.inf
-    for prb in range(prbs):
-        rate, spent = on_one(gain[prb], cv)
-        if rate >= cv.floor * (1 - MET):
-            alone = max(alone, cv.weight * rate - cv.price * spent - bids.best[prb])
-    most[0] = min(most[0], alone)
-    return max(most.max(), 0.0 if cv.floor <= 0 else -np.inf)
+    terms = _lower(problem, gains, bids, v, prices.weight[v], prices.level[v], top, most)
+    size = np.argmax(most)
+    while not lowered[size]:
+        lowered[size] = True
+        if size == 0:
+            most[0] = min(most[0], _alone(cv, gain, bids, v, terms, best[0]))
+        else:
+            chosen = best[: size + 1].copy()
+            rate, _ = water_fill(gain, chosen, cv, watts)
+            if rate >= cv.floor * (1 - MET) and watts[chosen[0]] > 0:
+                x = watts[chosen[0]] + gains.distance[v, chosen[0]]
+                at_level = cv.price * (1 + gains.best[v] * x) / gains.best[v]
+                weight = at_level if at_level > 0 and (rate >= cv.cap or at_level > cv.weight) else cv.weight
+                _lower(problem, gains, bids, v, weight, x, top, most)
+        size = np.argmax(most)
+    return max(most[size], 0.0 if cv.floor <= 0 else -np.inf)
+
+
+@kernel
+def _alone(cv, gain, bids, v, terms, first):
+    """The most that a CV can gain by buying one pRB that meets its floor; worth − π + terms is an upper bound of it."""
+    most = -np.inf
+    for index in range(-1, len(gain)):
+        prb = index if index >= 0 else first
+        if bids.worth[v, prb] - bids.best[prb] + terms > most:
+            rate, spent = on_one(gain[prb], cv)
+            if rate >= cv.floor * (1 - MET):
+                most = max(most, cv.weight * rate - cv.price * spent - bids.best[prb])
+    return most
 
 
 @kernel
 def _lower(problem, gains, bids, v, weight, x, top, most):
-    """Lower B_vn of all sizes to what this weight and the price of this level prove; x = L − 1/g_b as in dual.py."""
+    """Lower B_vn of all sizes to what this weight and the price of this level prove; x = L − 1/g_b as in dual.py.
+
+    Returns the terms of the relaxed constraints, infinite if this weight and this level prove nothing.
+    """
     extra, price = problem.weight[v] - weight, weight * gains.best[v] / (1 + gains.best[v] * x)
     distances, ratios, sizes = gains.distance[v], gains.log_ratio[v], len(top)
     at_best = np.log1p(gains.best[v] * max(x, 0.0))
@@ -68,17 +87,19 @@ def _lower(problem, gains, bids, v, weight, x, top, most):
         worth = weight * (at_best - ratios[prb]) - price * (x - distances[prb]) if x > distances[prb] else 0.0
         net = worth - bids.best[prb]
         if not np.isfinite(net):
-            return  # this weight and this level prove nothing
+            return np.inf
         if net > top[sizes - 1]:
             beyond += max(0.0, top[sizes - 1])
             _insert(net, top)
         else:
             beyond += max(0.0, net)
-    total = max(0.0, price - problem.price) * problem.power[v]
-    total += extra * (problem.cap[v] if extra > 0 else problem.floor[v] * (1 - 2 * MET))
+    terms = max(0.0, price - problem.price) * problem.power[v]
+    terms += extra * (problem.cap[v] if extra > 0 else problem.floor[v] * (1 - 2 * MET))
+    total = terms
     for size in range(sizes):
         total += top[size]
         most[size] = min(most[size], total + (beyond if size == sizes - 1 else 0.0))
+    return terms
 
 
 @kernel
