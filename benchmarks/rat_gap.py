@@ -1,6 +1,6 @@
 """How much of the certified gap of `rat.method = "large"` is the solution's, and how much the bound's.
 
-    python benchmarks/rat_gap.py [--seconds 90] [--problems 5]
+    python benchmarks/rat_gap.py [--seconds 60] [--problems 5]
 
 HiGHS solves each problem as a mixed-integer linear programme, starting from our allocation. Its bound holds for the RAT
 sub-problem, because tangents lie above the rate; its owners, with the best powers, are an allocation of the RAT
@@ -118,7 +118,7 @@ def improved(problem: SlotProblem, owner: Ints) -> Ints:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=90.0, help="CPU time of HiGHS for each problem (90)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="CPU time of HiGHS for each problem (60)")
     parser.add_argument("--problems", type=int, default=5, help="number of problems of each size (5)")
     options = parser.parse_args()
     rows: dict[str, Figures] = {}
