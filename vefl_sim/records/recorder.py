@@ -41,20 +41,8 @@ class Recorder:
         if scene.time_ns < self._mobility_due_ns:
             return
         self._mobility_due_ns += self._mobility_every_ns
-        for vehicle, x, y, speed, connected in zip(
-            scene.vehicle, scene.x_m, scene.y_m, scene.speed_mps, scene.connected, strict=True
-        ):
-            self.append(
-                "mobility",
-                {
-                    "time_ns": scene.time_ns,
-                    "vehicle": int(vehicle),
-                    "x_m": float(x),
-                    "y_m": float(y),
-                    "speed_mps": float(speed),
-                    "connected": bool(connected),
-                },
-            )
+        times = {"time_ns": np.full(len(scene.vehicle), scene.time_ns)}
+        self._tables["mobility"].extend(vars(scene) | times)
 
     def record_burst(self, burst: Burst) -> None:
         """Record what each CV was allocated in the slots of a burst, as far as `trace.slots` asks for it."""

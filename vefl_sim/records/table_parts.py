@@ -5,13 +5,14 @@ lists the part files that belong to it; rows in other files are of rounds that w
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.files import atomic_file, open_file
@@ -57,6 +58,10 @@ class PartWriter:
     def append(self, row: dict[str, Any]) -> None:
         """Add one row; missing columns are null."""
         self._opened().append(row)
+
+    def extend(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Add rows, given as all columns of the table, each of the same length."""
+        self._opened().extend(columns)
 
     def commit(self) -> list[dict[str, Any]]:
         """Close the part file of the rows since the last call; return all part files, at least one."""
