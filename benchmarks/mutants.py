@@ -44,15 +44,11 @@ OPERATORS = {
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "floor": "ceil", "ceil": "floor"}
 PLAIN = """
 
-_kernel, _inner_kernel = kernel, inner_kernel
+_kernel = kernel
 
 
 def kernel(function):
     return function if function.__module__.startswith("vefl_sim.optimize") else _kernel(function)
-
-
-def inner_kernel(function):
-    return function if function.__module__.startswith("vefl_sim.optimize") else _inner_kernel(function)
 """  # at the end of core/kernel.py
 NAMES |= {"argmin": "argmax", "argmax": "argmin", "any": "all", "all": "any"}
 

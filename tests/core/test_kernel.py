@@ -1,64 +1,54 @@
-"""Compilation is announced where it happens; kernels without a Python entry point are called by other kernels only."""
-
-import ast
-from collections.abc import Iterator
-from pathlib import Path
+"""Kernels are called from Python and from kernels; their compilation is announced where it happens."""
 
 import numba
 import pytest
 
-from vefl_sim.core.kernel import COMPILING
+from vefl_sim.core.kernel import COMPILING, float_kernel, kernel
 from vefl_sim.core.progress import heard_by
 
-ROOT = Path(__file__).parents[2]
-INNER = {"inner_kernel", "inner_float_kernel"}
-COMPILED = {*INNER, "kernel", "float_kernel", "c_callback", "intrinsic", "numba.njit"}
+
+@float_kernel
+def half(x):
+    """One half."""
+    return 1 / (2 * x)
 
 
-def decorators(function: ast.FunctionDef, names: dict[str, str]) -> set[str]:
-    """The decorators of a function by the names that they have where they are defined."""
-    used = (ast.unparse(decorator).split("(")[0] for decorator in function.decorator_list)
-    return {names.get(name, name) for name in used}
+@float_kernel
+def quarter(x):
+    return half(x) / 2
 
 
-def imports(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
-    """(module, name there, name here) of all names that are imported from modules."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            yield from ((node.module or "", alias.name, alias.asname or alias.name) for alias in node.names)
+_half = half.inlined
 
 
-def names_in(tree: ast.Module) -> dict[str, str]:
-    return {here: there for _, there, here in imports(tree)}
+@kernel
+def eighth(x):
+    return _half(x) / 4
 
 
-def inner_kernels(tree: ast.Module) -> set[str]:
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    return {function.name for function in functions if decorators(function, names_in(tree)) & INNER}
+def test_a_kernel_is_called_from_python_and_by_kernels() -> None:
+    assert (quarter(2.0), eighth(2.0), half(2.0), half(0.0)) == (0.125, 0.0625, 0.25, float("inf"))
+    assert (half.__name__, half.__doc__) == ("half", "One half.")
 
 
-def python_calls(node: ast.AST, names: dict[str, str]) -> Iterator[str]:
-    """Names of the functions that are called outside of compiled functions."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef) and decorators(child, names) & COMPILED:
-            continue
-        if isinstance(child, ast.Call) and isinstance(child.func, ast.Name):
-            yield child.func.id
-        yield from python_calls(child, names)
+def test_only_what_python_calls_gets_an_entry_point() -> None:
+    inner = float_kernel(lambda x: x + 1)
+    outer = float_kernel(lambda x: inner(x))
+    assert outer(1.0) == 2.0
+    assert inner._called_by_kernels.signatures
+    assert not inner._called_by_python.signatures
+    assert not outer._called_by_kernels.signatures
 
 
-def test_only_kernels_call_a_kernel_without_a_python_entry_point() -> None:
-    """A call from Python would crash the process."""
-    trees = {
-        path: ast.parse(path.read_text()) for folder in ("vefl_sim", "tests") for path in (ROOT / folder).rglob("*.py")
-    }
-    inner = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts): inner_kernels(tree) for path, tree in trees.items()
-    }
-    assert "behind" in inner["vefl_sim.optimize.rat.water"]
-    for path, tree in trees.items():
-        known = inner_kernels(tree) | {here for module, there, here in imports(tree) if there in inner.get(module, ())}
-        assert not known & set(python_calls(tree, names_in(tree))), path
+def test_both_versions_have_files_of_their_own_in_the_cache() -> None:
+    """A version without an entry point, loaded from the cache and called from Python, would crash the process."""
+    names = {version._cache._cache_file._index_name for version in (half._called_by_kernels, half._called_by_python)}
+    assert len(names) == 2
+
+
+def test_an_inlined_kernel_is_not_compiled_by_itself() -> None:
+    assert eighth(1.0) == 0.125
+    assert not _half.signatures
 
 
 @pytest.mark.parametrize(("module", "announced"), [("vefl_sim.kernels", True), ("my_parts", False)])

@@ -13,15 +13,15 @@ from vefl_sim.optimize.rat.water import by_gain
 def test_loops_agree_with_numpy(size: int) -> None:
     rng = np.random.default_rng(size)
     one, other = rng.normal(size=(2, size)) * 10.0 ** rng.integers(-9, 9, (2, size))
-    assert total.py_func(one) == [*accumulate(one.tolist(), initial=0.0)][-1]
-    assert dot.py_func(one, other) == total.py_func(one * other)
-    assert (least.py_func(one), largest.py_func(one)) == (one.min(), one.max())
-    assert (least.py_func(one[:0]), largest.py_func(one[:0])) == (np.inf, -np.inf)
+    assert total(one) == [*accumulate(one.tolist(), initial=0.0)][-1]
+    assert dot(one, other) == total(one * other)
+    assert (least(one), largest(one)) == (one.min(), one.max())
+    assert (least(one[:0]), largest(one[:0])) == (np.inf, -np.inf)
 
 
 def test_equal_gains_keep_their_order() -> None:
     gain = np.random.default_rng(1).integers(0, 5, 40).astype(np.float64)
     prbs = np.arange(3, 40, 2)
     expected = prbs[np.argsort(-gain[prbs], kind="stable")]
-    by_gain.py_func(gain, prbs)
+    by_gain(gain, prbs)
     assert prbs.tolist() == expected.tolist()

@@ -8,7 +8,9 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import update_wrapper
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numba
@@ -53,38 +55,55 @@ class _Announcer(event.Listener):
 event.register("numba:compile", _Announcer())
 
 
-def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function on its first call, or load it from the cache; it raises ZeroDivisionError as Python does."""
-    return _compiled(function)
+class Kernel:
+    """A function that Numba compiles at its first call, or loads from the cache.
 
-
-def float_kernel(function: Callable[..., Any]) -> Any:
-    """Like `kernel`, but a division by zero gives ±inf or nan as in NumPy.
-
-    Without the test for it, inner loops run up to 1.7 times faster.
+    Kernels call each other without Python. Only what Python itself calls gets an entry point from Python: compiling
+    that can take as long as compiling the function, if its arguments are named tuples of arrays.
     """
-    return _compiled(function, error_model="numpy")
 
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        update_wrapper(self, function)
+        self._options = options
+        self._called_by_kernels = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+        self._called_by_python = _compiled(_renamed(function), **options)
+        self._numba_type_ = self._called_by_kernels._numba_type_  # with it, Numba takes this object for the function
 
-def inner_kernel(function: Callable[..., Any]) -> Any:
-    """Like `kernel`, for a function that only other kernels call: without a Python entry point it compiles faster.
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the kernel from Python."""
+        return self._called_by_python(*arguments)
 
-    A call from Python would crash the process; a test looks for such calls (tests/core/test_kernel.py).
-    """
-    return _compiled(function, **_WITHOUT_ENTRY)
-
-
-def inner_float_kernel(function: Callable[..., Any]) -> Any:
-    """Both: for a function that only other kernels call, with divisions as in NumPy."""
-    return _compiled(function, error_model="numpy", **_WITHOUT_ENTRY)
-
-
-_WITHOUT_ENTRY = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    @property
+    def inlined(self) -> Any:
+        """The kernel for use in another one, of which it becomes a part: Numba does not optimise it twice."""
+        return _compiled(self.__wrapped__, inline="always", **self._options)  # type: ignore[attr-defined]
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     with _kernel_cache():
         return numba.njit(cache=_CACHED, **options)(function)
+
+
+def _renamed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function with another name, so that it has other files in the cache."""
+    assert isinstance(function, FunctionType)
+    name = f"{function.__name__}_from_python"
+    renamed = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
+    renamed.__module__, renamed.__qualname__ = function.__module__, f"{function.__qualname__}_from_python"
+    return renamed
+
+
+def kernel(function: Callable[..., Any]) -> Kernel:
+    """Compile a function; it raises ZeroDivisionError as Python does."""
+    return Kernel(function)
+
+
+def float_kernel(function: Callable[..., Any]) -> Kernel:
+    """Like `kernel`, but a division by zero gives ±inf or nan as in NumPy.
+
+    Without the test for it, inner loops run up to 1.7 times faster.
+    """
+    return Kernel(function, error_model="numpy")
 
 
 def c_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -113,7 +132,7 @@ def _kernel_cache() -> Iterator[None]:
 # versions, also of `argsort` and of assignments of whole arrays, bring along code for all axes, types and messages.
 
 
-@inner_float_kernel
+@float_kernel
 def total(values):
     """The sum of the values, in their order."""
     result = 0.0
@@ -122,7 +141,7 @@ def total(values):
     return result
 
 
-@inner_float_kernel
+@float_kernel
 def dot(one, other):
     """The sum of the products of two arrays, in their order."""
     result = 0.0
@@ -131,7 +150,7 @@ def dot(one, other):
     return result
 
 
-@inner_float_kernel
+@float_kernel
 def least(values):
     """The smallest value; infinite if there is none."""
     result = np.inf
@@ -140,7 +159,7 @@ def least(values):
     return result
 
 
-@inner_float_kernel
+@float_kernel
 def largest(values):
     """The largest value; −infinite if there is none."""
     result = -np.inf

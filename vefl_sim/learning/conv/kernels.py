@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 
-from vefl_sim.core.kernel import inner_kernel
+from vefl_sim.core.kernel import kernel
 from vefl_sim.learning.conv.lanes import from_lanes, into_lanes
 from vefl_sim.learning.conv.simd import LANES
 from vefl_sim.learning.conv.tiles import OFF, add_patches, best_of_four, spread_patches, sum_rows
@@ -36,7 +36,7 @@ _add, _add_1 = add_patches(TILE, GROUP), add_patches(1, GROUP)
 _sum_rows, _spread = sum_rows(BIASES), spread_patches(GROUP)
 
 
-@inner_kernel
+@kernel
 def pooled_conv_kernel(frame: Any, real: Any) -> None:
     """(x, W, b) → pooled, starts (of all samples or of none), [eight samples of x, of pooled and of starts]."""
     x, w, bias = argument(frame, 0, real), argument(frame, 1, real), argument(frame, 2, real)
@@ -62,7 +62,7 @@ def pooled_conv_kernel(frame: Any, real: Any) -> None:
             from_lanes(starts, n, samples - 1, place, chosen)
 
 
-@inner_kernel
+@kernel
 def filter_gradient(frame: Any, real: Any) -> None:
     """(x, starts, gradient of pooled, parts) → gradients of W as patches and of b, [a sample, positions, factors].
 
@@ -104,7 +104,7 @@ def filter_gradient(frame: Any, real: Any) -> None:
         x, starts, gradient = offset(x, pixels), offset(starts, places), offset(gradient, places)
 
 
-@inner_kernel
+@kernel
 def input_gradient(frame: Any, real: Any) -> None:
     """(W as patches, starts, gradient of pooled, parts) → gradient of x, [a sample, positions, factors].
 
@@ -128,7 +128,7 @@ def input_gradient(frame: Any, real: Any) -> None:
         dx, starts, gradient = offset(dx, pixels), offset(starts, places), offset(gradient, places)
 
 
-@inner_kernel
+@kernel
 def _active(starts: Any, gradient: Any, windows: Any, at: Any, factor: Any) -> int:
     """Find the patches of one filter in one sample that pass a gradient on; return their number.
 

@@ -13,13 +13,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from vefl_sim.core.kernel import inner_kernel
+from vefl_sim.core.kernel import kernel
 from vefl_sim.learning.conv.simd import LANES, Flat, index_at, shuffle, vector_at
 
 _I = types.int64
 
 
-@inner_kernel
+@kernel
 def into_lanes(samples: Any, first: int, last: int, size: int, lanes: Any) -> None:
     """Copy eight samples of `size` numbers to [number][lane]; lane i is sample first + i, or `last` if that is less."""
     _blocks_into_lanes(samples, first, last, size, lanes)
@@ -28,7 +28,7 @@ def into_lanes(samples: Any, first: int, last: int, size: int, lanes: Any) -> No
             lanes[p * LANES + lane] = samples[min(first + lane, last) * size + p]
 
 
-@inner_kernel
+@kernel
 def from_lanes(samples: Any, first: int, last: int, size: int, lanes: Any) -> None:
     """Copy eight samples back, the reverse of `into_lanes`; lanes of the same sample must be equal."""
     _blocks_from_lanes(samples, first, last, size, lanes)

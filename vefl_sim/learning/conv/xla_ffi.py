@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from vefl_sim.core.kernel import inner_kernel
+from vefl_sim.core.kernel import kernel
 
 WORDS = types.CPointer(types.int64)
 HANDLER = types.int64(WORDS)
@@ -92,7 +92,7 @@ offset: Any = intrinsic(_offset)
 _words: Any = intrinsic(_words_at)
 
 
-@inner_kernel
+@kernel
 def answered_version_query(frame: Any) -> bool:
     """Answer XLA's one-time query for our ABI version; False if the frame is an ordinary call instead."""
     if frame[_EXTENSION] == 0:

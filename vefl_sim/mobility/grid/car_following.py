@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vefl_sim.core.kernel import inner_kernel, kernel
+from vefl_sim.core.kernel import kernel
 from vefl_sim.mobility.grid.roads import StreetGrid
 from vefl_sim.mobility.idm import SMALLEST_GAP_M, IdmParams
 
@@ -120,21 +120,21 @@ def start_speed(driver, i, gap_m, leader_mps, rules):
     return min(easy_speed(driver, i, gap_m, leader_mps), safe)
 
 
-@inner_kernel
+@kernel
 def stopping_speed(fleet, i, rules):
     """Highest speed after this step from which vehicle i can stop where its clear way (`limit_m`) ends."""
     way_m = fleet.limit_m[i] - fleet.position_m[i]
     return safe_speed(way_m, fleet.speed_mps[i], 0.0, rules.stop_decel_mps2, rules.dt_s)
 
 
-@inner_kernel
+@kernel
 def ahead_in_lane(fleet, lanes, i):
     """Gap to the vehicle ahead in the same lane, and its speed."""
     leader = lanes.leader[i]
     return lanes.gap_m[i], (fleet.speed_mps[leader] if leader >= 0 else 0.0)
 
 
-@inner_kernel
+@kernel
 def ahead_after_turn(fleet, lanes, ways, i):
     """Gap to the last vehicle on the next edge, and its speed; infinite if vehicle i is not cleared to go there."""
     if not fleet.cleared[i]:
@@ -145,7 +145,7 @@ def ahead_after_turn(fleet, lanes, ways, i):
     return gap_m, (fleet.speed_mps[last] if last >= 0 else 0.0)
 
 
-@inner_kernel
+@kernel
 def next_speed(fleet, lanes, ways, rules, i):
     """Speed of vehicle i at the end of this step."""
     driver, speed, dt_s, decel = fleet.driver, fleet.speed_mps[i], rules.dt_s, rules.emergency_decel_mps2

@@ -10,7 +10,7 @@ follows from the state of the vehicles, so there is no reservation table that co
 import numpy as np
 
 from vefl_sim.core.arrays import Bools, Ints
-from vefl_sim.core.kernel import inner_kernel, kernel
+from vefl_sim.core.kernel import kernel
 from vefl_sim.mobility.grid.car_following import stopping_distance, stopping_speed
 from vefl_sim.mobility.grid.signals import GREEN, light
 
@@ -42,20 +42,20 @@ PATHS_MEET = _paths_meet()
 _OPPONENTS = PATHS_MEET @ (1 << np.arange(16))  # by path: the set of paths it meets, as bits
 
 
-@inner_kernel
+@kernel
 def path(ways, edge, next_edge):
     """Index into PATHS_MEET of the path from one edge to the next."""
     return 4 * ways.heading[edge] + ways.heading[next_edge]
 
 
-@inner_kernel
+@kernel
 def light_ahead(fleet, ways, signals, time_ns, i):
     """Colour of the traffic light at the end of the edge of vehicle i."""
     edge = fleet.edge[i]
     return light(signals, ways.junction[edge], ways.heading[edge], time_ns)
 
 
-@inner_kernel
+@kernel
 def give_back(fleet, ways, signals, rules, time_ns):
     """Cancel the clearance of vehicles whose light is no longer green and which can still stop."""
     for i in range(fleet.edge.size):
@@ -67,7 +67,7 @@ def give_back(fleet, ways, signals, rules, time_ns):
             fleet.limit_m[i] = ways.limit_m[fleet.edge[i]]
 
 
-@inner_kernel
+@kernel
 def held_paths(fleet, ways, rules):
     """By junction: the paths, as bits, of vehicles that are cleared or whose rear has not left it."""
     held = np.zeros(ways.junctions, np.int64)
@@ -80,7 +80,7 @@ def held_paths(fleet, ways, rules):
     return held
 
 
-@inner_kernel
+@kernel
 def must_ask(fleet, rules, i):
     """Whether vehicle i must request the junction, because the stop line ahead would limit its speed in this step."""
     if fleet.cleared[i]:
@@ -89,7 +89,7 @@ def must_ask(fleet, rules, i):
     return stopping_speed(fleet, i, rules) < min(fastest, fleet.driver.desired_speed_mps[i])
 
 
-@inner_kernel
+@kernel
 def in_turn(fleet, rules, step):
     """Vehicles that request a junction, in the order of their first request; records the step of new requests."""
     asking, count = np.empty(fleet.edge.size, np.int64), 0
@@ -107,7 +107,7 @@ def in_turn(fleet, rules, step):
     return asking[:count]
 
 
-@inner_kernel
+@kernel
 def has_room(fleet, lanes, ways, rules, coming, target):
     """Whether there will be room after the junction even if all vehicles ahead stop now."""
     last, end_m = lanes.last[target], ways.limit_m[target]
@@ -117,7 +117,7 @@ def has_room(fleet, lanes, ways, rules, coming, target):
     return end_m - coming[target] * rules.place_m >= rules.room_m
 
 
-@inner_kernel
+@kernel
 def waits_behind(fleet, lanes, i):
     """Whether the vehicle ahead on the same edge is not cleared."""
     leader = lanes.leader[i]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.core.kernel import inner_kernel, kernel
+from vefl_sim.core.kernel import kernel
 from vefl_sim.mobility.grid.car_following import next_speed
 from vefl_sim.mobility.grid.junctions import clear, give_back
 from vefl_sim.mobility.grid.roads import NONE
@@ -43,7 +43,7 @@ def line_up(fleet, ways, length_m):
     return Lanes(leader, gap_m, last, back_m)
 
 
-@inner_kernel
+@kernel
 def _line_up_one(fleet, length_m, lanes, i):
     """Insert vehicle i into its lane, searching from the rear; a lane never holds many vehicles."""
     lane, position_m = fleet.edge[i], fleet.position_m[i]

@@ -7,7 +7,6 @@ import numpy as np
 
 from vefl_sim.core.kernel import dot, largest, least, total
 from vefl_sim.core.kernel import float_kernel as kernel
-from vefl_sim.core.kernel import inner_float_kernel as inner
 from vefl_sim.optimize.rat.assignment import assign
 from vefl_sim.optimize.rat.exact.pruned import prune
 from vefl_sim.optimize.rat.exact.subsets import split, subset_values
@@ -65,7 +64,7 @@ def allocate(with_large, method, problem, allocation):
         _assignment(problem, allocation.owner)
     elif method == AllocationMethod.EXACT or (method == AllocationMethod.AUTO and prbs <= EXACT_PRBS):
         if not prune(problem, allocation.owner):
-            _exact(problem, not one_each, allocation.owner)  # a variable: Numba compiles each constant separately
+            _exact(problem, not one_each, allocation.owner)  # not True: Numba compiles each constant separately
     elif with_large is not None:
         objective, bound = large(problem, allocation)
         if misses_a_floor(problem, allocation):
@@ -108,26 +107,26 @@ def _exact(problem, may_be_feasible, owner):
     share, sizes = np.empty(cvs, np.int64), _SIZES[: 1 << prbs]
     for v in range(cvs):
         subset_values(problem.gain[v], demand_of(problem, v), value[v], deficit[v])
-    best = -np.inf
+    best, fewest = -np.inf, 1 if least(problem.floor) > 0 else 0
     if may_be_feasible:
         for v in range(cvs):
             for subset in range(1 << prbs):
                 met = deficit[v, subset] <= MET * problem.floor[v]
                 own[v, subset] = value[v, subset] if met else -np.inf
-        best = split(own, sizes, 1 if least(problem.floor) > 0 else 0, share)
+        best = split(own, sizes, fewest, share)
     if best == -np.inf:
         penalty = _penalty(problem)
         for v in range(cvs):
             for subset in range(1 << prbs):
                 own[v, subset] = value[v, subset] - penalty * deficit[v, subset]
-        split(own, sizes, 0, share)
+        split(own, sizes, 0 * fewest, share)  # not 0: Numba compiles each constant separately
     for prb in range(prbs):
         for v in range(cvs):
             if share[v] >> prb & 1:
                 owner[prb] = v
 
 
-@inner
+@kernel
 def _assignment(problem, owner):
     """One pRB each, so that all floors are met or, if that is impossible, the total deficit is least.
 
@@ -158,7 +157,7 @@ def _assignment(problem, owner):
         owner[column[v]] = v
 
 
-@inner
+@kernel
 def _most_at_stake(problem):
     """More than any allocation can gain or spend."""
     stake = problem.price * total(problem.power) + 1e-300
@@ -168,7 +167,7 @@ def _most_at_stake(problem):
     return stake
 
 
-@inner
+@kernel
 def _penalty(problem):
     """Penalty per missed nat where floors must be missed: far more than can be gained or spent, so deficits come first.
 
@@ -181,7 +180,7 @@ def _penalty(problem):
     return _most_at_stake(problem) * min(1e4 / smallest, 1e11 / max(total(problem.floor), 1e-300))
 
 
-@inner
+@kernel
 def _apply_policy(method, problem, allocation):
     """The policies for comparison: choose the owner of each pRB, then spread each CV's power equally over its pRBs."""
     cvs, prbs = problem.gain.shape

@@ -16,7 +16,6 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.kernel import float_kernel as kernel
-from vefl_sim.core.kernel import inner_float_kernel as inner
 from vefl_sim.optimize.rat.problem import NOTHING, SlotProblem
 from vefl_sim.optimize.rat.water import log_1p
 
@@ -91,7 +90,7 @@ def fill_worths(gains, prices, bids):
     return best.sum()
 
 
-@inner
+@kernel
 def fill_worth(gains, v, weight, x, row):
     """Fill the worth h (Z,) of the pRBs to CV v at this weight and level."""
     price, top = weight * gains.best[v] / (1 + gains.best[v] * x), np.log1p(gains.best[v] * max(x, 0.0))

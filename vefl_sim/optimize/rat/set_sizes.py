@@ -16,7 +16,7 @@ single pRB is evaluated exactly. The largest size stands for all larger ones.
 
 import numpy as np
 
-from vefl_sim.core.kernel import inner_float_kernel as kernel
+from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.problem import MET
 from vefl_sim.optimize.rat.water import demand_of, on_one, water_fill
 

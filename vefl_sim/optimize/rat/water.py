@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 
 from vefl_sim.core.kernel import float_kernel as kernel
-from vefl_sim.core.kernel import inner_float_kernel as inner
 
 
 class Demand(NamedTuple):
@@ -51,19 +50,19 @@ def demand_of(problem, v):
     return Demand(weight, price, problem.power[v], problem.floor[v], problem.cap[v], price_level)
 
 
-@inner
+@kernel
 def log_1p(y):
     """ln(1 + y) for y ≥ 0; log1p, which is three times slower, only where rounding 1 + y would count."""
     return np.log(1 + y) if y > 0.5 else np.log1p(y)
 
 
-@inner
+@kernel
 def exp_m1(z):
     """e^z − 1 for z ≥ 0; expm1, which is slower, only where the difference would cancel."""
     return np.exp(z) - 1 if z > 0.5 else np.expm1(z)
 
 
-@inner
+@kernel
 def behind(best, gain):
     """(1/g − 1/g_b, ln(g_b/g)) of a pRB that is not better than b."""
     if gain <= 0:
@@ -72,25 +71,25 @@ def behind(best, gain):
     return ratio / best, log_1p(ratio)
 
 
-@inner
+@kernel
 def is_useful(gain, cv):
     """Whether a CV sends on a pRB that is its only one."""
     return gain > 0 and cv.power > 0 and cv.cap > 0 and (cv.weight * gain > cv.price or cv.floor > 0)
 
 
-@inner
+@kernel
 def only(gain, cv):
     """A single pRB in use."""
     return PrbsInUse(1.0, gain, max(0.0, cv.price_level - 1 / gain), 0.0, 0.0)
 
 
-@inner
+@kernel
 def with_worse(use, distance, log_ratio):
     """The pRBs in use, and one more that is `behind` the best of them."""
     return PrbsInUse(use.number + 1, use.best, use.ceiling, use.spread + distance, use.log_spread + log_ratio)
 
 
-@inner
+@kernel
 def water_level(use, cv):
     """(x, rate) when exactly these pRBs get power."""
     full = (cv.power + use.spread) / use.number
@@ -115,7 +114,7 @@ def on_one(gain, cv):
     return rate, x
 
 
-@inner
+@kernel
 def by_gain(gain, prbs):
     """Sort pRBs by their gains, largest first; by insertion, as a CV owns few."""
     for place in range(1, len(prbs)):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.core.kernel import inner_float_kernel as kernel
+from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.core.kernel import total
 from vefl_sim.optimize.rat.problem import MET
 from vefl_sim.optimize.rat.water import behind, demand_of, is_useful, only, water_level, with_worse

@@ -15,7 +15,7 @@ two of them use the same one; those that nobody uses go to the last CV, as in `s
 
 import numpy as np
 
-from vefl_sim.core.kernel import inner_float_kernel as kernel
+from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.core.kernel import least, total
 from vefl_sim.optimize.rat.exact.auction import NOBODY, Auction, bid
 from vefl_sim.optimize.rat.exact.sets import grow, new_sets

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.core.kernel import inner_float_kernel as kernel
+from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.exact.auction import NOBODY
 from vefl_sim.optimize.rat.problem import MET
 from vefl_sim.optimize.rat.water import PrbsInUse, behind, demand_of, is_useful, only, water_level, with_worse
@@ -60,8 +60,9 @@ def grow(problem, order, auction, room, v, growth, sets):
         without += auction.second[prb] if winner == v else 0.0
         if lost > room:
             continue
-        put(growth, 0, alone, cv, 0 if winner == NOBODY else 1 << prb, 1 << prb, lost)
-        end = 1
+        end, owned = 0, 0 if winner == NOBODY else 1 << prb
+        put(growth, end, alone, cv, owned, 1 << prb, lost)
+        end += 1
         for place in range(first + 1, prbs):
             prb = order[place]
             distance, log_ratio = behind(alone.best, gain[prb])

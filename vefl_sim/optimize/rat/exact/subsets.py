@@ -8,7 +8,6 @@ the parent. So every subset costs O(1), and dynamic programming splits the pRBs 
 import numpy as np
 
 from vefl_sim.core.kernel import float_kernel as kernel
-from vefl_sim.core.kernel import inner_float_kernel as inner
 from vefl_sim.optimize.rat.water import PrbsInUse, behind, by_gain, is_useful, only, water_level
 
 
@@ -46,7 +45,7 @@ def subset_values(gain, cv, value, deficit):
                     value[members], deficit[members] = value[mask[parent]], deficit[mask[parent]]
 
 
-@inner
+@kernel
 def _evaluate(use, cv, members, value, deficit):
     """Fill value and deficit of one set; returns its water level."""
     x, rate = water_level(use, cv)
@@ -80,7 +79,7 @@ def split(value, sizes, least, share):
     return total
 
 
-@inner
+@kernel
 def _join(one, other, sizes, fewest, most, joined):
     """joined[S] = max over parts of S of one[part] + other[S without part], for sets of `fewest` to `most` pRBs.
 
@@ -108,7 +107,7 @@ def _join(one, other, sizes, fewest, most, joined):
         joined[at], joined[at + 1], joined[at + 2], joined[at + 3] = top0, top1, top2, top3
 
 
-@inner
+@kernel
 def _best_part(one, other, whole):
     """The part of `whole` with the largest one[part] + other[rest], and that value."""
     top, choice = one[0] + other[whole], 0
