@@ -64,7 +64,7 @@ def estimate(experiment: Experiment) -> Estimate:
 
 def _run_rounds(scenario: Scenario, rounds: int, directory: Path, ends: list[float], tally: Tally) -> None:
     """Simulate the first rounds; append the wall time at the end of each to `ends` and add its costs to `tally`."""
-    env, recorder = NanosecondEnvironment(), Recorder(directory, scenario.experiment.trace)
+    env, recorder = NanosecondEnvironment(), Recorder(directory, scenario.experiment.trace, scenario.experiment.slots)
     last_round_closed = env.event()
 
     def report(round_report: RoundReport) -> None:

@@ -36,9 +36,9 @@ class RunTable(Table):
 class TraceTable(Table):
     """What is recorded in addition to the tables `events`, `rounds` and `vehicles`."""
 
-    slots: Literal["off", "sampled", "full"] = "off"
-    """The `slots` table, with one row per slot and scheduled CV: "off", every 100th slot ("sampled") or every slot
-    ("full")."""
+    slots: Literal["off", "uploads", "sampled", "full"] = "off"
+    """What is recorded of the slots: nothing ("off"), the `uploads` table with one row per CV and 50 ms ("uploads"), or
+    the `slots` table with one row per scheduled CV, of every 100th slot ("sampled") or of every slot ("full")."""
     mobility_every_s: Seconds = 1.0
     """Simulated time between two rows of a vehicle in the `mobility` table."""
 

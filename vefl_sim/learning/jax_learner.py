@@ -63,7 +63,7 @@ class JaxLearner:
             Descent(learning_rate, proximal_mu, options.iterations_per_step),
             options.shuffling,
         )
-        self._evaluator = Evaluator(module, dataset.test_images, dataset.test_labels)
+        self._evaluator = Evaluator(module, dataset.test_images, dataset.test_labels, dataset.classes)
         self._smallest = min(shards, key=lambda cv: len(shards[cv]), default=None)  # CV with the fewest samples
 
     def rehearse(self) -> None:

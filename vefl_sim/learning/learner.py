@@ -1,11 +1,13 @@
 """The interface of machine learning to the rest of the simulator. Importing this file does not import JAX."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from vefl_sim.core.state import NOT_SAVED
 
 Model = Any
 """Parameters of a network: a pytree of arrays, or None when nothing is learnt."""
@@ -28,6 +30,8 @@ class Evaluation:
 
     accuracy: float
     loss: float  # mean cross-entropy, nats
+    counts: NDArray[np.int64] | None = field(default=None, compare=False, metadata=NOT_SAVED)
+    """Test samples by true class (row) and predicted class (column); None if the learner does not count them."""
 
 
 class Learner(Protocol):

@@ -28,6 +28,7 @@ class GNodeB:
     trace: Trace
     wait_for_tau: bool  # mac.start = "tau": serve a CV from slot τ_v on, not as soon as it is ready
     record_burst: Callable[[Burst], None]
+    record_arrival: Callable[[int, float], None] = lambda cv, bits: None  # bits of a CV, in the last slot of a burst
     uplink: Uplink = field(default_factory=Uplink)
 
     def __post_init__(self) -> None:
@@ -129,6 +130,7 @@ class GNodeB:
         for upload, bits in zip(burst.uploads, burst.last_bits.tolist(), strict=True):
             if upload in self.uplink:
                 self.ledger.drain(upload.account, bits)
+                self.record_arrival(upload.cv, bits)
                 if not upload.account.bits_left:
                     self.uplink.remove(upload.cv)
                     upload.received.succeed()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 INITIAL = ("experiment.toml", "resolved.toml", "versions.json")
 """Files that a run has from its beginning."""
-FILES = (*INITIAL, "summary.json", "sessions.jsonl", "DONE", "FAILED", "LOCK")
+FILES = (*INITIAL, "summary.json", "confusion.json", "sessions.jsonl", "DONE", "FAILED", "LOCK")
 FOLDERS, TRAFFIC = ("tables", "parts", "checkpoints"), "traffic"
 
 

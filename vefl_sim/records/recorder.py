@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vefl_sim.core.clock import to_ns
+from vefl_sim.core.clock import SlotGrid, to_ns
 from vefl_sim.core.state import State
 from vefl_sim.experiment.experiment import TraceTable
 from vefl_sim.mobility.scene import Scene
@@ -16,6 +16,7 @@ from vefl_sim.protocol.messages import OrderOutcome, RoundReport
 from vefl_sim.protocol.server.overruns import overruns
 from vefl_sim.records.schemas import SCHEMAS
 from vefl_sim.records.table_parts import PartWriter
+from vefl_sim.records.upload_bins import UploadBins
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 
 _SAMPLED_SLOTS = 100  # `trace.slots = "sampled"`: every 100th slot
@@ -24,13 +25,15 @@ _SAMPLED_SLOTS = 100  # `trace.slots = "sampled"`: every 100th slot
 class Recorder:
     """Writes the tables of one run, each as a series of part files."""
 
-    def __init__(self, directory: Path, trace: TraceTable) -> None:
+    def __init__(self, directory: Path, trace: TraceTable, grid: SlotGrid) -> None:
         """`directory` is the folder of the part files."""
-        names = [name for name in SCHEMAS if name != "slots" or trace.slots != "off"]
-        self._tables = {name: PartWriter(directory, name) for name in names}
+        self._slot_every = {"sampled": _SAMPLED_SLOTS, "full": 1}.get(trace.slots, 0)
+        recorded = {"slots": self._slot_every > 0, "uploads": trace.slots == "uploads"}
+        self._tables = {name: PartWriter(directory, name) for name in SCHEMAS if recorded.get(name, True)}
         self._mobility_every_ns = to_ns(trace.mobility_every_s)
         self._mobility_due_ns = 0
-        self._slot_every = {"off": 0, "sampled": _SAMPLED_SLOTS, "full": 1}[trace.slots]
+        uploads = self._tables.get("uploads")
+        self._bins = UploadBins(grid, uploads.append) if uploads else None
 
     def append(self, table: str, row: dict[str, Any]) -> None:
         """Add a row to a table."""
@@ -46,6 +49,8 @@ class Recorder:
 
     def record_burst(self, burst: Burst) -> None:
         """Record what each CV was allocated in the slots of a burst, as far as `trace.slots` asks for it."""
+        if self._bins:
+            self._bins.add(burst)
         if not self._slot_every:
             return
         log = burst.log
@@ -68,6 +73,11 @@ class Recorder:
                     },
                 )
 
+    def record_arrival(self, cv: int, bits: float) -> None:
+        """Record that the gNB has received what a CV sent in the last slot of a burst."""
+        if self._bins:
+            self._bins.receive(cv, bits)
+
     def record_round(self, report: RoundReport) -> None:
         """Record a finished round and the CVs that were in coverage at its start."""
         self.append("rounds", round_row(report))
@@ -80,6 +90,7 @@ class Recorder:
 
     def compact(self, directory: Path) -> None:
         """Write one file per table with all rows so far."""
+        self._close_bins()
         for table in self._tables.values():
             table.compact(directory)
 
@@ -90,17 +101,25 @@ class Recorder:
 
     def salvage(self, directory: Path) -> None:
         """Like `compact`, after an error: tables that cannot be completed are skipped."""
+        self._close_bins()
         for table in self._tables.values():
             with suppress(Exception):  # the error that stopped the run is the one to report
                 table.compact(directory)
 
     def state(self) -> State:
-        """The time of the next record of positions; the rows themselves are in part files, which a checkpoint lists."""
-        return {"mobility_due_ns": self._mobility_due_ns}
+        """What is not in the part files, which a checkpoint lists: when positions are due, and the current upload bin."""
+        due: State = {"mobility_due_ns": self._mobility_due_ns}
+        return due | {"uploads": self._bins.state()} if self._bins else due
 
     def restore(self, state: State) -> None:
-        """Restore the time of the next record of positions from a checkpoint."""
+        """Restore the time of the next record of positions, and the current upload bin, from a checkpoint."""
         self._mobility_due_ns = state["mobility_due_ns"]
+        if self._bins:
+            self._bins.restore(state["uploads"])
+
+    def _close_bins(self) -> None:
+        if self._bins:
+            self._bins.close()
 
     def continue_after(self, parts: dict[str, list[dict[str, Any]]]) -> None:
         """Append new rows after those in these part files, given by table."""

@@ -3,7 +3,8 @@
 runs/<name>-<configuration digest>/
     experiment.toml  as the user wrote it        resolved.toml  with every default
     versions.json    versions and digests        summary.json   figures and the content digest
-    tables/*.parquet                             DONE, or FAILED with the error
+    tables/*.parquet                             confusion.json of the last model
+    DONE, or FAILED with the error
     sessions.jsonl   processes that worked on it LOCK           held by the process at work
     checkpoints/ and parts/*.parquet             removed when the run is done
 """
@@ -24,6 +25,7 @@ from vefl_sim.core.tables import content_digest, read_table
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import as_toml, load_resolved
 from vefl_sim.records.checkpoint import Checkpoints
+from vefl_sim.records.confusion import ConfusionMatrix, read_confusion
 from vefl_sim.records.entries import INITIAL, fault_of_entries
 from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.lock import LOCK_FILES, is_locked
@@ -111,7 +113,7 @@ class Run:
                     raise RunNotFound(str(error)) from None
 
     def table(self, name: str) -> "pd.DataFrame":
-        """One table by name: events, rounds, vehicles, mobility, timings, slots."""
+        """One table by name: events, rounds, vehicles, mobility, timings, slots, uploads."""
         if name not in SCHEMAS:
             raise RunNotFound(f"There is no table {name!r}; the tables are {', '.join(SCHEMAS)}.")
         try:
@@ -153,6 +155,11 @@ class Run:
     def vehicles(self) -> "pd.DataFrame":
         """One row per round and CV in coverage at its start."""
         return self.table("vehicles")
+
+    @property
+    def confusion(self) -> ConfusionMatrix | None:
+        """The confusion matrix of the last model on the test set; None if the run has none."""
+        return read_confusion(self.path)
 
     def content_digest(self) -> str:
         """Digest of all tables that a repeated run must reproduce exactly (all but `timings`)."""

@@ -98,5 +98,14 @@ SCHEMAS: dict[str, Schema] = {
         "gap": "float64",  # (bound − objective) / Σ a·r of the slot
         "status": "string",
     },
+    "uploads": {
+        "time_ns": "int64",  # start of a bin of 50 ms
+        "cv": "int64",
+        "slots": "int32",  # in which the CV had a pRB
+        "prbs": "float64",  # mean over these slots
+        "power_w": "float64",  # mean over these slots
+        "bits": "float64",  # received in the bin
+        "bits_left": "float64",  # at its end
+    },
     "timings": {"round": "int32", "what": "string", "wall_s": "float64"},
 }

@@ -54,7 +54,8 @@ def rehearse(experiment: Experiment) -> None:
     once = experiment.run.model_copy(update={"rounds": 1, "duration_s": None})
     scenario, env = _scenario(experiment.model_copy(update={"run": once})), NanosecondEnvironment()
     with TemporaryDirectory(prefix="vefl_sim-") as folder:
-        recorder, audit = Recorder(Path(folder), experiment.trace), Audit(scenario.link, experiment.slots.slot_s)
+        recorder = Recorder(Path(folder), experiment.trace, experiment.slots)
+        audit = Audit(scenario.link, experiment.slots.slot_s)
         env.run(until=wire(scenario, env, recorder, audit, lambda report: None).processes(env))
     if not audit.slots:
         raise RuntimeError("no CV has sent anything, so the kernels are not compiled")

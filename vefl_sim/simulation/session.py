@@ -12,6 +12,7 @@ from vefl_sim.experiment.plugins import is_part
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
+from vefl_sim.records.confusion import ConfusionMatrix
 from vefl_sim.records.entries import FOLDERS
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.records.run_directory import Run
@@ -64,10 +65,12 @@ class Session:
         with explain_write_errors(run.path):
             self._prepare_folders()
         self._env = NanosecondEnvironment(self.last.time_ns if self.last else 0)
-        self._recorder = Recorder(run.path / "parts", scenario.experiment.trace)
+        self._recorder = Recorder(run.path / "parts", scenario.experiment.trace, scenario.experiment.slots)
         if self.last:
             self._recorder.continue_after(self.last.tables)
         self._tally, self._audit = Tally(), _audit(scenario)
+        self._class_names = scenario.dataset.class_names
+        self._confusion: ConfusionMatrix | None = None  # of the last evaluation in this session
         self._actors = wire(scenario, self._env, self._recorder, self._audit, self._report, self._checkpoint_if_due)
         self._watcher: RunWatcher | None = None
         self._stop = StopRequest(self._on_stop_request)
@@ -83,6 +86,8 @@ class Session:
                 self._recorder.discard()
                 return False
             self._audit.close(self._actors.ledger)
+            if self._confusion:
+                self._confusion.write(self._run.path)  # before the last checkpoint, which does not hold it
             if self.last:
                 self._save()  # a crash from here on costs nothing; a run without any checkpoint is short
             self._recorder.compact(self._run.path / "tables")
@@ -129,6 +134,8 @@ class Session:
         self._recorder.record_round(report)
         self._audit.round(report)
         self._tally.add(report)
+        if report.evaluation:
+            self._confusion = ConfusionMatrix.of(report.round, report.evaluation, self._class_names)
         if self._watcher:
             self._watcher.round(report)
 

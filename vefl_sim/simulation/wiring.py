@@ -85,7 +85,7 @@ def wire(
         tradeoff,
         experiment.rat.circuit_power_w,
     )
-    gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", watch)
+    gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", watch, recorder.record_arrival)
 
     def make_vehicle(cv: int) -> ConnectedVehicle:
         agreement = draw_agreement(cv, experiment.sla, scenario.streams)

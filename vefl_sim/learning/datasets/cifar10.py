@@ -12,7 +12,8 @@ from vefl_sim.learning.datasets.kinds import DataKind, from_files
 from vefl_sim.learning.datasets.subset import Samples, Subsets
 
 ARCHIVE = "cifar-10-binary.tar.gz"
-CIFAR10_CLASSES = 10
+OBJECTS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CIFAR10_CLASSES = len(OBJECTS)
 TRAIN = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 TEST = "test_batch.bin"
 _SIDE, _CHANNELS = 32, 3
@@ -26,7 +27,7 @@ def cifar10(location: DataLocation, subsets: Subsets) -> Dataset:
         if missing := {*TRAIN, TEST} - batches.keys():
             raise Damaged(f"has no {min(missing)}")
         train, test = _images(b"".join(batches[name] for name in TRAIN)), _images(batches[TEST])
-    return subsets.of(location.kind, train, test, CIFAR10_CLASSES)
+    return subsets.of(location.kind, train, test, OBJECTS)
 
 
 def _images(records: bytes) -> Samples:

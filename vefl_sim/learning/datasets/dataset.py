@@ -19,6 +19,7 @@ class Dataset:
     test_labels: NDArray[np.int32]
     classes: int
     train_groups: NDArray[np.int64] | None = None  # [samples], group of each; a group stays with one CV
+    class_names: tuple[str, ...] | None = None  # one for each class
 
     def __post_init__(self) -> None:
         """Refuse a wrong user-defined data set here, before it causes a bad accuracy or errors in the learner."""
@@ -29,6 +30,9 @@ class Dataset:
             raise ValueError(f"{self.name} has training and test images of different shapes, {shapes}")
         if self.train_groups is not None:
             self._check_length("train_groups", self.train_groups, self.train_images)
+        names = self.class_names
+        if names is not None and (len(names) != self.classes or not all(isinstance(name, str) for name in names)):
+            raise ValueError(f"{self.name}: class_names must be {self.classes} texts, one for each class")
 
     def _check_split(self, split: str, images: NDArray[np.uint8], labels: NDArray[np.int32]) -> None:
         if not _has_axes(images, 4) or images.dtype != np.uint8:

@@ -51,6 +51,7 @@ def folder(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
             read_pictures(archive, [entry.name for entry in test], image_px),
             np.array([number_of[entry.label] for entry in test], np.int32),
             classes=len(classes),
+            class_names=tuple(classes),
         )
 
 

@@ -20,7 +20,17 @@ from vefl_sim.learning.datasets.files.picture import read_pictures
 from vefl_sim.learning.datasets.kinds import DataKind, from_files
 from vefl_sim.learning.datasets.subset import Subsets
 
-GTSRB_CLASSES = 43
+SIGNS = (
+    "limit 20", "limit 30", "limit 50", "limit 60", "limit 70", "limit 80", "end of limit 80", "limit 100",
+    "limit 120", "no overtaking", "no overtaking by lorries", "priority at the next crossing", "priority road",
+    "give way", "stop", "no vehicles", "no lorries", "no entry", "danger", "bend left", "bend right", "double bend",
+    "uneven road", "slippery road", "road narrows", "road works", "traffic lights", "pedestrians", "children",
+    "cyclists", "snow or ice", "wild animals", "end of all limits", "turn right ahead", "turn left ahead",
+    "straight on", "straight on or right", "straight on or left", "keep right", "keep left", "roundabout",
+    "end of no overtaking", "end of no overtaking by lorries",
+)  # fmt: skip
+"""Names of the classes, in the order of their numbers."""
+GTSRB_CLASSES = len(SIGNS)
 OFFICIAL = ("GTSRB_Final_Training_Images.zip", "GTSRB_Final_Test_Images.zip")
 COMPACT = ("gtsrb-32x32-train-jpeg.zip", "gtsrb-32x32-test-jpeg.zip")
 TRUTH = "GTSRB_Final_Test_GT.zip"
@@ -48,7 +58,7 @@ def gtsrb(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
         used = [names[number] for number in subsets.test(_require_some(len(names)))]
         test_images = read_pictures(archive, used, image_px)
     test_labels = _array([labels[name] for name in used])
-    return Dataset("gtsrb", train_images, train_labels, test_images, test_labels, GTSRB_CLASSES, tracks)
+    return Dataset("gtsrb", train_images, train_labels, test_images, test_labels, GTSRB_CLASSES, tracks, SIGNS)
 
 
 def _truth(location: DataLocation) -> Labels:

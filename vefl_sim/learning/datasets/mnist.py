@@ -40,6 +40,10 @@ def _shape(header: bytes, axes: int) -> tuple[int, ...]:
 
 
 MNIST_CLASSES = 10
+DIGITS = tuple("0123456789")
+GARMENTS = (
+    "T-shirt", "trousers", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
+)  # fmt: skip
 
 
 def mnist(location: DataLocation, subsets: Subsets) -> Dataset:
@@ -47,7 +51,7 @@ def mnist(location: DataLocation, subsets: Subsets) -> Dataset:
     train, test = _split(location, "train"), _split(location, "t10k")
     if train[0].shape[1:] != test[0].shape[1:]:
         raise ExperimentError(f"{location.folder}: training and test images differ in size: download the files again.")
-    return subsets.of(location.kind, train, test, MNIST_CLASSES)
+    return subsets.of(location.kind, train, test, GARMENTS if location.kind == "fashion-mnist" else DIGITS)
 
 
 def _split(location: DataLocation, name: str) -> Samples:

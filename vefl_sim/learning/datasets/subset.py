@@ -29,12 +29,13 @@ class Subsets:
         """Numbers of the test samples to use, ascending."""
         return self._draw("test_samples", self._data.test_samples, available, self._test_rng)
 
-    def of(self, name: str, train: Samples, test: Samples, classes: int) -> Dataset:
+    def of(self, name: str, train: Samples, test: Samples, class_names: tuple[str, ...]) -> Dataset:
         """The data set with these images and labels, of which only the samples to use are kept."""
         kept, kept_for_test = self.train(len(train[1])), self.test(len(test[1]))
         return Dataset(
-            name, train[0][kept], train[1][kept], test[0][kept_for_test], test[1][kept_for_test], classes=classes
-        )
+            name, train[0][kept], train[1][kept], test[0][kept_for_test], test[1][kept_for_test],
+            classes=len(class_names), class_names=class_names,
+        )  # fmt: skip
 
     def _draw(self, key: str, wanted: int | None, available: int, rng: np.random.Generator) -> NDArray[np.int64]:
         if wanted is None:

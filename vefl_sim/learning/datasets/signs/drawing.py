@@ -23,7 +23,7 @@ def signs(train_samples: int, test_samples: int, image_px: int, rng: np.random.G
     train_rng, test_rng = rng.spawn(2)
     train = _draw(train_samples, image_px, train_rng)
     test = _draw(test_samples, image_px, test_rng)
-    return Dataset("signs", *train, *test, classes=len(FACES))
+    return Dataset("signs", *train, *test, classes=len(FACES), class_names=tuple(face.name for face in FACES))
 
 
 def _draw(samples: int, image_px: int, rng: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
