@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from vefl_sim.schemes.observation import Observation
     from vefl_sim.schemes.scheme import AsynchronousScheme, Plan, Received, Scheme
     from vefl_sim.simulation.run import resume, simulate
-    from vefl_sim.simulation.session import RunWatcher
+    from vefl_sim.simulation.watcher import RunWatcher
     from vefl_sim.sweep.comparison import compare
     from vefl_sim.sweep.points import load_sweep
     from vefl_sim.sweep.run_sweep import run_sweep
@@ -49,7 +49,7 @@ _MODULES = {
     "Received": "schemes.scheme",
     "Run": "records.run_directory",
     "RunFailed": "core.errors",
-    "RunWatcher": "simulation.session",
+    "RunWatcher": "simulation.watcher",
     "Scene": "mobility.scene",
     "Scheduler": "optimize.rat.edf",
     "Scheme": "schemes.scheme",

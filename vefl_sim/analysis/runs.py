@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,8 +95,10 @@ def _preference(path: Path, unfinished: bool) -> tuple[bool, bool, float]:
     return (path / "DONE").exists() != unfinished, not is_locked(path), path.stat().st_mtime
 
 
-def part_lines(run: Run, folder: Path | None = None) -> list[str]:
+def part_lines(run: Run, folder: Path | None = None, watch: Sequence[str] = ()) -> list[str]:
     """The files that resuming a run would import for its user-defined parts, searched first in `folder`.
+
+    `watch`: names of further watchers.
 
     Nothing is imported to find them. Raises BadInput if a part is found only in a run directory or nowhere, or if the
     run was started with another version.
@@ -105,7 +107,9 @@ def part_lines(run: Run, folder: Path | None = None) -> list[str]:
         return []
     require_same_version(run.path)  # another version may not understand the experiment
     with parts_in(folder):
-        files = {(key, name): ", ".join(part_sources(key, name)) for key, name in part_names(run.experiment)}
+        watchers = [("run.watch", name) for name in (*(run.experiment.run.watch or ()), *watch)]
+        named = (*part_names(run.experiment), *watchers)
+        files = {(key, name): ", ".join(part_sources(key, name)) for key, name in named}
     return [f'{key} = "{name}" would be loaded from {where or "Python itself"}' for (key, name), where in files.items()]
 
 

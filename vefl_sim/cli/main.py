@@ -11,7 +11,7 @@ import typer
 from vefl_sim.cli.data import data
 from vefl_sim.cli.inspect import check, runs, schema, trace, verify
 from vefl_sim.cli.maps import map_
-from vefl_sim.cli.sweep import Settings, SweepOptions, compare, figure, sweep
+from vefl_sim.cli.sweep import Settings, SweepOptions, Watch, compare, figure, sweep
 from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, printable
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def run(
             metavar="SEEDS", help="Seeds with which to run every variant of a comparison, for example 1,2,3 or 1-5."
         ),
     ] = None,
+    watch: Watch = None,
     out: Annotated[Path, typer.Option(help="Folder in which the run directory is created.")] = Path("runs"),
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Run again, in a new directory, even if this run is done.")
@@ -86,7 +87,7 @@ def run(
     """Run an experiment; resume it if it was stopped, or print its summary if it is already done."""
     from vefl_sim.experiment.toml import ALONE, load, read_experiment
 
-    file = read_experiment(experiment)
+    file = read_experiment(experiment).watched_by(watch or ())
     if "compare" in file.tables and "sweep" not in file.tables:
         from vefl_sim.cli.progress import showing_steps
         from vefl_sim.sweep.points import load_sweep
@@ -115,6 +116,7 @@ def resume(
         Path | None,
         typer.Option(help="Folder in which user-defined parts are searched first, instead of the current directory."),
     ] = None,
+    watch: Watch = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
     """Resume a stopped or killed run from its last checkpoint."""
@@ -123,9 +125,9 @@ def resume(
 
     found = find_run(run, unfinished=True)
     print(f"# {found.path} ({found.state})", file=sys.stderr)
-    for line in part_lines(found, parts):
+    for line in part_lines(found, parts, watch or ()):
         print(f"# {line}", file=sys.stderr)
-    _run_with_progress(quiet, partial(resume_run, found, parts=parts))
+    _run_with_progress(quiet, partial(resume_run, found, parts=parts, watch=watch or ()))
 
 
 for command in (run, resume, runs, trace, verify, sweep, figure, check, schema):
@@ -150,7 +152,7 @@ def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
             raise RunInterrupted(_saved_progress(progress.run)) from None
     if not progress.run:
         console.show("This run is already done; its summary follows. To run it again, run the experiment with --fresh.")
-    for line in summary_lines(finished):
+    for line in (*summary_lines(finished), *(f"{'warning':16}{sentence}" for sentence in progress.warnings)):
         console.show(line)
 
 

@@ -35,6 +35,7 @@ class RunProgress:
         self._shown_s = 0.0  # when the last line was shown
         self._steps: set[str] = set()  # of the preparation that have begun
         self.run: Run | None = None  # set when the run has started
+        self.warnings: list[str] = []
         self._windows = False  # asynchronous schemes have windows of length t_th instead of rounds
 
     def preparing(self, experiment: Experiment) -> None:
@@ -65,6 +66,11 @@ class RunProgress:
             self._show(f"note: {note}", keep=True)
         self._first_round, self._first_s = checkpoint.round - 1, to_s(checkpoint.time_ns)
         self._show(f"continues after round {self._first_round}, {self._first_s:.1f} s simulated", keep=True)
+
+    def warned(self, sentence: str) -> None:
+        """Print a warning, and keep it for the end of the run."""
+        self.warnings.append(sentence)
+        self._show(f"warning: {sentence}", keep=True)
 
     def stopping(self) -> None:
         """Confirm the stop request; called from a signal handler, where only a plain write is safe."""

@@ -29,6 +29,10 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override one key, in TOML syntax. Can be repeated."),
 ]
+Watch = Annotated[
+    list[str] | None,
+    typer.Option("--watch", metavar="MODULE:NAME", help="Add a watcher to run.watch. Can be repeated."),
+]
 Seeds = Annotated[
     str | None,
     typer.Option(metavar="SEEDS", help="Seeds to use instead of those in the files, for example 1,2,3 or 1-5."),
@@ -61,6 +65,7 @@ def sweep(
     files: Files,
     settings: Settings = None,
     seeds: Seeds = None,
+    watch: Watch = None,
     out: Out = Path("runs"),
     on: Annotated[
         str | None,
@@ -86,12 +91,13 @@ def sweep(
     """Run all points of one or more sweeps; finished points are skipped, interrupted points are resumed."""
     from vefl_sim.analysis.figures.drawing import require_drawable
     from vefl_sim.cli.progress import showing_steps
+    from vefl_sim.experiment.toml import read_experiment
     from vefl_sim.sweep.points import load_sweep
     from vefl_sim.sweep.seeds import parse_seeds
 
     chosen = None if seeds is None else parse_seeds(seeds)
     with showing_steps(quiet):
-        sweeps = [load_sweep(file, settings or (), chosen) for file in files]
+        sweeps = [load_sweep(read_experiment(file).watched_by(watch or ()), settings or (), chosen) for file in files]
     for loaded in sweeps:
         require_drawable(loaded)  # report mistakes in [figure] before the runs, not after them
     _require_different_names([loaded.name for loaded in sweeps], files)
@@ -132,7 +138,10 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
         tasks.workers = executor.size()
         console.show(f"about {clock(tasks.left_s())} on {executor}")
         with live_display(console) as live:
-            Runner(tasks, indexes, out, executor, SweepProgress(console, live)).run()
+            progress = SweepProgress(console, live)
+            Runner(tasks, indexes, out, executor, progress).run()
+        for warning in progress.warnings:
+            console.show(warning)
     else:
         for index in indexes:
             index.write({digest: task.entry for digest, task in tasks.by_digest.items()})

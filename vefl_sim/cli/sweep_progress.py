@@ -20,6 +20,7 @@ class SweepProgress(SweepWatcher):
 
     def __init__(self, console: PipedConsole, live: Live | None) -> None:
         self._console, self._live, self._last_s = console, live, time.monotonic()
+        self.warnings: list[str] = []
 
     def changed(self, tasks: Tasks, task: PointTask) -> None:
         """Print one line for a point that ended or will be tried again; a started point only updates the overview."""
@@ -30,6 +31,11 @@ class SweepProgress(SweepWatcher):
         count = f"[{len(tasks.having('done', 'failed')):>{len(str(len(tasks)))}}/{len(tasks)}]"
         outcome = _waiting(task) if entry.status == "waiting" else f"{entry.status:7} {task.point.title}{_result(task)}"
         self._print(f"{count} {outcome} | {clock(tasks.left_s())} left")
+
+    def warned(self, task: PointTask, sentence: str) -> None:
+        """Print a warning about a point, and keep it for the end."""
+        self.warnings.append(f"warning {task.point.title}: {sentence}")
+        self._print(self.warnings[-1])
 
     def ticked(self, tasks: Tasks) -> None:
         """Update the overview of the sweep and the list of running points."""

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vefl_sim.core.clock import SlotGrid, to_ns
-from vefl_sim.experiment.fields import Count, Interval, Seconds, Table
+from vefl_sim.experiment.fields import Count, Interval, PartName, Seconds, Table
 from vefl_sim.experiment.learning_tables import DataTable, LearningTable, ModelTable
 from vefl_sim.experiment.radio_tables import MacTable, RadioTable, RatTable
 from vefl_sim.experiment.scheme_tables import AggregationTable, SchemeTable, ServerTable, SlaTable, VeflTable
@@ -31,6 +31,9 @@ class RunTable(Table):
     checkpoint_every: Interval | None = None
     """Rounds between two checkpoints; if not given, about one checkpoint per minute of wall time. Affects neither the
     results nor the name of the run directory."""
+    watch: Annotated[tuple[PartName, ...], Field(strict=False)] | None = None
+    """Watchers of the run, as `module:name`, such as `vefl_sim.records.watchers:tensorboard` and `…:mlflow`. Affects
+    neither the results nor the name of the run directory."""
 
 
 class TraceTable(Table):

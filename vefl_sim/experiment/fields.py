@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
-PartName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+PART_NAME = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
+PartName = Annotated[str, Field(pattern=PART_NAME)]
 """`module:name` of a user-defined part."""
 
 

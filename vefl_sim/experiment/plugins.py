@@ -68,11 +68,19 @@ def make_part(key: str, name: str, *arguments: Any) -> Any:
         raise ExperimentError(f'{key} = "{name}" could not be created: {type(error).__name__}: {error}.') from error
 
 
-def require_protocol(key: str, part: Any, protocol: type) -> None:
-    """Refuse a part that lacks a method of a public protocol, or whose method takes other arguments."""
-    for method, definition in vars(protocol).items():
-        if method.startswith("_") or not inspect.isfunction(definition):
-            continue
+def require_protocol(key: str, part: Any, protocol: type, *, partly: bool = False) -> None:
+    """Refuse a part that lacks a method of a public protocol, or whose method takes other arguments.
+
+    `partly`: a part may leave out methods, but not all of them.
+    """
+    methods = {name: m for name, m in vars(protocol).items() if not name.startswith("_") and inspect.isfunction(m)}
+    if partly:
+        present = {name: definition for name, definition in methods.items() if hasattr(part, name)}
+        if not present:
+            some = f"has none of the methods of vefl_sim.{protocol.__name__} ({', '.join(methods)}): add one"
+            raise ExperimentError(f"{key}: {type(part).__name__} {some}.")
+        methods = present
+    for method, definition in methods.items():
         call = f"{method}({', '.join(_arguments(definition))}) of vefl_sim.{protocol.__name__}"
         own = getattr(part, method, None)
         if not callable(own):

@@ -52,7 +52,7 @@ class Evaluator:
     def _counts(self, predicted: NDArray[np.int32]) -> NDArray[np.int64] | None:
         """Number of samples by true class (row) and predicted class (column).
 
-        None if they are not counted, or if the network has more outputs than there are classes and predicts one of them.
+        None if they are not counted, or if the network has more outputs than there are classes and predicts such one.
         """
         if self._classes is None or predicted.max() >= self._classes:
             return None

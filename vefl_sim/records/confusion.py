@@ -1,4 +1,4 @@
-"""The confusion matrix of the last model, in `confusion.json` of a run directory, which the content digest leaves out."""
+"""The confusion matrix of the last model, in `confusion.json` of a run directory; no part of the content digest."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -54,7 +54,7 @@ def _is_valid(matrix: ConfusionMatrix) -> bool:
         return False
     square = all(len(row) == len(rows) for row in rows)
     counted = all(type(count) is int and count >= 0 for count in chain.from_iterable(rows))
-    return square and counted and (names is None or _is_list_of(str, names) and len(names) == len(rows))
+    return square and counted and (names is None or (_is_list_of(str, names) and len(names) == len(rows)))
 
 
 def _is_list_of(kind: type, values: Any) -> bool:

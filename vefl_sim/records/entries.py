@@ -11,7 +11,8 @@ from pathlib import Path
 INITIAL = ("experiment.toml", "resolved.toml", "versions.json")
 """Files that a run has from its beginning."""
 FILES = (*INITIAL, "summary.json", "confusion.json", "sessions.jsonl", "DONE", "FAILED", "LOCK")
-FOLDERS, TRAFFIC = ("tables", "parts", "checkpoints"), "traffic"
+FOLDERS = ("tables", "parts", "checkpoints")
+_ALL_FOLDERS = (*FOLDERS, "traffic", "tensorboard")
 
 
 def fault_of_entries(run: Path) -> str | None:
@@ -20,7 +21,7 @@ def fault_of_entries(run: Path) -> str | None:
         for entry in _entries(run):
             if fault := _fault(entry):
                 return f"{entry.path} {fault}"
-        for folder in (*FOLDERS, TRAFFIC):
+        for folder in _ALL_FOLDERS:
             with suppress(FileNotFoundError):  # it has none, or the process that works on it has just removed it
                 if other := next((e for e in _entries(run / folder) if not e.is_file(follow_symlinks=False)), None):
                     return f"{other.path} is not a file"
@@ -30,7 +31,7 @@ def fault_of_entries(run: Path) -> str | None:
 
 
 def _fault(entry: os.DirEntry[str]) -> str | None:
-    is_file, is_folder = entry.name in FILES, entry.name in (*FOLDERS, TRAFFIC)
+    is_file, is_folder = entry.name in FILES, entry.name in _ALL_FOLDERS
     if entry.is_symlink() and (is_file or is_folder):
         return "is a link, and a run is changed only within its folder"
     if is_file and not entry.is_file():

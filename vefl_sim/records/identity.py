@@ -91,7 +91,7 @@ def mobility_digest(experiment: Experiment) -> str:
 
 def _without_neutral_keys(experiment: Experiment) -> Experiment:
     """Reset the keys that change no result, so that a run can be resumed after they were edited."""
-    run = experiment.run.model_copy(update={"checkpoint_every": None})
+    run = experiment.run.model_copy(update={"checkpoint_every": None, "watch": None})
     learning = experiment.learning.model_copy(update={"threads": None})
     sumo = experiment.sumo.model_copy(update={"client": "libsumo"})
     file_name = Path(experiment.mobility.file).name  # the folder does not matter; the content is digested separately

@@ -95,6 +95,6 @@ class UploadBins:
 
 
 def _added(sums: list[float], rows: Floats) -> list[float]:
-    """Add rows to sums one after the other, as if they had come one by one: numpy's own order depends on their number."""
+    """Add rows to sums one after the other; the order in which `sum` adds them would depend on their number."""
     total: list[float] = np.add.accumulate(np.vstack([sums, rows]), axis=0)[-1].tolist()
     return total

@@ -2,11 +2,12 @@
 
 import time
 import traceback
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
+from typing import Any
 
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunFailed, RunInterrupted, VeflError
@@ -20,7 +21,8 @@ from vefl_sim.records.identity import Identity, library_notes, require_same, req
 from vefl_sim.records.lock import locked, remove_lock
 from vefl_sim.records.run_directory import Run, create_run, find_or_create_run
 from vefl_sim.simulation.scenario import Scenario, build_scenario
-from vefl_sim.simulation.session import RunWatcher, Session
+from vefl_sim.simulation.session import Session
+from vefl_sim.simulation.watcher import RunWatcher, Watchers
 
 
 def simulate(
@@ -30,14 +32,15 @@ def simulate(
     fresh: bool = False,
     toml: str | None = None,
     settings: Sequence[str] = (),
-    watcher: RunWatcher | None = None,
+    watcher: Any = None,
 ) -> Run:
     """Run an experiment and return its run directory.
 
     A run of the same configuration is resumed, or returned if it is done; `fresh` creates another one. `toml` and
-    `settings` are stored beside the results as the user wrote them; `watcher` is told about every round.
+    `settings` are stored beside the results as the user wrote them. `watcher`, an object with some of the methods of
+    RunWatcher, is told what happens, and so are the watchers that `run.watch` names.
     """
-    _require_complete(watcher)
+    _require_watcher(watcher)
     out, identity = Path(out), Identity(experiment)
     create = create_run if fresh else find_or_create_run
     missing = [folder for folder in (out, *out.parents) if not folder.exists()]
@@ -56,13 +59,20 @@ def simulate(
                 folder.rmdir()  # bad input leaves no new folders behind
 
 
-def resume(run: Run | str | Path, *, parts: str | Path | None = None, watcher: RunWatcher | None = None) -> Run:
+def resume(
+    run: Run | str | Path,
+    *,
+    parts: str | Path | None = None,
+    watcher: Any = None,
+    watch: Sequence[str] = (),
+) -> Run:
     """Resume a run from its last checkpoint; a run that is done is returned unchanged.
 
     User-defined parts are imported from `parts`, a folder, or else from where Python finds them, but never from a run
-    directory, and only if their sources are those that the run was started with.
+    directory, and only if their sources are those that the run was started with. `watch` names watchers in addition to
+    those of the run; they are imported in the same way, but may have changed, as they change no result.
     """
-    _require_complete(watcher)
+    _require_watcher(watcher)
     run = run if isinstance(run, Run) else Run(run)
     if run.is_done:
         run.require_complete()
@@ -72,7 +82,7 @@ def resume(run: Run | str | Path, *, parts: str | Path | None = None, watcher: R
         identity = Identity.recorded(run.experiment)
         require_same(run.path, identity)
         with locked(run.path, identity.versions):
-            return _complete(run, identity, watcher)
+            return _complete(run, identity, watcher, watch)
 
 
 @contextmanager
@@ -93,12 +103,19 @@ def _working_on(run: Run, identity: Identity) -> Iterator[bool]:
     yield False
 
 
-def _require_complete(watcher: RunWatcher | None) -> None:
+def _require_watcher(watcher: Any) -> None:
     if watcher:
-        require_protocol("watcher", watcher, RunWatcher)
+        require_protocol("watcher", watcher, RunWatcher, partly=True)
 
 
-def _complete(run: Run, identity: Identity, watcher: RunWatcher | None, *, may_remove: bool = False) -> Run:
+def _complete(
+    run: Run,
+    identity: Identity,
+    watcher: Any,
+    watch: Sequence[str] = (),
+    *,
+    may_remove: bool = False,
+) -> Run:
     """Simulate what is left of a run, whose lock is held; `may_remove`: after bad input, unless something is done."""
     if run.is_done:  # another process finished this run while we waited for the lock
         return run
@@ -108,18 +125,21 @@ def _complete(run: Run, identity: Identity, watcher: RunWatcher | None, *, may_r
         raise NotResumable(f"{loss}, or run the experiment again with --fresh; nothing is changed.")
     if last:
         _require_traffic(run)
-    with heard_by(watcher.working if watcher else None):
+    with ExitStack() as heard:
         with _preparing(run, may_remove and run.is_untouched):
-            scenario, prepare_s = _prepare(run, identity.experiment, watcher)
+            watchers = Watchers.of(watcher, (*(identity.experiment.run.watch or ()), *watch), identity.experiment)
+            heard.enter_context(heard_by(partial(watchers.tell, "working")))
+            scenario, prepare_s = _prepare(run, identity.experiment, watchers)
             if last:
-                _announce(watcher, last, notes)
-        return _simulate(run, scenario, prepare_s, watcher, last)
+                watchers.resuming(last, notes)
+        with watchers.until_the_end():
+            _simulate(run, scenario, prepare_s, watchers, last)
+    return run
 
 
-def _prepare(run: Run, experiment: Experiment, watcher: RunWatcher | None) -> tuple[Scenario, float]:
+def _prepare(run: Run, experiment: Experiment, watchers: Watchers) -> tuple[Scenario, float]:
     """The scenario of a run, and the wall time it took to build."""
-    if watcher:
-        watcher.preparing(experiment)
+    watchers.tell("preparing", experiment)
     began = time.perf_counter()
     scenario = build_scenario(experiment, run.path / "traffic")
     return scenario, time.perf_counter() - began
@@ -132,29 +152,17 @@ def _require_traffic(run: Run) -> None:
         raise NotResumable(f"{run.path} cannot be resumed, because {message}: restore it, or run it with --fresh.")
 
 
-def _simulate(
-    run: Run, scenario: Scenario, prepare_s: float, watcher: RunWatcher | None, last: Checkpoint | None
-) -> Run:
+def _simulate(run: Run, scenario: Scenario, prepare_s: float, watchers: Watchers, last: Checkpoint | None) -> None:
     """Simulate the rounds after the checkpoint `last` and complete the run; the caller holds the lock."""
-    session = Session(scenario, run, last)
+    session = Session(scenario, run, last, watchers)
     with _running(run, session):
-        if watcher:
-            watcher.started(run, scenario)
-        finished = session.simulate(watcher)
+        watchers.tell("started", run, scenario)
+        finished = session.simulate()
     if not finished:
         done = f"{session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds{session.missing_window_note}"
         raise RunInterrupted(f"stopped after {done}; continue with: python -m vefl_sim resume {run.path}")
     digest = run.content_digest()
     run.finish(session.figures() | {"prepare_s": round(prepare_s, 3), "content_digest": digest})
-    return run
-
-
-def _announce(watcher: RunWatcher | None, last: Checkpoint, notes: list[str]) -> None:
-    if watcher:
-        watcher.resuming(last, notes)
-        return
-    for note in notes:
-        warnings.warn(note, stacklevel=4)
 
 
 @contextmanager

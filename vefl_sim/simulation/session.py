@@ -1,13 +1,12 @@
 """A session: one process that simulates a run, from its start or from a checkpoint, until it ends or is stopped."""
 
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.files import explain_write_errors
 from vefl_sim.core.state import State, Stateful, pack
 from vefl_sim.core.stopping import StopRequest
-from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import is_part
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.messages import RoundReport
@@ -21,46 +20,19 @@ from vefl_sim.records.totals import Tally
 from vefl_sim.simulation.audit import Audit
 from vefl_sim.simulation.scenario import Scenario
 from vefl_sim.simulation.slot_check import SlotCheck
+from vefl_sim.simulation.watcher import Watchers
 from vefl_sim.simulation.wiring import wire
 
 _SECONDS_BETWEEN = 60.0
 _LARGEST_SHARE = 0.01  # of the wall time may be spent on checkpoints
 
 
-class RunWatcher(Protocol):
-    """Callbacks that report the progress of a run, for a display; a class derived from this one may leave some out."""
-
-    def preparing(self, experiment: Experiment) -> None:
-        """Data and traffic are about to be prepared."""
-        ...
-
-    def working(self, step: str, so_far: str) -> None:
-        """Preparing, or compiling, is at this step, and this far; called often."""
-        ...
-
-    def started(self, run: Run, scenario: Scenario) -> None:
-        """Everything is prepared, and the first round is about to start."""
-        ...
-
-    def resuming(self, checkpoint: Checkpoint, notes: list[str]) -> None:
-        """The run continues from a checkpoint; `notes` are warnings, for example about changed libraries."""
-        ...
-
-    def round(self, report: RoundReport) -> None:
-        """A round has ended."""
-        ...
-
-    def stopping(self) -> None:
-        """The run was asked to stop and will, after this round. Called from within a signal handler."""
-        ...
-
-
 class Session:
     """A scenario with its actors, recorder, audit and checkpoints."""
 
-    def __init__(self, scenario: Scenario, run: Run, last: Checkpoint | None) -> None:
+    def __init__(self, scenario: Scenario, run: Run, last: Checkpoint | None, watchers: Watchers) -> None:
         """Prepare to simulate from the checkpoint `last`, or from the start."""
-        self._run, self._every = run, scenario.experiment.run.checkpoint_every
+        self._watchers, self._run, self._every = watchers, run, scenario.experiment.run.checkpoint_every
         self._checkpoints, self.last = Checkpoints(run.path), last
         with explain_write_errors(run.path):
             self._prepare_folders()
@@ -72,13 +44,12 @@ class Session:
         self._class_names = scenario.dataset.class_names
         self._confusion: ConfusionMatrix | None = None  # of the last evaluation in this session
         self._actors = wire(scenario, self._env, self._recorder, self._audit, self._report, self._checkpoint_if_due)
-        self._watcher: RunWatcher | None = None
-        self._stop = StopRequest(self._on_stop_request)
+        self._stop = StopRequest(lambda: watchers.tell("stopping"))
         self._before_s, self._wait_s = self.last.wall_s if self.last else 0.0, _SECONDS_BETWEEN
 
-    def simulate(self, watcher: RunWatcher | None) -> bool:
+    def simulate(self) -> bool:
         """Simulate to the end and complete the tables; False if the run was stopped before."""
-        self._watcher, self._began, self._saved = watcher, time.perf_counter(), time.perf_counter()
+        self._began, self._saved = time.perf_counter(), time.perf_counter()
         with self._stop.listening():
             self._restore()
             self._env.run(until=self._actors.processes(self._env))
@@ -126,18 +97,13 @@ class Session:
         server = self._actors.server
         return server.timetable.has(server.round, self.now_ns)
 
-    def _on_stop_request(self) -> None:
-        if self._watcher:
-            self._watcher.stopping()
-
     def _report(self, report: RoundReport) -> None:
         self._recorder.record_round(report)
         self._audit.round(report)
         self._tally.add(report)
         if report.evaluation:
             self._confusion = ConfusionMatrix.of(report.round, report.evaluation, self._class_names)
-        if self._watcher:
-            self._watcher.round(report)
+        self._watchers.tell("round", report)
 
     def _checkpoint_if_due(self) -> bool:
         """Write a checkpoint if one is due or the run was asked to stop; return False if it was."""

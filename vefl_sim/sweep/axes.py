@@ -12,6 +12,7 @@ _NOT_SWEPT = {
     "run.seed": "write the repeats as sweep.seeds = [1, 2, 3]",
     "run.name": "points are named by their configuration",
     "run.checkpoint_every": "it changes no result",
+    "run.watch": "it changes no result",
     "learning.threads": "each point runs on one thread",
 }
 

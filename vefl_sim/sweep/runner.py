@@ -12,6 +12,7 @@ from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.plugins import part_names
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.records.identity import package_digest
+from vefl_sim.simulation.watcher import require_watcher
 from vefl_sim.sweep.executors.executor import Executor, Job, JobOutcome, Report
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.points import Point
@@ -29,6 +30,9 @@ class SweepWatcher:
 
     def changed(self, tasks: Tasks, task: PointTask) -> None:
         """Called when a point has started or ended."""
+
+    def warned(self, task: PointTask, sentence: str) -> None:
+        """Called when something went wrong that does not stop the point: one of its watchers has failed."""
 
     def ticked(self, tasks: Tasks) -> None:
         """Called about twice a second while points run."""
@@ -146,6 +150,8 @@ class Runner:
             self._end(task, report.outcome)
             self._changed(task)
             return
+        if report.warning:
+            self._watcher.warned(task, report.warning)
         task.share = task.share if report.share is None else report.share
         task.fresh_run = report.run if task.fresh and report.run else task.fresh_run
         if task.submitted and task.entry.status != "running":
@@ -195,9 +201,12 @@ _RESUME = "continue them with: python -m vefl_sim resume RUN"  # the same comman
 
 def _require_importable(point: Point) -> None:
     """Refuse a part of the script that runs the sweep: each point is a process of its own, which cannot import it."""
-    for key, name in part_names(point.experiment):
+    watchers = [("run.watch", name) for name in point.experiment.run.watch or ()]
+    for key, name in (*part_names(point.experiment), *watchers):
         if name.startswith("__main__:"):
             raise BadInput(
                 f'{key} = "{name}" is in the script, but points are run by other processes: move the part '
                 f"to a module of its own."
             )
+    for _, name in watchers:
+        require_watcher(name)

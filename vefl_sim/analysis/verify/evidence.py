@@ -44,6 +44,11 @@ class Evidence:
         columns = pd.DataFrame([agreements[cv] for cv in rows["cv"].tolist()], rows.index, names, dtype=float)
         return rows.join(columns)
 
+    @cached_property
+    def uploads(self) -> pd.DataFrame:
+        """What each CV sent, in bins of 50 ms."""
+        return self._rows("uploads")
+
     def files(self, table: str) -> list[Path]:
         """The files of a table; of an unfinished run only those covered by the last checkpoint, as its summary is."""
         return self.run.files(table, checkpointed=not self.run.is_done)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from vefl_sim.analysis.verify.evidence import Evidence
 from vefl_sim.analysis.verify.slot_books import SlotBooks, orders_by_key
+from vefl_sim.analysis.verify.uploads import fault_of_uploads
 from vefl_sim.core.errors import ExperimentError, NotResumable, RunNotFound, VeflError, first_line
 from vefl_sim.core.files import read_file
 from vefl_sim.experiment.experiment import Experiment
@@ -50,7 +51,8 @@ def verify(run: Run) -> Iterator[Finding]:
         return
     if not run.is_done:
         yield Finding("so far", None, f"{run.summary.get('rounds')} rounds up to the last checkpoint are verified")
-    for what, check in (_CONSISTENCY | _CONSTRAINTS).items():
+    uploads = {"uploads": fault_of_uploads} if evidence.experiment.trace.slots == "uploads" else {}
+    for what, check in (_CONSISTENCY | uploads | _CONSTRAINTS).items():
         if reason := _not_checked(what, evidence.experiment):
             yield Finding(what, None, reason)
             continue
@@ -79,8 +81,9 @@ def _not_checked(what: str, experiment: Experiment) -> str | None:
     """Why a check does not apply to the experiment; None if it applies."""
     if what in _CONSTRAINTS and is_part(experiment.scheme.kind):
         return "not checked: a user-defined scheme need not satisfy it"
-    if what == _SLOTS and experiment.trace.slots == "off":
-        return 'not checked: no slots were recorded (trace.slots = "off"); the run itself audited them'
+    if what == _SLOTS and experiment.trace.slots in ("off", "uploads"):
+        recorded = f'trace.slots = "{experiment.trace.slots}"'
+        return f"not checked: no slots were recorded ({recorded}); the run itself audited them"
     return None
 
 

@@ -49,6 +49,7 @@ class Report:
     share: float | None = None
     process: int = 0  # id of the worker, if known
     run: str = ""  # name of the run directory, if known
+    warning: str = ""  # a sentence about something that went wrong and does not stop the run
     outcome: JobOutcome | None = None
 
     @classmethod

@@ -26,7 +26,7 @@ _REPORT_INTERVAL_S = 0.5
 
 
 class ReportWriter:
-    """A watcher of the run that writes a report on its progress at most every half second."""
+    """A watcher of the run that writes a report on its progress at most every half second, and warnings at once."""
 
     def __init__(self, output: TextIO, digest: str) -> None:
         self._output, self._digest = output, digest
@@ -37,9 +37,6 @@ class ReportWriter:
         """Note the number of rounds, and report the start."""
         self._rounds = experiment.rounds
         self._report(0.0)
-
-    def working(self, step: str, so_far: str) -> None:
-        """Report nothing: only rounds count as progress."""
 
     def started(self, run: Any, scenario: Any) -> None:
         """Note the name of the run, which the next round reports at once."""
@@ -54,10 +51,11 @@ class ReportWriter:
         if time.monotonic() - self._last_s >= _REPORT_INTERVAL_S:
             self._report(report.round / self._rounds)
 
-    def stopping(self) -> None:
-        """Report nothing: the parent process has asked for it."""
+    def warned(self, sentence: str) -> None:
+        """Report that a watcher of the run has failed."""
+        self._write({"digest": self._digest, "warning": sentence})
 
-    def ended(self, outcome: JobOutcome) -> None:
+    def finish(self, outcome: JobOutcome) -> None:
         """Write the last report, with the outcome."""
         self._write({"digest": self._digest, "outcome": asdict(outcome)})
 
@@ -77,7 +75,7 @@ def run_job() -> None:
         threading.Thread(target=_wait_for_stop, daemon=True).start()
         writer, started_s = ReportWriter(reports, job.digest), time.perf_counter()
         state, run, error = _run(job, writer)
-        writer.ended(JobOutcome(state, run, error, round(time.perf_counter() - started_s, 3), _peak_mb()))
+        writer.finish(JobOutcome(state, run, error, round(time.perf_counter() - started_s, 3), _peak_mb()))
 
 
 def _run(job: Job, writer: ReportWriter) -> Any:

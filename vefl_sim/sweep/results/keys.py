@@ -21,7 +21,7 @@ from vefl_sim.experiment.unused_keys import unused_environment
 Keys = Mapping[str, Any]
 """Values by `table.key`."""
 
-_PRESENTATION = ("run.name", "run.checkpoint_every", "learning.threads", "sumo.client", "trace.")
+_PRESENTATION = ("run.name", "run.checkpoint_every", "run.watch", "learning.threads", "sumo.client", "trace.")
 _LEARNING = "learning."
 """Keys of this table change accuracy and loss, but not traffic, plans, channels or money."""
 

@@ -1,0 +1,148 @@
+"""Watchers of a run: objects that are told what happens in it, for a display or an experiment tracker."""
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+
+from vefl_sim.core.errors import ExperimentError, RunInterrupted
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.fields import PART_NAME
+from vefl_sim.experiment.plugins import load_part, make_part, require_protocol
+from vefl_sim.records.checkpoint import Checkpoint
+from vefl_sim.records.run_directory import Run
+
+if TYPE_CHECKING:  # slow to import, and not needed to find out whether a watcher can be used
+    from vefl_sim.protocol.messages import RoundReport
+    from vefl_sim.simulation.scenario import Scenario
+
+RunEnd = Literal["done", "stopped", "failed"]
+_KEY = "run.watch"
+
+
+class RunWatcher(Protocol):
+    """Callbacks that report the progress of a run; a watcher may leave some of them out."""
+
+    def preparing(self, experiment: Experiment) -> None:
+        """Data and traffic are about to be prepared."""
+        ...
+
+    def working(self, step: str, so_far: str) -> None:
+        """Preparing, or compiling, is at this step, and this far; called often."""
+        ...
+
+    def resuming(self, checkpoint: Checkpoint, notes: list[str]) -> None:
+        """The run continues from a checkpoint; `notes` are warnings, for example about changed libraries."""
+        ...
+
+    def started(self, run: Run, scenario: "Scenario") -> None:
+        """Everything is prepared, and the first round is about to start."""
+        ...
+
+    def round(self, report: "RoundReport") -> None:
+        """A round has ended."""
+        ...
+
+    def stopping(self) -> None:
+        """The run was asked to stop and will, after this round. Called from within a signal handler."""
+        ...
+
+    def warned(self, sentence: str) -> None:
+        """Something went wrong that does not stop the run: another watcher has failed."""
+        ...
+
+    def ended(self, state: RunEnd) -> None:
+        """The run that has `started` is done, was stopped or failed; the last call."""
+        ...
+
+
+class Watchers:
+    """The watcher that the caller of a run has given, if any, and those that `run.watch` names.
+
+    What the given watcher raises ends the run. A named watcher that raises is reported once and not called again,
+    because no result depends on it.
+    """
+
+    def __init__(self, given: Any, named: dict[str, Any]) -> None:
+        self._given, self._named = given, named
+        self._unreported: list[str] = []  # failures since the last report
+
+    @classmethod
+    def of(cls, given: Any, names: Iterable[str], experiment: Experiment) -> Self:
+        """Make the named watchers; one that cannot work is refused."""
+        named = {}
+        for name in dict.fromkeys(names):
+            require_watcher(name)
+            named[name] = make_part(_KEY, name, experiment)
+            require_protocol(f'{_KEY} = "{name}"', named[name], RunWatcher, partly=True)
+        return cls(given, named)
+
+    def tell(self, method: str, *arguments: Any) -> None:
+        """Call a method of every watcher that has it."""
+        if call := _own(self._given, method):
+            call(*arguments)
+        self._tell_named(method, *arguments)
+        if method != "stopping":  # within a signal handler nothing can be shown
+            self._report()
+
+    def resuming(self, checkpoint: Checkpoint, notes: list[str]) -> None:
+        """Tell that the run continues from a checkpoint; Python warns of the notes if the caller does not listen."""
+        if not _own(self._given, "resuming"):
+            for note in notes:
+                warnings.warn(note, stacklevel=5)
+        self.tell("resuming", checkpoint, notes)
+
+    @contextmanager
+    def until_the_end(self) -> Iterator[None]:
+        """Tell how the run has ended when the block ends; nothing if the process is killed."""
+        try:
+            yield
+        except (RunInterrupted, KeyboardInterrupt):
+            self._end("stopped")
+            raise
+        except Exception:
+            self._end("failed")
+            raise
+        self._end("done")
+
+    def _end(self, state: RunEnd) -> None:
+        self._tell_named("ended", state)
+        self._report()
+        if call := _own(self._given, "ended"):
+            call(state)
+
+    def _tell_named(self, method: str, *arguments: Any) -> None:
+        for name, watcher in [*self._named.items()]:
+            try:
+                if call := _own(watcher, method):
+                    call(*arguments)
+            except (Exception, SystemExit) as error:
+                del self._named[name]
+                raised = f"{type(error).__name__}: {error}".rstrip(": ")
+                self._unreported.append(f'{_KEY} = "{name}" failed in {method} ({raised}); the run does not need it.')
+
+    def _report(self) -> None:
+        while self._unreported:
+            sentence = self._unreported.pop(0)
+            if call := _own(self._given, "warned"):
+                call(sentence)
+            else:
+                warnings.warn(sentence, stacklevel=2)
+
+
+def require_watcher(name: str) -> None:
+    """Refuse the name of a watcher that cannot be imported, or that needs a package which is not installed."""
+    if not re.match(PART_NAME, name):
+        raise ExperimentError(f"{_KEY} = {name!r} must be written as module:name.")
+    part = load_part(_KEY, name)
+    for package in getattr(part, "packages", ()):
+        if find_spec(package) is None:
+            raise ExperimentError(f"{_KEY} = \"{name}\" needs {package}: pip install 'vefl_sim[trackers]'.")
+
+
+def _own(watcher: object, method: str) -> Callable[..., None] | None:
+    """A method of a watcher; None if it has none, or only that of the protocol, which does nothing."""
+    found: Callable[..., None] | None = getattr(watcher, method, None)
+    return None if getattr(found, "__func__", None) is getattr(RunWatcher, method) else found
