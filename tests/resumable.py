@@ -48,8 +48,9 @@ class Killer(Silent):
 
 
 def contents(run: Run) -> dict[str, bytes]:
-    """The bytes of all tables that must be equal when the run is repeated."""
-    return {file.name: file.read_bytes() for file in (run.path / "tables").iterdir() if file.stem != "timings"}
+    """The bytes of all tables, and of the confusion matrix, that must be equal when the run is repeated."""
+    tables = [file for file in (run.path / "tables").iterdir() if file.stem != "timings"]
+    return {file.name: file.read_bytes() for file in (*tables, *run.path.glob("confusion.json"))}
 
 
 def figures(run: Run) -> dict:

@@ -78,6 +78,44 @@ EDITS: dict[str, tuple[str, Callable[[pd.DataFrame], None], str]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def binned(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return simulate(with_settings(NETWORK, "trace.slots=uploads"), out=tmp_path_factory.mktemp("binned"))
+
+
+def twice(rows: pd.DataFrame) -> None:
+    rows.loc[1, ["time_ns", "cv"]] = rows.loc[0, ["time_ns", "cv"]]
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        (add("bits", 1.0), "has sent other bits than its orders say"),
+        (add("power_w", -1e-4), "has sent other joules than its orders say"),
+        (add("prbs", 4), "a value is out of its range"),
+        (add("power_w", 1.0), "a value is out of its range"),
+        (add("bits_left", -1e9), "a value is out of its range"),
+        (add("time_ns", 10**11), "the rows are not in the order of time and CV"),
+        (twice, "the rows are not in the order of time and CV"),
+    ],
+)
+def test_edited_uploads_are_detected(edit, sentence: str, binned: Run, tmp_path: Path) -> None:
+    assert faults(binned) == {}
+    copy = Run(copytree(binned.path, tmp_path / binned.path.name))
+    change(copy, "uploads", edit)
+    assert sentence in faults(copy)["uploads"]
+
+
+def test_more_prbs_than_there_are_within_50_ms_are_detected(binned: Run, tmp_path: Path) -> None:
+    def crowd(rows: pd.DataFrame) -> None:
+        rows["slots"], rows["prbs"] = 100, 4.0
+        rows.loc[1, "time_ns"], rows.loc[1, "cv"] = rows.loc[0, "time_ns"], rows.loc[0, "cv"] + 1
+
+    copy = Run(copytree(binned.path, tmp_path / binned.path.name))
+    change(copy, "uploads", crowd)
+    assert "more pRBs are allocated than there are" in faults(copy)["uploads"]
+
+
 def test_an_unchanged_run_passes(finished: Run) -> None:
     findings = list(verify(finished))
     assert faults(finished) == {}
@@ -187,6 +225,7 @@ def test_an_unfinished_run_is_verified_up_to_its_last_checkpoint(tmp_path: Path)
     [
         ("scheme.kind=tests.analysis.test_verification:AllCVs", "C5", "not checked: a user-defined scheme"),
         ("trace.slots=off", "C7–C12", "not checked: no slots were recorded"),
+        ("trace.slots=uploads", "C7–C12", "not checked: no slots were recorded"),
         ("scheme.constrained=false", "C4", ""),
     ],
 )

@@ -86,11 +86,16 @@ VARIANTS = {
     "no rounds, no constraints": ["scheme.kind=afa-cd", "scheme.constrained=false", "vefl.max_local_iterations=40"],
     "all are busy": ["scheme.kind=fedbuff", "scheme.constrained=false", "traffic.mean_in_coverage=2", "run.seed=13"],
     "all in one place": ["scheme.kind=centralized"],
+    "uploads": ["trace.slots=uploads", "scheme.kind=fdpc"],
+    "no rounds, uploads": [
+        *("scheme.kind=afa-cd", "mac.start=ready", "learning.kind=none", "trace.slots=uploads"),
+        *("vefl.round_s=0.7035", "mobility.step_s=0.3"),  # checkpoints are in the middle of a bin
+    ],
     "ticked": ["rat.method=tests.protocol.test_burst:plain_policy"],
 }
 
 
-QUICK = ("without slots", "no rounds")
+QUICK = ("without slots", "no rounds", "no rounds, uploads")
 """The kinds of runs that differ most; the others are marked slow."""
 
 
@@ -210,14 +215,15 @@ def die_at(monkeypatch: pytest.MonkeyPatch, write: int, *, after: bool) -> Calla
 @pytest.mark.slow
 def test_a_crash_at_any_write_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two rounds with a checkpoint after the first and at the end: dies at every single write, before and after it."""
-    short = with_settings(STOPPED, "run.rounds=2", "learning.kind=none")
+    short = with_settings(STOPPED, "run.rounds=2")
     scenario = build_scenario(short)
     monkeypatch.setattr("vefl_sim.simulation.run.build_scenario", lambda *_: scenario)
     with monkeypatch.context() as patch:
         count = die_at(patch, 0, after=False)
         whole = simulate(short, out=tmp_path / "whole")
     writes = count()
-    assert writes == 3 + 7 + 7 + 7 + 2  # inputs, two checkpoints, tables and the last timings, summary and DONE
+    # inputs, two checkpoints, the confusion matrix, tables and the last timings, summary and DONE
+    assert writes == 3 + 7 + 7 + 1 + 7 + 2
     for write in range(1, writes + 1):
         for after in (False, True):
             out = tmp_path / f"{write}{after}"
