@@ -17,3 +17,22 @@ def test_batches_give_the_mean_over_the_whole_test_set(small_signs: Dataset) -> 
     evaluation = Evaluator(module, images, labels).evaluate(model)
     assert evaluation.accuracy == np.mean(np.argmax(outputs, axis=1) == labels)
     assert evaluation.loss == pytest.approx(float(cross_entropy(outputs, labels).mean()), rel=1e-5)
+
+
+def test_predictions_are_counted_by_class(small_signs: Dataset) -> None:
+    images, labels, classes = small_signs.test_images, small_signs.test_labels, small_signs.classes
+    module = cnn(classes)
+    model = initial_model(module, small_signs.image_shape, seed=1)
+    predicted = np.argmax(logits(module, model, scaled(images)), axis=1)
+    expected = np.zeros((classes, classes), int)
+    for true, guess in zip(labels.tolist(), predicted.tolist(), strict=True):
+        expected[true, guess] += 1
+    assert Evaluator(module, images, labels, classes).evaluate(model).counts.tolist() == expected.tolist()
+    assert Evaluator(module, images, labels).evaluate(model).counts is None
+
+
+def test_a_network_that_predicts_no_class_is_not_counted(small_signs: Dataset) -> None:
+    images, labels = small_signs.test_images, np.minimum(small_signs.test_labels, 1)
+    module = cnn(small_signs.classes)
+    model = initial_model(module, small_signs.image_shape, seed=1)
+    assert Evaluator(module, images, labels, classes=2).evaluate(model).counts is None
