@@ -46,6 +46,8 @@ def allowed(schema: dict[str, Any]) -> str:
         return " \\| ".join(text for option in schema["anyOf"] if (text := allowed(option)))
     if schema.get("format") == "point":
         return "point [x, y]"
+    if "items" in schema:
+        return f"list of {allowed(schema['items'])}"
     if schema.get("type") == "array":
         return f"range of {allowed(schema['prefixItems'][0])}"
     if ":" in schema.get("pattern", ""):

@@ -1,46 +1,19 @@
 """A watcher is called at every stage of a run, may leave methods out, and cannot fail silently."""
 
+import signal
 from pathlib import Path
 
 import pytest
 
+from tests.listeners import Diary
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, only
 from vefl_sim import BadInput, RunFailed, RunWatcher, from_tables, resume, simulate
 from vefl_sim.cli.progress import PipedConsole, RunProgress
+from vefl_sim.core.errors import RunInterrupted
 from vefl_sim.core.kernel import COMPILING
 
 TWO_ROUNDS = from_tables(EXPERIMENT | {"run": {"name": "watched", "rounds": 2, "checkpoint_every": 1}})
-
-
-class Diary:
-    """Notes every call; may raise an exception in one of them."""
-
-    def __init__(self, raise_in: str = "", exception: type[BaseException] = ValueError) -> None:
-        self.calls, self.worked, self._raise_in, self._exception = [], set(), raise_in, exception
-
-    def _note(self, call: str) -> None:
-        self.calls.append(call)
-        if call == self._raise_in:
-            raise self._exception("mine")
-
-    def preparing(self, experiment) -> None:
-        self._note(f"preparing {experiment.run.name}")
-
-    def working(self, step, so_far) -> None:
-        self.worked = self.worked | {step}
-
-    def started(self, run, scenario) -> None:
-        self._note(f"started {len(scenario.shards)} CVs")
-
-    def resuming(self, checkpoint, notes) -> None:
-        self._note(f"resuming round {checkpoint.round}")
-
-    def round(self, report) -> None:
-        self._note(f"round {report.round}")
-
-    def stopping(self) -> None:
-        self._note("stopping")
 
 
 def test_a_watcher_is_called_in_the_order_of_the_run(tmp_path: Path) -> None:
@@ -49,7 +22,7 @@ def test_a_watcher_is_called_in_the_order_of_the_run(tmp_path: Path) -> None:
         simulate(TWO_ROUNDS, out=tmp_path, watcher=first)
     assert first.calls == ["preparing watched", "started 3 CVs", "round 1", "round 2"]
     run = resume(only(tmp_path), watcher=second)
-    assert second.calls == ["preparing watched", "resuming round 2", "started 3 CVs", "round 2"]
+    assert second.calls == ["preparing watched", "resuming round 2", "started 3 CVs", "round 2", "ended done"]
     assert resume(run, watcher=third).is_done
     assert third.calls == []
 
@@ -71,24 +44,74 @@ def test_a_derived_watcher_may_leave_methods_out(tmp_path: Path) -> None:
 
 
 class NotDerived:
-    """A watcher without five of the six methods."""
+    """Not derived from the protocol, and without all but one of its methods."""
+
+    def __init__(self) -> None:
+        self.rounds: list[int] = []
 
     def round(self, report) -> None:
+        self.rounds.append(report.round)
+
+
+def test_any_object_with_some_of_the_methods_is_a_watcher(tmp_path: Path) -> None:
+    watcher = NotDerived()
+    simulate(TWO_ROUNDS, out=tmp_path, watcher=watcher)
+    assert watcher.rounds == [1, 2]
+
+
+class Misspelt:
+    """A watcher none of whose methods is ever called."""
+
+    def rounds(self, report) -> None:
         pass
 
 
-def test_an_incomplete_watcher_is_refused_before_the_run(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"^watcher: NotDerived has no method preparing\(experiment\) of vefl_sim.RunW"):
-        simulate(TWO_ROUNDS, out=tmp_path, watcher=NotDerived())
+class Misled:
+    """A watcher with a method that takes other arguments."""
+
+    def round(self, number, report) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("watcher", "sentence"),
+    [
+        (
+            Misspelt(),
+            r"^watcher: Misspelt has none of the methods of vefl_sim.RunWatcher \(preparing, .*, ended\)",
+        ),
+        (Misled(), r"^watcher: Misled.round\(number, report\) must be round\(report\) of vefl_sim.RunWatcher\.$"),
+    ],
+)
+def test_a_wrong_watcher_is_refused_before_the_run(watcher: object, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=sentence):
+        simulate(TWO_ROUNDS, out=tmp_path, watcher=watcher)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("stage", ["preparing watched", "started 3 CVs", "round 2"])
 def test_an_exception_in_a_watcher_fails_the_run_which_can_be_resumed(stage: str, tmp_path: Path) -> None:
+    diary = Diary(stage)
     with pytest.raises(RunFailed, match=r"ValueError: mine \(traceback in "):
-        simulate(TWO_ROUNDS, out=tmp_path, watcher=Diary(stage))
+        simulate(TWO_ROUNDS, out=tmp_path, watcher=diary)
+    assert diary.calls[-1] == (stage if "preparing" in stage else "ended failed")
     assert only(tmp_path).state == "failed"
     assert resume(only(tmp_path)).rounds["delivered"].tolist() == [2, 1]
+
+
+class Stopping(Diary):
+    """Asks for a stop after the first round."""
+
+    def round(self, report) -> None:
+        super().round(report)
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_stopped_run_tells_its_end(tmp_path: Path) -> None:
+    diary = Stopping()
+    with pytest.raises(RunInterrupted):
+        simulate(TWO_ROUNDS, out=tmp_path, watcher=diary)
+    assert diary.calls[-3:] == ["round 1", "stopping", "ended stopped"]
 
 
 def test_the_preparation_of_traffic_is_reported_until_the_run_starts(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import typer
 from vefl_sim.cli.data import data
 from vefl_sim.cli.inspect import check, runs, schema, trace, verify
 from vefl_sim.cli.maps import map_
-from vefl_sim.cli.sweep import Settings, SweepOptions, Watch, compare, figure, sweep
+from vefl_sim.cli.sweep import Settings, SweepOptions, Watch, compare, figure, read_watched, sweep
 from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, printable
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
     """Run an experiment; resume it if it was stopped, or print its summary if it is already done."""
-    from vefl_sim.experiment.toml import ALONE, load, read_experiment
+    from vefl_sim.experiment.toml import ALONE, load
 
-    file = read_experiment(experiment).watched_by(watch or ())
+    file = read_watched(experiment, watch or ())
     if "compare" in file.tables and "sweep" not in file.tables:
         from vefl_sim.cli.progress import showing_steps
         from vefl_sim.sweep.points import load_sweep

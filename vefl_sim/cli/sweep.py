@@ -1,7 +1,7 @@
 """The commands `sweep` and `figure`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +12,7 @@ from vefl_sim.core.errors import BadInput, RunFailed
 
 if TYPE_CHECKING:
     from vefl_sim.cli.progress import PipedConsole
+    from vefl_sim.experiment.toml import ExperimentFile
     from vefl_sim.sweep.comparison import Comparison
     from vefl_sim.sweep.points import Sweep
 
@@ -91,18 +92,29 @@ def sweep(
     """Run all points of one or more sweeps; finished points are skipped, interrupted points are resumed."""
     from vefl_sim.analysis.figures.drawing import require_drawable
     from vefl_sim.cli.progress import showing_steps
-    from vefl_sim.experiment.toml import read_experiment
     from vefl_sim.sweep.points import load_sweep
     from vefl_sim.sweep.seeds import parse_seeds
 
     chosen = None if seeds is None else parse_seeds(seeds)
     with showing_steps(quiet):
-        sweeps = [load_sweep(read_experiment(file).watched_by(watch or ()), settings or (), chosen) for file in files]
+        sweeps = [load_sweep(read_watched(file, watch or ()), settings or (), chosen) for file in files]
     for loaded in sweeps:
         require_drawable(loaded)  # report mistakes in [figure] before the runs, not after them
     _require_different_names([loaded.name for loaded in sweeps], files)
     options = SweepOptions(settings or (), out, dry_run, quiet, on=on, workers=workers, restart=restart)
     run_sweeps(sweeps, options)
+
+
+def read_watched(path: Path, watchers: Sequence[str]) -> "ExperimentFile":
+    """Read a file, and add these watchers to its `run.watch`."""
+    from vefl_sim.experiment.toml import read_experiment
+
+    file = read_experiment(path)
+    tables = file.copy_of_tables()
+    run = tables.setdefault("run", {})
+    own = run.get("watch", [])
+    run["watch"] = [*own, *watchers] if isinstance(own, list) else own  # what is not a list is refused later
+    return replace(file, tables=tables) if watchers else file
 
 
 def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:

@@ -5,7 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -47,14 +47,6 @@ class ExperimentFile:
     def copy_of_tables(self) -> dict[str, Any]:
         """Tables that the caller may change."""
         return deepcopy(dict(self.tables))
-
-    def watched_by(self, watchers: Sequence[str]) -> "ExperimentFile":
-        """The same file with these watchers added to `run.watch`, as --watch does."""
-        tables = self.copy_of_tables()
-        if watchers and isinstance(run := tables.setdefault("run", {}), dict):
-            own = run.get("watch", [])
-            run["watch"] = [*own, *watchers] if isinstance(own, list) else own  # what is not a list is refused later
-        return replace(self, tables=tables)
 
 
 def load(file: str | Path | ExperimentFile, settings: Sequence[str] = ()) -> Experiment:

@@ -37,10 +37,12 @@ IMAGES, LABELS = np.zeros((3, 5, 7, 2), np.uint8), np.zeros(3, np.int32)
         ({"test_images": IMAGES[:, 1:]}, r"different shapes, \(5, 7, 2\) and \(4, 7, 2\)"),
         ({"test_images": IMAGES[:0], "test_labels": LABELS[:0]}, "tiny has no test samples"),
         ({"train_images": IMAGES[:0], "train_labels": LABELS[:0]}, "tiny has no train samples"),
+        ({"class_names": ("a", "b", "c")}, "class_names must be 4 texts"),
+        ({"class_names": ("a", "b", "c", 4)}, "class_names must be 4 texts"),
     ],
 )
 def test_a_wrong_array_is_named_in_the_error(wrong: dict[str, Any], words: str) -> None:
     right = {"train_images": IMAGES, "train_labels": LABELS, "test_images": IMAGES, "test_labels": LABELS}
-    Dataset("tiny", **right, classes=4)
+    Dataset("tiny", **right, classes=4, class_names=("a", "b", "c", "d"))
     with pytest.raises(ValueError, match=words):
         Dataset("tiny", **(right | wrong), classes=4)

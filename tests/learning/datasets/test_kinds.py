@@ -74,6 +74,8 @@ def test_what_a_data_set_declares_is_true(tmp_path: Path, kind: str) -> None:
     counts = {"train_samples": 10, "test_samples": 10} if declared.any_number else {}
     small, large = (read(kind, folder, image_px=side, **counts) for side in (16, 24))
     assert declared.channels == small.image_shape[2]
+    assert small.class_names is not None
+    assert len(set(small.class_names)) == small.classes
     assert ("data.image_px" in declared.unused_keys) == (small.image_shape == large.image_shape)
 
 

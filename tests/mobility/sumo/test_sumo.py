@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tomli_w
 
+from tests.listeners import Diary
 from tests.mobility.sumo.towns import MIDDLE, RADIUS_M, grid_net, osm, town
 from tests.resumable import Kill, Killer, Silent, contents, figures, only
 from vefl_sim import Run, RunFailed, load, resume, simulate, with_settings
@@ -135,6 +136,15 @@ class TestRuns:
         assert watcher.resumed == [3]
         assert contents(run) == contents(straight)
         assert figures(run) == figures(straight)
+
+    def test_watchers_without_most_of_the_methods(self, straight: Run, net: Path, tmp_path: Path) -> None:
+        named = [f"tests.listeners:{name}" for name in ("OnlyStarted", "raising_in_working")]
+        run = simulate(with_settings(town(net), f"run.watch={named}"), out=tmp_path, watcher=(diary := Diary()))
+        assert run.path.with_suffix(".started").exists()
+        assert [call.split(" (")[0] for call in diary.calls if call.startswith("warned")] == [
+            'warned: run.watch = "tests.listeners:raising_in_working" failed in working'
+        ]
+        assert contents(run) == contents(straight)
 
     def test_an_edited_map_is_another_run(self, net: Path, tmp_path: Path) -> None:
         copy = tmp_path / "grid.net.xml"
