@@ -121,7 +121,7 @@ def test_a_tracker_that_is_added_later_gets_the_rounds_before(tmp_path: Path) ->
 
 def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tensorboardX.event_file_writer.RecordWriter.write", full_disk)
-    with pytest.warns(UserWarning, match=r"tensorboard\" failed in started \(OSError: \[Errno 28\] No space left"):
+    with pytest.warns(UserWarning, match=r"tensorboard\" failed in started \(OSError: No space left on device\)"):
         run = simulate(with_settings(SHORT, f'run.watch=["{TENSORBOARD}"]', "learning.kind=none"), out=tmp_path)
     assert run.state == "done"
 

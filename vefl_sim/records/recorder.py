@@ -107,7 +107,7 @@ class Recorder:
                 table.compact(directory)
 
     def state(self) -> State:
-        """What the part files do not hold, which a checkpoint lists: when positions are due, the current upload bin."""
+        """What is in no part file: the time of the next record of positions, and the current upload bin."""
         due: State = {"mobility_due_ns": self._mobility_due_ns}
         return due | {"uploads": self._bins.state()} if self._bins else due
 

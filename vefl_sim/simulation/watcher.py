@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
-from vefl_sim.core.errors import ExperimentError, RunInterrupted
+from vefl_sim.core.errors import ExperimentError, RunInterrupted, first_line
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.fields import PART_NAME
 from vefl_sim.experiment.plugins import load_part, make_part, require_protocol
@@ -120,7 +120,7 @@ class Watchers:
                     call(*arguments)
             except (Exception, SystemExit) as error:
                 del self._named[name]
-                raised = f"{type(error).__name__}: {error}".rstrip(": ")
+                raised = f"{type(error).__name__}: {first_line(error)}"
                 self._unreported.append(f'{_KEY} = "{name}" failed in {method} ({raised}); the run does not need it.')
 
     def _report(self) -> None:
