@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, cast
 
-import numpy as np
-
-from vefl_sim.core.arrays import Floats
 from vefl_sim.core.clock import SlotGrid
 from vefl_sim.core.state import State, from_state, state_of
 from vefl_sim.protocol.mac import Burst
@@ -59,19 +58,20 @@ class UploadBins:
             first = end
 
     def _add(self, burst: Burst, first: int, end: int) -> None:
-        """Add the slots from `first` up to `end`, which are in the same bin."""
-        log = burst.log
-        at_first, at_end = log.bits_left[first].tolist(), log.bits_left[min(end, burst.slots - 1)].tolist()
-        slots = np.count_nonzero(log.prbs[first:end], axis=0).tolist()
-        prbs = log.prbs[first:end].sum(axis=0).tolist()
-        cvs = [upload.cv for upload in burst.uploads]
-        bins = [self._open.setdefault(cv, UploadBin(cv, left, left)) for cv, left in zip(cvs, at_first, strict=True)]
-        power_w = _added([sums.power_w for sums in bins], log.power_w[first:end])
-        for row, sums in enumerate(bins):
-            if sums.left != at_first[row]:  # another upload of the CV ended in this bin
-                sums.bits, sums.first_left = sums.bits + (sums.first_left - sums.left), at_first[row]
-            sums.left = at_end[row]
-            sums.slots, sums.prbs, sums.power_w = sums.slots + slots[row], sums.prbs + prbs[row], power_w[row]
+        """Add the slots from `first` up to `end`, which are in the same bin; most bursts are short, so not by numpy."""
+        left = burst.log.bits_left[[first, min(end, burst.slots - 1)]].T.tolist()
+        prbs, power_w = (column[first:end].T.tolist() for column in (burst.log.prbs, burst.log.power_w))
+        for row, upload in enumerate(burst.uploads):
+            before, after = left[row]
+            sums = self._open.get(upload.cv)
+            if sums is None:
+                sums = self._open[upload.cv] = UploadBin(upload.cv, before, before)
+            elif sums.left != before:  # another upload of the CV ended in this bin
+                sums.bits, sums.first_left = sums.bits + (sums.first_left - sums.left), before
+            sums.left = after
+            sums.slots += end - first - prbs[row].count(0)
+            sums.prbs += sum(prbs[row])
+            sums.power_w = reduce(add, power_w[row], sums.power_w)  # one by one; `sum` may add in another order
 
     def receive(self, cv: int, bits: float) -> None:
         """Add bits of the last slot of a burst, which the gNB has received."""
@@ -92,9 +92,3 @@ class UploadBins:
         """Restore the current bin from a checkpoint."""
         self._number = state["number"]
         self._open = {sums.cv: sums for sums in from_state(list[UploadBin], state["open"])}
-
-
-def _added(sums: list[float], rows: Floats) -> list[float]:
-    """Add rows to sums one after the other; the order in which `sum` adds them would depend on their number."""
-    total: list[float] = np.add.accumulate(np.vstack([sums, rows]), axis=0)[-1].tolist()
-    return total
