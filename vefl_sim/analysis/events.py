@@ -10,7 +10,7 @@ def select(
     events: pd.DataFrame,
     *,
     cv: int | None = None,
-    round: int | None = None,
+    round: int | range | None = None,
     kind: str | None = None,
     between_s: tuple[float | None, float | None] = (None, None),
 ) -> pd.DataFrame:
@@ -19,7 +19,8 @@ def select(
     if cv is not None:
         keep &= events["cv"] == cv
     if round is not None:
-        keep &= events["round"] == round
+        rounds = range(round, round + 1) if isinstance(round, int) else round
+        keep &= events["round"].between(rounds.start, rounds.stop, inclusive="left")
     if kind is not None:
         keep &= events["kind"] == kind
     first_s, last_s = between_s

@@ -1,13 +1,17 @@
 """The commands that only read or check: `runs`, `verify`, `trace`, `schema` and `check`."""
 
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vefl_sim.core.errors import BadInput, printable
+
+if TYPE_CHECKING:
+    from vefl_sim.records.run_directory import Run
 
 
 def runs(
@@ -46,8 +50,13 @@ def schema() -> None:
 
 def trace(
     run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in ./runs.")],
+    file: Annotated[
+        Path | None, typer.Argument(help="With --perfetto: file to write, instead of one in the run directory.")
+    ] = None,
     cv: Annotated[int | None, typer.Option(help="Show only events of this CV.")] = None,
-    round: Annotated[int | None, typer.Option(help="Show only events of this round.")] = None,
+    round: Annotated[
+        str | None, typer.Option(metavar="K or A-B", help="Show only events of this round, or of rounds A to B.")
+    ] = None,
     kind: Annotated[str | None, typer.Option(help="Show only events of this kind.")] = None,
     from_s: Annotated[
         float | None, typer.Option("--from", help="Show only events from this time on, in simulated seconds.")
@@ -59,23 +68,35 @@ def trace(
     why: Annotated[
         bool, typer.Option("--why", help="Explain why one update was received or lost; needs --cv and --round.")
     ] = False,
+    perfetto: Annotated[
+        bool,
+        typer.Option("--perfetto", help="Write a timeline of the run, or of --round, for https://ui.perfetto.dev."),
+    ] = False,
 ) -> None:
-    """Print the events of a run, or explain why one update was received or lost."""
+    """Print the events of a run, explain why one update was received or lost, or write a timeline."""
     from vefl_sim.analysis.events import event_lines, select
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.verify.verification import blaming_damage
     from vefl_sim.analysis.why import why as explain
 
+    rounds = None if round is None else _rounds(round)
+    if perfetto and (why or csv or any(option is not None for option in (cv, kind, from_s, to_s))):
+        raise BadInput("--perfetto writes a timeline of all events: of the other options, use only --round with it.")
+    if file and not perfetto:
+        raise BadInput(f"{file}: a file is written only with --perfetto.")
     found = find_run(run)
     if str(found.path) != run:
         print(f"# {found.path} ({found.state})", file=sys.stderr)
     with blaming_damage(found):
-        if why:
-            if cv is None or round is None:
-                raise BadInput("--why explains one update: add --cv and --round to choose it.")
-            _print(explain(found, cv=cv, round=round))
+        if perfetto:
+            _write_timeline(found, file, rounds)
             return
-        events = select(found.events, cv=cv, round=round, kind=_known_kind(kind), between_s=(from_s, to_s))
+        if why:
+            if cv is None or rounds is None or len(rounds) > 1:
+                raise BadInput("--why explains one update: add --cv and --round to choose it.")
+            _print(explain(found, cv=cv, round=rounds.start))
+            return
+        events = select(found.events, cv=cv, round=rounds, kind=_known_kind(kind), between_s=(from_s, to_s))
         if events.empty:
             print("# no events match the filters", file=sys.stderr)
         if csv:
@@ -114,6 +135,22 @@ def _print(lines: Iterable[str]) -> None:
     """Print lines with text from a run, which may come from anywhere and must not act on the terminal."""
     for line in lines:
         print(printable(line))
+
+
+def _write_timeline(run: "Run", file: Path | None, rounds: range | None) -> None:
+    from vefl_sim.analysis.perfetto.timeline import write_timeline
+
+    path = write_timeline(run, file, rounds)
+    size = f"{path.stat().st_size / 1e6:.1f} MB"
+    _print([f"{path} ({size}): open it at https://ui.perfetto.dev, which reads it in the browser and uploads nothing"])
+
+
+def _rounds(text: str) -> range:
+    """The rounds of --round: one number, or a range like 2-5."""
+    match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", text, re.ASCII)
+    if not match or (rounds := range(int(match[1]), int(match[2] or match[1]) + 1)).start >= rounds.stop:
+        raise BadInput(f"--round {text}: write a number or a range, for example --round 3 or --round 2-5.")
+    return rounds
 
 
 def _known_kind(kind: str | None) -> str | None:
