@@ -322,6 +322,15 @@ def test_lines_of_one_seed_have_neither(tmp_path: Path) -> None:
     assert lines[2].split() == ["first", "4.0", "3.0", "0.7500", "100.0", "7.0", "0.5000", "0.5000", "10.0", "2.0"]
 
 
+def test_a_comparison_shows_its_means_in_a_notebook(tmp_path: Path) -> None:
+    variants = {"first": [run([0.5], 100.0), run([0.6], 110.0)], "<b>": [run([0.6], 90.0), run([0.7], 90.0)]}
+    html = invented(tmp_path, **variants)._repr_html_()
+    assert "<td>105</td>" in html  # the mean cost of the first
+    assert "<th>&lt;b&gt;</th>" in html
+    without = {name: [run([None], 1.0)] for name in ("first", "second")}
+    assert "accuracy" not in invented(tmp_path, **without)._repr_html_()
+
+
 def test_lines_without_learning_have_no_accuracy(tmp_path: Path) -> None:
     runs = [run([None], 100.0), run([None], 101.0)]
     lines = [*comparison_lines(invented(tmp_path, first=runs, second=runs))]

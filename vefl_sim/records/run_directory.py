@@ -29,6 +29,7 @@ from vefl_sim.records.confusion import ConfusionMatrix, read_confusion
 from vefl_sim.records.entries import INITIAL, fault_of_entries
 from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.lock import LOCK_FILES, is_locked
+from vefl_sim.records.run_html import run_html
 from vefl_sim.records.schemas import SCHEMAS
 from vefl_sim.records.totals import are_figures
 
@@ -89,6 +90,10 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, {self.state})"
+
+    def _repr_html_(self) -> str:
+        """The key figures, in a notebook."""
+        return run_html(self)
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -67,6 +67,10 @@ class Comparison:
         """One row per variant: means over seeds, and with two or more the half-widths of their confidence intervals."""
         return paired.means(self.by_seed).assign(seeds=len(self.seeds))
 
+    def _repr_html_(self) -> str:
+        """The means of each variant, in a notebook."""
+        return self.table().dropna(axis="columns", how="all").to_html(float_format="{:.4g}".format, na_rep="–")
+
     def differences(self) -> pd.DataFrame:
         """Differences of every variant from the first, paired by seed; one row per variant and figure."""
         return paired.differences(self.by_seed)
