@@ -89,6 +89,8 @@ def test_no_command_executes_a_part_of_a_run(
     for arguments in (["runs", "runs"], ["verify", "runs/evilrun"], ["trace", "evilrun"], ["resume", "runs/evilrun"]):
         command(*arguments)
     command("trace", "evilrun", "--why", "--cv", "1", "--round", "1")
+    command("trace", "evilrun", "--perfetto")
+    assert (path / "timeline.perfetto-trace").stat().st_size
     command("runs/evilrun/resolved.toml", "--dry-run")
     assert not executed()
     if state == "stopped":

@@ -4,6 +4,7 @@ import sys
 from collections import Counter as TallyOf
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from shutil import copytree
 from types import SimpleNamespace
@@ -19,9 +20,10 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 from tests.command_line import call
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import STOPPED, Kill, Killer, only
-from vefl_sim import BadInput, Run, from_tables, simulate, with_settings
+from vefl_sim import BadInput, Run, RunFailed, from_tables, simulate, with_settings
 from vefl_sim.analysis.perfetto.timeline import write_timeline
 from vefl_sim.core.tables import TableWriter
+from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.protocol.trace import KINDS
 from vefl_sim.records.schemas import SCHEMAS
 
@@ -208,6 +210,8 @@ def test_the_golden_run(golden: Run) -> None:
         ["orders", "training", "upload", "aggregation"],
         ["orders", "training", "upload, lost", "lost: round_ended"],
     ]
+    assert {value for _, value in timeline.counters["pRBs used"]} == {0.0, 2.0}
+    assert integral(timeline.counters["transmit power"]) == pytest.approx(golden.vehicles["transmit_j"].sum())
     [visit] = [one for one in timeline.named("in coverage") if one.track == "CV 3"]
     assert visit.end_ns == departure.begin_ns
 
@@ -227,6 +231,29 @@ def test_counters_follow_every_slot(settings: list[str], tmp_path: Path) -> None
     queue = timeline.counters["queue"]
     assert min(value for _, value in queue) == queue[-1][1] == 0
     assert values_at(queue, starts_ns) == pytest.approx(backlogs(run, starts_ns), rel=1e-9, abs=1e-3)
+
+
+def test_counters_follow_bins_of_50_ms(tmp_path: Path) -> None:
+    experiment = with_settings(SHORT, "scheme.kind=fdpc")
+    by_slot, by_bin = (
+        simulate(with_settings(experiment, f"trace.slots={w}"), out=tmp_path) for w in ("full", "uploads")
+    )
+    exact, timeline = (decoded(write_timeline(run)).counters for run in (by_slot, by_bin))
+    check(by_bin, decoded(write_timeline(by_bin)))
+    ends_ns = np.arange(1, 4 * 20 + 1) * 50_000_000
+    queue = values_at(timeline["queue, every 50 ms"], ends_ns)
+    assert queue == pytest.approx(values_at(exact["queue"], ends_ns), abs=1e-3)
+    assert max(queue) > 0
+    for name in ("transmit power", "pRBs used"):
+        means = [integral(within(exact[name], end_ns - 50_000_000, end_ns)) / 0.05 for end_ns in ends_ns]
+        assert values_at(timeline[f"{name}, mean over 50 ms"], ends_ns - 1) == pytest.approx(means)
+        assert max(means) > 0
+
+
+def within(counter: list[tuple[int, float]], first_ns: int, last_ns: int) -> list[tuple[int, float]]:
+    """A part of a counter, with its values at both ends."""
+    ends = [(time_ns, values_at(counter, [time_ns])[0]) for time_ns in (first_ns, last_ns)]
+    return sorted({*ends, *(point for point in counter if first_ns < point[0] < last_ns)})
 
 
 def backlogs(run: Run, times_ns: Any) -> list[float]:
@@ -265,6 +292,29 @@ def test_a_run_that_is_not_done(tmp_path: Path) -> None:
     concluded = run.events["kind"].isin(OUTCOMES).sum()
     in_progress = {one.track for one in timeline.slices if one.end_ns is None and one.track.startswith("CV ")}
     assert len(in_progress) == len(timeline.named("training")) - concluded > 0
+
+
+CALLS = count()
+
+
+def breaks(backlog: Any, limit: int) -> Any:
+    """A scheduler that fails in the second round."""
+    if next(CALLS) > 1200:
+        raise ZeroDivisionError
+    return edf(backlog, limit)
+
+
+def test_a_run_that_failed(tmp_path: Path) -> None:
+    experiment = with_settings(SHORT, "mac.scheduler=tests.analysis.test_perfetto:breaks", "scheme.kind=fdpc")
+    with pytest.raises(RunFailed):
+        simulate(experiment, out=tmp_path)
+    run = only(tmp_path)
+    assert run.state == "failed"
+    timeline = decoded(write_timeline(run))
+    assert len(timeline.named("training")) == (run.events["kind"] == "training_ordered").sum() > 0
+    [*done, last] = [one for one in timeline.slices if one.track == "server"]
+    assert last.end_ns is None
+    assert [one.notes["cost"] for one in done] == run.rounds["cost"].tolist() != []
 
 
 def test_the_command(golden: Run, tmp_path: Path) -> None:

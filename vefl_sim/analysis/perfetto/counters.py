@@ -73,7 +73,7 @@ def uplink_counters(run: Run, orders: list[Order]) -> Iterator[Counter]:
     """What the uplink does: bits in the queue, transmit power, and the pRBs in use where the run recorded them."""
     recorded, slot_ns = str(run.experiment.trace.slots), run.experiment.slots.slot_ns
     if recorded == "full":
-        slots = run.table("slots").dropna()
+        slots = run.table("slots").dropna(subset=["slot", "cv", "prbs", "power_w", "rate_bps", "bits_left"])
         start_ns = slots["slot"].to_numpy(np.int64) * slot_ns
         sent = np.minimum(slots["bits_left"].to_numpy(float), slots["rate_bps"].to_numpy(float) * to_s(slot_ns))
         sent[_lost_within(slots, orders, slot_ns)] = 0.0
