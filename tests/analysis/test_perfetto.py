@@ -128,6 +128,8 @@ def check(run: Run, timeline: Decoded, rounds: range | None = None) -> None:
     assert len(timeline.named("passed over")) == kinds["cv_passed_over"]
     assert len(timeline.named("ineligible")) == kinds["cv_ineligible"]
     assert len(timeline.named("evaluation")) == kinds["model_evaluated"]
+    drawn = [one.notes["weight"] for one in timeline.slices if one.track != "server" and "weight" in one.notes]
+    assert sum(drawn) == pytest.approx(events[events["kind"] == "update_aggregated"]["weight"].sum())
     reasons = TallyOf(events[events["kind"] == "update_lost"]["reason"])
     assert TallyOf(one.name.removeprefix("lost: ") for one in lost(timeline)) == reasons
     orders = vehicles[vehicles["state"].isin(["delivered", "lost"])]
@@ -247,6 +249,7 @@ def test_counters_follow_every_slot(experiment: Experiment, tmp_path: Path) -> N
     assert values_at(queue, starts_ns) == pytest.approx(backlogs(run, starts_ns), rel=1e-9, abs=1e-3)
 
 
+@pytest.mark.skipif("uploads" not in SCHEMAS, reason='needs trace.slots = "uploads"')
 def test_counters_follow_bins_of_50_ms(tmp_path: Path) -> None:
     experiment = with_settings(SHORT, "scheme.kind=fdpc")
     by_slot, by_bin = (

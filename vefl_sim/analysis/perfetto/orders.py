@@ -33,7 +33,7 @@ class Phase(NamedTuple):
 
 @dataclass
 class Order:
-    """An order to train and to send an update; later events are None if they did not happen."""
+    """An order to train and to send an update, with the events that followed from it."""
 
     number: int
     ordered: Event
@@ -63,14 +63,15 @@ class Order:
     def phases(self) -> Iterator[Phase]:
         """Training, waiting for pRBs if that took time, and the upload, as far as the order got."""
         finished, started, outcome = self.later.get("training_finished"), self.later.get("upload_started"), self.outcome
+        used = self.later.get("update_aggregated", {})
+        applied = {name: used[name] for name in ("weight", "version", "staleness") if name in used}
         energy = {"energy_j": self.compute_j} if finished or outcome else {}
-        yield Phase("training", self.ordered, finished or outcome, notes_of(self.ordered) | energy)
+        direct = {} if started else applied  # without constraints there is no upload
+        yield Phase("training", self.ordered, finished or outcome, notes_of(self.ordered) | energy | direct)
         if self.offered and (not started or started["time_ns"] > self.offered["time_ns"]):
             yield Phase("waiting", self.offered, started or outcome, notes_of(self.offered))
         if started:
-            used = self.later.get("update_aggregated", {})
             result = notes_of(outcome) | {"energy_j": self.transmit_j} if outcome else {}
-            applied = {name: used[name] for name in ("weight", "version", "staleness") if name in used}
             yield Phase("upload", started, outcome, notes_of(self.offered or started) | result | applied)
 
 

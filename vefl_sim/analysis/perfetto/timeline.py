@@ -46,7 +46,8 @@ def write_timeline(run: Run, file: Path | None = None, rounds: range | None = No
         with atomic_file(path) as partial:
             partial.write_bytes(content.getbuffer())
     except CannotWrite as error:
-        raise BadInput(f"{path} cannot be written ({first_line(error.__cause__ or error)}): name another.") from None
+        reason = first_line(error.__cause__ or error)
+        raise BadInput(f"{path} cannot be written ({reason}): choose another file.") from None
     return path
 
 
