@@ -249,7 +249,6 @@ def test_counters_follow_every_slot(experiment: Experiment, tmp_path: Path) -> N
     assert values_at(queue, starts_ns) == pytest.approx(backlogs(run, starts_ns), rel=1e-9, abs=1e-3)
 
 
-@pytest.mark.skipif("uploads" not in SCHEMAS, reason='needs trace.slots = "uploads"')
 def test_counters_follow_bins_of_50_ms(tmp_path: Path) -> None:
     experiment = with_settings(SHORT, "scheme.kind=fdpc")
     by_slot, by_bin = (

@@ -15,11 +15,10 @@ from vefl_sim.analysis.perfetto.orders import Event, Order
 from vefl_sim.core.arrays import Bools, Floats, Ints
 from vefl_sim.core.clock import to_s
 from vefl_sim.records.run_directory import Run
+from vefl_sim.records.upload_bins import BIN_NS
 
 Changes = tuple[Ints, Floats]
 """Times in ns, and by how much a quantity changes at each."""
-
-_BIN_NS = 50_000_000  # of the uploads table
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def coverage_counter(events: Iterable[Event]) -> Counter:
 
 def uplink_counters(run: Run, orders: list[Order]) -> Iterator[Counter]:
     """What the uplink does: bits in the queue, transmit power, and the pRBs in use where the run recorded them."""
-    recorded, slot_ns = str(run.experiment.trace.slots), run.experiment.slots.slot_ns
+    recorded, slot_ns = run.experiment.trace.slots, run.experiment.slots.slot_ns
     if recorded == "full":
         slots = run.table("slots").dropna(subset=["slot", "cv", "prbs", "power_w", "rate_bps", "bits_left"])
         start_ns = slots["slot"].to_numpy(np.int64) * slot_ns
@@ -82,11 +81,11 @@ def uplink_counters(run: Run, orders: list[Order]) -> Iterator[Counter]:
         yield Counter.binned("pRBs used", "pRBs", start_ns, slots["prbs"].to_numpy(float), slot_ns)
     elif recorded == "uploads":
         bins = run.table("uploads").dropna()
-        start_ns, share = bins["time_ns"].to_numpy(np.int64), bins["slots"].to_numpy(float) * slot_ns / _BIN_NS
-        yield _queue("queue, every 50 ms", orders, (start_ns + _BIN_NS, -bins["bits"].to_numpy(float)))
+        start_ns, share = bins["time_ns"].to_numpy(np.int64), bins["slots"].to_numpy(float) * slot_ns / BIN_NS
+        yield _queue("queue, every 50 ms", orders, (start_ns + BIN_NS, -bins["bits"].to_numpy(float)))
         power_w, prbs = (share * bins[name].to_numpy(float) for name in ("power_w", "prbs"))
-        yield Counter.binned("transmit power, mean over 50 ms", "W", start_ns, power_w, _BIN_NS)
-        yield Counter.binned("pRBs used, mean over 50 ms", "pRBs", start_ns, prbs, _BIN_NS)
+        yield Counter.binned("transmit power, mean over 50 ms", "W", start_ns, power_w, BIN_NS)
+        yield Counter.binned("pRBs used, mean over 50 ms", "pRBs", start_ns, prbs, BIN_NS)
     else:
         outcomes = [event for order in orders if order.offered and (event := order.outcome)]
         received = [(event["time_ns"], -event.get("bits", 0.0)) for event in outcomes]
