@@ -1,0 +1,56 @@
+"use strict";
+// Starts everything once the data are unpacked.
+
+async function start() {
+  const data = await readData();
+  patterns();
+  const replay = document.getElementById("replay");
+  if (!replay) { // nobody trains in a vehicle, so there is nothing to replay
+    new Curves(data, () => {});
+    drawConfusion(data);
+    return data;
+  }
+  const cars = new Cars(data);
+  const clock = new Clock(data.end);
+  const jump = (row) => {
+    clock.set(data.rounds.start[row]);
+    replay.scrollIntoView({ block: "start" });
+  };
+  new Curves(data, jump);
+  drawFunnel(data, jump);
+  new CarMap(data, cars, clock);
+  new Panel(data, cars, clock);
+  new Timeline(data, cars, clock);
+  wireTransport(clock, cars, data.unit);
+  drawLegend(cars);
+  drawShares(data);
+  drawConfusion(data);
+  for (const button of document.querySelectorAll("[data-action=jump]")) {
+    button.addEventListener("click", () => {
+      clock.pause();
+      clock.chosen = Number(button.dataset.cv);
+      clock.set(Number(button.dataset.time) - 1);
+      replay.scrollIntoView({ block: "start" });
+      document.getElementById("map").focus({ preventScroll: true });
+    });
+  }
+  Object.assign(window, { report: { data, cars, clock } }); // for the console, and for tests
+  return data;
+}
+
+/** The markers of the map and the marks of the timeline. */
+function drawLegend(cars) {
+  const markers = Object.entries(STATES).map(([name, state]) => element("span", {}, markerOf(name), ` ${state.label}`));
+  const line = (kind) => shape("svg", { width: 10, height: 16, "aria-hidden": "true" }, shape("line", { x1: 5, x2: 5, y1: 1, y2: 15, class: kind }));
+  const beam = cars.uploads.kind === "off" ? [] : [element("span", {}, "line to the gNB: as wide as the share of pRBs")];
+  document.getElementById("legend").append(...markers, ...beam,
+    element("span", {}, line("deadline"), " deadline"), element("span", {}, line("sojourn"), " end of the sojourn bound"));
+}
+
+start().then(
+  () => document.documentElement.classList.add("ready"),
+  (error) => {
+    console.error(error);
+    document.querySelector("main").prepend(element("p", { class: "broken" }, `This page could not be drawn: ${error.message}`));
+  },
+);

@@ -1,0 +1,114 @@
+"use strict";
+// The panel next to the map: the chosen CV with its story and the explanation of its update, or the round as a whole.
+
+class Panel {
+  constructor(data, cars, clock) {
+    Object.assign(this, { data, cars, clock });
+    this.node = document.getElementById("panel");
+    this.shown = "";
+    clock.listen(() => this.update());
+  }
+
+  update() {
+    const { clock, cars } = this;
+    const row = cars.rowAt(clock.time);
+    const { chosen: cv, time } = clock;
+    const told = cv === null ? 0 : this.story(cv, time).length;
+    const states = cv === null ? this.counts(time) : null;
+    const key = [cv, row, told, cv === null ? JSON.stringify(states) : cars.state(cv, time)].join("|");
+    if (key !== this.shown) {
+      this.shown = key;
+      this.node.replaceChildren(...(cv === null ? this.overview(row, states) : this.car(cv, row, time)));
+    }
+    if (cv !== null) this.now.textContent = this.facts(cv, time);
+  }
+
+  counts(time) {
+    const counts = {};
+    for (const cv of this.cars.cvs) {
+      const state = this.cars.state(cv, time);
+      counts[state] = (counts[state] ?? 0) + 1;
+    }
+    return counts;
+  }
+
+  overview(row, counts) {
+    const { rounds, unit } = this.data;
+    const lines = Object.keys(STATES).filter((state) => state !== "outside" && counts[state]).map((state) =>
+      element("li", {}, markerOf(state), element("span", { class: "name" }, STATES[state].label), element("b", {}, `${counts[state]}`)));
+    const plan = `${rounds.ordered[row]} ordered, ${rounds.delivered[row]} delivered in the end`;
+    return [
+      element("h3", {}, `${capital(unit)} ${rounds.round[row]}`),
+      element("p", { class: "quiet" }, `${rounds.in_coverage[row]} CVs in coverage at its start, ${plan}.`),
+      element("ul", { class: "counts" }, ...lines),
+      element("p", { class: "hint" }, "Choose a car to read its story, and why its update arrived or was lost."),
+    ];
+  }
+
+  car(cv, row, time) {
+    const { cars, data, clock } = this;
+    const state = cars.state(cv, time);
+    this.now = element("p", { class: "now" });
+    const round = cars.decision(cv, time)?.ended > data.rounds.end[row] ? cars.decision(cv, time).round : data.rounds.round[row];
+    const text = cars.why.get(`${cv}/${round}`);
+    const why = text ? text.split("\n").map((line) => element("p", { class: "why" }, line))
+      : [element("p", { class: "quiet" }, `The server decided nothing about this CV in ${data.unit} ${round}.`)];
+    const story = this.story(cv, time).map(([at, words, mark]) =>
+      element("li", { class: mark }, element("button", { type: "button", class: "time", onclick: () => clock.set(at) }, seconds(at)), ` ${words}`));
+    return [
+      element("h3", {}, markerOf(state, 7), ` CV ${cv} `, element("span", { class: "state" }, STATES[state].label),
+        element("button", { type: "button", class: "close", "aria-label": "Choose no car", onclick: () => clock.choose(null) }, "×")),
+      this.now,
+      element("h4", {}, `Why, in ${data.unit} ${round}`),
+      element("div", { id: "why", "data-cv": cv, "data-round": round }, ...why),
+      element("h4", {}, "Story so far"),
+      element("ol", { class: "story" }, ...story.reverse()),
+    ];
+  }
+
+  /** What is known of a CV at this instant. */
+  facts(cv, time) {
+    const { cars } = this;
+    const place = cars.place(cv, time);
+    const parts = place ? [`${Math.hypot(...place).toFixed(0)} m from the gNB`] : ["not on the streets"];
+    const order = cars.decision(cv, time);
+    if (cars.state(cv, time) === "uploading") {
+      const radio = cars.radio(cv, time);
+      const mean = cars.meanRate(order);
+      if (radio) parts.push(`${radio.prbs.toFixed(1)} pRBs, ${radio.mbps.toFixed(2)} Mbit/s`);
+      else if (mean !== null && cars.uploads.kind === "off") parts.push(`mean rate of this upload ${mean.toFixed(2)} Mbit/s`);
+    }
+    return `${seconds(time)}: ${parts.join(", ")}.`;
+  }
+
+  /** What happened to a CV up to a time: [time, words, class]. */
+  story(cv, time) {
+    const { cars, data } = this;
+    const visits = (cars.visits.get(cv) ?? []).map((at, n) => [at, n % 2 ? "left coverage" : "entered coverage", "move"]);
+    const chapters = (cars.decisions.get(cv) ?? []).flatMap((decision) => ("ended" in decision ? this.order(decision) : this.refusal(decision)));
+    return [...visits, ...chapters].filter(([at]) => at !== null && at <= time).sort((a, b) => a[0] - b[0])
+      .map(([at, words, mark]) => [at, words.replace("%unit", data.unit), mark]);
+  }
+
+  refusal(decision) {
+    const reason = this.data.reasons[decision.reason] ?? decision.reason;
+    const words = decision.state === "ineligible" ? `not eligible in %unit ${decision.round}${reason ? `: ${reason}` : ""}`
+      : `passed over in %unit ${decision.round}`;
+    return [[decision.at, words, decision.state]];
+  }
+
+  order(order) {
+    const kbit = (bits) => `${(bits / 1000).toFixed(0)} kbit`;
+    const rate = this.cars.meanRate(order);
+    const reason = this.data.reasons[order.reason] ?? order.reason;
+    const end = order.state === "delivered"
+      ? `update of ${kbit(order.bits ?? 0)} delivered${rate ? ` at ${rate.toFixed(2)} Mbit/s on average` : ""}, paid ${order.paid}`
+      : `update lost: ${reason}; ${kbit(order.left ?? 0)} of ${kbit((order.bits ?? 0) + (order.left ?? 0))} not sent, paid ${order.paid}`;
+    return [
+      [order.at, `ordered ${order.iterations} iterations in %unit ${order.round}`, "training"],
+      [order.trained, "finished training", "training"],
+      [order.started, "got its first slot", "uploading"],
+      [order.ended, end, order.state],
+    ];
+  }
+}

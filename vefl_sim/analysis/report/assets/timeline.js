@@ -1,0 +1,130 @@
+"use strict";
+// The timeline of a round: a lane per CV with its order, training, waiting, upload, deadline and sojourn bound.
+
+const LANE = 22;
+
+class Timeline {
+  constructor(data, cars, clock) {
+    Object.assign(this, { data, cars, clock });
+    this.text = document.getElementById("lane-text");
+    this.row = -1;
+    this.redraw = chart(document.getElementById("lanes"), (width) => this.draw(width));
+    clock.listen(() => this.update());
+  }
+
+  update() {
+    const row = this.cars.rowAt(this.clock.time);
+    if (row !== this.row || this.clock.chosen !== this.chosen) this.redraw();
+    const x = this.x(Math.min(this.clock.time, this.data.rounds.end[row]));
+    for (const name of ["x1", "x2"]) this.cursor.setAttribute(name, x);
+  }
+
+  /** Lanes of a round: [cv, decisions] of all CVs about which something was decided, or that still work on an order. */
+  lanes(row) {
+    const [start, end] = [this.data.rounds.start[row], this.data.rounds.end[row]];
+    const lanes = [];
+    for (const [cv, all] of this.cars.decisions) {
+      const own = all.filter((one) => (one.at >= start && one.at < end) || (one.at < start && one.ended > start));
+      if (own.length) lanes.push([cv, own]);
+    }
+    const rank = ([, own]) => (own.some((one) => "ended" in one) ? 0 : own[0].state === "passed_over" ? 1 : 2);
+    return lanes.sort((a, b) => rank(a) - rank(b) || a[0] - b[0]);
+  }
+
+  draw(width) {
+    const { data, clock } = this;
+    this.row = this.cars.rowAt(clock.time);
+    this.chosen = clock.chosen;
+    const [start, end] = [data.rounds.start[this.row], data.rounds.end[this.row]];
+    const lanes = this.lanes(this.row);
+    const [left, right, top] = [66, width - (width < 560 ? 12 : 130), 26];
+    const height = top + lanes.length * LANE + 10;
+    this.x = scale([start, end], [left, right]);
+    document.getElementById("timeline-title").textContent =
+      `${data.unit} ${data.rounds.round[this.row]}, ${seconds(start)} to ${seconds(end)}`;
+    const svg = canvasOf(width, height, `Timeline of ${data.unit} ${data.rounds.round[this.row]}`);
+    svg.setAttribute("role", "group");
+    for (const at of ticks(start, end, Math.max(width / 110, 2))) {
+      svg.append(shape("line", { x1: this.x(at), x2: this.x(at), y1: top - 6, y2: height - 8, class: "grid" }),
+        shape("text", { x: this.x(at), y: 12, class: "tick middle" }, seconds(at, (end - start) < 5000 ? 2 : 1)));
+    }
+    lanes.forEach(([cv, own], n) => svg.append(this.lane(cv, own, top + n * LANE, width, right)));
+    if (!lanes.length) svg.append(shape("text", { x: left, y: top + 4, class: "tick" }, "no CV in coverage"));
+    this.cursor = shape("line", { y1: top - 8, y2: height - 8, class: "cursor" });
+    svg.append(this.cursor);
+    return svg;
+  }
+
+  lane(cv, own, y, width, right) {
+    const round = own.at(-1).round;
+    const last = own.at(-1);
+    const choose = () => this.choose(cv, last);
+    const tell = () => this.tell(cv, round);
+    const group = shape("g", {
+      class: `lane${cv === this.clock.chosen ? " chosen" : ""}`, tabindex: 0, role: "button", "data-cv": cv,
+      "aria-label": `CV ${cv}: ${STATES[last.state]?.label ?? "in progress"}`,
+      onclick: choose, onfocus: tell, onpointerenter: tell,
+      onkeydown: (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        choose();
+      },
+    });
+    group.append(shape("rect", { x: 0, y: y - 1, width, height: LANE - 2, class: "back" }),
+      shape("text", { x: 52, y: y + 14, class: "tick end name" }, `CV ${cv}`));
+    for (const decision of own) {
+      if ("ended" in decision) this.bars(group, decision, y, right);
+      else if (own.length === 1) {
+        const reason = this.data.reasons[decision.reason] ?? decision.reason ?? "";
+        const words = decision.state === "ineligible" ? `not eligible: ${reason}` : "passed over";
+        group.append(this.mark(decision.state, this.x(decision.at) + 8, y), shape("text", { x: this.x(decision.at) + 20, y: y + 14, class: "tick" }, words));
+      }
+    }
+    return group;
+  }
+
+  /** The bars of an order. */
+  bars(group, order, y, right) {
+    const end = order.ended ?? this.cars.rounds.end[this.row];
+    const spans = [
+      ["training", order.at, order.trained ?? end, 10],
+      ["waiting", order.trained, order.started ?? (order.trained === null ? null : end), 6],
+      ["uploading", order.started, end, 14],
+    ];
+    const [low, high] = [this.x(this.cars.rounds.start[this.row]), right];
+    const clipped = (at) => Math.min(Math.max(this.x(at), low), high);
+    for (const [kind, from, to, size] of spans) {
+      if (from === null || to === null || clipped(to) - clipped(from) < 0.3) continue;
+      group.append(shape("rect", { x: clipped(from), y: y + (LANE - 2 - size) / 2, width: clipped(to) - clipped(from), height: size, rx: 1.5, fill: `url(#fill-${kind})` }));
+    }
+    for (const [at, kind] of [[order.deadline, "deadline"], [order.sojourn, "sojourn"]]) {
+      if (at === null || this.x(at) < low || this.x(at) > high + 0.5) continue;
+      group.append(shape("line", { x1: this.x(at), x2: this.x(at), y1: y, y2: y + LANE - 3, class: kind }));
+    }
+    if (order.ended !== null && this.x(order.ended) <= high + 0.5) {
+      group.append(this.mark(order.state, clipped(order.ended), y));
+      const rate = this.cars.meanRate(order);
+      const words = order.state === "lost" ? STATES.lost.label : rate ? `${rate.toFixed(1)} Mbit/s` : "delivered";
+      if (right + 80 < group.ownerSVGElement?.clientWidth || right > 480) group.append(shape("text", { x: right + 12, y: y + 14, class: `tick ${order.state}` }, words));
+    }
+  }
+
+  mark(state, x, y) {
+    const marker = markerOf(state, 5.5);
+    marker.setAttribute("x", x - 7.5);
+    marker.setAttribute("y", y + (LANE - 2) / 2 - 7.5);
+    return marker;
+  }
+
+  tell(cv, round) {
+    const text = this.cars.why.get(`${cv}/${round}`) ?? "";
+    this.text.replaceChildren(element("b", {}, `CV ${cv}: `), text.split("\n").join(" "));
+  }
+
+  choose(cv, decision) {
+    this.clock.pause();
+    this.clock.chosen = cv;
+    const inside = decision.ended !== null && decision.ended !== undefined ? decision.ended - 1 : decision.at;
+    this.clock.set(Math.min(inside, this.data.rounds.end[this.row] - 1));
+  }
+}

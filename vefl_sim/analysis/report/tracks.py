@@ -1,0 +1,171 @@
+"""The way of each vehicle as few points, between which it drives straight and evenly.
+
+The `mobility` table has a row per vehicle and second. Between two rows a vehicle brakes, and turns corners that a straight
+line would cut by up to seven metres. So the way between two rows is reconstructed first: it leads over the corner, if
+there is one, and has the two recorded speeds at its ends (a cubic Hermite spline of the distance). Then all points are
+dropped that lie within TOLERANCE_M of the straight line between those that stay.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from vefl_sim.core.arrays import Bools, Floats, Ints
+from vefl_sim.core.errors import RunNotFound
+from vefl_sim.experiment.traffic_tables import RoadsTable
+
+TOLERANCE_M = 0.25
+UNIT_M, UNIT_S = 0.1, 0.001
+"""Units in which positions and times are embedded."""
+_MAX_M, _MAX_S = 1e6, 1e7  # largest coordinates and times that are accepted
+_TURN = np.arange(10) / 10  # instants on the way over a corner, as shares of the time between the rows
+
+
+@dataclass(frozen=True)
+class Track:
+    """A vehicle on its way without a gap: times in ms, positions in decimetres."""
+
+    vehicle: int
+    connected: bool
+    points: Ints  # (points, 3): time, x, y
+
+    def embedded(self) -> list[int]:
+        """Number, 1 if it is a CV, then time, x and y of the first point, and the differences of the others."""
+        return [self.vehicle, int(self.connected), *np.diff(self.points, axis=0, prepend=0).ravel().tolist()]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of the mobility table, sorted by vehicle and time."""
+
+    vehicle: Ints
+    connected: Bools
+    time_s: Floats
+    xy_m: Floats  # (rows, 2)
+    speed_mps: Floats
+
+    @classmethod
+    def of(cls, mobility: pd.DataFrame) -> "_Rows":
+        """Sort the table; RunNotFound if a time or a position in it is impossible."""
+        values = mobility[["time_ns", "x_m", "y_m", "speed_mps"]].to_numpy(np.float64, na_value=np.nan)
+        values[:, 0] /= 1e9
+        possible = np.isfinite(values).all() and (np.abs(values) <= [_MAX_S, _MAX_M, _MAX_M, _MAX_M]).all()
+        if not possible or mobility["vehicle"].isna().any():
+            raise RunNotFound("the mobility table has a time, a position or a speed that is impossible")
+        vehicle = mobility["vehicle"].to_numpy(np.int64)
+        order = np.lexsort((values[:, 0], vehicle))
+        connected = mobility["connected"].to_numpy(bool, na_value=False)
+        time_s, xy_m, speed_mps = values[order, 0], values[order, 1:3], values[order, 3]
+        return cls(vehicle[order], connected[order], time_s, xy_m, speed_mps)
+
+
+def tracks_of(mobility: pd.DataFrame, every_s: float, *, roads: RoadsTable | None) -> list[Track]:
+    """The tracks of all vehicles; a new one starts where a vehicle was missing for more than a row.
+
+    `every_s`: time between two rows of a vehicle; `roads`: the street grid, if the traffic drives on it.
+    """
+    rows = _Rows.of(mobility)
+    gap_s = np.diff(rows.time_s, append=np.inf)
+    goes_on = np.append(rows.vehicle[1:] == rows.vehicle[:-1], False) & (gap_s > 0) & (gap_s < 1.5 * every_s)
+    corner_m = _grid_corners(rows.xy_m, roads) if roads else _crossings(rows.xy_m, goes_on)
+    turns = goes_on & ~np.isnan(corner_m[:, 0])
+    corner_m = np.where(turns[:, None], corner_m, rows.xy_m)
+    straight = np.arange(n := int(np.clip(np.ceil(2 * every_s), 2, 20))) / n
+    parts = [(turns, _TURN), (goes_on & ~turns, straight), (~goes_on, straight[:1])]
+    row = np.concatenate([np.repeat(which.nonzero()[0], len(shares)) for which, shares in parts])
+    points = np.concatenate([_way(rows, which.nonzero()[0], gap_s, corner_m, shares) for which, shares in parts])
+    order = np.lexsort((points[:, 0], row))
+    starts = np.flatnonzero(np.append(True, ~goes_on[:-1])[: len(goes_on)])
+    ways = np.split(points[order], np.searchsorted(row[order], starts[1:]))
+    return [
+        Track(int(rows.vehicle[start]), bool(rows.connected[start]), _embeddable(_thinned(way)))
+        for start, way in zip(starts, ways, strict=False)
+    ]
+
+
+def _embeddable(points: Floats) -> Ints:
+    """Times and positions (points, 3) in the units of the page."""
+    return np.rint(points / [UNIT_S, UNIT_M, UNIT_M]).astype(np.int64)
+
+
+def _way(rows: _Rows, first: Ints, gap_s: Floats, corner_m: Floats, shares: Floats) -> Floats:
+    """Times and positions (ways · shares, 3) on the ways from the rows `first` to those that follow."""
+    if len(shares) == 1:  # the last row of a track
+        return np.column_stack([rows.time_s[first], rows.xy_m[first]])
+    start_m, middle_m, end_m = rows.xy_m[first], corner_m[first], rows.xy_m[first + 1]
+    leg_m, rest_m = np.hypot(*(middle_m - start_m).T), np.hypot(*(end_m - middle_m).T)
+    driven_m = _driven_m(leg_m + rest_m, gap_s[first], rows.speed_mps[first], rows.speed_mps[first + 1], shares)
+    on_leg = np.clip(driven_m / np.maximum(leg_m, 1e-9)[:, None], 0, 1)[..., None]
+    on_rest = np.clip((driven_m - leg_m[:, None]) / np.maximum(rest_m, 1e-9)[:, None], 0, 1)[..., None]
+    xy_m = start_m[:, None] + on_leg * (middle_m - start_m)[:, None] + on_rest * (end_m - middle_m)[:, None]
+    time_s = rows.time_s[first][:, None] + shares * gap_s[first][:, None]
+    return np.column_stack([time_s.ravel(), xy_m.reshape(-1, 2)])
+
+
+def _driven_m(way_m: Floats, gap_s: Floats, start_mps: Floats, end_mps: Floats, share: Floats) -> Floats:
+    """Distance driven at shares of the time, (ways, shares): the cubic with the speeds at both ends, never backwards."""
+    way, start, end = (column[:, None] for column in (way_m, gap_s * start_mps, gap_s * end_mps))
+    s = share[None, :]
+    cubic = way * (3 * s**2 - 2 * s**3) + start * (s - 2 * s**2 + s**3) + end * (s**3 - s**2)
+    driven: Floats = np.maximum.accumulate(np.clip(cubic, 0.0, way), axis=1)
+    return driven
+
+
+def _grid_corners(xy_m: Floats, roads: RoadsTable) -> Floats:
+    """The corner between each row and the next on the street grid, (rows, 2); NaN where there is none."""
+    following_m = np.vstack([xy_m[1:], xy_m[-1:]])
+    lines = xy_m / roads.block_m + np.array(roads.blocks_xy) / 2  # whole numbers on a street
+    along_x = np.abs(lines[:, 1] - np.rint(lines[:, 1])) < 1e-6
+    one = np.column_stack([following_m[:, 0], xy_m[:, 1]])
+    other = np.column_stack([xy_m[:, 0], following_m[:, 1]])
+    corner_m = np.where(along_x[:, None], one, other)
+    corner_m[(np.abs(following_m - xy_m) < TOLERANCE_M).any(axis=1)] = np.nan
+    return corner_m
+
+
+def _crossings(xy_m: Floats, goes_on: Bools) -> Floats:
+    """The corner between each row and the next on any streets, (rows, 2); NaN where there is none.
+
+    It is the point where the line through the row and the one before meets the line through the next two, if both
+    rows lie before it and behind it, and the way over it is not much longer than the straight one.
+    """
+    corner_m = np.full_like(xy_m, np.nan)
+    (row,) = (goes_on[:-2] & goes_on[1:-1] & goes_on[2:]).nonzero()
+    before, own, following, last = (xy_m[row + place] for place in range(4))
+    into, out, way = own - before, last - following, following - own
+    cross = into[:, 0] * out[:, 1] - into[:, 1] * out[:, 0]
+    lengths = np.hypot(*into.T) * np.hypot(*out.T)
+    turns = np.abs(cross) > 0.2 * lengths  # by at least 11 degrees
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ahead = (way[:, 0] * out[:, 1] - way[:, 1] * out[:, 0]) / cross
+        behind = (way[:, 0] * into[:, 1] - way[:, 1] * into[:, 0]) / cross
+        point = own + ahead[:, None] * into
+        detour = np.hypot(*(point - own).T) + np.hypot(*(following - point).T)
+        found = turns & (ahead > 0) & (behind > 0) & (detour < 1.5 * np.hypot(*way.T))
+    corner_m[row[found] + 1] = point[found]
+    return corner_m
+
+
+def _thinned(points: Floats) -> Floats:
+    """The points of a track (points, 3) without those that are near enough to the line between their neighbours.
+
+    From the last point that stays, the velocities that pass all later points within the tolerance form an interval
+    in x and in y; as soon as a point is outside of it, the one before it stays.
+    """
+    kept = [0]
+    low, high = [-np.inf, -np.inf], [np.inf, np.inf]
+    rows = points.tolist()
+    for index in range(1, len(rows)):
+        for attempt in range(2):
+            origin, point = rows[kept[-1]], rows[index]
+            passed = max(point[0] - origin[0], 1e-6)
+            speeds = [(point[axis + 1] - origin[axis + 1]) / passed for axis in range(2)]
+            if attempt or all(low[axis] <= speeds[axis] <= high[axis] for axis in range(2)):
+                break
+            kept.append(index - 1)
+            low, high = [-np.inf, -np.inf], [np.inf, np.inf]
+        slack = TOLERANCE_M / passed
+        low = [max(low[axis], speeds[axis] - slack) for axis in range(2)]
+        high = [min(high[axis], speeds[axis] + slack) for axis in range(2)]
+    return points[sorted({*kept, len(rows) - 1})]
