@@ -36,8 +36,9 @@ Event = dict[str, Any]
 
 def rows_of(events: pd.DataFrame) -> list[Event]:
     """All events as dictionaries, which are a hundred times as fast to read as rows of a data frame."""
-    columns = [events[name].astype(object).where(events[name].notna(), None).tolist() for name in events.columns]
-    return [dict(zip(events.columns, values, strict=True)) for values in zip(*columns, strict=True)]
+    names = list(events.columns)
+    columns = [events[name].to_numpy(object, na_value=None).tolist() for name in names]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def causes_of(by_id: Mapping[int, Event], event_id: int) -> list[Event]:

@@ -109,12 +109,16 @@ def changed_keys(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
             value, default = getattr(table, name), field.get_default()
             if f"{table_name}.{name}" == "run.name" or value is None or value == default:
                 continue
-            if default is None and value == _IMPLIED.get(f"{table_name}.{name}"):
+            if default is None and value == _implied(experiment, f"{table_name}.{name}"):
                 continue
-            yield f"{table_name}.{name}", _shown(value), "–" if field.is_required() or default is None else _shown(default)
+            yield f"{table_name}.{name}", _shown(value), "" if default is None else _shown(default)
 
 
-_IMPLIED = {"run.duration_s": 2000.0, "traffic.mean_in_coverage": 35.0}  # where the default is None
+def _implied(experiment: Experiment, key: str) -> Any:
+    """The value that a run uses for a key whose default is to have none."""
+    if key in ("data.train_samples", "data.test_samples") and not is_part(experiment.data.kind):
+        return declaration("data.kind", experiment.data.kind, key.partition(".")[2], None)
+    return {"run.duration_s": 2000.0, "traffic.mean_in_coverage": 35.0}.get(key)
 
 
 def _shown(value: Any) -> str:

@@ -25,7 +25,7 @@ class Loss:
 
 
 def worst_losses(source: Source) -> list[Loss]:
-    """The ten lost updates for which most was paid, the dearest first."""
+    """The ten lost updates for which most was paid, the costliest first."""
     lost = [row for row in source.vehicles if row["state"] == "lost" and row["ordered_ns"] is not None]
     lost.sort(key=lambda row: (-(row["paid"] or 0.0), row["round"], row["cv"]))
     return [
@@ -47,7 +47,7 @@ def losses_html(losses: list[Loss], all_lost: int) -> str:
     """The losses as a list; each can be opened to read why, and shown on the map."""
     if not losses:
         return "<p class='quiet'>No update was lost.</p>"
-    shown = f"The {len(losses)} dearest of {all_lost:,} lost updates" if all_lost > len(losses) else "All lost updates"
+    shown = f"The {len(losses)} costliest of {all_lost:,} lost updates" if all_lost > len(losses) else "All lost updates"
     return f"<p class='quiet'>{shown}, by what was paid for them.</p><ol class='losses'>{''.join(map(_item, losses))}</ol>"
 
 
@@ -62,4 +62,4 @@ def _facts(loss: Loss) -> Iterator[str]:
     yield f"paid {loss.paid:,.2f}"
     yield f"{loss.joules:,.2f} J"
     if loss.sent is not None:
-        yield f"{loss.sent:.0%} sent"
+        yield f"{min(loss.sent, 0.999):.1%} sent"

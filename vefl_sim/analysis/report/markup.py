@@ -49,7 +49,7 @@ def pairs(rows: Iterable[tuple[str, object]]) -> str:
 def packed(data: Any) -> str:
     """Data for scripts: JSON, deflated and in base64, so that nothing in it can be taken for HTML."""
     text = json.dumps(finite(data), allow_nan=False, separators=(",", ":"), ensure_ascii=False)
-    return b64encode(compress(text.encode("utf-8", "replace"), 9)).decode()
+    return b64encode(compress(text.encode("utf-8", "replace"))).decode()
 
 
 def finite(data: Any) -> Any:

@@ -153,19 +153,22 @@ def _thinned(points: Floats) -> Floats:
     From the last point that stays, the velocities that pass all later points within the tolerance form an interval
     in x and in y; as soon as a point is outside of it, the one before it stays.
     """
-    kept = [0]
-    low, high = [-np.inf, -np.inf], [np.inf, np.inf]
     rows = points.tolist()
+    kept, (from_s, from_x, from_y) = [0], rows[0]
+    x_low = y_low = -np.inf
+    x_high = y_high = np.inf
     for index in range(1, len(rows)):
-        for attempt in range(2):
-            origin, point = rows[kept[-1]], rows[index]
-            passed = max(point[0] - origin[0], 1e-6)
-            speeds = [(point[axis + 1] - origin[axis + 1]) / passed for axis in range(2)]
-            if attempt or all(low[axis] <= speeds[axis] <= high[axis] for axis in range(2)):
-                break
+        time_s, x, y = rows[index]
+        passed_s = max(time_s - from_s, 1e-6)
+        x_mps, y_mps = (x - from_x) / passed_s, (y - from_y) / passed_s
+        if not (x_low <= x_mps <= x_high and y_low <= y_mps <= y_high):
             kept.append(index - 1)
-            low, high = [-np.inf, -np.inf], [np.inf, np.inf]
-        slack = TOLERANCE_M / passed
-        low = [max(low[axis], speeds[axis] - slack) for axis in range(2)]
-        high = [min(high[axis], speeds[axis] + slack) for axis in range(2)]
+            from_s, from_x, from_y = rows[index - 1]
+            passed_s = max(time_s - from_s, 1e-6)
+            x_mps, y_mps = (x - from_x) / passed_s, (y - from_y) / passed_s
+            x_low = y_low = -np.inf
+            x_high = y_high = np.inf
+        slack = TOLERANCE_M / passed_s
+        x_low, x_high = max(x_low, x_mps - slack), min(x_high, x_mps + slack)
+        y_low, y_high = max(y_low, y_mps - slack), min(y_high, y_mps + slack)
     return points[sorted({*kept, len(rows) - 1})]

@@ -76,7 +76,7 @@ function wireTransport(clock, cars, unit) {
   chooser.append(element("option", { value: "" }, "none"), ...cars.cvs.map((cv) => element("option", { value: cv }, `${cv}`)));
   chooser.addEventListener("change", () => clock.choose(chooser.value === "" ? null : Number(chooser.value)));
   clock.listen(() => {
-    play.textContent = clock.playing ? "⏸" : "▶";
+    document.getElementById("play-icon").setAttribute("d", clock.playing ? "M3 1H6.5V15H3ZM9.5 1H13V15H9.5Z" : "M3 1L14 8L3 15Z");
     play.setAttribute("aria-label", clock.playing ? "Pause" : "Play");
     slider.value = clock.time;
     chooser.value = clock.chosen ?? "";

@@ -20,7 +20,9 @@ class Curves {
     this.budget = data.budget;
     const known = (curve) => this.values[curve.key].some((value) => value !== null);
     this.panels = CURVES.filter(known).map((curve) => this.panel(curve));
-    document.getElementById("curve-panels").append(...this.panels.map((panel) => panel.node));
+    const holder = document.getElementById("curve-panels");
+    holder.classList.add(this.panels.length % 3 ? "even" : "threes");
+    holder.append(...this.panels.map((panel) => panel.node));
     for (const panel of this.panels) panel.redraw = chart(panel.body, (width) => this.draw(panel, width));
     for (const button of document.querySelectorAll("[data-axis]")) {
       if (button.dataset.axis === "round") button.textContent = `${data.unit}s`;
@@ -31,9 +33,9 @@ class Curves {
   panel(curve) {
     const reading = element("span", { class: "reading" });
     const body = element("div");
-    const note = element("span", { class: "quiet" }, curve.note);
-    const heading = element("h3", {}, `${curve.title} `, note, reading);
-    return { curve, reading, body, node: element("figure", { class: "curve" }, heading, body) };
+    const heading = element("h3", {}, curve.title, reading);
+    const note = element("p", { class: "quiet" }, curve.note);
+    return { curve, reading, body, node: element("figure", { class: "curve" }, heading, note, body) };
   }
 
   useAxis(chosen) {
@@ -55,7 +57,7 @@ class Curves {
     const limit = curve.key === "cost" ? this.budget : null;
     const largest = Math.max(...rows.map((row) => values[row]), limit ?? 0) || 1;
     const x = scale([this.place(0), this.place(values.length - 1)], [left, right]);
-    const y = scale([0, curve.top ?? largest * 1.06], [bottom, top]);
+    const y = scale([0, curve.top ?? largest * (limit === null ? 1.06 : 1.2)], [bottom, top]);
     const svg = canvasOf(width, height, `${curve.title} by ${this.unit}`);
     yAxis(svg, y, ticks(0, curve.top ?? largest, 4), left, right, curve.format);
     const whole = (value) => Number.isInteger(value);
@@ -64,7 +66,7 @@ class Curves {
     if (limit !== null) {
       svg.append(
         shape("line", { x1: left, x2: right, y1: y(limit), y2: y(limit), class: "limit" }),
-        shape("text", { x: right, y: y(limit) + (y(limit) < 26 ? 14 : -5), class: "tick end" }, `budget ${short.format(limit)}`),
+        shape("text", { x: right, y: y(limit) - 5, class: "tick end" }, `budget ${short.format(limit)}`),
       );
     }
     const line = rows.map((row, n) => `${n ? "L" : "M"}${x(this.place(row)).toFixed(1)} ${y(values[row]).toFixed(1)}`);
@@ -119,6 +121,6 @@ class Curves {
     const value = this.values[panel.curve.key][row];
     const format = panel.curve.format ?? ((number) => short.format(number));
     const text = value === null || value === undefined ? "–" : format(value) + (panel.curve.unit ?? "");
-    panel.reading.replaceChildren(named ? element("span", { class: "quiet" }, `${this.unit} ${this.rounds.round[row]} `) : "", text);
+    panel.reading.replaceChildren(element("span", { class: "quiet" }, named ? `${this.unit} ${this.rounds.round[row]} ` : "last "), text);
   }
 }

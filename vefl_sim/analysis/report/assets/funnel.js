@@ -32,7 +32,7 @@ function funnelSteps(data, total) {
     for (const [key, count] of Object.entries(counts)) reasons[key] = (reasons[key] ?? 0) + count;
   }
   const because = (state) => Object.entries(reasons).filter(([key]) => key.startsWith(`${state}/`)).sort((a, b) => b[1] - a[1])
-    .map(([key, count]) => `${whole.format(count)} ${data.reasons[key.split("/")[1]] ?? key.split("/")[1]}`).join("; ");
+    .map(([key, count]) => `${whole.format(count)} × ${data.reasons[key.split("/")[1]] ?? key.split("/")[1]}`).join("; ");
   const most = Math.max(seen, ordered, 1);
   const steps = [
     ["in coverage", seen, ""],

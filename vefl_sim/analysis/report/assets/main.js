@@ -41,10 +41,10 @@ async function start() {
 /** The markers of the map and the marks of the timeline. */
 function drawLegend(cars) {
   const markers = Object.entries(STATES).map(([name, state]) => element("span", {}, markerOf(name), ` ${state.label}`));
-  const line = (kind) => shape("svg", { width: 10, height: 16, "aria-hidden": "true" }, shape("line", { x1: 5, x2: 5, y1: 1, y2: 15, class: kind }));
+  const sign = (mark) => shape("svg", { width: 10, height: 16, "aria-hidden": "true" }, mark);
   const beam = cars.uploads.kind === "off" ? [] : [element("span", {}, "line to the gNB: as wide as the share of pRBs")];
   document.getElementById("legend").append(...markers, ...beam,
-    element("span", {}, line("deadline"), " deadline"), element("span", {}, line("sojourn"), " end of the sojourn bound"));
+    element("span", {}, sign(shape("line", { x1: 5, x2: 5, y1: 1, y2: 15, class: "deadline" })), " deadline"), element("span", {}, sign(shape("circle", { cx: 5, cy: 8, r: 3, class: "sojourn" })), " end of the sojourn bound"));
 }
 
 start().then(

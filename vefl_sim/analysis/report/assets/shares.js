@@ -7,9 +7,10 @@ function drawShares(data) {
     const holder = document.getElementById(`shares-${name}`);
     const body = element("div");
     const fills = data.states.map((state) => (state === "lost" ? "fill-ended" : OUTCOMES.find((outcome) => outcome.key === state).fill));
-    const keys = data.states.map((state, n) => element("span", {}, shape("svg", { width: 18, height: 12, "aria-hidden": "true" },
+    const seen = (n) => bins.some((bin) => bin.counts[n]);
+    const keys = data.states.map((state, n) => seen(n) && element("span", {}, shape("svg", { width: 18, height: 12, "aria-hidden": "true" },
       shape("rect", { width: 18, height: 12, rx: 2, fill: `url(#${fills[n]})` })), ` ${STATES[state].label}`));
-    holder.append(body, element("div", { class: "legend" }, ...keys));
+    holder.append(body, element("div", { class: "legend" }, ...keys.filter(Boolean)));
     chart(body, (width) => stackedShares(bins, unit, fills, data.states, width));
   }
 }

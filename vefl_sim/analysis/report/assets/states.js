@@ -75,9 +75,9 @@ function markerOf(name, size = 6) {
 /** The patterns of the outcomes, once per page. */
 function patterns() {
   const tile = (id, colour, ...marks) => {
-    const back = shape("rect", { width: 6, height: 6, fill: `var(${colour})`, opacity: marks.length ? 0.28 : 1 });
+    const back = shape("rect", { width: 6, height: 6, fill: `var(${colour})`, opacity: marks.length ? 0.2 : 1 });
     const attributes = { id, width: 6, height: 6, patternUnits: "userSpaceOnUse" };
-    const lines = marks.map((d) => shape("path", { d, stroke: `var(${colour})`, "stroke-width": 1.6, fill: "none" }));
+    const lines = marks.map((d) => shape("path", { d, stroke: `var(${colour})`, "stroke-width": colour === "--red" ? 1.7 : 0.9, fill: "none" }));
     return shape("pattern", attributes, back, ...lines);
   };
   const svg = shape("svg", { width: 0, height: 0, class: "patterns", "aria-hidden": "true" });
@@ -88,7 +88,7 @@ function patterns() {
     tile("fill-unfinished", "--red", "M1.5 3H4.5M3 1.5V4.5"),
     tile("fill-expired", "--red", "M-1 -1L7 7M5 -1L7 1M-1 5L1 7"),
     tile("fill-passed", "--purple", "M0 3H6"),
-    tile("fill-ineligible", "--muted", "M3 2.2V3.8"),
+    tile("fill-ineligible", "--muted", "M3 2.4V3.6"),
     tile("fill-training", "--sky"),
     tile("fill-waiting", "--orange", "M-1 7L7 -1M-1 1L1 -1M5 7L7 5"),
     tile("fill-uploading", "--blue"),

@@ -31,7 +31,7 @@ function ticks(low, high, count) {
   if (!(high > low)) return [low];
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
+  const step = power * [1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough);
   const first = Math.ceil(low / step - 1e-9);
   return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, n) => (first + n) * step);
 }

@@ -19,7 +19,7 @@ class Timeline {
     for (const name of ["x1", "x2"]) this.cursor.setAttribute(name, x);
   }
 
-  /** Lanes of a round: [cv, decisions] of all CVs about which something was decided, or that still work on an order. */
+  /** [cv, decisions] of all CVs that work on an order in a round, and of those that only got refusals. */
   lanes(row) {
     const [start, end] = [this.data.rounds.start[row], this.data.rounds.end[row]];
     const lanes = [];
@@ -27,8 +27,28 @@ class Timeline {
       const own = all.filter((one) => (one.at >= start && one.at < end) || (one.at < start && one.ended > start));
       if (own.length) lanes.push([cv, own]);
     }
-    const rank = ([, own]) => (own.some((one) => "ended" in one) ? 0 : own[0].state === "passed_over" ? 1 : 2);
-    return lanes.sort((a, b) => rank(a) - rank(b) || a[0] - b[0]);
+    lanes.sort((a, b) => a[0] - b[0]);
+    const works = ([, own]) => own.some((one) => "ended" in one);
+    return [lanes.filter(works), lanes.filter((lane) => !works(lane))];
+  }
+
+  /** CVs without an order, a line per reason, each as a button. */
+  refused(lanes) {
+    const lines = new Map();
+    for (const [cv, own] of lanes) {
+      const { state, reason } = own.at(-1);
+      const words = reason ? `${STATES[state].label}: ${this.data.reasons[reason] ?? reason}` : STATES[state].label;
+      addTo(lines, `${state}|${words}`, [cv, own.at(-1)]);
+    }
+    return [...lines].map(([key, cvs]) => {
+      const [state, words] = [key.slice(0, key.indexOf("|")), key.slice(key.indexOf("|") + 1)];
+      const buttons = cvs.map(([cv, decision]) => {
+        const tell = () => this.tell(cv, decision.round);
+        return element("button", { type: "button", class: cv === this.clock.chosen ? "chosen" : "", "aria-label": `CV ${cv}`,
+          onclick: () => this.choose(cv, decision), onfocus: tell, onpointerenter: tell }, `${cv}`);
+      });
+      return element("div", { class: "refused" }, element("span", {}, markerOf(state), ` ${cvs.length} ${words}`), ...buttons);
+    });
   }
 
   draw(width) {
@@ -36,7 +56,8 @@ class Timeline {
     this.row = this.cars.rowAt(clock.time);
     this.chosen = clock.chosen;
     const [start, end] = [data.rounds.start[this.row], data.rounds.end[this.row]];
-    const lanes = this.lanes(this.row);
+    const [lanes, refused] = this.lanes(this.row);
+    document.getElementById("refused").replaceChildren(...this.refused(refused));
     const [left, right, top] = [66, width - (width < 560 ? 12 : 130), 26];
     const height = top + lanes.length * LANE + 10;
     this.x = scale([start, end], [left, right]);
@@ -49,7 +70,7 @@ class Timeline {
         shape("text", { x: this.x(at), y: 12, class: "tick middle" }, seconds(at, (end - start) < 5000 ? 2 : 1)));
     }
     lanes.forEach(([cv, own], n) => svg.append(this.lane(cv, own, top + n * LANE, width, right)));
-    if (!lanes.length) svg.append(shape("text", { x: left, y: top + 4, class: "tick" }, "no CV in coverage"));
+    if (!lanes.length) svg.append(shape("text", { x: left, y: top + 4, class: "tick" }, "no CV works on an order"));
     this.cursor = shape("line", { y1: top - 8, y2: height - 8, class: "cursor" });
     svg.append(this.cursor);
     return svg;
@@ -72,14 +93,7 @@ class Timeline {
     });
     group.append(shape("rect", { x: 0, y: y - 1, width, height: LANE - 2, class: "back" }),
       shape("text", { x: 52, y: y + 14, class: "tick end name" }, `CV ${cv}`));
-    for (const decision of own) {
-      if ("ended" in decision) this.bars(group, decision, y, right);
-      else if (own.length === 1) {
-        const reason = this.data.reasons[decision.reason] ?? decision.reason ?? "";
-        const words = decision.state === "ineligible" ? `not eligible: ${reason}` : "passed over";
-        group.append(this.mark(decision.state, this.x(decision.at) + 8, y), shape("text", { x: this.x(decision.at) + 20, y: y + 14, class: "tick" }, words));
-      }
-    }
+    for (const decision of own) if ("ended" in decision) this.bars(group, decision, y, right);
     return group;
   }
 
@@ -97,15 +111,16 @@ class Timeline {
       if (from === null || to === null || clipped(to) - clipped(from) < 0.3) continue;
       group.append(shape("rect", { x: clipped(from), y: y + (LANE - 2 - size) / 2, width: clipped(to) - clipped(from), height: size, rx: 1.5, fill: `url(#fill-${kind})` }));
     }
-    for (const [at, kind] of [[order.deadline, "deadline"], [order.sojourn, "sojourn"]]) {
-      if (at === null || this.x(at) < low || this.x(at) > high + 0.5) continue;
-      group.append(shape("line", { x1: this.x(at), x2: this.x(at), y1: y, y2: y + LANE - 3, class: kind }));
+    const visible = (at) => at !== null && this.x(at) >= low && this.x(at) <= high + 0.5;
+    if (visible(order.deadline)) {
+      group.append(shape("line", { x1: this.x(order.deadline), x2: this.x(order.deadline), y1: y, y2: y + LANE - 3, class: "deadline" }));
     }
+    if (visible(order.sojourn)) group.append(shape("circle", { cx: this.x(order.sojourn), cy: y + LANE / 2 - 1, r: 3, class: "sojourn" }));
     if (order.ended !== null && this.x(order.ended) <= high + 0.5) {
       group.append(this.mark(order.state, clipped(order.ended), y));
       const rate = this.cars.meanRate(order);
       const words = order.state === "lost" ? STATES.lost.label : rate ? `${rate.toFixed(1)} Mbit/s` : "delivered";
-      if (right + 80 < group.ownerSVGElement?.clientWidth || right > 480) group.append(shape("text", { x: right + 12, y: y + 14, class: `tick ${order.state}` }, words));
+      if (right > 440) group.append(shape("text", { x: right + 12, y: y + 14, class: `tick ${order.state}` }, words));
     }
   }
 
