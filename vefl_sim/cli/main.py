@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from vefl_sim.cli.data import data
-from vefl_sim.cli.inspect import check, runs, schema, trace, verify
+from vefl_sim.cli.inspect import check, report, runs, schema, trace, verify
 from vefl_sim.cli.maps import map_
 from vefl_sim.cli.sweep import Settings, SweepOptions, compare, figure, sweep
-from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, printable
+from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, first_line, printable
 
 if TYPE_CHECKING:
     from vefl_sim.records.run_directory import Run
@@ -128,7 +128,7 @@ def resume(
     _run_with_progress(quiet, partial(resume_run, found, parts=parts))
 
 
-for command in (run, resume, runs, trace, verify, sweep, figure, check, schema):
+for command in (run, resume, runs, report, trace, verify, sweep, figure, check, schema):
     app.command()(command)
 app.add_typer(data)
 app.add_typer(map_)
@@ -150,8 +150,18 @@ def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
             raise RunInterrupted(_saved_progress(progress.run)) from None
     if not progress.run:
         console.show("This run is already done; its summary follows. To run it again, run the experiment with --fresh.")
-    for line in summary_lines(finished):
+    for line in (*summary_lines(finished), *([] if quiet else [_report_line(finished)])):
         console.show(line)
+
+
+def _report_line(run: "Run") -> str:
+    """Write the report page, and say where it is; a run is not failed by a page that cannot be written."""
+    from vefl_sim.analysis.report.page import write_report
+
+    try:
+        return f"{'report':16}{write_report(run)}"
+    except Exception as error:
+        return f"{'report':16}not written ({first_line(error)}): python -m vefl_sim report {run.path} tries again"
 
 
 def _saved_progress(run: "Run | None") -> str:

@@ -73,8 +73,10 @@ def _participation(source: Source) -> Iterator[Caution]:
     empty = [row for row in source.rounds if not row["ordered"]]
     if empty:
         status, _ = Counter(row["plan_status"] for row in empty).most_common(1)[0]
-        of = "any round" if len(empty) == len(source.rounds) else f"{len(empty)} of {len(source.rounds)} rounds"
-        cause = f", mostly because {in_words(ineligible.most_common(1)[0][0])}" if ineligible else ""
+        unit = "window" if source.without_rounds else "round"
+        of = f"any {unit}" if len(empty) == len(source.rounds) else f"{len(empty)} of {len(source.rounds)} {unit}s"
+        dominant = ineligible.most_common(1)[0][0] if ineligible and status == "nobody_eligible" else None
+        cause = f", mostly because {in_words(dominant)}" if dominant else ""
         level = "stop" if len(empty) == len(source.rounds) else "warn"
         yield Caution(level, f"No CV got an order in {of}", f"Most often {in_words(status)}{cause}.")
     if len(rows) and states["ineligible"] >= _MANY * len(rows):

@@ -28,7 +28,7 @@ def sentence(source: Source) -> str:
     rounds = f"{done} {unit}" if done == experiment.rounds else f"{done} of {experiment.rounds} {unit}"
     parts = [*_results(source)]
     end = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
-    return f"{what}: in {rounds} ({source.end_s:,.0f} s of simulated time) {end}."
+    return f"{what[0].upper()}{what[1:]}: in {rounds} ({source.end_s:,.0f} s of simulated time) {end}."
 
 
 def _results(source: Source) -> Iterator[str]:

@@ -11,14 +11,14 @@ from vefl_sim.analysis.report.losses import losses_html, worst_losses
 from vefl_sim.analysis.report.markup import fold, html
 from vefl_sim.analysis.report.orders import orders_of, refusals_of, visits_of
 from vefl_sim.analysis.report.provenance import provenance_html
-from vefl_sim.analysis.report.rounds import decisions_of, rounds_of
+from vefl_sim.analysis.report.rounds import CURVES, decisions_of, rounds_of
 from vefl_sim.analysis.report.shares import STATES, confusion_of, shares_of
 from vefl_sim.analysis.report.source import Source
 from vefl_sim.analysis.report.streets import bounds_of, streets_of
 from vefl_sim.analysis.report.tracks import TOLERANCE_M, Track, tracks_of
 from vefl_sim.analysis.report.uploads import uploads_of
 from vefl_sim.analysis.verify.verification import blaming_damage
-from vefl_sim.core.errors import RunNotFound
+from vefl_sim.core.errors import BadInput, CannotWrite, RunNotFound
 from vefl_sim.core.files import write_text
 from vefl_sim.records.run_directory import Run
 
@@ -32,8 +32,14 @@ _MAX_TEXTS = 60_000  # explanations on a page; a run of 2000 s has some 6000 to 
 
 def write_report(run: Run, path: Path | None = None) -> Path:
     """Write the page of a run into its directory, or as `path`; returns where it is."""
-    path = path or run.path / NAME
-    write_text(path, report(run))
+    path, page = path or run.path / NAME, report(run)
+    try:
+        if path.is_dir():
+            raise BadInput(f"{path} is a folder: name a file in it, for example {path / NAME}.")
+        write_text(path, page)
+    except CannotWrite as error:
+        reason = getattr(error.__cause__, "strerror", None) or error.__cause__
+        raise BadInput(f"{path} cannot be written ({reason}): choose another file with --out.") from None
     return path
 
 
@@ -87,7 +93,8 @@ def _warnings(source: Source) -> str:
 def _sections(source: Source, tracks: list[Track]) -> Iterator[Section]:
     if source.rounds:
         unit = "window" if source.without_rounds else "round"
-        yield Section("curves", "Curves", asset("curves.html"), f"By {unit}; click on one to see it on the map.")
+        lead = f"By {unit}." if source.trains_centrally else f"By {unit}; click on one to see it on the map."
+        yield Section("curves", "Curves", asset("curves.html"), lead)
         if not source.trains_centrally:
             yield from _participation(source, tracks, unit)
         if confusion_of(source):
@@ -155,6 +162,7 @@ def _data(source: Source, tracks: list[Track]) -> dict[str, Any]:
         "end": source.end_s * 1e3,
         "reasons": REASONS,
         "states": STATES,
+        "curves": CURVES[:2] if source.trains_centrally else CURVES,
         "rounds": rounds_of(source),
         "decisions": decisions_of(source),
         "orders": orders_of(source),

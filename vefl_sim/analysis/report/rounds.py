@@ -5,6 +5,8 @@ from typing import Any
 
 from vefl_sim.analysis.report.source import Source
 
+CURVES = ("accuracy", "loss", "share", "cost", "energy_j", "bits_per_joule")
+"""The curves of a page, of which the first two are known without CVs."""
 _COLUMNS = {  # with the digits that a curve can show
     "accuracy": 4,
     "loss": 5,

@@ -18,7 +18,7 @@ class Curves {
     this.axis = "round";
     this.values = { ...data.rounds, share: data.rounds.ordered.map((n, row) => (n ? data.rounds.delivered[row] / n : null)) };
     this.budget = data.budget;
-    const known = (curve) => this.values[curve.key].some((value) => value !== null);
+    const known = (curve) => data.curves.includes(curve.key) && this.values[curve.key].some((value) => value !== null);
     this.panels = CURVES.filter(known).map((curve) => this.panel(curve));
     const holder = document.getElementById("curve-panels");
     holder.classList.add(this.panels.length % 3 ? "even" : "threes");

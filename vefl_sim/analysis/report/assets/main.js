@@ -18,7 +18,7 @@ async function start() {
   };
   new Curves(data, jump);
   drawFunnel(data, jump);
-  new CarMap(data, cars, clock);
+  const map = new CarMap(data, cars, clock);
   new Panel(data, cars, clock);
   new Timeline(data, cars, clock);
   wireTransport(clock, cars, data.unit);
@@ -34,8 +34,26 @@ async function start() {
       document.getElementById("map").focus({ preventScroll: true });
     });
   }
+  preparePrinting(map);
   Object.assign(window, { report: { data, cars, clock } }); // for the console, and for tests
   return data;
+}
+
+/** On paper everything is light, and the reasons of the losses are open. */
+function preparePrinting(map) {
+  const folds = [...document.querySelectorAll(".losses details")];
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    document.documentElement.classList.add("printing");
+    closed = folds.filter((fold) => !fold.open);
+    for (const fold of closed) fold.open = true;
+    map.resize();
+  });
+  addEventListener("afterprint", () => {
+    document.documentElement.classList.remove("printing");
+    for (const fold of closed) fold.open = false;
+    map.resize();
+  });
 }
 
 /** The markers of the map and the marks of the timeline. */

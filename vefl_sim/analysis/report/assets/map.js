@@ -35,7 +35,7 @@ class CarMap {
       canvas.width = width * dense;
       canvas.height = height * dense;
     }
-    this.canvas.style.height = `${height}px`;
+    this.canvas.style.aspectRatio = `${width} / ${height}`;
     this.context.setTransform(dense, 0, 0, dense, 0, 0);
     const style = getComputedStyle(document.documentElement);
     this.colours = Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(name).trim()]));

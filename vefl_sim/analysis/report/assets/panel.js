@@ -1,11 +1,14 @@
 "use strict";
 // The panel next to the map: the chosen CV with its story and the explanation of its update, or the round as a whole.
 
+const LATEST = 24; // events of a story that are shown at first
+
 class Panel {
   constructor(data, cars, clock) {
     Object.assign(this, { data, cars, clock });
     this.node = document.getElementById("panel");
     this.shown = "";
+    this.stories = new Map();
     clock.listen(() => this.update());
   }
 
@@ -53,8 +56,16 @@ class Panel {
     const text = cars.why.get(`${cv}/${round}`);
     const why = text ? text.split("\n").map((line) => element("p", { class: "why" }, line))
       : [element("p", { class: "quiet" }, `The server decided nothing about this CV in ${data.unit} ${round}.`)];
-    const story = this.story(cv, time).map(([at, words, mark]) =>
+    const told = this.story(cv, time);
+    const story = told.slice(this.all === cv ? 0 : -LATEST).map(([at, words, mark]) =>
       element("li", { class: mark }, element("button", { type: "button", class: "time", onclick: () => clock.set(at) }, seconds(at)), ` ${words}`));
+    const more = () => {
+      this.all = cv;
+      this.shown = "";
+      this.update();
+    };
+    const earlier = told.length > story.length
+      ? [element("button", { type: "button", onclick: more }, `Show ${told.length - story.length} earlier events`)] : [];
     return [
       element("h3", {}, markerOf(state, 7), ` CV ${cv} `, element("span", { class: "state" }, STATES[state].label),
         element("button", { type: "button", class: "close", "aria-label": "Choose no car", onclick: () => clock.choose(null) }, "×")),
@@ -63,6 +74,7 @@ class Panel {
       element("div", { id: "why", "data-cv": cv, "data-round": round }, ...why),
       element("h4", {}, "Story so far"),
       element("ol", { class: "story" }, ...story.reverse()),
+      ...earlier,
     ];
   }
 
@@ -83,10 +95,16 @@ class Panel {
 
   /** What happened to a CV up to a time: [time, words, class]. */
   story(cv, time) {
+    if (!this.stories.has(cv)) this.stories.set(cv, this.wholeStory(cv));
+    const story = this.stories.get(cv);
+    return story.slice(0, 1 + lastUpTo(story, time, ([at]) => at));
+  }
+
+  wholeStory(cv) {
     const { cars, data } = this;
     const visits = (cars.visits.get(cv) ?? []).map((at, n) => [at, n % 2 ? "left coverage" : "entered coverage", "move"]);
     const chapters = (cars.decisions.get(cv) ?? []).flatMap((decision) => ("ended" in decision ? this.order(decision) : this.refusal(decision)));
-    return [...visits, ...chapters].filter(([at]) => at !== null && at <= time).sort((a, b) => a[0] - b[0])
+    return [...visits, ...chapters].filter(([at]) => at !== null).sort((a, b) => a[0] - b[0])
       .map(([at, words, mark]) => [at, words.replace("%unit", data.unit), mark]);
   }
 

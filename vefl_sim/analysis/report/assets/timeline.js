@@ -2,6 +2,7 @@
 // The timeline of a round: a lane per CV with its order, training, waiting, upload, deadline and sojourn bound.
 
 const LANE = 22;
+const REDRAW_MS = 200; // at high speed, not every round can be drawn
 
 class Timeline {
   constructor(data, cars, clock) {
@@ -14,8 +15,9 @@ class Timeline {
 
   update() {
     const row = this.cars.rowAt(this.clock.time);
-    if (row !== this.row || this.clock.chosen !== this.chosen) this.redraw();
-    const x = this.x(Math.min(this.clock.time, this.data.rounds.end[row]));
+    const isOther = row !== this.row || this.clock.chosen !== this.chosen;
+    if (isOther && (!this.clock.playing || performance.now() - this.drawnAt > REDRAW_MS)) this.redraw();
+    const x = this.x(Math.min(this.clock.time, this.data.rounds.end[this.row]));
     for (const name of ["x1", "x2"]) this.cursor.setAttribute(name, x);
   }
 
@@ -55,6 +57,7 @@ class Timeline {
     const { data, clock } = this;
     this.row = this.cars.rowAt(clock.time);
     this.chosen = clock.chosen;
+    this.drawnAt = performance.now();
     const [start, end] = [data.rounds.start[this.row], data.rounds.end[this.row]];
     const [lanes, refused] = this.lanes(this.row);
     document.getElementById("refused").replaceChildren(...this.refused(refused));
