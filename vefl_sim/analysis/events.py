@@ -37,7 +37,8 @@ Event = dict[str, Any]
 def rows_of(events: pd.DataFrame) -> list[Event]:
     """All events as dictionaries, which are a hundred times as fast to read as rows of a data frame."""
     names = list(events.columns)
-    columns = [events[name].to_numpy(object, na_value=None).tolist() for name in names]
+    missing: Any = None  # which the types of pandas do not foresee
+    columns = [events[name].to_numpy(object, na_value=missing).tolist() for name in names]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 

@@ -78,8 +78,9 @@ def _last_of_each_order(events: Sequence[Event]) -> list[int]:
     first: dict[int, int] = {}  # event id -> id of the first event of its order
     last: dict[int, int] = {}  # id of the first event of an order -> id of its last event
     for event in events:
-        first[event["id"]] = first.get(event["cause"], event["id"])
-        last[first[event["id"]]] = event["id"]
+        own: int = event["id"]
+        first[own] = first.get(event["cause"], own)
+        last[first[own]] = own
     return list(last.values())
 
 
@@ -218,9 +219,9 @@ class _Narrator:
             "training_unfinished": "the time was over before the training was finished",
             "expired": f"its order expired after {self.round_s:g} s",
         }
-        total = event["bits"] + event["bits_left"]
+        cause, total = causes.get(event["reason"], event["reason"]), event["bits"] + event["bits_left"]
         return (
-            f"The update was lost because {causes.get(event['reason'], event['reason'])}: {event['bits_left'] / 1e3:.1f} of "
+            f"The update was lost because {cause}: {event['bits_left'] / 1e3:.1f} of "
             f"{total / 1e3:.1f} kbit were not sent yet after {event['slots']} slots{self._snr(event)}. "
             f"{self._bill(event)}"
         )

@@ -87,7 +87,9 @@ def _verdict(summary: dict[str, Any]) -> tuple[str, str]:
 def scheme_name(experiment: Experiment) -> str:
     """The scheme as the paper writes it."""
     name = _label("scheme.kind", experiment.scheme.kind)
-    return name if experiment.scheme.constrained or "constrained" not in _used(experiment) else f"{name} (unconstrained)"
+    return (
+        name if experiment.scheme.constrained or "constrained" not in _used(experiment) else f"{name} (unconstrained)"
+    )
 
 
 def _used(experiment: Experiment) -> set[str]:

@@ -47,8 +47,12 @@ def losses_html(losses: list[Loss], all_lost: int) -> str:
     """The losses as a list; each can be opened to read why, and shown on the map."""
     if not losses:
         return "<p class='quiet'>No update was lost.</p>"
-    shown = f"The {len(losses)} costliest of {all_lost:,} lost updates" if all_lost > len(losses) else "All lost updates"
-    return f"<p class='quiet'>{shown}, by what was paid for them.</p><ol class='losses'>{''.join(map(_item, losses))}</ol>"
+    shown = (
+        f"The {len(losses)} costliest of {all_lost:,} lost updates" if all_lost > len(losses) else "All lost updates"
+    )
+    return (
+        f"<p class='quiet'>{shown}, by what was paid for them.</p><ol class='losses'>{''.join(map(_item, losses))}</ol>"
+    )
 
 
 def _item(loss: Loss) -> str:

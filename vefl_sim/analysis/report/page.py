@@ -123,13 +123,13 @@ def _notes(source: Source, tracks: list[Track]) -> Iterator[str]:
     else:
         yield (
             f"Positions: recorded every {every_s:g} s, thinned to {points:,} points in steps of 0.1 m; every recorded "
-            f"position is met within {TOLERANCE_M + 0.1:.2f} m. Between them the way is reconstructed from the recorded "
-            "speeds and led over the corner, if there is one."
+            f"position is met within {TOLERANCE_M + 0.1:.2f} m. Between them the way is reconstructed from the "
+            "recorded speeds, and leads over the corner if there is one."
         )
     if source.experiment.scheme.constrained and source.table("slots") is None and source.table("uploads") is None:
         yield (
-            'Slots were not recorded (trace.slots = "off"): the rate of an upload is its mean over the slots that it used, '
-            "from the events; how many pRBs it had is not known."
+            'Slots were not recorded (trace.slots = "off"): the rate of an upload is its mean over the slots that it '
+            "used, from the events; how many pRBs it had is not known."
         )
     if (left_out := len(source.explanations.pairs) - _MAX_TEXTS) > 0:
         yield f"{left_out:,} explanations of CVs without an order are left out; trace --why prints them."

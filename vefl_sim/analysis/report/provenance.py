@@ -71,7 +71,7 @@ def _parts(source: Source) -> Iterator[tuple[str, float, float]]:
     total = rounds_s + prepare_s
     yield "preparing traffic, data and model", prepare_s, total
     for what, seconds in by_part.items():
-        yield _PARTS.get(what, str(what)), float(seconds), total
+        yield _PARTS.get(str(what), str(what)), float(seconds), total
     yield "network, vehicles and the rest", max(rounds_s - sum(map(float, by_part.values())), 0.0), total
     yield "together", total, total
 

@@ -21,7 +21,9 @@ _COUNTS = ("in_coverage", "eligible", "ordered", "delivered", "steps", "overruns
 def rounds_of(source: Source) -> dict[str, list[Any]]:
     """The numbers of all rounds, their times in ms, and one list per column."""
     rows = source.rounds
-    columns: dict[str, list[Any]] = {name: [_rounded(row[name], digits) for row in rows] for name, digits in _COLUMNS.items()}
+    columns: dict[str, list[Any]] = {
+        name: [_rounded(row[name], digits) for row in rows] for name, digits in _COLUMNS.items()
+    }
     columns |= {name: [row[name] for row in rows] for name in ("round", *_COUNTS, "plan_status")}
     return columns | {name: [row[f"{name}_ns"] / 1e6 for row in rows] for name in ("start", "end")}
 
@@ -37,7 +39,10 @@ def decisions_of(source: Source) -> dict[str, Any]:
         if row["state"] in ("lost", "ineligible"):
             reasons[row["round"]][f"{row['state']}/{row['reason']}"] += 1
     numbers = [row["round"] for row in source.rounds]
-    return {"states": [dict(states[number]) for number in numbers], "reasons": [dict(reasons[number]) for number in numbers]}
+    return {
+        "states": [dict(states[number]) for number in numbers],
+        "reasons": [dict(reasons[number]) for number in numbers],
+    }
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

@@ -18,9 +18,9 @@ def shares_of(source: Source) -> dict[str, Any]:
     rows = source.vehicles
     radius_m = source.experiment.radio.coverage_radius_m
     samples = [row["samples"] or 0 for row in rows]
-    quantiles = np.unique(np.quantile(samples, np.linspace(0, 1, _BINS + 1)).round()) if rows else []
+    edges = np.unique(np.quantile(samples, np.linspace(0, 1, _BINS + 1)).round()).tolist() if rows else []
     return {
-        "samples": _bins(rows, samples, [float(edge) for edge in quantiles]),
+        "samples": _bins(rows, samples, edges),
         "distance": _bins(
             rows, [row["distance_m"] or 0.0 for row in rows], np.linspace(0, radius_m, _BINS + 1).tolist()
         ),
@@ -47,7 +47,8 @@ def confusion_of(source: Source) -> dict[str, Any] | None:
     note = source.note("confusion.json")
     if not isinstance(note, dict):
         return None
-    counts, names = note.get("counts"), note.get("classes")
+    counts: Any = note.get("counts")
+    names: Any = note.get("classes")
     if not _is_matrix(counts):
         return None
     named = isinstance(names, list) and len(names) == len(counts)

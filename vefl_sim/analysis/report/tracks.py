@@ -1,9 +1,9 @@
 """The way of each vehicle as few points, between which it drives straight and evenly.
 
-The `mobility` table has a row per vehicle and second. Between two rows a vehicle brakes, and turns corners that a straight
-line would cut by up to seven metres. So the way between two rows is reconstructed first: it leads over the corner, if
-there is one, and has the two recorded speeds at its ends (a cubic Hermite spline of the distance). Then all points are
-dropped that lie within TOLERANCE_M of the straight line between those that stay.
+The `mobility` table has a row per vehicle and second. Between two rows a vehicle brakes, and turns corners that a
+straight line would cut by up to seven metres. So the way between two rows is reconstructed first: it leads over the
+corner, if there is one, and has the two recorded speeds at its ends (a cubic Hermite spline of the distance). Then all
+points are dropped that lie within TOLERANCE_M of the straight line between those that stay.
 """
 
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ def tracks_of(mobility: pd.DataFrame, every_s: float, *, roads: RoadsTable | Non
     rows = _Rows.of(mobility)
     gap_s = np.diff(rows.time_s, append=np.inf)
     goes_on = np.append(rows.vehicle[1:] == rows.vehicle[:-1], False) & (gap_s > 0) & (gap_s < 1.5 * every_s)
-    corner_m = _grid_corners(rows.xy_m, roads) if roads else _crossings(rows.xy_m, goes_on)
+    corner_m = _grid_corners(rows.xy_m, roads) if roads else _curves(rows, goes_on, gap_s)
     turns = goes_on & ~np.isnan(corner_m[:, 0])
     corner_m = np.where(turns[:, None], corner_m, rows.xy_m)
     straight = np.arange(n := int(np.clip(np.ceil(2 * every_s), 2, 20))) / n
@@ -104,7 +104,7 @@ def _way(rows: _Rows, first: Ints, gap_s: Floats, corner_m: Floats, shares: Floa
 
 
 def _driven_m(way_m: Floats, gap_s: Floats, start_mps: Floats, end_mps: Floats, share: Floats) -> Floats:
-    """Distance driven at shares of the time, (ways, shares): the cubic with the speeds at both ends, never backwards."""
+    """Distance driven at shares of the time, (ways, shares): a cubic with both speeds at its ends, never backwards."""
     way, start, end = (column[:, None] for column in (way_m, gap_s * start_mps, gap_s * end_mps))
     s = share[None, :]
     cubic = way * (3 * s**2 - 2 * s**3) + start * (s - 2 * s**2 + s**3) + end * (s**3 - s**2)
@@ -124,27 +124,35 @@ def _grid_corners(xy_m: Floats, roads: RoadsTable) -> Floats:
     return corner_m
 
 
-def _crossings(xy_m: Floats, goes_on: Bools) -> Floats:
-    """The corner between each row and the next on any streets, (rows, 2); NaN where there is none.
+def _curves(rows: _Rows, goes_on: Bools, gap_s: Floats) -> Floats:
+    """A point of the curve between each row and the next on any streets, (rows, 2); NaN where the way is straight.
 
-    It is the point where the line through the row and the one before meets the line through the next two, if both
-    rows lie before it and behind it, and the way over it is not much longer than the straight one.
+    The line through the row and the one before meets the line through the next two in a corner. The vehicle drives over
+    a point between this corner and the middle of the straight line: that which makes its way as long as its speeds say.
     """
-    corner_m = np.full_like(xy_m, np.nan)
     (row,) = (goes_on[:-2] & goes_on[1:-1] & goes_on[2:]).nonzero()
-    before, own, following, last = (xy_m[row + place] for place in range(4))
+    before, own, following, last = (rows.xy_m[row + place] for place in range(4))
     into, out, way = own - before, last - following, following - own
-    cross = into[:, 0] * out[:, 1] - into[:, 1] * out[:, 0]
-    lengths = np.hypot(*into.T) * np.hypot(*out.T)
-    turns = np.abs(cross) > 0.2 * lengths  # by at least 11 degrees
     with np.errstate(divide="ignore", invalid="ignore"):
-        ahead = (way[:, 0] * out[:, 1] - way[:, 1] * out[:, 0]) / cross
-        behind = (way[:, 0] * into[:, 1] - way[:, 1] * into[:, 0]) / cross
-        point = own + ahead[:, None] * into
-        detour = np.hypot(*(point - own).T) + np.hypot(*(following - point).T)
-        found = turns & (ahead > 0) & (behind > 0) & (detour < 1.5 * np.hypot(*way.T))
-    corner_m[row[found] + 1] = point[found]
-    return corner_m
+        ahead, behind = _cross(way, out) / _cross(into, out), _cross(into, way) / _cross(into, out)
+        corner = own + ahead[:, None] * into
+    length_m = gap_s[row + 1] * (rows.speed_mps[row + 1] + rows.speed_mps[row + 2]) / 2
+    found = (ahead > 0) & (behind > 0) & np.isfinite(corner).all(axis=1) & (length_m > 1.01 * np.hypot(*way.T))
+    middle, corner = ((own + following) / 2)[found], corner[found]
+    low, high = np.zeros(len(middle)), np.ones(len(middle))
+    for _ in range(12):  # halves the interval each time
+        share = (low + high) / 2
+        point = middle + share[:, None] * (corner - middle)
+        too_long = np.hypot(*(point - own[found]).T) + np.hypot(*(following[found] - point).T) > length_m[found]
+        low, high = np.where(too_long, low, share), np.where(too_long, share, high)
+    points_m = np.full_like(rows.xy_m, np.nan)
+    points_m[row[found] + 1] = middle + low[:, None] * (corner - middle)
+    return points_m
+
+
+def _cross(one: Floats, other: Floats) -> Floats:
+    product: Floats = one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]
+    return product
 
 
 def _thinned(points: Floats) -> Floats:

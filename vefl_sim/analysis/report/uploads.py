@@ -29,7 +29,8 @@ def uploads_of(source: Source) -> dict[str, Any]:
     while len(bins) > _MAX_BINS:
         width_ms *= 2
         bins = _merged(bins.assign(bin=bins["bin"] // 2))
-    return {"kind": kind, "bin_ms": width_ms, "cvs": {int(cv): _flat(rows) for cv, rows in bins.groupby("cv")}}
+    by_cv = {str(cv): _flat(bins[bins["cv"] == cv]) for cv in bins["cv"].unique().astype(int).tolist()}
+    return {"kind": kind, "bin_ms": width_ms, "cvs": by_cv}
 
 
 def _of_uploads(table: pd.DataFrame, slot_ms: float) -> pd.DataFrame:

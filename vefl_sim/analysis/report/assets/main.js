@@ -35,7 +35,7 @@ async function start() {
     });
   }
   preparePrinting(map);
-  Object.assign(window, { report: { data, cars, clock } }); // for the console, and for tests
+  Object.assign(window, { report: { data, cars, clock, map } }); // for the console, and for tests
   return data;
 }
 

@@ -16,9 +16,16 @@ class Timeline {
   update() {
     const row = this.cars.rowAt(this.clock.time);
     const isOther = row !== this.row || this.clock.chosen !== this.chosen;
-    if (isOther && (!this.clock.playing || performance.now() - this.drawnAt > REDRAW_MS)) this.redraw();
+    if (isOther && (!this.clock.playing || performance.now() - this.drawnAt > REDRAW_MS)) this.keepingFocus();
     const x = this.x(Math.min(this.clock.time, this.data.rounds.end[this.row]));
     for (const name of ["x1", "x2"]) this.cursor.setAttribute(name, x);
+  }
+
+  /** Redraws; the CV that had the focus of the keyboard keeps it. */
+  keepingFocus() {
+    const focused = document.activeElement?.closest("#lanes [data-cv], #refused [data-cv]")?.dataset.cv;
+    this.redraw();
+    if (focused) document.querySelector(`#lanes [data-cv="${focused}"], #refused [data-cv="${focused}"]`)?.focus();
   }
 
   /** [cv, decisions] of all CVs that work on an order in a round, and of those that only got refusals. */
@@ -46,7 +53,7 @@ class Timeline {
       const [state, words] = [key.slice(0, key.indexOf("|")), key.slice(key.indexOf("|") + 1)];
       const buttons = cvs.map(([cv, decision]) => {
         const tell = () => this.tell(cv, decision.round);
-        return element("button", { type: "button", class: cv === this.clock.chosen ? "chosen" : "", "aria-label": `CV ${cv}`,
+        return element("button", { type: "button", class: cv === this.clock.chosen ? "chosen" : "", "data-cv": cv, "aria-label": `CV ${cv}`,
           onclick: () => this.choose(cv, decision), onfocus: tell, onpointerenter: tell }, `${cv}`);
       });
       return element("div", { class: "refused" }, element("span", {}, markerOf(state), ` ${cvs.length} ${words}`), ...buttons);
