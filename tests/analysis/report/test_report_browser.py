@@ -57,7 +57,7 @@ def show(browser: webdriver.Chrome, path: Path) -> None:
 
 
 def asked_for(browser: webdriver.Chrome) -> list[str]:
-    """What our pages have requested since the last call, beside themselves; the browser's own first tab asks as well."""
+    """What our pages have requested since the last call, beside themselves; the browser's first tab asks as well."""
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     sent = [message["params"] for message in messages if message["method"] == "Network.requestWillBeSent"]
     ours = [params for params in sent if params["documentURL"].startswith("file:")]

@@ -43,21 +43,20 @@ def worst_losses(source: Source) -> list[Loss]:
     ]
 
 
-def losses_html(losses: list[Loss], all_lost: int) -> str:
-    """The losses as a list; each can be opened to read why, and shown on the map."""
+def losses_html(losses: list[Loss], all_lost: int, unit: str) -> str:
+    """The losses as a list; each can be opened to read why, and shown on the map. `unit`: "round" or "window"."""
     if not losses:
         return "<p class='quiet'>No update was lost.</p>"
     shown = (
         f"The {len(losses)} costliest of {all_lost:,} lost updates" if all_lost > len(losses) else "All lost updates"
     )
-    return (
-        f"<p class='quiet'>{shown}, by what was paid for them.</p><ol class='losses'>{''.join(map(_item, losses))}</ol>"
-    )
+    items = "".join(_item(loss, unit) for loss in losses)
+    return f"<p class='quiet'>{shown}, by what was paid for them.</p><ol class='losses'>{items}</ol>"
 
 
-def _item(loss: Loss) -> str:
+def _item(loss: Loss, unit: str) -> str:
     facts = "".join(f"<span>{html(fact)}</span>" for fact in _facts(loss))
-    title = f"<span class='who'>CV {html(loss.cv)}, round {html(loss.round)}</span> <span>{html(loss.reason)}</span>"
+    title = f"<span class='who'>CV {html(loss.cv)}, {unit} {html(loss.round)}</span> <span>{html(loss.reason)}</span>"
     show = button("Show on the map", "jump", cv=loss.cv, time=round(loss.time_s * 1e3), round=loss.round)
     return f"<li>{fold(f'{title}<span class=facts>{facts}</span>', text_lines(loss.why) + show)}</li>"
 

@@ -104,12 +104,13 @@ def _sections(source: Source, tracks: list[Track]) -> Iterator[Section]:
 
 
 def _participation(source: Source, tracks: list[Track], unit: str) -> Iterator[Section]:
-    lead = f"From the CVs in coverage to the updates that arrived, in the whole run and by {unit}."
+    orders = " Ordered and delivered count orders, of which a CV may have several." if source.without_rounds else ""
+    lead = f"From the CVs in coverage to the updates that arrived, in the whole run and by {unit}.{orders}"
     yield Section("funnel", "Who took part", "<div id='funnel-total'></div><div id='funnel-rounds'></div>", lead)
     notes = "".join(f"<p class='quiet'>{html(note)}</p>" for note in _notes(source, tracks))
     yield Section("replay", "Replay", f"{asset('replay.html')}<div class='notes'>{notes}</div>")
     all_lost = sum(row["state"] == "lost" for row in source.vehicles)
-    yield Section("losses", "Worst losses", losses_html(worst_losses(source), all_lost))
+    yield Section("losses", "Worst losses", losses_html(worst_losses(source), all_lost, unit))
     lead = "How decisions about CVs ended, by how much data the CV holds, and by its distance from the gNB."
     yield Section("shares", "Participation", asset("shares.html"), lead)
 
@@ -123,7 +124,7 @@ def _notes(source: Source, tracks: list[Track]) -> Iterator[str]:
     else:
         yield (
             f"Positions: recorded every {every_s:g} s, thinned to {points:,} points in steps of 0.1 m; every recorded "
-            f"position is met within {TOLERANCE_M + 0.1:.2f} m. Between them the way is reconstructed from the "
+            f"position is met within {2 * TOLERANCE_M:g} m. Between them the way is reconstructed from the "
             "recorded speeds, and leads over the corner if there is one."
         )
     if source.experiment.scheme.constrained and source.table("slots") is None and source.table("uploads") is None:

@@ -52,7 +52,7 @@ class Panel {
     const { cars, data, clock } = this;
     const state = cars.state(cv, time);
     this.now = element("p", { class: "now" });
-    const round = cars.decision(cv, time)?.ended > data.rounds.end[row] ? cars.decision(cv, time).round : data.rounds.round[row];
+    const round = this.roundOf(cv, row, time);
     const text = cars.why.get(`${cv}/${round}`);
     const why = text ? text.split("\n").map((line) => element("p", { class: "why" }, line))
       : [element("p", { class: "quiet" }, `The server decided nothing about this CV in ${data.unit} ${round}.`)];
@@ -76,6 +76,12 @@ class Panel {
       element("ol", { class: "story" }, ...story.reverse()),
       ...earlier,
     ];
+  }
+
+  /** The round whose decision about a CV matters now: it may work on an order of an earlier window. */
+  roundOf(cv, row, time) {
+    const decision = this.cars.decision(cv, time);
+    return decision && time < (decision.ended ?? -1) ? decision.round : this.data.rounds.round[row];
   }
 
   /** What is known of a CV at this instant. */

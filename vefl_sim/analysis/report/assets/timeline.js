@@ -87,13 +87,12 @@ class Timeline {
   }
 
   lane(cv, own, y, width, right) {
-    const round = own.at(-1).round;
-    const last = own.at(-1);
-    const choose = () => this.choose(cv, last);
-    const tell = () => this.tell(cv, round);
+    const decision = own.at(-1);
+    const choose = () => this.choose(cv, decision);
+    const tell = () => this.tell(cv, decision.round);
     const group = shape("g", {
       class: `lane${cv === this.clock.chosen ? " chosen" : ""}`, tabindex: 0, role: "button", "data-cv": cv,
-      "aria-label": `CV ${cv}: ${STATES[last.state]?.label ?? "in progress"}`,
+      "aria-label": `CV ${cv}: ${STATES[decision.state]?.label ?? "in progress"}`,
       onclick: choose, onfocus: tell, onpointerenter: tell,
       onkeydown: (event) => {
         if (event.key !== "Enter" && event.key !== " ") return;
@@ -103,7 +102,11 @@ class Timeline {
     });
     group.append(shape("rect", { x: 0, y: y - 1, width, height: LANE - 2, class: "back" }),
       shape("text", { x: 52, y: y + 14, class: "tick end name" }, `CV ${cv}`));
-    for (const decision of own) if ("ended" in decision) this.bars(group, decision, y, right);
+    const orders = own.filter((one) => "ended" in one);
+    for (const order of orders) this.bars(group, order, y, right);
+    for (const order of orders) this.marks(group, order, y, right);
+    const last = orders.findLast((order) => order.ended !== null && this.x(order.ended) <= right + 0.5);
+    if (last && right > 440) group.append(shape("text", { x: right + 12, y: y + 14, class: `tick ${last.state}` }, this.result(last)));
     return group;
   }
 
@@ -121,17 +124,24 @@ class Timeline {
       if (from === null || to === null || clipped(to) - clipped(from) < 0.3) continue;
       group.append(shape("rect", { x: clipped(from), y: y + (LANE - 2 - size) / 2, width: clipped(to) - clipped(from), height: size, rx: 1.5, fill: `url(#fill-${kind})` }));
     }
-    const visible = (at) => at !== null && this.x(at) >= low && this.x(at) <= high + 0.5;
+  }
+
+  /** Deadline, sojourn bound and end of an order. */
+  marks(group, order, y, right) {
+    const low = this.x(this.cars.rounds.start[this.row]);
+    const visible = (at) => at !== null && this.x(at) >= low && this.x(at) <= right + 0.5;
     if (visible(order.deadline)) {
       group.append(shape("line", { x1: this.x(order.deadline), x2: this.x(order.deadline), y1: y, y2: y + LANE - 3, class: "deadline" }));
     }
     if (visible(order.sojourn)) group.append(shape("circle", { cx: this.x(order.sojourn), cy: y + LANE / 2 - 1, r: 3, class: "sojourn" }));
-    if (order.ended !== null && this.x(order.ended) <= high + 0.5) {
-      group.append(this.mark(order.state, clipped(order.ended), y));
-      const rate = this.cars.meanRate(order);
-      const words = order.state === "lost" ? STATES.lost.label : rate ? `${rate.toFixed(1)} Mbit/s` : "delivered";
-      if (right > 440) group.append(shape("text", { x: right + 12, y: y + 14, class: `tick ${order.state}` }, words));
-    }
+    if (visible(order.ended)) group.append(this.mark(order.state, this.x(order.ended), y));
+  }
+
+  /** How an order ended, in a word; a rate is the mean over the slots that the upload used. */
+  result(order) {
+    const rate = this.cars.meanRate(order);
+    if (order.state === "lost" || !rate) return STATES[order.state].label;
+    return `${rate.toFixed(1)} Mbit/s`;
   }
 
   mark(state, x, y) {
