@@ -19,6 +19,7 @@ TIME_MS, CV = 22_900, 21  # shortly before it leaves coverage
 
 
 def main() -> None:
+    """Write the page, open it, choose the CV, and cut out the replay."""
     page = write_report(find_run(sys.argv[1] if len(sys.argv) > 1 else "rush-hour"))
     options = webdriver.ChromeOptions()
     for option in ("--headless=new", "--no-sandbox", "--window-size=1280,900", "--hide-scrollbars"):

@@ -150,18 +150,23 @@ def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
             raise RunInterrupted(_saved_progress(progress.run)) from None
     if not progress.run:
         console.show("This run is already done; its summary follows. To run it again, run the experiment with --fresh.")
-    for line in (*summary_lines(finished), *([] if quiet else [_report_line(finished)])):
+    for line in summary_lines(finished):
         console.show(line)
+    if not quiet:
+        console.show(f"{'report':16}{_report_page(finished, is_new=progress.run is not None)}")
 
 
-def _report_line(run: "Run") -> str:
-    """Write the report page, and say where it is; a run is not failed by a page that cannot be written."""
-    from vefl_sim.analysis.report.page import write_report
+def _report_page(run: "Run", *, is_new: bool) -> str:
+    """Where the report page of a run is; it is written if the run `is_new`, and fails no run if it cannot be."""
+    from vefl_sim.analysis.report.page import NAME, write_report
 
+    path = run.path / NAME
+    if not is_new:  # what is done is not changed
+        return str(path) if path.is_file() else f"python -m vefl_sim report {run.path} writes it"
     try:
-        return f"{'report':16}{write_report(run)}"
+        return str(write_report(run))
     except Exception as error:
-        return f"{'report':16}not written ({first_line(error)}): python -m vefl_sim report {run.path} tries again"
+        return f"not written ({first_line(error)}): python -m vefl_sim report {run.path} tries again"
 
 
 def _saved_progress(run: "Run | None") -> str:

@@ -16,6 +16,7 @@ from vefl_sim import Run, from_tables, simulate, why, with_settings
 from vefl_sim.analysis.report.document import asset
 from vefl_sim.analysis.report.markup import html, source_hash
 from vefl_sim.analysis.report.page import NAME, report, write_report
+from vefl_sim.experiment.toml import to_toml
 
 GOLDEN = from_tables(EXPERIMENT)
 
@@ -220,21 +221,27 @@ def test_confusion_matrices_of_any_other_form_are_ignored(three_cars: Run, tmp_p
 
 
 def test_the_summary_of_a_run_ends_with_the_path_of_its_page(tmp_path: Path) -> None:
-    from vefl_sim.experiment.toml import to_toml
-
     (tmp_path / "cars.toml").write_text(to_toml(GOLDEN))
     result = call(tmp_path / "cars.toml", "--out", tmp_path / "runs")
     path = only(tmp_path / "runs").path / NAME
     assert result.stdout.splitlines()[-1].split() == ["report", str(path)]
     assert path.exists()
+    again = call(tmp_path / "cars.toml", "--out", tmp_path / "runs")
+    assert again.stdout.splitlines()[-1] == result.stdout.splitlines()[-1]
     path.unlink()
-    path.mkdir()  # so that it cannot be written
+    again = call(tmp_path / "cars.toml", "--out", tmp_path / "runs")
+    assert "python -m vefl_sim report" in again.stdout.splitlines()[-1]
+    assert not path.exists()  # a finished run is not changed
+    call(tmp_path / "cars.toml", "--out", tmp_path / "quiet", "-q")
+    assert not (only(tmp_path / "quiet").path / NAME).exists()
+
+
+def test_a_page_that_cannot_be_written_fails_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vefl_sim.analysis.report.page.report", lambda run: 1 / 0)
+    (tmp_path / "cars.toml").write_text(to_toml(GOLDEN))
     result = call(tmp_path / "cars.toml", "--out", tmp_path / "runs")
     assert result.returncode == 0
-    assert "not written" in result.stdout.splitlines()[-1]
-    path.rmdir()
-    call(tmp_path / "cars.toml", "--out", tmp_path / "runs", "-q")
-    assert not path.exists()
+    assert "not written (division by zero)" in result.stdout.splitlines()[-1]
 
 
 def test_the_page_can_be_written_twice(three_cars: Run, tmp_path: Path) -> None:
