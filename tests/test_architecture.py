@@ -84,5 +84,7 @@ def test_folders_and_files_have_a_readable_size() -> None:
     assert len(SMALL) <= 8
     assets = [*(package / "analysis/report/assets").iterdir()]
     assert {file.suffix for file in assets} == {".html", ".css", ".js"}
+    scripts = [line for file in assets if file.suffix == ".js" for line in file.read_text().splitlines()]
+    assert max(map(len, scripts)) <= 120
     lines |= {file: len(file.read_text().splitlines()) for file in assets}
     assert max(lines.values()) <= 300

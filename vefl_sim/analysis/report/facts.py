@@ -21,7 +21,7 @@ def sentence(source: Source) -> str:
     """Scheme, data, seed, rounds, and what came out, in one sentence."""
     experiment, summary = source.experiment, source.summary
     what = f"{scheme_name(experiment)} on {data_name(experiment)}, seed {experiment.run.seed}"
-    if not summary or not source.rounds:
+    if not source.rounds:
         return f"{what}: no round has been recorded yet."
     done = summary.get("rounds", 0)
     unit = "windows" if source.without_rounds else "rounds"
@@ -47,7 +47,9 @@ def _results(source: Source) -> Iterator[str]:
 def audit(source: Source) -> str:
     """What the audit of the run found, as a clause."""
     summary = source.summary
-    if not summary.get("plans_audited"):
+    if "plans_audited" not in summary:
+        return "the audit has no result yet"
+    if not summary["plans_audited"]:
         return "there were no constraints to audit"
     if broken := sum(summary.get("plan_breaches", {}).values()):
         return f"the audit found {broken} broken constraints"
@@ -57,7 +59,7 @@ def audit(source: Source) -> str:
 def figures(source: Source) -> Iterator[Figure]:
     """The key figures, to be shown large."""
     summary, rounds = source.summary, source.rounds
-    if not summary or not rounds:
+    if not rounds:
         return
     if (last := summary.get("last_accuracy")) is not None:
         yield Figure("final accuracy", f"{last:.1%}", f"best {summary.get('best_accuracy', last):.1%}")

@@ -1,5 +1,6 @@
 """The report page of one run."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -179,9 +180,20 @@ def _data(source: Source, tracks: list[Track]) -> dict[str, Any]:
     }
 
 
+def _arrivals(source: Source) -> Iterator[tuple[int, int]]:
+    """CV and round in which it entered coverage, which explains why nothing was decided about it."""
+    starts = [row["start_ns"] for row in source.rounds]
+    for cv in source.explanations.cvs:
+        for event in source.events_of(cv):
+            place = bisect_left(starts, event["time_ns"]) - 1
+            if event["kind"] == "coverage_entered" and place >= 0:
+                yield cv, source.rounds[place]["round"]
+
+
 def _texts(source: Source) -> list[tuple[int, int, str]]:
     """CV, round and the sentences of `trace --why`, for all decisions; too many are cut, orders are kept first."""
     explanations = source.explanations
     ordered = {(row["cv"], row["round"]) for row in source.vehicles if row["ordered_ns"] is not None}
-    pairs = sorted(explanations.pairs, key=lambda pair: pair not in ordered)[:_MAX_TEXTS]
+    decided = sorted(explanations.pairs, key=lambda pair: pair not in ordered)
+    pairs = [*dict.fromkeys([*decided, *_arrivals(source)])][:_MAX_TEXTS]
     return [(cv, round_, "\n".join(explanations.why(cv, round_))) for cv, round_ in pairs]

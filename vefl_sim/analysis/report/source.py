@@ -35,8 +35,25 @@ class Source:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """The figures of the run; empty before the first checkpoint."""
-        return self.run.summary
+        """The figures of the run; empty before the first round.
+
+        Of a run that is not done, its tables are counted: a failed one may have saved rounds after its checkpoint.
+        """
+        recorded = self.run.summary
+        return recorded if self.run.is_done else recorded | self._counted()
+
+    def _counted(self) -> dict[str, Any]:
+        rounds, accuracies = self.rounds, [row["accuracy"] for row in self.rounds if row["accuracy"] is not None]
+        if not rounds:
+            return {}
+        learnt = {"last_accuracy": accuracies[-1], "best_accuracy": max(accuracies)} if accuracies else {}
+        return learnt | {
+            "rounds": len(rounds),
+            "updates_ordered": sum(row["ordered"] for row in rounds),
+            "updates_delivered": sum(row["delivered"] for row in rounds),
+            "cost": sum(row["cost"] or 0.0 for row in rounds),
+            "energy_j": sum(row["energy_j"] or 0.0 for row in rounds),
+        }
 
     @cached_property
     def rounds(self) -> list[dict[str, Any]]:
@@ -116,7 +133,7 @@ class Source:
         try:
             return self._bounded(self.run.table(name), name)
         except RunNotFound:
-            if self.run.is_done or self.summary:
+            if self.run.is_done or self.run.summary:
                 raise
             return pd.DataFrame({column: [] for column in SCHEMAS[name]})
 

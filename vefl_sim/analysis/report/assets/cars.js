@@ -28,7 +28,8 @@ class Cars {
 
   /** The position [x, y] in m of a vehicle, null where it is not on the streets. */
   place(vehicle, time) {
-    const track = (this.byVehicle.get(vehicle) ?? []).find((part) => part.times[0] <= time && time <= part.times.at(-1));
+    const tracks = this.byVehicle.get(vehicle) ?? [];
+    const track = tracks.find((part) => part.times[0] <= time && time <= part.times.at(-1));
     return track ? placeOn(track, time) : null;
   }
 

@@ -57,6 +57,9 @@ class Clock {
   }
 }
 
+const PLAY = "M3 1L14 8L3 15Z";
+const PAUSE = "M3 1H6.5V15H3ZM9.5 1H13V15H9.5Z";
+
 /** Buttons, slider and keys that move the clock. */
 function wireTransport(clock, cars, unit) {
   const [play, slider, output] = ["play", "slider", "clock"].map((id) => document.getElementById(id));
@@ -73,10 +76,11 @@ function wireTransport(clock, cars, unit) {
   document.getElementById("next-round").setAttribute("aria-label", `Next ${unit}`);
   document.getElementById("speed").addEventListener("change", (event) => (clock.speed = Number(event.target.value)));
   const chooser = document.getElementById("chooser");
-  chooser.append(element("option", { value: "" }, "none"), ...cars.cvs.map((cv) => element("option", { value: cv }, `${cv}`)));
+  chooser.append(element("option", { value: "" }, "none"));
+  chooser.append(...cars.cvs.map((cv) => element("option", { value: cv }, `${cv}`)));
   chooser.addEventListener("change", () => clock.choose(chooser.value === "" ? null : Number(chooser.value)));
   clock.listen(() => {
-    document.getElementById("play-icon").setAttribute("d", clock.playing ? "M3 1H6.5V15H3ZM9.5 1H13V15H9.5Z" : "M3 1L14 8L3 15Z");
+    document.getElementById("play-icon").setAttribute("d", clock.playing ? PAUSE : PLAY);
     play.setAttribute("aria-label", clock.playing ? "Pause" : "Play");
     slider.value = clock.time;
     chooser.value = clock.chosen ?? "";
@@ -85,7 +89,8 @@ function wireTransport(clock, cars, unit) {
     slider.setAttribute("aria-valuetext", text);
   });
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, button, summary, a, svg")) return;
+    const isOthers = event.target.closest("input, select, button, summary, a, svg");
+    if (isOthers || event.ctrlKey || event.metaKey || event.altKey) return;
     const step = event.shiftKey ? 5000 : 1000;
     const keys = {
       " ": () => clock.toggle(),

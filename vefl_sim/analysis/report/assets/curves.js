@@ -2,7 +2,7 @@
 // Small charts by round, side by side: all show the same round under the pointer or the arrow keys.
 
 const CURVES = [
-  { key: "accuracy", title: "Accuracy", note: "of the model on the test set", format: percent, top: 1, colour: "--blue" },
+  { key: "accuracy", title: "Accuracy", note: "on the test set", format: percent, top: 1, colour: "--blue" },
   { key: "loss", title: "Loss", note: "on the test set", colour: "--blue" },
   { key: "share", title: "Delivered", note: "share of ordered updates", format: percent, top: 1, colour: "--green" },
   { key: "cost", title: "Cost", note: "paid to CVs", colour: "--orange" },
@@ -16,9 +16,11 @@ class Curves {
     this.unit = data.unit;
     this.jump = jump;
     this.axis = "round";
-    this.values = { ...data.rounds, share: data.rounds.ordered.map((n, row) => (n ? data.rounds.delivered[row] / n : null)) };
+    const share = data.rounds.ordered.map((count, row) => (count ? data.rounds.delivered[row] / count : null));
+    this.values = { ...data.rounds, share };
     this.budget = data.budget;
-    const known = (curve) => data.curves.includes(curve.key) && this.values[curve.key].some((value) => value !== null);
+    const isKnown = (key) => this.values[key].some((value) => value !== null);
+    const known = (curve) => data.curves.includes(curve.key) && isKnown(curve.key);
     this.panels = CURVES.filter(known).map((curve) => this.panel(curve));
     const holder = document.getElementById("curve-panels");
     holder.classList.add(this.panels.length % 3 ? "even" : "threes");
@@ -40,7 +42,9 @@ class Curves {
 
   useAxis(chosen) {
     this.axis = chosen.dataset.axis;
-    for (const button of document.querySelectorAll("[data-axis]")) button.setAttribute("aria-pressed", button === chosen);
+    for (const button of document.querySelectorAll("[data-axis]")) {
+      button.setAttribute("aria-pressed", button === chosen);
+    }
     for (const panel of this.panels) panel.redraw();
   }
 
@@ -60,9 +64,9 @@ class Curves {
     const y = scale([0, curve.top ?? largest * (limit === null ? 1.06 : 1.2)], [bottom, top]);
     const svg = canvasOf(width, height, `${curve.title} by ${this.unit}`);
     yAxis(svg, y, ticks(0, curve.top ?? largest, 4), left, right, curve.format);
-    const whole = (value) => Number.isInteger(value);
     const steps = ticks(this.place(0), this.place(values.length - 1), width / 80);
-    xAxis(svg, x, this.axis === "round" ? steps.filter(whole) : steps, bottom, (v) => (this.axis === "round" ? v : `${v} s`));
+    if (this.axis === "round") xAxis(svg, x, steps.filter(Number.isInteger), bottom, String);
+    else xAxis(svg, x, steps, bottom, (value) => `${value} s`);
     if (limit !== null) {
       svg.append(
         shape("line", { x1: left, x2: right, y1: y(limit), y2: y(limit), class: "limit" }),
@@ -72,9 +76,8 @@ class Curves {
     const line = rows.map((row, n) => `${n ? "L" : "M"}${x(this.place(row)).toFixed(1)} ${y(values[row]).toFixed(1)}`);
     svg.append(shape("path", { d: line.join(""), class: "line", stroke: `var(${curve.colour})` }));
     if (rows.length <= 30) {
-      for (const row of rows) {
-        svg.append(shape("circle", { cx: x(this.place(row)), cy: y(values[row]), r: 2.5, fill: `var(${curve.colour})` }));
-      }
+      const fill = `var(${curve.colour})`;
+      svg.append(...rows.map((row) => shape("circle", { cx: x(this.place(row)), cy: y(values[row]), r: 2.5, fill })));
     }
     panel.cursor = shape("line", { y1: top, y2: bottom, class: "cursor", visibility: "hidden" });
     panel.x = x;
@@ -85,10 +88,11 @@ class Curves {
   }
 
   listen(svg, x, count) {
+    const rows = Array.from({ length: count }, (_, row) => row);
     const nearest = (event) => {
-      const from = svg.getBoundingClientRect().left;
-      const distance = (row) => Math.abs(x(this.place(row)) - (event.clientX - from));
-      return Array.from({ length: count }, (_, row) => row).reduce((best, row) => (distance(row) < distance(best) ? row : best), 0);
+      const at = event.clientX - svg.getBoundingClientRect().left;
+      const distance = (row) => Math.abs(x(this.place(row)) - at);
+      return rows.reduce((best, row) => (distance(row) < distance(best) ? row : best), 0);
     };
     svg.setAttribute("tabindex", "0");
     svg.addEventListener("pointermove", (event) => this.show(nearest(event)));
@@ -121,6 +125,7 @@ class Curves {
     const value = this.values[panel.curve.key][row];
     const format = panel.curve.format ?? ((number) => short.format(number));
     const text = value === null || value === undefined ? "–" : format(value) + (panel.curve.unit ?? "");
-    panel.reading.replaceChildren(element("span", { class: "quiet" }, named ? `${this.unit} ${this.rounds.round[row]} ` : "last "), text);
+    const when = named ? `${this.unit} ${this.rounds.round[row]} ` : "last ";
+    panel.reading.replaceChildren(element("span", { class: "quiet" }, when), text);
   }
 }

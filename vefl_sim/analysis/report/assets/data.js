@@ -29,7 +29,8 @@ function lastUpTo(items, limit, key = (item) => item) {
 
 const sum = (values) => values.reduce((total, value) => total + (value ?? 0), 0);
 const seconds = (ms, digits = 1) => `${(ms / 1000).toFixed(digits)} s`;
-const percent = (share) => `${(100 * share).toFixed((share > 0 && share < 0.1) || (share > 0.99 && share < 1) ? 1 : 0)}%`;
+const isNearEnd = (share) => (share > 0 && share < 0.1) || (share > 0.99 && share < 1);
+const percent = (share) => `${(100 * share).toFixed(isNearEnd(share) ? 1 : 0)}%`;
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

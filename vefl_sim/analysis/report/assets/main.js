@@ -58,17 +58,21 @@ function preparePrinting(map) {
 
 /** The markers of the map and the marks of the timeline. */
 function drawLegend(cars) {
-  const markers = Object.entries(STATES).map(([name, state]) => element("span", {}, markerOf(name), ` ${state.label}`));
+  const item = (sign, words) => element("span", {}, sign, ` ${words}`);
+  const markers = Object.entries(STATES).map(([name, state]) => item(markerOf(name), state.label));
   const sign = (mark) => shape("svg", { width: 10, height: 16, "aria-hidden": "true" }, mark);
-  const beam = cars.uploads.kind === "off" ? [] : [element("span", {}, "line to the gNB: as wide as the share of pRBs")];
-  document.getElementById("legend").append(...markers, ...beam,
-    element("span", {}, sign(shape("line", { x1: 5, x2: 5, y1: 1, y2: 15, class: "deadline" })), " deadline"), element("span", {}, sign(shape("circle", { cx: 5, cy: 8, r: 3, class: "sojourn" })), " end of the sojourn bound"));
+  const deadline = sign(shape("line", { x1: 5, x2: 5, y1: 1, y2: 15, class: "deadline" }));
+  const sojourn = sign(shape("circle", { cx: 5, cy: 8, r: 3, class: "sojourn" }));
+  const beam = cars.uploads.kind === "off" ? [] : [item("", "line to the gNB: as wide as the share of pRBs")];
+  const legend = document.getElementById("legend");
+  legend.append(...markers, ...beam, item(deadline, "deadline"), item(sojourn, "end of the sojourn bound"));
 }
 
 start().then(
   () => document.documentElement.classList.add("ready"),
   (error) => {
     console.error(error);
-    document.querySelector("main").prepend(element("p", { class: "broken" }, `This page could not be drawn: ${error.message}`));
+    const words = `This page could not be drawn: ${error.message}`;
+    document.querySelector("main").prepend(element("p", { class: "broken" }, words));
   },
 );

@@ -1,7 +1,10 @@
 "use strict";
 // The map: streets and coverage are drawn once, vehicles in every frame.
 
-const COLOURS = ["--paper", "--ink", "--muted", "--faint", "--street", "--cell", "--sky", "--blue", "--green", "--orange", "--red", "--purple"];
+const COLOURS = [
+  ...["--paper", "--ink", "--muted", "--faint", "--street", "--cell"],
+  ...["--sky", "--blue", "--green", "--orange", "--red", "--purple"],
+];
 const FLASH_MS = 1500; // of simulated time in which a loss stays visible, also if the CV already has a new order
 
 class CarMap {

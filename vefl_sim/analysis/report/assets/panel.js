@@ -37,8 +37,11 @@ class Panel {
 
   overview(row, counts) {
     const { rounds, unit } = this.data;
-    const lines = Object.keys(STATES).filter((state) => state !== "outside" && counts[state]).map((state) =>
-      element("li", {}, markerOf(state), element("span", { class: "name" }, STATES[state].label), element("b", {}, `${counts[state]}`)));
+    const states = Object.keys(STATES).filter((state) => state !== "outside" && counts[state]);
+    const lines = states.map((state) => {
+      const name = element("span", { class: "name" }, STATES[state].label);
+      return element("li", {}, markerOf(state), name, element("b", {}, `${counts[state]}`));
+    });
     const plan = `${rounds.ordered[row]} ordered, ${rounds.delivered[row]} delivered in the end`;
     return [
       element("h3", {}, `${capital(unit)} ${rounds.round[row]}`),
@@ -57,24 +60,28 @@ class Panel {
     const why = text ? text.split("\n").map((line) => element("p", { class: "why" }, line))
       : [element("p", { class: "quiet" }, `The server decided nothing about this CV in ${data.unit} ${round}.`)];
     const told = this.story(cv, time);
-    const story = told.slice(this.all === cv ? 0 : -LATEST).map(([at, words, mark]) =>
-      element("li", { class: mark }, element("button", { type: "button", class: "time", onclick: () => clock.set(at) }, seconds(at)), ` ${words}`));
+    const story = told.slice(this.all === cv ? 0 : -LATEST).map(([at, words, mark]) => {
+      const button = element("button", { type: "button", class: "time", onclick: () => clock.set(at) }, seconds(at));
+      return element("li", { class: mark }, button, ` ${words}`);
+    });
     const more = () => {
       this.all = cv;
       this.shown = "";
       this.update();
     };
-    const earlier = told.length > story.length
-      ? [element("button", { type: "button", onclick: more }, `Show ${told.length - story.length} earlier events`)] : [];
+    const hidden = told.length - story.length;
+    const button = element("button", { type: "button", onclick: more }, `Show ${hidden} earlier events`);
+    const none = () => clock.choose(null);
+    const close = { type: "button", class: "close", "aria-label": "Choose no car", onclick: none };
+    const label = element("span", { class: "state" }, STATES[state].label);
     return [
-      element("h3", {}, markerOf(state, 7), ` CV ${cv} `, element("span", { class: "state" }, STATES[state].label),
-        element("button", { type: "button", class: "close", "aria-label": "Choose no car", onclick: () => clock.choose(null) }, "×")),
+      element("h3", {}, markerOf(state, 7), ` CV ${cv} `, label, element("button", close, "×")),
       this.now,
       element("h4", {}, `Why, in ${data.unit} ${round}`),
       element("div", { id: "why", "data-cv": cv, "data-round": round }, ...why),
       element("h4", {}, "Story so far"),
       element("ol", { class: "story" }, ...story.reverse()),
-      ...earlier,
+      hidden ? button : "",
     ];
   }
 
@@ -94,7 +101,7 @@ class Panel {
       const radio = cars.radio(cv, time);
       const mean = cars.meanRate(order);
       if (radio) parts.push(`${radio.prbs.toFixed(1)} pRBs, ${radio.mbps.toFixed(2)} Mbit/s`);
-      else if (mean !== null && cars.uploads.kind === "off") parts.push(`mean rate of this upload ${mean.toFixed(2)} Mbit/s`);
+      else if (mean !== null) parts.push(`mean rate of this upload ${mean.toFixed(2)} Mbit/s`);
     }
     return `${seconds(time)}: ${parts.join(", ")}.`;
   }
@@ -108,31 +115,40 @@ class Panel {
 
   wholeStory(cv) {
     const { cars, data } = this;
-    const visits = (cars.visits.get(cv) ?? []).map((at, n) => [at, n % 2 ? "left coverage" : "entered coverage", "move"]);
-    const chapters = (cars.decisions.get(cv) ?? []).flatMap((decision) => ("ended" in decision ? this.order(decision) : this.refusal(decision)));
+    const crossing = (at, n) => [at, n % 2 ? "left coverage" : "entered coverage", "move"];
+    const chapter = (decision) => ("ended" in decision ? this.order(decision) : this.refusal(decision));
+    const visits = (cars.visits.get(cv) ?? []).map(crossing);
+    const chapters = (cars.decisions.get(cv) ?? []).flatMap(chapter);
     return [...visits, ...chapters].filter(([at]) => at !== null).sort((a, b) => a[0] - b[0])
       .map(([at, words, mark]) => [at, words.replace("%unit", data.unit), mark]);
   }
 
   refusal(decision) {
     const reason = this.data.reasons[decision.reason] ?? decision.reason;
-    const words = decision.state === "ineligible" ? `not eligible in %unit ${decision.round}${reason ? `: ${reason}` : ""}`
-      : `passed over in %unit ${decision.round}`;
-    return [[decision.at, words, decision.state]];
+    const words = `${STATES[decision.state].label} in %unit ${decision.round}`;
+    return [[decision.at, reason ? `${words}: ${reason}` : words, decision.state]];
   }
 
   order(order) {
-    const kbit = (bits) => `${(bits / 1000).toFixed(0)} kbit`;
-    const rate = this.cars.meanRate(order);
-    const reason = this.data.reasons[order.reason] ?? order.reason;
-    const end = order.state === "delivered"
-      ? `update of ${kbit(order.bits ?? 0)} delivered${rate ? ` at ${rate.toFixed(2)} Mbit/s on average` : ""}, paid ${order.paid}`
-      : `update lost: ${reason}; ${kbit(order.left ?? 0)} of ${kbit((order.bits ?? 0) + (order.left ?? 0))} not sent, paid ${order.paid}`;
     return [
       [order.at, `ordered ${order.iterations} iterations in %unit ${order.round}`, "training"],
       [order.trained, "finished training", "training"],
       [order.started, "got its first slot", "uploading"],
-      [order.ended, end, order.state],
+      [order.ended, order.state === "delivered" ? this.delivery(order) : this.loss(order), order.state],
     ];
   }
+
+  delivery(order) {
+    const rate = this.cars.meanRate(order);
+    const speed = rate ? ` at ${rate.toFixed(2)} Mbit/s on average` : "";
+    return `update of ${kbit(order.bits)} delivered${speed}, paid ${order.paid}`;
+  }
+
+  loss(order) {
+    const reason = this.data.reasons[order.reason] ?? order.reason;
+    const rest = `${kbit(order.left)} of ${kbit(order.bits + order.left)} not sent`;
+    return `update lost: ${reason}; ${rest}, paid ${order.paid}`;
+  }
 }
+
+const kbit = (bits) => `${((bits ?? 0) / 1000).toFixed(0)} kbit`;

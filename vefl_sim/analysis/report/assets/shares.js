@@ -2,36 +2,36 @@
 // Participation by data size and distance as stacked bars, and the confusion matrix.
 
 function drawShares(data) {
+  const fillOf = (state) => (state === "lost" ? "fill-ended" : OUTCOMES.find((outcome) => outcome.key === state).fill);
+  const parts = data.states.map((state) => ({ label: STATES[state].label, fill: fillOf(state) }));
   for (const [name, unit] of [["samples", ""], ["distance", " m"]]) {
     const bins = data.shares[name];
-    const holder = document.getElementById(`shares-${name}`);
+    const seen = parts.filter((_, n) => bins.some((bin) => bin.counts[n]));
+    const legend = element("div", { class: "legend" }, ...seen.map(({ fill, label }) => patchOf(fill, label)));
     const body = element("div");
-    const fills = data.states.map((state) => (state === "lost" ? "fill-ended" : OUTCOMES.find((outcome) => outcome.key === state).fill));
-    const seen = (n) => bins.some((bin) => bin.counts[n]);
-    const keys = data.states.map((state, n) => seen(n) && element("span", {}, shape("svg", { width: 18, height: 12, "aria-hidden": "true" },
-      shape("rect", { width: 18, height: 12, rx: 2, fill: `url(#${fills[n]})` })), ` ${STATES[state].label}`));
-    holder.append(body, element("div", { class: "legend" }, ...keys.filter(Boolean)));
-    chart(body, (width) => stackedShares(bins, unit, fills, data.states, width));
+    document.getElementById(`shares-${name}`).append(body, legend);
+    chart(body, (width) => stackedShares(bins, unit, parts, width));
   }
 }
 
 /** A bar per bin: the shares of the outcomes, and how many decisions there were. */
-function stackedShares(bins, unit, fills, states, width) {
+function stackedShares(bins, unit, parts, width) {
   const [left, right, line] = [92, width - 56, 24];
   const svg = canvasOf(width, bins.length * line + 4, "Shares of outcomes");
   bins.forEach((bin, n) => {
     const total = sum(bin.counts);
     const x = scale([0, total], [left, right]);
     const label = `${whole.format(Math.round(bin.from))}–${whole.format(Math.round(bin.to))}${unit}`;
+    const title = `${label}: ${parts.map((part, k) => `${bin.counts[k]} ${part.label}`).join(", ")}`;
     let level = 0;
-    const row = shape("g", {}, shape("title", {}, `${label}: ${states.map((state, k) => `${bin.counts[k]} ${STATES[state].label}`).join(", ")}`));
-    row.append(shape("text", { x: left - 8, y: n * line + 16, class: "tick end" }, label));
-    bin.counts.forEach((count, k) => {
-      row.append(shape("rect", { x: x(level), y: n * line + 2, width: Math.max(x(level + count) - x(level), 0), height: line - 6, fill: `url(#${fills[k]})` }));
-      level += count;
+    const bars = parts.map(({ fill }, k) => {
+      const [from, to] = [x(level), x((level += bin.counts[k]))];
+      return shape("rect", { x: from, y: n * line + 2, width: to - from, height: line - 6, fill: `url(#${fill})` });
     });
-    row.append(shape("text", { x: right + 8, y: n * line + 16, class: "tick" }, whole.format(total)));
-    svg.append(row);
+    const y = n * line + 16;
+    const name = shape("text", { x: left - 8, y, class: "tick end" }, label);
+    const number = shape("text", { x: right + 8, y, class: "tick" }, whole.format(total));
+    svg.append(shape("g", {}, shape("title", {}, title), name, ...bars, number));
   });
   return svg;
 }
@@ -42,30 +42,43 @@ function drawConfusion(data) {
   chart(document.getElementById("confusion"), (width) => confusionMatrix(counts, classes, width));
 }
 
+/** A cell per pair of classes, as strong as its share of the true class, and a bar with the accuracy of each class. */
 function confusionMatrix(counts, classes, width) {
-  const size = counts.length;
-  const [left, top, bars] = [Math.min(40 + 6 * Math.max(...classes.map((name) => name.length)), 0.3 * width), 24, 120];
-  const cell = Math.max(Math.min((width - left - bars) / size, 34), 4);
-  const svg = canvasOf(width, top + size * cell + 8, "Confusion matrix");
-  const every = Math.max(1, Math.ceil(13 / cell));
+  const longest = Math.max(...classes.map((name) => name.length));
+  const left = Math.min(20 + 6.5 * longest, 0.3 * width);
+  const bars = Math.min(0.25 * width, 240);
+  const cell = Math.max(Math.min((width - left - bars) / counts.length, 34), 4);
+  const every = Math.max(1, Math.ceil(13 / cell)); // classes between two names
+  const top = 24;
+  const svg = canvasOf(width, top + counts.length * cell + 8, "Confusion matrix");
   counts.forEach((row, truth) => {
-    const total = sum(row);
     const y = top + truth * cell;
-    if (truth % every === 0) {
-      svg.append(shape("text", { x: left - 6, y: y + cell / 2 + 4, class: "tick end" }, classes[truth]),
-        shape("text", { x: left + (truth + 0.5) * cell, y: top - 6, class: "tick middle" }, classes[truth].length * 6 < cell * every ? classes[truth] : `${truth}`));
-    }
     row.forEach((count, guess) => {
-      const share = total ? count / total : 0;
+      const title = `${classes[truth]} taken for ${classes[guess]}: ${count} of ${sum(row)}`;
       const colour = truth === guess ? "--green" : "--red";
-      const box = shape("rect", { x: left + guess * cell, y, width: cell - 1, height: cell - 1, fill: `var(${colour})`, "fill-opacity": count ? 0.12 + 0.88 * share : 0.04 });
-      svg.append(filled(box, {}, [shape("title", {}, `${classes[truth]} taken for ${classes[guess]}: ${count} of ${total}`)]));
-      if (count && cell >= 24) svg.append(shape("text", { x: left + (guess + 0.5) * cell, y: y + cell / 2 + 4, class: `tick middle${share > 0.5 ? " inverse" : ""}` }, `${count}`));
+      svg.append(confusionCell(count, sum(row), title, colour, { x: left + guess * cell, y, size: cell }));
     });
-    const accuracy = total ? row[truth] / total : 0;
-    const from = left + size * cell + 12;
-    svg.append(shape("rect", { x: from, y: y + 1, width: accuracy * (bars - 60), height: Math.max(cell - 3, 1), fill: "url(#fill-delivered)" }));
-    if (truth % every === 0) svg.append(shape("text", { x: from + accuracy * (bars - 60) + 5, y: y + cell / 2 + 4, class: "tick" }, total ? percent(accuracy) : "–"));
+    if (truth % every === 0) {
+      const number = classes[truth].length * 7 < cell * every ? classes[truth] : `${truth}`;
+      svg.append(shape("text", { x: left - 6, y: y + cell / 2 + 4, class: "tick end" }, classes[truth]));
+      svg.append(shape("text", { x: left + (truth + 0.5) * cell, y: top - 6, class: "tick middle" }, number));
+    }
+    const accuracy = sum(row) ? row[truth] / sum(row) : 0;
+    const [from, length] = [left + counts.length * cell + 12, accuracy * (bars - 64)];
+    svg.append(shape("rect", { x: from, y: y + 1, width: length, height: Math.max(cell - 3, 1), class: "good" }));
+    if (truth % every === 0) {
+      const words = sum(row) ? percent(accuracy) : "–";
+      svg.append(shape("text", { x: from + length + 6, y: y + cell / 2 + 4, class: "tick" }, words));
+    }
   });
   return svg;
+}
+
+function confusionCell(count, total, title, colour, { x, y, size }) {
+  const share = total ? count / total : 0;
+  const strength = count ? 0.12 + 0.88 * share : 0.04;
+  const box = { x, y, width: size - 1, height: size - 1, fill: `var(${colour})`, "fill-opacity": strength };
+  const text = { x: x + size / 2, y: y + size / 2 + 4, class: `tick middle${share > 0.5 ? " inverse" : ""}` };
+  const number = count && size >= 24 ? [shape("text", text, `${count}`)] : [];
+  return shape("g", {}, shape("title", {}, title), shape("rect", box), ...number);
 }

@@ -2,9 +2,10 @@
 // The states of a CV. Each has a form of its own as well as a colour, so that nobody needs to tell colours apart.
 
 const CIRCLE = "M1 0A1 1 0 1 1 -1 0A1 1 0 1 1 1 0Z";
+const DOT = "M.5 0A.5 .5 0 1 1 -.5 0A.5 .5 0 1 1 .5 0Z";
 const SQUARE = "M-.92 -.92H.92V.92H-.92Z";
 const STATES = {
-  outside: { label: "not in coverage", form: "M.5 0A.5 .5 0 1 1 -.5 0A.5 .5 0 1 1 .5 0Z", colour: "--faint", solid: true },
+  outside: { label: "not in coverage", form: DOT, colour: "--faint", solid: true },
   idle: { label: "idle", form: CIRCLE, colour: "--muted" },
   ineligible: { label: "not eligible", form: "M-.8 -.8L.8 .8M-.8 .8L.8 -.8", colour: "--muted" },
   passed_over: { label: "passed over", form: "M0 -1.2L1.2 0L0 1.2L-1.2 0Z", colour: "--purple" },
@@ -63,7 +64,8 @@ function markerOf(name, size = 6) {
   const colour = `var(${state.colour})`;
   const closed = state.form.includes("Z");
   const box = 2 * size + 4;
-  const parts = [shape("path", { d: state.form, fill: closed && state.solid ? colour : "none", stroke: colour, ...thin })];
+  const fill = closed && state.solid ? colour : "none";
+  const parts = [shape("path", { d: state.form, fill, stroke: colour, ...thin })];
   if (state.half) parts.push(shape("path", { d: state.half, fill: colour }));
   if (state.mark) {
     parts.push(shape("path", { d: state.mark, fill: "none", stroke: state.solid ? "var(--paper)" : colour, ...thin }));
@@ -77,7 +79,8 @@ function patterns() {
   const tile = (id, colour, ...marks) => {
     const back = shape("rect", { width: 6, height: 6, fill: `var(${colour})`, opacity: marks.length ? 0.2 : 1 });
     const attributes = { id, width: 6, height: 6, patternUnits: "userSpaceOnUse" };
-    const lines = marks.map((d) => shape("path", { d, stroke: `var(${colour})`, "stroke-width": colour === "--red" ? 1.7 : 0.9, fill: "none" }));
+    const thin = { stroke: `var(${colour})`, "stroke-width": colour === "--red" ? 1.7 : 0.9, fill: "none" };
+    const lines = marks.map((d) => shape("path", { d, ...thin }));
     return shape("pattern", attributes, back, ...lines);
   };
   const svg = shape("svg", { width: 0, height: 0, class: "patterns", "aria-hidden": "true" });
@@ -96,10 +99,14 @@ function patterns() {
   document.body.append(svg);
 }
 
+/** A patch with the pattern of an outcome and its name, for legends. */
+function patchOf(fill, words) {
+  const patch = shape("rect", { width: 18, height: 12, rx: 2, fill: `url(#${fill})` });
+  return element("span", {}, shape("svg", { width: 18, height: 12, "aria-hidden": "true" }, patch), ` ${words}`);
+}
+
 /** A legend of the outcomes that occur. */
 function outcomeLegend(keys) {
-  const items = OUTCOMES.filter((outcome) => keys.has(outcome.key)).map((outcome) =>
-    element("span", {}, shape("svg", { width: 18, height: 12, "aria-hidden": "true" },
-      shape("rect", { width: 18, height: 12, rx: 2, fill: `url(#${outcome.fill})` })), ` ${outcome.label}`));
+  const items = OUTCOMES.filter((outcome) => keys.has(outcome.key)).map(({ fill, label }) => patchOf(fill, label));
   return element("div", { class: "legend" }, ...items);
 }

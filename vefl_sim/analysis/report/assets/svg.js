@@ -70,5 +70,7 @@ function yAxis(svg, y, values, left, right, format = (value) => short.format(val
 
 /** Numbers along the bottom. */
 function xAxis(svg, x, values, bottom, format = (value) => short.format(value)) {
-  for (const value of values) svg.append(shape("text", { x: x(value), y: bottom + 16, class: "tick middle" }, format(value)));
+  for (const value of values) {
+    svg.append(shape("text", { x: x(value), y: bottom + 16, class: "tick middle" }, format(value)));
+  }
 }

@@ -53,10 +53,12 @@ class Timeline {
       const [state, words] = [key.slice(0, key.indexOf("|")), key.slice(key.indexOf("|") + 1)];
       const buttons = cvs.map(([cv, decision]) => {
         const tell = () => this.tell(cv, decision.round);
-        return element("button", { type: "button", class: cv === this.clock.chosen ? "chosen" : "", "data-cv": cv, "aria-label": `CV ${cv}`,
-          onclick: () => this.choose(cv, decision), onfocus: tell, onpointerenter: tell }, `${cv}`);
+        const listeners = { onclick: () => this.choose(cv, decision), onfocus: tell, onpointerenter: tell };
+        const names = { class: cv === this.clock.chosen ? "chosen" : "", "data-cv": cv, "aria-label": `CV ${cv}` };
+        return element("button", { type: "button", ...names, ...listeners }, `${cv}`);
       });
-      return element("div", { class: "refused" }, element("span", {}, markerOf(state), ` ${cvs.length} ${words}`), ...buttons);
+      const label = element("span", {}, markerOf(state), ` ${cvs.length} ${words}`);
+      return element("div", { class: "refused" }, label, ...buttons);
     });
   }
 
@@ -106,7 +108,9 @@ class Timeline {
     for (const order of orders) this.bars(group, order, y, right);
     for (const order of orders) this.marks(group, order, y, right);
     const last = orders.findLast((order) => order.ended !== null && this.x(order.ended) <= right + 0.5);
-    if (last && right > 440) group.append(shape("text", { x: right + 12, y: y + 14, class: `tick ${last.state}` }, this.result(last)));
+    if (last && right > 440) {
+      group.append(shape("text", { x: right + 12, y: y + 14, class: `tick ${last.state}` }, this.result(last)));
+    }
     return group;
   }
 
@@ -122,7 +126,8 @@ class Timeline {
     const clipped = (at) => Math.min(Math.max(this.x(at), low), high);
     for (const [kind, from, to, size] of spans) {
       if (from === null || to === null || clipped(to) - clipped(from) < 0.3) continue;
-      group.append(shape("rect", { x: clipped(from), y: y + (LANE - 2 - size) / 2, width: clipped(to) - clipped(from), height: size, rx: 1.5, fill: `url(#fill-${kind})` }));
+      const box = { x: clipped(from), width: clipped(to) - clipped(from), y: y + (LANE - 2 - size) / 2, height: size };
+      group.append(shape("rect", { ...box, rx: 1.5, fill: `url(#fill-${kind})` }));
     }
   }
 
@@ -131,9 +136,12 @@ class Timeline {
     const low = this.x(this.cars.rounds.start[this.row]);
     const visible = (at) => at !== null && this.x(at) >= low && this.x(at) <= right + 0.5;
     if (visible(order.deadline)) {
-      group.append(shape("line", { x1: this.x(order.deadline), x2: this.x(order.deadline), y1: y, y2: y + LANE - 3, class: "deadline" }));
+      const x = this.x(order.deadline);
+      group.append(shape("line", { x1: x, x2: x, y1: y, y2: y + LANE - 3, class: "deadline" }));
     }
-    if (visible(order.sojourn)) group.append(shape("circle", { cx: this.x(order.sojourn), cy: y + LANE / 2 - 1, r: 3, class: "sojourn" }));
+    if (visible(order.sojourn)) {
+      group.append(shape("circle", { cx: this.x(order.sojourn), cy: y + LANE / 2 - 1, r: 3, class: "sojourn" }));
+    }
     if (visible(order.ended)) group.append(this.mark(order.state, this.x(order.ended), y));
   }
 
