@@ -74,7 +74,7 @@ def _header(source: Source) -> str:
         f"<li><code>{html(key)}</code> = <b>{html(value)}</b> <span class='default'>{html(default)}</span></li>"
         for key, value, default in keys
     )
-    changed = f"{len(keys)} keys differ from their defaults <span class='quiet'>(default in grey)</span>"
+    changed = f"{len(keys)} keys differ from their defaults <span class='quiet'>(defaults in grey)</span>"
     name, digest = html(source.experiment.run.name), html(source.run.path.name)
     return (
         f"<p class='eyebrow'>vefl_sim report <span>{digest}</span></p><h1>{name}</h1>"
