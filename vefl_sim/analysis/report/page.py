@@ -133,6 +133,8 @@ def _notes(source: Source, tracks: list[Track]) -> Iterator[str]:
             'Slots were not recorded (trace.slots = "off"): the rate of an upload is its mean over the slots that it '
             "used, from the events; how many pRBs it had is not known."
         )
+    if source.experiment.trace.slots == "sampled":
+        yield 'pRBs and rates are those of every 100th slot (trace.slots = "sampled").'
     if (left_out := len(source.explanations.pairs) - _MAX_TEXTS) > 0:
         yield f"{left_out:,} explanations of CVs without an order are left out; trace --why prints them."
 
