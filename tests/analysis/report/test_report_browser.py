@@ -171,6 +171,10 @@ def test_keys_slider_and_play(page: webdriver.Chrome) -> None:
     assert time_of(page) == 2100
     page.find_element(By.ID, "next-round").click()
     assert time_of(page) == 5000
+    page.find_elements(By.CSS_SELECTOR, "#strip .column")[2].click()
+    assert time_of(page) == 10_000  # the third round
+    page.find_element(By.ID, "previous-round").click()
+    assert time_of(page) == 5000
     page.find_element(By.ID, "map").send_keys("n")
     first = page.execute_script("return report.clock.chosen")
     page.find_element(By.ID, "map").send_keys("n")

@@ -26,7 +26,7 @@ from vefl_sim.records.run_directory import Run
 NAME = "report.html"
 _SCRIPTS = (
     *("data.js", "svg.js", "states.js", "curves.js", "funnel.js", "cars.js", "clock.js"),
-    *("map.js", "panel.js", "timeline.js", "shares.js", "main.js"),
+    *("strip.js", "map.js", "panel.js", "timeline.js", "shares.js", "main.js"),
 )
 _MAX_TEXTS = 60_000  # explanations on a page; a run of 2000 s has some 6000 to 14,000
 

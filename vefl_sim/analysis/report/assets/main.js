@@ -22,6 +22,7 @@ async function start() {
   new Panel(data, cars, clock);
   new Timeline(data, cars, clock);
   wireTransport(clock, cars, data.unit);
+  drawStrip(data, clock);
   drawLegend(cars);
   drawShares(data);
   drawConfusion(data);
@@ -63,7 +64,8 @@ function drawLegend(cars) {
   const sign = (mark) => shape("svg", { width: 10, height: 16, "aria-hidden": "true" }, mark);
   const deadline = sign(shape("line", { x1: 5, x2: 5, y1: 1, y2: 15, class: "deadline" }));
   const sojourn = sign(shape("circle", { cx: 5, cy: 8, r: 3, class: "sojourn" }));
-  const beam = cars.uploads.kind === "off" ? [] : [item("", "line to the gNB: as wide as the share of pRBs")];
+  const words = "line to the gNB, and filled part of an upload: share of the pRBs";
+  const beam = cars.uploads.kind === "off" ? [] : [item("", words)];
   const legend = document.getElementById("legend");
   legend.append(...markers, ...beam, item(deadline, "deadline"), item(sojourn, "end of the sojourn bound"));
 }

@@ -127,8 +127,25 @@ class Timeline {
     for (const [kind, from, to, size] of spans) {
       if (from === null || to === null || clipped(to) - clipped(from) < 0.3) continue;
       const box = { x: clipped(from), width: clipped(to) - clipped(from), y: y + (LANE - 2 - size) / 2, height: size };
-      group.append(shape("rect", { ...box, rx: 1.5, fill: `url(#fill-${kind})` }));
+      const profile = kind === "uploading" ? this.profile(order.cv, from, to, box) : [];
+      group.append(shape("rect", { ...box, rx: 1.5, fill: `url(#fill-${kind})`, opacity: profile.length ? 0.35 : 1 }));
+      group.append(...profile);
     }
+  }
+
+  /** Where it is recorded, how many of all pRBs an upload had, bin by bin. */
+  profile(cv, from, to, box) {
+    const bins = this.cars.bins.get(cv);
+    if (!bins) return [];
+    const width = this.cars.uploads.bin_ms;
+    const x = (at) => Math.min(Math.max(this.x(at), box.x), box.x + box.width);
+    const first = 1 + lastUpTo(bins.numbers, Math.floor(from / width) - 1);
+    return bins.numbers.slice(first, 1 + lastUpTo(bins.numbers, to / width)).map((number, n) => {
+      const height = (box.height * bins.prbs[first + n]) / this.data.prbs;
+      const start = x(number * width);
+      const bin = { x: start, width: x((number + 1) * width) - start, y: box.y + box.height - height, height };
+      return shape("rect", { ...bin, fill: "var(--blue)", "shape-rendering": "crispEdges" });
+    });
   }
 
   /** Deadline, sojourn bound and end of an order. */
