@@ -120,7 +120,7 @@ def test_divergence_and_overruns_are_said(three_cars: Run, tmp_path: Path) -> No
     assert "The training has diverged." in text
     assert "4 × upload ended after its deadline" in text
     assert "The scheme violates constraints. 1 × C5." in text
-    assert "the audit found 1 broken constraints" in text
+    assert "the audit found broken constraints (1)" in text
 
 
 def test_a_page_loads_nothing(page: str) -> None:
@@ -156,7 +156,7 @@ def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
     with pytest.raises(Kill):
         simulate(short, out=tmp_path, watcher=Killer(2))
     text = Elements(report(only(tmp_path))).text
-    assert "The run is not finished. This page shows the 1 rounds that are recorded." in text
+    assert "The run is not finished. This page shows what is recorded, up to round 1." in text
     assert "in 1 of 3 rounds" in text
 
 

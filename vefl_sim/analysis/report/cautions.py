@@ -1,5 +1,6 @@
 """What a reader of a run must not overlook: an incomplete run, nobody ordered, divergence, exceeded limits."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -56,9 +57,9 @@ def cautions(source: Source) -> Iterator[Caution]:
 
 
 def _incomplete(source: Source) -> Iterator[Caution]:
-    resume = f"python -m vefl_sim resume {source.run.path.name}"
+    resume = f"python -m vefl_sim resume {shlex.quote(str(source.run.path))}"
     rounds = len(source.rounds)
-    shown = f"This page shows the {rounds} rounds that are recorded." if rounds else "No round is recorded yet."
+    shown = f"This page shows what is recorded, up to round {rounds}." if rounds else "No round is recorded yet."
     if source.state == "failed":
         yield Caution("stop", "The run failed", f"{source.failure or 'It left no message.'} {shown}")
     elif source.state == "unfinished":

@@ -52,7 +52,7 @@ def audit(source: Source) -> str:
     if not summary["plans_audited"]:
         return "there were no constraints to audit"
     if broken := sum(summary.get("plan_breaches", {}).values()):
-        return f"the audit found {broken} broken constraints"
+        return f"the audit found broken constraints ({broken})"
     return f"the audit of {summary['plans_audited']:,} plans and {summary.get('slots_audited', 0):,} slots passed"
 
 
