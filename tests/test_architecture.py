@@ -69,9 +69,12 @@ SMALL = {
 """Modules of fewer than 40 lines, each with the reason why it stands alone."""
 
 
+_WITHOUT_MODULES = ("__pycache__", "assets")
+
+
 def test_folders_and_files_have_a_readable_size() -> None:
     package = ROOT / "vefl_sim"
-    folders = [package, *(path for path in package.rglob("*") if path.is_dir() and path.name != "__pycache__")]
+    folders = [package, *(path for path in package.rglob("*") if path.is_dir() and path.name not in _WITHOUT_MODULES)]
     sizes = {folder: len([*folder.glob("*.py")]) for folder in folders}
     assert sizes.pop(package) <= 6
     assert all(3 <= size <= 15 for size in sizes.values()), sizes
@@ -79,4 +82,9 @@ def test_folders_and_files_have_a_readable_size() -> None:
     small = {str(f.relative_to(package)) for f, n in lines.items() if n < 40 and f.name != "__init__.py"}
     assert small == SMALL.keys()
     assert len(SMALL) <= 8
+    assets = [*(package / "analysis/report/assets").iterdir()]
+    assert {file.suffix for file in assets} == {".html", ".css", ".js"}
+    scripts = [line for file in assets if file.suffix == ".js" for line in file.read_text().splitlines()]
+    assert max(map(len, scripts)) <= 120
+    lines |= {file: len(file.read_text().splitlines()) for file in assets}
     assert max(lines.values()) <= 300

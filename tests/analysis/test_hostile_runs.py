@@ -88,6 +88,7 @@ def test_no_command_executes_a_part_of_a_run(
     executed = bomb(path, *PACKAGES)
     for arguments in (["runs", "runs"], ["verify", "runs/evilrun"], ["trace", "evilrun"], ["resume", "runs/evilrun"]):
         command(*arguments)
+    command("report", "evilrun")
     command("trace", "evilrun", "--why", "--cv", "1", "--round", "1")
     command("trace", "evilrun", "--perfetto")
     assert (path / "timeline.perfetto-trace").stat().st_size

@@ -39,7 +39,7 @@ COMMANDS = (
         ("trace", "runs/{run}", "--why", "--cv", "4", "--round", "2"),
     ),
     *(("trace", "runs/{run}", "--from", "0.2", "--to", "1.5", "--cv", "3"), ("sweep", "sweep.toml", "--dry-run")),
-    *(("figure", "sweep.toml", "--to", "figures"),),
+    *(("figure", "sweep.toml", "--to", "figures"), ("report", "runs/{run}", "--out", "page.html")),
 )
 Files = dict[str, tuple[int, int, str]]
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pandas as pd
 
-from vefl_sim.analysis.events import chain, select
+from vefl_sim.analysis.events import causes_of, rows_of, select
 from vefl_sim.protocol.trace import Trace
 
 
@@ -30,7 +30,7 @@ def test_filters_combine() -> None:
 
 
 def test_a_chain_starts_with_the_first_cause() -> None:
-    assert [event["kind"] for event in chain(recorded(), 4)] == [
+    assert [event["kind"] for event in causes_of({event["id"]: event for event in rows_of(recorded())}, 4)] == [
         "training_ordered",
         "training_finished",
         "upload_received",

@@ -1,6 +1,6 @@
 """Select the events of a run, follow them to their causes, and print one line per event."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -31,16 +31,25 @@ def select(
     return events[keep.fillna(False)]
 
 
-def chain(events: pd.DataFrame, event_id: int) -> list[pd.Series]:
-    """Return an event and all its causes, the earliest cause first."""
-    by_id = events.set_index("id", drop=False)
-    links: list[pd.Series] = []
-    current: Any = event_id
-    while not pd.isna(current):
-        links.append(by_id.loc[current])
-        current = links[-1]["cause"]
-        if not pd.isna(current) and current >= links[-1]["id"]:
-            raise ValueError(f"event {current} comes before its cause")
+Event = dict[str, Any]
+"""One row of the events table; a column that does not apply is None."""
+
+
+def rows_of(events: pd.DataFrame) -> list[Event]:
+    """All events as dictionaries, which are a hundred times as fast to read as rows of a data frame."""
+    names = list(events.columns)
+    missing: Any = None  # which the types of pandas do not foresee
+    columns = [events[name].to_numpy(object, na_value=missing).tolist() for name in names]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def causes_of(by_id: Mapping[int, Event], event_id: int) -> list[Event]:
+    """An event and all its causes, the earliest cause first."""
+    links = [by_id[event_id]]
+    while (cause := links[-1]["cause"]) is not None:
+        if cause >= links[-1]["id"]:
+            raise ValueError(f"event {cause} comes before its cause")
+        links.append(by_id[cause])
     return links[::-1]
 
 

@@ -1,14 +1,14 @@
 """Explains why an update was received or lost: the causal chain of one CV in one round, in sentences."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from vefl_sim.analysis.events import chain, select
+from vefl_sim.analysis.events import Event, causes_of, rows_of
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.protocol.trace import KINDS
 from vefl_sim.records.run_directory import Run
 
 
@@ -18,109 +18,149 @@ def why(run: Run, *, cv: int, round: int) -> list[str]:
     Returns one sentence or more per event, with the numbers that decided it. In a scheme without rounds, `round` is the
     number of a window of length t_th, and all orders that the CV got in this window are explained in turn.
     """
-    events = run.events
-    started = select(events, round=round, kind="round_started")
-    if started.empty:
-        known = events["round"].dropna()
+    explanations = Explanations(run.events, run.experiment)
+    if round not in explanations.started:
+        known = run.events["round"].dropna()
         span = f"1 to {known.max()}" if len(known) else "none"
         raise BadInput(f"There is no round {round} in {run.path}: choose one of the recorded rounds ({span}).")
-    mine = select(events, cv=cv, round=round)
-    narrator = _Narrator(run.experiment, started.iloc[0], cv)
-    if mine.empty:
-        return [narrator.absence(select(events, cv=cv))]
-    ends = (chain(events, event_id) for event_id in _last_of_each_order(mine))
-    return [sentence for links in ends for event in links for sentence in narrator.sentences(event)]
+    return explanations.why(cv, round)
 
 
-def _last_of_each_order(events: pd.DataFrame) -> list[int]:
+class Explanations:
+    """The explanations of all CVs and rounds of a run; the events are sorted once, so that each is then fast."""
+
+    def __init__(self, events: pd.DataFrame, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._by_id: dict[int, Event] = {}
+        self._by_cv: dict[int, list[Event]] = {}
+        self._by_pair: dict[tuple[int, int], list[Event]] = {}
+        self.started: dict[int, Event] = {}
+        """The `round_started` event of each round."""
+        for event in rows_of(events):
+            self._add(event)
+
+    def _add(self, event: Event) -> None:
+        self._by_id[event["id"]] = event
+        round_, cv = event["round"], event["cv"]
+        if event["kind"] == "round_started" and round_ is not None:
+            self.started.setdefault(round_, event)
+        if cv is not None:
+            self._by_cv.setdefault(cv, []).append(event)
+            if round_ is not None:
+                self._by_pair.setdefault((cv, round_), []).append(event)
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """All pairs (CV, round) that have an event of their own."""
+        return [pair for pair in self._by_pair if pair[1] in self.started]
+
+    def events_of(self, cv: int) -> list[Event]:
+        """All events of a CV, in their order."""
+        return self._by_cv.get(cv, [])
+
+    @property
+    def cvs(self) -> list[int]:
+        """All CVs that have an event."""
+        return list(self._by_cv)
+
+    def why(self, cv: int, round: int) -> list[str]:
+        """The sentences of `vefl_sim.why` for a round that exists."""
+        narrator = _Narrator(self._experiment, self.started[round], cv)
+        mine = self._by_pair.get((cv, round))
+        if not mine:
+            return [narrator.absence(self.events_of(cv))]
+        chains = (causes_of(self._by_id, event_id) for event_id in _last_of_each_order(mine))
+        return [sentence for links in chains for event in links for sentence in narrator.sentences(event)]
+
+
+def _last_of_each_order(events: Sequence[Event]) -> list[int]:
     """Ids of the last event of each order or refusal of a CV; without rounds there may be several in a window."""
     first: dict[int, int] = {}  # event id -> id of the first event of its order
     last: dict[int, int] = {}  # id of the first event of an order -> id of its last event
-    for event, cause in zip(events["id"].tolist(), events["cause"].tolist(), strict=True):
-        first[event] = first.get(cause, event)
-        last[first[event]] = event
+    for event in events:
+        own: int = event["id"]
+        first[own] = first.get(event["cause"], own)
+        last[first[own]] = own
     return list(last.values())
 
 
 class _Narrator:
     """Turns the events of one CV into sentences; method `_<kind>` describes an event of that kind."""
 
-    def __init__(self, experiment: Experiment, started: pd.Series, cv: int) -> None:
+    def __init__(self, experiment: Experiment, started: Event, cv: int) -> None:
         self.slot_ms = experiment.slots.slot_ns / 1e6
         self.retry_s = experiment.server.retry_s
         self.round_s = experiment.vefl.round_s
         self.constrained = experiment.scheme.constrained
         self.end_ns, self.radius_m = experiment.duration_ns, experiment.radio.coverage_radius_m
-        self.start_s = to_s(int(started["time_ns"]))
+        self.start_s = to_s(started["time_ns"])
         self.started = started
         self.before_ns = 0  # time of the previous event
         self.ordered = False  # whether a previous event was an order
-        self.without_rounds = not pd.isna(started["version"])
+        self.without_rounds = started["version"] is not None
         self.cv = cv
 
-    def sentences(self, event: pd.Series) -> Iterator[str]:
+    def sentences(self, event: Event) -> Iterator[str]:
         """Describe one event; event kinds that add no information have no sentence."""
-        describe = getattr(self, "_" + event["kind"], None)
+        describe = getattr(self, "_" + event["kind"], None) if event["kind"] in KINDS else None
         if describe is not None:
             yield f"{_time(event)} {describe(event)}"
-        self.before_ns = int(event["time_ns"])
+        self.before_ns = event["time_ns"]
         self.ordered = self.ordered or event["kind"] == "training_ordered"
 
-    def absence(self, events: pd.DataFrame) -> str:
+    def absence(self, events: Sequence[Event]) -> str:
         """Explain why the CV has no events in the round; `events` are all its events in the run."""
-        if events.empty:
+        if not events:
             return f"CV {self.cv} was never in coverage in this run."
-        before = events[events["time_ns"] <= self.start_s * 1e9]
-        after = events[events["time_ns"] > self.start_s * 1e9]
-        crossed = before[before["kind"].isin(["coverage_entered", "coverage_left"])]
-        if len(crossed) and crossed.iloc[-1]["kind"] == "coverage_entered":
+        crossed = [event for event in events if event["kind"] in ("coverage_entered", "coverage_left")]
+        before = [event for event in crossed if event["time_ns"] <= self.start_s * 1e9]
+        if before and before[-1]["kind"] == "coverage_entered":
             return f"CV {self.cv} was still working on an order from an earlier window and did not ask for a new one."
-        left = before[before["kind"] == "coverage_left"]
-        entered = after[after["kind"] == "coverage_entered"]
+        entered = [event for event in crossed[len(before) :] if event["kind"] == "coverage_entered"]
         parts = [f"CV {self.cv} was not in coverage at {self.start_s:.3f} s, when the round started"]
-        if len(left):
-            parts.append(f"it had left coverage at {to_s(int(left.iloc[-1]['time_ns'])):.3f} s")
-        if len(entered):
-            parts.append(f"it entered coverage at {to_s(int(entered.iloc[0]['time_ns'])):.3f} s")
+        if before:
+            parts.append(f"it had left coverage at {to_s(before[-1]['time_ns']):.3f} s")
+        if entered:
+            parts.append(f"it entered coverage at {to_s(entered[0]['time_ns']):.3f} s")
         return "; ".join(parts) + "."
 
-    def _situation(self, event: pd.Series) -> str:
+    def _situation(self, event: Event) -> str:
         """What the server knew about the CV when it planned."""
-        slots, limit_s = event["worst_slots"], to_s(int(event["train_limit_ns"]))
+        slots, limit_s = event["worst_slots"], to_s(event["train_limit_ns"])
         return (
             f"When the server planned, CV {self.cv} was {event['distance_m']:.1f} m from the gNB (mean SNR "
             f"{event['mean_snr_db']:.1f} dB with all power on one pRB), with a sojourn bound of "
-            f"{to_s(int(event['sojourn_ns'])):.3f} s, {self._time_limit(event)} and a worst-case upload of {slots} "
+            f"{to_s(event['sojourn_ns']):.3f} s, {self._time_limit(event)} and a worst-case upload of {slots} "
             f"slots ({slots * self.slot_ms:.1f} ms), which left T = {limit_s:.4f} s for training."
         )
 
-    def _time_limit(self, event: pd.Series) -> str:
+    def _time_limit(self, event: Event) -> str:
         """The time limit of an order besides the sojourn bound."""
         if not self.without_rounds:
             return f"a round of {self.round_s:g} s"
-        left_s = to_s(self.end_ns - int(event["time_ns"]))
+        left_s = to_s(self.end_ns - event["time_ns"])
         return f"at most {min(self.round_s, left_s):g} s for an order" + (
             " (until the end of the run)" if left_s < self.round_s else ""
         )
 
-    def _training_ordered(self, event: pd.Series) -> str:
-        version = "" if pd.isna(event["version"]) else f" from version {event['version']} of the model"
+    def _training_ordered(self, event: Event) -> str:
+        version = "" if event["version"] is None else f" from version {event['version']} of the model"
         if not self.constrained:
             return (
                 f"When the server planned, CV {self.cv} was {event['distance_m']:.1f} m from the gNB. The server "
                 f"ordered l = {event['iterations']} iterations{version} at η = {event['cpu_hz'] / 1e9:.4f} GHz; the "
                 f"scheme has no limits on time, energy and cost."
             )
-        most = "" if pd.isna(event["max_iterations"]) else f" (at most {event['max_iterations']} were feasible)"
+        most = "" if event["max_iterations"] is None else f" (at most {event['max_iterations']} were feasible)"
         return (
             f"{self._situation(event)} "
             f"The server ordered l = {event['iterations']} iterations{version}{most} at "
-            f"η = {event['cpu_hz'] / 1e9:.4f} GHz: training takes t_cmp = {to_s(int(event['train_ns'])):.4f} s, the "
-            f"upload may start at {to_s(int(event['earliest_ns'])):.4f} s and is planned to end by "
-            f"{to_s(int(event['deadline_ns'])):.4f} s."
+            f"η = {event['cpu_hz'] / 1e9:.4f} GHz: training takes t_cmp = {to_s(event['train_ns']):.4f} s, the "
+            f"upload may start at {to_s(event['earliest_ns']):.4f} s and is planned to end by "
+            f"{to_s(event['deadline_ns']):.4f} s."
         )
 
-    def _cv_ineligible(self, event: pd.Series) -> str:
+    def _cv_ineligible(self, event: Event) -> str:
         reasons = {
             "time": "no time was left for training after the worst-case upload",
             "cpu": "its CPU is too slow for a single iteration in that time",
@@ -130,20 +170,20 @@ class _Narrator:
         reason = reasons.get(event["reason"], event["reason"])
         return f"{self._situation(event)} The CV was not eligible: {reason}{self._wait(event)}."
 
-    def _wait(self, event: pd.Series) -> str:
+    def _wait(self, event: Event) -> str:
         """Without rounds, what a CV that got no order does next."""
         if not self.without_rounds:
             return ""
         if event["reason"] in ("time", "cpu") or not self.ordered:
-            again = int(event["time_ns"]) + to_ns(self.retry_s) < self.end_ns
+            again = event["time_ns"] + to_ns(self.retry_s) < self.end_ns
             return f"; it asks for an order again after {self.retry_s:g} s" if again else ""
         return "; it waits for the next window" if self.start_s + self.round_s < to_s(self.end_ns) else ""
 
-    def _cv_passed_over(self, event: pd.Series) -> str:
+    def _cv_passed_over(self, event: Event) -> str:
         situation = self._situation(event)
         if self.without_rounds:
             return f"{situation} The scheme did not select the CV; it waits for the next window."
-        if pd.isna(event["max_iterations"]):
+        if event["max_iterations"] is None:
             return f"{situation} The scheme did not select the CV."
         eligible = f"{situation} The CV was eligible and could have done {event['max_iterations']} iterations, but"
         if self.started["reason"] not in ("optimal", "gap"):
@@ -153,18 +193,18 @@ class _Narrator:
             f"{self.started['cost']:.1f})."
         )
 
-    def _training_finished(self, event: pd.Series) -> str:
+    def _training_finished(self, event: Event) -> str:
         return f"The CV finished training {event['distance_m']:.1f} m from the gNB and used {event['energy_j']:.3f} J."
 
-    def _upload_offered(self, event: pd.Series) -> str:
+    def _upload_offered(self, event: Event) -> str:
         wait_ms = (event["earliest_ns"] - event["time_ns"]) / 1e6
         waits = f"; its upload may start {wait_ms:.1f} ms later" if wait_ms >= self.slot_ms else ""
         return f"The CV offered its update of {event['bits'] / 1e3:.1f} kbit to the gNB{waits}."
 
-    def _upload_started(self, event: pd.Series) -> str:
+    def _upload_started(self, event: Event) -> str:
         return "The gNB scheduled the CV for the first time."
 
-    def _upload_received(self, event: pd.Series) -> str:
+    def _upload_received(self, event: Event) -> str:
         if not self.constrained:
             return f"The update counts as delivered without use of the network. {self._bill(event)}"
         return (
@@ -172,42 +212,42 @@ class _Narrator:
             f"slots{self._snr(event)}, with the CV {event['distance_m']:.1f} m away. {self._bill(event)}"
         )
 
-    def _update_lost(self, event: pd.Series) -> str:
+    def _update_lost(self, event: Event) -> str:
         causes = {
             "round_ended": "the round ended",
             "coverage_left": self._departure(event),
             "training_unfinished": "the time was over before the training was finished",
             "expired": f"its order expired after {self.round_s:g} s",
         }
-        total = event["bits"] + event["bits_left"]
+        cause, total = causes.get(event["reason"], event["reason"]), event["bits"] + event["bits_left"]
         return (
-            f"The update was lost because {causes[event['reason']]}: {event['bits_left'] / 1e3:.1f} of "
+            f"The update was lost because {cause}: {event['bits_left'] / 1e3:.1f} of "
             f"{total / 1e3:.1f} kbit were not sent yet after {event['slots']} slots{self._snr(event)}. "
             f"{self._bill(event)}"
         )
 
-    def _departure(self, event: pd.Series) -> str:
+    def _departure(self, event: Event) -> str:
         """How the CV left coverage: it crossed the circle around the gNB, or its trip ended inside."""
         what = "left coverage" if event["distance_m"] > self.radius_m - 1 else "ended its trip"
         return f"the CV {what}, {event['distance_m']:.1f} m from the gNB"
 
-    def _update_aggregated(self, event: pd.Series) -> str:
-        if pd.isna(event["staleness"]):
+    def _update_aggregated(self, event: Event) -> str:
+        if event["staleness"] is None:
             return f"The server aggregated the update with weight {event['weight']:.4f}."
         ages = {0: "which was still the current version", 1: "which was one server step old"}
         age = ages.get(event["staleness"], f"which was {event['staleness']} server steps old")
-        waited_s = to_s(int(event["time_ns"]) - self.before_ns)
+        waited_s = to_s(event["time_ns"] - self.before_ns)
         return (
             f"After the update had waited {waited_s:.4f} s, the buffer was full and the server aggregated it with "
             f"weight {event['weight']:.4f}; it was trained from version {event['version']} of the model, {age}."
         )
 
-    def _snr(self, event: pd.Series) -> str:
-        return "" if pd.isna(event["mean_snr_db"]) else f" at a mean SNR of {event['mean_snr_db']:.1f} dB"
+    def _snr(self, event: Event) -> str:
+        return "" if event["mean_snr_db"] is None else f" at a mean SNR of {event['mean_snr_db']:.1f} dB"
 
-    def _bill(self, event: pd.Series) -> str:
+    def _bill(self, event: Event) -> str:
         return f"The CV used {event['energy_j']:.3f} J in total and was paid {event['cost']:.2f}."
 
 
-def _time(event: Any) -> str:
-    return f"[{to_s(int(event['time_ns'])):.4f} s]"
+def _time(event: Event) -> str:
+    return f"[{to_s(event['time_ns']):.4f} s]"

@@ -1,4 +1,4 @@
-"""The commands that only read or check: `runs`, `verify`, `trace`, `schema` and `check`."""
+"""The commands that only read or check: `runs`, `report`, `verify`, `trace`, `schema` and `check`."""
 
 import re
 import sys
@@ -21,6 +21,25 @@ def runs(
     from vefl_sim.analysis.runs import run_lines
 
     _print(run_lines(out))
+
+
+def report(
+    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in ./runs.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write, instead of report.html in the run directory.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Write the report page of a run: one HTML file with curves, a replay on the map, and why updates were lost."""
+    import webbrowser
+
+    from vefl_sim.analysis.report.page import write_report
+    from vefl_sim.analysis.runs import find_run
+
+    path = write_report(find_run(run), out)
+    _print([str(path)])
+    if show:
+        webbrowser.open(path.resolve().as_uri())
 
 
 def verify(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from vefl_sim.cli.data import data
-from vefl_sim.cli.inspect import check, runs, schema, trace, verify
+from vefl_sim.cli.inspect import check, report, runs, schema, trace, verify
 from vefl_sim.cli.maps import map_
 from vefl_sim.cli.sweep import Settings, SweepOptions, Watch, compare, figure, read_watched, sweep
-from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, printable
+from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, first_line, printable
 
 if TYPE_CHECKING:
     from vefl_sim.records.run_directory import Run
@@ -130,7 +130,7 @@ def resume(
     _run_with_progress(quiet, partial(resume_run, found, parts=parts, watch=watch or ()))
 
 
-for command in (run, resume, runs, trace, verify, sweep, figure, check, schema):
+for command in (run, resume, runs, report, trace, verify, sweep, figure, check, schema):
     app.command()(command)
 app.add_typer(data)
 app.add_typer(map_)
@@ -154,6 +154,21 @@ def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
         console.show("This run is already done; its summary follows. To run it again, run the experiment with --fresh.")
     for line in (*summary_lines(finished), *(f"{'warning':16}{sentence}" for sentence in progress.warnings)):
         console.show(line)
+    if not quiet:
+        console.show(f"{'report':16}{_report_page(finished, is_new=progress.run is not None)}")
+
+
+def _report_page(run: "Run", *, is_new: bool) -> str:
+    """Where the report page of a run is; it is written if the run `is_new`, and fails no run if it cannot be."""
+    from vefl_sim.analysis.report.page import NAME, write_report
+
+    path = run.path / NAME
+    if not is_new:  # what is done is not changed
+        return str(path) if path.is_file() else f"python -m vefl_sim report {run.path} writes it"
+    try:
+        return str(write_report(run))
+    except Exception as error:
+        return f"not written ({first_line(error)}): python -m vefl_sim report {run.path} tries again"
 
 
 def _saved_progress(run: "Run | None") -> str:

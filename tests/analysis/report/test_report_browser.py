@@ -1,0 +1,211 @@
+"""The report page in headless Chromium: it asks for nothing, reports no error, and shows what the tables say."""
+
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.analysis.report.pages import hostile, trajectory
+from vefl_sim import Run, why
+from vefl_sim.analysis.report.page import write_report
+
+pytest.importorskip("selenium", reason="selenium is not installed")
+
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="chromium or chromedriver is missing (Debian: chromium, chromium-driver)"
+)
+_OPTIONS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync", "--window-size=1280,900",
+    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+    "--force-prefers-reduced-motion",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    for option in (*_OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(option)
+    options.binary_location = str(CHROMIUM)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    started = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
+    yield started
+    started.quit()
+
+
+@pytest.fixture(scope="module")
+def page(browser: webdriver.Chrome, rush: Run) -> webdriver.Chrome:
+    """The page of a run with losses, opened once; tests share it."""
+    show(browser, write_report(rush))
+    return browser
+
+
+def show(browser: webdriver.Chrome, path: Path) -> None:
+    browser.get(path.as_uri())
+    WebDriverWait(browser, 20).until(lambda b: b.find_elements(By.CSS_SELECTOR, "html.ready"))
+
+
+def asked_for(browser: webdriver.Chrome) -> list[str]:
+    """What our pages have requested since the last call, beside themselves; the browser's first tab asks as well."""
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    sent = [message["params"] for message in messages if message["method"] == "Network.requestWillBeSent"]
+    ours = [params for params in sent if params["documentURL"].startswith("file:")]
+    assert ours  # the page itself
+    return [params["request"]["url"] for params in ours if params["request"]["url"] != params["documentURL"]]
+
+
+def time_of(page: webdriver.Chrome) -> float:
+    return float(page.execute_script("return report.clock.time"))
+
+
+def at(page: webdriver.Chrome, time_ms: float, cv: int | None = None) -> None:
+    page.execute_script(
+        "report.clock.pause(); report.clock.choose(arguments[1]); report.clock.set(arguments[0])", time_ms, cv
+    )
+
+
+def test_everything_is_drawn_without_a_request_or_an_error(page: webdriver.Chrome) -> None:
+    for width in (1280, 390):
+        page.set_window_size(width, 900)
+        wide = page.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0
+        for name in ("curve-panels", "funnel-total", "funnel-rounds", "lanes", "shares-samples", "shares-distance"):
+            assert page.find_element(By.ID, name).size["height"] > 60
+        for figure in page.find_elements(By.CSS_SELECTOR, "#curve-panels svg")[:1]:
+            figure.click()
+    page.set_window_size(1280, 900)
+    assert asked_for(page) == []
+    assert page.get_log("browser") == []
+
+
+def test_cars_are_where_the_tables_say(page: webdriver.Chrome, rush: Run) -> None:
+    draw, rows = random.Random(5), rush.table("mobility")
+    instants = draw.sample(sorted({*rows["time_ns"]}), 20)
+    picked = rows[rows["time_ns"].isin(instants)].groupby("time_ns").sample(20, random_state=5)
+    assert len(picked) == 400
+    assert distances(page, picked).max() < 1
+    truth = trajectory(12)
+    between = truth[truth["time_ns"] % 10**9 != 0].sample(400, random_state=5)
+    rows_of = rows.groupby("vehicle")["time_ns"].agg(["min", "max"]).loc[between["vehicle"]]
+    inside = between["time_ns"].between(rows_of["min"].to_numpy(int), rows_of["max"].to_numpy(int)).to_numpy()
+    assert inside.sum() > 300
+    assert distances(page, between[inside]).max() < 3
+
+
+def distances(page: webdriver.Chrome, rows: pd.DataFrame) -> np.ndarray:
+    """How far the cars on the page are from rows of a mobility table."""
+    pairs = [[int(vehicle), time / 1e6] for vehicle, time in zip(rows["vehicle"], rows["time_ns"], strict=True)]
+    places = page.execute_script("return arguments[0].map(([cv, ms]) => report.cars.place(cv, ms))", pairs)
+    return np.hypot(*(np.array(places, float) - rows[["x_m", "y_m"]].to_numpy(float)).T)
+
+
+def test_the_panel_explains_updates_like_why(page: webdriver.Chrome, rush: Run) -> None:
+    orders = rush.vehicles.dropna(subset=["ordered_ns"]).sample(20, random_state=3)
+    pairs = orders[["cv", "round", "ordered_ns"]].to_numpy().tolist()
+    shown = page.execute_script(
+        "return arguments[0].map(([cv, round, ordered_ns]) => {"
+        "  report.clock.chosen = cv;"
+        "  report.clock.set(ordered_ns / 1e6 + 1);"
+        "  return [...document.querySelectorAll('#why p')].map((line) => line.textContent);"
+        "})",
+        pairs,
+    )
+    assert shown == [why(rush, cv=cv, round=round_) for cv, round_, _ in pairs]
+
+
+def test_states_follow_the_events(page: webdriver.Chrome, rush: Run) -> None:
+    lost = rush.vehicles.query("state == 'lost'").iloc[0]
+    cv, start, end = int(lost["cv"]), lost["ordered_ns"] / 1e6, (lost["ordered_ns"] + lost["delay_ns"]) / 1e6
+    times = [start, start + lost["train_ns"] / 1e6 + 0.1, end - 0.1]
+    states = [page.execute_script("return report.cars.state(arguments[0], arguments[1])", cv, t) for t in times]
+    assert states == ["training", "uploading", "uploading"]
+    ineligible = rush.vehicles.query("state == 'ineligible' and round == 2").iloc[0]
+    assert page.execute_script("return report.cars.state(arguments[0], 5001)", int(ineligible["cv"])) == "ineligible"
+
+
+def test_a_lost_update_is_two_clicks_away(page: webdriver.Chrome, rush: Run) -> None:
+    worst = rush.vehicles.query("state == 'lost'").sort_values("paid").iloc[-1]
+    at(page, 0)
+    first = page.find_element(By.CSS_SELECTOR, ".losses li")
+    page.execute_script("arguments[0].scrollIntoView()", first)
+    first.find_element(By.TAG_NAME, "summary").click()
+    first.find_element(By.TAG_NAME, "button").click()
+    assert page.execute_script("return report.clock.chosen") == worst["cv"]
+    assert f"Why, in round {worst['round']}" in page.find_element(By.ID, "panel").text
+
+
+def test_a_click_on_a_car_chooses_it(page: webdriver.Chrome) -> None:
+    at(page, 7000)
+    canvas = page.find_element(By.ID, "map")
+    page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", canvas)
+    cv, x, y = page.execute_script(
+        "const map = arguments[0].getBoundingClientRect();"
+        "const cv = report.cars.cvs.find((one) => report.cars.state(one, 7000) === 'training');"
+        "const car = report.map.shown.find((one) => one.vehicle === cv);"
+        "return [cv, car.px - map.width / 2, car.py - map.height / 2]",
+        canvas,
+    )
+    webdriver.ActionChains(page).move_to_element_with_offset(canvas, round(x), round(y)).click().perform()
+    assert page.execute_script("return report.clock.chosen") == cv
+    assert page.find_element(By.ID, "map-tip").text == f"CV {cv}: training"
+
+
+def test_keys_slider_and_play(page: webdriver.Chrome) -> None:
+    at(page, 6000)
+    page.find_element(By.ID, "map").send_keys(Keys.ARROW_RIGHT)
+    assert time_of(page) == 7000
+    page.find_element(By.ID, "map").send_keys(Keys.SHIFT, Keys.ARROW_LEFT)
+    assert time_of(page) == 2000
+    page.find_element(By.ID, "slider").send_keys(Keys.ARROW_RIGHT)
+    assert time_of(page) == 2100
+    page.find_element(By.ID, "next-round").click()
+    assert time_of(page) == 5000
+    page.find_elements(By.CSS_SELECTOR, "#strip .column")[2].click()
+    assert time_of(page) == 10_000  # the third round
+    page.find_element(By.ID, "previous-round").click()
+    assert time_of(page) == 5000
+    page.find_element(By.ID, "map").send_keys("n")
+    first = page.execute_script("return report.clock.chosen")
+    page.find_element(By.ID, "map").send_keys("n")
+    assert page.execute_script("return report.clock.chosen") > first
+    page.find_element(By.ID, "map").send_keys(Keys.ESCAPE)
+    assert page.execute_script("return report.clock.chosen") is None
+    page.find_element(By.ID, "map").send_keys(Keys.SPACE)
+    assert page.find_element(By.ID, "play").get_attribute("aria-label") == "Pause"
+    WebDriverWait(page, 5).until(lambda p: time_of(p) > 5200)
+    page.find_element(By.ID, "play").click()
+    stopped = time_of(page)
+    assert page.find_element(By.ID, "play").get_attribute("aria-label") == "Play"
+    assert time_of(page) == stopped
+    lane = page.find_element(By.CSS_SELECTOR, ".lane")
+    cv = lane.get_attribute("data-cv")
+    page.execute_script("arguments[0].focus()", lane)
+    assert page.find_element(By.ID, "lane-text").text.startswith("CV ")
+    webdriver.ActionChains(page).send_keys(Keys.ENTER).perform()
+    assert page.execute_script("return String(report.clock.chosen)") == cv
+    assert page.switch_to.active_element.get_attribute("data-cv") == cv  # although the lanes were drawn again
+
+
+def test_a_hostile_run_executes_nothing(browser: webdriver.Chrome, rush: Run, tmp_path: Path) -> None:
+    evil = hostile(rush, tmp_path)
+    browser.get_log("performance")
+    show(browser, write_report(evil, tmp_path / "report.html"))
+    for cv in browser.execute_script("return report.cars.cvs")[:10]:
+        at(browser, 8000, cv)
+    at(browser, 8000)
+    browser.execute_script("document.querySelectorAll('.lane, .refused button').forEach((one) => one.focus())")
+    assert "<script>hit=1</script>" in browser.find_element(By.ID, "main").text
+    assert browser.execute_script("return typeof hit") == "undefined"
+    assert asked_for(browser) == []
+    assert browser.get_log("browser") == []

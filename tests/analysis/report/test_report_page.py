@@ -1,0 +1,288 @@
+"""The report page of a run, without a browser: what is in it, what it says of odd runs, and that nothing escapes."""
+
+import json
+import re
+from pathlib import Path
+from shutil import copytree
+
+import pandas as pd
+import pytest
+
+from tests.analysis.report.pages import ATTACK, Elements, data_of, hostile
+from tests.command_line import call
+from tests.protocol.test_asynchronous import THREE
+from tests.protocol.test_golden import EXPERIMENT
+from tests.resumable import Kill, Killer, only
+from vefl_sim import Run, from_tables, simulate, why, with_settings
+from vefl_sim.analysis.report.document import asset
+from vefl_sim.analysis.report.markup import html, source_hash
+from vefl_sim.analysis.report.page import NAME, report, write_report
+from vefl_sim.analysis.report.source import Source
+from vefl_sim.analysis.report.uploads import uploads_of
+from vefl_sim.experiment.toml import to_toml
+
+GOLDEN = from_tables(EXPERIMENT)
+
+
+@pytest.fixture(scope="module")
+def page(three_cars: Run) -> str:
+    return report(three_cars)
+
+
+def test_the_page_says_what_the_run_was(page: str, three_cars: Run) -> None:
+    text = Elements(page).text
+    assert (
+        "PDPC on tests.scripted:sixty_samples (Dirichlet α = 0.1), seed 1: in 2 rounds (2 s of simulated time)" in text
+    )
+    assert "3 of 5 ordered updates arrived" in text
+    assert f"paid {three_cars.summary['cost']:,.0f}" in text
+    assert "the audit of 2 plans and" in text
+    assert "vefl.round_s = 1 5" in text  # key, value, default
+    assert "40% of the ordered updates were lost" in text
+    assert f"left unspent. On average {three_cars.summary['cost'] / 2:.1f} of Ξ = 1,000 was paid per round" in text
+    assert three_cars.summary["content_digest"] in text
+    assert f"{three_cars.path}/resolved.toml --fresh" in text
+
+
+def test_the_sections_are_in_order(page: str) -> None:
+    sections = [attributes["id"] for tag, attributes in Elements(page).found if tag == "section"]
+    assert sections == ["curves", "funnel", "replay", "losses", "shares", "origin"]
+
+
+def test_the_data_are_those_of_the_tables(page: str, three_cars: Run) -> None:
+    data, rounds = data_of(page), three_cars.rounds
+    assert data["rounds"]["delivered"] == rounds["delivered"].tolist() == [2, 1]
+    assert data["decisions"]["reasons"] == [{"lost/coverage_left": 1}, {"lost/round_ended": 1}]
+    orders = data["orders"]
+    assert list(zip(orders["cv"], orders["round"], orders["state"], strict=True)) == [
+        (1, 1, "delivered"), (2, 1, "delivered"), (3, 1, "lost"), (1, 2, "delivered"), (2, 2, "lost"),
+    ]  # fmt: skip
+    assert orders["trained"][:3] == [991.5, 991.5, None]  # the third leaves while it trains
+    assert orders["ended"][:3] == [997.5, 997.5, 666.67]
+    assert data["visits"] == [[1, 0.0], [2, 0.0], [3, 0.0, 666.67]]
+
+
+def test_every_explanation_is_that_of_why(rush: Run) -> None:
+    told = {(cv, round_): text for cv, round_, text in data_of(report(rush))["why"]}
+    ordered = rush.vehicles.dropna(subset=["ordered_ns"])[["cv", "round"]].to_numpy().tolist()
+    assert {tuple(pair) for pair in ordered} <= told.keys()
+    assert len(told) > len(rush.vehicles)  # also of CVs that came when a round had started
+    for cv, round_ in [*[*told][:: len(told) // 15], [*told][-1]]:
+        assert told[cv, round_] == "\n".join(why(rush, cv=cv, round=round_))
+
+
+def test_the_worst_losses_come_with_their_reasons(rush: Run) -> None:
+    lost = rush.vehicles.query("state == 'lost'").sort_values("paid", ascending=False)
+    text = Elements(report(rush)).text
+    shown = re.findall(r"CV (\d+), round (\d+) ", text)
+    assert [(int(cv), int(k)) for cv, k in shown] == list(zip(lost["cv"], lost["round"], strict=True))[:10]
+    for cv, round_ in lost[["cv", "round"]].to_numpy().tolist():
+        assert why(rush, cv=cv, round=round_)[-1] in text
+
+
+def test_slots_are_shown_as_bins_and_missing_ones_are_named(page: str, three_cars: Run, rush: Run) -> None:
+    uploads = data_of(page)["uploads"]
+    assert (uploads["kind"], uploads["bin_ms"]) == ("full", 50)
+    first = three_cars.table("slots").query("cv == 1 and slot < 2000")
+    mbps = first["rate_bps"].mean() / 1e6
+    assert uploads["cvs"]["1"][:3] == [19, 1.0, pytest.approx(mbps, abs=1e-3)]  # from 0.95 to 1 s, one pRB
+    assert "Slots were not recorded" not in page
+    assert 'Slots were not recorded (trace.slots = "off")' in Elements(report(rush)).text
+
+
+def test_recorded_bins_of_uploads_are_shown(three_cars: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    bins = pd.DataFrame(
+        {
+            "time_ns": [50_000_000, 100_000_000, 100_000_000],
+            "cv": [4, 4, 5],
+            "slots": [100, 50, 0],
+            "prbs": [2.0, 6.5, 0.0],
+        }
+    ).assign(bits=[1e6, 2e6, 0.0])
+    monkeypatch.setattr(Source, "table", lambda self, name: bins if name == "uploads" else None)
+    shown = {"kind": "uploads", "bin_ms": 50, "cvs": {"4": [1, 2.0, 20.0, 1, 6.5, 80.0]}}  # Mbit/s while it was served
+    assert uploads_of(Source(three_cars)) == shown
+
+
+def test_that_nobody_was_ordered_is_said_with_the_dominant_reason(tmp_path: Path) -> None:
+    text = Elements(report(simulate(with_settings(GOLDEN, "sla.energy_budget_j=[1e-5, 1e-5]"), out=tmp_path))).text
+    reason = "a single iteration would have exceeded the energy budget."
+    assert f"No CV got an order in any round. Most often nobody was eligible, mostly because {reason}" in text
+    assert f"100% of the CVs in coverage were not eligible. 5 of 5 decisions; in 100% of them {reason}" in text
+
+
+def test_divergence_and_overruns_are_said(three_cars: Run, tmp_path: Path) -> None:
+    copy = copytree(three_cars.path, tmp_path / "run")
+    summary = json.loads((copy / "summary.json").read_text())
+    summary |= {"diverged": True, "overruns": {"deadline": 4}, "plan_breaches": {"C5": 1}}
+    (copy / "summary.json").write_text(json.dumps(summary))
+    text = Elements(report(Run(copy))).text
+    assert "The training has diverged." in text
+    assert "4 × upload ended after its deadline" in text
+    assert "The scheme violates constraints. 1 × C5." in text
+    assert "the audit found broken constraints (1)" in text
+
+
+def test_a_page_loads_nothing(page: str) -> None:
+    elements = Elements(page).found
+    policy = next(a["content"] or "" for t, a in elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert len(scripts) > 5
+    assert all(source_hash(script) in policy for script in scripts)
+    assert source_hash(asset("report.css")) in policy
+    assert {a["href"][0] for _, a in elements if a.get("href")} == {"#"}
+    assert not [a for _, a in elements if "src" in a or "style" in a]
+    for name in ("http:", "https:", "innerHTML", "eval(", "import("):
+        assert name not in "".join(scripts).replace("http://www.w3.org/2000/svg", "")
+
+
+def test_nothing_in_a_run_becomes_markup(rush: Run, tmp_path: Path) -> None:
+    evil = hostile(rush, tmp_path)
+    page = report(evil)
+    elements, honest = Elements(page), Elements(report(rush))
+    assert len(re.findall("<script", page)) == len(re.findall("<script", report(rush)))
+    assert "hit=1</script>" not in page
+    assert {tag for tag, _ in elements.found} <= {tag for tag, _ in honest.found} | {"section"}
+    assert not [name for _, attributes in elements.found for name in attributes if name.startswith("on")]
+    assert elements.text.count("<script>hit=1") > 10  # as text
+    assert data_of(page)["confusion"]["classes"] == [ATTACK[:60], "b"]
+    assert html("\u202e\x00a") == "\ufffd\ufffda"
+
+
+def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
+    short = with_settings(GOLDEN, "run.rounds=3", "run.checkpoint_every=1")
+    with pytest.raises(Kill):
+        simulate(short, out=tmp_path, watcher=Killer(2))
+    text = Elements(report(only(tmp_path))).text
+    assert "The run is not finished. This page shows what is recorded, up to round 1." in text
+    assert "in 1 of 3 rounds" in text
+
+
+def test_a_run_without_rounds_so_far_has_a_page(three_cars: Run, tmp_path: Path) -> None:
+    begun = copytree(three_cars.path, tmp_path / "begun")
+    for name in ("DONE", "summary.json"):
+        (begun / name).unlink()
+    for file in (begun / "tables").iterdir():
+        file.unlink()
+    (begun / "FAILED").write_text("The disk is <full>.")
+    page = report(Run(begun))
+    text = Elements(page).text
+    assert "no round has been recorded yet" in text
+    assert "The run failed. The disk is <full>. No round is recorded yet." in text
+    assert "<script>" not in page
+
+
+def test_a_run_without_positions_says_so(three_cars: Run, tmp_path: Path) -> None:
+    copy = copytree(three_cars.path, tmp_path / "run")
+    (copy / "tables" / "mobility.parquet").unlink()
+    page = report(Run(copy))
+    assert data_of(page)["tracks"] == []
+    assert "The run has no positions of vehicles" in Elements(page).text
+
+
+def test_a_run_of_another_version_says_so(three_cars: Run, tmp_path: Path) -> None:
+    copy = copytree(three_cars.path, tmp_path / "run")
+    versions = json.loads((copy / "versions.json").read_text()) | {"vefl_sim source": "0" * 16}
+    (copy / "versions.json").write_text(json.dumps(versions))
+    assert "Another version of vefl_sim made this run" in Elements(report(Run(copy))).text
+
+
+def test_without_rounds_orders_may_overlap_windows(tmp_path: Path) -> None:
+    run = simulate(from_tables(THREE), out=tmp_path)
+    data = data_of(report(run))
+    assert data["unit"] == "window"
+    orders = data["orders"]
+    assert [at for at, cv in zip(orders["at"], orders["cv"], strict=True) if cv == 1] == [0.0, 406.0, 1000.0]
+    assert {(cv, k): text for cv, k, text in data["why"]}[1, 1] == "\n".join(why(run, cv=1, round=1))
+
+
+@pytest.mark.parametrize("setting", ["scheme.kind=centralized", "scheme.constrained=false"])
+def test_schemes_without_constraints_have_a_page(setting: str, tmp_path: Path) -> None:
+    tables = {name: table for name, table in EXPERIMENT.items() if name not in ("rat", "trace")}
+    tables["scheme"] = {}
+    page = report(simulate(with_settings(from_tables(tables), setting), out=tmp_path))
+    data = data_of(page)
+    assert data["budget"] is None
+    assert ('id="replay"' in page) == (setting != "scheme.kind=centralized")
+    assert "there were no constraints to audit" in page
+
+
+def test_the_command_writes_into_the_run_and_changes_nothing_else(three_cars: Run, tmp_path: Path) -> None:
+    copy = copytree(three_cars.path, tmp_path / "run")
+    victim = tmp_path / "victim.txt"
+    victim.write_text("mine")
+    (copy / NAME).symlink_to(victim)
+    result = call("report", copy)
+    assert (result.returncode, result.stdout) == (0, f"{copy / NAME}\n")
+    assert (copy / NAME).read_text().startswith("<!doctype html>")
+    assert victim.read_text() == "mine"
+    assert Run(copy).content_digest() == three_cars.summary["content_digest"]
+    assert call("verify", copy).returncode == 0
+    assert call("report", copy, "--out", tmp_path / "mine.html").returncode == 0
+    assert (tmp_path / "mine.html").exists()
+
+
+def test_what_cannot_be_shown_gets_one_sentence(three_cars: Run, tmp_path: Path) -> None:
+    copy = copytree(three_cars.path, tmp_path / "run")
+    (copy / "tables" / "vehicles.parquet").write_bytes(b"PAR1 nothing PAR1")
+    for arguments, sentence in [
+        ((copy,), "vehicles.parquet"),
+        ((tmp_path / "nobody",), "no such run directory"),
+        ((three_cars.path, "--out", tmp_path), "is a folder: name a file in it"),
+        ((three_cars.path, "--out", tmp_path / "no" / "folder.html"), "cannot be written"),
+    ]:
+        result = call("report", *arguments)
+        assert result.returncode == 2
+        assert sentence in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_confusion_matrices_of_any_other_form_are_ignored(three_cars: Run, tmp_path: Path) -> None:
+    copy = copytree(three_cars.path, tmp_path / "run")
+    for note in (
+        "[]",
+        "{",
+        '{"counts": [[1, 2]]}',
+        '{"counts": [[-1]]}',
+        '{"counts": [["1"]]}',
+        '{"counts": [[1e400]]}',
+    ):
+        (copy / "confusion.json").write_text(note)
+        assert data_of(report(Run(copy)))["confusion"] is None
+    (copy / "confusion.json").write_text('{"round": 2, "classes": null, "counts": [[4, 1], [0, 5]]}')
+    page = report(Run(copy))
+    assert data_of(page)["confusion"] == {"round": 2, "classes": ["0", "1"], "counts": [[4, 1], [0, 5]]}
+    assert "Accuracy by class" in page
+
+
+def test_the_summary_of_a_run_ends_with_the_path_of_its_page(tmp_path: Path) -> None:
+    (tmp_path / "cars.toml").write_text(to_toml(GOLDEN))
+    result = call(tmp_path / "cars.toml", "--out", tmp_path / "runs")
+    path = only(tmp_path / "runs").path / NAME
+    assert result.stdout.splitlines()[-1].split() == ["report", str(path)]
+    assert path.exists()
+    again = call(tmp_path / "cars.toml", "--out", tmp_path / "runs")
+    assert again.stdout.splitlines()[-1] == result.stdout.splitlines()[-1]
+    path.unlink()
+    again = call(tmp_path / "cars.toml", "--out", tmp_path / "runs")
+    assert "python -m vefl_sim report" in again.stdout.splitlines()[-1]
+    assert not path.exists()  # a finished run is not changed
+    call(tmp_path / "cars.toml", "--out", tmp_path / "quiet", "-q")
+    assert not (only(tmp_path / "quiet").path / NAME).exists()
+
+
+def test_a_page_that_cannot_be_written_fails_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vefl_sim.analysis.report.page.report", lambda run: 1 / 0)
+    (tmp_path / "cars.toml").write_text(to_toml(GOLDEN))
+    result = call(tmp_path / "cars.toml", "--out", tmp_path / "runs")
+    assert result.returncode == 0
+    assert "not written (division by zero)" in result.stdout.splitlines()[-1]
+
+
+def test_the_page_can_be_written_twice(three_cars: Run, tmp_path: Path) -> None:
+    assert (
+        write_report(three_cars, tmp_path / "a.html").read_text()
+        == write_report(three_cars, tmp_path / "b").read_text()
+    )

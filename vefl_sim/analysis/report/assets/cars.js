@@ -1,0 +1,120 @@
+"use strict";
+// Where the vehicles are, and what the CVs do, at any time of the run.
+
+class Cars {
+  constructor(data) {
+    this.rounds = data.rounds;
+    this.slotMs = data.slot_ms;
+    this.tracks = data.tracks.map(unpackedTrack);
+    this.byVehicle = new Map();
+    for (const track of this.tracks) addTo(this.byVehicle, track.vehicle, track);
+    this.orders = rowsOf(data.orders);
+    this.decisions = new Map();
+    for (const decision of [...this.orders, ...rowsOf(data.refusals)].sort((a, b) => a.at - b.at)) {
+      addTo(this.decisions, decision.cv, decision);
+    }
+    this.visits = new Map(data.visits.map(([cv, ...times]) => [cv, times]));
+    this.why = new Map(data.why.map(([cv, round, text]) => [`${cv}/${round}`, text]));
+    this.uploads = data.uploads;
+    this.bins = new Map(Object.entries(data.uploads.cvs).map(([cv, flat]) => [Number(cv), unpackedBins(flat)]));
+    this.lost = this.orders.filter((order) => order.state === "lost").sort((a, b) => a.ended - b.ended);
+    this.cvs = [...this.visits.keys()].sort((a, b) => a - b);
+  }
+
+  /** The index of the round at a time. */
+  rowAt(time) {
+    return Math.max(lastUpTo(this.rounds.start, time), 0);
+  }
+
+  /** The position [x, y] in m of a vehicle, null where it is not on the streets. */
+  place(vehicle, time) {
+    const tracks = this.byVehicle.get(vehicle) ?? [];
+    const track = tracks.find((part) => part.times[0] <= time && time <= part.times.at(-1));
+    return track ? placeOn(track, time) : null;
+  }
+
+  /** All vehicles on the streets, as {vehicle, connected, x, y}. */
+  present(time) {
+    const found = [];
+    for (const track of this.tracks) {
+      if (track.times[0] > time || track.times.at(-1) < time) continue;
+      const [x, y] = placeOn(track, time);
+      found.push({ vehicle: track.vehicle, connected: track.connected, x, y });
+    }
+    return found;
+  }
+
+  inCoverage(cv, time) {
+    return lastUpTo(this.visits.get(cv) ?? [], time) % 2 === 0;
+  }
+
+  /** The last decision about a CV, whatever its age. */
+  decision(cv, time) {
+    const all = this.decisions.get(cv) ?? [];
+    return all[lastUpTo(all, time, (decision) => decision.at)];
+  }
+
+  /** The state of a CV; how an order ended is shown until the end of the round in which it ended. */
+  state(cv, time) {
+    const decision = this.decision(cv, time);
+    const rest = this.inCoverage(cv, time) ? "idle" : "outside";
+    if (!decision) return rest;
+    const isOrder = "ended" in decision;
+    if (isOrder && time < (decision.ended ?? Infinity)) {
+      if (time < (decision.trained ?? Infinity)) return "training";
+      return time < (decision.started ?? Infinity) ? "waiting" : "uploading";
+    }
+    const until = this.rounds.end[this.rowAt(decision.ended ?? decision.at)] ?? Infinity;
+    return time < until ? decision.state : rest;
+  }
+
+  /** pRBs and Mbit/s of a CV in the bin of this time, null if they are not recorded. */
+  radio(cv, time) {
+    const bins = this.bins.get(cv);
+    if (!bins) return null;
+    const bin = Math.floor(time / this.uploads.bin_ms);
+    const index = lastUpTo(bins.numbers, bin);
+    return index >= 0 && bins.numbers[index] === bin ? { prbs: bins.prbs[index], mbps: bins.mbps[index] } : null;
+  }
+
+  /** Mean rate of an upload in Mbit/s over the slots that it used. */
+  meanRate(order) {
+    return order.slots ? order.bits / (order.slots * this.slotMs * 1000) : null;
+  }
+}
+
+function addTo(map, key, item) {
+  if (!map.has(key)) map.set(key, []);
+  map.get(key).push(item);
+}
+
+/** A track from its number, whether it is a CV, and differences of ms, decimetres and decimetres. */
+function unpackedTrack([vehicle, connected, ...steps]) {
+  const count = steps.length / 3;
+  const [times, x, y] = [new Float64Array(count), new Float32Array(count), new Float32Array(count)];
+  let [time, east, north] = [0, 0, 0];
+  for (let n = 0; n < count; n += 1) {
+    times[n] = time += steps[3 * n];
+    x[n] = (east += steps[3 * n + 1]) / 10;
+    y[n] = (north += steps[3 * n + 2]) / 10;
+  }
+  return { vehicle, connected: connected === 1, times, x, y };
+}
+
+function placeOn(track, time) {
+  const n = lastUpTo(track.times, time);
+  if (n >= track.times.length - 1) return [track.x[n], track.y[n]];
+  const share = (time - track.times[n]) / (track.times[n + 1] - track.times[n]);
+  return [track.x[n] + share * (track.x[n + 1] - track.x[n]), track.y[n] + share * (track.y[n + 1] - track.y[n])];
+}
+
+function unpackedBins(flat) {
+  const bins = { numbers: [], prbs: [], mbps: [] };
+  let number = 0;
+  for (let n = 0; n < flat.length; n += 3) {
+    bins.numbers.push((number += flat[n]));
+    bins.prbs.push(flat[n + 1]);
+    bins.mbps.push(flat[n + 2]);
+  }
+  return bins;
+}

@@ -1,0 +1,80 @@
+"use strict";
+// Starts everything once the data are unpacked.
+
+async function start() {
+  const data = await readData();
+  patterns();
+  const replay = document.getElementById("replay");
+  if (!replay) { // nobody trains in a vehicle, so there is nothing to replay
+    new Curves(data, () => {});
+    drawConfusion(data);
+    return data;
+  }
+  const cars = new Cars(data);
+  const clock = new Clock(data.end);
+  const jump = (row) => {
+    clock.set(data.rounds.start[row]);
+    replay.scrollIntoView({ block: "start" });
+  };
+  new Curves(data, jump);
+  drawFunnel(data, jump);
+  const map = new CarMap(data, cars, clock);
+  new Panel(data, cars, clock);
+  new Timeline(data, cars, clock);
+  wireTransport(clock, cars, data.unit);
+  drawStrip(data, clock);
+  drawLegend(cars);
+  drawShares(data);
+  drawConfusion(data);
+  for (const button of document.querySelectorAll("[data-action=jump]")) {
+    button.addEventListener("click", () => {
+      clock.pause();
+      clock.chosen = Number(button.dataset.cv);
+      clock.set(Number(button.dataset.time) - 1);
+      replay.scrollIntoView({ block: "start" });
+      document.getElementById("map").focus({ preventScroll: true });
+    });
+  }
+  preparePrinting(map);
+  Object.assign(window, { report: { data, cars, clock, map } }); // for the console, and for tests
+  return data;
+}
+
+/** On paper everything is light, and the reasons of the losses are open. */
+function preparePrinting(map) {
+  const folds = [...document.querySelectorAll(".losses details")];
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    document.documentElement.classList.add("printing");
+    closed = folds.filter((fold) => !fold.open);
+    for (const fold of closed) fold.open = true;
+    map.resize();
+  });
+  addEventListener("afterprint", () => {
+    document.documentElement.classList.remove("printing");
+    for (const fold of closed) fold.open = false;
+    map.resize();
+  });
+}
+
+/** The markers of the map and the marks of the timeline. */
+function drawLegend(cars) {
+  const item = (sign, words) => element("span", {}, sign, ` ${words}`);
+  const markers = Object.entries(STATES).map(([name, state]) => item(markerOf(name), state.label));
+  const sign = (mark) => shape("svg", { width: 10, height: 16, "aria-hidden": "true" }, mark);
+  const deadline = sign(shape("line", { x1: 5, x2: 5, y1: 1, y2: 15, class: "deadline" }));
+  const sojourn = sign(shape("circle", { cx: 5, cy: 8, r: 3, class: "sojourn" }));
+  const words = "line to the gNB, and filled part of an upload: share of the pRBs";
+  const beam = cars.uploads.kind === "off" ? [] : [item("", words)];
+  const legend = document.getElementById("legend");
+  legend.append(...markers, ...beam, item(deadline, "deadline"), item(sojourn, "end of the sojourn bound"));
+}
+
+start().then(
+  () => document.documentElement.classList.add("ready"),
+  (error) => {
+    console.error(error);
+    const words = `This page could not be drawn: ${error.message}`;
+    document.querySelector("main").prepend(element("p", { class: "broken" }, words));
+  },
+);

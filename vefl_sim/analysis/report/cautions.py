@@ -1,0 +1,119 @@
+"""What a reader of a run must not overlook: an incomplete run, nobody ordered, divergence, exceeded limits."""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from vefl_sim.analysis.report.source import Source
+from vefl_sim.core.errors import NotResumable
+from vefl_sim.records.identity import require_same_version
+
+REASONS = {
+    "time": "no time was left for training after the worst-case upload",
+    "cpu": "the CPU was too slow for a single iteration in that time",
+    "energy": "a single iteration would have exceeded the energy budget",
+    "budget": "the share of the budget did not pay for a single iteration",
+    "round_ended": "the round ended during the upload",
+    "coverage_left": "the CV left coverage",
+    "training_unfinished": "the training was not finished in time",
+    "expired": "the order expired",
+    "nobody_in_coverage": "nobody was in coverage",
+    "nobody_asks": "all CVs were busy with earlier orders",
+    "nobody_eligible": "nobody was eligible",
+    "budget_buys_nobody": "the budget did not pay for a single CV",
+    "nobody_found": "the search found nobody",
+}
+"""The reasons in the tables, in words."""
+
+_OVERRUNS = {
+    "upload_slots": "upload took more slots than its worst case",
+    "vehicle_energy": "CV used more energy than planned",
+    "vehicle_cost": "CV charged more than planned",
+    "deadline": "upload ended after its deadline",
+    "round_cost": "round cost more than its budget",
+}
+_FEW, _MANY = 0.1, 0.25  # shares of lost updates and of ineligible CVs from which they are worth a warning
+
+
+class Caution(NamedTuple):
+    """A warning; `level` is "stop" (the figures mislead), "warn" or "note"."""
+
+    level: str
+    title: str
+    text: str
+
+
+def cautions(source: Source) -> Iterator[Caution]:
+    """All warnings about a run, the gravest first."""
+    yield from _incomplete(source)
+    if source.summary.get("diverged"):
+        text = "The loss is not a number: try a smaller learning.learning_rate."
+        yield Caution("stop", "The training has diverged", text)
+    if source.rounds and not source.trains_centrally:
+        yield from _participation(source)
+        yield from _limits(source)
+    yield from _origin(source)
+
+
+def _incomplete(source: Source) -> Iterator[Caution]:
+    resume = f"python -m vefl_sim resume {shlex.quote(str(source.run.path))}"
+    rounds = len(source.rounds)
+    shown = f"This page shows what is recorded, up to round {rounds}." if rounds else "No round is recorded yet."
+    if source.state == "failed":
+        yield Caution("stop", "The run failed", f"{source.failure or 'It left no message.'} {shown}")
+    elif source.state == "unfinished":
+        yield Caution("stop", "The run is not finished", f"{shown} Continue it with: {resume}")
+    elif source.state == "running":
+        yield Caution("stop", "The run is still running", f"{shown} Make the page again when it is done.")
+
+
+def _participation(source: Source) -> Iterator[Caution]:
+    rows, states = source.vehicles, Counter(row["state"] for row in source.vehicles)
+    ineligible = Counter(row["reason"] for row in rows if row["state"] == "ineligible")
+    empty = [row for row in source.rounds if not row["ordered"]]
+    if empty:
+        status, _ = Counter(row["plan_status"] for row in empty).most_common(1)[0]
+        unit = "window" if source.without_rounds else "round"
+        of = f"any {unit}" if len(empty) == len(source.rounds) else f"{len(empty)} of {len(source.rounds)} {unit}s"
+        dominant = ineligible.most_common(1)[0][0] if ineligible and status == "nobody_eligible" else None
+        cause = f", mostly because {in_words(dominant)}" if dominant else ""
+        level = "stop" if len(empty) == len(source.rounds) else "warn"
+        yield Caution(level, f"No CV got an order in {of}", f"Most often {in_words(status)}{cause}.")
+    if len(rows) and states["ineligible"] >= _MANY * len(rows):
+        (reason, count), total = ineligible.most_common(1)[0], states["ineligible"]
+        text = f"{total:,} of {len(rows):,} decisions; in {count / total:.0%} of them {in_words(reason)}."
+        yield Caution("warn", f"{total / len(rows):.0%} of the CVs in coverage were not eligible", text)
+    ordered = states["lost"] + states["delivered"]
+    if ordered and states["lost"] >= _FEW * ordered:
+        reasons = Counter(row["reason"] for row in rows if row["state"] == "lost")
+        text = "; ".join(f"{count:,} because {in_words(reason)}" for reason, count in reasons.most_common())
+        yield Caution("warn", f"{states['lost'] / ordered:.0%} of the ordered updates were lost", f"{text}.")
+
+
+def _limits(source: Source) -> Iterator[Caution]:
+    summary, experiment = source.summary, source.experiment
+    if broken := {law: number for law, number in summary.get("plan_breaches", {}).items() if number}:
+        text = ", ".join(f"{number} × {law}" for law, number in broken.items())
+        yield Caution("stop", "The scheme violates constraints", f"{text}.")
+    if overruns := {name: number for name, number in summary.get("overruns", {}).items() if number}:
+        text = "; ".join(f"{number:,} × {_OVERRUNS.get(name, name)}" for name, number in overruns.items())
+        yield Caution("warn", "Planned worst cases were exceeded", f"{text}.")
+    budget = experiment.vefl.budget * len(source.rounds)
+    paid = sum(row["cost"] or 0.0 for row in source.rounds)
+    if experiment.scheme.constrained and budget > 0 and paid < 0.5 * budget:
+        text = f"On average {paid / len(source.rounds):,.1f} of Ξ = {experiment.vefl.budget:,g} was paid per round."
+        yield Caution("note", f"{1 - paid / budget:.0%} of the budget was left unspent", text)
+
+
+def _origin(source: Source) -> Iterator[Caution]:
+    try:
+        require_same_version(source.run.path)
+    except NotResumable:
+        text = "Its tables are shown as they are; figures that this version adds may be missing."
+        yield Caution("note", "Another version of vefl_sim made this run", text)
+
+
+def in_words(reason: str | None) -> str:
+    """A reason from a table, in words; itself if a user-defined part gave it."""
+    return "no reason was recorded" if reason is None else REASONS.get(reason, str(reason)[:200])

@@ -1,0 +1,201 @@
+"""The report page of one run."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from vefl_sim.analysis.report.cautions import REASONS, cautions
+from vefl_sim.analysis.report.document import Document, Section, asset
+from vefl_sim.analysis.report.facts import changed_keys, figures, sentence
+from vefl_sim.analysis.report.losses import losses_html, worst_losses
+from vefl_sim.analysis.report.markup import fold, html
+from vefl_sim.analysis.report.orders import orders_of, refusals_of, visits_of
+from vefl_sim.analysis.report.provenance import provenance_html
+from vefl_sim.analysis.report.rounds import CURVES, decisions_of, rounds_of
+from vefl_sim.analysis.report.shares import STATES, confusion_of, shares_of
+from vefl_sim.analysis.report.source import Source
+from vefl_sim.analysis.report.streets import bounds_of, streets_of
+from vefl_sim.analysis.report.tracks import TOLERANCE_M, Track, tracks_of
+from vefl_sim.analysis.report.uploads import uploads_of
+from vefl_sim.analysis.verify.verification import blaming_damage
+from vefl_sim.core.errors import BadInput, CannotWrite, RunNotFound
+from vefl_sim.core.files import write_text
+from vefl_sim.records.run_directory import Run
+
+NAME = "report.html"
+_SCRIPTS = (
+    *("data.js", "svg.js", "states.js", "curves.js", "funnel.js", "cars.js", "clock.js"),
+    *("strip.js", "map.js", "panel.js", "timeline.js", "shares.js", "main.js"),
+)
+_MAX_TEXTS = 60_000  # explanations on a page; a run of 2000 s has some 6000 to 14,000
+
+
+def write_report(run: Run, path: Path | None = None) -> Path:
+    """Write the page of a run into its directory, or as `path`; returns where it is."""
+    path, page = path or run.path / NAME, report(run)
+    try:
+        if path.is_dir():
+            raise BadInput(f"{path} is a folder: name a file in it, for example {path / NAME}.")
+        write_text(path, page)
+    except CannotWrite as error:
+        reason = getattr(error.__cause__, "strerror", None) or error.__cause__
+        raise BadInput(f"{path} cannot be written ({reason}): choose another file with --out.") from None
+    return path
+
+
+def report(run: Run) -> str:
+    """The page of a run as HTML; RunNotFound if the run is damaged."""
+    with blaming_damage(run):
+        return _document(Source(run)).render()
+
+
+def _document(source: Source) -> Document:
+    name = source.run.path.name
+    tracks = _tracks(source)
+    return Document(
+        title=f"{name}: vefl_sim",
+        header=_header(source),
+        sections=[*_sections(source, tracks)],
+        scripts=_SCRIPTS if source.rounds else (),
+        data=_data(source, tracks) if source.rounds else {},
+    )
+
+
+def _header(source: Source) -> str:
+    """The run in a sentence, warnings, key figures and changed keys."""
+    tiles = "".join(
+        f"<div class='tile'><span class='label'>{html(f.label)}</span><span class='value'>{html(f.value)}</span>"
+        f"<span class='note'>{html(f.note)}</span></div>"
+        for f in figures(source)
+    )
+    keys = [*changed_keys(source.experiment)]
+    listed = "".join(
+        f"<li><code>{html(key)}</code> = <b>{html(value)}</b> <span class='default'>{html(default)}</span></li>"
+        for key, value, default in keys
+    )
+    changed = f"{len(keys)} keys differ from their defaults <span class='quiet'>(defaults in grey)</span>"
+    name, digest = html(source.experiment.run.name), html(source.run.path.name)
+    return (
+        f"<p class='eyebrow'>vefl_sim report <span>{digest}</span></p><h1>{name}</h1>"
+        f"<p class='sentence' id='sentence'>{html(sentence(source))}</p>"
+        f"{_warnings(source)}<div class='tiles'>{tiles}</div>"
+        f"{fold(changed, f'<ul class=keys>{listed}</ul>', is_open=len(keys) <= 20)}"
+    )
+
+
+def _warnings(source: Source) -> str:
+    items = "".join(
+        f"<li class='{html(level)}'><b>{html(title)}.</b> {html(text)}</li>" for level, title, text in cautions(source)
+    )
+    return f"<ul class='warnings' id='warnings' aria-label='Warnings'>{items}</ul>" if items else ""
+
+
+def _sections(source: Source, tracks: list[Track]) -> Iterator[Section]:
+    if source.rounds:
+        unit = "window" if source.without_rounds else "round"
+        lead = f"By {unit}." if source.trains_centrally else f"By {unit}; click on one to see it on the map."
+        yield Section("curves", "Curves", asset("curves.html"), lead)
+        if not source.trains_centrally:
+            yield from _participation(source, tracks, unit)
+        if confusion_of(source):
+            lead = "Test samples of each true class (rows) by the class that the last model predicted (columns)."
+            yield Section("classes", "Accuracy by class", "<div id='confusion'></div>", lead)
+    yield Section("origin", "Origin", provenance_html(source))
+
+
+def _participation(source: Source, tracks: list[Track], unit: str) -> Iterator[Section]:
+    orders = " Ordered and delivered count orders, of which a CV may have several." if source.without_rounds else ""
+    lead = f"From the CVs in coverage to the updates that arrived, in the whole run and by {unit}.{orders}"
+    yield Section("funnel", "Who took part", "<div id='funnel-total'></div><div id='funnel-rounds'></div>", lead)
+    notes = "".join(f"<p class='quiet'>{html(note)}</p>" for note in _notes(source, tracks))
+    yield Section("replay", "Replay", f"{asset('replay.html')}<div class='notes'>{notes}</div>")
+    all_lost = sum(row["state"] == "lost" for row in source.vehicles)
+    yield Section("losses", "Worst losses", losses_html(worst_losses(source), all_lost, unit))
+    lead = "How decisions about CVs ended, by how much data the CV holds, and by its distance from the gNB."
+    yield Section("shares", "Participation", asset("shares.html"), lead)
+
+
+def _notes(source: Source, tracks: list[Track]) -> Iterator[str]:
+    """What the replay leaves out, and what is not recorded."""
+    every_s = source.experiment.trace.mobility_every_s
+    points = sum(len(track.points) for track in tracks)
+    if not points:
+        yield "The run has no positions of vehicles (table mobility), so the map shows none."
+    else:
+        yield (
+            f"Positions: recorded every {every_s:g} s, thinned to {points:,} points in steps of 0.1 m; every recorded "
+            f"position is met within {2 * TOLERANCE_M:g} m. Between them the way is reconstructed from the "
+            "recorded speeds, and leads over the corner if there is one."
+        )
+    if source.experiment.scheme.constrained and source.table("slots") is None and source.table("uploads") is None:
+        yield (
+            'Slots were not recorded (trace.slots = "off"): the rate of an upload is its mean over the slots that it '
+            "used, from the events; how many pRBs it had is not known."
+        )
+    if source.experiment.trace.slots == "sampled":
+        yield 'pRBs and rates are those of every 100th slot (trace.slots = "sampled").'
+    if (left_out := len(source.explanations.pairs) - _MAX_TEXTS) > 0:
+        yield f"{left_out:,} explanations of CVs without an order are left out; trace --why prints them."
+
+
+def _tracks(source: Source) -> list[Track]:
+    mobility = source.table("mobility")
+    if mobility is None:
+        return []
+    experiment = source.experiment
+    roads = experiment.roads if experiment.mobility.kind == "idm" else None
+    try:
+        return tracks_of(mobility, experiment.trace.mobility_every_s, roads=roads)
+    except RunNotFound as error:
+        raise RunNotFound(f"{source.run.path} cannot be shown: {error}.") from None
+
+
+def _data(source: Source, tracks: list[Track]) -> dict[str, Any]:
+    """Everything that the scripts read."""
+    experiment = source.experiment
+    limited = experiment.scheme.constrained and not source.trains_centrally
+    streets = streets_of(source, tracks)
+    return {
+        "unit": "window" if source.without_rounds else "round",
+        "slot_ms": experiment.slots.slot_ns / 1e6,
+        "radius": experiment.radio.coverage_radius_m,
+        "prbs": experiment.radio.prbs,
+        "budget": experiment.vefl.budget if limited else None,
+        "constrained": experiment.scheme.constrained,
+        "end": source.end_s * 1e3,
+        "reasons": REASONS,
+        "states": STATES,
+        "curves": CURVES[:2] if source.trains_centrally else CURVES,
+        "rounds": rounds_of(source),
+        "decisions": decisions_of(source),
+        "orders": orders_of(source),
+        "refusals": refusals_of(source),
+        "visits": visits_of(source),
+        "why": _texts(source),
+        "tracks": [track.embedded() for track in tracks],
+        "streets": streets,
+        "bounds": bounds_of(streets["lines"], experiment.radio.coverage_radius_m),
+        "uploads": uploads_of(source),
+        "shares": shares_of(source),
+        "confusion": confusion_of(source),
+    }
+
+
+def _arrivals(source: Source) -> Iterator[tuple[int, int]]:
+    """CV and round in which it entered coverage, which explains why nothing was decided about it."""
+    starts = [row["start_ns"] for row in source.rounds]
+    for cv in source.explanations.cvs:
+        for event in source.events_of(cv):
+            place = bisect_left(starts, event["time_ns"]) - 1
+            if event["kind"] == "coverage_entered" and place >= 0:
+                yield cv, source.rounds[place]["round"]
+
+
+def _texts(source: Source) -> list[tuple[int, int, str]]:
+    """CV, round and the sentences of `trace --why`, for all decisions; too many are cut, orders are kept first."""
+    explanations = source.explanations
+    ordered = {(row["cv"], row["round"]) for row in source.vehicles if row["ordered_ns"] is not None}
+    decided = sorted(explanations.pairs, key=lambda pair: pair not in ordered)
+    pairs = [*dict.fromkeys([*decided, *_arrivals(source)])][:_MAX_TEXTS]
+    return [(cv, round_, "\n".join(explanations.why(cv, round_))) for cv, round_ in pairs]

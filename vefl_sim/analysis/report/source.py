@@ -1,0 +1,151 @@
+"""What a page reads from a run directory, which may come from a stranger: each table once, bounded, and checked."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from vefl_sim.analysis.events import Event, rows_of
+from vefl_sim.analysis.why import Explanations
+from vefl_sim.core.clock import to_s
+from vefl_sim.core.errors import NotResumable, RunNotFound, VeflError
+from vefl_sim.core.files import read_json, read_text
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import declaration, is_part
+from vefl_sim.records.identity import recorded_versions
+from vefl_sim.records.run_directory import Run, RunState
+from vefl_sim.records.schemas import SCHEMAS
+
+MAX_ROWS = 5_000_000
+"""Rows of a table that a page accepts; 2000 s of the paper's traffic have 50,000."""
+
+
+class Source:
+    """The tables and notes of a run; of an unfinished run, up to its last checkpoint."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.state: RunState = run.state
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """The experiment with every default."""
+        return self.run.experiment
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The figures of the run; empty before the first round.
+
+        Of a run that is not done, its tables are counted: a failed one may have saved rounds after its checkpoint.
+        """
+        recorded = self.run.summary
+        return recorded if self.run.is_done else recorded | self._counted()
+
+    def _counted(self) -> dict[str, Any]:
+        rounds, accuracies = self.rounds, [row["accuracy"] for row in self.rounds if row["accuracy"] is not None]
+        if not rounds:
+            return {}
+        learnt = {"last_accuracy": accuracies[-1], "best_accuracy": max(accuracies)} if accuracies else {}
+        return learnt | {
+            "rounds": len(rounds),
+            "updates_ordered": sum(row["ordered"] for row in rounds),
+            "updates_delivered": sum(row["delivered"] for row in rounds),
+            "cost": sum(row["cost"] or 0.0 for row in rounds),
+            "energy_j": sum(row["energy_j"] or 0.0 for row in rounds),
+        }
+
+    @cached_property
+    def rounds(self) -> list[dict[str, Any]]:
+        """The rows of the rounds table."""
+        return rows_of(self._main_table("rounds"))
+
+    @cached_property
+    def vehicles(self) -> list[dict[str, Any]]:
+        """The rows of the vehicles table."""
+        return rows_of(self._main_table("vehicles"))
+
+    @cached_property
+    def event_table(self) -> pd.DataFrame:
+        """The trace."""
+        return self._main_table("events")
+
+    @cached_property
+    def explanations(self) -> Explanations:
+        """The events of the run, with an explanation of each update."""
+        return Explanations(self.event_table, self.experiment)
+
+    def events_of(self, cv: int) -> list[Event]:
+        """All events of a CV."""
+        return self.explanations.events_of(cv)
+
+    def table(self, name: str) -> pd.DataFrame | None:
+        """A table that not every run has; None if this one has not."""
+        if name not in SCHEMAS:
+            return None
+        try:
+            return self._bounded(self.run.table(name), name)
+        except RunNotFound:
+            if any(file.exists() for file in self._files(name)):  # it is there, but cannot be read
+                raise
+            return None
+
+    def note(self, name: str, read: Callable[..., Any] = read_json) -> Any:
+        """The content of a file of the run, None if it is missing, is a link or cannot be read."""
+        path = self.run.path / name
+        try:
+            return None if path.is_symlink() else read(path)
+        except (OSError, ValueError, VeflError):
+            return None
+
+    @cached_property
+    def versions(self) -> dict[str, Any]:
+        """What versions.json notes; empty if it cannot be read."""
+        try:
+            return recorded_versions(self.run.path)
+        except NotResumable:
+            return {}
+
+    @cached_property
+    def failure(self) -> str | None:
+        """The error of a failed run."""
+        text = self.note("FAILED", read_text)
+        return str(text).strip()[:2000] if text else None
+
+    @cached_property
+    def without_rounds(self) -> bool:
+        """Whether the scheme has windows instead of rounds: CVs then get orders at any time."""
+        return any(started["version"] is not None for started in self.explanations.started.values())
+
+    @cached_property
+    def trains_centrally(self) -> bool:
+        """Whether no CV ever gets an order; a user-defined scheme is not loaded."""
+        scheme = self.experiment.scheme.kind
+        return not is_part(scheme) and bool(declaration("scheme.kind", scheme, "trains_centrally", False))
+
+    @property
+    def end_s(self) -> float:
+        """Simulated time up to which the run is recorded."""
+        return to_s(max((row["end_ns"] for row in self.rounds), default=0))
+
+    def _main_table(self, name: str) -> pd.DataFrame:
+        """A table that every run has once it has a checkpoint; before, it is empty."""
+        try:
+            return self._bounded(self.run.table(name), name)
+        except RunNotFound:
+            if self.run.is_done or self.run.summary:
+                raise
+            return pd.DataFrame({column: [] for column in SCHEMAS[name]})
+
+    def _bounded(self, table: pd.DataFrame, name: str) -> pd.DataFrame:
+        if len(table) > MAX_ROWS:
+            raise RunNotFound(
+                f"{self.run.path} is too long for a page: its table {name} has {len(table)} rows, more than {MAX_ROWS}."
+            )
+        return table
+
+    def _files(self, name: str) -> list[Any]:
+        try:
+            return list(self.run.files(name))
+        except RunNotFound:
+            return []
