@@ -49,9 +49,8 @@ def _overview(path: Path) -> RunOverview:
     state, summary, planned = "damaged", dict[str, Any](), None
     with suppress(VeflError, OSError):  # of another version, or damaged: still listed
         run = Run(path)
-        summary, planned = run.summary, run.experiment.rounds
-        if run.is_done:
-            run.require_complete()
+        planned = run.experiment.rounds
+        summary = run.require_complete() if run.is_done else run.summary
         state = "damaged" if run.loss else run.state
     rounds, accuracy = _number(summary.get("rounds")), _number(summary.get("last_accuracy"))
     return RunOverview(path.name, state, rounds, planned, accuracy, max(0.0, time.time() - written))

@@ -23,7 +23,7 @@ def fault_of_entries(run: Path) -> str | None:
                 return f"{entry.path} {fault}"
         for folder in _ALL_FOLDERS:
             with suppress(FileNotFoundError):  # it has none, or the process that works on it has just removed it
-                if other := next((e for e in _entries(run / folder) if not e.is_file(follow_symlinks=False)), None):
+                if other := next((e for e in _entries(os.path.join(run, folder)) if not e.is_file(follow_symlinks=False)), None):
                     return f"{other.path} is not a file"
     except OSError as error:
         return f"{error.filename or run} cannot be read: {error.strerror}"
@@ -42,6 +42,6 @@ def _fault(entry: os.DirEntry[str]) -> str | None:
     return None if readable or not is_file or entry.name == "LOCK" else "cannot be read: Permission denied"
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _entries(folder: Path | str) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
         return list(entries)

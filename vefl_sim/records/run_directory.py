@@ -107,15 +107,16 @@ class Run:
                 return dict(figures)
         raise RunNotFound(f"{file} is missing or damaged: run the experiment again with --fresh.")
 
-    def require_complete(self) -> None:
-        """Raise RunNotFound if a finished run lacks its summary or a main table; `verify` also checks their content."""
-        _ = self.summary
+    def require_complete(self) -> dict[str, Any]:
+        """The summary; RunNotFound if a finished run lacks it or a main table. `verify` also checks their content."""
+        summary = self.summary
         for name in _MAIN:
             for file in self.files(name):
                 try:
                     ParquetFile(file)
                 except BadInput as error:
                     raise RunNotFound(str(error)) from None
+        return summary
 
     def table(self, name: str) -> "pd.DataFrame":
         """One table by name: events, rounds, vehicles, mobility, timings, slots, uploads."""
