@@ -23,7 +23,8 @@ def fault_of_entries(run: Path) -> str | None:
                 return f"{entry.path} {fault}"
         for folder in _ALL_FOLDERS:
             with suppress(FileNotFoundError):  # it has none, or the process that works on it has just removed it
-                if other := next((e for e in _entries(os.path.join(run, folder)) if not e.is_file(follow_symlinks=False)), None):
+                entries = _entries(os.path.join(run, folder))
+                if other := next((entry for entry in entries if not entry.is_file(follow_symlinks=False)), None):
                     return f"{other.path} is not a file"
     except OSError as error:
         return f"{error.filename or run} cannot be read: {error.strerror}"
