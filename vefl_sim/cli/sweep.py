@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vefl_sim.core.errors import BadInput, RunFailed
+from vefl_sim.core.errors import BadInput, RunFailed, printable
 
 if TYPE_CHECKING:
     from vefl_sim.cli.progress import PipedConsole
@@ -189,13 +189,24 @@ def _show_comparison(comparison: "Comparison", options: SweepOptions) -> None:
 
 
 def figure(
-    files: Files,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE|RUN",
+            help="TOML files that define a sweep or a comparison; or run directories, or the beginnings of their names "
+            "in ./runs.",
+            show_default=False,
+        ),
+    ],
     settings: Settings = None,
     seeds: Seeds = None,
     out: Out = Path("runs"),
     to: Annotated[
         Path | None,
-        typer.Option(help="Folder to write the files to. Default: <out>/figures/<name>.", show_default=False),
+        typer.Option(
+            help="Folder to write the files to. Default: <out>/figures/<name>; for a run, its directory.",
+            show_default=False,
+        ),
     ] = None,
     results: Annotated[
         Path | None,
@@ -206,32 +217,53 @@ def figure(
         ),
     ] = None,
 ) -> None:
-    """Draw the figure of each sweep as PDF and PNG, and write its numbers as CSV, from finished or stored points."""
-    from vefl_sim.analysis.figures.drawing import draw_figure
+    """Draw the figure of each sweep as PDF and PNG, with its numbers as CSV; or the overview of a run.
+
+    Exit code 1: drawn, but points are missing.
+    """
+    from vefl_sim.analysis.figures.drawing import IncompleteFigure, draw_figure
     from vefl_sim.analysis.figures.report import drawing_lines
+    from vefl_sim.analysis.overview import draw_overview
+    from vefl_sim.analysis.runs import find_run
     from vefl_sim.sweep.points import load_sweep
     from vefl_sim.sweep.results.store import FOLDER, Store
     from vefl_sim.sweep.seeds import parse_seeds
 
     chosen = None if seeds is None else parse_seeds(seeds)
-    problems: list[str] = []
-    stores: dict[Path, Store] = {}
     if results and not results.is_dir():
         raise BadInput(f"--results {results} is not a folder: name the folder of the stored results.")
+    if (settings or chosen or results) and not any(map(_is_sweep, files)):
+        raise BadInput("--set, --seeds and --results have no effect on the overview of a run: remove them.")
+    problems: list[str] = []
+    incomplete: list[str] = []
+    stores: dict[Path, Store] = {}
     drawn: dict[str, Path] = {}
     for file in files:
         try:
-            loaded = load_sweep(file, settings or (), chosen)
-            _require_different_names([loaded.name, *drawn], [file, *drawn.values()])
-            drawn[loaded.name] = file
-            folder = results or file.parent / FOLDER
-            store = stores.setdefault(folder, Store(folder)) if folder.is_dir() else None
-            lines = [*drawing_lines(draw_figure(loaded, out, to, store), out)]
-            print("\n".join(lines), end="\n\n" if len(files) > 1 else "\n")
+            if not _is_sweep(file):
+                run = find_run(str(file), out)
+                lines = [f"in {run.path}: {', '.join(path.name for path in draw_overview(run, to))}"]
+            else:
+                loaded = load_sweep(file, settings or (), chosen)
+                _require_different_names([loaded.name, *drawn], [file, *drawn.values()])
+                drawn[loaded.name] = file
+                folder = results or file.parent / FOLDER
+                store = stores.setdefault(folder, Store(folder)) if folder.is_dir() else None
+                drawing = draw_figure(loaded, out, to, store)
+                lines = [*drawing_lines(drawing, out)]
+                incomplete += [drawing.incomplete] if drawing.incomplete else []
+            print("\n".join(map(printable, lines)), end="\n\n" if len(files) > 1 else "\n")
         except BadInput as error:  # the other figures are still drawn
             problems += [f"{file}: {problem}" for problem in error.problems] if len(files) > 1 else error.problems
     if problems:
         raise BadInput(problems)
+    if incomplete:
+        raise IncompleteFigure("\n".join(incomplete))
+
+
+def _is_sweep(path: Path) -> bool:
+    """Whether a path names a TOML file rather than a run; a file that does not exist is known by its ending."""
+    return path.is_file() or (path.suffix == ".toml" and not path.is_dir())
 
 
 def _require_different_names(names: list[str], files: list[Path]) -> None:

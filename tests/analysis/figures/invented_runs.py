@@ -26,17 +26,25 @@ def run(
     costs = costs or [1.0] * len(accuracies)
     count = len(accuracies)
     ends = [int(round_s * 1e9) * k for k in range(1, count + 1)]
-    rounds = {"round": range(1, count + 1), "end_ns": ends, "cost": costs}
-    states = ["ineligible" if part is None else "delivered" for part in fractions]
+    rounds: dict[str, Any] = {
+        "round": range(1, count + 1),
+        "end_ns": ends,
+        "cost": costs,
+        "energy_j": [cost / 10 for cost in costs],
+    }
+    rounds |= {"ordered": 4, "delivered": [3 if k % 2 else 4 for k in range(count)]}
+    losses = pd.array([None if a is None else 2.0 - a for a in accuracies], dtype="Float64")
+    states = ["ineligible" if part is None else "delivered" if part == 1.0 else "lost" for part in fractions]
+    vehicles = {"state": states, "delivered_fraction": pd.array(fractions, dtype="Float64")}
     return cast(
         Run,
         SimpleNamespace(
             is_done=True,
             state="done",
-            rounds=pd.DataFrame(rounds).assign(accuracy=pd.array(accuracies, dtype="Float64")),
+            rounds=pd.DataFrame(rounds).assign(accuracy=pd.array(accuracies, dtype="Float64"), loss=losses),
             vehicles=pd.DataFrame({"sojourn_ns": [int(1e9 * s) for s in sojourns_s]})
             if sojourns_s
-            else pd.DataFrame({"state": states, "delivered_fraction": pd.array(fractions, dtype="Float64")}),
+            else pd.DataFrame(vehicles).assign(delay_ns=[int(1e9 * (3 + k)) for k in range(len(fractions))]),
             summary={"last_accuracy": accuracies[-1] if count else None},
         ),
     )

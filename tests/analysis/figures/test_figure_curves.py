@@ -132,6 +132,76 @@ def test_total_cost_against_a_key_and_over_time(tmp_path: Path, monkeypatch: pyt
     assert grown["mean"].to_dict() == {5.0: 20.0, 10.0: 50.0}
 
 
+RUNS = {
+    (6, 1): run([0.1, 0.5], [10.0, 20.0], fractions=[1.0, 0.5, 1.0]),
+    (6, 2): run([0.2, 0.8, None], [30.0, 40.0, 20.0], fractions=[1.0]),
+    (6, 3): run(costs=[70.0], fractions=[0.1]),  # neither accuracy nor a delivered update
+    (12, 1): run([0.3, 0.3], [1.0, 2.0], fractions=[None, 1.0]),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "six", "twelve"),
+    [
+        ("accuracy", [0.5, 0.8], 0.3),
+        ("loss", [1.5, 1.2], 1.7),
+        ("failure-rate", [1.0, 0.5], 1.0),
+        ("delivered", [7 / 8, 11 / 12, 1.0], 7 / 8),
+        ("p_suc", [2.5 / 3, 1.0, 0.1], 1.0),
+        ("delay", [4.0, 3.0], 4.0),
+        ("cost", [15.0, 30.0, 70.0], 1.5),
+        ("energy", [1.5, 3.0, 7.0], 0.15),
+        ("total-cost", [30.0, 90.0, 70.0], 3.0),
+        ("total-energy", [3.0, 9.0, 7.0], 0.3),
+    ],
+)
+def test_every_measure_against_a_swept_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, six: list[float], twelve: float
+) -> None:
+    pretend(monkeypatch, RUNS)
+    rows = drawn(sweep(tmp_path, SWEEP + f'[figure]\nkind = "{kind}"\nx = "radio.prbs"\n')).set_index("x")
+    assert rows.index.tolist() == [6, 12]
+    assert rows["mean"].tolist() == pytest.approx([mean(six), twelve])
+    assert rows["std"][6] == pytest.approx(stdev(six))
+    assert rows["seeds"].tolist() == [len(six), 1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("loss", [1.9, 1.5]),
+        ("delivered", [1.0, 0.75]),
+        ("cost", [10.0, 20.0]),
+        ("energy", [1.0, 2.0]),
+        ("total-energy", [1.0, 3.0]),
+    ],
+)
+def test_measures_by_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, expected: list[float]) -> None:
+    pretend(monkeypatch, {(6, 1): RUNS[6, 1]})
+    rows = drawn(sweep(tmp_path, SWEEP + f'[figure]\nkind = "{kind}"\nx = "round"\n'))
+    assert (rows["x"].tolist(), rows["mean"].tolist()) == ([1, 2], pytest.approx(expected))
+
+
+def test_the_cdf_of_delays_is_over_delivered_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, {(6, 1): run(fractions=[1.0, 0.5, 1.0, None, 1.0])})  # delays of 3, 4, 5, … s
+    rows = drawn(sweep(tmp_path, SWEEP + '[figure]\nkind = "delay"\nmarks = [3.5, 5.5]\n')).set_index("x")["mean"]
+    assert [rows[3.5], rows[5.5], rows.iloc[-1]] == pytest.approx([1 / 3, 2 / 3, 1.0])
+
+
+def test_a_model_that_diverged_has_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    diverged = run([0.5, 0.1])
+    diverged.rounds["loss"] = [1.0, np.inf]
+    pretend(monkeypatch, {(6, 1): diverged, (6, 2): run([0.5, 0.6])})
+    rows = drawn(sweep(tmp_path, SWEEP + '[figure]\nkind = "loss"\nx = "radio.prbs"\n'))
+    assert rows[["mean", "seeds"]].to_numpy().tolist() == [[pytest.approx(1.4), 1]]
+
+
+def test_against_a_key_marks_are_values_of_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, RUNS)
+    rows = drawn(sweep(tmp_path, SWEEP + '[figure]\nkind = "cost"\nx = "radio.prbs"\n'))
+    assert at_marks(rows, [6, 9, 12.0], against_key=True)["x"].tolist() == [6, 12]
+
+
 def test_marks_beyond_the_end_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, {(6, 1): run([0.1, 0.2, 0.3], round_s=3.0)})
     rows = drawn(sweep(tmp_path, SWEEP + '[figure]\nx = "time"\n'))

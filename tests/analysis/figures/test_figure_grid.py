@@ -46,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_as_markdown(folder: Path) -> None:
-    lines = (folder / "s.md").read_text().splitlines()
+    lines = (folder / "s_table.md").read_text().splitlines()
     assert lines[0] == "| data set | α | PDPC | FDPC & all | FedProx, unconstrained |"
     assert lines[2:] == [
         "| MNIST | 0.1 | **0.9100** ± 0.0141 | 0.8850 ± 0.0071 | 0.9600 ± 0.0141 |",
@@ -57,7 +57,7 @@ def test_as_markdown(folder: Path) -> None:
 
 
 def test_as_latex(folder: Path) -> None:
-    text = (folder / "s.tex").read_text()
+    text = (folder / "s_table.tex").read_text()
     lines = text.splitlines()
     assert lines[0] == r"\begin{tabular}{llccc}"
     assert lines[2] == r"data set & $\alpha$ & PDPC & FDPC \& all & FedProx, unconstrained \\"
@@ -73,11 +73,11 @@ def test_as_latex(folder: Path) -> None:
 
 
 def test_as_csv(folder: Path) -> None:
-    rows = pd.read_csv(folder / "s.csv").set_index(["data set", "α", "line"])
+    rows = pd.read_csv(folder / "s_table.csv").set_index(["data set", "α", "line"])
     assert len(rows) == 12
     assert rows.loc[("MNIST", 0.1, "PDPC"), ["mean", "seeds", "best"]].tolist() == [pytest.approx(0.91), 2, True]
     assert rows["best"].sum() == 1
-    differences = pd.read_csv(folder / "s_differences.csv").set_index(["panel", "line"])
+    differences = pd.read_csv(folder / "s_table_differences.csv").set_index(["panel", "line"])
     assert differences.loc[("MNIST, α = 0.1", "FDPC & all"), "difference"] == pytest.approx(-0.025)
 
 
@@ -85,4 +85,4 @@ def test_equal_means_are_both_best(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     tied = {("PDPC", 0.1, "mnist", 8, 1): run([0.98161]), ("FDPC & all", 0.1, "mnist", 8, 1): run([0.98159])}
     pretend(monkeypatch, tied)
     draw_figure(sweep(tmp_path, TEXT), tmp_path, tmp_path)
-    assert "| **0.9816** (1 of 2) | **0.9816** (1 of 2) | – |" in (tmp_path / "s.md").read_text()
+    assert "| **0.9816** (1 of 2) | **0.9816** (1 of 2) | – |" in (tmp_path / "s_table.md").read_text()

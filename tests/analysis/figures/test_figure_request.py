@@ -19,10 +19,16 @@ VARIANTS = '[[compare]]\nlabel = "A"\n[[compare]]\nlabel = "B"\nscheme.kind = "f
     ("figure", "message"),
     [
         ('knd = "cost"', "figure.knd is not a known key of [figure]; the nearest is figure.kind."),
-        ('kind = "costs"', "figure.kind = \"costs\": it must be 'accuracy', 'failure-rate', 'sojourn'"),
+        ('kind = "costs"', "figure.kind = \"costs\": it must be 'accuracy', 'loss', 'failure-rate'"),
         ('kind = "cost"\nthreshold = 0.5', 'figure.threshold has no effect with figure.kind = "cost": remove it.'),
         ('kind = "failure-rate"\nthreshold = 70', "figure.threshold = 70: it must be at most 1."),
-        ('x = "rounds"', 'figure.x = "rounds": with figure.kind = "accuracy" it must be "round" or "time".'),
+        ('x = "rounds"', 'figure.x = "rounds": it is not varied in this sweep: choose from round, time, radio.prbs'),
+        ('x = "radio.antennas"', 'figure.x = "radio.antennas": it is not varied in this sweep'),
+        ('x = "radio.prbs"\nlines = "radio.prbs"', "figure: radio.prbs is used twice"),
+        ('kind = "delay"\nx = "round"', 'with figure.kind = "delay" it must be a swept key, or not given.'),
+        ('kind = "delay"\nx = "rounds"', "it is not varied in this sweep: choose from radio.prbs, vefl.round_s"),
+        ('x_scale = "log"', 'figure.x_scale has no effect with figure.kind = "accuracy" and this figure.x: remove it.'),
+        ('kind = "total-energy"\nx_range = [1, 2]', "figure.x_range has no effect on bars"),
         ("x_range = [3, 3]", "the lower end 3 must be below the upper end 3"),
         (
             'kind = "sojourn"\nx_scale = "log"\nx_range = [0, 3]',
@@ -43,6 +49,23 @@ def test_bad_figures_get_one_sentence(tmp_path: Path, figure: str, message: str)
         require_drawable(loaded)
     assert message in str(error.value)
     assert len(error.value.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("figure", "message"),
+    [
+        (
+            'x = "variants"\nx_range = [0, 2]',
+            "figure.x_range has no effect, because variants has no numbers: remove it.",
+        ),
+        ('x = "variants"\nx_scale = "log"', "the values of variants are not numbers above 0"),
+        ('x = "vefl.sojourn_weight"\nx_scale = "log"', "the values of vefl.sojourn_weight are not numbers above 0"),
+    ],
+)
+def test_an_axis_of_text_has_no_scale(tmp_path: Path, figure: str, message: str) -> None:
+    loaded = sweep(tmp_path, f"[sweep]\nvefl.sojourn_weight = [0.0, 1.0]\n[figure]\n{figure}\n{VARIANTS}")
+    with pytest.raises(ExperimentError, match=message):
+        require_drawable(loaded)
 
 
 def laid_out(tmp_path: Path, text: str) -> Layout:
@@ -70,6 +93,11 @@ def keys(plan: Layout) -> tuple[list[str], list[str], str | None]:
         ("[sweep]\nradio.prbs = [6, 7]\n[figure]\nkind = 'total-cost'\n", ([], [], "radio.prbs")),
         ("[sweep]\nradio.prbs = [6, 7]\n[figure]\nkind = 'total-cost'\nx = 'time'\n", (["radio.prbs"], [], None)),
         ("[figure]\nkind = 'total-cost'\n" + VARIANTS, ([], [], "variants")),
+        (TWO_AXES + "[figure]\nx = 'vefl.round_s'\n", (["radio.prbs"], [], "vefl.round_s")),
+        (
+            TWO_AXES + "[figure]\nkind = 'p_suc'\nx = 'radio.prbs'\n" + VARIANTS,
+            (["variants"], ["vefl.round_s"], "radio.prbs"),
+        ),
         (TWO_AXES + "[figure]\nkind = 'table'\n" + VARIANTS, (["variants"], ["radio.prbs", "vefl.round_s"], None)),
     ],
 )

@@ -37,7 +37,7 @@ def test_a_run_wins_over_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "s: from 2 of 4 points: 1 from runs, 1 from stored results",
         "  missing: radio.prbs = 12, seed 1 (not started)",
     ]
-    rows = pd.read_csv(tmp_path / "to" / "s.csv")
+    rows = pd.read_csv(tmp_path / "to" / "s_accuracy.csv")
     assert rows["mean"].tolist() == pytest.approx([0.4, 0.5])
 
 
@@ -62,12 +62,14 @@ def test_stale_and_damaged_results_are_reported(tmp_path: Path, monkeypatch: pyt
 def test_the_command_finds_results_beside_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stored(tmp_path, z6s1=[0.1, 0.2])
     where = ["figure", str(tmp_path / "s.toml"), "--out", str(tmp_path / "runs")]
-    main_exits(where, 0)
-    assert "from 1 of 4 points: 0 from runs, 1 from stored results" in capsys.readouterr().out
+    main_exits(where, 1)
+    captured = capsys.readouterr()
+    assert "from 1 of 4 points: 0 from runs, 1 from stored results" in captured.out
+    assert captured.err == "error: s: its figure is incomplete: 3 of 4 points are missing (listed above).\n"
     (tmp_path / "results").rename(tmp_path / "elsewhere")
     main_exits(where, 2)
     assert "none of its 4 points is done" in capsys.readouterr().err
-    main_exits([*where, "--results", str(tmp_path / "elsewhere")], 0)
+    main_exits([*where, "--results", str(tmp_path / "elsewhere")], 1)
     capsys.readouterr()
     main_exits([*where, "--results", str(tmp_path / "nowhere")], 2)
     assert "nowhere is not a folder" in capsys.readouterr().err
@@ -88,7 +90,7 @@ def test_reference_values_are_printed_with_ours(tmp_path: Path) -> None:
         "Z = 6": ["0.2000", "±0.1414", "[0.5000]", "0.3000", "±0.1414", "–", "[0.9000]"],
         "Z = 12": ["–", "[0.2500]", "–", "[0.3500]", "–", "[0.4500]"],
     }
-    marks = pd.read_csv(tmp_path / "to" / "s_marks.csv").set_index(["line", "x"])
+    marks = pd.read_csv(tmp_path / "to" / "s_accuracy_marks.csv").set_index(["line", "x"])
     assert marks.loc[("Z = 6", 1), ["mean", "reference"]].tolist() == pytest.approx([0.2, 0.5])
     assert np.isnan(marks.loc[("Z = 6", 2), "reference"])
     assert np.isnan(marks.loc[("Z = 12", 9), "mean"])

@@ -6,7 +6,8 @@ from typing import Any
 from vefl_sim.analysis.figures.curves import curves
 from vefl_sim.analysis.figures.layout import Group
 from vefl_sim.analysis.figures.measures import y_name
-from vefl_sim.analysis.figures.plot import Curves, draw_panel
+from vefl_sim.analysis.figures.names import with_symbols
+from vefl_sim.analysis.figures.panel import Curves, draw_panel
 from vefl_sim.analysis.figures.request import FigureKind, Request
 from vefl_sim.analysis.figures.style import STYLE, legend_below, require_matplotlib
 from vefl_sim.sweep.comparison import Comparison
@@ -32,7 +33,7 @@ def draw_comparison(comparison: Comparison) -> Path:
         lines: dict[str, Any] = {}
         for axes, panel in zip(places[0], panels, strict=True):
             lines |= draw_panel(axes, panel.rows, panel)
-            axes.set(title=_TITLES[panel.request.kind], ylabel=y_name(panel.request))
+            axes.set(title=_TITLES[panel.request.kind], ylabel=with_symbols(y_name(panel.request)))
         legend_below(figure, lines)
         if len(comparison.seeds) > 1:
             figure.suptitle(f"mean ± s.d. of {len(comparison.seeds)} seeds", fontsize=9)

@@ -12,26 +12,31 @@ from vefl_sim.analysis.figures.measures import samples, scalar, series
 from vefl_sim.analysis.figures.request import Request
 
 COLUMNS = ("panel", "line", "x", "mean", "std", "seeds")
-DISTRIBUTIONS = ("sojourn", "p_suc", "cost")
+CCDFS = ("sojourn", "p_suc")
+"""Kinds of which a distribution shows the share above x; the others show the share below."""
 _POINTS = 500  # of the x-grid of a distribution
 
 
 def curves(groups: Sequence[Group], request: Request) -> pd.DataFrame:
     """One row per panel, line and x: mean and sample standard deviation over the finished seeds."""
-    if request.kind in DISTRIBUTIONS:
+    if request.is_distribution:
         each = _distributions(groups, request)
-    elif any(group.bar for group in groups):
-        each = [[pd.Series([scalar(run, request)], index=[group.x]) for run in group.runs.values()] for group in groups]
+    elif any(group.x_label for group in groups):
+        each = [[_at(group.x, scalar(run, request)) for run in group.runs.values()] for group in groups]
     else:
         each = [[series(run, request) for run in group.runs.values()] for group in groups]
+    each = [[own for own in runs if len(own)] for runs in each]  # runs without values do not hide the others
     tables = [_rows(group, own, request) for group, own in zip(groups, each, strict=True) if own]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
 
 
-def at_marks(rows: pd.DataFrame, marks: Sequence[float]) -> pd.DataFrame:
-    """The values of the curves at the marks (or at the last x before); none beyond the end of a curve."""
-    if not marks or pd.to_numeric(rows["x"], errors="coerce").isna().any():
-        return rows.iloc[:0]  # bars have no values between them
+def at_marks(rows: pd.DataFrame, marks: Sequence[float], *, against_key: bool = False) -> pd.DataFrame:
+    """The values of the curves at the marks (or at the last x before); none beyond the end of a curve.
+
+    Against a swept key there are no values between those of the sweep.
+    """
+    if against_key or not marks:
+        return rows[rows["x"].isin(marks)].reset_index(drop=True)
     values = []
     for _, own in rows.groupby(["panel", "line"], sort=False):
         xs = own["x"].to_numpy(float)
@@ -53,9 +58,14 @@ def at_most(values: NDArray[np.float64], grid: NDArray[np.float64]) -> NDArray[n
     return np.searchsorted(np.sort(values), grid, side="right") / len(values)
 
 
+def _at(x: Any, value: float) -> pd.Series:
+    """One value at x; empty if it is NaN."""
+    return pd.Series([value], index=[x]).dropna()
+
+
 def _distributions(groups: Sequence[Group], request: Request) -> list[list[pd.Series]]:
     """For each group, one curve per run: the CDF of costs, or the CCDF of other kinds, all on the same x-grid."""
-    share = at_most if request.kind == "cost" else at_least
+    share = at_least if request.kind in CCDFS else at_most
     each = [[own for run in group.runs.values() if len(own := samples(run, request))] for group in groups]
     if not any(each):
         return [[] for _ in groups]
@@ -64,14 +74,17 @@ def _distributions(groups: Sequence[Group], request: Request) -> list[list[pd.Se
 
 
 def _grid(values: NDArray[np.float64], request: Request) -> NDArray[np.float64]:
-    """The x-grid with the marks: linear from 0, logarithmic from the 0.1 % quantile, or steps of 0.001 for p_suc."""
+    """The x-grid with the marks: steps of 0.001 for p_suc; or else linear from 0, logarithmic from the 0.1 % quantile.
+
+    Delays are mostly close to the length of a round: linear from the lowest.
+    """
     top = float(values.max()) or 1.0
     if request.kind == "p_suc":
         xs = np.arange(1001) / 1000
     elif request.x_scale == "log":
         xs = np.geomspace(max(float(np.quantile(values, 0.001)), 1e-4 * top), top, _POINTS)
     else:
-        xs = np.linspace(0.0, top, _POINTS + 1)
+        xs = np.linspace(float(values.min()) if request.kind == "delay" else 0.0, top, _POINTS + 1)
     near = [mark for mark in request.marks if mark <= 2 * top]  # a mark far beyond would compress the curves
     return np.unique(np.concatenate([xs, near]))
 
@@ -79,7 +92,8 @@ def _grid(values: NDArray[np.float64], request: Request) -> NDArray[np.float64]:
 def _rows(group: Group, each: Sequence[pd.Series], request: Request) -> pd.DataFrame:
     """The rows of one line; `each` are the values of its runs by x."""
     table = _aligned(each, hold=request.x == "time")
-    std = table.std(axis=1, ddof=1) if request.kind != "failure-rate" else np.nan  # of 0 and 1 it has no meaning
+    zeros_and_ones = request.kind == "failure-rate" and not group.x_label  # have no meaningful standard deviation
+    std = np.nan if zeros_and_ones else table.std(axis=1, ddof=1)
     rows: Any = {"x": table.index, "mean": table.mean(axis=1), "std": std, "seeds": len(each)}
     panel = ", ".join(group.panel)
     return pd.DataFrame(rows).assign(panel=panel, line=group.line).reset_index(drop=True)[list(COLUMNS)]

@@ -1,5 +1,6 @@
 """Draws the figure of a sweep and writes its files."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,24 +10,31 @@ import pandas as pd
 from vefl_sim.analysis.figures.curves import at_marks, curves
 from vefl_sim.analysis.figures.grid import grid
 from vefl_sim.analysis.figures.layout import Group, Layout, ResultSources, groups, layout, names
-from vefl_sim.analysis.figures.measures import SCALARS, scalar
+from vefl_sim.analysis.figures.measures import MEASURES, scalar
 from vefl_sim.analysis.figures.names import heading
-from vefl_sim.analysis.figures.plot import Curves, pictures
+from vefl_sim.analysis.figures.panel import Curves
+from vefl_sim.analysis.figures.plot import pictures
 from vefl_sim.analysis.figures.reference import require_lines, with_reference
 from vefl_sim.analysis.figures.request import Request, request_from
 from vefl_sim.analysis.figures.style import require_matplotlib
-from vefl_sim.core.errors import BadInput, CannotWrite
+from vefl_sim.core.errors import BadInput, CannotWrite, VeflError
 from vefl_sim.core.files import atomic_file
 from vefl_sim.sweep import paired
 from vefl_sim.sweep.points import Point, Sweep
 from vefl_sim.sweep.results.store import Store
 
-_LEARNING_KINDS = ("accuracy", "failure-rate", "table")
+_LEARNING_KINDS = ("accuracy", "loss", "failure-rate", "table")
+_NO_VALUES = dict.fromkeys(_LEARNING_KINDS, "they do not train a model (learning.kind)")
+_NO_VALUES["delay"] = "no update was delivered, or they are stored results, which have no delays"
 _DIFFERENCE_COLUMNS = ("panel", "line", "reference", "figure", "pairs", "difference", "half_width", "differs")
 
 
 class NothingToDraw(BadInput):
     """A figure of which no point is finished or stored."""
+
+
+class IncompleteFigure(VeflError):
+    """A figure that was drawn without some of its points: exit code 1."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,22 @@ class Drawing:
         pairs = [(point, group.runs.get(point.seed)) for group in self.groups for point in group.points]
         return [point for point, run in pairs if run and run.stale]
 
+    @property
+    def without_value(self) -> list[Point]:
+        """The finished points that do not have the measure, for example no accuracy without learning."""
+        pairs = [(point, group.runs.get(point.seed)) for group in self.groups for point in group.points]
+        return [point for point, run in pairs if run and math.isnan(scalar(run, self.request))]
+
+    @property
+    def incomplete(self) -> str:
+        """A sentence about the number of missing points; empty if there are none."""
+        wanted = sum(len(group.points) for group in self.groups)
+        lacking = wanted - sum(len(group.runs) for group in self.groups)
+        if not lacking:
+            return ""
+        are = "is" if lacking == 1 else "are"
+        return f"{self.name}: its figure is incomplete: {lacking} of {wanted} points {are} missing (listed above)."
+
 
 def require_drawable(sweep: Sweep) -> None:
     """Raise an ExperimentError if the [figure] of a sweep cannot be drawn; called before its points are run."""
@@ -70,21 +94,22 @@ def draw_figure(sweep: Sweep, out: Path, folder: Path | None = None, store: Stor
     content: dict[str, bytes] = {}
     marks, text = pd.DataFrame(), ""
     if request.kind == "table":
-        _require_learning(sweep, scalars["value"])
+        _require_values(sweep, request, scalars["value"])
         table = grid(line_groups, [heading(dimension.key, request.labels) for dimension in plan.panels], request)
         text = table.markdown()
         content |= {".csv": _csv(table.csv_rows()), ".md": text.encode(), ".tex": table.latex().encode()}
     else:
         require_matplotlib()
         rows = curves(line_groups, request)
-        _require_learning(sweep, rows["mean"])
+        _require_values(sweep, request, rows["mean"])
         known = [(", ".join(group.panel), group.line) for group in line_groups]
-        marks = with_reference(at_marks(rows, request.marks), request, known)
+        marks = with_reference(at_marks(rows, request.marks, against_key=plan.x is not None), request, known)
         drawn = pictures(Curves(rows, line_groups, request, _x_name(plan), marks))
         content |= {f".{ending}": picture for ending, picture in drawn.items()} | {".csv": _csv(rows)}
         content |= {"_marks.csv": _csv(marks)} if len(marks) else {}
     content["_differences.csv"] = _csv(differences)
-    files = _write(content, sweep.name, folder or out / "figures" / sweep.name)
+    stem = "_".join(filter(None, [sweep.name, request.kind, request.x.replace(".", "-")]))
+    files = write_files(content, stem, folder or out / "figures" / sweep.name)
     problems = () if store is None else tuple(store.problems)
     return Drawing(sweep.name, request, tuple(line_groups), marks, scalars, differences, tuple(files), text, problems)
 
@@ -112,11 +137,14 @@ def _x_name(plan: Layout) -> str:
     return heading(plan.x.key, plan.labels) if plan.x else ""
 
 
-def _require_learning(sweep: Sweep, values: pd.Series) -> None:
+def _require_values(sweep: Sweep, request: Request, values: pd.Series) -> None:
+    """Raise BadInput if no run has the measure."""
     if values.isna().all():
+        name = "accuracy" if request.kind in ("failure-rate", "table") else request.kind
+        reason = _NO_VALUES.get(request.kind, "nobody got an order")
         raise BadInput(
-            f"{sweep.name}: its runs have no accuracy, because they do not train a model (learning.kind), so that this "
-            'figure.kind has no values: choose another, for example "cost", "p_suc", "sojourn" or "total-cost".'
+            f"{sweep.name}: its runs have no {name}, because {reason}, so that this figure.kind has no values: choose "
+            'another, for example "cost", "energy", "sojourn" or "total-cost".'
         )
 
 
@@ -127,7 +155,7 @@ def _scalars(line_groups: Sequence[Group], request: Request) -> pd.DataFrame:
         for group in line_groups
         for seed, run in group.runs.items()
     ]
-    return pd.DataFrame(rows).assign(figure=SCALARS[request.kind])
+    return pd.DataFrame(rows).assign(figure=MEASURES[request.kind].number)
 
 
 def _differences(scalars: pd.DataFrame) -> pd.DataFrame:
@@ -144,8 +172,8 @@ def _csv(rows: pd.DataFrame) -> bytes:
     return str(rows.to_csv(index=False)).encode()
 
 
-def _write(content: dict[str, bytes], name: str, folder: Path) -> Iterator[Path]:
-    """Write all files; each is written atomically, after all content is complete."""
+def write_files(content: dict[str, bytes], name: str, folder: Path) -> Iterator[Path]:
+    """Write files by the ending of their names; each is written atomically, after all content is complete."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for ending, data in content.items():

@@ -31,9 +31,16 @@ class Dimension:
         return tuple(point.values[key] for key in self.keys) if self.keys else point.label
 
     def value(self, point: Point) -> Any:
-        """The value of the key that names the dimension: a number, or text."""
-        value = point.values[self.key] if self.keys else point.label
-        return value if type(value) in (int, float) else self.cell(point)
+        """The place of a point on an x-axis: a number if all values are, and distinguish the points; or else text."""
+        return point.values[self.key] if self.numbers else self.cell(point)
+
+    @property
+    def numbers(self) -> list[float]:
+        """The values of the key that names the dimension; empty if they are not numbers, or do not distinguish it."""
+        if not self.keys or len(self._distinguishing_keys()) > 1:
+            return []
+        values = [step[self.keys.index(self.key)] for step in self.steps]
+        return values if all(type(value) in (int, float) for value in values) else []
 
     def label(self, point: Point, labels: Mapping[str, str]) -> str:
         """The label of a point in this dimension; contains all keys if one key does not distinguish the steps."""
@@ -55,7 +62,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which dimensions of a sweep are lines, which are panels, and which is the x-axis of bars."""
+    """Which dimensions of a sweep are lines, which are panels, and which is the x-axis."""
 
     lines: tuple[Dimension, ...]
     panels: tuple[Dimension, ...]
@@ -66,20 +73,20 @@ class Layout:
 
 @dataclass(frozen=True)
 class Group:
-    """The points of one line, bar or table cell, one per seed."""
+    """The points of one line, of one x against a swept key, or of a table cell; one per seed."""
 
     panel: tuple[str, ...]
     row: tuple[str, ...]  # names of the row, in a table
     line: str
-    bar: str
-    x: Any  # the value below a bar
+    x_label: str  # against a swept key
+    x: Any  # its value there
     points: tuple[Point, ...]
     runs: Mapping[int, Measurements]  # of the finished points, by seed
 
     @property
     def title(self) -> str:
         """The name of the group within its panel."""
-        return ", ".join(filter(None, [self.line, self.bar]))
+        return ", ".join(filter(None, [self.line, self.x_label]))
 
 
 def layout(sweep: Sweep, request: Request) -> Layout:
@@ -87,16 +94,18 @@ def layout(sweep: Sweep, request: Request) -> Layout:
     known = {dimension.key: dimension for dimension in _dimensions(sweep)}
     known |= {key: Dimension(key, d.keys, d.steps) for d in [*known.values()] for key in d.keys}
     _dimensions_named("labels", [*request.labels], known)
+    other_x = ["round", "time"] if request.has_rounds else []
     panels_key = "rows" if request.kind == "table" else "panels"
     requested = {"lines": request.lines, panels_key: getattr(request, panels_key)}
-    bars = request.kind == "total-cost" and request.x not in ("round", "time")
-    requested["x"] = [request.x] if bars and request.x else None
+    against_key = request.against_key
     chosen = {where: _dimensions_named(where, names or [], known) for where, names in requested.items()}
+    chosen["x"] = _dimensions_named("x", [request.x] if against_key and request.x else [], known, other_x)
     _require_once([*chosen.values()])
     left = _unassigned(sweep, chosen)
-    x = chosen["x"] or ([d for d in left if d.keys] or left)[: int(bars)]
+    x = chosen["x"] or ([d for d in left if d.keys] or left)[: int(against_key)]
+    _require_numbers(request, x)
     left = [dimension for dimension in left if dimension not in x]
-    lines = chosen["lines"] or ([] if bars and left and left[0].keys else left[:1])
+    lines = chosen["lines"] or ([] if against_key and left and left[0].keys else left[:1])
     left = [dimension for dimension in left if dimension not in lines]
     panels = chosen[panels_key]
     as_panels = len(left) == 1 and len(left[0].steps) <= _MOST_PANELS and bool(lines)
@@ -152,7 +161,7 @@ def _group(points: Sequence[Point], plan: Layout, sources: ResultSources | None)
         panel=tuple(dimension.label(first, labels) for dimension in plan.panels),
         row=tuple(dimension.cell(first) for dimension in plan.panels),
         line=line or ("" if plan.x else plan.name),
-        bar=plan.x.label(first, labels) if plan.x else "",
+        x_label=plan.x.label(first, labels) if plan.x else "",
         x=plan.x.value(first) if plan.x else None,
         points=tuple(points),
         runs={seed: run for seed, run in measured.items() if run},
@@ -173,14 +182,30 @@ def _dimensions(sweep: Sweep) -> list[Dimension]:
     return variants + [Dimension(axis.keys[0], axis.keys, axis.steps) for axis in sweep.axes]
 
 
-def _dimensions_named(where: str, names: Sequence[str], known: Mapping[str, Dimension]) -> list[Dimension]:
+def _dimensions_named(
+    where: str, names: Sequence[str], known: Mapping[str, Dimension], others: Sequence[str] = ()
+) -> list[Dimension]:
+    """The dimensions with these names; `others`: what else could have been chosen, for the error message."""
+    choices = [*others, *known]
     for name in names:
         if name not in known:
-            choice = (
-                f"choose from {', '.join(known)} (the nearest is {nearest(name, [*known])})" if known else "remove it"
-            )
+            choice = "remove it"
+            if choices:
+                choice = f"choose from {', '.join(choices)} (the nearest is {nearest(name, choices)})"
             raise ExperimentError(f'figure.{where} = "{name}": it is not varied in this sweep: {choice}.')
     return [known[name] for name in names]
+
+
+def _require_numbers(request: Request, x: Sequence[Dimension]) -> None:
+    """Refuse a range or a logarithmic scale on an axis of text or, for the scale, of numbers that are not above 0."""
+    for dimension in x:
+        values = dimension.numbers
+        if request.x_range and not values:
+            raise ExperimentError(f"figure.x_range has no effect, because {dimension.key} has no numbers: remove it.")
+        if request.x_scale == "log" and (not values or min(values) <= 0):
+            raise ExperimentError(
+                f'figure.x_scale = "log": the values of {dimension.key} are not numbers above 0: remove it.'
+            )
 
 
 def _require_once(chosen: Sequence[Sequence[Dimension]]) -> None:

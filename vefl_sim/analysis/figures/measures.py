@@ -1,4 +1,6 @@
-"""The values of one run that a figure uses: a series over its rounds, samples, or one number."""
+"""What each kind of figure measures in a run: a series over its rounds, samples, or one number; and their names."""
+
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -8,69 +10,121 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.sweep.results.measurements import floats
 from vefl_sim.sweep.results.result import Measurements
 
-SCALARS = {
-    "accuracy": "final accuracy",
-    "failure-rate": "share of rounds under the threshold",
-    "sojourn": "mean sojourn bound [s]",
-    "p_suc": "mean p_suc",
-    "cost": "mean cost of a round",
-    "total-cost": "total cost",
-    "table": "final accuracy",
-}
-"""Name of the number that represents a run in comparisons, by kind of figure."""
 
-_VALUES = {
-    "accuracy": "test accuracy",
-    "failure-rate": "share of seeds below {:g}",
-    "sojourn": "share of CVs ≥ x",
-    "p_suc": "share of cases ≥ x",
-    "cost": "share of rounds ≤ x",
-    "total-cost": "total cost",
+@dataclass(frozen=True)
+class Measure:
+    """The names of a measure, and how many digits of it are printed."""
+
+    number: str  # the number that represents a run: in comparisons, and against a swept key
+    in_round: str = ""  # its value in one round
+    sample: str = ""  # what a distribution of it is over, on the x-axis
+    share: str = ""  # the y-axis of that distribution
+    digits: int = 4
+    is_share: bool = False  # at most 1
+
+
+MEASURES = {
+    "accuracy": Measure("final accuracy", "test accuracy", is_share=True),
+    "loss": Measure("final loss", "test loss"),
+    "failure-rate": Measure("share of rounds under the threshold", "share of seeds below {:g}", is_share=True),
+    "delivered": Measure("delivered share of the orders", "delivered share of the orders", is_share=True),
+    "sojourn": Measure("mean sojourn bound [s]", "", "sojourn bound [s]", "share of CVs ≥ x", digits=2),
+    "delay": Measure("mean delay of an update [s]", "", "delay of an update [s]", "share of updates ≤ x", digits=3),
+    "p_suc": Measure("mean p_suc", "p_suc", "p_suc", "share of cases ≥ x", is_share=True),
+    "cost": Measure("mean cost of a round", "cost of a round", "cost per round", "share of rounds ≤ x", digits=1),
+    "energy": Measure(
+        "mean energy of a round [J]", "energy of a round [J]", "energy per round [J]", "share of rounds ≤ x", digits=2
+    ),
+    "total-cost": Measure("total cost", "total cost", digits=1),
+    "total-energy": Measure("total energy [J]", "total energy [J]", digits=1),
+    "table": Measure("final accuracy", is_share=True),
 }
+"""By kind of figure."""
+
+_COLUMNS = {"accuracy": "accuracy", "loss": "loss", "failure-rate": "accuracy", "table": "accuracy", "cost": "cost"}
+_COLUMNS |= {"energy": "energy_j", "total-cost": "cost", "total-energy": "energy_j"}
+_P_SUC = {"ordered": "per ordered CV", "with-ineligible": "per CV, ineligible as 0"}
+_P_SUC |= {"rounds": "mean per round", "rounds-with-ineligible": "mean per round, ineligible as 0"}
+_P_SUC |= {"paper": "mean per round over C_k"}
 
 
 def y_name(request: Request) -> str:
     """The name of the y-axis of a figure."""
-    return _VALUES[request.kind].format(request.threshold)
+    measure = MEASURES[request.kind]
+    if request.against_key:
+        return measure.number
+    return measure.share if request.is_distribution else measure.in_round.format(request.threshold)
+
+
+def x_name(request: Request) -> str:
+    """The name of the x-axis of a figure that is not drawn against a swept key."""
+    if not request.is_distribution:
+        return "simulated time [s]" if request.x == "time" else "round"
+    count = f", {_P_SUC[request.count]}" if request.kind == "p_suc" else ""
+    return f"x = {MEASURES[request.kind].sample}{count}"
 
 
 def series(run: Measurements, request: Request) -> pd.Series:
-    """Accuracy, whether it is below the threshold (0 or 1), or the total cost so far, by round or simulated second."""
+    """The measure by round or simulated second: totals up to there, failures as 0 or 1; rounds without it are left out.
+
+    An infinite loss, of a model that diverged, counts as no value.
+    """
     rounds = run.rounds
     x = rounds["end_ns"] / 1e9 if request.x == "time" else rounds["round"]
-    if request.kind == "total-cost":
-        return pd.Series(rounds["cost"].to_numpy(float).cumsum(), index=x.to_numpy(float))
-    accuracy = pd.Series(floats(rounds["accuracy"]), index=x.to_numpy(float)).dropna()
-    return (accuracy < request.threshold).astype(float) if request.kind == "failure-rate" else accuracy
+    values = _delivered(rounds) if request.kind == "delivered" else floats(rounds[_column(run, request)])
+    if request.kind.startswith("total-"):
+        values = values.cumsum()
+    known = pd.Series(values, index=x.to_numpy(float))[np.isfinite(values)]
+    return (known < request.threshold).astype(float) if request.kind == "failure-rate" else known
 
 
 def samples(run: Measurements, request: Request) -> Floats:
-    """The samples of a distribution: sojourn bounds in s of CVs in coverage by round, costs of rounds, or p_suc."""
+    """The samples of a distribution: of CVs in coverage by round, delivered updates, rounds, or cases of p_suc."""
     if request.kind == "sojourn":
         return run.sojourns_s
-    if request.kind == "cost":
-        return floats(run.rounds["cost"])
-    return _p_suc(run, request.count)
+    if request.kind == "delay":
+        return run.delays_s
+    if request.kind == "p_suc":
+        return _p_suc(run, request.count)
+    return floats(run.rounds[_COLUMNS[request.kind]])
 
 
 def scalar(run: Measurements, request: Request) -> float:
     """The number that represents a run in comparisons; NaN if the run has no values."""
-    if request.kind in ("accuracy", "table"):
-        known = run.rounds["accuracy"].dropna()
-        return float(known.iloc[-1]) if len(known) else float("nan")
-    if request.kind == "total-cost":
-        return float(floats(run.rounds["cost"]).sum())
+    if request.kind == "delivered":
+        ordered = run.rounds["ordered"].sum()
+        return float(run.rounds["delivered"].sum() / ordered) if ordered else float("nan")
+    if request.kind in ("accuracy", "loss", "table"):
+        evaluated = run.rounds.dropna(subset="accuracy")
+        last = floats(evaluated[_COLUMNS[request.kind]])[-1:]
+        return float(last[0]) if np.isfinite(last).any() else float("nan")
+    if request.kind.startswith("total-"):
+        return float(floats(run.rounds[_COLUMNS[request.kind]]).sum())
     values = series(run, request).to_numpy() if request.kind == "failure-rate" else samples(run, request)
     return float(values.mean()) if len(values) else float("nan")
 
 
+def _delivered(rounds: pd.DataFrame) -> Floats:
+    """Delivered over ordered updates of each round; NaN if nobody got an order."""
+    ordered = floats(rounds["ordered"])
+    return floats(rounds["delivered"]) / np.where(ordered > 0, ordered, np.nan)
+
+
+def _column(run: Measurements, request: Request) -> str:
+    """The column of `rounds` with the measure."""
+    if request.kind != "p_suc":
+        return _COLUMNS[request.kind]
+    return "p_suc_with_ineligible" if _counts_ineligible(run, request.count) else "p_suc"
+
+
+def _counts_ineligible(run: Measurements, count: str) -> bool:
+    return count.endswith("with-ineligible") or (count == "paper" and not run.selects)
+
+
 def _p_suc(run: Measurements, count: str) -> Floats:
     """The samples of p_suc, counted as figure.count says."""
-    if count == "paper":
-        count = "rounds" if run.selects else "rounds-with-ineligible"
-    if count.startswith("rounds"):
-        column = "p_suc" if count == "rounds" else "p_suc_with_ineligible"
-        return floats(run.rounds[column].dropna())
-    if count == "ordered":
-        return run.delivered_fractions
-    return np.concatenate([run.delivered_fractions, np.zeros(run.ineligible)])
+    with_ineligible = _counts_ineligible(run, count)
+    if count.startswith("rounds") or count == "paper":
+        return floats(run.rounds["p_suc_with_ineligible" if with_ineligible else "p_suc"].dropna())
+    zeros = np.zeros(run.ineligible if with_ineligible else 0)
+    return np.concatenate([run.delivered_fractions, zeros])

@@ -56,5 +56,18 @@ def plain(key: str, value: Any) -> str:
     return declaration(key, value, "label", None) or value if key in FAMILIES else str(value)
 
 
+def with_symbols(text: str) -> str:
+    """Write symbols as formulas; a dollar sign that does not begin a valid formula is escaped."""
+    from matplotlib.mathtext import MathTextParser
+
+    try:
+        MathTextParser("path").parse(text)
+    except ValueError:
+        text = text.replace("$", r"\$")
+    if "$" in text:
+        return text
+    return SUBSCRIPT.sub(r"$\1_{\\mathrm{\2}}$", text).replace("λ\u0304", r"$\bar{\lambda}$")
+
+
 def _template(key: str, labels: Mapping[str, str]) -> str:
     return labels.get(key) or _LABELS.get(key) or f"{key} = {{}}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from vefl_sim.analysis.figures.drawing import Drawing, missing
-from vefl_sim.analysis.figures.measures import y_name
+from vefl_sim.analysis.figures.measures import MEASURES, y_name
 from vefl_sim.analysis.figures.reference import COLUMN, line_name
 
 _MOST = 12  # missing points that are listed; more are only counted
@@ -25,6 +25,7 @@ def drawing_lines(drawing: Drawing, out: Path, most: int = _MOST) -> Iterator[st
         [point.title for point in drawing.stale],
         most,
     )
+    yield from _limited("without this measure", [point.title for point in drawing.without_value], most)
     yield from _limited("not used", drawing.problems, most)
     if drawing.text:
         yield from ["", *drawing.text.splitlines()]
@@ -55,7 +56,8 @@ def _limited(what: str, titles: Sequence[str], most: int) -> Iterator[str]:
 
 def _mark_lines(drawing: Drawing) -> Iterator[str]:
     """A table of the values at the marks: one row per line, one column per mark."""
-    marks, digits = drawing.marks, 1 if drawing.request.kind == "total-cost" else 4
+    marks = drawing.marks
+    digits = 4 if drawing.request.is_distribution else MEASURES[drawing.request.kind].digits
     names = [line_name(panel, line) for panel, line in zip(marks["panel"], marks["line"], strict=True)]
     width = max(map(len, names)) + 2
     heads = sorted(set(marks["x"]))
@@ -90,7 +92,7 @@ def _scalar_lines(drawing: Drawing) -> Iterator[str]:
     scalars = drawing.scalars.dropna(subset="value")
     if not len(scalars) or drawing.text:
         return
-    digits = {"cost": 1, "total-cost": 1, "sojourn": 2}.get(drawing.request.kind, 4)
+    digits = MEASURES[drawing.request.kind].digits
     differences = drawing.differences.set_index(["panel", "line"])
     names = [line_name(panel, line) for panel, line in zip(scalars["panel"], scalars["line"], strict=True)]
     width = max(map(len, names)) + 2

@@ -10,7 +10,14 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.complaints import complaints_about
 from vefl_sim.experiment.fields import Share, Table
 
-FigureKind = Literal["accuracy", "failure-rate", "sojourn", "p_suc", "cost", "total-cost", "table"]
+FigureKind = Literal[
+    "accuracy", "loss", "failure-rate", "delivered", "sojourn", "delay", "p_suc", "cost", "energy", "total-cost",
+    "total-energy", "table",
+]  # fmt: skip
+_DISTRIBUTIONS = ("sojourn", "delay", "p_suc", "cost", "energy")
+_TOTALS = ("total-cost", "total-energy")
+_OF_CVS = ("sojourn", "delay")
+"""Kinds that have no value by round, because stored results do not say in which round a CV had which value."""
 
 
 def _as_list(names: Any) -> Any:
@@ -59,7 +66,8 @@ class Request(Table):
     rows: Names | None = None
     """One row of a table per value: "variants", or swept keys."""
     x: str = ""
-    """The x-axis: "round" or "time"; with total-cost also a swept key."""
+    """The x-axis: "round", "time" or a swept key. Default: the round; with totals the first swept key; a distribution
+    has its own x-axis."""
     x_scale: Literal["linear", "log"] = "linear"
     x_range: Ends | None = None
     y_range: Ends | None = None
@@ -77,18 +85,34 @@ class Request(Table):
     )
     """By key: the label of its values, for example "Z = {}"."""
 
+    @property
+    def against_key(self) -> bool:
+        """Whether the x-axis is a swept key, with one number per run."""
+        return self.x not in ("", "round", "time") or (not self.x and self.kind in _TOTALS)
+
+    @property
+    def is_distribution(self) -> bool:
+        """Whether the figure shows the CDF or CCDF of samples."""
+        return not self.x and self.kind in _DISTRIBUTIONS
+
+    @property
+    def has_bars(self) -> bool:
+        """Whether the figure has bars, from 0: totals against a swept key."""
+        return self.against_key and self.kind in _TOTALS
+
+    @property
+    def has_rounds(self) -> bool:
+        """Whether "round" and "time" are possible x-axes."""
+        return self.kind not in (*_OF_CVS, "table")
+
 
 _ALL_KINDS = {"kind", "title", "lines", "labels"}
-_ALL_PICTURES = _ALL_KINDS | {"panels", "x_range", "y_range"}
-_USED_KEYS: dict[str, set[str]] = {
-    "accuracy": _ALL_PICTURES | {"x", "marks", "reference"},
-    "failure-rate": _ALL_PICTURES | {"x", "marks", "threshold"},
-    "sojourn": _ALL_PICTURES | {"marks", "x_scale", "reference"},
-    "p_suc": _ALL_PICTURES | {"marks", "count", "reference"},
-    "cost": _ALL_PICTURES | {"marks", "x_scale", "reference"},
-    "total-cost": _ALL_PICTURES | {"x", "marks", "reference"},
-    "table": _ALL_KINDS - {"title"} | {"rows"},
-}
+_PICTURE = _ALL_KINDS | {"panels", "x", "x_scale", "x_range", "y_range", "marks", "reference"}
+_OF_ONE_KIND = {"failure-rate": {"threshold"}, "p_suc": {"count"}}
+
+
+def _used_keys(kind: str) -> set[str]:
+    return _ALL_KINDS - {"title"} | {"rows"} if kind == "table" else _PICTURE | _OF_ONE_KIND.get(kind, set())
 
 
 def request_from(table: Mapping[str, Any]) -> Request:
@@ -121,16 +145,20 @@ def _problems(error: ValidationError) -> Iterator[str]:
 
 def _conflicts(request: Request) -> Iterator[str]:
     """Keys that have no effect or contradict each other, as sentences."""
-    for key in sorted(request.model_fields_set - _USED_KEYS[request.kind]):
+    for key in sorted(request.model_fields_set - _used_keys(request.kind)):
         yield f'figure.{key} has no effect with figure.kind = "{request.kind}": remove it.'
-    if request.kind in ("accuracy", "failure-rate") and request.x not in ("", "round", "time"):
-        yield f'figure.x = "{request.x}": with figure.kind = "{request.kind}" it must be "round" or "time".'
-    if request.kind == "total-cost" and request.x not in ("round", "time"):
-        if request.x_range:
-            yield 'figure.x_range has no effect on bars: remove it, or choose figure.x = "time".'
-        if request.reference:
-            yield 'figure.reference is for lines, not for bars: remove it, or choose figure.x = "round" or "time".'
-    for line, values in request.reference.items() if "reference" in _USED_KEYS[request.kind] else ():
+    if request.kind == "table":
+        return
+    if request.x in ("round", "time") and not request.has_rounds:
+        yield f'figure.x = "{request.x}": with figure.kind = "{request.kind}" it must be a swept key, or not given.'
+    if request.has_bars and request.x_range:
+        yield 'figure.x_range has no effect on bars: remove it, or choose figure.x = "time".'
+    if request.has_bars and request.reference:
+        yield 'figure.reference is for lines, not for bars: remove it, or choose figure.x = "round" or "time".'
+    scalable = request.kind != "p_suc" if request.is_distribution else request.against_key and not request.has_bars
+    if "x_scale" in request.model_fields_set and not scalable:
+        yield f'figure.x_scale has no effect with figure.kind = "{request.kind}" and this figure.x: remove it.'
+    for line, values in request.reference.items():
         if len(values) != len(request.marks):
             yield (
                 f"figure.reference: {line!r} has {len(values)} values, but figure.marks has {len(request.marks)}: "

@@ -1,4 +1,4 @@
-"""The style of all figures with lines: colours and dashes of the lines, and a legend below the panels."""
+"""The style of all figures with lines: their colours, dashes and markers, and a legend below the panels."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,10 @@ _COLOURS = (
 )  # fmt: skip
 _DASHES = (("-", "--"), (":", "-."))
 """Line styles with and without constraints; the second pair is used when all colours are used."""
+_MARKERS = ("s", "^", "D", "v", "P", "X", "<", "*", ">", "p", "h")
+"""One more than colours, so that they repeat after 110 lines; "o" is for reference values."""
+_COVERING: tuple[Any, ...] = ((0, (4, 2.5)), (0, (1.2, 2.2)), (0, (7, 2, 1.2, 2)))
+"""Dashes of lines that lie on another line, which is seen through the gaps."""
 _UNCONSTRAINED = ", unconstrained"
 _MARKUP = re.compile(r"[$\\{}_]|mathrm|bar")
 """Markup of formulas, which takes no space in the drawn text."""
@@ -39,10 +43,11 @@ def require_matplotlib() -> None:
     matplotlib.use("Agg")
 
 
-def line_styles(labels: Sequence[str]) -> list[dict[str, Any]]:
+def line_styles(labels: Sequence[str], covered: Mapping[str, int] | None = None) -> list[dict[str, Any]]:
     """A line style for each label; a scheme without constraints has the same colour as with them, but is dashed.
 
-    Later lines are thinner, so that a line that is covered by a later one is still visible at its edges.
+    Later lines are thinner, so that a line that is covered by a later one is still visible at its edges; `covered`:
+    how many earlier lines a line lies on, by label, which makes it dashed.
     """
     schemes = list(dict.fromkeys(label.removesuffix(_UNCONSTRAINED) for label in labels))
     numbers = [divmod(schemes.index(label.removesuffix(_UNCONSTRAINED)), len(_COLOURS)) for label in labels]
@@ -50,11 +55,18 @@ def line_styles(labels: Sequence[str]) -> list[dict[str, Any]]:
         {
             "label": label,
             "color": _COLOURS[colour],
-            "ls": _DASHES[cycle % len(_DASHES)][label.endswith(_UNCONSTRAINED)],
+            "ls": _dashes((covered or {}).get(label, 0), _DASHES[cycle % 2][label.endswith(_UNCONSTRAINED)]),
             "lw": width,
+            "marker": _MARKERS[place % len(_MARKERS)],
         }
-        for label, (cycle, colour), width in zip(labels, numbers, np.linspace(2.4, 1.1, len(labels)), strict=True)
+        for place, (label, (cycle, colour), width) in enumerate(
+            zip(labels, numbers, np.linspace(2.4, 1.1, len(labels)), strict=True)
+        )
     ]
+
+
+def _dashes(covered: int, usual: str) -> Any:
+    return _COVERING[(covered - 1) % len(_COVERING)] if covered and usual == "-" else usual
 
 
 def legend_order(labels: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The measurements of a finished run that figures are drawn from: its rounds, and three quantities of its CVs.
+"""The measurements of a finished run that figures are drawn from: its rounds, and four quantities of its CVs.
 
 A stored `Result` has the same attributes, so that a figure can be drawn from either.
 """
@@ -39,6 +39,12 @@ class RunMeasurements:
     def sojourns_s(self) -> Floats:
         """Sojourn bounds of the CVs in coverage, over all rounds."""
         return floats(self.vehicles["sojourn_ns"].dropna()) / 1e9
+
+    @property
+    def delays_s(self) -> Floats:
+        """Time from the order until the update was received, of all delivered updates."""
+        delivered = self.vehicles["state"] == "delivered"
+        return floats(self.vehicles["delay_ns"][delivered].dropna()) / 1e9
 
     @property
     def delivered_fractions(self) -> Floats:

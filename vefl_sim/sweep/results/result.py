@@ -165,6 +165,11 @@ class Result:
         return rounded_down + _steps_s(rounded_down) / 2
 
     @property
+    def delays_s(self) -> Floats:
+        """None: delays are not stored."""
+        return np.zeros(0)
+
+    @property
     def delivered_fractions(self) -> Floats:
         """p_suc of the CVs that had an order, rounded down."""
         return self.file.p_suc.expanded()
