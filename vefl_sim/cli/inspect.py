@@ -24,19 +24,32 @@ def runs(
 
 
 def report(
-    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in ./runs.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|SWEEP",
+            help="Run directory, or the beginning of its name in ./runs; or a sweep or comparison: its folder, its "
+            "name in ./runs, or its TOML file.",
+        ),
+    ],
     out: Annotated[
-        Path | None, typer.Option(help="File to write, instead of report.html in the run directory.")
+        Path | None, typer.Option(help="File to write, instead of report.html in the folder of the run or sweep.")
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Write the report page of a run: one HTML file with curves, a replay on the map, and why updates were lost."""
+    """Write the report page of a run: one HTML file with curves, a replay on the map, and why updates were lost.
+
+    The page of a sweep or comparison has means over seeds, paired differences, figures, and links to the pages of runs.
+    """
     import webbrowser
 
     from vefl_sim.analysis.report.page import write_report
     from vefl_sim.analysis.runs import find_run
+    from vefl_sim.analysis.sweep_report.page import write_sweep_report
+    from vefl_sim.analysis.sweep_report.source import find_table
 
-    path = write_report(find_run(run), out)
+    table = find_table(what)
+    path = write_sweep_report(table, out) if table else write_report(find_run(what), out)
     _print([str(path)])
     if show:
         webbrowser.open(path.resolve().as_uri())

@@ -16,6 +16,9 @@ from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.points import Point, Sweep
 from vefl_sim.sweep.run_sweep import executor_for, run_quietly
 
+SEEDS = "seeds.csv"
+"""The table of a comparison with one row per run."""
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -81,7 +84,7 @@ class Comparison:
         files = {
             "comparison.csv": self.table().reset_index(),
             "differences.csv": self.differences(),
-            "seeds.csv": self.by_seed.assign(run=[c.run.path.name for c in self.runs]).reset_index(),
+            SEEDS: self.by_seed.assign(run=[c.run.path.name for c in self.runs]).reset_index(),
             "rounds.csv": pd.concat(rounds),
         }
         self.path.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ from vefl_sim.core.files import explain_write_errors, first_free, read_file, wri
 from vefl_sim.records.identity import package_digest
 from vefl_sim.sweep.points import Point, Sweep
 
+INDEX = "index.csv"
 _KEY, _VERSION = "digest", "version"
 
 
@@ -54,7 +55,7 @@ class Index:
     @classmethod
     def of(cls, sweep: Sweep, out: Path, settings: Sequence[str] = (), *, restart: bool = False) -> "Index":
         """Open the index in out/sweeps; one of another version is refused or, with `restart`, renamed when written."""
-        file = out / "sweeps" / sweep.name / "index.csv"
+        file = out / "sweeps" / sweep.name / INDEX
         previous = _read(file)
         other = _other_version(previous)
         if other and not restart:

@@ -5,6 +5,7 @@ import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ import pytest
 from tests.analysis.report.pages import hostile, trajectory
 from vefl_sim import Run, why
 from vefl_sim.analysis.report.page import write_report
+from vefl_sim.analysis.sweep_report.page import write_sweep_report
 
 pytest.importorskip("selenium", reason="selenium is not installed")
 
@@ -209,3 +211,28 @@ def test_a_hostile_run_executes_nothing(browser: webdriver.Chrome, rush: Run, tm
     assert browser.execute_script("return typeof hit") == "undefined"
     assert asked_for(browser) == []
     assert browser.get_log("browser") == []
+
+
+def test_the_page_of_a_sweep_fits_and_asks_for_nothing(browser: webdriver.Chrome, rush: Run, tmp_path: Path) -> None:
+    own = copytree(rush.path, tmp_path / rush.path.name)
+    index = tmp_path / "sweeps" / "both" / "index.csv"
+    index.parent.mkdir(parents=True)
+    rows = [f"{variant},{prbs},1,{own.name},done" for variant in ("A", "B <script>hit=1</script>") for prbs in (6, 12)]
+    index.write_text("\n".join(["variant,radio.prbs,seed,run,status", *rows]))
+    write_report(Run(own))
+    for log in ("performance", "browser"):
+        browser.get_log(log)  # what the pages before have done
+    browser.get(write_sweep_report(index).as_uri())
+    for width in (1280, 390):
+        browser.set_window_size(width, 900)
+        wide = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0
+        figures = browser.find_elements(By.CSS_SELECTOR, "figure svg")
+        assert len(figures) == 5
+        assert all(200 < figure.size["width"] <= width and figure.size["height"] > 120 for figure in figures)
+    browser.set_window_size(1280, 900)
+    assert asked_for(browser) == []
+    assert browser.get_log("browser") == []
+    assert not browser.execute_script("return window.hit")
+    browser.find_element(By.LINK_TEXT, "page").click()
+    assert browser.current_url == (own / "report.html").as_uri()

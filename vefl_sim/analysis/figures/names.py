@@ -35,7 +35,12 @@ _HEADINGS = {VARIANTS: "scheme", "scheme.kind": "scheme", "data.kind": "data set
 
 def value_label(key: str, value: Any, labels: Mapping[str, str]) -> str:
     """A value with its symbol and unit, for a legend; `labels` are user-defined."""
-    return _template(key, labels).replace("{}", plain(key, value))
+    return with_symbol(key, plain(key, value), labels)
+
+
+def with_symbol(key: str, text: str, labels: Mapping[str, str]) -> str:
+    """The text of a value with its symbol and unit; loads no user-defined part."""
+    return _template(key, labels).replace("{}", text)
 
 
 def heading(key: str, labels: Mapping[str, str]) -> str:

@@ -32,10 +32,12 @@ class Document:
     scripts: Sequence[str]
     """Names of files in assets/, in this order; they share one global scope."""
     data: Any
+    styles: Sequence[str] = ("report.css",)
+    """Names of files in assets/, one after the other."""
 
     def render(self) -> str:
         """The whole document as text."""
-        style = asset("report.css")
+        style = "".join(map(asset, self.styles))
         scripts = [asset(name) for name in self.scripts]
         return _filled(
             asset("report.html"),

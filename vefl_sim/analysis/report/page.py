@@ -33,7 +33,11 @@ _MAX_TEXTS = 60_000  # explanations on a page; a run of 2000 s has some 6000 to 
 
 def write_report(run: Run, path: Path | None = None) -> Path:
     """Write the page of a run into its directory, or as `path`; returns where it is."""
-    path, page = path or run.path / NAME, report(run)
+    return write_page(path or run.path / NAME, report(run))
+
+
+def write_page(path: Path, page: str) -> Path:
+    """Write a page; raises BadInput if that is not possible."""
     try:
         if path.is_dir():
             raise BadInput(f"{path} is a folder: name a file in it, for example {path / NAME}.")

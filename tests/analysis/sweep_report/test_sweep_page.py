@@ -1,0 +1,195 @@
+"""The report page of a sweep or comparison: its numbers, its links, and that nothing in its table can act."""
+
+import csv
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import copytree, rmtree
+from statistics import mean
+
+import pytest
+
+import vefl_sim
+from tests.analysis.report.pages import ATTACK, Elements
+from tests.command_line import call
+from tests.sweep.results.stored import TINY
+from vefl_sim.analysis.sweep_report.page import sweep_report, write_sweep_report
+from vefl_sim.analysis.sweep_report.source import SweepSource, find_table
+from vefl_sim.core.errors import BadInput
+from vefl_sim.records.run_directory import Run
+from vefl_sim.sweep.comparison import Comparison
+from vefl_sim.sweep.index import Index, IndexEntry
+from vefl_sim.sweep.points import load_sweep
+
+COMPARED = (
+    TINY.replace("vefl.budget = [50, 1000]", "")
+    + '[[compare]]\nlabel = "A"\n[[compare]]\nlabel = "B & <b>"\nvefl.budget = 50\n'
+)
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A sweep of four points, of which three are done."""
+
+    out: Path
+    runs: dict[tuple[int, int], Run]  # by budget and seed
+
+    @property
+    def index(self) -> Path:
+        return self.out / "sweeps" / "tiny" / "index.csv"
+
+    def copy(self, folder: Path) -> "Swept":
+        return Swept(Path(copytree(self.out, folder / "runs")), self.runs)
+
+    def change(self, **cells: str) -> None:
+        """Put these texts in all rows of the index."""
+        rows = [*csv.DictReader(self.index.open())]
+        with self.index.open("w") as file:
+            writer = csv.DictWriter(file, [*rows[0], *(name for name in cells if name not in rows[0])])
+            writer.writeheader()
+            writer.writerows(row | cells for row in rows)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Swept:
+    folder = tmp_path_factory.mktemp("swept")
+    (folder / "tiny.toml").write_text(TINY)
+    sweep, out = load_sweep(folder / "tiny.toml"), folder / "runs"
+    entries, runs = {}, {}
+    for point in sweep.points[:3]:
+        runs[point.values["vefl.budget"], point.seed] = run = vefl_sim.simulate(point.experiment, out=out)
+        entries[point.digest] = IndexEntry(run.path.name, "done", 2)
+    entries[sweep.points[3].digest] = IndexEntry(status="failed", error="the disk <is> full")
+    Index.of(sweep, out).write(entries)
+    return Swept(out, runs)
+
+
+def cells(page: str, label: str) -> list[list[str]]:
+    """The cells of the table with this label, as text."""
+    start = page.index(f"aria-label='{label}'")
+    rows = page[start : page.index("</table>", start)].split("<tr>")[2:]
+    return [[Elements(cell).text for cell in row.split("<td>")[1:]] for row in rows]
+
+
+def test_the_numbers_are_those_of_the_runs(swept: Swept) -> None:
+    page = sweep_report(SweepSource(swept.index), swept.index.parent)
+    text = Elements(page).text
+    assert "2 combinations of variants and swept values, 2 seeds: 3 of 4 runs are done." in text
+    assert "1 of 4 runs failed or are damaged" in text
+    columns = page[page.index("aria-label='Means over seeds'") :].split("</th>")
+    cost = next(place for place, head in enumerate(columns) if head.endswith("mean cost of a round"))
+    costs = {key: float(run.rounds["cost"].mean()) for key, run in swept.runs.items()}
+    first, second = cells(page, "Means over seeds")
+    assert (first[0], first[1], second[0], second[1]) == ("Ξ = 50", "2", "Ξ = 1000", "1 of 2")
+    assert first[cost].split(" ± ")[0] == f"{mean([costs[50, 1], costs[50, 2]]):.1f}"
+    assert second[cost] == f"{costs[1000, 1]:.1f}"
+    ((title, *differences),) = cells(page, "Differences")
+    assert (title, differences[cost - 2]) == ("Ξ = 1000", f"{costs[1000, 1] - costs[50, 1]:+.1f}".replace("-", "−"))
+    points = cells(page, "Points")
+    assert [row[2] for row in points] == ["✓ done", "✓ done", "✓ done", "✗ failedthe disk <is> full"]
+    assert page.count("<svg ") == page.count("<figure") == 5
+
+
+def test_links_lead_to_pages_that_exist(swept: Swept, tmp_path: Path) -> None:
+    own = swept.copy(tmp_path)
+    (own.out / swept.runs[50, 1].path.name / "report.html").write_text("a page")
+    for path in (write_sweep_report(own.index), write_sweep_report(own.index, tmp_path / "elsewhere.html")):
+        links = [
+            a["href"] for tag, a in Elements(path.read_text()).found if tag == "a" and a.get("href", "#")[0] != "#"
+        ]
+        assert [(path.parent / str(link)).read_text() for link in links] == ["a page"]
+
+
+def test_a_page_has_no_scripts_and_asks_for_nothing(swept: Swept) -> None:
+    page = sweep_report(SweepSource(swept.index), swept.index.parent)
+    found = Elements(page).found
+    assert [attributes for tag, attributes in found if tag == "script"] == [{"type": "text/plain", "id": "data"}]
+    assert not [attributes for tag, attributes in found if {"src", "style"} & set(attributes)]
+    assert [tag for tag, _ in found].count("style") == 1
+    assert "<!--" not in page
+    assert "default-src 'none'" in page
+
+
+def test_nothing_in_the_table_acts(swept: Swept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = swept.copy(tmp_path)
+    (tmp_path / "evil_part.py").write_text("raise SystemExit('imported')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    own.change(**{"error": ATTACK, "set": ATTACK, "version": ATTACK, "scheme.kind": "evil_part:Scheme", ATTACK: "1"})
+    rows = own.index.read_text().replace("50,1,", '"$\\frac{x <script>hit=1</script>",1,', 1)
+    own.index.write_text(rows)
+    page = sweep_report(SweepSource(own.index), own.index.parent)
+    found = Elements(page).found
+    assert "evil_part:Scheme" in page
+    assert [attributes for tag, attributes in found if tag == "script"] == [{"type": "text/plain", "id": "data"}]
+    assert not [tag for tag, _ in found if tag == "img"]
+    assert not [name for _, attributes in found for name in attributes if name.startswith("on")]
+    assert "evil_part" not in sys.modules
+
+
+@pytest.mark.parametrize("name", ["../other", "/etc", "..", "."])
+def test_a_run_is_only_searched_beside_the_sweep(swept: Swept, tmp_path: Path, name: str) -> None:
+    own = swept.copy(tmp_path)
+    copytree(swept.runs[50, 1].path, tmp_path / "other")
+    own.change(run=name)
+    assert {point.state for point in SweepSource(own.index).points} == {"missing", "failed"}
+
+
+def test_damaged_and_missing_runs_are_named(swept: Swept, tmp_path: Path) -> None:
+    own = swept.copy(tmp_path)
+    (own.out / swept.runs[50, 1].path.name / "tables" / "rounds.parquet").write_bytes(b"nothing")
+    rmtree(own.out / swept.runs[50, 2].path.name)
+    source = SweepSource(own.index)
+    assert sorted(point.state for point in source.points) == ["damaged", "done", "failed", "missing"]
+    assert "rounds.parquet" in next(point.error for point in source.points if point.state == "damaged")
+    assert "2 of 4 runs failed or are damaged" in sweep_report(source, tmp_path)
+
+
+def test_points_of_other_settings_are_left_out(swept: Swept, tmp_path: Path) -> None:
+    own = swept.copy(tmp_path)
+    table = [*csv.DictReader(own.index.open())]
+    table[3]["set"] = "vefl.round_s=3"
+    with own.index.open("w") as file:
+        writer = csv.DictWriter(file, list(table[0]))
+        writer.writeheader()
+        writer.writerows(table)
+    source = SweepSource(own.index)
+    assert (len(source.points), source.others) == (3, 1)
+    assert "1 points of other settings are left out" in sweep_report(source, tmp_path)
+
+
+def test_a_comparison_has_a_page_in_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "both.toml").write_text(COMPARED)
+    sweep = load_sweep(tmp_path / "both.toml", seeds=[1])
+    for point in sweep.points:
+        vefl_sim.simulate(point.experiment, out=tmp_path)
+    comparison = Comparison.of(sweep, tmp_path)
+    comparison.write()
+    assert call("report", comparison.path).stdout == f"{comparison.path / 'report.html'}\n"
+    page = (comparison.path / "report.html").read_text()
+    assert "2 variants, 1 seed: all 2 runs are done." in Elements(page).text
+    assert [row[0] for row in cells(page, "Means over seeds")] == ["A", "B & <b>"]
+    assert "CDF of the cost per round" in Elements(page).text
+
+
+def test_a_sweep_is_found_by_folder_name_and_file(swept: Swept, tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    for name in (swept.index.parent, "tiny", tmp_path / "tiny.toml"):
+        assert find_table(str(name), swept.out) == swept.index
+    assert find_table(str(swept.runs[50, 1].path)) is None
+    with pytest.raises(BadInput, match=r"tiny\.toml has no points in .*: run it first"):
+        find_table(str(tmp_path / "tiny.toml"), tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"run,seed\n", b"\x00\xff,\n1"])
+def test_a_table_that_is_none_is_one_sentence(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "index.csv").write_bytes(content)
+    with pytest.raises(BadInput, match=r"index\.csv (cannot be read|is not the table of a sweep)") as error:
+        SweepSource(tmp_path / "index.csv")
+    assert len(error.value.problems) == 1
+
+
+def test_without_matplotlib_the_tables_remain(swept: Swept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    page = sweep_report(SweepSource(swept.index), swept.index.parent)
+    assert "Pictures need matplotlib" in page
+    assert cells(page, "Means over seeds")

@@ -1,0 +1,181 @@
+"""What a page reads of a sweep or comparison: its points from its table, and what their runs measured."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from io import BytesIO
+from os.path import isdir
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vefl_sim.analysis.figures.measures import scalar
+from vefl_sim.analysis.figures.names import with_symbol
+from vefl_sim.analysis.figures.request import FigureKind, Request
+from vefl_sim.analysis.verify.verification import blaming_damage
+from vefl_sim.core.errors import BadInput, VeflError, first_line, printable
+from vefl_sim.core.files import read_file
+from vefl_sim.experiment.toml import read_experiment
+from vefl_sim.records.run_directory import Run
+from vefl_sim.sweep.comparison import SEEDS
+from vefl_sim.sweep.index import INDEX, IndexEntry
+from vefl_sim.sweep.results.measurements import RunMeasurements
+
+VARIANT = "variant"
+KINDS: tuple[FigureKind, ...] = ("accuracy", "loss", "delivered", "p_suc", "delay", "cost", "energy")
+"""The measures on a page, as kinds of figures."""
+_ORIGIN = {*asdict(IndexEntry()), "seed", "digest", "set", "version"}
+_FIGURES = {"ordered", "delivered", "p_suc", "cost", "energy_j", "best_accuracy", "simulated_s"}  # in seeds.csv
+_MAX_NAME = 80  # characters of a variant or value
+_MAX_NUMBER = 1e15  # of a value; larger ones, and what is not finite, are shown as text
+
+
+@dataclass(frozen=True)
+class PagePoint:
+    """One point of the sweep: its parameters, and its run if that can be read."""
+
+    parameters: Mapping[str, Any]  # variant and swept keys
+    seed: Any
+    name: str  # of its run directory; empty if it never started
+    state: str
+    error: str
+    measured: RunMeasurements | None  # None unless it is done
+    numbers: Mapping[str, float]  # by kind
+
+    @property
+    def path(self) -> Path | None:
+        """The run directory of a finished point."""
+        return self.measured.run.path if self.measured else None
+
+
+class SweepSource:
+    """The points of a sweep (index.csv) or comparison (seeds.csv), and their runs."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.is_comparison = file.name == SEEDS
+        folder = file.resolve().parent
+        self.name = file.resolve().parent.name
+        self._out = folder.parent if self.is_comparison else folder.parent.parent
+        table = _read(file)
+        self.settings = _text(table["set"].iloc[0]) if "set" in table else ""
+        other = table["set"].map(_text) != self.settings if "set" in table else pd.Series(False, table.index)
+        self.others = int(other.sum())  # points of other settings of the same file
+        self._table = table[~other].dropna(axis=1, how="all")
+
+    @property
+    def versions(self) -> list[str]:
+        """The versions of vefl_sim, with digests of their sources, that wrote the table."""
+        return [_text(version) for version in self._table.get("version", pd.Series(dtype=str)).unique()]
+
+    @cached_property
+    def parameters(self) -> list[str]:
+        """The columns that distinguish points: the variant and the swept keys."""
+        known = _ORIGIN | (_FIGURES if self.is_comparison else set())
+        return [str(name) for name in self._table.columns if name not in known]
+
+    @cached_property
+    def points(self) -> list[PagePoint]:
+        """All points, in the order of the table."""
+        return [self._point(row) for row in self._table.to_dict("records")]
+
+    @cached_property
+    def groups(self) -> dict[str, list[PagePoint]]:
+        """The points of each combination of parameters, by its title; they differ in their seeds."""
+        groups: dict[str, list[PagePoint]] = {}
+        for point in self.points:
+            groups.setdefault(self.title(point), []).append(point)
+        return groups
+
+    def title(self, point: PagePoint, without: frozenset[str] = frozenset()) -> str:
+        """The parameters of a point that differ between points, in words, without some of them."""
+        keys = [key for key in self.varying if key not in without]
+        return ", ".join(self.label(key, point) for key in keys) or self.name
+
+    def label(self, key: str, point: PagePoint) -> str:
+        """The value of a parameter with its symbol; a part that it may name is not loaded."""
+        text = value_text(point.parameters[key])
+        return text if key == VARIANT else with_symbol(key, text, {})
+
+    @cached_property
+    def varying(self) -> list[str]:
+        """The parameters that are not the same for all points."""
+        return [key for key in self.parameters if len({point.parameters[key] for point in self.points}) > 1]
+
+    @cached_property
+    def by_seed(self) -> pd.DataFrame:
+        """One row per group and seed of the finished points, one column per measure that any of them has."""
+        done = [(title, point) for title, own in self.groups.items() for point in own if point.measured]
+        index = pd.MultiIndex.from_tuples([(title, point.seed) for title, point in done], names=["variant", "seed"])
+        table = pd.DataFrame([point.numbers for _, point in done], index=index if done else None, columns=list(KINDS))
+        return table[~table.index.duplicated()].dropna(axis=1, how="all")
+
+    def _point(self, row: Mapping[Any, Any]) -> PagePoint:
+        parameters = {key: _value(row[key]) for key in self.parameters}
+        name, error = _text(row.get("run")), _text(row.get("error"))
+        state, measured, numbers = _text(row.get("status")) or "missing", None, dict[str, float]()
+        if _is_name(name) and isdir(self._out / name):
+            try:
+                run = Run(self._out / name)
+                state = run.state
+                if run.is_done:
+                    numbers = _numbers(RunMeasurements(run))
+                    measured = RunMeasurements(run)
+            except VeflError as problem:
+                state, error = "damaged", first_line(problem)
+        elif state == "done":
+            state = "missing"  # the index remembers it, but its directory is not here
+        return PagePoint(parameters, row.get("seed"), name, state, error, measured, numbers)
+
+
+def find_table(name: str, out: Path = Path("runs")) -> Path | None:
+    """The table of the sweep or comparison that a folder, a TOML file or a name in `out` stands for; None if none."""
+    path = Path(name)
+    if path.suffix == ".toml" and path.is_file():
+        run = read_experiment(path).tables.get("run")
+        file = out / "sweeps" / str(run.get("name", "sweep") if isinstance(run, dict) else "sweep") / INDEX
+        if not file.is_file():
+            raise BadInput(f"{path} has no points in {out}: run it first, or name the folder of its sweep.")
+        return file
+    places = [path] if path.exists() else [out / "sweeps" / name, out / name]
+    files = [folder / table for folder in places for table in (INDEX, SEEDS)]
+    return next((file for file in files if file.is_file()), None)
+
+
+def _read(file: Path) -> pd.DataFrame:
+    try:
+        table = pd.read_csv(BytesIO(read_file(file)), dtype={"run": str, "version": str, "error": str, "set": str})
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{file} cannot be read ({first_line(error)}): run the sweep again.") from None
+    if not {"run", "seed"} <= set(table.columns) or not len(table):
+        raise BadInput(f"{file} is not the table of a sweep or comparison: run the sweep again.")
+    return table
+
+
+def _numbers(measured: RunMeasurements) -> dict[str, float]:
+    """The measures of a run; raises RunNotFound if it is damaged."""
+    with blaming_damage(measured.run):
+        return {kind: scalar(measured, Request(kind=kind)) for kind in KINDS}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None or value != value else str(value)
+
+
+def _is_name(name: str) -> bool:
+    """Whether a text names something in a folder, and not elsewhere."""
+    return Path(name).name == name not in ("", "..")
+
+
+def value_text(value: Any) -> str:
+    """A value of a parameter as text."""
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _value(value: Any) -> Any:
+    """A number as it is, or else a short text without control characters."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MAX_NUMBER:
+        return int(value) if value == int(value) else value
+    text = printable(_text(value))
+    return text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 1]}…"

@@ -1,0 +1,116 @@
+"""The tables of a page: means over seeds, paired differences, and all points with their runs."""
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+import pandas as pd
+
+from vefl_sim.analysis.figures.measures import MEASURES
+from vefl_sim.analysis.report.markup import html
+from vefl_sim.analysis.report.page import NAME
+from vefl_sim.analysis.sweep_report.source import VARIANT, PagePoint, SweepSource, value_text
+from vefl_sim.sweep import paired
+
+MAX_ROWS = 1000
+_STATES = {"done": "✓", "failed": "✗", "damaged": "✗", "missing": "?"}
+"""Signs before the states of points; all others are not finished yet."""
+
+
+def results_html(source: SweepSource) -> str:
+    """One row per combination of parameters: mean ± half-width of the 95 % confidence interval over seeds."""
+    figures = source.by_seed
+    means = paired.means(figures)
+    rows = [
+        [html(title), _seeds(source.groups[str(title)]), *(_mean(row, str(kind)) for kind in figures.columns)]
+        for title, row in means.iterrows()
+    ]
+    return _table(["", "seeds", *(MEASURES[kind].number for kind in figures.columns)], rows, "Means over seeds")
+
+
+def differences_html(source: SweepSource) -> Iterator[str]:
+    """For each combination of swept keys, the paired differences of the variants; without variants, to the first."""
+    figures = source.by_seed
+    for name, titles in _sections(source).items():
+        own = figures.loc[[title for title in titles if title in figures.index.unique(VARIANT)]]
+        if len(own.index.unique(VARIANT)) < 2:
+            continue
+        rows = [*_difference_rows(source, paired.differences(own), list(own.columns))]
+        reference = html(own.index[0][0])
+        heading = f"<h3>{html(name)}</h3>" if name else ""
+        columns = [MEASURES[kind].number for kind in own.columns]
+        yield f"{heading}<p class='quiet'>Difference to {reference}</p>{_table(['', *columns], rows, 'Differences')}"
+
+
+def points_html(source: SweepSource, folder: Path) -> str:
+    """One row per point with its state and, if it exists, a link from this folder to the page of its run."""
+    rows = [
+        [*(html(value_text(p.parameters[key])) for key in source.parameters), html(p.seed), _state(p), *_run(p, folder)]
+        for p in source.points[:MAX_ROWS]
+    ]
+    left = len(source.points) - MAX_ROWS
+    note = f"<p class='quiet'>{left} more points are in {html(source.file.name)}.</p>" if left > 0 else ""
+    return _table([*source.parameters, "seed", "state", "run", "page"], rows, "Points") + note
+
+
+def _sections(source: SweepSource) -> dict[str, list[str]]:
+    """The titles that are compared with each other: those that differ only in their variant, if there are variants."""
+    if VARIANT not in source.varying or len(source.varying) == 1:
+        return {"": [*source.groups]}
+    sections: dict[str, list[str]] = {}
+    for title, own in source.groups.items():
+        sections.setdefault(source.title(own[0], frozenset({VARIANT})), []).append(title)
+    return sections
+
+
+def _difference_rows(source: SweepSource, table: pd.DataFrame, kinds: list[str]) -> Iterator[list[str]]:
+    for title, own in table.groupby("variant", sort=False):
+        by_kind = {row["figure"]: row for _, row in own.iterrows()}
+        yield [html(title), *(_difference(by_kind[kind], kind) for kind in kinds)]
+
+
+def _difference(row: pd.Series, kind: str) -> str:
+    if math.isnan(row["difference"]):
+        return "–"
+    text = f"{row['difference']:+.{MEASURES[kind].digits}f}".replace("-", "−")
+    return (f"<b>{text} *</b>" if row["differs"] else text) + _half_width(row["half_width"], kind)
+
+
+def _mean(row: pd.Series, kind: str) -> str:
+    if math.isnan(row[kind]):
+        return "–"
+    return f"{row[kind]:.{MEASURES[kind].digits}f}{_half_width(row[f'{kind}_half_width'], kind)}"
+
+
+def _half_width(value: float, kind: str) -> str:
+    return "" if math.isnan(value) else f" <span class='quiet'>± {value:.{MEASURES[kind].digits}f}</span>"
+
+
+def _seeds(points: Sequence[PagePoint]) -> str:
+    done = sum(point.state == "done" for point in points)
+    return str(done) if done == len(points) else f"{done} of {len(points)}"
+
+
+def _state(point: PagePoint) -> str:
+    error = f"<div class='quiet'>{html(point.error)}</div>" if point.error else ""
+    return f"{_STATES.get(point.state, '…')} {html(point.state)}{error}"
+
+
+def _run(point: PagePoint, folder: Path) -> tuple[str, str]:
+    """The name of the run directory, and a link to its page."""
+    name = f"<code>{html(point.name)}</code>" if point.name else "–"
+    page = point.path / NAME if point.path else None
+    if not page or not page.is_file():
+        return name, "–"
+    where = os.path.relpath(page.resolve(), folder.resolve())
+    return name, f'<a href="{html(quote(where))}">page</a>'
+
+
+def _table(head: Iterable[str], rows: Iterable[Sequence[str]], label: str) -> str:
+    """A table that can be scrolled sideways; the cells are HTML."""
+    top = "".join(f'<th scope="col">{html(name)}</th>' for name in head)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    table = f"<table class='points'><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div class='wide' tabindex='0' role='region' aria-label='{html(label)}'>{table}</div>"
