@@ -40,13 +40,13 @@ def draw_overview(run: Run, folder: Path | None = None, round: int | None = None
     BadInput if there is nothing to draw yet.
     """
     require_matplotlib()
-    import matplotlib.pyplot as plt
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
-    with blaming_damage(run), plt.rc_context(STYLE | {"axes.grid": False}):
-        figure = plt.figure(figsize=(9.6, 5.0), layout="constrained")
+    with blaming_damage(run), rc_context(STYLE | {"axes.grid": False}):
+        figure = Figure(figsize=(9.6, 5.0), layout="constrained")
         _draw(figure, run, round)
         content = {f".{ending}": _file_content(figure, ending) for ending in ("png", "pdf")}
-        plt.close(figure)
     return [*write_files(content, "overview", folder or run.path)]
 
 

@@ -176,6 +176,9 @@ def test_a_sweep_is_found_by_folder_name_and_file(swept: Swept, tmp_path: Path) 
     for name in (swept.index.parent, "tiny", tmp_path / "tiny.toml"):
         assert find_table(str(name), swept.out) == swept.index
     assert find_table(str(swept.runs[50, 1].path)) is None
+    (tmp_path / "one.toml").write_text("[run]\nrounds = 2\n")
+    with pytest.raises(BadInput, match=r"one\.toml is one experiment: name its run directory"):
+        find_table(str(tmp_path / "one.toml"), tmp_path)
     with pytest.raises(BadInput, match=r"tiny\.toml has no points in .*: run it first"):
         find_table(str(tmp_path / "tiny.toml"), tmp_path)
 

@@ -8,6 +8,10 @@ from typing import Any
 
 from vefl_sim.analysis.report.markup import html, packed, source_hash
 
+_NO_SCRIPT = (
+    '<noscript><p class="quiet">The curves and the map need scripts, which are part of this file; nothing is loaded.'
+    "</p></noscript>"
+)
 _ASSETS = files("vefl_sim.analysis.report") / "assets"
 
 
@@ -45,6 +49,7 @@ class Document:
             title=html(self.title),
             style=style,
             header=self.header,
+            noscript=_NO_SCRIPT if scripts else "",
             navigation="".join(f'<a href="#{section.name}">{html(section.title)}</a>' for section in self.sections),
             sections="\n".join(map(_section, self.sections)),
             data=packed(self.data),

@@ -79,17 +79,17 @@ def _is_function(source: SweepSource, other: str, key: str) -> bool:
 
 
 def _svg(drawn: Curves, title: str) -> str:
-    import matplotlib.pyplot as plt
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
-    with plt.rc_context(STYLE | {"axes.axisbelow": True, "svg.fonttype": "path", "svg.hashsalt": title}):
-        figure, axes = plt.subplots(figsize=_SIZE_IN, layout="constrained")
+    with rc_context(STYLE | {"axes.axisbelow": True, "svg.fonttype": "path", "svg.hashsalt": title}):
+        figure = Figure(figsize=_SIZE_IN, layout="constrained")
+        axes = figure.subplots()
         handles = draw_panel(axes, drawn.rows, drawn)
         axes.set_ylabel(with_symbols(y_name(drawn.request)))
         if len(handles) > 1:
             legend_below(figure, handles, {line: with_symbols(line) for line in handles}, points=8)
-        text = inline(figure, title)
-        plt.close(figure)
-    return text
+        return inline(figure, title)
 
 
 def inline(figure: "Figure", label: str) -> str:

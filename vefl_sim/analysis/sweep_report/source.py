@@ -133,7 +133,10 @@ def find_table(name: str, out: Path = Path("runs")) -> Path | None:
     """The table of the sweep or comparison that a folder, a TOML file or a name in `out` stands for; None if none."""
     path = Path(name)
     if path.suffix == ".toml" and path.is_file():
-        run = read_experiment(path).tables.get("run")
+        tables = read_experiment(path).tables
+        if not {"sweep", "compare"} & set(tables):
+            raise BadInput(f"{path} is one experiment: name its run directory, or the beginning of its name in {out}.")
+        run = tables.get("run")
         file = out / "sweeps" / str(run.get("name", "sweep") if isinstance(run, dict) else "sweep") / INDEX
         if not file.is_file():
             raise BadInput(f"{path} has no points in {out}: run it first, or name the folder of its sweep.")
