@@ -16,6 +16,7 @@ import pytest
 from tests.sweep.conftest import InProcessExecutor
 from vefl_sim.analysis.comparison import comparison_lines
 from vefl_sim.analysis.figures.comparison import compared, draw_comparison
+from vefl_sim.analysis.figures.panel import Curves, draw_panel
 from vefl_sim.analysis.figures.style import legend_order, line_styles
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput, ExperimentError, RunFailed, RunNotFound
@@ -358,6 +359,17 @@ def test_the_legend_keeps_pairs_together() -> None:
     labels = ["a", "b", "c", "a, unconstrained", "d, unconstrained", "c, unconstrained"]
     ordered = ["a", "a, unconstrained", "c", "c, unconstrained", "b", "d, unconstrained"]
     assert legend_order(labels) == ordered
+
+
+def test_a_line_looks_the_same_in_all_panels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Curves] = []
+    monkeypatch.setattr(
+        "vefl_sim.analysis.figures.comparison.draw_panel",
+        lambda axes, rows, curves: drawn.append(curves) or draw_panel(axes, rows, curves),
+    )
+    draw_comparison(invented(tmp_path, a=[run([0.1, 0.5], 9.0)], b=[run([0.4, 0.9], 9.0)]))  # of the same cost
+    assert [curves.covered["b"] for curves in drawn] == [1, 1, 0]  # cost, p_suc, accuracy
+    assert [curves.dashed for curves in drawn] == [{"a": 0, "b": 1}] * 3
 
 
 def test_a_dozen_variants_are_drawn(tmp_path: Path) -> None:

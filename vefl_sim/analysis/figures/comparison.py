@@ -1,5 +1,6 @@
 """The figure of a comparison: cost per round, delivered share of the updates, and accuracy by round."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,13 @@ def draw_comparison(comparison: Comparison) -> Path:
     import matplotlib.pyplot as plt
 
     panels = [panel for kind in _TITLES if len((panel := compared(comparison, kind)).rows)]
+    dashed = {line: max(panel.covered[line] for panel in panels) for line in panels[0].lines}
     with plt.rc_context(STYLE):
         size = _PANEL_IN * len(panels), 3.5
         figure, places = plt.subplots(1, len(panels), figsize=size, layout="constrained", squeeze=False)
         lines: dict[str, Any] = {}
         for axes, panel in zip(places[0], panels, strict=True):
-            lines |= draw_panel(axes, panel.rows, panel)
+            lines |= draw_panel(axes, panel.rows, replace(panel, dashed=dashed))
             axes.set(title=_TITLES[panel.request.kind], ylabel=with_symbols(y_name(panel.request)))
         legend_below(figure, lines)
         if len(comparison.seeds) > 1:

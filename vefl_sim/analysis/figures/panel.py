@@ -1,6 +1,6 @@
 """Draws one panel of a figure: lines with shaded areas, points with error bars against a swept key, or bars."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
@@ -34,6 +34,7 @@ class Curves:
     request: Request
     x_name: str  # of the swept key on the x-axis, if there is one
     marks: pd.DataFrame = field(default_factory=pd.DataFrame)  # with reference values, if there are any
+    dashed: Mapping[str, int] | None = None  # instead of `covered`, if other panels have the same legend
 
     @property
     def references(self) -> pd.DataFrame:
@@ -204,7 +205,7 @@ def _lies_on(own: pd.DataFrame, other: pd.DataFrame) -> bool:
 
 def _styles(curves: Curves) -> dict[str, dict[str, Any]]:
     """The line styles of a comparison, but thinner because the figure is smaller."""
-    styles = zip(curves.lines, line_styles(curves.lines, curves.covered), strict=True)
+    styles = zip(curves.lines, line_styles(curves.lines, curves.dashed or curves.covered), strict=True)
     small = {"ms": 3.6, "mec": "white", "mew": 0.4}
     return {line: style | {"lw": 0.75 * style["lw"]} | small for line, style in styles}
 

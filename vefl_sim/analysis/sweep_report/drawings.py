@@ -39,7 +39,7 @@ def drawings(source: SweepSource) -> Iterator[tuple[str, str]]:
             yield from _drawn(source, Request(kind=kind), f"{measure.in_round}, by round")
         elif measure.sample and not key:
             share = "CCDF" if kind in CCDFS else "CDF"
-            yield from _drawn(source, Request(kind=kind), f"{share} of the {measure.sample}")
+            yield from _drawn(source, Request(kind=kind), f"{measure.sample}, {share}")
 
 
 def _x_key(source: SweepSource) -> str:
