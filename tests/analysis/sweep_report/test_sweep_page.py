@@ -13,6 +13,8 @@ import vefl_sim
 from tests.analysis.report.pages import ATTACK, Elements
 from tests.command_line import call
 from tests.sweep.results.stored import TINY
+from vefl_sim.analysis.figures.request import Request
+from vefl_sim.analysis.sweep_report.drawings import _groups
 from vefl_sim.analysis.sweep_report.page import sweep_report, write_sweep_report
 from vefl_sim.analysis.sweep_report.source import SweepSource, find_table
 from vefl_sim.core.errors import BadInput
@@ -155,6 +157,15 @@ def test_points_of_other_settings_are_left_out(swept: Swept, tmp_path: Path) -> 
     source = SweepSource(own.index)
     assert (len(source.points), source.others) == (3, 1)
     assert "1 points of other settings are left out" in sweep_report(source, tmp_path)
+
+
+def test_keys_that_vary_together_are_one_axis(swept: Swept, tmp_path: Path) -> None:
+    own = swept.copy(tmp_path)
+    run = swept.runs[50, 1].path.name
+    rows = [f"{v},{prbs},{prbs // 6},1,{run},done" for v in "AB" for prbs in (6, 12)]
+    own.index.write_text("\n".join(["variant,radio.prbs,radio.antennas,seed,run,status", *rows]))
+    groups = [*_groups(SweepSource(own.index), Request(kind="cost", x="radio.prbs"))]
+    assert [(group.line, group.x) for group in groups] == [("A", 6), ("A", 12), ("B", 6), ("B", 12)]
 
 
 def test_a_comparison_has_a_page_in_its_folder(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """What a page reads of a sweep or comparison: its points from its table, and what their runs measured."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from io import BytesIO
 from os.path import isdir
@@ -63,6 +63,7 @@ class SweepSource:
         other = table["set"].map(_text) != self.settings if "set" in table else pd.Series(False, table.index)
         self.others = int(other.sum())  # points of other settings of the same file
         self._table = table[~other].dropna(axis=1, how="all")
+        self._runs: dict[str, _Found | None] = {}
 
     @property
     def versions(self) -> list[str]:
@@ -114,19 +115,41 @@ class SweepSource:
     def _point(self, row: Mapping[Any, Any]) -> PagePoint:
         parameters = {key: _value(row[key]) for key in self.parameters}
         name, error = _text(row.get("run")), _text(row.get("error"))
-        state, measured, numbers = _text(row.get("status")) or "missing", None, dict[str, float]()
-        if _is_name(name) and isdir(self._out / name):
-            try:
-                run = Run(self._out / name)
-                state = run.state
-                if run.is_done:
-                    numbers = _numbers(RunMeasurements(run))
-                    measured = RunMeasurements(run)
-            except VeflError as problem:
-                state, error = "damaged", first_line(problem)
-        elif state == "done":
-            state = "missing"  # the index remembers it, but its directory is not here
-        return PagePoint(parameters, row.get("seed"), name, state, error, measured, numbers)
+        state = _text(row.get("status")) or "missing"
+        found = self._found(name)
+        if found is None:
+            state = "missing" if state == "done" else state  # the table remembers it, but its directory is not here
+            return PagePoint(parameters, row.get("seed"), name, state, error, None, {})
+        return PagePoint(parameters, row.get("seed"), name, found.state, found.fault or error, found.run, found.numbers)
+
+    def _found(self, name: str) -> "_Found | None":
+        """The run of this name beside the sweep, read once, since points can share it; None if there is none."""
+        if name not in self._runs:
+            path = self._out / name
+            self._runs[name] = _Found.at(path) if _is_name(name) and isdir(path) else None
+        return self._runs[name]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A run directory: its state and, if it is done, its measures."""
+
+    state: str
+    run: RunMeasurements | None = None
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    fault: str = ""
+
+    @classmethod
+    def at(cls, path: Path) -> "_Found":
+        try:
+            run = Run(path)
+            if not run.is_done:
+                return cls(run.state)
+            measured = RunMeasurements(run)
+            with blaming_damage(run):
+                return cls("done", measured, {kind: scalar(measured, Request(kind=kind)) for kind in KINDS})
+        except VeflError as problem:
+            return cls("damaged", fault=first_line(problem))
 
 
 def find_table(name: str, out: Path = Path("runs")) -> Path | None:
@@ -154,12 +177,6 @@ def _read(file: Path) -> pd.DataFrame:
     if not {"run", "seed"} <= set(table.columns) or not len(table):
         raise BadInput(f"{file} is not the table of a sweep or comparison: run the sweep again.")
     return table
-
-
-def _numbers(measured: RunMeasurements) -> dict[str, float]:
-    """The measures of a run; raises RunNotFound if it is damaged."""
-    with blaming_damage(measured.run):
-        return {kind: scalar(measured, Request(kind=kind)) for kind in KINDS}
 
 
 def _text(value: Any) -> str:
