@@ -131,7 +131,16 @@ class _Scene:
             here = self._positions[self._states == state]
             if len(here):
                 x, y = here["x_m"], here["y_m"]
-                axes.scatter(x, y, s=38, color=colour, marker=marker, label=label, zorder=3, ec="white")
+                axes.scatter(
+                    x,
+                    y,
+                    s=75 if state == "lost" else 38,
+                    color=colour,
+                    marker=marker,
+                    label=label,
+                    zorder=3,
+                    ec="white",
+                )
         half_m = max(radius_m, min(1.35 * radius_m, max(np.abs(street).max() for street in streets)))
         limits = (-half_m - 30, half_m + 30)
         axes.set(title=self._title(), xlabel="m", ylabel="m", aspect="equal", xlim=limits, ylim=limits)
