@@ -185,7 +185,9 @@ def _show_comparison(comparison: "Comparison", options: SweepOptions) -> None:
     files = comparison.write()
     for line in comparison_lines(comparison):
         options.console.show(line)
-    options.console.show(f"in {draw_comparison(comparison).parent}: {', '.join(files)}, comparison.png")
+    folder = draw_comparison(comparison).parent
+    options.console.show(f"in {folder}: {', '.join(files)}, comparison.png")
+    options.console.show(f"To see it in the browser: python -m vefl_sim report {folder} --open")
 
 
 def figure(
