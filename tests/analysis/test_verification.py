@@ -1,6 +1,7 @@
 """`verify` detects edited tables and violated constraints."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
@@ -87,6 +88,14 @@ def twice(rows: pd.DataFrame) -> None:
     rows.loc[1, ["time_ns", "cv"]] = rows.loc[0, ["time_ns", "cv"]]
 
 
+def served_without_prbs(rows: pd.DataFrame) -> None:
+    rows.loc[0, "prbs"] = 0.0
+
+
+def without_cv(rows: pd.DataFrame) -> None:
+    rows.loc[0, "cv"] = pd.NA
+
+
 @pytest.mark.parametrize(
     ("edit", "sentence"),
     [
@@ -95,6 +104,11 @@ def twice(rows: pd.DataFrame) -> None:
         (add("prbs", 4), "a value is out of its range"),
         (add("power_w", 1.0), "a value is out of its range"),
         (add("bits_left", -1e9), "a value is out of its range"),
+        (add("bits_left", math.inf), "a value is out of its range"),
+        (add("bits", math.inf), "a value is out of its range"),
+        (add("time_ns", -(10**12)), "a value is out of its range"),
+        (served_without_prbs, "a value is out of its range"),
+        (without_cv, "a value is out of its range"),
         (add("time_ns", 10**11), "the rows are not in the order of time and CV"),
         (twice, "the rows are not in the order of time and CV"),
     ],

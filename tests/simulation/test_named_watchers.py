@@ -15,7 +15,7 @@ from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, Killer, contents, only
 from vefl_sim import BadInput, Experiment, Run, from_tables, resume, simulate, with_settings
 from vefl_sim.analysis.runs import part_lines
-from vefl_sim.core.errors import RunInterrupted
+from vefl_sim.core.errors import RunInterrupted, VeflError
 from vefl_sim.records.identity import config_digest
 from vefl_sim.sweep.points import load_sweep
 
@@ -102,6 +102,25 @@ def test_one_that_raises_at_a_checkpoint_or_in_a_signal_handler(tmp_path: Path) 
         assert resume(only(tmp_path)).state == "done"
 
 
+def test_one_that_raises_in_a_call_and_in_the_signal_handler_within_it(tmp_path: Path) -> None:
+    given = Diary()
+    with pytest.raises(RunInterrupted):
+        simulate(watched("RaisesTwice"), out=tmp_path, watcher=given)
+    [warning] = (text for text in given.calls if text.startswith("warned"))
+    assert "failed in stopping" in warning
+    assert only(tmp_path).state == "unfinished"
+
+
+def test_a_run_that_cannot_start_has_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full_disk(session: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("vefl_sim.simulation.session.Session._prepare_folders", full_disk)
+    with pytest.raises(VeflError, match="No space left on device"):
+        simulate(watched("Listener"), out=tmp_path)
+    assert listeners.made[0].calls == ["preparing watched"]
+
+
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
@@ -122,9 +141,17 @@ def test_one_that_cannot_work_is_refused_before_the_run(name: str, sentence: str
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("value", ['"tests.scripted:Watcher"', '["no colon"]', "[1]", "3"])
-def test_the_key_is_a_list_of_names(value: str) -> None:
-    with pytest.raises(BadInput, match=r"^run\.watch"):
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        ('"tests.scripted:Watcher"', 'a list of parts, as ["module:name"]'),
+        ("3", 'a list of parts, as ["module:name"]'),
+        ('["no colon"]', 'a part as "module:name"'),
+        ("[1]", "text in quotes"),
+    ],
+)
+def test_the_key_is_a_list_of_names(value: str, complaint: str) -> None:
+    with pytest.raises(BadInput, match=rf"^run\.watch.*: it must be {re.escape(complaint)}\.$"):
         with_settings(TWO_ROUNDS, f"run.watch={value}")
 
 

@@ -97,6 +97,8 @@ def _complaint(error: Any) -> str:
     if error["type"] == "string_pattern_mismatch":
         return 'it must be a part as "module:name"' if ":" in error["ctx"]["pattern"] else _NAME_COMPLAINT
     template = _COMPLAINTS.get(error["type"])
+    if error["type"] == "tuple_type" and error["loc"][1] == "watch":
+        return 'it must be a list of parts, as ["module:name"]'
     pair = "a point [x, y]" if error["loc"][1] in ("origin_m", "origin_deg") else "a range [low, high]"
     if isinstance(error["input"], str) and error["type"] in ("int_type", "float_type", "tuple_type"):
         template = f"{template}, without quotes or a unit"

@@ -132,8 +132,7 @@ def _complete(
             scenario, prepare_s = _prepare(run, identity.experiment, watchers)
             if last:
                 watchers.resuming(last, notes)
-        with watchers.until_the_end():
-            _simulate(run, scenario, prepare_s, watchers, last)
+        _simulate(run, scenario, prepare_s, watchers, last)
     return run
 
 
@@ -155,14 +154,15 @@ def _require_traffic(run: Run) -> None:
 def _simulate(run: Run, scenario: Scenario, prepare_s: float, watchers: Watchers, last: Checkpoint | None) -> None:
     """Simulate the rounds after the checkpoint `last` and complete the run; the caller holds the lock."""
     session = Session(scenario, run, last, watchers)
-    with _running(run, session):
-        watchers.tell("started", run, scenario)
-        finished = session.simulate()
-    if not finished:
-        done = f"{session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds{session.missing_window_note}"
-        raise RunInterrupted(f"stopped after {done}; continue with: python -m vefl_sim resume {run.path}")
-    digest = run.content_digest()
-    run.finish(session.figures() | {"prepare_s": round(prepare_s, 3), "content_digest": digest})
+    with watchers.until_the_end():
+        with _running(run, session):
+            watchers.tell("started", run, scenario)
+            finished = session.simulate()
+        if not finished:
+            done = f"{session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds{session.missing_window_note}"
+            raise RunInterrupted(f"stopped after {done}; continue with: python -m vefl_sim resume {run.path}")
+        digest = run.content_digest()
+        run.finish(session.figures() | {"prepare_s": round(prepare_s, 3), "content_digest": digest})
 
 
 @contextmanager

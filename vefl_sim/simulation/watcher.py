@@ -119,7 +119,8 @@ class Watchers:
                 if call := _own(watcher, method):
                     call(*arguments)
             except (Exception, SystemExit) as error:
-                del self._named[name]
+                if not self._named.pop(name, None):
+                    continue  # a signal came in this call, and its handler has reported the watcher already
                 raised = f"{type(error).__name__}: {first_line(error)}"
                 self._unreported.append(f'{_KEY} = "{name}" failed in {method} ({raised}); the run does not need it.')
 

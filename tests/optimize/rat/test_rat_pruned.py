@@ -1,6 +1,5 @@
 """The pruned search finds the owners that dynamic programming over all subsets finds, ties included, or gives up."""
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,12 +8,6 @@ from hypothesis import strategies as st
 from vefl_sim.optimize.rat.allocate import _exact
 from vefl_sim.optimize.rat.exact.pruned import prune
 from vefl_sim.optimize.rat.problem import SlotProblem
-
-
-@numba.njit
-def pruned(problem: SlotProblem, owner: np.ndarray) -> bool:
-    """`prune`, which has no entry point from Python."""
-    return prune(problem, owner)
 
 
 def slot(
@@ -47,7 +40,7 @@ def same_owners(problem: SlotProblem) -> bool:
     """Whether the pruned search finds owners; they must be those of the full one."""
     prbs = problem.gain.shape[1]
     found, full = np.empty(prbs, np.int64), np.empty(prbs, np.int64)
-    if not pruned(problem, found):
+    if not prune(problem, found):
         return False
     _exact(problem, True, full)
     np.testing.assert_array_equal(found, full)
@@ -88,6 +81,19 @@ def test_ties_are_broken_as_by_the_full_search(levels: int, weak: float) -> None
         twins = problem._replace(**{name: np.repeat(getattr(problem, name)[:1], 2, axis=0) for name in names})
         found += same_owners(problem) + same_owners(twins)
     assert found > 5 or weak < 1
+
+
+def test_a_prb_that_the_last_cv_might_just_use_goes_to_the_same_cv() -> None:
+    """It is worth nothing but for rounding, which alone decides whether the last CV gets it, as all that is left."""
+    found = 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        problem = slot(rng, 2 + seed % 3, 6, dear=10 ** rng.uniform(0, 1.5))
+        at_level = problem.price / problem.weight
+        problem.gain[:, 5] = 0.5 * at_level
+        problem.gain[-1, 5] = at_level[-1] * (1 + 10 ** rng.uniform(-9, -7.5))
+        found += same_owners(problem)
+    assert found > 100
 
 
 def test_it_gives_up_where_a_law_of_prices_is_missing() -> None:

@@ -21,13 +21,16 @@ def fault_of_uploads(evidence: Evidence) -> str | None:
 def _row_fault(evidence: Evidence) -> str | None:
     rows, radio = evidence.uploads, evidence.experiment.radio
     most = BIN_NS // evidence.experiment.slots.slot_ns
+    served = rows["slots"] > 0
     right = (
         rows["slots"].between(0, most)
-        & rows["prbs"].between(0, radio.prbs)
+        & (rows["prbs"].between(1, radio.prbs) | (~served & (rows["prbs"] == 0)))
         & rows["power_w"].between(0, radio.max_tx_power_w * (1 + _TOLERANCE))
-        & (rows["bits"] >= 0)
-        & (rows["bits_left"] >= 0)
+        & rows["bits"].between(0, np.inf, inclusive="left")
+        & rows["bits_left"].between(0, np.inf, inclusive="left")
+        & (rows["time_ns"] >= 0)
         & (rows["time_ns"] % BIN_NS == 0)
+        & rows["cv"].notna()
     )
     wrong = rows[~right.fillna(False).astype(bool)]
     if not wrong.empty:

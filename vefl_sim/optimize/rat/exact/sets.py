@@ -48,7 +48,8 @@ def grow(problem, order, auction, room, v, growth, sets):
     """Fill the sets that CV v may own: they meet its floor, and what must be lost with them leaves room.
 
     As in `subset_values`, sets grow from their best pRB by worse ones; only sets that use all their pRBs are kept.
-    Returns their number, 0 if a pRB that is offered to all is so near the water level that rounding matters.
+    Returns their number, 0 if a pRB that is offered to all is so near the water level that rounding matters; with the
+    last CV any pRB counts, because it gets all that nobody uses.
     """
     cvs, prbs = problem.gain.shape
     cv, gain, number, without = demand_of(problem, v), problem.gain[v], 0, 0.0
@@ -82,7 +83,8 @@ def grow(problem, order, auction, room, v, growth, sets):
                 continue
             use, x = in_use(growth, index, alone), growth.level[index]
             for prb in range(prbs):
-                if auction.winner[prb] == NOBODY and abs((x + 1 / use.best) * gain[prb] - 1) < NEAR:
+                offered = auction.winner[prb] == NOBODY or (v == cvs - 1 and not growth.used[index] >> prb & 1)
+                if offered and abs((x + 1 / use.best) * gain[prb] - 1) < NEAR:
                     return 0
             sets.owned[v, number], sets.used[v, number] = growth.owned[index], growth.used[index]
             sets.value[v, number] = cv.weight * growth.rate[index] - cv.price * (use.number * x - use.spread)
