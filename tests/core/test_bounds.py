@@ -14,7 +14,7 @@ import pytest
 
 from vefl_sim.core import parquet
 from vefl_sim.core.errors import BadInput, RunNotFound
-from vefl_sim.core.files import open_unpacked
+from vefl_sim.core.files import PARTIAL, open_unpacked, write_text
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.parquet_pages import chunks, largest_page
 from vefl_sim.core.tables import content_digest
@@ -195,3 +195,12 @@ def measured(code: str, path: Path) -> tuple[str, int]:
     peak = re.search(r"VmHWM:\s+(\d+) kB", ended.stdout)
     assert peak
     return ended.stdout.splitlines()[0], int(peak[1])
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_nothing_is_written_through_what_has_the_name_of_a_temporary_file(link, tmp_path: Path) -> None:
+    victim, file = tmp_path / "victim", tmp_path / "file"
+    victim.write_text("mine")
+    link(tmp_path / f"file{PARTIAL}", victim)
+    write_text(file, "new")
+    assert (victim.read_text(), file.read_text()) == ("mine", "new")

@@ -30,7 +30,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to; it is renamed to `path` only if the block ends without an error."""
     partial = path.with_name(path.name + PARTIAL)
     with explain_write_errors(path):
-        remove_link(partial)
+        remove_leftover(partial)
         try:
             yield partial
             publish(partial, path)
@@ -71,10 +71,9 @@ def write_text(path: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
-def remove_link(partial: Path) -> None:
-    """Delete a symbolic link where a temporary file will be written, so that nothing is written through it."""
-    if partial.is_symlink():
-        partial.unlink()
+def remove_leftover(partial: Path) -> None:
+    """Delete what is where a temporary file will be written: nothing is written through a link or into a pipe."""
+    partial.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:

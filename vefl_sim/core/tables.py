@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vefl_sim.core.errors import BadInput, RunNotFound, first_line
-from vefl_sim.core.files import PARTIAL, explain_write_errors, publish, remove_link
+from vefl_sim.core.files import PARTIAL, explain_write_errors, publish, remove_leftover
 from vefl_sim.core.parquet import ParquetFile
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class TableWriter:
         self._columns: dict[str, list[Any]] = {name: [] for name in schema}  # of the next row group
         self._rows: list[Mapping[str, Any]] = []  # that follow them
         with explain_write_errors(self.path):
-            remove_link(self._partial)
+            remove_leftover(self._partial)
             self._writer = parquet_writer(self._partial, self._schema)
 
     def append(self, row: Mapping[str, Any]) -> None:
