@@ -91,7 +91,7 @@ class Watchers:
         """Tell that the run continues from a checkpoint; Python warns of the notes if the caller does not listen."""
         if not _own(self._given, "resuming"):
             for note in notes:
-                warnings.warn(note, stacklevel=5)
+                warnings.warn(note, stacklevel=4)
         self.tell("resuming", checkpoint, notes)
 
     @contextmanager
