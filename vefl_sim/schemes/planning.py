@@ -93,13 +93,14 @@ def equal_share(observation: Observation, rows: Ints, shares: int) -> Plan:
 
 
 def _limits(problem: VeflProblem, energy_j: Floats, share: Floats) -> dict[str, Floats]:
-    """Numbers of iterations that time, energy and budget allow, each on its own; not rounded."""
+    """Numbers of iterations that time, CPU, energy and budget allow, each on its own; not rounded."""
     spare = share * (1 + 1e-12) - problem.base_fee
     priced = problem.price_per_joule > 0
     affordable_j = np.where(priced, spare / np.where(priced, problem.price_per_joule, 1.0), np.inf)
     affordable_j = np.where(spare >= 0, affordable_j, -np.inf)
     limits = {
-        "time": problem.time_s * problem.cpu_max_hz / problem.cycles,
+        "time": np.where(problem.time_s > 0, np.inf, 0.0),
+        "cpu": problem.time_s * problem.cpu_max_hz / problem.cycles,
         "energy": (problem.energy_budget_j - problem.tx_energy_j) / energy_j,
         "budget": (affordable_j - problem.tx_energy_j) / energy_j,
     }
@@ -107,7 +108,7 @@ def _limits(problem: VeflProblem, energy_j: Floats, share: Floats) -> dict[str, 
 
 
 def _first_below_one(limits: dict[str, Floats], row: int) -> str:
-    """The first constraint that allows less than one iteration: time, then energy, then budget."""
+    """The first constraint that allows less than one iteration: time, then CPU, energy, budget."""
     return next(name for name, limit in limits.items() if limit[row] < 1)
 
 
