@@ -21,9 +21,9 @@ function drawFunnel(data, jump) {
   const byRound = data.rounds.round.map((_, row) => outcomesOf(data, row));
   const total = added(byRound);
   document.getElementById("funnel-total").append(funnelSteps(data, total));
-  const body = element("div");
-  document.getElementById("funnel-rounds").append(outcomeLegend(new Set(Object.keys(total))), body);
-  chart(body, (width) => stackedRounds(data, byRound, width, jump));
+  const holder = document.getElementById("funnel-rounds");
+  holder.append(outcomeLegend(new Set(Object.keys(total))));
+  readableChart(holder, (width) => stackedRounds(data, byRound, width, jump));
 }
 
 /** Four bars, each with what was left out on the way to it. */
@@ -105,5 +105,5 @@ function columnTitle(data, row, last, counts) {
   const [from, to] = [data.rounds.round[row], data.rounds.round[last]];
   const name = from === to ? `${data.unit} ${from}` : `${data.unit}s ${from} to ${to}, on average`;
   const parts = OUTCOMES.map((outcome, n) => [counts[n], outcome.label]).filter(([count]) => count);
-  return `${name}: ${parts.map(([count, label]) => `${short.format(count)} ${label}`).join(", ")}`;
+  return `${name}: ${parts.map(([count, label]) => `${short(count)} ${label}`).join(", ")}`;
 }
