@@ -49,12 +49,13 @@ function confusionMatrix(counts, classes, width) {
 
 const shortened = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
-/** A cell, pale enough that its number can be read on it. */
+/** A cell; with a number in it, it is pale enough for that to be read. */
 function confusionCell(count, total, title, colour, { x, y, size }) {
-  const strength = count ? 0.1 + (0.4 * count) / total : 0.03;
+  const strongest = size < 24 ? 1 : 0.5;
+  const strength = count ? 0.1 + ((strongest - 0.1) * count) / total : 0.03;
   const gap = size > 4 ? 1 : 0;
   const box = { x, y, width: size - gap, height: size - gap, fill: `var(${colour})`, "fill-opacity": strength };
   const text = { x: x + size / 2, y: y + size / 2 + 4, class: "tick middle count" };
-  const number = count && size >= 24 ? [shape("text", text, `${count}`)] : [];
+  const number = count && strongest < 1 ? [shape("text", text, `${count}`)] : [];
   return shape("g", {}, shape("title", {}, title), shape("rect", box), ...number);
 }

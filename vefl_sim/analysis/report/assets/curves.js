@@ -7,7 +7,7 @@ const CURVES = [
   { key: "share", title: "Delivered", note: "share of ordered updates", format: percent, top: 1, colour: "--green" },
   { key: "cost", title: "Cost", note: "paid to CVs", colour: "--orange" },
   { key: "energy_j", title: "Energy", note: "of the ordered CVs", unit: "J", colour: "--red" },
-  { key: "bits_per_joule", title: "Efficiency", note: "bits received per joule sent", unit: "bit/J", colour: "--purple" },
+  { key: "bits_per_joule", title: "Efficiency", note: "received per joule sent", unit: "bit/J", colour: "--purple" },
 ];
 
 class Curves {

@@ -39,7 +39,7 @@ function funnelSteps(data, total) {
   const rows = steps.map(([label, number, left], n) => {
     const before = n ? steps[n - 1][1] : 0;
     const share = before && before >= number ? percent(number / before) : "";
-    const width = `${(100 * number) / most}%`;
+    const width = `${(100 * Math.max(number, 0)) / most}%`;
     const rect = shape("rect", { width, height: 18, rx: 2, class: n === 3 ? "good" : "step" });
     const bar = shape("svg", { class: "bar", height: 18, width: "100%", "aria-hidden": "true" }, rect);
     const cells = [["count", whole.format(number)], ["share", share], ["bars", bar], ["left", left]];
