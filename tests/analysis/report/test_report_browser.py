@@ -4,6 +4,7 @@ import json
 import random
 from pathlib import Path
 from shutil import copytree
+from shutil import copytree
 
 import numpy as np
 import pandas as pd
@@ -186,6 +187,16 @@ def test_a_cv_that_is_not_served_has_no_prbs(browser: webdriver.Chrome, three_ca
     served, before = browser.execute_script("return arguments[0].map((t) => report.cars.radio(1, t))", [first, 500])
     assert served["prbs"] == 1
     assert before == {"prbs": 0, "mbps": 0}
+
+
+def test_a_position_that_is_not_recorded_is_not_made_up(
+    browser: webdriver.Chrome, three_cars: Run, tmp_path: Path
+) -> None:
+    copy = Path(copytree(three_cars.path, tmp_path / "run"))
+    (copy / "tables" / "mobility.parquet").unlink()
+    show(browser, write_report(Run(copy)))
+    at(browser, 500, 1)
+    assert browser.find_element(By.CSS_SELECTOR, ".now").text == "0.5 s: its position is not recorded."
 
 
 def test_a_hostile_run_executes_nothing(browser: webdriver.Chrome, rush: Run, tmp_path: Path) -> None:

@@ -103,7 +103,8 @@ class Panel {
   facts(cv, time) {
     const { cars } = this;
     const place = cars.place(cv, time);
-    const parts = place ? [`${Math.hypot(...place).toFixed(0)} m from the gNB`] : ["not on the streets"];
+    const nowhere = cars.tracks.length ? "not on the streets" : "its position is not recorded";
+    const parts = [place ? `${Math.hypot(...place).toFixed(0)} m from the gNB` : nowhere];
     const order = cars.decision(cv, time);
     if (cars.state(cv, time) === "uploading") {
       const radio = cars.radio(cv, time);
