@@ -4,7 +4,6 @@ import json
 import random
 from pathlib import Path
 from shutil import copytree
-from shutil import copytree
 
 import numpy as np
 import pandas as pd
