@@ -12,6 +12,7 @@ from vefl_sim.learning.learner import Evaluation
 
 FILE = "confusion.json"
 _MAX_CLASSES = 256  # the matrix of more classes could not be read in one piece, and nobody looks at it
+_MAX_COUNT = 2**53  # whole numbers from here on are not exact in every reader of JSON
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def _is_valid(matrix: ConfusionMatrix) -> bool:
     if type(matrix.round) is not int or not _is_list_of(list, rows) or not 0 < len(rows) <= _MAX_CLASSES:
         return False
     square = all(len(row) == len(rows) for row in rows)
-    counted = all(type(count) is int and count >= 0 for count in chain.from_iterable(rows))
+    counted = all(type(count) is int and 0 <= count < _MAX_COUNT for count in chain.from_iterable(rows))
     return square and counted and (names is None or (_is_list_of(str, names) and len(names) == len(rows)))
 
 

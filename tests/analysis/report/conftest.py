@@ -1,10 +1,14 @@
 """The runs that several tests of report pages show."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from tests.analysis.report.pages import RUSH
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Run, from_tables, simulate
+from vefl_sim.analysis.report.page import write_report
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +21,21 @@ def rush(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def three_cars(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The golden run: three cars, two rounds, two losses, all slots recorded."""
     return simulate(from_tables(EXPERIMENT), out=tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Headless Chromium."""
+    pytest.importorskip("selenium", reason="selenium is not installed")
+    from tests.analysis.report.browsing import started
+
+    yield from started(tmp_path_factory.mktemp("profile"))
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any, rush: Run) -> Any:
+    """The browser with the page of a run with losses, opened once; tests of a file share it."""
+    from tests.analysis.report.browsing import show
+
+    show(browser, write_report(rush))
+    return browser

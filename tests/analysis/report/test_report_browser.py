@@ -2,8 +2,6 @@
 
 import json
 import random
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
 
@@ -23,39 +21,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="chromium or chromedriver is missing (Debian: chromium, chromium-driver)"
-)
-_OPTIONS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync", "--window-size=1280,900",
-    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-    "--force-prefers-reduced-motion",
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    for option in (*_OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(option)
-    options.binary_location = str(CHROMIUM)
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    started = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
-    yield started
-    started.quit()
-
-
-@pytest.fixture(scope="module")
-def page(browser: webdriver.Chrome, rush: Run) -> webdriver.Chrome:
-    """The page of a run with losses, opened once; tests share it."""
-    show(browser, write_report(rush))
-    return browser
-
-
-def show(browser: webdriver.Chrome, path: Path) -> None:
-    browser.get(path.as_uri())
-    WebDriverWait(browser, 20).until(lambda b: b.find_elements(By.CSS_SELECTOR, "html.ready"))
+from tests.analysis.report.browsing import at, show, time_of
 
 
 def asked_for(browser: webdriver.Chrome) -> list[str]:
@@ -65,16 +31,6 @@ def asked_for(browser: webdriver.Chrome) -> list[str]:
     ours = [params for params in sent if params["documentURL"].startswith("file:")]
     assert ours  # the page itself
     return [params["request"]["url"] for params in ours if params["request"]["url"] != params["documentURL"]]
-
-
-def time_of(page: webdriver.Chrome) -> float:
-    return float(page.execute_script("return report.clock.time"))
-
-
-def at(page: webdriver.Chrome, time_ms: float, cv: int | None = None) -> None:
-    page.execute_script(
-        "report.clock.pause(); report.clock.choose(arguments[1]); report.clock.set(arguments[0])", time_ms, cv
-    )
 
 
 def test_everything_is_drawn_without_a_request_or_an_error(page: webdriver.Chrome) -> None:
@@ -197,6 +153,49 @@ def test_keys_slider_and_play(page: webdriver.Chrome) -> None:
     webdriver.ActionChains(page).send_keys(Keys.ENTER).perform()
     assert page.execute_script("return String(report.clock.chosen)") == cv
     assert page.switch_to.active_element.get_attribute("data-cv") == cv  # although the lanes were drawn again
+
+
+def test_the_keyboard_keeps_its_place_in_the_story(page: webdriver.Chrome, rush: Run) -> None:
+    lost = rush.vehicles.query("state == 'lost'").iloc[0]
+    at(page, (lost["ordered_ns"] + lost["delay_ns"]) / 1e6, int(lost["cv"]))
+    event = page.find_elements(By.CSS_SELECTOR, ".story .time")[1]
+    moment = event.get_attribute("data-at")
+    event.send_keys(Keys.ENTER)
+    assert time_of(page) == float(moment)
+    assert page.switch_to.active_element.get_attribute("data-at") == moment  # although the panel was drawn again
+    page.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert page.execute_script("return report.clock.chosen") is None
+    assert page.switch_to.active_element.get_attribute("id") == "panel"
+
+
+def test_playing_twice_does_not_play_faster(page: webdriver.Chrome) -> None:
+    at(page, 0)
+    passed, wall = page.execute_async_script(
+        "const [done, clock] = [arguments[0], report.clock];"
+        "for (let n = 0; n < 5; n += 1) { clock.play(); clock.pause(); }"
+        "const start = performance.now();"
+        "clock.play();"
+        "setTimeout(() => { clock.pause(); done([clock.time, performance.now() - start]); }, 600);"
+    )
+    assert 0 < passed <= 2 * wall  # its speed is 2
+
+
+def test_a_cv_that_is_not_served_has_no_prbs(browser: webdriver.Chrome, three_cars: Run, tmp_path: Path) -> None:
+    show(browser, write_report(three_cars, tmp_path / "report.html"))
+    first = three_cars.table("slots").query("cv == 1")["slot"].min() * three_cars.experiment.slots.slot_ns / 1e6
+    served, before = browser.execute_script("return arguments[0].map((t) => report.cars.radio(1, t))", [first, 500])
+    assert served["prbs"] == 1
+    assert before == {"prbs": 0, "mbps": 0}
+
+
+def test_a_position_that_is_not_recorded_is_not_made_up(
+    browser: webdriver.Chrome, three_cars: Run, tmp_path: Path
+) -> None:
+    copy = Path(copytree(three_cars.path, tmp_path / "run"))
+    (copy / "tables" / "mobility.parquet").unlink()
+    show(browser, write_report(Run(copy)))
+    at(browser, 500, 1)
+    assert browser.find_element(By.CSS_SELECTOR, ".now").text == "0.5 s: its position is not recorded."
 
 
 def test_a_hostile_run_executes_nothing(browser: webdriver.Chrome, rush: Run, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from vefl_sim import Run, from_tables, simulate, why, with_settings
 from vefl_sim.analysis.report.document import asset
 from vefl_sim.analysis.report.markup import html, source_hash
 from vefl_sim.analysis.report.page import NAME, report, write_report
+from vefl_sim.analysis.report.provenance import commands_of
 from vefl_sim.analysis.report.source import Source
 from vefl_sim.analysis.report.uploads import uploads_of
 from vefl_sim.experiment.toml import to_toml
@@ -35,7 +36,7 @@ def test_the_page_says_what_the_run_was(page: str, three_cars: Run) -> None:
         "PDPC on tests.scripted:sixty_samples (Dirichlet α = 0.1), seed 1: in 2 rounds (2 s of simulated time)" in text
     )
     assert "3 of 5 ordered updates arrived" in text
-    assert f"paid {three_cars.summary['cost']:,.0f}" in text
+    assert f"paid {three_cars.summary['cost']:.3g} and used {three_cars.summary['energy_j']:.3g} J" in text
     assert "the audit of 2 plans and" in text
     assert "vefl.round_s = 1 5" in text  # key, value, default
     assert "40% of the ordered updates were lost" in text
@@ -128,6 +129,7 @@ def test_a_page_loads_nothing(page: str) -> None:
     policy = next(a["content"] or "" for t, a in elements if a.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
+    assert "data:" not in policy
     scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     assert len(scripts) > 5
     assert all(source_hash(script) in policy for script in scripts)
@@ -149,6 +151,16 @@ def test_nothing_in_a_run_becomes_markup(rush: Run, tmp_path: Path) -> None:
     assert elements.text.count("<script>hit=1") > 10  # as text
     assert data_of(page)["confusion"]["classes"] == [ATTACK[:60], "b"]
     assert html("\u202e\x00a") == "\ufffd\ufffda"
+
+
+def test_no_setting_of_a_run_becomes_a_command(three_cars: Run, tmp_path: Path) -> None:
+    copy = copytree(three_cars.path, tmp_path / "run")
+    versions = json.loads((copy / "versions.json").read_text()) | {"set": ["a=1\nrm -rf ~ #", "b=\r\x85\u2028rm -rf ~"]}
+    (copy / "versions.json").write_text(json.dumps(versions))
+    commands = [*commands_of(Source(Run(copy)))]
+    assert commands[0].startswith("# started with the options ")
+    assert commands[0].isprintable()
+    assert "\n".join(commands).count("\n") == 2
 
 
 def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
@@ -241,20 +253,15 @@ def test_what_cannot_be_shown_gets_one_sentence(three_cars: Run, tmp_path: Path)
 
 def test_confusion_matrices_of_any_other_form_are_ignored(three_cars: Run, tmp_path: Path) -> None:
     copy = copytree(three_cars.path, tmp_path / "run")
-    for note in (
-        "[]",
-        "{",
-        '{"counts": [[1, 2]]}',
-        '{"counts": [[-1]]}',
-        '{"counts": [["1"]]}',
-        '{"counts": [[1e400]]}',
-    ):
+    counts = ("[[1, 2]]", "[[-1]]", '[["1"]]', "[[1e400]]", f"[[{2**53}]]")
+    for note in ("[]", "{", *(f'{{"round": 1, "classes": null, "counts": {wrong}}}' for wrong in counts)):
         (copy / "confusion.json").write_text(note)
         assert data_of(report(Run(copy)))["confusion"] is None
     (copy / "confusion.json").write_text('{"round": 2, "classes": null, "counts": [[4, 1], [0, 5]]}')
     page = report(Run(copy))
     assert data_of(page)["confusion"] == {"round": 2, "classes": ["0", "1"], "counts": [[4, 1], [0, 5]]}
     assert "Accuracy by class" in page
+    assert "for the model of round 2." in page
 
 
 def test_the_summary_of_a_run_ends_with_the_path_of_its_page(tmp_path: Path) -> None:

@@ -59,7 +59,8 @@ def cautions(source: Source) -> Iterator[Caution]:
 def _incomplete(source: Source) -> Iterator[Caution]:
     resume = f"python -m vefl_sim resume {shlex.quote(str(source.run.path))}"
     rounds = len(source.rounds)
-    shown = f"This page shows what is recorded, up to round {rounds}." if rounds else "No round is recorded yet."
+    recorded = f"This page shows what is recorded, up to {source.unit} {rounds}."
+    shown = recorded if rounds else "No round is recorded yet."
     if source.state == "failed":
         yield Caution("stop", "The run failed", f"{source.failure or 'It left no message.'} {shown}")
     elif source.state == "unfinished":
@@ -74,11 +75,11 @@ def _participation(source: Source) -> Iterator[Caution]:
     empty = [row for row in source.rounds if not row["ordered"]]
     if empty:
         status, _ = Counter(row["plan_status"] for row in empty).most_common(1)[0]
-        unit = "window" if source.without_rounds else "round"
-        of = f"any {unit}" if len(empty) == len(source.rounds) else f"{len(empty)} of {len(source.rounds)} {unit}s"
+        all_empty = len(empty) == len(source.rounds)
+        of = f"any {source.unit}" if all_empty else f"{len(empty)} of {len(source.rounds)} {source.unit}s"
         dominant = ineligible.most_common(1)[0][0] if ineligible and status == "nobody_eligible" else None
         cause = f", mostly because {in_words(dominant)}" if dominant else ""
-        level = "stop" if len(empty) == len(source.rounds) else "warn"
+        level = "stop" if all_empty else "warn"
         yield Caution(level, f"No CV got an order in {of}", f"Most often {in_words(status)}{cause}.")
     if len(rows) and states["ineligible"] >= _MANY * len(rows):
         (reason, count), total = ineligible.most_common(1)[0], states["ineligible"]
@@ -102,7 +103,8 @@ def _limits(source: Source) -> Iterator[Caution]:
     budget = experiment.vefl.budget * len(source.rounds)
     paid = sum(row["cost"] or 0.0 for row in source.rounds)
     if experiment.scheme.constrained and budget > 0 and paid < 0.5 * budget:
-        text = f"On average {paid / len(source.rounds):,.1f} of Ξ = {experiment.vefl.budget:,g} was paid per round."
+        mean = paid / len(source.rounds)
+        text = f"On average {mean:,.1f} of Ξ = {experiment.vefl.budget:,g} was paid per {source.unit}."
         yield Caution("note", f"{1 - paid / budget:.0%} of the budget was left unspent", text)
 
 

@@ -67,7 +67,7 @@ def policy(style: str, scripts: Sequence[str]) -> str:
     """The Content-Security-Policy: nothing is loaded, and only these scripts and this style are used."""
     hashes = " ".join(map(source_hash, scripts))
     own = f"script-src {hashes}; style-src {source_hash(style)}"
-    return f"default-src 'none'; {own}; img-src data:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
 
 
 def _section(section: Section) -> str:

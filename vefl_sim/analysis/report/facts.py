@@ -24,8 +24,8 @@ def sentence(source: Source) -> str:
     if not source.rounds:
         return f"{what}: no round has been recorded yet."
     done = summary.get("rounds", 0)
-    unit = "windows" if source.without_rounds else "rounds"
-    rounds = f"{done} {unit}" if done == experiment.rounds else f"{done} of {experiment.rounds} {unit}"
+    unit = source.unit
+    rounds = f"{done} {unit}s" if done == experiment.rounds else f"{done} of {experiment.rounds} {unit}s"
     parts = [*_results(source)]
     end = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
     return f"{what[0].upper()}{what[1:]}: in {rounds} ({source.end_s:,.0f} s of simulated time) {end}."
@@ -40,7 +40,7 @@ def _results(source: Source) -> Iterator[str]:
     if not source.trains_centrally:
         ordered, delivered = summary.get("updates_ordered", 0), summary.get("updates_delivered", 0)
         yield f"{delivered:,} of {ordered:,} ordered updates arrived"
-        yield f"the CVs were paid {summary.get('cost', 0):,.0f} and used {summary.get('energy_j', 0):,.0f} J"
+        yield f"the CVs were paid {_amount(summary.get('cost', 0))} and used {_amount(summary.get('energy_j', 0))} J"
     yield audit(source)
 
 
@@ -72,10 +72,16 @@ def figures(source: Source) -> Iterator[Figure]:
     budget = source.experiment.vefl.budget * len(rounds)
     limited = source.experiment.scheme.constrained and budget > 0
     paid = float(summary.get("cost", 0.0))
-    yield Figure("paid", f"{paid:,.0f}", f"{paid / budget:.0%} of the budget" if limited else "no budget applied")
+    yield Figure("paid", _amount(paid), f"{paid / budget:.0%} of the budget" if limited else "no budget applied")
     joules = float(summary.get("energy_j", 0.0))
-    yield Figure("energy", f"{joules:,.0f} J", f"{joules / delivered:.2f} J per update" if delivered else "")
+    each = f"{_amount(joules / delivered)} J per delivered update" if delivered else ""
+    yield Figure("energy", f"{_amount(joules)} J", each)
     yield Figure("audit", *_verdict(summary))
+
+
+def _amount(value: float) -> str:
+    """A number with at least three digits."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _verdict(summary: dict[str, Any]) -> tuple[str, str]:

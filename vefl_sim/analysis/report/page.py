@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from vefl_sim.records.run_directory import Run
 NAME = "report.html"
 _SCRIPTS = (
     *("data.js", "svg.js", "states.js", "curves.js", "funnel.js", "cars.js", "clock.js"),
-    *("strip.js", "map.js", "panel.js", "timeline.js", "shares.js", "main.js"),
+    *("strip.js", "map.js", "panel.js", "timeline.js", "shares.js", "confusion.js", "main.js"),
 )
 _MAX_TEXTS = 60_000  # explanations on a page; a run of 2000 s has some 6000 to 14,000
 
@@ -97,13 +98,14 @@ def _warnings(source: Source) -> str:
 
 def _sections(source: Source, tracks: list[Track]) -> Iterator[Section]:
     if source.rounds:
-        unit = "window" if source.without_rounds else "round"
+        unit = source.unit
         lead = f"By {unit}." if source.trains_centrally else f"By {unit}; click on one to see it on the map."
         yield Section("curves", "Curves", asset("curves.html"), lead)
         if not source.trains_centrally:
             yield from _participation(source, tracks, unit)
-        if confusion_of(source):
-            lead = "Test samples of each true class (rows) by the class that the last model predicted (columns)."
+        if confusion := confusion_of(source):
+            model = f"the model of {unit} {confusion.round}"
+            lead = f"Test samples by true class (rows) and predicted class (columns), for {model}."
             yield Section("classes", "Accuracy by class", "<div id='confusion'></div>", lead)
     yield Section("origin", "Origin", provenance_html(source))
 
@@ -161,7 +163,7 @@ def _data(source: Source, tracks: list[Track]) -> dict[str, Any]:
     limited = experiment.scheme.constrained and not source.trains_centrally
     streets = streets_of(source, tracks)
     return {
-        "unit": "window" if source.without_rounds else "round",
+        "unit": source.unit,
         "slot_ms": experiment.slots.slot_ns / 1e6,
         "radius": experiment.radio.coverage_radius_m,
         "prbs": experiment.radio.prbs,
@@ -182,7 +184,7 @@ def _data(source: Source, tracks: list[Track]) -> dict[str, Any]:
         "bounds": bounds_of(streets["lines"], experiment.radio.coverage_radius_m),
         "uploads": uploads_of(source),
         "shares": shares_of(source),
-        "confusion": confusion_of(source),
+        "confusion": asdict(confusion) if (confusion := confusion_of(source)) else None,
     }
 
 

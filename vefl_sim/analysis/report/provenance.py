@@ -6,6 +6,7 @@ from typing import Any
 
 from vefl_sim.analysis.report.markup import html, pairs, table
 from vefl_sim.analysis.report.source import Source
+from vefl_sim.core.errors import printable
 
 _PARTS = {
     "plan": "planning the rounds",
@@ -32,7 +33,7 @@ def commands_of(source: Source) -> Iterator[str]:
     settings = source.versions.get("set", [])
     chosen = [f"--set {shlex.quote(str(setting))}" for setting in settings] if isinstance(settings, list) else []
     if chosen:
-        yield f"# started with the options {' '.join(chosen)}"
+        yield f"# started with the options {printable(' '.join(chosen))}"  # one line: none of it can become a command
     yield f"python -m vefl_sim {path}/resolved.toml --fresh    # the same content digest"
     yield f"python -m vefl_sim verify {path}"
 
@@ -72,7 +73,7 @@ def _parts(source: Source) -> Iterator[tuple[str, float, float]]:
     yield "preparing traffic, data and model", prepare_s, total
     for what, seconds in by_part.items():
         yield _PARTS.get(str(what), str(what)), float(seconds), total
-    yield "network, vehicles and the rest", max(rounds_s - sum(map(float, by_part.values())), 0.0), total
+    yield "network, compilation and the rest", max(rounds_s - sum(map(float, by_part.values())), 0.0), total
     yield "together", total, total
 
 

@@ -2,15 +2,17 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from vefl_sim.analysis.report.source import Source
+from vefl_sim.core.errors import RunNotFound
+from vefl_sim.records.confusion import ConfusionMatrix, read_confusion
 
 STATES = ("delivered", "lost", "passed_over", "ineligible")
 _BINS = 8
-_MAX_CLASSES = 200
 
 
 def shares_of(source: Source) -> dict[str, Any]:
@@ -42,24 +44,13 @@ def _bins(rows: Sequence[dict[str, Any]], values: Sequence[float], edges: Sequen
     ]
 
 
-def confusion_of(source: Source) -> dict[str, Any] | None:
-    """The confusion matrix of the last evaluation, if the run has one that can be read: rows are the true classes."""
-    note = source.note("confusion.json")
-    if not isinstance(note, dict):
+def confusion_of(source: Source) -> ConfusionMatrix | None:
+    """The confusion matrix of the last evaluation, with a name for each class, if the run has one that can be read."""
+    try:
+        matrix = read_confusion(source.run.path)
+    except RunNotFound:
         return None
-    counts: Any = note.get("counts")
-    names: Any = note.get("classes")
-    if not _is_matrix(counts):
+    if matrix is None:
         return None
-    named = isinstance(names, list) and len(names) == len(counts)
-    classes = [str(name)[:60] for name in names] if named else [str(number) for number in range(len(counts))]
-    number = note.get("round")
-    return {"round": number if isinstance(number, int) else None, "classes": classes, "counts": counts}
-
-
-def _is_matrix(counts: Any) -> bool:
-    """Whether a value from a file is a square matrix of counts, of a size that can be shown."""
-    if not isinstance(counts, list) or not 1 <= len(counts) <= _MAX_CLASSES:
-        return False
-    rows = [row for row in counts if isinstance(row, list) and len(row) == len(counts)]
-    return len(rows) == len(counts) and all(type(count) is int and 0 <= count < 2**53 for row in rows for count in row)
+    classes = [str(number) for number in range(len(matrix.counts))] if matrix.classes is None else matrix.classes
+    return replace(matrix, classes=[name[:60] for name in classes])

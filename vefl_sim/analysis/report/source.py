@@ -27,6 +27,7 @@ class Source:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.state: RunState = run.state
+        self._tables: dict[str, pd.DataFrame | None] = {}
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -81,8 +82,11 @@ class Source:
 
     def table(self, name: str) -> pd.DataFrame | None:
         """A table that not every run has; None if this one has not."""
-        if name not in SCHEMAS:
-            return None
+        if name not in self._tables:
+            self._tables[name] = self._other_table(name)
+        return self._tables[name]
+
+    def _other_table(self, name: str) -> pd.DataFrame | None:
         try:
             return self._bounded(self.run.table(name), name)
         except RunNotFound:
@@ -116,6 +120,11 @@ class Source:
     def without_rounds(self) -> bool:
         """Whether the scheme has windows instead of rounds: CVs then get orders at any time."""
         return any(started["version"] is not None for started in self.explanations.started.values())
+
+    @property
+    def unit(self) -> str:
+        """What the rows of the rounds table are called."""
+        return "window" if self.without_rounds else "round"
 
     @cached_property
     def trains_centrally(self) -> bool:

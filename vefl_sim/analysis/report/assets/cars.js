@@ -68,13 +68,15 @@ class Cars {
     return time < until ? decision.state : rest;
   }
 
-  /** pRBs and Mbit/s of a CV in the bin of this time, null if they are not recorded. */
+  /** pRBs and Mbit/s of a CV in the slots of this bin that serve it, null if they are not recorded. */
   radio(cv, time) {
+    const { kind } = this.uploads;
+    const unserved = kind === "uploads" || kind === "full" ? { prbs: 0, mbps: 0 } : null;
     const bins = this.bins.get(cv);
-    if (!bins) return null;
+    if (!bins) return unserved;
     const bin = Math.floor(time / this.uploads.bin_ms);
     const index = lastUpTo(bins.numbers, bin);
-    return index >= 0 && bins.numbers[index] === bin ? { prbs: bins.prbs[index], mbps: bins.mbps[index] } : null;
+    return index >= 0 && bins.numbers[index] === bin ? { prbs: bins.prbs[index], mbps: bins.mbps[index] } : unserved;
   }
 
   /** Mean rate of an upload in Mbit/s over the slots that it used. */

@@ -39,8 +39,9 @@ class Clock {
     if (this.time >= this.end) this.time = 0;
     this.playing = true;
     let before = null;
+    const playing = (this.film = {}); // a pause and a play between two frames must not leave two loops
     const frame = (now) => {
-      if (!this.playing) return;
+      if (!this.playing || this.film !== playing) return;
       const passed = before === null ? 0 : Math.min(now - before, 250); // after a pause of the browser, no leap
       before = now;
       this.set(this.time + passed * this.speed);
@@ -89,7 +90,7 @@ function wireTransport(clock, cars, unit) {
     slider.setAttribute("aria-valuetext", text);
   });
   document.addEventListener("keydown", (event) => {
-    const isOthers = event.target.closest("input, select, button, summary, a, svg");
+    const isOthers = event.target.closest(event.key === "Escape" ? "select" : "input, select, button, summary, a, svg");
     if (isOthers || event.ctrlKey || event.metaKey || event.altKey) return;
     const step = event.shiftKey ? 5000 : 1000;
     const keys = {

@@ -6,8 +6,8 @@ const CURVES = [
   { key: "loss", title: "Loss", note: "on the test set", colour: "--blue" },
   { key: "share", title: "Delivered", note: "share of ordered updates", format: percent, top: 1, colour: "--green" },
   { key: "cost", title: "Cost", note: "paid to CVs", colour: "--orange" },
-  { key: "energy_j", title: "Energy", note: "of the ordered CVs", unit: " J", colour: "--red" },
-  { key: "bits_per_joule", title: "Energy efficiency", note: "bits received per joule sent", colour: "--purple" },
+  { key: "energy_j", title: "Energy", note: "of the ordered CVs", unit: "J", colour: "--red" },
+  { key: "bits_per_joule", title: "Efficiency", note: "received per joule sent", unit: "bit/J", colour: "--purple" },
 ];
 
 class Curves {
@@ -70,7 +70,7 @@ class Curves {
     if (limit !== null) {
       svg.append(
         shape("line", { x1: left, x2: right, y1: y(limit), y2: y(limit), class: "limit" }),
-        shape("text", { x: right, y: y(limit) - 5, class: "tick end" }, `budget ${short.format(limit)}`),
+        shape("text", { x: right, y: y(limit) - 5, class: "tick end" }, `budget ${short(limit)}`),
       );
     }
     const line = rows.map((row, n) => `${n ? "L" : "M"}${x(this.place(row)).toFixed(1)} ${y(values[row]).toFixed(1)}`);
@@ -123,8 +123,8 @@ class Curves {
 
   read(panel, row, named = false) {
     const value = this.values[panel.curve.key][row];
-    const format = panel.curve.format ?? ((number) => short.format(number));
-    const text = value === null || value === undefined ? "–" : format(value) + (panel.curve.unit ?? "");
+    const format = panel.curve.format ?? ((number) => short(number, panel.curve.unit));
+    const text = value === null || value === undefined ? "–" : format(value);
     const when = named ? `${this.unit} ${this.rounds.round[row]} ` : "last ";
     panel.reading.replaceChildren(element("span", { class: "quiet" }, when), text);
   }

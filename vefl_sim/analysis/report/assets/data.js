@@ -5,7 +5,9 @@ async function readData() {
   const packed = atob(document.getElementById("data").textContent);
   const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
   const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(unpacked).json();
+  const data = await new Response(unpacked).json();
+  Object.setPrototypeOf(data.reasons, null); // a run may name a reason "constructor"
+  return data;
 }
 
 /** Turns {name: [values], …} into an array of {name: value, …}. */
@@ -32,5 +34,14 @@ const seconds = (ms, digits = 1) => `${(ms / 1000).toFixed(digits)} s`;
 const isNearEnd = (share) => (share > 0 && share < 0.1) || (share > 0.99 && share < 1);
 const percent = (share) => `${(100 * share).toFixed(isNearEnd(share) ? 1 : 0)}%`;
 const whole = new Intl.NumberFormat("en");
-const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+const digits3 = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const PREFIXES = [[1e9, 1e9, "G"], [1e6, 1e6, "M"], [1e4, 1e3, "k"]];
+
+/** A number with about three digits, and its unit: 2.68 J, 1,018, 215 Mbit/J. */
+function short(value, unit = "") {
+  const [, factor, prefix] = PREFIXES.find(([least]) => Math.abs(value) >= least) ?? [0, 1, ""];
+  const number = value / factor;
+  const text = Math.abs(number) < 1000 ? digits3.format(number) : whole.format(Math.round(number));
+  return `${text} ${prefix}${unit}`.trim();
+}
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -21,9 +21,9 @@ function drawFunnel(data, jump) {
   const byRound = data.rounds.round.map((_, row) => outcomesOf(data, row));
   const total = added(byRound);
   document.getElementById("funnel-total").append(funnelSteps(data, total));
-  const body = element("div");
-  document.getElementById("funnel-rounds").append(outcomeLegend(new Set(Object.keys(total))), body);
-  chart(body, (width) => stackedRounds(data, byRound, width, jump));
+  const holder = document.getElementById("funnel-rounds");
+  holder.append(outcomeLegend(new Set(Object.keys(total))));
+  readableChart(holder, (width) => stackedRounds(data, byRound, width, jump));
 }
 
 /** Four bars, each with what was left out on the way to it. */
@@ -39,7 +39,7 @@ function funnelSteps(data, total) {
   const rows = steps.map(([label, number, left], n) => {
     const before = n ? steps[n - 1][1] : 0;
     const share = before && before >= number ? percent(number / before) : "";
-    const width = `${(100 * number) / most}%`;
+    const width = `${(100 * Math.max(number, 0)) / most}%`;
     const rect = shape("rect", { width, height: 18, rx: 2, class: n === 3 ? "good" : "step" });
     const bar = shape("svg", { class: "bar", height: 18, width: "100%", "aria-hidden": "true" }, rect);
     const cells = [["count", whole.format(number)], ["share", share], ["bars", bar], ["left", left]];
@@ -105,5 +105,5 @@ function columnTitle(data, row, last, counts) {
   const [from, to] = [data.rounds.round[row], data.rounds.round[last]];
   const name = from === to ? `${data.unit} ${from}` : `${data.unit}s ${from} to ${to}, on average`;
   const parts = OUTCOMES.map((outcome, n) => [counts[n], outcome.label]).filter(([count]) => count);
-  return `${name}: ${parts.map(([count, label]) => `${short.format(count)} ${label}`).join(", ")}`;
+  return `${name}: ${parts.map(([count, label]) => `${short(count)} ${label}`).join(", ")}`;
 }

@@ -64,8 +64,10 @@ function drawLegend(cars) {
   const sign = (mark) => shape("svg", { width: 10, height: 16, "aria-hidden": "true" }, mark);
   const deadline = sign(shape("line", { x1: 5, x2: 5, y1: 1, y2: 15, class: "deadline" }));
   const sojourn = sign(shape("circle", { cx: 5, cy: 8, r: 3, class: "sojourn" }));
-  const words = "line to the gNB, and filled part of an upload: share of the pRBs";
-  const beam = cars.uploads.kind === "off" ? [] : [item("", words)];
+  const width = { x1: 0, y1: 8, x2: 18, y2: 8, class: "beam", "stroke-width": 5 };
+  const line = shape("svg", { width: 18, height: 16, "aria-hidden": "true" }, shape("line", width));
+  const words = "share of the pRBs when served: width of the line to the gNB, and dark part of an upload below";
+  const beam = cars.uploads.kind === "off" ? [] : [item(line, words)];
   const legend = document.getElementById("legend");
   legend.append(...markers, ...beam, item(deadline, "deadline"), item(sojourn, "end of the sojourn bound"));
 }

@@ -21,9 +21,17 @@ class Panel {
     const key = [cv, row, told, cv === null ? JSON.stringify(states) : cars.state(cv, time)].join("|");
     if (key !== this.shown) {
       this.shown = key;
-      this.node.replaceChildren(...(cv === null ? this.overview(row, states) : this.car(cv, row, time)));
+      this.keepingFocus(cv === null ? this.overview(row, states) : this.car(cv, row, time));
     }
     if (cv !== null) this.now.textContent = this.facts(cv, time);
+  }
+
+  /** Shows other content; the event that had the focus of the keyboard keeps it, else the panel gets it. */
+  keepingFocus(content) {
+    const focused = this.node.contains(document.activeElement) ? document.activeElement : null;
+    this.node.replaceChildren(...content);
+    const same = focused?.dataset.at && this.node.querySelector(`[data-at="${focused.dataset.at}"]`);
+    if (focused) (same || this.node).focus({ preventScroll: true });
   }
 
   counts(time) {
@@ -61,8 +69,8 @@ class Panel {
       : [element("p", { class: "quiet" }, `The server decided nothing about this CV in ${data.unit} ${round}.`)];
     const told = this.story(cv, time);
     const story = told.slice(this.all === cv ? 0 : -LATEST).map(([at, words, mark]) => {
-      const button = element("button", { type: "button", class: "time", onclick: () => clock.set(at) }, seconds(at));
-      return element("li", { class: mark }, button, ` ${words}`);
+      const time = { type: "button", class: "time", "data-at": at, onclick: () => clock.set(at) };
+      return element("li", { class: mark }, element("button", time, seconds(at)), ` ${words}`);
     });
     const more = () => {
       this.all = cv;
@@ -95,12 +103,14 @@ class Panel {
   facts(cv, time) {
     const { cars } = this;
     const place = cars.place(cv, time);
-    const parts = place ? [`${Math.hypot(...place).toFixed(0)} m from the gNB`] : ["not on the streets"];
+    const nowhere = cars.tracks.length ? "not on the streets" : "its position is not recorded";
+    const parts = [place ? `${Math.hypot(...place).toFixed(0)} m from the gNB` : nowhere];
     const order = cars.decision(cv, time);
     if (cars.state(cv, time) === "uploading") {
       const radio = cars.radio(cv, time);
       const mean = cars.meanRate(order);
-      if (radio) parts.push(`${radio.prbs.toFixed(1)} pRBs, ${radio.mbps.toFixed(2)} Mbit/s`);
+      if (radio?.prbs === 0) parts.push("no pRBs now");
+      else if (radio) parts.push(`${radio.prbs.toFixed(1)} pRBs and ${radio.mbps.toFixed(2)} Mbit/s when served`);
       else if (mean !== null) parts.push(`mean rate of this upload ${mean.toFixed(2)} Mbit/s`);
     }
     return `${seconds(time)}: ${parts.join(", ")}.`;

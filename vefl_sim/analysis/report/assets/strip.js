@@ -8,7 +8,7 @@ function drawStrip(data, clock) {
     const [margin, height] = [8, 14]; // half of the slider's thumb
     const x = scale([0, data.end], [margin, width - margin]);
     const svg = canvasOf(width, height, `Lost updates by ${data.unit}`);
-    const lost = rounds.round.map((_, row) => rounds.ordered[row] - rounds.delivered[row]);
+    const lost = rounds.round.map((_, row) => Math.max(rounds.ordered[row] - rounds.delivered[row], 0));
     const most = Math.max(...lost, 1);
     rounds.round.forEach((number, row) => {
       const [from, to] = [x(rounds.start[row]), x(rounds.end[row])];

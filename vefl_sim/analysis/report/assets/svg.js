@@ -53,13 +53,46 @@ function chart(container, draw) {
   return redraw;
 }
 
+/** A chart with a line below it, in which the arrow keys, the pointer or a finger read the titles of its groups. */
+function readableChart(container, draw, columns = 1) {
+  const [body, line] = [element("div"), element("p", { class: "reading-line quiet", "aria-live": "polite" })];
+  container.append(body, line);
+  chart(body, (width) => readable(draw(width), line, columns));
+}
+
+function readable(svg, line, columns) {
+  const groups = [...svg.children].filter((child) => child.firstChild?.tagName === "title");
+  const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
+  let place = -1;
+  const read = (next) => {
+    groups[place]?.classList.remove("read");
+    place = next;
+    groups[place]?.classList.add("read");
+    line.textContent = groups[place]?.firstChild.textContent ?? "";
+  };
+  svg.setAttribute("tabindex", "0");
+  svg.addEventListener("blur", () => read(-1));
+  svg.addEventListener("pointerover", (event) => {
+    const group = groups.findIndex((one) => one.contains(event.target));
+    if (group >= 0) read(group);
+  });
+  svg.addEventListener("keydown", (event) => {
+    const step = steps[event.key];
+    if (step) read(Math.min(Math.max(place < 0 ? 0 : place + step, 0), groups.length - 1));
+    else if (event.key === "Enter") groups[place]?.dispatchEvent(new MouseEvent("click"));
+    else return;
+    event.preventDefault();
+  });
+  return svg;
+}
+
 /** An SVG as wide as its container. */
 function canvasOf(width, height, label) {
   return shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
 }
 
 /** Horizontal grid lines with their numbers on the left. */
-function yAxis(svg, y, values, left, right, format = (value) => short.format(value)) {
+function yAxis(svg, y, values, left, right, format = (value) => short(value)) {
   for (const value of values) {
     svg.append(
       shape("line", { x1: left, x2: right, y1: y(value), y2: y(value), class: "grid" }),
@@ -69,7 +102,7 @@ function yAxis(svg, y, values, left, right, format = (value) => short.format(val
 }
 
 /** Numbers along the bottom. */
-function xAxis(svg, x, values, bottom, format = (value) => short.format(value)) {
+function xAxis(svg, x, values, bottom, format = (value) => short(value)) {
   for (const value of values) {
     svg.append(shape("text", { x: x(value), y: bottom + 16, class: "tick middle" }, format(value)));
   }

@@ -33,7 +33,8 @@ class Timeline {
     const [start, end] = [this.data.rounds.start[row], this.data.rounds.end[row]];
     const lanes = [];
     for (const [cv, all] of this.cars.decisions) {
-      const own = all.filter((one) => (one.at >= start && one.at < end) || (one.at < start && one.ended > start));
+      const lasts = (one) => "ended" in one && (one.ended ?? Infinity) > start;
+      const own = all.filter((one) => one.at < end && (one.at >= start || lasts(one)));
       if (own.length) lanes.push([cv, own]);
     }
     lanes.sort((a, b) => a[0] - b[0]);
@@ -82,7 +83,7 @@ class Timeline {
         shape("text", { x: this.x(at), y: 12, class: "tick middle" }, seconds(at, (end - start) < 5000 ? 2 : 1)));
     }
     lanes.forEach(([cv, own], n) => svg.append(this.lane(cv, own, top + n * LANE, width, right)));
-    if (!lanes.length) svg.append(shape("text", { x: left, y: top + 4, class: "tick" }, "no CV works on an order"));
+    if (!lanes.length) svg.append(shape("text", { x: left + 6, y: top + 8, class: "tick" }, "no CV works on an order"));
     this.cursor = shape("line", { y1: top - 8, y2: height - 8, class: "cursor" });
     svg.append(this.cursor);
     return svg;
