@@ -33,7 +33,10 @@ COMMANDS = (
         ("resume", "runs/{run}", "-q"),
         ("resume", "runs/{run}"),
     ),
-    *(("trace", "runs/{run}", "--perfetto"), ("trace", "runs/{run}", "--perfetto", "--round", "1-2")),
+    *(
+        ("trace", "runs/{run}", "--perfetto", "page.pftrace"),
+        ("trace", "runs/{run}", "--perfetto", "page.pftrace", "--round", "1-2"),
+    ),
     *(("trace", "runs/{run}"), ("trace", "runs/{run}", "--csv"), ("trace", "{run}", "--kind", "update_lost")),
     *(
         ("trace", "runs/{run}", "--why", "--cv", "1", "--round", "1"),
