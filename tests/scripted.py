@@ -48,6 +48,16 @@ class ThreeCars(ScriptedCars):
     )
 
 
+class OneArrives(ScriptedCars):
+    """Two parked cars, and one whose trip ends 480 m from the gNB; it is missing from the scene at 0.6 s."""
+
+    paths = (
+        lambda s: (100.0, 0.0),
+        lambda s: (0.0, 100.0),
+        lambda s: (480.0, 0.0) if s < 0.55 else None,
+    )
+
+
 class OneComesIn(ScriptedCars):
     """The golden example without rounds: two parked cars, and one that enters coverage at 0.6 s."""
 

@@ -5,6 +5,11 @@ import pytest
 from tests.protocol.test_asynchronous import THREE
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import BadInput, Run, from_tables, simulate, why, with_settings
+from vefl_sim.analysis.events import rows_of
+from vefl_sim.analysis.perfetto.counters import coverage_counter
+from vefl_sim.analysis.report.orders import visits_of
+from vefl_sim.analysis.report.source import Source
+from vefl_sim.analysis.verify.verification import verify
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +46,20 @@ def test_a_cv_that_was_not_in_coverage(run: Run) -> None:
     assert "not in coverage at 1.000 s" in sentence
     assert "left coverage at 0.667 s" in sentence
     assert why(run, cv=99, round=2) == ["CV 99 was never in coverage in this run."]
+
+
+def test_a_trip_that_ends_in_coverage(tmp_path) -> None:
+    experiment = with_settings(from_tables(EXPERIMENT), "mobility.kind=tests.scripted:OneArrives")
+    run = simulate(experiment, out=tmp_path)
+    assert run.summary["updates_lost"]["trip_ended"] == 1
+    assert run.summary["updates_lost"]["coverage_left"] == 0
+    assert run.vehicles.query("cv == 3")["reason"].tolist() == ["trip_ended"]
+    [gone] = run.events.query("cv == 3 and kind == 'trip_ended'")["time_ns"]
+    assert "lost because the CV ended its trip, 480.0 m from the gNB: 33.0 of" in why(run, cv=3, round=1)[-1]
+    assert f"; it had ended its trip at {gone / 1e9:.3f} s" in why(run, cv=3, round=2)[0]
+    assert coverage_counter(rows_of(run.events)).value.tolist()[-1] == 2
+    assert visits_of(Source(run))[-1] == [3, 0, gone / 1e6]
+    assert all(finding.passed for finding in verify(run))
 
 
 def test_a_round_that_does_not_exist(run: Run) -> None:

@@ -23,7 +23,8 @@ class Overambitious:
 def test_training_that_outlasts_the_round_has_its_own_reason(tmp_path) -> None:
     experiment = with_settings(from_tables(EXPERIMENT), "scheme.kind=tests.protocol.test_server:Overambitious")
     run = simulate(experiment, out=tmp_path)
-    assert run.summary["updates_lost"] == {"round_ended": 0, "coverage_left": 1, "training_unfinished": 4, "expired": 0}
+    lost = {"round_ended": 0, "coverage_left": 1, "trip_ended": 0, "training_unfinished": 4, "expired": 0}
+    assert run.summary["updates_lost"] == lost
     lost = run.events.query("reason == 'training_unfinished'")
     assert (lost["bits_left"] == 33_000).all()
     # 50 iterations would take 5 s at 1 GHz and 5 · 1e9 · 1e-28 · 1e18 = 0.5 J; a fifth of it is done after 1 s

@@ -8,7 +8,7 @@ from vefl_sim.analysis.events import Event, causes_of, rows_of
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.protocol.trace import KINDS
+from vefl_sim.protocol.trace import DEPARTURES, KINDS
 from vefl_sim.records.run_directory import Run
 
 
@@ -92,7 +92,7 @@ class _Narrator:
         self.retry_s = experiment.server.retry_s
         self.round_s = experiment.vefl.round_s
         self.constrained = experiment.scheme.constrained
-        self.end_ns, self.radius_m = experiment.duration_ns, experiment.radio.coverage_radius_m
+        self.end_ns = experiment.duration_ns
         self.start_s = to_s(started["time_ns"])
         self.started = started
         self.before_ns = 0  # time of the previous event
@@ -112,14 +112,15 @@ class _Narrator:
         """Explain why the CV has no events in the round; `events` are all its events in the run."""
         if not events:
             return f"CV {self.cv} was never in coverage in this run."
-        crossed = [event for event in events if event["kind"] in ("coverage_entered", "coverage_left")]
+        crossed = [event for event in events if event["kind"] in ("coverage_entered", *DEPARTURES)]
         before = [event for event in crossed if event["time_ns"] <= self.start_s * 1e9]
         if before and before[-1]["kind"] == "coverage_entered":
             return f"CV {self.cv} was still working on an order from an earlier window and did not ask for a new one."
         entered = [event for event in crossed[len(before) :] if event["kind"] == "coverage_entered"]
         parts = [f"CV {self.cv} was not in coverage at {self.start_s:.3f} s, when the round started"]
         if before:
-            parts.append(f"it had left coverage at {to_s(before[-1]['time_ns']):.3f} s")
+            left = "left coverage" if before[-1]["kind"] == "coverage_left" else "ended its trip"
+            parts.append(f"it had {left} at {to_s(before[-1]['time_ns']):.3f} s")
         if entered:
             parts.append(f"it entered coverage at {to_s(entered[0]['time_ns']):.3f} s")
         return "; ".join(parts) + "."
@@ -215,7 +216,8 @@ class _Narrator:
     def _update_lost(self, event: Event) -> str:
         causes = {
             "round_ended": "the round ended",
-            "coverage_left": self._departure(event),
+            "coverage_left": f"the CV left coverage, {event['distance_m']:.1f} m from the gNB",
+            "trip_ended": f"the CV ended its trip, {event['distance_m']:.1f} m from the gNB",
             "training_unfinished": "the time was over before the training was finished",
             "expired": f"its order expired after {self.round_s:g} s",
         }
@@ -225,11 +227,6 @@ class _Narrator:
             f"{total / 1e3:.1f} kbit were not sent yet after {event['slots']} slots{self._snr(event)}. "
             f"{self._bill(event)}"
         )
-
-    def _departure(self, event: Event) -> str:
-        """How the CV left coverage: it crossed the circle around the gNB, or its trip ended inside."""
-        what = "left coverage" if event["distance_m"] > self.radius_m - 1 else "ended its trip"
-        return f"the CV {what}, {event['distance_m']:.1f} m from the gNB"
 
     def _update_aggregated(self, event: Event) -> str:
         if event["staleness"] is None:

@@ -12,7 +12,7 @@ from vefl_sim.core.state import State, Stateful, from_state, optional_state, sta
 from vefl_sim.mobility.coverage import Crossing, crossings, in_coverage
 from vefl_sim.mobility.scene import Mobility, Scene
 from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
-from vefl_sim.protocol.trace import Trace
+from vefl_sim.protocol.trace import Departure, Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel
 
@@ -109,9 +109,9 @@ class CoverageProcess:
         self.on_entered(self.in_coverage[cv])
 
     def _leave(self, cv: int) -> None:
-        distance_m = self.distance_m(cv)
-        self.trace.note(self.env.now, "coverage_left", "streets", cv=cv, distance_m=distance_m)
-        self.in_coverage.pop(cv).leave()
+        how: Departure = "trip_ended" if _row(self._after, cv) is None else "coverage_left"
+        self.trace.note(self.env.now, how, "streets", cv=cv, distance_m=self.distance_m(cv))
+        self.in_coverage.pop(cv).leave(how)
 
 
 def _row(scene: Scene, cv: int) -> int | None:

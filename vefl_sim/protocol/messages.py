@@ -6,10 +6,11 @@ from typing import Literal
 from vefl_sim.core.state import NOT_SAVED
 from vefl_sim.learning.learner import Evaluation, Model
 from vefl_sim.protocol.ledger import Account
+from vefl_sim.protocol.trace import Departure
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan
 
-Loss = Literal["round_ended", "coverage_left", "training_unfinished", "expired"]
+Loss = Departure | Literal["round_ended", "training_unfinished", "expired"]
 """Why an update was lost."""
 
 

@@ -5,7 +5,7 @@ be followed to its training, its upload and its outcome.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 from vefl_sim.core.state import State
 
@@ -14,6 +14,7 @@ Append = Callable[[dict[str, Any]], None]
 KINDS = (
     "coverage_entered",
     "coverage_left",
+    "trip_ended",
     "round_started",
     "cv_ineligible",
     "cv_passed_over",
@@ -29,7 +30,11 @@ KINDS = (
     "model_evaluated",
 )
 
-LOSSES = ("round_ended", "coverage_left", "training_unfinished", "expired")
+Departure = Literal["coverage_left", "trip_ended"]
+DEPARTURES: tuple[Departure, ...] = get_args(Departure)
+"""How a CV leaves: it crosses the circle around the gNB, or its trip ends inside."""
+
+LOSSES = ("round_ended", *DEPARTURES, "training_unfinished", "expired")
 """Reasons for the loss of an update; every `update_lost` event has exactly one of them."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from simpy import Event, Interrupt, Process
 
@@ -13,7 +13,7 @@ from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.messages import Loss, OrderOutcome, TrainOrder, Update
-from vefl_sim.protocol.trace import Trace
+from vefl_sim.protocol.trace import DEPARTURES, Departure, Trace
 from vefl_sim.protocol.uplink import Upload
 from vefl_sim.schemes.sla import Agreement
 
@@ -94,12 +94,12 @@ class ConnectedVehicle:
         outcome: OrderOutcome = yield self.work
         return outcome
 
-    def leave(self) -> None:
+    def leave(self, how: Departure) -> None:
         """Leave coverage: the order in progress is lost, and no other is requested."""
         self.has_left_coverage = True
         for process in (self.work, self.participation if self.task is None else None):
             if process is not None and process.is_alive:
-                process.interrupt("coverage_left")
+                process.interrupt(how)
 
     def _begin(self, task: OrderInProgress) -> Process:
         """Start the process of an order."""
@@ -161,8 +161,8 @@ class ConnectedVehicle:
 
 def _loss(cause: Any, upload: Upload | None) -> Loss:
     """Reason of a loss, from the cause of the interrupt; `upload` is None while the CV is training."""
-    if cause == "coverage_left":
-        return "coverage_left"
+    if cause in DEPARTURES:
+        return cast(Departure, cause)
     if upload is None:
         return "training_unfinished"
     return "expired" if cause == "expired" else "round_ended"

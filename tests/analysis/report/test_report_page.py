@@ -14,6 +14,7 @@ from tests.protocol.test_asynchronous import THREE
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, Killer, only
 from vefl_sim import Run, from_tables, simulate, why, with_settings
+from vefl_sim.analysis.report.cautions import REASONS
 from vefl_sim.analysis.report.document import asset
 from vefl_sim.analysis.report.markup import html, source_hash
 from vefl_sim.analysis.report.page import NAME, report, write_report
@@ -21,6 +22,7 @@ from vefl_sim.analysis.report.provenance import commands_of
 from vefl_sim.analysis.report.source import Source
 from vefl_sim.analysis.report.uploads import uploads_of
 from vefl_sim.experiment.toml import to_toml
+from vefl_sim.protocol.trace import LOSSES
 
 GOLDEN = from_tables(EXPERIMENT)
 
@@ -293,3 +295,12 @@ def test_the_page_can_be_written_twice(three_cars: Run, tmp_path: Path) -> None:
         write_report(three_cars, tmp_path / "a.html").read_text()
         == write_report(three_cars, tmp_path / "b").read_text()
     )
+
+
+def test_every_reason_of_a_loss_has_words_and_a_pattern() -> None:
+    script = asset("states.js")
+    for reason in LOSSES:
+        assert reason in REASONS
+        assert re.search(rf'"lost/{reason}", label: "lost: [a-z ]+", fill: "(fill-[a-z]+)"', script)
+    used, tiles = re.findall(r'fill: "(fill-[a-z]+)"', script), re.findall(r'tile\("(fill-[a-z]+)"', script)
+    assert {*used} <= {*tiles}

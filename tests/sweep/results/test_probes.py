@@ -130,6 +130,8 @@ def test_rounding_errors_are_not_differences() -> None:
     assert probe_differences({"loss": [2.8]}, {"loss": [2.8 + 3e-6]}) == []
     assert probe_differences({"loss": [2.8]}, {"loss": [2.8 + 4e-5]}) != []
     assert probe_differences({"lost": {"expired": 1}}, {"lost": {"expired": 2}}) != []
+    assert probe_differences({"lost": {"expired": 1}}, {"lost": {"expired": 0}}) != []
+    assert probe_differences({"lost": {"expired": 1}}, {"lost": {"expired": 1, "trip_ended": 0}}) == []
     assert probe_differences({"accuracy": [0.5, None]}, {"accuracy": [0.51, None]}) == []
     assert probe_differences({"accuracy": [0.5, None]}, {"accuracy": [0.5, 0.5]}) != []
     assert probe_differences({"accuracy": [0.5]}, {"accuracy": [0.53]}) != []

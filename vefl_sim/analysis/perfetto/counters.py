@@ -14,6 +14,7 @@ import pandas as pd
 from vefl_sim.analysis.perfetto.orders import Event, Order
 from vefl_sim.core.arrays import Bools, Floats, Ints
 from vefl_sim.core.clock import to_s
+from vefl_sim.protocol.trace import DEPARTURES
 from vefl_sim.records.run_directory import Run
 from vefl_sim.records.upload_bins import BIN_NS
 
@@ -63,7 +64,7 @@ class Counter:
 
 def coverage_counter(events: Iterable[Event]) -> Counter:
     """The number of CVs in coverage."""
-    signs = {"coverage_entered": 1.0, "coverage_left": -1.0}
+    signs = {"coverage_entered": 1.0} | dict.fromkeys(DEPARTURES, -1.0)
     crossed = [(event["time_ns"], signs[event["kind"]]) for event in events if event["kind"] in signs]
     return Counter.summed("CVs in coverage", "CVs", _changes(crossed))
 

@@ -17,6 +17,7 @@ from vefl_sim.analysis.perfetto.orders import Event, Order, events_in, notes_of,
 from vefl_sim.analysis.perfetto.packets import TraceWriter, require_perfetto
 from vefl_sim.core.errors import BadInput, CannotWrite, first_line
 from vefl_sim.core.files import atomic_file
+from vefl_sim.protocol.trace import DEPARTURES
 from vefl_sim.records.run_directory import Run
 
 _ENDINGS = (".perfetto-trace", ".pftrace")
@@ -141,7 +142,7 @@ class _Timeline:
         for event in self.all_events:
             if event["kind"] == "coverage_entered" and "cv" in event:
                 inside[event["cv"]] = event
-            elif event["kind"] == "coverage_left" and event.get("cv") in inside:
+            elif event["kind"] in DEPARTURES and event.get("cv") in inside:
                 visits.append((inside.pop(event["cv"]), event))
         first, last = {"time_ns": self.first_ns, "id": 0}, {"time_ns": self.last_ns, "id": _LAST_ID}
         for entered, left in (*visits, *((entered, last) for entered in inside.values())):

@@ -16,6 +16,7 @@ REASONS = {
     "budget": "the share of the budget did not pay for a single iteration",
     "round_ended": "the round ended during the upload",
     "coverage_left": "the CV left coverage",
+    "trip_ended": "the CV ended its trip",
     "training_unfinished": "the training was not finished in time",
     "expired": "the order expired",
     "nobody_in_coverage": "nobody was in coverage",

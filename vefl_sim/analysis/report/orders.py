@@ -5,6 +5,7 @@ from typing import Any
 
 from vefl_sim.analysis.events import Event
 from vefl_sim.analysis.report.source import Source
+from vefl_sim.protocol.trace import DEPARTURES
 
 Columns = dict[str, list[Any]]
 _MS = 1e6  # nanoseconds
@@ -39,7 +40,7 @@ def visits_of(source: Source) -> list[list[int]]:
     """For each CV its number, then the times in ms at which it entered and left coverage in turn."""
     visits = []
     for cv in source.explanations.cvs:
-        crossings = [event for event in source.events_of(cv) if event["kind"] in ("coverage_entered", "coverage_left")]
+        crossings = [event for event in source.events_of(cv) if event["kind"] in ("coverage_entered", *DEPARTURES)]
         visits.append([cv, *(_ms(event["time_ns"]) for event in crossings)])
     return visits
 

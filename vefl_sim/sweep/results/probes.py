@@ -11,6 +11,7 @@ generation are stale.
 import hashlib
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -241,7 +242,7 @@ def _same(before: Any, now: Any, tolerance: float) -> bool:
     if isinstance(before, list) and isinstance(now, list):
         return len(before) == len(now) and all(_same(b, n, tolerance) for b, n in zip(before, now, strict=True))
     if isinstance(before, dict) and isinstance(now, dict):
-        return before == now
+        return Counter(before) == Counter(now)  # a missing count is 0
     if isinstance(before, float) and isinstance(now, float):
         return isclose(before, now, rel_tol=tolerance, abs_tol=tolerance)
     return bool(before == now)

@@ -20,6 +20,7 @@ const STATES = {
 const OUTCOMES = [
   { key: "delivered", label: "delivered", fill: "fill-delivered" },
   { key: "lost/coverage_left", label: "lost: left coverage", fill: "fill-left" },
+  { key: "lost/trip_ended", label: "lost: trip ended", fill: "fill-trip" },
   { key: "lost/round_ended", label: "lost: round ended", fill: "fill-ended" },
   { key: "lost/training_unfinished", label: "lost: training unfinished", fill: "fill-unfinished" },
   { key: "lost/expired", label: "lost: order expired", fill: "fill-expired" },
@@ -87,6 +88,7 @@ function patterns() {
   svg.append(
     tile("fill-delivered", "--green"),
     tile("fill-left", "--red"),
+    tile("fill-trip", "--red", "M0 1.5H6M0 4.5H6"),
     tile("fill-ended", "--red", "M-1 7L7 -1M-1 1L1 -1M5 7L7 5"),
     tile("fill-unfinished", "--red", "M1.5 3H4.5M3 1.5V4.5"),
     tile("fill-expired", "--red", "M-1 -1L7 7M5 -1L7 1M-1 5L1 7"),
