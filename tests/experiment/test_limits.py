@@ -87,7 +87,10 @@ def test_absurd_values_of_set(value: str, end: str, tmp_path: Path) -> None:
         ("radio.carrier_ghz=3,5", 'radio.carrier_ghz = "3,5": it must be a number, without quotes or a unit.'),
         ("run.seed=1-5", 'run.seed = "1-5": it must be a whole number, without quotes or a unit.'),
         ("sla.base_fee=1-5", 'sla.base_fee = "1-5": it must be a range [low, high], without quotes or a unit.'),
-        ("vefl.budget=", "--set vefl.budget=: the value is missing."),
+        ("vefl.bugdet=", "--set vefl.bugdet=: there is no such key that could be removed."),
+        ("rounds.vefl=", "--set rounds.vefl=: there is no such key that could be removed."),
+        ("sweep.radio.prb=", "--set sweep.radio.prb=: there is no such key that could be removed."),
+        ("figure.x=", "--set figure.x=: there is no such key that could be removed."),
     ],
 )
 def test_values_of_set_as_people_write_them(setting: str, sentence: str, tmp_path: Path) -> None:

@@ -247,8 +247,20 @@ def test_settings_override_the_file(toml: Path) -> None:
     assert experiment.mac.start == "ready"
 
 
+def test_a_setting_without_a_value_removes_the_key(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text('[run]\nname = "x"\nduration_s = 50.0\n[radio]\nprbs = 7\n[mobility]\nfile = "f"\nkind = "sumo"\n')
+    removed = load(file, ["radio.prbs=", "mobility.kind= ", "mobility.file=", "radio.antennas="])
+    assert removed == from_tables({"run": {"name": "x", "duration_s": 50.0}})
+    assert load(file, ["run.duration_s=", "run.rounds=3"]).rounds == 3  # not the two keys that exclude each other
+    assert load(file, ["mobility.kind=idm", 'mobility.file=""']).mobility.file == ""  # empty text is a value
+    assert with_settings(removed, "run.duration_s=").rounds == 400
+    with pytest.raises(ExperimentError, match=r"run\.name"):
+        load(file, ["run.name="])
+
+
 @pytest.mark.parametrize(
-    "setting", ["radio.nonsense=1", "radio.prbs", "prbs=1", "radio.prbs=", "radio.a.b=1", "radio.prbs=[1"]
+    "setting", ["radio.nonsense=1", "radio.prbs", "prbs=1", "radio.nonsense=", "radio.a.b=1", "radio.prbs=[1"]
 )
 def test_bad_setting_is_an_error(toml: Path, setting: str) -> None:
     with pytest.raises(ExperimentError) as caught:

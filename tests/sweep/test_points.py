@@ -111,6 +111,15 @@ def test_given_seeds_and_settings_override(tmp_path: Path) -> None:
     assert [(p.experiment.radio.prbs, p.seed) for p in shorter.points] == [(7, 2), (7, 3)]
 
 
+def test_a_setting_without_a_value_removes_an_axis_or_a_key(tmp_path: Path) -> None:
+    text = "[sweep]\nradio.prbs = [6, 12]\nvefl.budget = [100.0, 200.0]\n"
+    assert [p.experiment.vefl.budget for p in sweep(tmp_path, text, "sweep.radio.prbs=").points] == [100.0, 200.0]
+    assert [p.seed for p in sweep(tmp_path, "seed = 3\n" + text, "run.seed=", "sweep.vefl=", seeds=[4]).points] == [
+        4,
+        4,
+    ]
+
+
 def test_the_title_names_what_differs(tmp_path: Path) -> None:
     text = '[sweep]\nradio.prbs = [6]\n[[compare]]\nlabel = "A"\n'
     assert sweep(tmp_path, text).points[0].title == "A, radio.prbs = 6, seed 1"

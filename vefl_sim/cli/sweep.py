@@ -28,7 +28,11 @@ Files = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override one key, in TOML syntax. Can be repeated."),
+    typer.Option(
+        "--set",
+        metavar="TABLE.KEY=VALUE",
+        help="Override one key, in TOML syntax; without a value, remove it. Can be repeated.",
+    ),
 ]
 Watch = Annotated[
     list[str] | None,

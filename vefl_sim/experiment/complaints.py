@@ -64,6 +64,11 @@ def unknown(where: tuple[Any, ...]) -> str:
     return f"{table}.{key} is not a known key of [{table}]; the nearest is {table}.{nearest}."
 
 
+def is_key(table: str, key: str) -> bool:
+    """Whether experiments have such a key."""
+    return table in Experiment.model_fields and key in _keys(Experiment.model_fields[table].annotation)
+
+
 def _keys(table: Any) -> list[str]:
     return list(table.model_fields) if issubclass(table, BaseModel) else []
 

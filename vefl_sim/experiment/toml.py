@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import MAX_TEXT_BYTES, parse_toml, read_file
-from vefl_sim.experiment.complaints import complaints_about, shortened, shown
+from vefl_sim.experiment.complaints import complaints_about, is_key, shortened, shown
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, load_part
 from vefl_sim.experiment.rules import contradictions
@@ -144,9 +144,8 @@ def _tables(path: Path, text: str, above: tuple[Path, ...]) -> dict[str, Any]:
     if not isinstance(base, str) or not base:
         raise ExperimentError(f'{path}: base = {shown(base)} must name a TOML file, for example base = "base.toml".')
     below, builders = path.parent / base, (*above, path.resolve())
-    if "\0" in base or (
-        os.path.exists(below) and not os.path.isfile(below)
-    ):  # reading a pipe or a device might never end
+    # Reading a pipe or a device might never end.
+    if "\0" in base or (os.path.exists(below) and not os.path.isfile(below)):
         raise ExperimentError(f"{path}: base = {base!r} is not a file: name a TOML file.")
     if below.resolve() in builders:
         raise ExperimentError(f"{path}: base = {base!r} leads back to a file that builds on it: remove one of them.")
@@ -224,9 +223,8 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
             ) from None
         raise ExperimentError(f"{path} is not valid TOML: {error}{_line_of(error, text)}.") from None
     except ValueError:
-        raise ExperimentError(
-            f"{path} has a number with thousands of digits, which no key can hold: shorten it."
-        ) from None
+        problem = "has a number with thousands of digits, which no key can hold: shorten it"
+        raise ExperimentError(f"{path} {problem}.") from None
     except RecursionError:
         raise ExperimentError(f"{path} is nested too deeply to be an experiment.") from None
 
@@ -248,18 +246,18 @@ def _line_of(error: tomllib.TOMLDecodeError, text: str) -> str:
     return f": {shortened(lines[int(found[1]) - 1].strip())}" if found and int(found[1]) <= len(lines) else ""
 
 
-def override(tables: dict[str, Any], settings: Sequence[str], *also: str) -> None:
-    """Apply --set options to `tables` in place; `also` are further problems with them, found by the caller."""
+def override(tables: dict[str, Any], settings: Sequence[str]) -> None:
+    """Apply --set options to `tables` in place."""
     if isinstance(settings, str):
         settings = [settings]
-    problems = [problem for setting in settings if (problem := _override(tables, setting))]
-    if problems := [*problems, *_rivals(settings), *also]:
+    overridden = (_override(tables, setting) for setting in settings)
+    if problems := [*filter(None, overridden), *_rivals(settings)]:
         raise ExperimentError(problems)
 
 
 def _rivals(settings: Sequence[str]) -> Iterable[str]:
     """Yield a sentence for each pair of --set options that exclude each other."""
-    keys = [setting.partition("=")[0].strip() for setting in settings]
+    keys = [key.strip() for key, _, value in (setting.partition("=") for setting in settings) if value.strip()]
     for key in keys:
         rival = f"{key.partition('.')[0]}.{_RIVALS.get(key)}"
         if key in _RIVALS and rival in keys and key < rival:
@@ -276,21 +274,23 @@ def _override(tables: dict[str, Any], setting: str) -> str | None:
         return f"--set {setting}: [[compare]] cannot be changed by --set: change it in the file."
     if not equals or len(names) != levels or not all(names):
         return f"--set {setting}: write it as table.key=value, for example --set radio.prbs=12."
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        if not (value := text.strip()):
-            return f"--set {setting}: the value is missing."
-        # It is text, whose quotes a shell removes, or a number with a unit, which its key refuses as text.
-    except RecursionError:
-        return f"--set {setting}: the value is nested too deeply."
-    except ValueError:
-        return f"--set {setting}: no key can hold a number with thousands of digits."
     table = tables
     for name in names[:-1]:
         table = table.setdefault(name, {})
         if not isinstance(table, dict):
             return f"--set {setting}: {name} is not a table in the file."
+    if not text.strip():  # remove the key, so that its default applies
+        known = names[-1] in table or is_key(*names[:2])
+        table.pop(names[-1], None)
+        return None if known else f"--set {setting}: there is no such key that could be removed."
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()  # text, whose quotes a shell removes, or a number with a unit, which its key refuses
+    except RecursionError:
+        return f"--set {setting}: the value is nested too deeply."
+    except ValueError:
+        return f"--set {setting}: no key can hold a number with thousands of digits."
     if rival := _RIVALS.get(key.strip()):
         table.pop(rival, None)  # the --set option replaces it
     table[names[-1]] = value

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vefl_sim.core.errors import MAX_PROBLEMS, ExperimentError
-from vefl_sim.experiment.complaints import shown, unknown
+from vefl_sim.experiment.complaints import is_key, shown, unknown
 from vefl_sim.experiment.experiment import Experiment
 
 _NOT_SWEPT = {
@@ -65,7 +65,7 @@ def _lists(tables: Mapping[str, Any], problems: list[str]) -> dict[str, list[Any
 def _problem(name: str, key: str, values: Any) -> str | None:
     if name not in Experiment.model_fields:
         return unknown((name,))
-    if key not in _fields(name):
+    if not is_key(name, key):
         return unknown((name, key))
     if f"{name}.{key}" in _NOT_SWEPT:
         return f"it cannot be swept: {_NOT_SWEPT[f'{name}.{key}']}."
@@ -74,10 +74,6 @@ def _problem(name: str, key: str, values: Any) -> str | None:
     if not values:
         return "the list is empty; name at least one value, or remove the key."
     return None
-
-
-def _fields(table: str) -> set[str]:
-    return set(getattr(Experiment.model_fields[table].annotation, "model_fields", ()))
 
 
 def _repeated(lists: list[dict[str, list[Any]]]) -> Iterator[str]:

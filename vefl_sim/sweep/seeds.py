@@ -64,7 +64,7 @@ def chosen_seeds(
     listed = top if own is None else own
     seeds = None if listed is None else check_seeds(listed, "seeds" if own is None else "sweep.seeds")
     seeds = seeds if given is None else check_seeds(given)
-    if seeds and any(setting.partition("=")[0].strip() == "run.seed" for setting in settings):
+    if seeds and any(re.match(r"\s*run\.seed\s*=\s*\S", setting) for setting in settings):
         raise ExperimentError(
             "--set run.seed and seeds exclude each other: keep the seeds, and choose them with --seeds."
         )
