@@ -21,8 +21,8 @@ A file may begin with `base = "other.toml"`, a path relative to its folder: it t
 own keys replace those of the base one by one; write the default to undo a key of the base. A base may have a base;
 `[[compare]]`, `[sweep]` and `[figure]` of a file replace those of its base.
 
-On the command line `--set table.key=value` sets a key, also instead of one that excludes it; `--set table.key=` removes it,
-so that its default applies (an empty text is `--set 'table.key=""'`).
+On the command line, `--set table.key=value` sets a key, also instead of one that excludes it; `--set table.key=`
+removes it, so that its default applies (an empty text is `--set 'table.key=""'`).
 
 A value `"module:name"` is a part of your own: a class or function in a module that Python can import.
 """
