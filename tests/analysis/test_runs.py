@@ -10,6 +10,8 @@ from tests.resumable import STOPPED, Kill, Killer
 from vefl_sim import simulate, with_settings
 from vefl_sim.analysis.runs import find_run, list_runs, run_lines
 from vefl_sim.core.errors import RunNotFound
+from vefl_sim.records.identity import Identity
+from vefl_sim.records.run_directory import create_run
 
 NETWORK = with_settings(STOPPED, "run.rounds=3", "learning.kind=none")
 
@@ -44,16 +46,37 @@ def test_states_progress_and_age(folder: Path) -> None:
 
 def test_printed_lines(folder: Path) -> None:
     lines = list(run_lines(folder))
-    assert lines[0].split() == ["run", "state", "rounds", "accuracy", "age"]
-    assert lines[1].split()[1:3] == ["done", "2/2"]
-    assert lines[1].endswith("3 h")
-    assert len({len(line) for line in lines}) == 1
+    assert lines[0].split() == ["run", "state", "scheme", "seed", "rounds", "accuracy", "age", "differs", "in"]
+    assert lines[1].split()[1:5] == ["done", "pdpc", "1", "2/2"]
+    assert lines[1].endswith("3 h")  # no other run of this name
+    assert next(line for line in lines if "damaged-1" in line).split()[1:6] == ["damaged", "–", "–", "–", "–"]
+    assert len({len(line) for line in lines[1:]} | {len(lines[0].removesuffix("  differs in"))}) == 1
 
 
-def test_no_runs(tmp_path: Path) -> None:
-    assert list(run_lines(tmp_path)) == [f"there are no runs in {tmp_path}"]
+def test_the_keys_that_differ_between_runs_of_the_same_name(tmp_path: Path) -> None:
+    settings = [[], ["radio.prbs=5"], ["run.seed=7", "run.checkpoint_every=1"], ["scheme.kind=fdpc", "vefl.round_s=2"]]
+    other = with_settings(NETWORK, "run.name=other", "radio.prbs=6")
+    for experiment in (other, *(with_settings(NETWORK, *some) for some in settings)):
+        create_run(Identity(experiment), tmp_path)
+    lines = {line.split()[0]: line for line in run_lines(tmp_path)}
+    ends = [line.partition(" s  ")[2] for name, line in lines.items() if name.startswith(NETWORK.run.name)]
+    prbs, round_s = f"radio.prbs={NETWORK.radio.prbs}", f"vefl.round_s={NETWORK.vefl.round_s}"
+    expected = [f"{prbs} {round_s}"] * 2 + [f"radio.prbs=5 {round_s}", f"{prbs} vefl.round_s=2.0"]
+    assert sorted(ends) == sorted(expected)
+    assert "prbs" not in next(line for name, line in lines.items() if name.startswith("other"))
+    many = [f"sla.{key}=[1.0, 2.0]" for key in ("base_fee", "price_per_joule", "energy_budget_j")]
+    create_run(Identity(with_settings(NETWORK, *many)), tmp_path)
+    [line] = [line for line in run_lines(tmp_path) if "sla.base_fee=[1.0, 2.0]" in line]
+    assert line.endswith("sla.price_per_joule=[1.0, 2.0] … and 1 more")
+
+
+def test_no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = "to start one: python -m vefl_sim new quickstart && python -m vefl_sim quickstart.toml"
+    assert list(run_lines(tmp_path)) == [f"no runs yet in {tmp_path}; {start}"]
     with pytest.raises(RunNotFound, match="is not a folder"):
-        list(run_lines(tmp_path / "runs"))
+        list(run_lines(tmp_path / "runs"))  # a folder that was named
+    monkeypatch.chdir(tmp_path)
+    assert list(run_lines(Path("runs"))) == [f"no runs yet in runs; {start}"]  # the one that the first run creates
 
 
 def test_resume_prefers_an_unfinished_run(folder: Path) -> None:

@@ -9,11 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.core.errors import RunNotFound, VeflError
+from vefl_sim.experiment.complaints import shortened, shown
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_sources, parts_in
 from vefl_sim.experiment.plugins import part_names
 from vefl_sim.records.identity import require_same_version
 from vefl_sim.records.lock import is_locked
 from vefl_sim.records.run_directory import Run
+
+_USUAL_FOLDER = Path("runs")
+_FIRST_RUN = "python -m vefl_sim new quickstart && python -m vefl_sim quickstart.toml"
+_NOT_COMPARED = ("run.seed", "run.checkpoint_every", "run.watch", "scheme.kind")  # has its own column, or no effect
+_MOST_KEYS = 4  # shown for each run
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,7 @@ class RunOverview:
     planned: int | None
     accuracy: float | None
     age_s: float  # since a file of the run was last written
+    experiment: Experiment | None
 
 
 def list_runs(out: Path) -> list[RunOverview]:
@@ -46,14 +54,15 @@ def _may_be_run(path: Path) -> bool:
 
 def _overview(path: Path) -> RunOverview:
     written = max(_modified(file) for file in (path, *_entries(path), *_entries(path / "checkpoints")))
-    state, summary, planned = "damaged", dict[str, Any](), None
+    state, summary, experiment = "damaged", dict[str, Any](), None
     with suppress(VeflError, OSError):  # of another version, or damaged: still listed
         run = Run(path)
-        planned = run.experiment.rounds
+        experiment = run.experiment
         summary = run.require_complete() if run.is_done else run.summary
         state = "damaged" if run.loss else run.state
     rounds, accuracy = _number(summary.get("rounds")), _number(summary.get("last_accuracy"))
-    return RunOverview(path.name, state, rounds, planned, accuracy, max(0.0, time.time() - written))
+    planned, age_s = experiment.rounds if experiment else None, max(0.0, time.time() - written)
+    return RunOverview(path.name, state, rounds, planned, accuracy, age_s, experiment)
 
 
 def _number(figure: object) -> Any:
@@ -74,7 +83,7 @@ def _modified(path: os.PathLike[str]) -> float:
         return 0.0
 
 
-def find_run(name: str, out: Path = Path("runs"), *, unfinished: bool = False) -> Run:
+def find_run(name: str, out: Path = _USUAL_FOLDER, *, unfinished: bool = False) -> Run:
     """Find a run by its directory, or the newest run in `out` whose name begins with `name`.
 
     Finished runs are preferred, or unfinished runs if `unfinished` is set.
@@ -113,17 +122,45 @@ def part_lines(run: Run, folder: Path | None = None, watch: Sequence[str] = ()) 
 
 
 def run_lines(out: Path) -> Iterator[str]:
-    """The runs in a folder as a printable table."""
-    runs = list_runs(out)
-    width = max((len(run.name) for run in runs), default=0) + 2
-    if runs:
-        yield f"{'run':{width}}{'state':12}{'rounds':>14}{'accuracy':>10}{'age':>12}"
-    for run in runs:
+    """The runs in a folder as a printable table; the folder that a first run creates may be missing."""
+    runs = list_runs(out) if out != _USUAL_FOLDER or out.exists() else []
+    if not runs:
+        yield f"no runs yet in {out}; to start one: {_FIRST_RUN}"
+        return
+    schemes = [shortened(run.experiment.scheme.kind) if run.experiment else "–" for run in runs]
+    widths = [max(map(len, texts)) + 2 for texts in ([run.name for run in runs], ["scheme", *schemes])]
+    yield (
+        f"{'run':{widths[0]}}{'state':12}{'scheme':{widths[1]}}{'seed':>5}{'rounds':>14}{'accuracy':>10}{'age':>12}"
+        "  differs in"
+    )
+    for run, scheme, settings in zip(runs, schemes, _differences(runs), strict=True):
         rounds = "–" if run.rounds is None else f"{run.rounds}/{run.planned or '?'}"
         accuracy = "–" if run.accuracy is None else f"{run.accuracy:.4f}"
-        yield f"{run.name:{width}}{run.state:12}{rounds:>14}{accuracy:>10}{_age(run.age_s):>12}"
-    if not runs:
-        yield f"there are no runs in {out}"
+        seed = run.experiment.run.seed if run.experiment else "–"
+        figures = f"{seed:>5}{rounds:>14}{accuracy:>10}{_age(run.age_s):>12}"
+        yield f"{run.name:{widths[0]}}{run.state:12}{scheme:{widths[1]}}{figures}  {settings}".rstrip()
+
+
+def _differences(runs: Sequence[RunOverview]) -> Iterator[str]:
+    """For each run, the keys in which it differs from another one of the same `run.name`, as --set options."""
+    first, varied = dict[str, Experiment](), dict[str, set[tuple[str, str]]]()  # by run.name
+    for experiment in filter(None, (run.experiment for run in runs)):
+        other = first.setdefault(experiment.run.name, experiment)
+        varied.setdefault(experiment.run.name, set()).update(_different_keys(experiment, other))
+    for run in runs:
+        keys = varied[run.experiment.run.name] if run.experiment else ()
+        values = {f"{table}.{key}": getattr(getattr(run.experiment, table), key) for table, key in sorted(keys)}
+        settings = [f"{key}={shown(value)}" for key, value in values.items() if value is not None]
+        more = f" … and {len(settings) - _MOST_KEYS} more" if len(settings) > _MOST_KEYS else ""
+        yield " ".join(settings[:_MOST_KEYS]) + more
+
+
+def _different_keys(one: Experiment, other: Experiment) -> Iterator[tuple[str, str]]:
+    """Table and key of all values that differ, except for those that have a column or change no result."""
+    for name in Experiment.model_fields:
+        own, others = vars(getattr(one, name)), vars(getattr(other, name))
+        if own != others:
+            yield from ((name, key) for key in own if own[key] != others[key] and f"{name}.{key}" not in _NOT_COMPARED)
 
 
 def _age(seconds: float) -> str:

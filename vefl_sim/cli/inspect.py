@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def runs(
     out: Annotated[Path, typer.Argument(help="Folder that contains the run directories.")] = Path("runs"),
 ) -> None:
-    """List all runs with their state, rounds, accuracy and age; the newest run is last."""
+    """List all runs: state, scheme, seed, rounds, accuracy, age and the keys that differ; the newest run is last."""
     from vefl_sim.analysis.runs import run_lines
 
     _print(run_lines(out))
