@@ -11,6 +11,7 @@ import pytest
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import STOPPED, Kill, Killer, only
 from vefl_sim import Run, from_tables, simulate, with_settings
+from vefl_sim.records.totals import energy_text
 
 
 class Cells(HTMLParser):
@@ -46,8 +47,8 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_a_finished_run(golden: Run) -> None:
     assert cells(golden) == {
         "run": golden.path.name, "state": "done", "scheme": "pdpc", "rounds": "2 of 2", "accuracy": "–",
-        "delivered": "3 of 5", "paid": f"{golden.summary['cost']:.1f}", "energy": f"{golden.summary['energy_j']:.1f} J",
-        "content digest": golden.content_digest()[:16],
+        "delivered": "3 of 5", "paid": f"{golden.summary['cost']:.1f}",
+        "energy": energy_text(golden.summary["energy_j"]), "content digest": golden.content_digest()[:16],
     }  # fmt: skip
 
 

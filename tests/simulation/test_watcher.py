@@ -8,10 +8,11 @@ import pytest
 from tests.listeners import Diary
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, only
-from vefl_sim import BadInput, RunFailed, RunWatcher, from_tables, resume, simulate
+from vefl_sim import BadInput, RunFailed, RunWatcher, from_tables, resume, simulate, with_settings
 from vefl_sim.cli.progress import PipedConsole, RunProgress
 from vefl_sim.core.errors import RunInterrupted
 from vefl_sim.core.kernel import COMPILING
+from vefl_sim.protocol.messages import RoundReport
 
 TWO_ROUNDS = from_tables(EXPERIMENT | {"run": {"name": "watched", "rounds": 2, "checkpoint_every": 1}})
 
@@ -127,3 +128,17 @@ def test_without_a_terminal_a_step_whose_end_is_unknown_is_shown_once(capsys: py
     for step, so_far in [(COMPILING, ""), ("the traffic settles", "1 of 100 s"), (COMPILING, ""), ("points", "9 of 9")]:
         progress.working(step, so_far)
     assert capsys.readouterr().out.splitlines() == ["watched: preparing traffic, data and model", COMPILING]
+
+
+def test_the_remaining_time_leaves_out_the_first_round_which_compiles(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter([0.0, 50.0, 51.0, 53.0, 54.0])  # the first round takes 50 s, the others 1, 2 and 1 s
+    monkeypatch.setattr("vefl_sim.cli.progress.time.perf_counter", lambda: next(now))
+    progress = RunProgress(PipedConsole(), None)
+    progress.preparing(with_settings(TWO_ROUNDS, "run.rounds=4"))
+    progress._began = next(now)
+    for number in range(1, 5):
+        progress.round(RoundReport(number, 0, number * 10**9, 0, [], [], 0, None))
+    lines = [line for line in capsys.readouterr().out.splitlines() if "left" in line]
+    assert [line.split(" | ")[-1] for line in lines] == ["? left", "0:02 left", "0:02 left", "0:00 left"]

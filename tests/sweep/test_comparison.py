@@ -290,7 +290,10 @@ def run(accuracies: list[float | None], cost: float) -> Run:
             path=Path("somewhere"),
             rounds=rounds.assign(energy_j=7.0, accuracy=pd.array(accuracies, dtype="Float64")),
             vehicles=pd.DataFrame({"delivered_fraction": [1.0, 0.5, None]}),
-            summary={"last_accuracy": last, "best_accuracy": last, "simulated_s": 10.0, "wall_s": 2.0},
+            summary={
+                **{"last_accuracy": last, "best_accuracy": last, "simulated_s": 10.0, "wall_s": 2.0},
+                **{"updates_ordered": 4 * len(accuracies), "rounds": len(accuracies)},
+            },
         ),
     )
 
@@ -314,6 +317,31 @@ def test_lines_of_several_seeds_have_intervals_and_differences(tmp_path: Path) -
         "second", "+0.1100", "±0.0248*", "+0.0000", "±0.0000", "-3.3", "±14.3", "+0.0", "±0.0",
     ]  # fmt: skip
     assert max(map(len, lines)) < 120
+
+
+def test_a_variant_that_ordered_nobody_is_named(tmp_path: Path) -> None:
+    full, empty = run([0.5], 100.0), run([0.1], 0.0)
+    empty.summary["updates_ordered"] = 0
+    empty.rounds["plan_status"] = "nobody_eligible"
+    table = pd.DataFrame(
+        {"state": ["ineligible"] * 3, "reason": ["time", "energy", "energy"], "delivered_fraction": None}
+    )
+    vars(empty).update(vehicles=table, experiment=load_sweep(written(tmp_path, TWO)).points[0].experiment)
+    *others, line = comparison_lines(invented(tmp_path, first=[full, full], second=[full, empty]))
+    assert line == (
+        "warning: second ordered nobody in 1 of 2 runs, so its differences mean little: most often nobody was "
+        "eligible, 2 of 3 times because a single iteration would have exceeded the energy budget (sla.energy_budget_j)"
+    )
+    assert not any(line.startswith("warning") for line in others)
+
+
+def test_energies_have_a_readable_unit(tmp_path: Path) -> None:
+    runs = [run([0.5], 100.0), run([0.5], 100.0)]
+    for one, energy_j in zip(runs, (0.002, 0.004), strict=True):
+        one.rounds["energy_j"] = energy_j
+    lines = [*comparison_lines(invented(tmp_path, first=[runs[0], runs[0]], second=[runs[1], runs[1]]))]
+    assert [lines[2].split()[6], lines[3].split()[6], lines[4].split()[6]] == ["mJ", "2.0", "4.0"]
+    assert (lines[7].split()[-1], lines[8].split()[-2]) == ("mJ", "+2.0")
 
 
 def test_lines_of_one_seed_have_neither(tmp_path: Path) -> None:

@@ -1,17 +1,20 @@
 """The summary of a run, as printable lines."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from vefl_sim.analysis.reasons import why_nobody
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.experiment.plugins import declaration, is_part
 from vefl_sim.records.run_directory import Run
+from vefl_sim.records.totals import energy_text
 
 
 def summary_lines(run: Run) -> Iterator[str]:
     """The key figures of a run, its directory and its tables, as printable lines."""
     try:
-        figures = list(_figures(run.summary, run.experiment.scheme.kind))
+        figures = list(_figures(run))
     except (KeyError, TypeError):  # of another version of vefl_sim
         raise RunNotFound(f"{run.path / 'summary.json'} lacks figures of this version of vefl_sim.") from None
     for name, text in figures:
@@ -20,8 +23,9 @@ def summary_lines(run: Run) -> Iterator[str]:
     yield f"{'in':16}{run.path}: {tables}"
 
 
-def _figures(summary: dict[str, Any], scheme: str) -> Iterator[tuple[str, str]]:
+def _figures(run: Run) -> Iterator[tuple[str, str]]:
     """Name and text of each line."""
+    summary = run.summary
     lost = {cause: number for cause, number in dict(summary["updates_lost"]).items() if number}
     causes = ", ".join(f"{number} {cause}" for cause, number in lost.items()) or "none"
     yield (
@@ -45,17 +49,26 @@ def _figures(summary: dict[str, Any], scheme: str) -> Iterator[tuple[str, str]]:
         )
     if summary["diverged"]:
         yield "warning", "training has diverged (the loss is NaN): try a smaller learning.learning_rate"
-    if not summary["updates_ordered"] and not _trains_centrally(scheme):
-        yield "warning", "no CV got an order: see plan_status in the rounds table and reason in the vehicles table"
+    if why := why_empty(run):
+        yield "warning", f"no CV got an order: most often {why}"
     yield "audit", _audit(summary)
     yield "paid", f"{summary['cost']:.1f}"
-    yield "energy", f"{summary['energy_j']:.1f} J"
+    yield "energy", energy_text(summary["energy_j"])
     yield "content digest", str(summary["content_digest"])[:16]
 
 
-def _trains_centrally(scheme: str) -> bool:
-    """Whether no CV ever gets an order; a user-defined scheme is not loaded, as it may no longer exist."""
-    return not is_part(scheme) and bool(declaration("scheme.kind", scheme, "trains_centrally", False))
+def why_empty(run: Run) -> str:
+    """Why no CV of a run got an order, as a clause; empty if one did, or if the scheme trains centrally.
+
+    A user-defined scheme is not loaded, as it may no longer exist.
+    """
+    if run.summary["updates_ordered"] or not run.summary["rounds"]:
+        return ""
+    scheme = run.experiment.scheme.kind
+    if not is_part(scheme) and declaration("scheme.kind", scheme, "trains_centrally", False):
+        return ""
+    ineligible = Counter(run.vehicles.query("state == 'ineligible'")["reason"].tolist())
+    return why_nobody(Counter(run.rounds["plan_status"].tolist()), ineligible)
 
 
 def _is_asynchronous(summary: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.recorder import Recorder
-from vefl_sim.records.totals import Tally
+from vefl_sim.records.totals import Tally, energy_text
 from vefl_sim.simulation.audit import Audit
 from vefl_sim.simulation.scenario import Scenario, build_scenario
 from vefl_sim.simulation.wiring import wire
@@ -36,7 +36,7 @@ class Estimate:
             f"{self.scenario.payload_bits / 1e3:.1f} kbit per update",
             f"about {self.wall_s:.0f} s of wall time and {self.disk_bytes / 1e6:.1f} MB of disk on this machine",
             f"about {self.cost:.0f} units paid to the CVs (plans may spend "
-            f"at most {experiment.rounds * experiment.vefl.budget:.0f}) and {self.energy_j:.0f} J of CV energy",
+            f"at most {experiment.rounds * experiment.vefl.budget:.0f}) and {energy_text(self.energy_j)} of CV energy",
         ]
 
 

@@ -30,7 +30,8 @@ class RunProgress:
     def __init__(self, console: "PipedConsole", live: Live | None) -> None:
         self._console, self._live = console, live
         self._rounds, self._duration_s, self._fixed = 0, 0.0, True
-        self._began, self._first_round, self._first_s = 0.0, 0, 0.0  # start of this session
+        self._began, self._first_s = 0.0, 0.0  # start of this session: wall-clock and simulated time
+        self._warm: tuple[float, float] | None = None  # wall time and share of the run at the end of its first round
         self._accuracy: float | None = None
         self._shown_s = 0.0  # when the last line was shown
         self._steps: set[str] = set()  # of the preparation that have begun
@@ -64,8 +65,8 @@ class RunProgress:
         """Print from which round the run continues, and `notes` about differences to the earlier session."""
         for note in notes:
             self._show(f"note: {note}", keep=True)
-        self._first_round, self._first_s = checkpoint.round - 1, to_s(checkpoint.time_ns)
-        self._show(f"continues after round {self._first_round}, {self._first_s:.1f} s simulated", keep=True)
+        self._first_s = to_s(checkpoint.time_ns)
+        self._show(f"continues after round {checkpoint.round - 1}, {self._first_s:.1f} s simulated", keep=True)
 
     def warned(self, sentence: str) -> None:
         """Print a warning, and keep it for the end of the run."""
@@ -86,17 +87,22 @@ class RunProgress:
         accuracy = "" if self._accuracy is None else f" | accuracy {self._accuracy:.4f}"
         rounds = f"{report.round:>{len(str(self._rounds))}}/{self._rounds}" if self._fixed else f"{report.round:>4}"
         speed = (to_s(report.end_ns) - self._first_s) / wall_s
-        before, done = (
-            self._done_share(self._first_round, self._first_s),
-            self._done_share(report.round, to_s(report.end_ns)),
-        )
-        left = clock(wall_s * (1 - done) / (done - before)) if done > before else "?"
+        left = self._left(wall_s, self._done_share(report.round, to_s(report.end_ns)))
         what, steps = ("window", f", {report.steps} steps") if self._windows else ("round", "")
         self._show(
             f"{what} {rounds} | {to_s(report.end_ns):7.1f} s simulated | {speed:6.2f} s/s"
             f" | {delivered:2d} of {len(report.outcomes):2d} delivered{steps}"
             f"{accuracy} | {left} left"
         )
+
+    def _left(self, wall_s: float, done: float) -> str:
+        """Remaining wall time, as the rounds after the first took it: the first one also compiles."""
+        if self._warm is None:
+            self._warm = wall_s, done
+        began_s, before = self._warm
+        if done >= 1:
+            return clock(0)
+        return clock((wall_s - began_s) * (1 - done) / (done - before)) if done > before else "?"
 
     def _done_share(self, rounds: int, time_s: float) -> float:
         """Share of the run that is done after so many rounds or simulated seconds."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vefl_sim.core.errors import VeflError, first_line, printable
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.records.totals import energy_text
 
 if TYPE_CHECKING:
     from vefl_sim.records.run_directory import Run
@@ -33,7 +34,7 @@ def _figures(experiment: Experiment, summary: dict[str, Any]) -> dict[str, str]:
         "accuracy": format(figure["last_accuracy"], ".4f") if "last_accuracy" in figure else "–",
         "delivered": f"{delivered} of {ordered}",
         "paid": format(figure["cost"], ",.1f") if "cost" in figure else "–",
-        "energy": f"{figure['energy_j']:,.1f} J" if "energy_j" in figure else "–",
+        "energy": energy_text(figure["energy_j"]) if "energy_j" in figure else "–",
         "content digest": str(figure.get("content_digest", "–"))[:16],
     }
 

@@ -69,6 +69,18 @@ class Tally:
         }
 
 
+def energy_unit(joules: float) -> tuple[str, float]:
+    """The unit in which an energy is readable, and how many joules it is."""
+    units = (("MJ", 1e6), ("kJ", 1e3), ("J", 1.0), ("mJ", 1e-3))
+    return next((unit for unit in units if abs(joules) >= unit[1]), units[-1] if joules else units[2])
+
+
+def energy_text(joules: float) -> str:
+    """An energy with three digits or more, for example 60.9 J or 1.23 kJ."""
+    unit, factor = energy_unit(joules)
+    return f"{joules / factor:.{1 if joules >= 10 * factor else 2}f} {unit}"
+
+
 _COUNTS = ("updates_lost", "plan_breaches", "overruns")
 _TEXTS = ("state", "content_digest")
 

@@ -14,7 +14,7 @@ from tests.protocol.test_asynchronous import THREE
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, Killer, only
 from vefl_sim import Run, from_tables, simulate, why, with_settings
-from vefl_sim.analysis.report.cautions import REASONS
+from vefl_sim.analysis.reasons import REASONS
 from vefl_sim.analysis.report.document import asset
 from vefl_sim.analysis.report.markup import html, source_hash
 from vefl_sim.analysis.report.page import NAME, report, write_report
@@ -109,8 +109,8 @@ def test_recorded_bins_of_uploads_are_shown(three_cars: Run, monkeypatch: pytest
 
 def test_that_nobody_was_ordered_is_said_with_the_dominant_reason(tmp_path: Path) -> None:
     text = Elements(report(simulate(with_settings(GOLDEN, "sla.energy_budget_j=[1e-5, 1e-5]"), out=tmp_path))).text
-    reason = "a single iteration would have exceeded the energy budget."
-    assert f"No CV got an order in any round. Most often nobody was eligible, mostly because {reason}" in text
+    reason = "a single iteration would have exceeded the energy budget (sla.energy_budget_j)."
+    assert f"No CV got an order in any round. Most often nobody was eligible, every time because {reason}" in text
     assert f"100% of the CVs in coverage were not eligible. 5 of 5 decisions; in 100% of them {reason}" in text
 
 

@@ -5,27 +5,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from vefl_sim.analysis.reasons import in_words, why_nobody
 from vefl_sim.analysis.report.source import Source
 from vefl_sim.core.errors import NotResumable
 from vefl_sim.records.identity import require_same_version
-
-REASONS = {
-    "time": "no time was left for training after the worst-case upload",
-    "cpu": "the CPU was too slow for a single iteration in that time",
-    "energy": "a single iteration would have exceeded the energy budget",
-    "budget": "the share of the budget did not pay for a single iteration",
-    "round_ended": "the round ended during the upload",
-    "coverage_left": "the CV left coverage",
-    "trip_ended": "the CV ended its trip",
-    "training_unfinished": "the training was not finished in time",
-    "expired": "the order expired",
-    "nobody_in_coverage": "nobody was in coverage",
-    "nobody_asks": "all CVs were busy with earlier orders",
-    "nobody_eligible": "nobody was eligible",
-    "budget_buys_nobody": "the budget did not pay for a single CV",
-    "nobody_found": "the search found nobody",
-}
-"""The reasons in the tables, in words."""
 
 _OVERRUNS = {
     "upload_slots": "upload took more slots than its worst case",
@@ -75,13 +58,10 @@ def _participation(source: Source) -> Iterator[Caution]:
     ineligible = Counter(row["reason"] for row in rows if row["state"] == "ineligible")
     empty = [row for row in source.rounds if not row["ordered"]]
     if empty:
-        status, _ = Counter(row["plan_status"] for row in empty).most_common(1)[0]
         all_empty = len(empty) == len(source.rounds)
         of = f"any {source.unit}" if all_empty else f"{len(empty)} of {len(source.rounds)} {source.unit}s"
-        dominant = ineligible.most_common(1)[0][0] if ineligible and status == "nobody_eligible" else None
-        cause = f", mostly because {in_words(dominant)}" if dominant else ""
-        level = "stop" if all_empty else "warn"
-        yield Caution(level, f"No CV got an order in {of}", f"Most often {in_words(status)}{cause}.")
+        cause = why_nobody(Counter(row["plan_status"] for row in empty), ineligible)
+        yield Caution("stop" if all_empty else "warn", f"No CV got an order in {of}", f"Most often {cause}.")
     if len(rows) and states["ineligible"] >= _MANY * len(rows):
         (reason, count), total = ineligible.most_common(1)[0], states["ineligible"]
         text = f"{total:,} of {len(rows):,} decisions; in {count / total:.0%} of them {in_words(reason)}."
@@ -115,8 +95,3 @@ def _origin(source: Source) -> Iterator[Caution]:
     except NotResumable:
         text = "Its tables are shown as they are; figures that this version adds may be missing."
         yield Caution("note", "Another version of vefl_sim made this run", text)
-
-
-def in_words(reason: str | None) -> str:
-    """A reason from a table, in words; itself if a user-defined part gave it."""
-    return "no reason was recorded" if reason is None else REASONS.get(reason, str(reason)[:200])

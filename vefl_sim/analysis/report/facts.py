@@ -7,6 +7,7 @@ from vefl_sim.analysis.report.source import Source
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import declaration, is_part
+from vefl_sim.records.totals import energy_text
 
 
 class Figure(NamedTuple):
@@ -40,7 +41,8 @@ def _results(source: Source) -> Iterator[str]:
     if not source.trains_centrally:
         ordered, delivered = summary.get("updates_ordered", 0), summary.get("updates_delivered", 0)
         yield f"{delivered:,} of {ordered:,} ordered updates arrived"
-        yield f"the CVs were paid {_amount(summary.get('cost', 0))} and used {_amount(summary.get('energy_j', 0))} J"
+        used = energy_text(summary.get("energy_j", 0.0))
+        yield f"the CVs were paid {_amount(summary.get('cost', 0))} and used {used}"
     yield audit(source)
 
 
@@ -74,8 +76,8 @@ def figures(source: Source) -> Iterator[Figure]:
     paid = float(summary.get("cost", 0.0))
     yield Figure("paid", _amount(paid), f"{paid / budget:.0%} of the budget" if limited else "no budget applied")
     joules = float(summary.get("energy_j", 0.0))
-    each = f"{_amount(joules / delivered)} J per delivered update" if delivered else ""
-    yield Figure("energy", f"{_amount(joules)} J", each)
+    each = f"{energy_text(joules / delivered)} per delivered update" if delivered else ""
+    yield Figure("energy", energy_text(joules), each)
     yield Figure("audit", *_verdict(summary))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vefl_sim.analysis.report.cautions import in_words
+from vefl_sim.analysis.reasons import in_words
 from vefl_sim.analysis.report.markup import button, fold, html, text_lines
 from vefl_sim.analysis.report.source import Source
 

@@ -6,7 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from vefl_sim.analysis.report.cautions import REASONS, cautions
+from vefl_sim.analysis.reasons import REASONS
+from vefl_sim.analysis.report.cautions import cautions
 from vefl_sim.analysis.report.document import Document, Section, asset
 from vefl_sim.analysis.report.facts import changed_keys, figures, sentence
 from vefl_sim.analysis.report.losses import losses_html, worst_losses
