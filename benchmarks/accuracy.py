@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from help_text import answer_help
 
 from vefl_sim import from_tables
 from vefl_sim.experiment.plugins import load_part
@@ -57,4 +58,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     main()

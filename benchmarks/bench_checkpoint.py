@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+from help_text import answer_help
+
 import vefl_sim
 
 CHECKPOINTS = 10
@@ -59,6 +61,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     if sys.argv[1:2] == ["measure"]:
         print(json.dumps(measure(json.loads(sys.argv[2]))))
     else:

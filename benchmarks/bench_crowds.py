@@ -14,6 +14,7 @@ import tempfile
 import time
 
 from bench_run import Phases
+from help_text import answer_help
 
 import vefl_sim
 
@@ -62,6 +63,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     if sys.argv[1:2] and sys.argv[1] in ("fdpc", "pdpc"):
         print(json.dumps(run(sys.argv[1], int(sys.argv[2]))))
     else:

@@ -39,6 +39,7 @@ HIDDEN = 20 * (SECOND // 2) ** 2
 FLOPS = 2 * (2 * FIRST**2 * 10 * 25 * CHANNELS + 3 * SECOND**2 * 20 * 250 + 3 * (HIDDEN * 50 + 50 * 10))  # per sample
 
 import numpy as np
+from help_text import answer_help
 
 if TYPE_CHECKING:
     import torch
@@ -257,6 +258,7 @@ def run_in_new_process(what: str, threads: int, **environment: str) -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     if "--first" in sys.argv:
         first_call()
     elif "--measure" in sys.argv:

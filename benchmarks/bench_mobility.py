@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from help_text import answer_help
+
 from tests.mobility.grid.plain_step import PlainStep, vehicles_of
 from vefl_sim import from_tables
 from vefl_sim.core.rng import Streams
@@ -203,6 +205,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     if sys.argv[1:2] == ["memory"]:
         drive(traffic_of(300, int(sys.argv[2])), 10.0)
         print(peak_mib())

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from help_text import answer_help
 
 import vefl_sim
 from tests.optimize.problems import random_problem
@@ -259,4 +260,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     main()

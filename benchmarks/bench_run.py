@@ -10,6 +10,7 @@ import time
 from functools import partial
 
 import numpy as np
+from help_text import answer_help
 
 import vefl_sim
 from vefl_models.cnn import cnn
@@ -75,3 +76,8 @@ def learning() -> Turn:
         "learning: sample-iterations per s": total * ITERATIONS / timed(train)[0],
         f"learning: evaluation of {TEST_SAMPLES} images, ms": 1e3 * timed(evaluate)[0],
     }
+
+
+if __name__ == "__main__":
+    answer_help(__doc__)
+    sys.exit("this file has no figures of its own to print: python benchmarks")

@@ -13,6 +13,8 @@ from harness import QUICK, Figures, Turn, keep, progress, show, timed
 import statistics
 from dataclasses import replace
 
+from help_text import answer_help
+
 from tests.optimize.vefl.vefl_problems import realistic_problem
 from vefl_sim.optimize.vefl.problem import METHODS, REFERENCES, VeflPlan, VeflProblem, solve
 
@@ -88,4 +90,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     main()

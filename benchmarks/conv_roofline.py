@@ -25,6 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "models")]
 import jax
 import jax.numpy as jnp
 import numpy as np
+from help_text import answer_help
 
 from vefl_models.cnn import cnn
 from vefl_sim.learning.conv import pooled_conv as layer
@@ -163,4 +164,5 @@ def measured(directory: str) -> str:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     main()

@@ -6,6 +6,9 @@ thread. The round that is timed is the second, because Ray starts its actors in 
 
 import os
 
+from help_text import answer_help
+
+answer_help(__doc__)  # before the imports of packages that may be missing
 os.environ |= {
     "FLWR_TELEMETRY_ENABLED": "0",
     "RAY_USAGE_STATS_ENABLED": "0",

@@ -17,6 +17,8 @@ from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import NamedTuple
 
+from help_text import answer_help
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("vefl_sim", "models", "tests", "experiments", "examples", "docs")
 FILES = ("pyproject.toml", "README.md")
@@ -224,4 +226,5 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     sys.exit(main(sys.argv[1:]))

@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 from unittest import mock
@@ -19,6 +20,8 @@ with mock.patch.dict(os.environ):  # the harness limits its process to one threa
     from history import Damaged, History, Measurement, ratios, regressions
 
 main = command["main"]
+MODULES = ("harness", "history", "help_text")  # they do nothing by themselves
+SCRIPTS = [path for path in sorted((ROOT / "benchmarks").glob("*.py")) if path.stem not in MODULES]
 CALLS: list[str] = []
 VALUES: dict[str, list[float]] = {}
 
@@ -194,3 +197,11 @@ def test_a_peer_that_is_not_installed_is_skipped_with_the_reason() -> None:
         peers["in_own_process"]("peer", sys.executable, "no_such_peer", "script.py")
     code = "print('noise'); print('{\"CPU, s\": 1.5}')"
     assert peers["in_own_process"]("peer", sys.executable, "json", "-c", code)() == {"peer: CPU, s": 1.5}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_every_script_answers_help(script: Path) -> None:
+    asked = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True, timeout=60, check=True)
+    assert len(asked.stdout) > 50
+    assert not asked.stderr
