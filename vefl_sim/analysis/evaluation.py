@@ -87,13 +87,11 @@ def _with_data(experiment: Experiment, card: ModelCard, data: str, folder: Path 
     if not is_kind and not Path(data).exists():
         kinds = ", ".join(DATA_SETS)
         raise BadInput(f"--data {data}: there is no such data set, folder or zip: the data sets are {kinds}.")
-    draws = data == "signs"  # any number of samples: those of its defaults, and no training set
     table = DataTable.model_construct(
         kind=data if is_kind else "folder",
         dir=str(folder or "") if is_kind else data,
         image_px=card.image_shape[0],
-        train_samples=10 if draws else None,
-        test_samples=2000 if draws else None,
+        train_samples=10 if data == "signs" else None,  # training samples are drawn for nothing
     )
     return experiment.model_copy(update={"data": table})
 

@@ -70,7 +70,7 @@ def open_npz(file: BinaryIO) -> zipfile.ZipFile:
     archive = zipfile.ZipFile(file)
     members = archive.infolist()
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-        raise ValueError("it is compressed, which numpy.savez does not do")
+        raise ValueError("it is compressed")
     if sum(member.file_size for member in members) > size:
         raise ValueError("its members are larger than the file")
     return archive
