@@ -101,5 +101,5 @@ def test_best_needs_validation_samples() -> None:
     ):
         with_settings(SHORT, "learning.keep_models=best")
     for value in ("0", "worst", "1.5"):
-        with pytest.raises(ExperimentError, match=r"^learning\.keep_models = .*: it must be .*\.$"):
+        with pytest.raises(ExperimentError, match=r"^learning\.keep_models = .*: it must be .*, or 'best'\.$"):
             with_settings(SHORT, f"learning.keep_models={value}")

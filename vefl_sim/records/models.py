@@ -7,7 +7,7 @@ models/*.npz   `learning.keep_models`: parameters after other rounds, by number:
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,13 @@ from vefl_sim.core.arrays import NamedArrays, read_npz, write_npz
 from vefl_sim.core.errors import BadInput, RunNotFound, first_line
 from vefl_sim.core.files import explain_write_errors
 from vefl_sim.core.state import State
+from vefl_sim.experiment.plugins import make_part
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.learning.model_card import ModelCard
+from vefl_sim.records.identity import require_same_parts
+
+if TYPE_CHECKING:
+    from vefl_sim.learning.trained_model import TrainedModel
 
 LAST, CARD, FOLDER = "model.npz", "model.json", "models"
 Keep = int | Literal["best"] | None
@@ -79,8 +84,20 @@ def kept_rounds(run: Path) -> list[int]:
     return sorted(int(file.stem) for file in (run / FOLDER).glob("*.npz") if file.stem.isdecimal())
 
 
-def read_model(run: Path, round: int | None) -> tuple[ModelCard, NamedArrays, Path]:
-    """The card, the arrays and the file of a run's last model or, with `round`, of one that was kept."""
+def saved_model(run: Path, round: int | None) -> "TrainedModel":
+    """A run's last model or, with `round`, one that was kept; its network is imported when it is used first."""
+    from vefl_sim.learning.trained_model import TrainedModel  # it imports JAX, which listing runs does not need
+
+    card, arrays, file = _read(run, round)
+
+    def network() -> Any:
+        require_same_parts(run, ("model.factory", card.architecture))
+        return make_part("model.factory", card.architecture, card.classes)
+
+    return TrainedModel(card, arrays, file, network)
+
+
+def _read(run: Path, round: int | None) -> tuple[ModelCard, NamedArrays, Path]:
     file = run / LAST if round is None else run / FOLDER / f"{round:07d}.npz"
     if round is not None and not file.exists():
         rounds = ", ".join(map(str, kept_rounds(run))) or "none (learning.keep_models keeps some)"

@@ -24,14 +24,13 @@ from vefl_sim.core.files import read_json, write_text
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.tables import content_digest, read_table
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import make_part
 from vefl_sim.experiment.toml import as_toml, load_resolved
 from vefl_sim.records.checkpoint import Checkpoints
 from vefl_sim.records.confusion import ConfusionMatrix, read_confusion
 from vefl_sim.records.entries import INITIAL, fault_of_entries
-from vefl_sim.records.identity import Identity, recorded_versions, require_same_parts
+from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.lock import LOCK_FILES, is_locked
-from vefl_sim.records.models import kept_rounds, read_model
+from vefl_sim.records.models import kept_rounds, saved_model
 from vefl_sim.records.run_html import run_html
 from vefl_sim.records.schemas import SCHEMAS
 from vefl_sim.records.totals import are_figures
@@ -187,15 +186,7 @@ class Run:
             raise RunNotFound(f'{self.path} has no model, because learning.kind = "none" learns nothing.')
         if round is None and not self.is_done:
             raise RunNotFound(f"{self.path} has no model yet: python -m vefl_sim resume {self.path} completes the run.")
-        from vefl_sim.learning.trained_model import TrainedModel
-
-        card, arrays, file = read_model(self.path, round)
-
-        def load() -> Any:
-            require_same_parts(self.path, ("model.factory", card.architecture))
-            return make_part("model.factory", card.architecture, card.classes)
-
-        return TrainedModel(card, arrays, file, load)
+        return saved_model(self.path, round)
 
     def content_digest(self) -> str:
         """Digest of all tables that a repeated run must reproduce exactly (all but `timings`)."""
