@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.command_line import call
+from tests.command_line import ROOT, call
 from tests.learning.datasets.files import SHARED
 from tests.resumable import STOPPED
 from vefl_sim import Dataset, Run, simulate, with_settings
@@ -72,6 +72,15 @@ class TestCommand:
         done = call("evaluate", copy)
         assert done.stdout.splitlines()[2:] == call("evaluate", run.path).stdout.splitlines()[2:]
         assert "# the run was made with another version of vefl_sim: the accuracy may differ" in done.stderr
+
+    def test_the_network_that_is_imported_is_named_first(self, run: Run, tmp_path: Path) -> None:
+        copy = Path(shutil.copytree(run.path, tmp_path / run.path.name))
+        card = copy / "model.json"
+        card.write_text(card.read_text().replace("vefl_models.logistic:logistic", "tests.scripted:thousand_weights"))
+        done = call("evaluate", copy)
+        assert done.returncode == 2
+        assert f'model.factory = "tests.scripted:thousand_weights" would be loaded from {ROOT}/tests/' in done.stderr
+        assert "was not made with the tests.scripted:thousand_weights that is found here" in done.stderr
 
     def test_a_network_of_the_user_is_searched_in_parts(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "mine").mkdir()

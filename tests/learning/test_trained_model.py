@@ -20,7 +20,7 @@ from vefl_sim.learning.samples import scaled
 from vefl_sim.learning.trained_model import TrainedModel, misfit, model_from, start_model
 
 SHAPE = (16, 16, 3)
-CARD = ModelCard("vefl_models.mlp:mlp", 3, SHAPE, PIXELS, 5, ("a", "b", "c", "d", "e"))
+CARD = ModelCard("vefl_models.mlp:mlp", SHAPE, PIXELS, 5, ("a", "b", "c", "d", "e"))
 
 
 def arrays_of(module: nn.Module) -> dict[str, np.ndarray]:
@@ -90,7 +90,7 @@ def test_types_that_numpy_does_not_know_survive_a_file(tmp_path: Path) -> None:
     from vefl_sim.core.arrays import read_npz
     from vefl_sim.records.models import ModelFiles
 
-    ModelFiles(tmp_path, None).finish(CARD, arrays_of(Half()))
+    ModelFiles(tmp_path, None, CARD).finish(arrays_of(Half()))
     saved = read_npz(tmp_path / "model.npz")
     assert {array.dtype for array in saved.values()} == {np.dtype(np.float32)}
     again, drawn = model_from(saved, Half(), SHAPE), initial_model(Half(), SHAPE, seed=1)

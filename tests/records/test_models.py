@@ -13,10 +13,11 @@ from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import NotResumable, RunNotFound
 from vefl_sim.learning.datasets.signs.faces import FACES
 from vefl_sim.learning.learner import Evaluation
-from vefl_sim.learning.model_card import PIXELS
+from vefl_sim.learning.model_card import PIXELS, ModelCard
 from vefl_sim.records.models import ModelFiles, kept_rounds
 
 SHORT = with_settings(STOPPED, "run.rounds=3", "trace.slots=off", "learning.keep_models=1")
+CARD = ModelCard("vefl_models.mlp:mlp", (16, 16, 3), PIXELS, 5, None)
 KINDS = {"rounds": "pdpc", "no rounds": "fedbuff", "central": "centralized"}
 
 
@@ -49,7 +50,6 @@ def test_each_is_the_model_that_was_evaluated(finished: Run) -> None:
         assert (score.evaluation.accuracy, score.evaluation.loss) == (accuracies[round], losses[round])
     assert losses.nunique() > 1
     last = finished.model()
-    assert last.card.round == 3
     assert all(np.array_equal(array, finished.model(3).arrays[name]) for name, array in last.arrays.items())
 
 
@@ -59,6 +59,8 @@ def test_a_killed_run_has_the_same_after_resuming(experiment: Experiment, finish
     assert not (only(tmp_path).path / "model.npz").exists()
     with pytest.raises(RunNotFound, match=r"has no model yet: python -m vefl_sim resume .* completes the run\.$"):
         only(tmp_path).model()
+    kept = only(tmp_path).model(1)  # kept models can be used before the run is done
+    assert np.array_equal(kept.arrays["params.Dense_0.kernel"], finished.model(1).arrays["params.Dense_0.kernel"])
     run = resume(only(tmp_path))
     assert {"model.npz", "model.json", "0000001.npz", "0000002.npz", "0000003.npz"} < contents(run).keys()
     assert contents(run) == contents(finished)
@@ -113,12 +115,12 @@ class TestBest:
 
     def test_a_restored_one_is_not_replaced_by_a_worse_one(self, tmp_path: Path) -> None:
         arrays = {"a": np.zeros(3)}
-        files = ModelFiles(tmp_path, "best")
+        files = ModelFiles(tmp_path, "best", CARD)
         for round, accuracy in enumerate([0.3, 0.5, 0.4], start=1):
             files.keep(round, Evaluation(accuracy, 1.0), lambda: arrays)
         files.keep(4, None, lambda: arrays)  # not evaluated
         assert kept_rounds(tmp_path) == [2]
-        again = ModelFiles(tmp_path, "best")
+        again = ModelFiles(tmp_path, "best", CARD)
         again.restore(files.state())
         again.keep(5, Evaluation(0.5, 1.0), lambda: arrays)
         assert kept_rounds(tmp_path) == [2]

@@ -24,6 +24,8 @@ from vefl_sim.records.identity import package_digest, recorded_versions, require
 from vefl_sim.records.run_directory import Run
 from vefl_sim.simulation.parts import make_dataset
 
+_MAX_CLASSES = 1000  # whose accuracies are printed one by one
+
 
 @dataclass(frozen=True)
 class Score:
@@ -48,9 +50,9 @@ class Score:
             yield f"{'':16}{name:{width}}  {share:>6} ({hit} of {row})"
 
 
-def parts_of(experiment: Experiment, data: str | None) -> list[tuple[str, str]]:
-    """The user-defined parts, as (TOML key, `module:name`), that evaluating a model of this experiment imports."""
-    named = [("model.factory", experiment.model.factory), ("data.kind", data or experiment.data.kind)]
+def parts_of(run: Run, model: TrainedModel, data: str | None) -> list[tuple[str, str]]:
+    """The user-defined parts, as (TOML key, `module:name`), that evaluating a model of a run imports."""
+    named = [("model.factory", model.card.architecture), ("data.kind", data or run.experiment.data.kind)]
     return [(key, name) for key, name in named if is_part(name)]
 
 
@@ -69,6 +71,7 @@ def evaluate(run: Run, model: TrainedModel, data: str | None = None, folder: Pat
     """
     experiment = run.experiment
     configure_jax(experiment.learning.threads or cores())
+    _ = model.module  # if it does not fit, no data need be read
     if data is not None:
         return [_score(model, "test", make_dataset(_with_data(experiment, model.card, data, folder), Streams(1)), data)]
     if is_part(experiment.data.kind):
@@ -106,7 +109,8 @@ def _score(model: TrainedModel, split: str, dataset: Dataset, name: str | None =
         )
     labels, note = _labels(dataset, card, name or dataset.name)
     parameters = model_from(model.arrays, model.module, card.image_shape)
-    evaluation = Evaluator(model.module, dataset.test_images, labels, card.classes).evaluate(parameters)
+    counted = card.classes if card.classes <= _MAX_CLASSES else None
+    evaluation = Evaluator(model.module, dataset.test_images, labels, counted).evaluate(parameters)
     names = card.class_names or tuple(map(str, range(card.classes)))
     return Score(f"{name or dataset.name}, {len(labels)} {split} samples{note}", len(labels), names, evaluation)
 

@@ -85,7 +85,7 @@ def evaluate(
     found = find_run(run)
     print(f"# {found.path} ({found.state})", file=sys.stderr)
     model, note = found.model(round), version_note(found)
-    for line in (*source_lines(parts_of(found.experiment, data), parts), *([note] if note else ())):
+    for line in (*source_lines(parts_of(found, model, data), parts), *([note] if note else ())):
         print(f"# {printable(line)}", file=sys.stderr)
     with parts_in(parts):
         scores = evaluate_run(found, model, data, folder)

@@ -35,16 +35,15 @@ class ModelCard:
     """The network of a trained model, its inputs and its classes."""
 
     architecture: str  # module:factory of the flax network; it is called with the number of classes
-    round: int  # after which the run ended
     image_shape: tuple[int, int, int]  # height, width, channels
     scaling: Scaling
     classes: int
     class_names: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, architecture: str, round: int, dataset: Dataset) -> Self:
+    def of(cls, architecture: str, dataset: Dataset) -> Self:
         """The card of a network that was trained on a data set."""
-        return cls(architecture, round, dataset.image_shape, PIXELS, dataset.classes, dataset.class_names)
+        return cls(architecture, dataset.image_shape, PIXELS, dataset.classes, dataset.class_names)
 
     def write(self, path: Path) -> None:
         """Write model.json."""
@@ -68,13 +67,12 @@ class ModelCard:
         return card
 
     def _has_valid_types(self) -> bool:
-        numbers = (*vars(self.scaling).values(), self.round)
         sizes, names = (*(self.image_shape or ()), self.classes), self.class_names
         return (
             isinstance(self.architecture, str)
             and re.fullmatch(PART_NAME, self.architecture) is not None
             and len(sizes) == 4
             and all(type(size) is int and 0 < size < 1 << 31 for size in sizes)
-            and all(type(number) in (int, float) for number in numbers)
+            and all(type(number) in (int, float) for number in vars(self.scaling).values())
             and (names is None or (len(names) == self.classes and all(isinstance(name, str) for name in names)))
         )

@@ -32,8 +32,8 @@ Keep = int | Literal["best"] | None
 class ModelFiles:
     """Writes the models of one run. A resumed run writes the files after its checkpoint again, with the same bytes."""
 
-    def __init__(self, run: Path, keep: Keep) -> None:
-        self._run, self._keep = run, keep
+    def __init__(self, run: Path, keep: Keep, card: ModelCard) -> None:
+        self._run, self._keep, self._card = run, keep, card
         self._best = -1.0  # highest accuracy so far
 
     def keep(self, round: int, evaluation: Evaluation | None, arrays: Callable[[], NamedArrays]) -> None:
@@ -49,17 +49,21 @@ class ModelFiles:
         folder, name = self._run / FOLDER, f"{round:07d}.npz"
         with explain_write_errors(folder):
             folder.mkdir(exist_ok=True)
-        write_npz(folder / name, _plain(model))
-        if self._keep == "best":
-            for other in folder.glob("*.npz"):
-                if other.name != name:
-                    other.unlink()
+            self._write(folder / name, model)
+            if self._keep == "best":
+                for other in folder.glob("*.npz"):
+                    if other.name != name:
+                        other.unlink()
 
-    def finish(self, card: ModelCard, arrays: NamedArrays) -> None:
+    def finish(self, arrays: NamedArrays) -> None:
         """Write the model after the last round."""
         if arrays:
-            write_npz(self._run / LAST, _plain(arrays))
-            card.write(self._run / CARD)
+            self._write(self._run / LAST, arrays)
+
+    def _write(self, file: Path, arrays: NamedArrays) -> None:
+        write_npz(file, _plain(arrays))
+        if not (self._run / CARD).exists():
+            self._card.write(self._run / CARD)
 
     def state(self) -> State:
         """The highest accuracy so far, for a checkpoint."""

@@ -44,8 +44,9 @@ class Session:
         if self.last:
             self._recorder.continue_after(self.last.tables)
         self._tally, self._audit = Tally(), _audit(scenario)
-        self._factory, self._dataset = scenario.experiment.model.factory, scenario.dataset
-        self._models = ModelFiles(run.path, scenario.experiment.learning.keep_models)
+        self._class_names = scenario.dataset.class_names
+        card = ModelCard.of(scenario.experiment.model.factory, scenario.dataset)
+        self._models = ModelFiles(run.path, scenario.experiment.learning.keep_models, card)
         self._confusion: ConfusionMatrix | None = None  # of the last evaluation in this session
         self._actors = wire(scenario, self._env, self._recorder, self._audit, self._report, self._checkpoint_if_due)
         self._stop = StopRequest(lambda: watchers.tell("stopping"))
@@ -64,7 +65,7 @@ class Session:
             if self._confusion:
                 self._confusion.write(self._run.path)  # before the last checkpoint, which does not hold it
             self._keep_model()
-            self._models.finish(ModelCard.of(self._factory, self.rounds, self._dataset), self._model_arrays())
+            self._models.finish(self._model_arrays())
             if self.last:
                 self._save()  # a crash from here on costs nothing; a run without any checkpoint is short
             self._recorder.compact(self._run.path / "tables")
@@ -108,7 +109,7 @@ class Session:
         self._audit.round(report)
         self._tally.add(report)
         if report.evaluation:
-            self._confusion = ConfusionMatrix.of(report.round, report.evaluation, self._dataset.class_names)
+            self._confusion = ConfusionMatrix.of(report.round, report.evaluation, self._class_names)
         self._watchers.tell("round", report)
 
     def _keep_model(self) -> None:
