@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from tests.resumable import STOPPED, Kill, Killer, contents, only
 from vefl_sim import Experiment, Run, resume, simulate, with_settings
 from vefl_sim.analysis.evaluation import evaluate
 from vefl_sim.analysis.verify.verification import verify
-from vefl_sim.core.errors import NotResumable, RunNotFound
+from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
 from vefl_sim.learning.datasets.signs.faces import FACES
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.learning.model_card import PIXELS, ModelCard
@@ -142,6 +143,26 @@ class TestStrangers:
         (copied.path / file).write_bytes(b"\0" * 100)
         with pytest.raises(RunNotFound, match=rf"{file} cannot be used \(.*\): restore it, or run .* --fresh\.$"):
             copied.model()
+
+    @pytest.mark.parametrize("file", ["model.npz", "model.json"])
+    def test_any_changed_byte_is_a_sentence_or_harmless(self, copied: Run, file: str) -> None:
+        content, random = (copied.path / file).read_bytes(), Random(5)
+        arrays, refused = copied.model().arrays, 0
+        for _ in range(150):
+            changed, place = (
+                bytearray(content),
+                random.choice([random.randrange(len(content)), -random.randint(1, 150)]),
+            )
+            changed[place] ^= 1 << random.randrange(8)
+            (copied.path / file).write_bytes(changed)
+            try:
+                model = copied.model()
+                _ = model.module
+            except BadInput as error:
+                refused += len(error.problems) == 1
+            else:
+                assert all(np.array_equal(array, arrays[name]) for name, array in model.arrays.items())
+        assert refused > 50
 
     @pytest.mark.parametrize("file", ["model.npz", "model.json", "models/0000001.npz", "models"])
     def test_a_link_in_its_place(self, copied: Run, file: str, tmp_path: Path) -> None:
