@@ -96,6 +96,9 @@ class TestCommand:
         assert f"({round(100 * own.summary['last_accuracy'])} of 100 samples)" in found.stdout
 
 
+ALONE = "--dir here holds the files of another data set: add --data to name it."
+
+
 def write_pictures(folder: Path, names: list[str]) -> Path:
     for split in ("train", "test"):
         for number, name in enumerate(names):
@@ -143,6 +146,8 @@ class TestOtherData:
     def test_what_is_neither_a_data_set_nor_a_folder(self, run: Run) -> None:
         done = call("evaluate", run.path, "--data", "minst")
         assert done.returncode == 2
+        alone = call("evaluate", run.path, "--dir", "here")
+        assert (alone.returncode, alone.stderr.strip()) == (2, f"error: {ALONE}")
         assert (
             "error: --data minst: there is no such data set, folder or zip: the data sets are signs, mn" in done.stderr
         )

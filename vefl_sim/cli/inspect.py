@@ -82,6 +82,8 @@ def evaluate(
     from vefl_sim.analysis.runs import find_run, source_lines
     from vefl_sim.experiment.part_files import parts_in
 
+    if folder and data is None:
+        raise BadInput(f"--dir {folder} holds the files of another data set: add --data to name it.")
     found = find_run(run)
     print(f"# {found.path} ({found.state})", file=sys.stderr)
     model, note = found.model(round), version_note(found)
