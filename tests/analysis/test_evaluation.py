@@ -12,7 +12,7 @@ from tests.learning.datasets.files import SHARED
 from tests.resumable import STOPPED
 from vefl_sim import Dataset, Run, simulate, with_settings
 from vefl_sim.analysis.evaluation import Score, evaluate
-from vefl_sim.core.errors import BadInput
+from vefl_sim.core.errors import BadInput, NotResumable
 from vefl_sim.learning.datasets.files.location import downloads
 from vefl_sim.learning.datasets.signs.faces import FACES
 from vefl_sim.learning.learner import Evaluation
@@ -44,6 +44,16 @@ def test_it_equals_the_last_accuracy_of_the_run(kind: str, tmp_path: Path) -> No
     assert (score.evaluation.accuracy, score.evaluation.loss) == (last["accuracy"], last["loss"])
     assert score.evaluation.counts.tolist() == finished.confusion.counts
     assert finished.summary["last_accuracy"] == last["accuracy"] > 0
+
+
+def test_data_of_the_user_are_those_of_the_run_or_refused(tmp_path: Path) -> None:
+    own = simulate(with_settings(SHORT, f"data.kind={__name__}:stripes", "data.min_samples=1"), out=tmp_path)
+    [score] = evaluate(own, own.model())
+    assert score.evaluation.accuracy == own.summary["last_accuracy"]
+    versions = own.path / "versions.json"
+    versions.write_text(versions.read_text().replace(f'"{__name__}:stripes": "', f'"{__name__}:stripes": "other'))
+    with pytest.raises(NotResumable, match=r"was not made with the .*:stripes that is found here"):
+        evaluate(own, own.model())
 
 
 class TestCommand:

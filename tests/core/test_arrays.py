@@ -1,6 +1,8 @@
 """Files of arrays: the same bytes each time, and read from a stranger without unpacking or executing anything."""
 
+import io
 import os
+import pickle
 import zipfile
 from pathlib import Path
 
@@ -42,6 +44,17 @@ def pickled(path: Path) -> None:
     np.savez(path, a=np.array([{"x": 1}], dtype=object))
 
 
+def pickled_to_size(path: Path) -> None:
+    """Objects whose pickle has as many bytes as their pointers would have."""
+    content = pickle.dumps([1, 2, 3])
+    count = -(-len(content) // 8)
+    member = io.BytesIO()
+    header = {"descr": "|O", "fortran_order": False, "shape": (count,)}
+    np.lib.format.write_array_header_1_0(member, header)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.npy", member.getvalue() + content.ljust(8 * count, b"\0"))
+
+
 def compressed(path: Path) -> None:
     np.savez_compressed(path, a=np.zeros(10_000_000))
 
@@ -68,6 +81,7 @@ def flipped(path: Path) -> None:
     ("write", "reason"),
     [
         (pickled, "another size"),
+        (pickled_to_size, "Object arrays cannot be loaded when allow_pickle=False"),
         (compressed, "it is compressed"),
         (not_an_array, "which is not an array"),
         (members_in_the_same_bytes, "larger than the file"),

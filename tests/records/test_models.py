@@ -114,6 +114,14 @@ class TestBest:
             simulate(best, out=tmp_path / "pieces", watcher=Killer(3))
         assert contents(resume(only(tmp_path / "pieces"))) == contents(whole)
 
+    def test_of_equal_ones_the_first_is_kept_also_after_a_kill(self, tmp_path: Path) -> None:
+        settings = ("learning.keep_models=best", "data.validation_samples=60", "learning.learning_rate=1e-12")
+        with pytest.raises(Kill):
+            simulate(with_settings(SHORT, *settings), out=tmp_path, watcher=Killer(3))
+        run = resume(only(tmp_path))
+        assert run.rounds["accuracy"].nunique() == 1
+        assert run.kept_models == [1]
+
     def test_a_restored_one_is_not_replaced_by_a_worse_one(self, tmp_path: Path) -> None:
         arrays = {"a": np.zeros(3)}
         files = ModelFiles(tmp_path, "best", CARD)
