@@ -48,9 +48,10 @@ class Killer(Silent):
 
 
 def contents(run: Run) -> dict[str, bytes]:
-    """The bytes of all tables, and of the confusion matrix, that must be equal when the run is repeated."""
+    """The bytes of all tables, of the confusion matrix and of the models, which a repeated run must reproduce."""
     tables = [file for file in (run.path / "tables").iterdir() if file.stem != "timings"]
-    return {file.name: file.read_bytes() for file in (*tables, *run.path.glob("confusion.json"))}
+    others = (file for pattern in ("confusion.json", "model.*", "models/*") for file in run.path.glob(pattern))
+    return {file.name: file.read_bytes() for file in (*tables, *others)}
 
 
 def figures(run: Run) -> dict:

@@ -59,7 +59,6 @@ def test_the_presentation_packages_are_the_layers_above_the_simulation() -> None
 SMALL = {
     "__main__.py": "the entry point that Python prescribes",
     "analysis/references/sheet.py": "shared by both check sheets",
-    "core/arrays.py": "names of array types, used everywhere",
     "core/rng.py": "the one place where random streams are named",
     "optimize/rat/edf.py": "Algorithm 3 of the paper",
     "schemes/centralized.py": "one scheme, one file",

@@ -304,7 +304,7 @@ def test_a_truncated_checkpoint_is_passed_over_for_the_one_before(undisturbed: R
     watcher = Silent()
     assert same(resume(run, watcher=watcher), undisturbed)
     assert watcher.resumed == [5]
-    assert watcher.notes == [f"{last} is damaged (it does not end as a checkpoint does)"]
+    assert watcher.notes == [f"{last} is damaged (it does not end as an .npz file does)"]
 
 
 def test_a_flipped_bit_in_a_checkpoint_shows(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,10 +114,14 @@ def part_lines(run: Run, folder: Path | None = None, watch: Sequence[str] = ()) 
     if run.is_done:
         return []
     require_same_version(run.path)  # another version may not understand the experiment
+    watchers = [("run.watch", name) for name in (*(run.experiment.run.watch or ()), *watch)]
+    return source_lines([*part_names(run.experiment), *watchers], folder)
+
+
+def source_lines(parts: Iterable[tuple[str, str]], folder: Path | None = None) -> list[str]:
+    """The files from which parts, given as (TOML key, `module:name`), would be imported; nothing is imported."""
     with parts_in(folder):
-        watchers = [("run.watch", name) for name in (*(run.experiment.run.watch or ()), *watch)]
-        named = (*part_names(run.experiment), *watchers)
-        files = {(key, name): ", ".join(part_sources(key, name)) for key, name in named}
+        files = {(key, name): ", ".join(part_sources(key, name)) for key, name in parts}
     return [f'{key} = "{name}" would be loaded from {where or "Python itself"}' for (key, name), where in files.items()]
 
 

@@ -1,4 +1,4 @@
-"""The commands that only read or check: `runs`, `report`, `verify`, `trace`, `schema` and `check`."""
+"""The commands that only read or check: `runs`, `report`, `evaluate`, `verify`, `trace`, `schema` and `check`."""
 
 import re
 import sys
@@ -53,6 +53,47 @@ def report(
     _print([str(path)])
     if show:
         webbrowser.open(path.resolve().as_uri())
+
+
+def evaluate(
+    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in ./runs.")],
+    round: Annotated[
+        int | None, typer.Option(help="Evaluate the model after this round, if learning.keep_models has kept it.")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA",
+            help="Evaluate on the test set of this data set instead: a value of data.kind, or a folder or zip of "
+            "train/<class>/<image> and test/<class>/<image>.",
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--dir", help="With --data: folder of its files, instead of that of `data get`.")
+    ] = None,
+    parts: Annotated[
+        Path | None,
+        typer.Option(help="Folder in which user-defined parts are searched first, instead of the current directory."),
+    ] = None,
+) -> None:
+    """Print accuracy and loss of the model that a run has saved, in all and by class."""
+    from vefl_sim.analysis.evaluation import evaluate as evaluate_run
+    from vefl_sim.analysis.evaluation import parts_of, version_note
+    from vefl_sim.analysis.runs import find_run, source_lines
+    from vefl_sim.experiment.part_files import parts_in
+
+    if folder and data is None:
+        raise BadInput(f"--dir {folder} holds the files of another data set: add --data to name it.")
+    found = find_run(run)
+    print(f"# {found.path} ({found.state})", file=sys.stderr)
+    model, note = found.model(round), version_note(found)
+    for line in (*source_lines(parts_of(found, model, data), parts), *([note] if note else ())):
+        print(f"# {printable(line)}", file=sys.stderr)
+    with parts_in(parts):
+        scores = evaluate_run(found, model, data, folder)
+    _print([f"{'model':16}{model.file}: {model.card.architecture}"])
+    for score in scores:
+        _print(score.lines())
 
 
 def verify(

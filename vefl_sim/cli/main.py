@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from vefl_sim.cli.data import data
-from vefl_sim.cli.inspect import check, report, runs, schema, trace, verify
+from vefl_sim.cli.inspect import check, evaluate, report, runs, schema, trace, verify
 from vefl_sim.cli.maps import map_
 from vefl_sim.cli.new import new
 from vefl_sim.cli.sweep import Settings, SweepOptions, Watch, compare, figure, read_watched, sweep
@@ -131,7 +131,7 @@ def resume(
     _run_with_progress(quiet, partial(resume_run, found, parts=parts, watch=watch or ()))
 
 
-for command in (new, run, resume, runs, report, trace, verify, sweep, figure, check, schema):
+for command in (new, run, resume, runs, report, evaluate, trace, verify, sweep, figure, check, schema):
     app.command()(command)
 app.add_typer(data)
 app.add_typer(map_)

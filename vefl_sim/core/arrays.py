@@ -1,8 +1,90 @@
-"""Short names for the NumPy array types in function signatures."""
+"""NumPy arrays: short names for their types, and .npz files of them, which are read from anywhere without trust.
+
+An .npz file is a zip file of one .npy per array; `numpy.load` opens it. Nothing in it is ever executed. Every size is
+checked before it is used, so that a file needs no more memory than it has bytes.
+"""
+
+import math
+import os
+import zipfile
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vefl_sim.core.files import atomic_file, open_file
+from vefl_sim.core.memory import require_memory
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+NamedArrays = dict[str, NDArray[Any]]
+
+_SUFFIX = ".npy"
+_MAX_DIRECTORY_BYTES = 1 << 22  # of the zip file; an array has about 100
+_ZIP64_BYTES = 1 << 31  # a smaller file is written without the second end record of zip64
+
+
+def write_npz(path: Path, arrays: NamedArrays) -> None:
+    """Write an .npz file that appears only when it is complete; the same arrays give the same bytes."""
+    with atomic_file(path) as partial, zipfile.ZipFile(partial, "w") as archive:
+        for name, array in arrays.items():
+            add_array(archive, name, array)
+
+
+def read_npz(path: Path) -> NamedArrays:
+    """All arrays of an .npz file by name; OSError, ValueError or BadInput if it cannot be read."""
+    with open_file(path) as file:
+        require_memory(os.fstat(file.fileno()).st_size, f"The arrays in {path}", "name a smaller file")
+        try:
+            with open_npz(file) as archive:
+                if other := next((name for name in archive.namelist() if not name.endswith(_SUFFIX)), None):
+                    raise ValueError(f"it holds {other[:60]!r}, which is not an array")
+                names = [name.removesuffix(_SUFFIX) for name in archive.namelist()]
+                return {name: read_array(archive, name) for name in names}
+        except OSError:
+            raise
+        except Exception as error:  # for damaged bytes, zipfile and NumPy raise many kinds of errors
+            raise ValueError(str(error)) from None
+
+
+def add_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
+    """Add an array to a zip file that is open for writing."""
+    with archive.open(f"{name}{_SUFFIX}", "w", force_zip64=True) as member:
+        np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+
+
+def open_npz(file: BinaryIO) -> zipfile.ZipFile:
+    """Open a zip file that unpacks to no more than it has bytes: its members are stored as they are, not compressed.
+
+    How large its directory is, which zipfile reads as a whole, is read at the end of the file first.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - 42))
+    before, end = file.read(20), file.read()
+    if not end.startswith(b"PK\5\6") or (before.startswith(b"PK\6\7") and size < _ZIP64_BYTES):
+        raise ValueError("it does not end as an .npz file does")
+    if int.from_bytes(end[12:16], "little") > _MAX_DIRECTORY_BYTES:
+        raise ValueError(f"its directory has more than {_MAX_DIRECTORY_BYTES >> 20} MB")
+    archive = zipfile.ZipFile(file)
+    members = archive.infolist()
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError("it is compressed")
+    if sum(member.file_size for member in members) > size:
+        raise ValueError("its members are larger than the file")
+    return archive
+
+
+def read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """Read an .npy after comparing the size that its header announces with the bytes that follow."""
+    size = archive.getinfo(f"{name}{_SUFFIX}").file_size
+    with archive.open(f"{name}{_SUFFIX}") as file:
+        if np.lib.format.read_magic(file) != (1, 0):
+            raise ValueError("an array has another format")
+        shape, _, kind = np.lib.format.read_array_header_1_0(file)
+        if not kind.itemsize or math.prod(shape) * kind.itemsize != size - file.tell():
+            raise ValueError("an array has another size than its header says")
+    with archive.open(f"{name}{_SUFFIX}") as file:
+        array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    return array

@@ -37,6 +37,8 @@ def _sentence(error: Any) -> str:
 def _merged(first: str, error: Any) -> str:
     if error["type"] == "string_pattern_mismatch":
         return f'{first[:-1]}, or a part of your own as "module:name".'
+    if error["type"] == "literal_error":
+        return f"{first[:-1]}, or {error['ctx']['expected']}."
     return first
 
 

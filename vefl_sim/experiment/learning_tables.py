@@ -50,6 +50,9 @@ class ModelTable(Table):
     """`module:factory` of a Flax model."""
     float_bits: BitCount = 32
     """FPP, the floating-point precision; an update has 1 + FPP bits per parameter."""
+    start: str | None = None
+    """Initial model ω_0: a file with its parameters, such as the `model.npz` of another run; if not given, they are
+    drawn with `run.seed`. A relative path is resolved like `mobility.file`."""
 
 
 class LearningTable(Table):
@@ -77,3 +80,6 @@ class LearningTable(Table):
     sweeps with one process per core."""
     evaluate_every: Interval = 1
     """Rounds between two evaluations; the last round is always evaluated."""
+    keep_models: Interval | Literal["best"] | None = None
+    """Rounds between two models that are kept in `models/` of the run, besides the last model, `model.npz`, which
+    every run has; "best": keep the model with the highest accuracy on the validation samples."""

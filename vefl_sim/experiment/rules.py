@@ -45,6 +45,11 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             f"vefl.min_local_iterations = {e.vefl.min_local_iterations} is above "
             f"vefl.max_local_iterations = {e.vefl.max_local_iterations}: lower the one or raise the other."
         )
+    if e.learning.keep_models == "best" and not e.data.validation_samples:
+        yield (
+            'learning.keep_models = "best" would choose a model by its accuracy on the test set: set '
+            "data.validation_samples, or keep the models of every n-th round."
+        )
     if is_used(e, "learning.iterations_per_step"):
         yield from _step_contradictions(e.learning)
     for key, name in kinds_of(e):

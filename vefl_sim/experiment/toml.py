@@ -28,7 +28,7 @@ _RIVALS = {
     "traffic.arrivals_per_s": "mean_in_coverage",
 }
 """Key -> the key of the same table that excludes it."""
-_PATHS = (("mobility", "file"), ("data", "dir"))
+_PATHS = (("mobility", "file"), ("data", "dir"), ("model", "start"))
 _MAX_BYTES = 1 << 24  # of an experiment, which may list many values and variants; the resolved.toml of a run has one
 ALONE = "{what} is for files with [[compare]], and {path} has none: {keep} for one experiment."
 HAS_SWEEP = "{path} has a [sweep]: run it with: python -m vefl_sim sweep {path}"

@@ -48,14 +48,15 @@ class JaxLearner:
         learning_rate: float,
         proximal_mu: float,
         seed: int,
+        start: Model | None = None,
         options: Options = Options(),  # noqa: B008 (frozen)
     ) -> None:
-        """`shards`: numbers of the training samples that each CV holds; `seed`: 32-bit seed of ω_0."""
+        """`shards`: numbers of the training samples that each CV holds; `seed`: 32-bit seed of ω_0, unless `start`."""
         _require_hashable(module)
         self._threads = options.threads or cores()
         configure_jax(self._threads)
         self.parameters = parameter_count(module, dataset.image_shape)
-        self._module, self._image_shape, self._seed = module, dataset.image_shape, seed
+        self._module, self._image_shape, self._seed, self._start = module, dataset.image_shape, seed, start
         self._local = LocalTraining(
             StepMethod(module, options.optimizer),
             (dataset.train_images, dataset.train_labels),
@@ -74,7 +75,9 @@ class JaxLearner:
             self.evaluate(self.combine(model, [model], updates, [1.0]))
 
     def initial_model(self) -> Model:
-        """Initial model ω_0, drawn with the seed."""
+        """Initial model ω_0: that from a file (`model.start`), or drawn with the seed."""
+        if self._start is not None:
+            return self._start
         return initial_model(self._module, self._image_shape, self._seed)
 
     def train(self, starts: Sequence[Model], jobs: Sequence[LocalJob]) -> list[Model]:
@@ -113,13 +116,13 @@ class JaxLearner:
 
     def arrays_of(self, model: Model) -> ModelArrays:
         """Arrays of a model by their path, such as params.Conv_0.kernel."""
-        return {_dotted(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(model)}
+        return {array_name(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(model)}
 
     def model_of(self, arrays: ModelArrays) -> Model:
         """Rebuild the model from the arrays that `arrays_of` returned."""
-        shapes = jax.eval_shape(_initializer(self._module, self._image_shape), np.uint32(0))
+        shapes = parameter_shapes(self._module, self._image_shape)
         # numpy's files store bfloat16 and other JAX types as raw bytes; a view restores the type
-        return jax.tree.map_with_path(lambda path, leaf: jnp.asarray(arrays[_dotted(path)].view(leaf.dtype)), shapes)
+        return jax.tree.map_with_path(lambda path, leaf: jnp.asarray(arrays[array_name(path)].view(leaf.dtype)), shapes)
 
 
 def _require_hashable(module: nn.Module) -> None:
@@ -133,8 +136,12 @@ def _require_hashable(module: nn.Module) -> None:
 
 def parameter_count(module: nn.Module, image_shape: tuple[int, int, int]) -> int:
     """M, the number of parameters, from array shapes alone."""
-    shapes = jax.eval_shape(_initializer(module, image_shape), np.uint32(0))
-    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+    return sum(leaf.size for leaf in jax.tree.leaves(parameter_shapes(module, image_shape)))
+
+
+def parameter_shapes(module: nn.Module, image_shape: tuple[int, int, int]) -> Any:
+    """Shape and type of each array of a model, in the structure of the model; nothing is computed."""
+    return jax.eval_shape(_initializer(module, image_shape), np.uint32(0))
 
 
 def initial_model(module: nn.Module, image_shape: tuple[int, int, int], seed: int) -> Model:
@@ -151,7 +158,8 @@ def _initializer(module: nn.Module, image_shape: tuple[int, int, int]) -> Callab
     return initialize
 
 
-def _dotted(path: Sequence[Any]) -> str:
+def array_name(path: Sequence[Any]) -> str:
+    """The name of an array in files, such as params.Conv_0.kernel, from its path in the model."""
     return jax.tree_util.keystr(tuple(path), simple=True, separator=".")
 
 

@@ -5,7 +5,7 @@ entries after the last sample get weight 0.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from jax import lax
 from numpy.typing import NDArray
 
 from vefl_sim.learning.learner import LocalJob
+from vefl_sim.learning.model_card import PIXELS
 
 
 class Samples(NamedTuple):
@@ -55,7 +56,7 @@ def read_block(samples: Samples, numbers: jax.Array, first: jax.Array, left: jax
 
 def scaled(images: jax.Array) -> jax.Array:
     """8-bit pixels as floats of about zero mean and unit variance: (x/255 − 1/2) / (1/4)."""
-    return (images.astype(jnp.result_type(float)) / 255 - 0.5) / 0.25
+    return cast(jax.Array, PIXELS(images.astype(jnp.result_type(float))))
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,15 @@ newest is damaged, which the checksums in the zip file show, the one before it i
 
 import errno
 import json
-import math
-import os
 import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import numpy as np
-
+from vefl_sim.core.arrays import add_array, open_npz, read_array
 from vefl_sim.core.errors import BadInput, NotResumable, first_line
 from vefl_sim.core.files import atomic_file, open_file, parse_json
 from vefl_sim.core.state import Arrays, State, pack, unpack
@@ -29,8 +26,6 @@ _FORMAT = 3
 _KEPT = 2
 _STATE = "state.json"
 _MAX_STATE_BYTES = 1 << 23  # a run of 3000 rounds with a checkpoint after each has 2 million
-_MAX_DIRECTORY_BYTES = 1 << 22  # of the zip file; an array has about 100
-_ZIP64_BYTES = 1 << 31  # a smaller file is written without the second end record of zip64
 _PART = re.compile(r"[a-z]+-\d{6,}\.parquet")
 
 
@@ -67,8 +62,7 @@ class Checkpoints:
         ):
             archive.writestr(_STATE, json.dumps(content))
             for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+                add_array(archive, name, array)
         for old in self._newest_first()[_KEPT:]:
             with suppress(OSError):  # an extra checkpoint does no harm
                 old.unlink()
@@ -126,8 +120,9 @@ def _name(checkpoint: Checkpoint) -> str:
 def _read(file: Path, with_state: bool = True) -> Checkpoint:
     """Read a checkpoint; for damaged bytes, zipfile and NumPy raise many kinds of errors, all of which are caught."""
     try:
-        with open_file(file) as opened, _archive(opened) as archive:
-            _require_bounded(archive, file.stat().st_size)
+        with open_file(file) as opened, open_npz(opened) as archive:
+            if archive.getinfo(_STATE).file_size > _MAX_STATE_BYTES:
+                raise ValueError(f"its {_STATE} has more than {_MAX_STATE_BYTES >> 20} MB")
             content = parse_json(archive.read(_STATE))
             if content.pop("format") != _FORMAT:
                 raise NotResumable(f"{file} was written by another version of vefl_sim")
@@ -142,18 +137,6 @@ def _read(file: Path, with_state: bool = True) -> Checkpoint:
             reason = f"cannot be read ({error.strerror}): grant read permission or check the disk."
             raise BadInput(f"{file} {reason}") from None
         raise NotResumable(f"{file} is damaged ({first_line(error)})") from None  # EINVAL: it names a place before it
-
-
-def _archive(file: BinaryIO) -> zipfile.ZipFile:
-    """Open a zip file after reading at its end how large its directory is, which zipfile reads as a whole."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - 42))
-    before, end = file.read(20), file.read()
-    if not end.startswith(b"PK\5\6") or (before.startswith(b"PK\6\7") and size < _ZIP64_BYTES):
-        raise ValueError("it does not end as a checkpoint does")
-    if int.from_bytes(end[12:16], "little") > _MAX_DIRECTORY_BYTES:
-        raise ValueError(f"its directory has more than {_MAX_DIRECTORY_BYTES >> 20} MB")
-    return zipfile.ZipFile(file)
 
 
 def _state(packed: Any, archive: zipfile.ZipFile) -> State:
@@ -172,28 +155,8 @@ class _ArraysOf(Arrays):
         self._archive = archive
 
     def __missing__(self, name: str) -> Any:
-        """Read an .npy after comparing the size that its header announces with the bytes that follow."""
-        size = self._archive.getinfo(f"{name}.npy").file_size
-        with self._archive.open(f"{name}.npy") as file:
-            if np.lib.format.read_magic(file) != (1, 0):
-                raise ValueError("an array has another format")
-            shape, _, kind = np.lib.format.read_array_header_1_0(file)
-            if not kind.itemsize or math.prod(shape) * kind.itemsize != size - file.tell():
-                raise ValueError("an array has another size than its header says")
-        with self._archive.open(f"{name}.npy") as file:
-            self[name] = np.lib.format.read_array(file, allow_pickle=False)
+        self[name] = read_array(self._archive, name)
         return self[name]
-
-
-def _require_bounded(archive: zipfile.ZipFile, file_bytes: int) -> None:
-    """Refuse what unpacks to more than the file has: we store members as they are, one after the other."""
-    members = archive.infolist()
-    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-        raise ValueError("it is compressed, which a checkpoint never is")
-    if sum(member.file_size for member in members) > file_bytes:
-        raise ValueError("its members are larger than the file")
-    if archive.getinfo(_STATE).file_size > _MAX_STATE_BYTES:
-        raise ValueError(f"its {_STATE} has more than {_MAX_STATE_BYTES >> 20} MB")
 
 
 def _require_types(checkpoint: Checkpoint) -> None:

@@ -10,9 +10,19 @@ from pathlib import Path
 
 INITIAL = ("experiment.toml", "resolved.toml", "versions.json")
 """Files that a run has from its beginning."""
-FILES = (*INITIAL, "summary.json", "confusion.json", "sessions.jsonl", "DONE", "FAILED", "LOCK")
+FILES = (
+    *INITIAL,
+    "summary.json",
+    "confusion.json",
+    "model.npz",
+    "model.json",
+    "sessions.jsonl",
+    "DONE",
+    "FAILED",
+    "LOCK",
+)
 FOLDERS = ("tables", "parts", "checkpoints")
-_ALL_FOLDERS = (*FOLDERS, "traffic", "tensorboard")
+_ALL_FOLDERS = (*FOLDERS, "models", "traffic", "tensorboard")
 
 
 def fault_of_entries(run: Path) -> str | None:

@@ -9,9 +9,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
 
-from vefl_sim.core.errors import ExperimentError, NotResumable
-from vefl_sim.core.files import read_json
+from vefl_sim.core.errors import ExperimentError, NotResumable, first_line
+from vefl_sim.core.files import open_file, read_json
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.part_files import part_digest
 from vefl_sim.experiment.plugins import declaration, part_digests
 from vefl_sim.experiment.toml import as_toml, resolved
 from vefl_sim.experiment.unused_keys import without_unused_keys
@@ -50,11 +51,13 @@ class Identity:
 
     @cached_property
     def configuration(self) -> str:
-        """Digest of the experiment, this package, the source of user-defined parts and the recording or map, if any."""
+        """Digest of the experiment, this package, user-defined parts, and of the recording, map or initial model."""
         experiment, parts = self.experiment, json.dumps(self.parts, sort_keys=True)
         texts = [as_toml(_without_neutral_keys(experiment)), version("vefl_sim"), package_digest(), parts]
         if experiment.mobility.file:
             texts.append(mobility_digest(experiment))
+        if experiment.model.start:
+            texts.append(start_digest(experiment.model.start))
         return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
     @property
@@ -89,6 +92,16 @@ def mobility_digest(experiment: Experiment) -> str:
     return str(digest(experiment.mobility.file))
 
 
+def start_digest(file: str) -> str:
+    """Digest of the initial model that `model.start` names."""
+    try:
+        with open_file(Path(file)) as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except (OSError, ValueError) as error:
+        where = "relative paths start at the folder of the experiment's file, or where you start the run"
+        raise ExperimentError(f'model.start = "{file}" cannot be read ({first_line(error)}); {where}.') from None
+
+
 def _without_neutral_keys(experiment: Experiment) -> Experiment:
     """Reset the keys that change no result, so that a run can be resumed after they were edited."""
     run = experiment.run.model_copy(update={"checkpoint_every": None, "watch": None})
@@ -96,7 +109,10 @@ def _without_neutral_keys(experiment: Experiment) -> Experiment:
     sumo = experiment.sumo.model_copy(update={"client": "libsumo"})
     file_name = Path(experiment.mobility.file).name  # the folder does not matter; the content is digested separately
     mobility = experiment.mobility.model_copy(update={"file": file_name})
-    return experiment.model_copy(update={"run": run, "learning": learning, "sumo": sumo, "mobility": mobility})
+    start = experiment.model.start and Path(experiment.model.start).name
+    model = experiment.model.model_copy(update={"start": start})
+    tables = {"run": run, "learning": learning, "sumo": sumo, "mobility": mobility, "model": model}
+    return experiment.model_copy(update=tables)
 
 
 _PRESENTATION = {"__main__", "cli", "analysis", "sweep"}
@@ -146,8 +162,23 @@ def require_same(run: Path, identity: Identity) -> None:
     if before.get("configuration") == now["configuration"]:
         return
     parts = [name for name, digest in now["parts"].items() if before.get("parts", {}).get(name) != digest]
-    what = f"the source of {', '.join(parts)}" if parts else "its resolved.toml or its recording or map"
+    inputs = "its resolved.toml or its recording, map or initial model"
+    what = f"the source of {', '.join(parts)}" if parts else inputs
     raise NotResumable(f"{run} cannot be resumed, because {what} has changed: restore it, or run the experiment again.")
+
+
+def require_same_parts(run: Path, *parts: tuple[str, str]) -> None:
+    """Refuse to import parts, given as (TOML key, `module:name`), whose sources the run was not started with.
+
+    The networks of vefl_models may differ: a model outlives the version of vefl_sim that has trained it.
+    """
+    before = recorded_versions(run).get("parts", {})
+    for key, name in parts:
+        if not name.startswith("vefl_models.") and before.get(name) != part_digest(key, name):
+            raise NotResumable(
+                f"{run} was not made with the {name} that is found here, whose results may differ: restore its source, "
+                "or name the folder that holds it with --parts."
+            )
 
 
 def library_notes(run: Path, identity: Identity) -> Iterator[str]:

@@ -4,6 +4,7 @@ runs/<name>-<configuration digest>/
     experiment.toml  as the user wrote it        resolved.toml  with every default
     versions.json    versions and digests        summary.json   figures and the content digest
     tables/*.parquet                             confusion.json of the last model
+    model.npz, model.json  the last model        models/*.npz   models of other rounds, if asked for
     DONE, or FAILED with the error
     sessions.jsonl   processes that worked on it LOCK           held by the process at work
     checkpoints/ and parts/*.parquet             removed when the run is done
@@ -29,12 +30,15 @@ from vefl_sim.records.confusion import ConfusionMatrix, read_confusion
 from vefl_sim.records.entries import INITIAL, fault_of_entries
 from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.lock import LOCK_FILES, is_locked
+from vefl_sim.records.models import kept_rounds, saved_model
 from vefl_sim.records.run_html import run_html
 from vefl_sim.records.schemas import SCHEMAS
 from vefl_sim.records.totals import are_figures
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from vefl_sim.learning.trained_model import TrainedModel
 
 RunState = Literal["done", "failed", "running", "unfinished"]
 _MAIN = ("rounds", "vehicles", "events")  # tables that every run has
@@ -166,6 +170,23 @@ class Run:
     def confusion(self) -> ConfusionMatrix | None:
         """The confusion matrix of the last model on the test set; None if the run has none."""
         return read_confusion(self.path)
+
+    @property
+    def kept_models(self) -> list[int]:
+        """The rounds whose model was kept (`learning.keep_models`), for `model(round)`."""
+        return kept_rounds(self.path)
+
+    def model(self, round: int | None = None) -> "TrainedModel":
+        """The trained model: that of the last round, or of a `round` that was kept.
+
+        Its parameters are read without importing anything. Its network, which `apply` needs, is imported when it is
+        used first, never from a run directory, and only if its source is the one that the run was started with.
+        """
+        if self.experiment.learning.kind == "none":
+            raise RunNotFound(f'{self.path} has no model, because learning.kind = "none" learns nothing.')
+        if round is None and not self.is_done:
+            raise RunNotFound(f"{self.path} has no model yet: python -m vefl_sim resume {self.path} completes the run.")
+        return saved_model(self.path, round)
 
     def content_digest(self) -> str:
         """Digest of all tables that a repeated run must reproduce exactly (all but `timings`)."""

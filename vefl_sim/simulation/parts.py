@@ -114,6 +114,7 @@ def make_learner(
     """The learner, with the samples that each CV holds; `centralized` holds all samples under one number."""
     from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_count
     from vefl_sim.learning.samples import Shuffling
+    from vefl_sim.learning.trained_model import start_model
 
     learning = experiment.learning
     if learning.kind == "none":
@@ -121,6 +122,9 @@ def make_learner(
     batch_size = learning.batch_size
     if getattr(scheme, "trains_centrally", False):
         shards, batch_size = {EVERYTHING: np.arange(len(dataset.train_labels))}, batch_size or BATCH_SIZE
+    start = experiment.model.start and start_model(
+        experiment.model.start, experiment.model.factory, module, dataset.image_shape
+    )
     shuffling = Shuffling(batch_size, streams.seed_for("batches")) if batch_size else None
     return JaxLearner(
         dataset,
@@ -129,5 +133,6 @@ def make_learner(
         learning_rate=learning.learning_rate,
         proximal_mu=getattr(scheme, "proximal_mu", learning.proximal_mu),  # optional for user-defined schemes
         seed=streams.seed_for("init"),
+        start=start or None,
         options=Options(learning.optimizer, shuffling, learning.threads, learning.iterations_per_step),
     )

@@ -3,16 +3,19 @@
 import time
 from typing import Any
 
+from vefl_sim.core.arrays import NamedArrays
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.files import explain_write_errors
 from vefl_sim.core.state import State, Stateful, pack
 from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.plugins import is_part
+from vefl_sim.learning.model_card import ModelCard
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.confusion import ConfusionMatrix
 from vefl_sim.records.entries import FOLDERS
+from vefl_sim.records.models import ModelFiles
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.records.run_directory import Run
 from vefl_sim.records.table_parts import remove_other_files
@@ -42,6 +45,8 @@ class Session:
             self._recorder.continue_after(self.last.tables)
         self._tally, self._audit = Tally(), _audit(scenario)
         self._class_names = scenario.dataset.class_names
+        card = ModelCard.of(scenario.experiment.model.factory, scenario.dataset)
+        self._models = ModelFiles(run.path, scenario.experiment.learning.keep_models, card)
         self._confusion: ConfusionMatrix | None = None  # of the last evaluation in this session
         self._actors = wire(scenario, self._env, self._recorder, self._audit, self._report, self._checkpoint_if_due)
         self._stop = StopRequest(lambda: watchers.tell("stopping"))
@@ -59,6 +64,8 @@ class Session:
             self._audit.close(self._actors.ledger)
             if self._confusion:
                 self._confusion.write(self._run.path)  # before the last checkpoint, which does not hold it
+            self._keep_model()
+            self._models.finish(self._model_arrays())
             if self.last:
                 self._save()  # a crash from here on costs nothing; a run without any checkpoint is short
             self._recorder.compact(self._run.path / "tables")
@@ -105,8 +112,18 @@ class Session:
             self._confusion = ConfusionMatrix.of(report.round, report.evaluation, self._class_names)
         self._watchers.tell("round", report)
 
+    def _keep_model(self) -> None:
+        """Keep the model after the round that has just ended, if `learning.keep_models` asks for it."""
+        if self.rounds:
+            self._models.keep(self.rounds, self._actors.server.evaluation, self._model_arrays)
+
+    def _model_arrays(self) -> NamedArrays:
+        model = self._actors.server.model
+        return model.learner.arrays_of(model.parameters)
+
     def _checkpoint_if_due(self) -> bool:
         """Write a checkpoint if one is due or the run was asked to stop; return False if it was."""
+        self._keep_model()  # before the checkpoint, after which it would not be due again
         if self._stop.made or self._is_due():
             self._save()
         return not self._stop.made
@@ -145,6 +162,7 @@ class Session:
 
     def _stateful(self) -> dict[str, Stateful]:
         ours: dict[str, Stateful] = {"recorder": self._recorder, "audit": self._audit, "tally": self._tally}
+        ours["models"] = self._models
         return self._actors.stateful() | ours
 
     def _prepare_folders(self) -> None:

@@ -13,6 +13,7 @@ _NOT_SWEPT = {
     "run.name": "points are named by their configuration",
     "run.checkpoint_every": "it changes no result",
     "run.watch": "it changes no result",
+    "learning.keep_models": "it changes no result",
     "learning.threads": "each point runs on one thread",
 }
 

@@ -35,9 +35,10 @@ def straight(net: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return simulate(town(net), out=tmp_path_factory.mktemp("straight"))
 
 
-def children() -> list[int]:
-    """Child processes that still run or were not waited for."""
-    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+def children() -> list[str]:
+    """Child processes of SUMO that still run or were not waited for; another test may have left a browser open."""
+    pids = [pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+    return [name for pid in pids if "sumo" in (name := Path(f"/proc/{pid}/comm").read_text())]
 
 
 class TestScenes:

@@ -59,6 +59,7 @@ class EdgeServer(ABC):
     observe: Observer
     reporting: Reporting
     round: int = 1  # k, number of the current round or of the next one
+    evaluation: Evaluation | None = None  # of the model after the last round; None if it was not evaluated
 
     @abstractmethod
     def rounds(self) -> Generator[Event, Any, None]:
@@ -108,10 +109,11 @@ class EdgeServer(ABC):
     def _evaluate(self, k: int, cause: int) -> Evaluation | None:
         """Evaluate the model if round k is due or the last one, and note the result."""
         last = not self.timetable.has(k + 1, self._next_slot_ns())
+        self.evaluation = None
         if k % self.timetable.evaluate_every and not last:
             return None
         with self.reporting.stopwatch("evaluate"):
-            evaluation = self.model.evaluate()
+            self.evaluation = evaluation = self.model.evaluate()
         if evaluation is not None:
             self._note("model_evaluated", k, cause=cause, accuracy=evaluation.accuracy, loss=evaluation.loss)
         return evaluation

@@ -21,7 +21,10 @@ from vefl_sim.experiment.unused_keys import unused_environment
 Keys = Mapping[str, Any]
 """Values by `table.key`."""
 
-_PRESENTATION = ("run.name", "run.checkpoint_every", "run.watch", "learning.threads", "sumo.client", "trace.")
+_PRESENTATION = (
+    *("run.name", "run.checkpoint_every", "run.watch", "learning.keep_models", "learning.threads", "sumo.client"),
+    "trace.",
+)
 _LEARNING = "learning."
 """Keys of this table change accuracy and loss, but not traffic, plans, channels or money."""
 
@@ -55,8 +58,9 @@ def relevant(keys: Keys) -> dict[str, Any]:
     kept = {key: value for key, value in keys.items() if not key.startswith(_PRESENTATION)}
     if not declaration("data.kind", str(kept.get("data.kind")), "own_files", False):
         kept.pop("data.dir", None)  # the public data sets are the same in every folder
-    if isinstance(file := kept.get("mobility.file"), str):
-        kept["mobility.file"] = PurePath(file).name
+    for key in ("mobility.file", "model.start"):
+        if isinstance(file := kept.get(key), str):
+            kept[key] = PurePath(file).name
     unused = _unused(kept)
     return {key: value for key, value in kept.items() if key not in unused}
 

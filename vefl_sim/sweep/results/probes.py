@@ -55,7 +55,7 @@ _SMALL = {
 """Fast CVs with little power and a tight budget: some cannot take part, some are dropped, some updates are lost."""
 _MERGED = "learning.iterations_per_step"
 _ITERATIONS_PER_STEP = 8  # of a probe whose experiment merges iterations, so that a CV takes several steps
-_LEFT_OUT = ("run.duration_s", "traffic.arrivals_per_s", "data.")
+_LEFT_OUT = ("run.duration_s", "traffic.arrivals_per_s", "data.", "model.start")
 _KEPT = ("data.partition", "data.shards_per_cv")  # exceptions to _LEFT_OUT: they select code, not sizes
 _SUMS = ("in_coverage", "eligible", "ordered", "delivered", "steps")
 _MONEY = ("cost", "energy_j", "planned_cost", "weight_sum")

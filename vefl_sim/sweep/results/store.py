@@ -11,7 +11,7 @@ from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import part_digests
 from vefl_sim.learning.datasets.files.inventory import require_whole
-from vefl_sim.records.identity import mobility_digest, recorded_versions
+from vefl_sim.records.identity import mobility_digest, recorded_versions, start_digest
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.results.keys import keys_of, matches, matches_network
@@ -156,10 +156,12 @@ def _stamp(path: Path) -> _Stamp | None:
 
 
 def inputs_of(experiment: Experiment) -> dict[str, str]:
-    """Digests of what an experiment reads besides its keys: a recording or map, and user-defined parts."""
+    """Digests of what an experiment reads besides its keys: a recording or map, an initial model, its own parts."""
     inputs = {name: digest for name, digest in part_digests(experiment).items() if not name.startswith(_OURS)}
     if experiment.mobility.file:
         inputs["mobility.file"] = mobility_digest(experiment)
+    if experiment.model.start:
+        inputs["model.start"] = start_digest(experiment.model.start)
     return inputs
 
 

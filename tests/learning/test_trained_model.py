@@ -1,0 +1,158 @@
+"""Parameters that fit a network or are refused with the array that does not, and what a model card may say."""
+
+import json
+from pathlib import Path
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vefl_models.logistic import logistic
+from vefl_models.mlp import mlp
+from vefl_sim.core.arrays import write_npz
+from vefl_sim.core.errors import BadInput, ExperimentError
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.jax_learner import JaxLearner, initial_model
+from vefl_sim.learning.model_card import PIXELS, ModelCard, Scaling
+from vefl_sim.learning.samples import scaled
+from vefl_sim.learning.trained_model import TrainedModel, misfit, model_from, start_model
+
+SHAPE = (16, 16, 3)
+CARD = ModelCard("vefl_models.mlp:mlp", SHAPE, PIXELS, 5, ("a", "b", "c", "d", "e"))
+
+
+def arrays_of(module: nn.Module) -> dict[str, np.ndarray]:
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf)
+        for path, leaf in jax.tree.leaves_with_path(initial_model(module, SHAPE, seed=1))
+    }
+
+
+def trained(module: nn.Module, card: ModelCard = CARD) -> TrainedModel:
+    return TrainedModel(card, arrays_of(module), Path("model.npz"), lambda: module)
+
+
+def test_apply_is_the_network_on_scaled_images() -> None:
+    model, images = trained(mlp(5)), np.random.default_rng(1).integers(0, 256, (7, *SHAPE), np.uint8)
+    expected = mlp(5).apply(initial_model(mlp(5), SHAPE, seed=1), (jnp.float32(images) / 255 - 0.5) / 0.25)
+    assert np.allclose(model.apply(images), expected, atol=1e-6)
+    assert np.array_equal(
+        model.module.apply(model.parameters, scaled(jnp.asarray(images))).argmax(1), expected.argmax(1)
+    )
+
+
+def test_parameters_need_no_network() -> None:
+    def load() -> nn.Module:
+        raise AssertionError("the network was imported")
+
+    model = TrainedModel(CARD, arrays_of(mlp(5)), Path("model.npz"), load)
+    assert jax.tree.all(jax.tree.map(np.array_equal, model.parameters, initial_model(mlp(5), SHAPE, seed=1)))
+
+
+def test_images_of_another_shape_are_refused() -> None:
+    for images in (np.zeros((1, 16, 16, 1)), np.zeros(SHAPE)):
+        with pytest.raises(ValueError, match=r"images must have the shape \(samples, 16, 16, 3\)"):
+            trained(mlp(5)).apply(images)
+
+
+def test_parameters_of_another_network_are_refused() -> None:
+    model = TrainedModel(CARD, arrays_of(logistic(5)), Path("model.npz"), lambda: mlp(5))
+    with pytest.raises(BadInput, match=r"^model\.npz does not fit vefl_models\.mlp:mlp, because the file has no .*: r"):
+        model.apply(np.zeros((1, *SHAPE), np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"more": np.zeros(1)}, "the network has no more"),
+        ({"params.Dense_0.bias": np.zeros(6)}, "params.Dense_0.bias has the shape 6 in the file and 5 in the network"),
+        (
+            {"params.Dense_0.bias": np.array(1.0)},
+            "params.Dense_0.bias has the shape of one number in the file and 5 in",
+        ),
+        ({"params.Dense_0.bias": np.array(["x"] * 5)}, "params.Dense_0.bias does not hold numbers"),
+    ],
+)
+def test_what_does_not_fit_is_named(change: dict, fault: str) -> None:
+    assert misfit(arrays_of(logistic(5)), logistic(5), SHAPE) is None
+    assert (misfit(arrays_of(logistic(5)) | change, logistic(5), SHAPE) or "").startswith(fault)
+
+
+class Half(nn.Module):
+    @nn.compact
+    def __call__(self, images):  # type: ignore[no-untyped-def]
+        return nn.Dense(3, param_dtype=jnp.bfloat16)(images.reshape(len(images), -1))
+
+
+def test_types_that_numpy_does_not_know_survive_a_file(tmp_path: Path) -> None:
+    from vefl_sim.core.arrays import read_npz
+    from vefl_sim.records.models import ModelFiles
+
+    ModelFiles(tmp_path, None, CARD).finish(arrays_of(Half()))
+    saved = read_npz(tmp_path / "model.npz")
+    assert {array.dtype for array in saved.values()} == {np.dtype(np.float32)}
+    again, drawn = model_from(saved, Half(), SHAPE), initial_model(Half(), SHAPE, seed=1)
+    assert jax.tree.all(jax.tree.map(lambda a, b: a.dtype == b.dtype and np.array_equal(a, b), again, drawn))
+
+
+class TestStart:
+    def test_a_learner_starts_from_it(self, small_signs: Dataset, tmp_path: Path) -> None:
+        network = logistic(small_signs.classes)
+        arrays = {name: np.full_like(array, 0.25) for name, array in arrays_of(network).items()}
+        write_npz(tmp_path / "x.npz", arrays)
+        start = start_model(str(tmp_path / "x.npz"), "the factory", network, SHAPE)
+        learner = JaxLearner(
+            small_signs, {0: np.arange(9)}, network, learning_rate=0.1, proximal_mu=0.0, seed=1, start=start
+        )
+        assert all((leaf == 0.25).all() for leaf in jax.tree.leaves(learner.initial_model()))
+
+    def test_another_network_is_one_sentence(self, tmp_path: Path) -> None:
+        write_npz(tmp_path / "x.npz", arrays_of(logistic(5)))
+        with pytest.raises(ExperimentError) as error:
+            start_model(str(tmp_path / "x.npz"), "vefl_models.logistic:logistic", logistic(6), SHAPE)
+        assert str(error.value) == (
+            f'model.start = "{tmp_path}/x.npz" does not fit model.factory = "vefl_models.logistic:logistic", because '
+            "params.Dense_0.bias has the shape 5 in the file and 6 in the network: name a model of the same network, "
+            "image size and number of classes."
+        )
+
+    def test_what_is_no_file_of_arrays(self, tmp_path: Path) -> None:
+        (tmp_path / "x.npz").write_text("hello")
+        for path, reason in ((tmp_path / "x.npz", "does not end as"), (tmp_path, "folder"), ("no", "No such file")):
+            with pytest.raises(ExperimentError, match=rf"^model\.start = .* cannot be read \(.*{reason}.*\): name the"):
+                start_model(str(path), "the factory", logistic(5), SHAPE)
+
+
+class TestCard:
+    def test_it_is_read_as_written(self, tmp_path: Path) -> None:
+        CARD.write(tmp_path / "model.json")
+        assert ModelCard.read(tmp_path / "model.json") == CARD
+
+    def test_its_scaling_is_that_of_the_learner(self) -> None:
+        values = np.arange(256, dtype=np.uint8)
+        assert np.array_equal(CARD.scaling(jnp.float32(values)), scaled(jnp.asarray(values)))
+        assert Scaling(255, 0.5, 0.25)(np.array([0.0, 127.5, 255.0])).tolist() == [-2.0, 0.0, 2.0]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"format": 2}, {"architecture": "os"}, {"architecture": 1}, {"more": 1}, {"scaling": None},
+            {"scaling": {"divisor": 1}}, {"scaling": {"divisor": "1", "mean": 0, "deviation": 1}}, {"classes": 0},
+            {"classes": 5.0}, {"class_names": ["a"]}, {"class_names": [1, 2, 3, 4, 5]}, {"image_shape": [16, 16]},
+            {"image_shape": None}, {"image_shape": [1, 1, -1]}, {"image_shape": [1, 1, 1 << 40]}, {"image_shape": 5},
+        ],
+    )  # fmt: skip
+    def test_one_of_a_stranger_is_a_reason(self, change: dict, tmp_path: Path) -> None:
+        CARD.write(tmp_path / "model.json")
+        content = json.loads((tmp_path / "model.json").read_text())
+        (tmp_path / "model.json").write_text(json.dumps(content | change))
+        with pytest.raises(ValueError, match=r"^it "):
+            ModelCard.read(tmp_path / "model.json")
+
+    @pytest.mark.parametrize("text", ["", "[]", "null", "[" * 10_000, "5", "{}"])
+    def test_what_is_no_card(self, text: str, tmp_path: Path) -> None:
+        (tmp_path / "model.json").write_text(text)
+        with pytest.raises(ValueError, match=r"."):
+            ModelCard.read(tmp_path / "model.json")

@@ -1,0 +1,202 @@
+"""The models that a run saves: those of its rounds, the same after a kill, outside of the content digest."""
+
+import shutil
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from tests.resumable import STOPPED, Kill, Killer, contents, only
+from vefl_sim import Experiment, Run, resume, simulate, with_settings
+from vefl_sim.analysis.evaluation import evaluate
+from vefl_sim.analysis.verify.verification import verify
+from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
+from vefl_sim.learning.datasets.signs.faces import FACES
+from vefl_sim.learning.learner import Evaluation
+from vefl_sim.learning.model_card import PIXELS, ModelCard
+from vefl_sim.records.models import ModelFiles, kept_rounds
+
+SHORT = with_settings(STOPPED, "run.rounds=3", "trace.slots=off", "learning.keep_models=1")
+CARD = ModelCard("vefl_models.mlp:mlp", (16, 16, 3), PIXELS, 5, None)
+KINDS = {"rounds": "pdpc", "no rounds": "fedbuff", "central": "centralized"}
+
+
+@pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS.keys())
+def experiment(request: pytest.FixtureRequest) -> Experiment:
+    return with_settings(SHORT, f"scheme.kind={request.param}")
+
+
+@pytest.fixture(scope="module")
+def finished(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return simulate(experiment, out=tmp_path_factory.mktemp("finished"))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return simulate(with_settings(SHORT, "run.rounds=2"), out=tmp_path_factory.mktemp("done"))
+
+
+@pytest.fixture
+def copied(done: Run, tmp_path: Path) -> Run:
+    return Run(shutil.copytree(done.path, tmp_path / "copies" / done.path.name))
+
+
+def test_each_is_the_model_that_was_evaluated(finished: Run) -> None:
+    accuracies = finished.rounds.set_index("round")["accuracy"]
+    losses = finished.rounds.set_index("round")["loss"]
+    assert finished.kept_models == [1, 2, 3] == accuracies.index.tolist()
+    for round in finished.kept_models:
+        [score] = evaluate(finished, finished.model(round))
+        assert (score.evaluation.accuracy, score.evaluation.loss) == (accuracies[round], losses[round])
+    assert losses.nunique() > 1
+    last = finished.model()
+    assert all(np.array_equal(array, finished.model(3).arrays[name]) for name, array in last.arrays.items())
+
+
+def test_a_killed_run_has_the_same_after_resuming(experiment: Experiment, finished: Run, tmp_path: Path) -> None:
+    with pytest.raises(Kill):
+        simulate(experiment, out=tmp_path, watcher=Killer(2))
+    assert not (only(tmp_path).path / "model.npz").exists()
+    with pytest.raises(RunNotFound, match=r"has no model yet: python -m vefl_sim resume .* completes the run\.$"):
+        only(tmp_path).model()
+    kept = only(tmp_path).model(1)  # kept models can be used before the run is done
+    assert np.array_equal(kept.arrays["params.Dense_0.kernel"], finished.model(1).arrays["params.Dense_0.kernel"])
+    run = resume(only(tmp_path))
+    assert {"model.npz", "model.json", "0000001.npz", "0000002.npz", "0000003.npz"} < contents(run).keys()
+    assert contents(run) == contents(finished)
+
+
+def test_a_model_says_how_to_use_it(done: Run) -> None:
+    model = done.model()
+    assert list(model.arrays) == ["params.Dense_0.kernel"]
+    assert model.parameters["params"]["Dense_0"]["kernel"].shape == (16 * 16 * 3, 16)
+    card = model.card
+    assert (card.architecture, card.image_shape) == ("tests.scripted:thousand_weights", (16, 16, 3))
+    assert (card.scaling, card.class_names) == (PIXELS, tuple(face.name for face in FACES))
+    with np.load(done.path / "model.npz", allow_pickle=False) as arrays:
+        assert arrays.files == list(model.arrays)
+    assert model.apply(np.zeros((2, 16, 16, 3), np.uint8)).shape == (2, 16)
+
+
+def test_they_are_no_part_of_the_content(copied: Run) -> None:
+    for file in ("model.npz", "model.json", "models/0000001.npz"):
+        (copied.path / file).unlink()
+    assert copied.content_digest() == copied.summary["content_digest"]
+    assert all(finding.passed for finding in verify(copied))
+
+
+def test_a_run_without_learning_has_none(tmp_path: Path) -> None:
+    run = simulate(with_settings(SHORT, "learning.kind=none", "run.rounds=1"), out=tmp_path)
+    assert not [*run.path.glob("model*")]
+    with pytest.raises(RunNotFound, match=r'has no model, because learning.kind = "none" learns nothing\.$'):
+        run.model()
+
+
+class TestBest:
+    """`learning.keep_models = "best"`."""
+
+    def test_it_is_the_first_with_the_highest_accuracy(self, tmp_path: Path) -> None:
+        best = with_settings(
+            STOPPED,
+            "run.rounds=4",
+            "learning.keep_models=best",
+            "data.validation_samples=60",
+            "learning.learning_rate=0.5",
+        )
+        whole = simulate(best, out=tmp_path / "whole")
+        accuracies = whole.rounds.set_index("round")["accuracy"]
+        assert whole.kept_models == [accuracies.idxmax()]
+        validation, test = evaluate(whole, whole.model(whole.kept_models[0]))
+        assert validation.evaluation.accuracy == whole.summary["best_accuracy"]
+        assert (validation.size, test.size) == (60, 100)
+        with pytest.raises(Kill):
+            simulate(best, out=tmp_path / "pieces", watcher=Killer(3))
+        assert contents(resume(only(tmp_path / "pieces"))) == contents(whole)
+
+    def test_of_equal_ones_the_first_is_kept_also_after_a_kill(self, tmp_path: Path) -> None:
+        settings = ("learning.keep_models=best", "data.validation_samples=60", "learning.learning_rate=1e-12")
+        with pytest.raises(Kill):
+            simulate(with_settings(SHORT, *settings), out=tmp_path, watcher=Killer(3))
+        run = resume(only(tmp_path))
+        assert run.rounds["accuracy"].nunique() == 1
+        assert run.kept_models == [1]
+
+    def test_a_restored_one_is_not_replaced_by_a_worse_one(self, tmp_path: Path) -> None:
+        arrays = {"a": np.zeros(3)}
+        files = ModelFiles(tmp_path, "best", CARD)
+        for round, accuracy in enumerate([0.3, 0.5, 0.4], start=1):
+            files.keep(round, Evaluation(accuracy, 1.0), lambda: arrays)
+        files.keep(4, None, lambda: arrays)  # not evaluated
+        assert kept_rounds(tmp_path) == [2]
+        again = ModelFiles(tmp_path, "best", CARD)
+        again.restore(files.state())
+        again.keep(5, Evaluation(0.5, 1.0), lambda: arrays)
+        assert kept_rounds(tmp_path) == [2]
+        again.keep(6, Evaluation(0.6, 1.0), lambda: arrays)
+        assert kept_rounds(tmp_path) == [6]
+
+
+class TestStrangers:
+    """A run directory may come from anywhere."""
+
+    @pytest.mark.parametrize("file", ["model.npz", "model.json"])
+    def test_a_missing_file(self, copied: Run, file: str) -> None:
+        (copied.path / file).unlink()
+        with pytest.raises(RunNotFound, match=rf"{file} is missing: restore it, or run the experiment again with --f"):
+            copied.model()
+
+    @pytest.mark.parametrize("file", ["model.npz", "model.json"])
+    def test_a_damaged_file(self, copied: Run, file: str) -> None:
+        (copied.path / file).write_bytes(b"\0" * 100)
+        with pytest.raises(RunNotFound, match=rf"{file} cannot be used \(.*\): restore it, or run .* --fresh\.$"):
+            copied.model()
+
+    @pytest.mark.parametrize("file", ["model.npz", "model.json"])
+    def test_any_changed_byte_is_a_sentence_or_harmless(self, copied: Run, file: str) -> None:
+        content, random = (copied.path / file).read_bytes(), Random(5)
+        arrays, refused = copied.model().arrays, 0
+        for _ in range(150):
+            changed, place = (
+                bytearray(content),
+                random.choice([random.randrange(len(content)), -random.randint(1, 150)]),
+            )
+            changed[place] ^= 1 << random.randrange(8)
+            (copied.path / file).write_bytes(changed)
+            try:
+                model = copied.model()
+                _ = model.module
+            except BadInput as error:
+                refused += len(error.problems) == 1
+            else:
+                assert all(np.array_equal(array, arrays[name]) for name, array in model.arrays.items())
+        assert refused > 50
+
+    @pytest.mark.parametrize("file", ["model.npz", "model.json", "models/0000001.npz", "models"])
+    def test_a_link_in_its_place(self, copied: Run, file: str, tmp_path: Path) -> None:
+        (copied.path / file).rename(tmp_path / "elsewhere")
+        (copied.path / file).symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(RunNotFound, match=r"is a link|is not a file"):
+            Run(copied.path)
+
+    def test_a_round_without_a_model(self, copied: Run) -> None:
+        with pytest.raises(RunNotFound, match=r"has kept no model of round 7; the rounds with a model are: 1, 2\.$"):
+            copied.model(7)
+
+    def test_a_network_whose_source_is_not_that_of_the_run(self, copied: Run) -> None:
+        versions = copied.path / "versions.json"
+        versions.write_text(versions.read_text().replace('"tests.scripted:thousand_weights": "', '"x": "'))
+        model = copied.model()
+        assert model.parameters["params"]
+        with pytest.raises(NotResumable, match=r"was not made with the tests\.scripted:thousand_weights that is found"):
+            model.apply(np.zeros((1, 16, 16, 3), np.uint8))
+
+    def test_a_network_in_the_run_itself(self, copied: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        (copied.path / "my_network.py").write_text("raise AssertionError('it was imported')")
+        card = copied.path / "model.json"
+        card.write_text(card.read_text().replace("tests.scripted:thousand_weights", "my_network:net"))
+        monkeypatch.syspath_prepend(copied.path)
+        with pytest.raises(
+            Exception, match=r"my_network\.py is in .*, a run directory .* no code is loaded from a run"
+        ):
+            copied.model().apply(np.zeros((1, 16, 16, 3), np.uint8))

@@ -1,0 +1,105 @@
+"""`model.start`: a run starts from the model of another, whose content is part of its name."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.resumable import STOPPED, Kill, Killer, contents, only
+from vefl_sim import Experiment, Run, load, resume, simulate, with_settings
+from vefl_sim.core.arrays import read_npz, write_npz
+from vefl_sim.core.errors import ExperimentError, NotResumable
+from vefl_sim.experiment.toml import to_toml
+from vefl_sim.records.identity import Identity
+
+SHORT = with_settings(STOPPED, "run.rounds=2", "trace.slots=off", "model.factory=vefl_models.logistic:logistic")
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return simulate(SHORT, out=tmp_path_factory.mktemp("first"))
+
+
+def starting(first: Run, *settings: str) -> Experiment:
+    return with_settings(SHORT, f"model.start={first.path / 'model.npz'}", *settings)
+
+
+def test_nobody_trains_so_that_the_model_stays(first: Run, tmp_path: Path) -> None:
+    run = simulate(starting(first, "vefl.budget=0.0", "run.rounds=1"), out=tmp_path)
+    assert run.summary["updates_ordered"] == 0
+    assert (run.path / "model.npz").read_bytes() == (first.path / "model.npz").read_bytes()
+    assert run.summary["last_accuracy"] == first.summary["last_accuracy"]
+
+
+def test_it_is_trained_on_and_resumed(first: Run, tmp_path: Path) -> None:
+    experiment = starting(first, "learning.keep_models=1")
+    whole = simulate(experiment, out=tmp_path / "whole")
+    assert whole.rounds["loss"].max() < first.rounds["loss"].max()
+    with pytest.raises(Kill):
+        simulate(experiment, out=tmp_path / "pieces", watcher=Killer(2))
+    assert contents(resume(only(tmp_path / "pieces"))) == contents(whole)
+
+
+def test_its_content_names_the_run_and_its_folder_does_not(first: Run, tmp_path: Path) -> None:
+    arrays = read_npz(first.path / "model.npz")
+    write_npz(tmp_path / "model.npz", arrays)
+    same = with_settings(SHORT, f"model.start={tmp_path / 'model.npz'}")
+    named = Identity(starting(first)).directory
+    assert Identity(same).directory == named != Identity(SHORT).directory
+    write_npz(tmp_path / "model.npz", {name: array + np.float32(1) for name, array in arrays.items()})
+    assert Identity(same).directory != named
+
+
+def test_a_run_whose_start_has_changed_is_not_resumed(first: Run, tmp_path: Path) -> None:
+    file = tmp_path / "start.npz"
+    file.write_bytes((first.path / "model.npz").read_bytes())
+    with pytest.raises(Kill):
+        simulate(with_settings(SHORT, f"model.start={file}"), out=tmp_path / "runs", watcher=Killer(1))
+    write_npz(file, {"a": np.zeros(3)})
+    with pytest.raises(NotResumable, match=r"its recording, map or initial model has changed: restore it"):
+        resume(only(tmp_path / "runs"))
+
+
+def test_a_path_starts_at_the_folder_of_the_experiment(first: Run, tmp_path: Path) -> None:
+    (tmp_path / "start.npz").write_bytes((first.path / "model.npz").read_bytes())
+    (tmp_path / "next.toml").write_text(to_toml(SHORT).replace("[model]\n", '[model]\nstart = "start.npz"\n'))
+    assert load(tmp_path / "next.toml").model.start == str(tmp_path / "start.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "none.npz",
+            r'model\.start = ".*none\.npz" cannot be read \(No such file or directory\); relative paths start',
+        ),
+        (".", r'model\.start = ".*" cannot be read \(it is a folder\); relative paths start'),
+        ("pipe", r'model\.start = ".*pipe" cannot be read \(it is not a file\); relative paths start'),
+        (
+            "other.npz",
+            r'model\.start = ".*other\.npz" does not fit model\.factory = "vefl_models\.logistic:logistic", b',
+        ),
+        (
+            "text.npz",
+            r'model\.start = ".*text\.npz" cannot be read \(it does not end as an \.npz file does\): name the',
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_one_sentence_and_leaves_nothing(name: str, sentence: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    write_npz(tmp_path / "other.npz", {"a": np.zeros(3)})
+    (tmp_path / "text.npz").write_text("hello")
+    with pytest.raises(ExperimentError, match=rf"^{sentence}.*\.$"):
+        simulate(with_settings(SHORT, f"model.start={tmp_path / name}"), out=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_best_needs_validation_samples() -> None:
+    with pytest.raises(
+        ExperimentError, match=r'^learning\.keep_models = "best" would choose .*: set data\.validation_s'
+    ):
+        with_settings(SHORT, "learning.keep_models=best")
+    for value in ("0", "worst", "1.5"):
+        with pytest.raises(ExperimentError, match=r"^learning\.keep_models = .*: it must be .*, or 'best'\.$"):
+            with_settings(SHORT, f"learning.keep_models={value}")

@@ -1,0 +1,129 @@
+"""Evaluates the saved model of a run on its own samples, or on another data set."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vefl_sim.core.errors import BadInput
+from vefl_sim.core.memory import cores
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.kinds import DATA_SETS
+from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.plugins import is_part
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.jax_learner import configure_jax
+from vefl_sim.learning.learner import Evaluation
+from vefl_sim.learning.model_card import ModelCard
+from vefl_sim.learning.objective import Evaluator
+from vefl_sim.learning.trained_model import TrainedModel, model_from
+from vefl_sim.records.identity import package_digest, recorded_versions, require_same_parts
+from vefl_sim.records.run_directory import Run
+from vefl_sim.simulation.parts import make_dataset
+
+_MAX_CLASSES = 1000  # whose accuracies are printed one by one
+
+
+@dataclass(frozen=True)
+class Score:
+    """Accuracy and loss of a model on some samples."""
+
+    samples: str  # what they are
+    size: int  # how many
+    classes: tuple[str, ...]  # names, or numbers if there are none
+    evaluation: Evaluation
+
+    def lines(self) -> Iterator[str]:
+        """The score, then the accuracy of each class, as printable lines."""
+        hits = round(self.evaluation.accuracy * self.size)
+        yield f"{'data':16}{self.samples}"
+        yield f"{'accuracy':16}{self.evaluation.accuracy:.4f} ({hits} of {self.size} samples)"
+        yield f"{'loss':16}{self.evaluation.loss:.4f}"
+        if (counts := self.evaluation.counts) is None:
+            return
+        width = max(map(len, self.classes))
+        for name, row, hit in zip(self.classes, counts.sum(axis=1), np.diagonal(counts), strict=True):
+            share = f"{hit / row:.4f}" if row else "–"
+            yield f"{'':16}{name:{width}}  {share:>6} ({hit} of {row})"
+
+
+def parts_of(run: Run, model: TrainedModel, data: str | None) -> list[tuple[str, str]]:
+    """The user-defined parts, as (TOML key, `module:name`), that evaluating a model of a run imports."""
+    named = [("model.factory", model.card.architecture), ("data.kind", data or run.experiment.data.kind)]
+    return [(key, name) for key, name in named if is_part(name)]
+
+
+def version_note(run: Run) -> str | None:
+    """A note if the run was made with other sources of vefl_sim than these."""
+    if recorded_versions(run.path).get("vefl_sim source") == package_digest():
+        return None
+    return "the run was made with another version of vefl_sim: the accuracy may differ from that of the run"
+
+
+def evaluate(run: Run, model: TrainedModel, data: str | None = None, folder: Path | None = None) -> list[Score]:
+    """Evaluate a model of a run.
+
+    Without `data`, on the samples on which the run has evaluated it; if these were held out for validation, also on
+    the test set. `data`: on the test set of another kind of data, whose files are in `folder`, or of a folder or zip.
+    """
+    experiment = run.experiment
+    configure_jax(experiment.learning.threads or cores())
+    _ = model.module  # if it does not fit, no data need be read
+    if data is not None:
+        return [_score(model, "test", make_dataset(_with_data(experiment, model.card, data, folder), Streams(1)), data)]
+    if is_part(experiment.data.kind):
+        require_same_parts(run.path, ("data.kind", experiment.data.kind))
+    streams, held_out = Streams(experiment.run.seed), experiment.data.validation_samples
+    scores = [_score(model, "validation" if held_out else "test", make_dataset(experiment, streams))]
+    if held_out:
+        table = experiment.data.model_copy(update={"validation_samples": 0})
+        scores.append(_score(model, "test", make_dataset(experiment.model_copy(update={"data": table}), streams)))
+    return scores
+
+
+def _with_data(experiment: Experiment, card: ModelCard, data: str, folder: Path | None) -> Experiment:
+    """The experiment with another data set, whose images get the size that the model takes if they have no other."""
+    is_kind = data in DATA_SETS or is_part(data)
+    if not is_kind and not Path(data).exists():
+        kinds = ", ".join(DATA_SETS)
+        raise BadInput(f"--data {data}: there is no such data set, folder or zip: the data sets are {kinds}.")
+    table = DataTable.model_construct(
+        kind=data if is_kind else "folder",
+        dir=str(folder or "") if is_kind else data,
+        image_px=card.image_shape[0],
+        train_samples=10 if data == "signs" else None,  # training samples are drawn for nothing
+    )
+    return experiment.model_copy(update={"data": table})
+
+
+def _score(model: TrainedModel, split: str, dataset: Dataset, name: str | None = None) -> Score:
+    card = model.card
+    if dataset.image_shape != card.image_shape:
+        shapes = [" × ".join(map(str, shape)) for shape in (dataset.image_shape, card.image_shape)]
+        raise BadInput(
+            f"{name or dataset.name} has images of {shapes[0]}, and the model takes {shapes[1]}: name a data set with "
+            "images of this shape."
+        )
+    labels, note = _labels(dataset, card, name or dataset.name)
+    parameters = model_from(model.arrays, model.module, card.image_shape)
+    counted = card.classes if card.classes <= _MAX_CLASSES else None
+    evaluation = Evaluator(model.module, dataset.test_images, labels, counted).evaluate(parameters)
+    names = card.class_names or tuple(map(str, range(card.classes)))
+    return Score(f"{name or dataset.name}, {len(labels)} {split} samples{note}", len(labels), names, evaluation)
+
+
+def _labels(dataset: Dataset, card: ModelCard, name: str) -> tuple[NDArray[np.int32], str]:
+    """The labels as the model numbers its classes, found by their names if it has all of them; and a note if not."""
+    own, known = dataset.class_names, card.class_names
+    if own and known and set(own) <= set(known):
+        numbers = np.array([known.index(one) for one in own], np.int32)
+        return numbers[dataset.test_labels], ""
+    if dataset.classes != card.classes:
+        raise BadInput(
+            f"{name} has {dataset.classes} classes, and the model has {card.classes}: name a data set with the same "
+            "classes, or with the names of some of them."
+        )
+    return dataset.test_labels, "" if own == known else "; its classes have other names, and are taken by number"
