@@ -4,6 +4,7 @@ import json
 import math
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -37,8 +38,12 @@ def straight(net: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def children() -> list[str]:
     """Child processes of SUMO that still run or were not waited for; another test may have left a browser open."""
-    pids = [pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
-    return [name for pid in pids if "sumo" in (name := Path(f"/proc/{pid}/comm").read_text())]
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        for pid in (task / "children").read_text().split():
+            with suppress(FileNotFoundError):  # it has just ended
+                found.append(Path(f"/proc/{pid}/comm").read_text())
+    return [name for name in found if "sumo" in name]
 
 
 class TestScenes:
