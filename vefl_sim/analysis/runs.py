@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.core.errors import RunNotFound, VeflError
+from vefl_sim.core.files import open_file
+from vefl_sim.core.parquet_pages import seek_footer
 from vefl_sim.experiment.complaints import shortened, shown
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_sources, parts_in
 from vefl_sim.experiment.plugins import part_names
 from vefl_sim.records.identity import require_same_version
 from vefl_sim.records.lock import is_locked
-from vefl_sim.records.run_directory import Run
+from vefl_sim.records.run_directory import MAIN_TABLES, Run
 
 _USUAL_FOLDER = Path("runs")
 _FIRST_RUN = "python -m vefl_sim new quickstart && python -m vefl_sim quickstart.toml"
@@ -55,14 +57,27 @@ def _may_be_run(path: Path) -> bool:
 def _overview(path: Path) -> RunOverview:
     written = max(_modified(file) for file in (path, *_entries(path), *_entries(path / "checkpoints")))
     state, summary, experiment = "damaged", dict[str, Any](), None
-    with suppress(VeflError, OSError):  # of another version, or damaged: still listed
+    with suppress(VeflError, OSError, ValueError):  # of another version, or damaged: still listed
         run = Run(path)
         experiment = run.experiment
-        summary = run.require_complete() if run.is_done else run.summary
+        if run.is_done:
+            _seek_tables(run)
+        summary = run.summary
         state = "damaged" if run.loss else run.state
     rounds, accuracy = _number(summary.get("rounds")), _number(summary.get("last_accuracy"))
     planned, age_s = experiment.rounds if experiment else None, max(0.0, time.time() - written)
     return RunOverview(path.name, state, rounds, planned, accuracy, age_s, experiment)
+
+
+def _seek_tables(run: Run) -> None:
+    """Raise RunNotFound, OSError or ValueError if a finished run lacks a main table, or the end of one.
+
+    `verify` also checks what is in them; here, that would take most of the time.
+    """
+    for name in MAIN_TABLES:
+        for file in run.files(name):
+            with open_file(file) as table:
+                seek_footer(table)
 
 
 def _number(figure: object) -> Any:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from vefl_sim.learning.trained_model import TrainedModel
 
 RunState = Literal["done", "failed", "running", "unfinished"]
-_MAIN = ("rounds", "vehicles", "events")  # tables that every run has
+MAIN_TABLES = ("rounds", "vehicles", "events")  # tables that every run has
 _NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
 
@@ -114,7 +114,7 @@ class Run:
     def require_complete(self) -> dict[str, Any]:
         """The summary; RunNotFound if a finished run lacks it or a main table. `verify` also checks their content."""
         summary = self.summary
-        for name in _MAIN:
+        for name in MAIN_TABLES:
             for file in self.files(name):
                 try:
                     ParquetFile(file)
@@ -144,7 +144,7 @@ class Run:
         last = Checkpoints(self.path).last_readable()
         if last and name in last.tables:
             return [self.path / "parts" / part["file"] for part in last.tables[name]]
-        if name in _MAIN and self.is_done:
+        if name in MAIN_TABLES and self.is_done:
             raise RunNotFound(f"{file} is missing: restore it, or run the experiment again with --fresh.")
         raise RunNotFound(f"{file} is missing: the run does not record this table or has no checkpoint yet.")
 
