@@ -87,3 +87,9 @@ def test_folders_and_files_have_a_readable_size() -> None:
     assert max(map(len, scripts)) <= 120
     lines |= {file: len(file.read_text().splitlines()) for file in assets}
     assert max(lines.values()) <= 300
+
+
+def test_names_of_test_files_are_unique() -> None:
+    """Otherwise pytest cannot collect them together, which a test of one folder does not show."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
