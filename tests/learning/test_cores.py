@@ -26,7 +26,7 @@ for factory in factories:
     digest = hashlib.sha256()
     for leaf in jax.tree.leaves((updates, combined)):
         digest.update(np.asarray(leaf).tobytes())
-    print(factory, digest.hexdigest(), learner.evaluate(combined))
+    print(factory, digest.hexdigest(), *str(learner.evaluate(combined)).split())
 """
 FACTORIES = ("vefl_models.cnn:cnn", "vefl_models.mlp:mlp", "tests.learning.plain_cnn:PlainCnn")
 

@@ -222,8 +222,8 @@ def test_a_crash_at_any_write_costs_nothing(tmp_path: Path, monkeypatch: pytest.
         count = die_at(patch, 0, after=False)
         whole = simulate(short, out=tmp_path / "whole")
     writes = count()
-    # inputs, two checkpoints, the confusion matrix, tables and the last timings, summary and DONE
-    assert writes == 3 + 7 + 7 + 1 + 7 + 2
+    # inputs, two checkpoints, confusion matrix, model and its card, tables and the last timings, summary and DONE
+    assert writes == 3 + 7 + 7 + 1 + 2 + 7 + 2
     for write in range(1, writes + 1):
         for after in (False, True):
             out = tmp_path / f"{write}{after}"
