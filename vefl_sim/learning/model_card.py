@@ -46,7 +46,7 @@ class ModelCard:
         return cls(architecture, dataset.image_shape, PIXELS, dataset.classes, dataset.class_names)
 
     def write(self, path: Path) -> None:
-        """Write model.json."""
+        """Write the card as JSON, for the folder of its model."""
         write_text(path, json.dumps({"format": _FORMAT, **asdict(self)}, indent=2, ensure_ascii=False) + "\n")
 
     @classmethod

@@ -47,7 +47,7 @@ class Tracker(ABC):
             self._log(row)
 
     def round(self, report: "RoundReport") -> None:
-        """Log a round."""
+        """Log the metrics of a round that has ended."""
         from vefl_sim.records.recorder import round_row  # slow to import, and not needed to find this watcher
 
         self._log(round_row(report))

@@ -81,7 +81,7 @@ def large(problem, allocation):
 
 @kernel
 def survey(problem):
-    """The `Survey` of a slot."""
+    """Find the prices of the least bound, and what they tell of the slot."""
     cvs, prbs = problem.gain.shape
     gains = relative_gains(problem.gain)
     looser = bounded(problem, gains)
