@@ -33,7 +33,7 @@ def train(data: Dataset, factory: str) -> None:
     """Train one CV that holds all data, and print a line; an epoch is one iteration of mini-batches."""
     learner = JaxLearner(
         data,
-        {1: np.arange(len(data.train_labels))},
+        {1: np.arange(len(data.train_targets))},
         load_part("model", factory)(data.classes),
         learning_rate=0.001,
         proximal_mu=0.0,

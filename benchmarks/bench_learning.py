@@ -53,12 +53,12 @@ LABELS = RNG.integers(0, 10, sum(SIZES)).astype(np.int32)
 SHARDS = {cv: np.arange(sum(SIZES[:cv]), sum(SIZES[: cv + 1])) for cv in range(len(SIZES))}
 
 
-def learner(test_images: int) -> "JaxLearner":
+def learner(test_inputs: int) -> "JaxLearner":
     from vefl_models.cnn import cnn
     from vefl_sim.learning.datasets.dataset import Dataset
     from vefl_sim.learning.jax_learner import JaxLearner, Options
 
-    tested = np.resize(np.arange(len(LABELS)), test_images)
+    tested = np.resize(np.arange(len(LABELS)), test_inputs)
     data = Dataset("noise", IMAGES, LABELS, IMAGES[tested], LABELS[tested], 10)
     options = Options(threads=THREADS)
     return JaxLearner(data, SHARDS, cnn(10), learning_rate=RATE, proximal_mu=MU, seed=1, options=options)
@@ -163,7 +163,8 @@ def vmap() -> Callable[[], object]:
 
     from tests.learning.plain_cnn import PlainCnn
     from vefl_sim.learning.jax_learner import initial_model
-    from vefl_sim.learning.objective import cross_entropy, logits
+    from vefl_sim.learning.losses import CROSS_ENTROPY
+    from vefl_sim.learning.network import outputs_of
     from vefl_sim.learning.samples import scaled
 
     module, most = PlainCnn(10), max(SIZES)
@@ -174,7 +175,7 @@ def vmap() -> Callable[[], object]:
     iterations = jnp.asarray(ITERATIONS)
 
     def step(w: object, x: jax.Array, y: jax.Array, share: jax.Array, left: jax.Array) -> object:
-        g = jax.grad(lambda w: jnp.dot(share, cross_entropy(logits(module, w, scaled(x)), y)))(w)
+        g = jax.grad(lambda w: jnp.dot(share, CROSS_ENTROPY(outputs_of(module, w, scaled(x)), y)))(w)
         return jax.tree.map(lambda w, w_k, g: jnp.where(left > 0, w - RATE * (g + MU * (w - w_k)), w), w, start, g)
 
     w = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(SIZES)), start)

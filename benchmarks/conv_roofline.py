@@ -30,7 +30,7 @@ from help_text import answer_help
 from vefl_models.cnn import cnn
 from vefl_sim.learning.conv import pooled_conv as layer
 from vefl_sim.learning.jax_learner import configure_jax
-from vefl_sim.learning.objective import cross_entropy
+from vefl_sim.learning.losses import CROSS_ENTROPY
 from vefl_sim.learning.samples import scaled
 
 BLOCK, LANES, TILE, GROUP = 32, 8, 5, 5
@@ -109,10 +109,10 @@ def tasks(side: int, channels: int) -> dict[str, Task]:
 
     def head(dense: Any, h: jax.Array) -> jax.Array:
         z = jax.nn.relu(h.reshape(BLOCK, -1) @ dense["Dense_0"]["kernel"] + dense["Dense_0"]["bias"])
-        return cross_entropy(z @ dense["Dense_1"]["kernel"] + dense["Dense_1"]["bias"], labels).sum()
+        return CROSS_ENTROPY(z @ dense["Dense_1"]["kernel"] + dense["Dense_1"]["bias"], labels).sum()
 
     def loss(model: Any, images: jax.Array) -> jax.Array:
-        return cross_entropy(module.apply(model, scaled(images)), labels).sum()
+        return CROSS_ENTROPY(module.apply(model, scaled(images)), labels).sum()
 
     parts = {
         "forward 1": forward(x, w1, b1),

@@ -72,10 +72,10 @@ def sixty_samples(experiment: Experiment, streams: Streams) -> Dataset:
     """60 training images of 10×10 in one class: 20 for each of three cars if the minimum is 20."""
     return Dataset(
         name="sixty",
-        train_images=np.zeros((60, 10, 10, 1), np.uint8),
-        train_labels=np.zeros(60, np.int32),
-        test_images=np.zeros((10, 10, 10, 1), np.uint8),
-        test_labels=np.zeros(10, np.int32),
+        train_inputs=np.zeros((60, 10, 10, 1), np.uint8),
+        train_targets=np.zeros(60, np.int32),
+        test_inputs=np.zeros((10, 10, 10, 1), np.uint8),
+        test_targets=np.zeros(10, np.int32),
         classes=10,
     )
 

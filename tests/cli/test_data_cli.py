@@ -153,7 +153,7 @@ def three_axes(*_: object) -> Dataset:
         ("nothing", "gives a NoneType: return a Dataset."),
         (
             "three_axes",
-            "could not be created: ValueError: grey: train_images must be uint8 [samples, height, width, channels].",
+            "could not be created: ValueError: grey: train_inputs must be uint8 [samples, height, width, channels].",
         ),
     ],
 )

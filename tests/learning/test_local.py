@@ -13,7 +13,8 @@ from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.jax_learner import initial_model
 from vefl_sim.learning.learner import LocalJob, Model
 from vefl_sim.learning.local import BLOCK, Descent, LocalTraining, StepMethod, has_convolution
-from vefl_sim.learning.objective import cross_entropy, logits
+from vefl_sim.learning.losses import CROSS_ENTROPY
+from vefl_sim.learning.network import input_spec, outputs_of
 from vefl_sim.learning.plain import descend, train_plain
 from vefl_sim.learning.samples import Shuffling, scaled
 
@@ -35,16 +36,16 @@ def distance(one: Model, other: Model, start: Model) -> float:
 
 def training(module: nn.Module, data: Dataset, descent: Descent = DESCENT, **options) -> LocalTraining:
     method = StepMethod(module, options.pop("optimizer", "sgd"))
-    return LocalTraining(method, (data.train_images, data.train_labels), SHARDS, descent, **options)
+    return LocalTraining(method, (data.train_inputs, data.train_targets), SHARDS, descent, **options)
 
 
 def held_by(cv: int, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    return data.train_images[SHARDS[cv]], data.train_labels[SHARDS[cv]]
+    return data.train_inputs[SHARDS[cv]], data.train_targets[SHARDS[cv]]
 
 
 @pytest.fixture(scope="module")
 def start(small_signs: Dataset) -> Model:
-    return initial_model(cnn(small_signs.classes), small_signs.image_shape, SEED)
+    return initial_model(cnn(small_signs.classes), input_spec(small_signs.input_shape, np.uint8), SEED)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def away_from_kinks(data: Dataset, cv: int, dtype: type) -> tuple[Model, Model]:
     """
     module = PlainCnn(data.classes)
     for seed in range(SEED, SEED + 5):
-        first = initial_model(cnn(data.classes), data.image_shape, seed)
+        first = initial_model(cnn(data.classes), input_spec(data.input_shape, np.uint8), seed)
         model = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), first)
         roundings = (0, 2, -2, 4, -4)
         starts = [jax.tree.map(lambda w, n=n: w * dtype(1 + n * np.finfo(dtype).eps), model) for n in roundings]
@@ -112,13 +113,13 @@ def test_merged_iterations_are_one_step_of_their_sum(small_signs: Dataset, start
 
 def _objective(module: nn.Module, w: Model, w_k: Model, held: tuple[np.ndarray, np.ndarray], mu: float) -> jax.Array:
     proximal = sum(jnp.sum((a - b) ** 2) for a, b in zip(jax.tree.leaves(w), jax.tree.leaves(w_k), strict=True))
-    return cross_entropy(logits(module, w, scaled(jnp.asarray(held[0]))), held[1]).mean() + mu / 2 * proximal
+    return CROSS_ENTROPY(outputs_of(module, w, scaled(jnp.asarray(held[0]))), held[1]).mean() + mu / 2 * proximal
 
 
 def test_the_error_of_merging_falls_with_the_size_of_a_step(small_signs: Dataset) -> None:
     """For a smooth objective the error, relative to the distance trained, is proportional to n·δ."""
     module = logistic(small_signs.classes)
-    model = initial_model(module, small_signs.image_shape, SEED)
+    model = initial_model(module, input_spec(small_signs.input_shape, np.uint8), SEED)
 
     def error(rate: float) -> float:
         trainings = [training(module, small_signs, Descent(rate, 0.5, n)) for n in (1, 10)]
@@ -135,7 +136,10 @@ def test_a_model_of_standard_flax_layers_works_too(small_signs: Dataset, start: 
 
 
 def test_only_models_with_flax_convolutions_use_xla_convolutions(small_signs: Dataset) -> None:
-    uses_xla = {type(module): has_convolution(module, (16, 16, 3)) for module in (PlainCnn(3), cnn(3), logistic(3))}
+    uses_xla = {
+        type(module): has_convolution(module, jnp.zeros((1, 16, 16, 3), jnp.uint8))
+        for module in (PlainCnn(3), cnn(3), logistic(3))
+    }
     assert list(uses_xla.values()) == [True, False, False]
 
 
@@ -192,7 +196,7 @@ def test_a_sample_order_depends_on_seed_cv_order_and_iteration() -> None:
 
 def test_an_optimizer_of_optax_starts_afresh_with_each_order(small_signs: Dataset, start: Model) -> None:
     module, held = logistic(small_signs.classes), held_by(2, small_signs)
-    model = initial_model(module, small_signs.image_shape, SEED)
+    model = initial_model(module, input_spec(small_signs.input_shape, np.uint8), SEED)
     adam, expected = optax.adam(DESCENT.learning_rate), model
     state = adam.init(model)
 

@@ -8,10 +8,11 @@ from vefl_models.cnn import cnn
 from vefl_models.logistic import logistic
 from vefl_models.mlp import mlp
 from vefl_sim.learning.jax_learner import initial_model, parameter_count
+from vefl_sim.learning.network import input_spec
 
 
 def test_the_cnn_has_the_parameters_of_the_plain_one() -> None:
-    ours, plain = (initial_model(module, (20, 20, 3), seed=2) for module in (cnn(7), PlainCnn(7)))
+    ours, plain = (initial_model(module, input_spec((20, 20, 3), np.uint8), seed=2) for module in (cnn(7), PlainCnn(7)))
     assert jax.tree.structure(ours) == jax.tree.structure(plain)
     assert jax.tree.all(jax.tree.map(np.array_equal, ours, plain))
 
@@ -23,8 +24,10 @@ def test_dense_models_take_any_image(factory, parameters: int) -> None:
     images = jnp.zeros((2, 16, 17, 3))
     outputs, _ = jax.eval_shape(factory(5).init_with_output, jax.random.key(0), images)
     assert outputs.shape == (2, 5)
-    assert parameter_count(factory(5), (16, 17, 3)) == parameters
+    assert parameter_count(factory(5), input_spec((16, 17, 3), np.uint8)) == parameters
 
 
 def test_logistic_regression_starts_at_zero() -> None:
-    assert not any(np.any(leaf) for leaf in jax.tree.leaves(initial_model(logistic(4), (16, 16, 1), seed=1)))
+    assert not any(
+        np.any(leaf) for leaf in jax.tree.leaves(initial_model(logistic(4), input_spec((16, 16, 1), np.uint8), seed=1))
+    )

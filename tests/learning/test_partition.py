@@ -31,7 +31,7 @@ def dataset(labels: NDArray[np.int32], groups: NDArray[np.int64] | None = None) 
 
 
 def split(data: Dataset, owners: int, seed: int = 0, **keys: object) -> list[NDArray[np.int64]]:
-    return partition(data, owners, DataTable.model_validate(keys), np.random.default_rng(seed))
+    return partition(data, np.arange(owners), DataTable.model_validate(keys), np.random.default_rng(seed))
 
 
 def counts(labels: NDArray[np.int32], held: list[NDArray[np.int64]]) -> NDArray[np.int64]:

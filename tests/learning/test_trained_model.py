@@ -16,17 +16,19 @@ from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.jax_learner import JaxLearner, initial_model
 from vefl_sim.learning.model_card import PIXELS, ModelCard, Scaling
+from vefl_sim.learning.network import input_spec
 from vefl_sim.learning.samples import scaled
 from vefl_sim.learning.trained_model import TrainedModel, misfit, model_from, start_model
 
 SHAPE = (16, 16, 3)
-CARD = ModelCard("vefl_models.mlp:mlp", SHAPE, PIXELS, 5, ("a", "b", "c", "d", "e"))
+SPEC = input_spec(SHAPE, np.uint8)
+CARD = ModelCard("vefl_models.mlp:mlp", SHAPE, "uint8", PIXELS, 5, "cross-entropy", 5, ("a", "b", "c", "d", "e"))
 
 
 def arrays_of(module: nn.Module) -> dict[str, np.ndarray]:
     return {
         jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf)
-        for path, leaf in jax.tree.leaves_with_path(initial_model(module, SHAPE, seed=1))
+        for path, leaf in jax.tree.leaves_with_path(initial_model(module, SPEC, seed=1))
     }
 
 
@@ -36,7 +38,7 @@ def trained(module: nn.Module, card: ModelCard = CARD) -> TrainedModel:
 
 def test_apply_is_the_network_on_scaled_images() -> None:
     model, images = trained(mlp(5)), np.random.default_rng(1).integers(0, 256, (7, *SHAPE), np.uint8)
-    expected = mlp(5).apply(initial_model(mlp(5), SHAPE, seed=1), (jnp.float32(images) / 255 - 0.5) / 0.25)
+    expected = mlp(5).apply(initial_model(mlp(5), SPEC, seed=1), (jnp.float32(images) / 255 - 0.5) / 0.25)
     assert np.allclose(model.apply(images), expected, atol=1e-6)
     assert np.array_equal(
         model.module.apply(model.parameters, scaled(jnp.asarray(images))).argmax(1), expected.argmax(1)
@@ -48,12 +50,12 @@ def test_parameters_need_no_network() -> None:
         raise AssertionError("the network was imported")
 
     model = TrainedModel(CARD, arrays_of(mlp(5)), Path("model.npz"), load)
-    assert jax.tree.all(jax.tree.map(np.array_equal, model.parameters, initial_model(mlp(5), SHAPE, seed=1)))
+    assert jax.tree.all(jax.tree.map(np.array_equal, model.parameters, initial_model(mlp(5), SPEC, seed=1)))
 
 
 def test_images_of_another_shape_are_refused() -> None:
     for images in (np.zeros((1, 16, 16, 1)), np.zeros(SHAPE)):
-        with pytest.raises(ValueError, match=r"images must have the shape \(samples, 16, 16, 3\)"):
+        with pytest.raises(ValueError, match=r"inputs must have the shape \(samples, 16, 16, 3\)"):
             trained(mlp(5)).apply(images)
 
 
@@ -76,8 +78,8 @@ def test_parameters_of_another_network_are_refused() -> None:
     ],
 )
 def test_what_does_not_fit_is_named(change: dict, fault: str) -> None:
-    assert misfit(arrays_of(logistic(5)), logistic(5), SHAPE) is None
-    assert (misfit(arrays_of(logistic(5)) | change, logistic(5), SHAPE) or "").startswith(fault)
+    assert misfit(arrays_of(logistic(5)), logistic(5), SPEC) is None
+    assert (misfit(arrays_of(logistic(5)) | change, logistic(5), SPEC) or "").startswith(fault)
 
 
 class Half(nn.Module):
@@ -93,7 +95,7 @@ def test_types_that_numpy_does_not_know_survive_a_file(tmp_path: Path) -> None:
     ModelFiles(tmp_path, None, CARD).finish(arrays_of(Half()))
     saved = read_npz(tmp_path / "model.npz")
     assert {array.dtype for array in saved.values()} == {np.dtype(np.float32)}
-    again, drawn = model_from(saved, Half(), SHAPE), initial_model(Half(), SHAPE, seed=1)
+    again, drawn = model_from(saved, Half(), SPEC), initial_model(Half(), SPEC, seed=1)
     assert jax.tree.all(jax.tree.map(lambda a, b: a.dtype == b.dtype and np.array_equal(a, b), again, drawn))
 
 
@@ -102,7 +104,7 @@ class TestStart:
         network = logistic(small_signs.classes)
         arrays = {name: np.full_like(array, 0.25) for name, array in arrays_of(network).items()}
         write_npz(tmp_path / "x.npz", arrays)
-        start = start_model(str(tmp_path / "x.npz"), "the factory", network, SHAPE)
+        start = start_model(str(tmp_path / "x.npz"), "the factory", network, SPEC)
         learner = JaxLearner(
             small_signs, {0: np.arange(9)}, network, learning_rate=0.1, proximal_mu=0.0, seed=1, start=start
         )
@@ -111,7 +113,7 @@ class TestStart:
     def test_another_network_is_one_sentence(self, tmp_path: Path) -> None:
         write_npz(tmp_path / "x.npz", arrays_of(logistic(5)))
         with pytest.raises(ExperimentError) as error:
-            start_model(str(tmp_path / "x.npz"), "vefl_models.logistic:logistic", logistic(6), SHAPE)
+            start_model(str(tmp_path / "x.npz"), "vefl_models.logistic:logistic", logistic(6), SPEC)
         assert str(error.value) == (
             f'model.start = "{tmp_path}/x.npz" does not fit model.factory = "vefl_models.logistic:logistic", because '
             "params.Dense_0.bias has the shape 5 in the file and 6 in the network: name a model of the same network, "
@@ -122,7 +124,7 @@ class TestStart:
         (tmp_path / "x.npz").write_text("hello")
         for path, reason in ((tmp_path / "x.npz", "does not end as"), (tmp_path, "folder"), ("no", "No such file")):
             with pytest.raises(ExperimentError, match=rf"^model\.start = .* cannot be read \(.*{reason}.*\): name the"):
-                start_model(str(path), "the factory", logistic(5), SHAPE)
+                start_model(str(path), "the factory", logistic(5), SPEC)
 
 
 class TestCard:
@@ -140,8 +142,8 @@ class TestCard:
         [
             {"format": 2}, {"architecture": "os"}, {"architecture": 1}, {"more": 1}, {"scaling": None},
             {"scaling": {"divisor": 1}}, {"scaling": {"divisor": "1", "mean": 0, "deviation": 1}}, {"classes": 0},
-            {"classes": 5.0}, {"class_names": ["a"]}, {"class_names": [1, 2, 3, 4, 5]}, {"image_shape": [16, 16]},
-            {"image_shape": None}, {"image_shape": [1, 1, -1]}, {"image_shape": [1, 1, 1 << 40]}, {"image_shape": 5},
+            {"classes": 5.0}, {"class_names": ["a"]}, {"class_names": [1, 2, 3, 4, 5]}, {"input_shape": [16, 16]},
+            {"input_shape": None}, {"input_shape": [1, 1, -1]}, {"input_shape": [1, 1, 1 << 40]}, {"input_shape": 5},
         ],
     )  # fmt: skip
     def test_one_of_a_stranger_is_a_reason(self, change: dict, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from vefl_sim.learning.model_card import PIXELS, ModelCard
 from vefl_sim.records.models import ModelFiles, kept_rounds
 
 SHORT = with_settings(STOPPED, "run.rounds=3", "trace.slots=off", "learning.keep_models=1")
-CARD = ModelCard("vefl_models.mlp:mlp", (16, 16, 3), PIXELS, 5, None)
+CARD = ModelCard("vefl_models.mlp:mlp", (16, 16, 3), "uint8", PIXELS, 5, "cross-entropy", 5, None)
 KINDS = {"rounds": "pdpc", "no rounds": "fedbuff", "central": "centralized"}
 
 
@@ -72,7 +72,7 @@ def test_a_model_says_how_to_use_it(done: Run) -> None:
     assert list(model.arrays) == ["params.Dense_0.kernel"]
     assert model.parameters["params"]["Dense_0"]["kernel"].shape == (16 * 16 * 3, 16)
     card = model.card
-    assert (card.architecture, card.image_shape) == ("tests.scripted:thousand_weights", (16, 16, 3))
+    assert (card.architecture, card.input_shape) == ("tests.scripted:thousand_weights", (16, 16, 3))
     assert (card.scaling, card.class_names) == (PIXELS, tuple(face.name for face in FACES))
     with np.load(done.path / "model.npz", allow_pickle=False) as arrays:
         assert arrays.files == list(model.arrays)

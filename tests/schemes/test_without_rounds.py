@@ -54,7 +54,7 @@ class TestWeights:
         start = learner.initial_model()
         [trained] = learner.train([start], [LocalJob(4, 7)])
         [weight] = AfaCd(settings).weights(Received(*(np.array([n]) for n in (4, 7, 40, 0))))
-        once = train_plain(module, start, data.train_images, data.train_labels, 1, Descent(1.0, 0.0))
+        once = train_plain(module, start, data.train_inputs, data.train_targets, 1, Descent(1.0, 0.0))
         gradient, stepped = (
             np.concatenate([np.ravel(a - b) for a, b in zip(jax.tree.leaves(end), jax.tree.leaves(start), strict=True)])
             for end in (once, trained)

@@ -26,12 +26,14 @@ class DataSplit:
     rule: str
     counts: NDArray[np.int64]  # [CVs, classes]
     groups: int  # number of sample groups, each held by one CV; 0 if the data set has no groups
+    has_classes: bool = True  # False: targets are numbers, and all samples count as one class
 
     @property
     def title(self) -> str:
         """Data set, its size, and the rule of the split, in one line."""
         cvs, classes = self.counts.shape
-        return f"{self.dataset}: {self.counts.sum()} samples of {classes} classes over {cvs} CVs, {self.rule}"
+        of_classes = f" of {classes} classes" if self.has_classes else ""
+        return f"{self.dataset}: {self.counts.sum()} samples{of_classes} over {cvs} CVs, {self.rule}"
 
     def lines(self) -> list[str]:
         """The statistics of the split, as printable lines."""
@@ -39,10 +41,13 @@ class DataSplit:
         lines = [
             self.title,
             f"samples per CV: minimum {sizes.min()}, median {np.median(sizes):.0f}, maximum {sizes.max()}",
-            f"classes per CV: minimum {self.classes.min()}, median {np.median(self.classes):.0f}, maximum "
-            f"{self.classes.max()}; the {np.median(self.large_classes):.0f} largest (median) contain 90% of the "
-            "samples of a CV",
         ]
+        if self.has_classes:
+            lines.append(
+                f"classes per CV: minimum {self.classes.min()}, median {np.median(self.classes):.0f}, maximum "
+                f"{self.classes.max()}; the {np.median(self.large_classes):.0f} largest (median) contain 90% of the "
+                "samples of a CV"
+            )
         return [*lines, f"{self.groups} groups of samples, each held by one CV"] if self.groups else lines
 
     @property
@@ -62,10 +67,11 @@ def data_split(experiment: Experiment) -> DataSplit:
     dataset, samples_by_cv = data_and_holdings(experiment, Streams(experiment.run.seed))
     if not samples_by_cv:
         raise ExperimentError("No CV enters coverage, so the data cannot be split: make the run longer.")
-    counts = [np.bincount(dataset.train_labels[own], minlength=dataset.classes) for own in samples_by_cv.values()]
+    labels = np.zeros(len(dataset.train_targets), np.int64) if dataset.classes is None else dataset.train_targets
+    counts = [np.bincount(labels[own], minlength=dataset.classes or 1) for own in samples_by_cv.values()]
     groups = 0 if dataset.train_groups is None else len(np.unique(dataset.train_groups))
     rule = load_part("data.partition", experiment.data.partition).title(experiment.data)
-    return DataSplit(dataset.name, rule, np.array(counts), groups)
+    return DataSplit(dataset.name, rule, np.array(counts), groups, dataset.classes is not None)
 
 
 if TYPE_CHECKING:

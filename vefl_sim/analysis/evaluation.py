@@ -1,11 +1,11 @@
 """Evaluates the saved model of a run on its own samples, or on another data set."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vefl_sim.core.errors import BadInput
 from vefl_sim.core.memory import cores
@@ -13,13 +13,14 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import DATA_SETS
 from vefl_sim.experiment.learning_tables import DataTable
-from vefl_sim.experiment.plugins import is_part
-from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.experiment.plugins import is_part, load_part
+from vefl_sim.learning.datasets.dataset import Dataset, Targets
 from vefl_sim.learning.jax_learner import configure_jax
 from vefl_sim.learning.learner import Evaluation
+from vefl_sim.learning.losses import Loss
 from vefl_sim.learning.model_card import ModelCard
 from vefl_sim.learning.objective import Evaluator
-from vefl_sim.learning.trained_model import TrainedModel, model_from
+from vefl_sim.learning.trained_model import TrainedModel
 from vefl_sim.records.identity import package_digest, recorded_versions, require_same_parts
 from vefl_sim.records.run_directory import Run
 from vefl_sim.simulation.parts import make_dataset
@@ -33,15 +34,18 @@ class Score:
 
     samples: str  # what they are
     size: int  # how many
-    classes: tuple[str, ...]  # names, or numbers if there are none
+    classes: tuple[str, ...]  # names, or numbers if there are none; empty without classes
+    loss: str  # `learning.loss`
     evaluation: Evaluation
 
     def lines(self) -> Iterator[str]:
         """The score, then the accuracy of each class, as printable lines."""
-        hits = round(self.evaluation.accuracy * self.size)
         yield f"{'data':16}{self.samples}"
-        yield f"{'accuracy':16}{self.evaluation.accuracy:.4f} ({hits} of {self.size} samples)"
-        yield f"{'loss':16}{self.evaluation.loss:.4f}"
+        if (accuracy := self.evaluation.accuracy) is not None:
+            yield f"{'accuracy':16}{accuracy:.4f} ({round(accuracy * self.size)} of {self.size} samples)"
+        yield f"{'loss':16}{self.evaluation.loss:.4f} ({self.loss})"
+        if self.loss == "mse":
+            yield f"{'rmse':16}{math.sqrt(self.evaluation.loss):.4f}"
         if (counts := self.evaluation.counts) is None:
             return
         width = max(map(len, self.classes))
@@ -53,6 +57,7 @@ class Score:
 def parts_of(run: Run, model: TrainedModel, data: str | None) -> list[tuple[str, str]]:
     """The user-defined parts, as (TOML key, `module:name`), that evaluating a model of a run imports."""
     named = [("model.factory", model.card.architecture), ("data.kind", data or run.experiment.data.kind)]
+    named.append(("learning.loss", model.card.loss))
     return [(key, name) for key, name in named if is_part(name)]
 
 
@@ -72,10 +77,10 @@ def evaluate(run: Run, model: TrainedModel, data: str | None = None, folder: Pat
     experiment = run.experiment
     configure_jax(experiment.learning.threads or cores())
     _ = model.module  # if it does not fit, no data need be read
+    of_the_run = ("learning.loss", "data.kind") if data is None else ("learning.loss",)
+    require_same_parts(run.path, *(part for part in parts_of(run, model, data) if part[0] in of_the_run))
     if data is not None:
         return [_score(model, "test", make_dataset(_with_data(experiment, model.card, data, folder), Streams(1)), data)]
-    if is_part(experiment.data.kind):
-        require_same_parts(run.path, ("data.kind", experiment.data.kind))
     streams, held_out = Streams(experiment.run.seed), experiment.data.validation_samples
     scores = [_score(model, "validation" if held_out else "test", make_dataset(experiment, streams))]
     if held_out:
@@ -93,7 +98,7 @@ def _with_data(experiment: Experiment, card: ModelCard, data: str, folder: Path 
     table = DataTable.model_construct(
         kind=data if is_kind else "folder",
         dir=str(folder or "") if is_kind else data,
-        image_px=card.image_shape[0],
+        image_px=card.input_shape[0] if len(card.input_shape) == 3 else DataTable().image_px,
         train_samples=10 if data == "signs" else None,  # training samples are drawn for nothing
     )
     return experiment.model_copy(update={"data": table})
@@ -101,29 +106,38 @@ def _with_data(experiment: Experiment, card: ModelCard, data: str, folder: Path 
 
 def _score(model: TrainedModel, split: str, dataset: Dataset, name: str | None = None) -> Score:
     card = model.card
-    if dataset.image_shape != card.image_shape:
-        shapes = [" × ".join(map(str, shape)) for shape in (dataset.image_shape, card.image_shape)]
+    if dataset.input_shape != card.input_shape:
+        shapes = [" × ".join(map(str, shape)) for shape in (dataset.input_shape, card.input_shape)]
         raise BadInput(
-            f"{name or dataset.name} has images of {shapes[0]}, and the model takes {shapes[1]}: name a data set with "
-            "images of this shape."
+            f"{name or dataset.name} has inputs of {shapes[0]}, and the model takes {shapes[1]}: name a data set with "
+            "inputs of this shape."
         )
-    labels, note = _labels(dataset, card, name or dataset.name)
-    parameters = model_from(model.arrays, model.module, card.image_shape)
-    counted = card.classes if card.classes <= _MAX_CLASSES else None
-    evaluation = Evaluator(model.module, dataset.test_images, labels, counted).evaluate(parameters)
-    names = card.class_names or tuple(map(str, range(card.classes)))
-    return Score(f"{name or dataset.name}, {len(labels)} {split} samples{note}", len(labels), names, evaluation)
+    targets, note = _targets(dataset, card, name or dataset.name)
+    loss: Loss = load_part("learning.loss", card.loss)
+    counts = (card.classes or 0) <= _MAX_CLASSES
+    evaluator = Evaluator(model.module, (dataset.test_inputs, targets), card.classes, loss, counts=counts)
+    evaluation = evaluator.evaluate(model.model)
+    names = card.class_names or tuple(map(str, range(card.classes or 0)))
+    described = f"{name or dataset.name}, {len(targets)} {split} samples{note}"
+    return Score(described, len(targets), names, card.loss, evaluation)
 
 
-def _labels(dataset: Dataset, card: ModelCard, name: str) -> tuple[NDArray[np.int32], str]:
-    """The labels as the model numbers its classes, found by their names if it has all of them; and a note if not."""
+def _targets(dataset: Dataset, card: ModelCard, name: str) -> tuple[Targets, str]:
+    """The targets; labels as the model numbers its classes, found by their names if it has them, and a note if not."""
+    if card.classes is None:
+        if dataset.classes is None and dataset.outputs == card.outputs:
+            return dataset.test_targets, ""
+        what = f"{dataset.outputs} {'numbers per target' if dataset.classes is None else 'classes'}"
+        raise BadInput(
+            f"{name} has {what}, and the model predicts {card.outputs} numbers: name a data set with such targets."
+        )
     own, known = dataset.class_names, card.class_names
     if own and known and set(own) <= set(known):
         numbers = np.array([known.index(one) for one in own], np.int32)
-        return numbers[dataset.test_labels], ""
+        return numbers[dataset.test_targets], ""
     if dataset.classes != card.classes:
         raise BadInput(
-            f"{name} has {dataset.classes} classes, and the model has {card.classes}: name a data set with the same "
-            "classes, or with the names of some of them."
+            f"{name} has {dataset.classes or 'no'} classes, and the model has {card.classes}: name a data set with the "
+            "same classes, or with the names of some of them."
         )
-    return dataset.test_labels, "" if own == known else "; its classes have other names, and are taken by number"
+    return dataset.test_targets, "" if own == known else "; its classes have other names, and are taken by number"

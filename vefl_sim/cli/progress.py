@@ -56,7 +56,7 @@ class RunProgress:
         self._began, self.run = time.perf_counter(), run
         self._windows = is_asynchronous(scenario.scheme)
         self._show(
-            f"{len(scenario.shards)} different CVs will be in coverage, {len(scenario.dataset.train_labels)} samples, "
+            f"{len(scenario.shards)} different CVs will be in coverage, {len(scenario.dataset.train_targets)} samples, "
             f"{scenario.learner.parameters} parameters ({scenario.payload_bits / 1e3:.1f} kbit per update)",
             keep=True,
         )

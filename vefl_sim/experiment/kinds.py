@@ -31,6 +31,11 @@ PARTITIONS = {
     "dirichlet": "vefl_sim.learning.partition:DIRICHLET",
     "iid": "vefl_sim.learning.partition:IID",
     "shards": "vefl_sim.learning.partition:SHARDS",
+    "own": "vefl_sim.learning.partition:OWN",
+}
+LOSSES = {
+    "cross-entropy": "vefl_sim.learning.losses:CROSS_ENTROPY",
+    "mse": "vefl_sim.learning.losses:MSE",
 }
 CHANNELS = {"uma": "vefl_sim.radio.channel:uma"}
 SCHEDULERS = {"edf": "vefl_sim.optimize.rat.edf:edf"}
@@ -54,5 +59,6 @@ FAMILIES = {
     "scheme.kind": SCHEMES,
     "data.kind": DATA_SETS,
     "data.partition": PARTITIONS,
+    "learning.loss": LOSSES,
 }
 """TOML key -> the built-in kinds that it can name."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vefl_sim.experiment.fields import BitCount, Count, Interval, OneOf, PartName, Rate, Table
-from vefl_sim.experiment.kinds import DATA_SETS, PARTITIONS
+from vefl_sim.experiment.kinds import DATA_SETS, LOSSES, PARTITIONS
 
 
 class DataTable(Table):
@@ -30,8 +30,9 @@ class DataTable(Table):
     """Side length to which images are drawn or resized ("signs", "gtsrb", "folder"); other data sets have a fixed
     size."""
     partition: Annotated[str, OneOf(PARTITIONS, own=False)] = "dirichlet"
-    """How the training set is split over CVs: by label ("dirichlet"), at random ("iid"), or in shards of one or two
-    classes. Groups (GTSRB: the pictures of one sign) stay together."""
+    """How the training set is split over CVs: by label ("dirichlet"), at random ("iid"), in shards of one or two
+    classes, or as recorded ("own", for data sets that CVs have recorded). Groups (GTSRB: the pictures of one sign) stay
+    together."""
     dirichlet_alpha: Annotated[float, Field(ge=1e-6, le=1e9)] = 0.1
     """α of the label distribution over CVs; a small α gives skewed labels ("dirichlet")."""
     shards_per_cv: Annotated[int, Field(ge=1, le=1000)] = 2
@@ -61,6 +62,9 @@ class LearningTable(Table):
     kind: Literal["jax", "none"] = "jax"
     """"jax" trains the model; "none" simulates all but the training, with the same sample and parameter
     counts."""
+    loss: Annotated[str, OneOf(LOSSES)] = "cross-entropy"
+    """What training minimises: "cross-entropy" for classes, "mse" (mean squared error) for targets that are numbers,
+    or `module:name`, a function of outputs and targets."""
     learning_rate: Rate = 0.05
     """δ, the learning rate of local training."""
     proximal_mu: Annotated[float, Field(ge=0, le=1e6)] = 0.01

@@ -1,12 +1,13 @@
 """Groups of samples that are assigned to one CV as a whole, such as the tracks of GTSRB."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.learning.datasets.dataset import Dataset
 
 Holdings = list[list[int]]
 """Numbers of the groups that each owner holds."""
@@ -16,9 +17,10 @@ Holdings = list[list[int]]
 class SampleGroups:
     """The training samples in groups; in a data set without groups, every sample is a group of its own."""
 
-    labels: NDArray[np.int32]  # [groups]; the class of a group is that of its first sample
+    labels: NDArray[np.int32]  # [groups]; the class of a group is that of its first sample; all 0 without classes
     sizes: NDArray[np.int64]  # [groups], samples in each
     group_of_sample: NDArray[np.int64]  # [samples], number of the group of each sample
+    vehicles: NDArray[np.int64] | None = None  # [groups], vehicle that recorded each
 
     @classmethod
     def of(cls, labels: NDArray[np.int32], group_ids: NDArray[np.int64] | None = None) -> "SampleGroups":
@@ -27,6 +29,17 @@ class SampleGroups:
             return cls(labels, np.ones(len(labels), np.int64), np.arange(len(labels)))
         _, first, of_sample, sizes = np.unique(group_ids, return_index=True, return_inverse=True, return_counts=True)
         return cls(labels[first], sizes, of_sample)
+
+    @classmethod
+    def of_dataset(cls, dataset: Dataset) -> "SampleGroups":
+        """Group the training samples of a data set."""
+        targets, vehicles = dataset.train_targets, dataset.train_vehicles
+        labels = np.zeros(len(targets), np.int32) if dataset.classes is None else targets
+        groups = cls.of(labels, dataset.train_groups)
+        if vehicles is None:
+            return groups
+        _, first = np.unique(groups.group_of_sample, return_index=True)
+        return replace(groups, vehicles=vehicles[first])
 
     def cut(self, groups: NDArray[np.int64], cuts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Split a sequence of groups, as near as whole groups allow, at these cumulative numbers of samples."""

@@ -12,12 +12,13 @@ import numpy as np
 from flax import linen as nn
 from numpy.typing import NDArray
 
-from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import cache_directory, ensure_writable
 from vefl_sim.core.memory import cores
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Evaluation, LocalJob, Model, ModelArrays
 from vefl_sim.learning.local import Descent, LocalTraining, StepMethod
+from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
+from vefl_sim.learning.network import initialize, input_spec, split
 from vefl_sim.learning.objective import Evaluator
 from vefl_sim.learning.samples import Shuffling
 
@@ -30,6 +31,8 @@ class Options:
     shuffling: Shuffling | None = None  # None: every step takes all samples
     threads: int | None = None  # CVs trained at the same time; None: one per core
     iterations_per_step: int = 1  # n: this many iterations on all samples are computed as one step of n·δ
+    loss: Loss = CROSS_ENTROPY
+    dropout_seed: int = 0
 
 
 class JaxLearner:
@@ -52,19 +55,20 @@ class JaxLearner:
         options: Options = Options(),  # noqa: B008 (frozen)
     ) -> None:
         """`shards`: numbers of the training samples that each CV holds; `seed`: 32-bit seed of ω_0, unless `start`."""
-        _require_hashable(module)
         self._threads = options.threads or cores()
         configure_jax(self._threads)
-        self.parameters = parameter_count(module, dataset.image_shape)
-        self._module, self._image_shape, self._seed, self._start = module, dataset.image_shape, seed, start
+        self._spec = input_spec(dataset.input_shape, dataset.train_inputs.dtype)
+        self.parameters = parameter_count(module, self._spec)
+        self._module, self._seed, self._start = module, seed, start
         self._local = LocalTraining(
-            StepMethod(module, options.optimizer),
-            (dataset.train_images, dataset.train_labels),
+            StepMethod(module, options.optimizer, options.loss),
+            (dataset.train_inputs, dataset.train_targets),
             shards,
             Descent(learning_rate, proximal_mu, options.iterations_per_step),
             options.shuffling,
+            options.dropout_seed,
         )
-        self._evaluator = Evaluator(module, dataset.test_images, dataset.test_labels, dataset.classes)
+        self._evaluator = Evaluator(module, (dataset.test_inputs, dataset.test_targets), dataset.classes, options.loss)
         self._smallest = min(shards, key=lambda cv: len(shards[cv]), default=None)  # CV with the fewest samples
 
     def rehearse(self) -> None:
@@ -78,7 +82,7 @@ class JaxLearner:
         """Initial model ω_0: that from a file (`model.start`), or drawn with the seed."""
         if self._start is not None:
             return self._start
-        return initial_model(self._module, self._image_shape, self._seed)
+        return initial_model(self._module, self._spec, self._seed)
 
     def train(self, starts: Sequence[Model], jobs: Sequence[LocalJob]) -> list[Model]:
         """Train the CVs of all jobs, one per thread at a time; a result depends only on its job, not on the threads."""
@@ -99,10 +103,20 @@ class JaxLearner:
     def combine(
         self, model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]
     ) -> Model:
-        """model + Σ weight · (update − start), summed in the given order."""
-        combined = model
+        """model + Σ weight · (update − start), summed in the given order.
+
+        Statistics (BatchNorm's) are averaged with the same weights: model · (1 − Σ weight) + Σ weight · update, where
+        the weights are scaled to sum to at most one. So a variance is never negative, whatever the scheme.
+        """
+        combined, statistics = split(model)
         for start, update, weight in zip(starts, updates, weights, strict=True):
-            combined = _add_update(combined, start, update, weight)
+            combined = _add_update(combined, split(start)[0], split(update)[0], weight)
+        if statistics:
+            scale = 1 / max(1.0, float(np.sum(weights)))
+            averaged = jax.tree.map(lambda value: value * (1 - scale * float(np.sum(weights))), statistics)
+            for update, weight in zip(updates, weights, strict=True):
+                averaged = _add_scaled(averaged, split(update)[1], scale * weight)
+            combined = {**combined, **averaged}
         return combined
 
     def average(self, updates: Sequence[Model], weights: Sequence[float]) -> Model:
@@ -120,42 +134,30 @@ class JaxLearner:
 
     def model_of(self, arrays: ModelArrays) -> Model:
         """Rebuild the model from the arrays that `arrays_of` returned."""
-        shapes = parameter_shapes(self._module, self._image_shape)
+        shapes = parameter_shapes(self._module, self._spec)
         # numpy's files store bfloat16 and other JAX types as raw bytes; a view restores the type
         return jax.tree.map_with_path(lambda path, leaf: jnp.asarray(arrays[array_name(path)].view(leaf.dtype)), shapes)
 
 
-def _require_hashable(module: nn.Module) -> None:
-    try:
-        hash(module)
-    except TypeError:
-        raise ExperimentError(
-            f"model.factory: {type(module).__name__} has a mutable field, such as a list: use a tuple."
-        ) from None
-
-
-def parameter_count(module: nn.Module, image_shape: tuple[int, int, int]) -> int:
+def parameter_count(module: nn.Module, spec: jax.ShapeDtypeStruct) -> int:
     """M, the number of parameters, from array shapes alone."""
-    return sum(leaf.size for leaf in jax.tree.leaves(parameter_shapes(module, image_shape)))
+    return sum(leaf.size for leaf in jax.tree.leaves(parameter_shapes(module, spec)))
 
 
-def parameter_shapes(module: nn.Module, image_shape: tuple[int, int, int]) -> Any:
+def parameter_shapes(module: nn.Module, spec: jax.ShapeDtypeStruct) -> Any:
     """Shape and type of each array of a model, in the structure of the model; nothing is computed."""
-    return jax.eval_shape(_initializer(module, image_shape), np.uint32(0))
+    return jax.eval_shape(_initializer(module, spec), np.uint32(0))
 
 
-def initial_model(module: nn.Module, image_shape: tuple[int, int, int], seed: int) -> Model:
+def initial_model(module: nn.Module, spec: jax.ShapeDtypeStruct, seed: int) -> Model:
     """Initial model ω_0. Compiled without optimization: it runs once, and XLA would take 5 s to optimize it."""
     number = np.uint32(seed)
-    lowered = jax.jit(_initializer(module, image_shape)).lower(number)
+    lowered = jax.jit(_initializer(module, spec)).lower(number)
     return lowered.compile(compiler_options={"xla_backend_optimization_level": "0"})(number)
 
 
-def _initializer(module: nn.Module, image_shape: tuple[int, int, int]) -> Callable[[np.uint32], Model]:
-    def initialize(seed: np.uint32) -> Model:
-        return module.init(jax.random.key(seed), jnp.zeros((1, *image_shape)))
-
-    return initialize
+def _initializer(module: nn.Module, spec: jax.ShapeDtypeStruct) -> Callable[[np.uint32], Model]:
+    return lambda seed: initialize(module, jax.random.key(seed), spec)
 
 
 def array_name(path: Sequence[Any]) -> str:
@@ -166,6 +168,11 @@ def array_name(path: Sequence[Any]) -> str:
 @jax.jit
 def _add_update(combined: Model, start: Model, update: Model, weight: jax.Array) -> Model:
     return jax.tree.map(lambda c, w, u: c + weight * (u - w), combined, start, update)
+
+
+@jax.jit
+def _add_scaled(total: Model, model: Model, weight: jax.Array) -> Model:
+    return jax.tree.map(lambda t, m: t + weight * m, total, model)
 
 
 _ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"

@@ -28,10 +28,15 @@ class LocalJob:
 class Evaluation:
     """Accuracy and loss of a model on the test set."""
 
-    accuracy: float
-    loss: float  # mean cross-entropy, nats
+    accuracy: float | None  # None if the data set has no classes
+    loss: float  # mean of `learning.loss`: of the cross-entropy in nats, of the squared error, …
     counts: NDArray[np.int64] | None = field(default=None, compare=False, metadata=NOT_SAVED)
     """Test samples by true class (row) and predicted class (column); None if the learner does not count them."""
+
+    @property
+    def score(self) -> float:
+        """A number that is higher for a better model: the accuracy, or without classes the negative loss."""
+        return self.accuracy if self.accuracy is not None else -self.loss
 
 
 class Learner(Protocol):

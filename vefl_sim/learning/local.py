@@ -1,11 +1,12 @@
 """Local training: l_v iterations of descent on F_v(ω) + (μ/2)·‖ω − ω_k‖².
 
-F_v is the mean cross-entropy over the CV's samples. An iteration is one pass over them, as the CPU model charges it:
+F_v is the mean loss over the CV's samples. An iteration is one pass over them, as the CPU model charges it:
 one step on all samples (the paper), or one step per mini-batch. `plain.train_plain` is the simple reference version.
 To save time, n iterations on all samples may be computed as one step of n·δ (`Descent.iterations_per_step`).
 
 One compilation serves all CVs: a gradient is summed over blocks of BLOCK samples, and the numbers of blocks, steps and
 iterations are arguments. The sums run in the order of the samples, so no result depends on which other CVs train.
+A network with batch statistics computes them over such a block: a mini-batch, if `learning.batch_size` is given.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,11 +21,23 @@ from flax import linen as nn
 from jax import lax
 from numpy.typing import NDArray
 
+from vefl_sim.learning.datasets.dataset import Inputs, Targets
 from vefl_sim.learning.learner import LocalJob, Model
-from vefl_sim.learning.objective import cross_entropy, logits
-from vefl_sim.learning.samples import Samples, Shuffling, on_device, padded, padded_length, read_block
+from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
+from vefl_sim.learning.network import Statistics, initialize, input_spec, split, takes_train, training_outputs
+from vefl_sim.learning.samples import (
+    Samples,
+    Shuffling,
+    on_device,
+    order_seed,
+    padded,
+    padded_length,
+    read_block,
+    read_repeated,
+)
 
 BLOCK = 32
+_LARGEST_BLOCK = 1024  # samples of a mini-batch over which a network can compute statistics in one piece
 
 
 class Descent(NamedTuple):
@@ -36,18 +49,21 @@ class Descent(NamedTuple):
 
 
 class StepMethod(NamedTuple):
-    """Network and optimizer of a step; each combination is compiled separately."""
+    """Network, optimizer and loss of a step; each combination is compiled separately."""
 
     module: nn.Module
     optimizer: str = "sgd"  # name of a function in optax that takes the learning rate
+    loss: Loss = CROSS_ENTROPY
+    block: int = BLOCK  # samples whose gradient is computed at once
 
 
 class TrainingState(NamedTuple):
     """State of one CV's local training."""
 
-    local: Model  # ω
-    start: Model  # ω_k
+    local: Model  # ω, without statistics
+    start: Model  # ω_k, without statistics
     optimizer_state: Any  # reset for every training order
+    statistics: Statistics  # of the network, such as BatchNorm's running averages; mostly empty
 
 
 class Work(NamedTuple):
@@ -57,6 +73,14 @@ class Work(NamedTuple):
     size: int  # D_v
     batch: int  # samples per step
     iterations: int  # passes over the samples
+    seed: np.uint32 | None = None  # of dropout; None for networks that do not distinguish training from evaluation
+
+
+class Sums(NamedTuple):
+    """What is added up over the blocks of a step."""
+
+    gradient: Model  # of the summed loss
+    statistics: Statistics  # after the last block
 
 
 Loop = Callable[[Any, Callable[[Any, Any], Any], Any], Any]
@@ -69,24 +93,30 @@ class LocalTraining:
     def __init__(
         self,
         method: StepMethod,
-        samples: tuple[NDArray[np.uint8], NDArray[np.int32]],
+        samples: tuple[Inputs, Targets],
         shards: Mapping[int, NDArray[np.int64]],
         descent: Descent,
         shuffling: Shuffling | None = None,
+        dropout_seed: int = 0,
     ) -> None:
-        """`samples`: images and labels; `shards`: which of them each CV holds; `shuffling`: for mini-batches."""
+        """`samples`: inputs and targets; `shards`: which of them each CV holds; `shuffling`: for mini-batches."""
+        if shuffling and takes_train(method.module):
+            method = method._replace(block=min(shuffling.batch_size, _LARGEST_BLOCK))
         self._method, self._descent, self._shards, self._shuffling = method, descent, shards, shuffling
+        self._seed = dropout_seed if takes_train(method.module) else None
         self._samples = on_device(*samples)
-        self._length = padded_length(max(map(len, shards.values()), default=1), BLOCK)
-        in_python = jax.default_backend() == "cpu" and has_convolution(method.module, samples[0].shape[1:])
+        self._length = padded_length(max(map(len, shards.values()), default=1), method.block)
+        in_python = jax.default_backend() == "cpu" and has_convolution(method.module, self._samples.inputs)
         self._descend = _descend_in_python if in_python else _descend_in_one_program
 
     def train(self, model: Model, job: LocalJob) -> Model:
         """Trained model ω_{v,k+1} of the job's CV, starting from ω_k = `model`."""
-        state = TrainingState(model, model, _initial_optimizer_state(self._method, model, self._descent))
+        start, statistics = split(model)
+        optimizer_state = _initial_optimizer_state(self._method, start, self._descent)
+        state = TrainingState(start, start, optimizer_state, statistics)
         for work in self._work(job):
             state = self._descend(self._method, state, self._samples, work, self._descent)
-        return state.local
+        return {**state.local, **state.statistics}
 
     def size(self, cv: int) -> int:
         """D_v, the number of samples that the CV holds."""
@@ -95,22 +125,28 @@ class LocalTraining:
     def _work(self, job: LocalJob) -> list[Work]:
         shard, shuffling = self._shards[job.cv], self._shuffling
         if shuffling is None or shuffling.batch_size >= len(shard):
-            return [Work(padded(shard, self._length), len(shard), max(1, len(shard)), job.iterations)]
+            numbers = padded(shard, self._length)
+            return [Work(numbers, len(shard), max(1, len(shard)), job.iterations, self._dropout_seed(job, 0))]
         orders = (shard[shuffling.order(job, i, len(shard))] for i in range(job.iterations))
-        return [Work(padded(order, self._length), len(shard), shuffling.batch_size, 1) for order in orders]
+        return [
+            Work(padded(order, self._length), len(shard), shuffling.batch_size, 1, self._dropout_seed(job, i))
+            for i, order in enumerate(orders)
+        ]
+
+    def _dropout_seed(self, job: LocalJob, iteration: int) -> np.uint32 | None:
+        return None if self._seed is None else order_seed(self._seed, job, iteration).generate_state(1)[0]
 
 
-def has_convolution(module: nn.Module, image_shape: tuple[int, ...]) -> bool:
+def has_convolution(module: nn.Module, inputs: jax.Array) -> bool:
     """Whether the model uses XLA's convolutions.
 
     XLA rewrites convolutions into the form of its fast CPU kernel only at the top level of a program; in
     the body of a loop their gradients run four to five times slower. So such models are called once per block.
     """
 
-    def initialize() -> Model:
-        return module.init(jax.random.key(0), jnp.zeros((1, *image_shape)))
-
-    return "conv_general_dilated" in str(jax.make_jaxpr(initialize)())
+    spec = input_spec(inputs.shape[1:], inputs.dtype)
+    traced = jax.make_jaxpr(lambda: initialize(module, jax.random.key(0), spec))()
+    return "conv_general_dilated" in str(traced)
 
 
 def _descend(
@@ -118,20 +154,21 @@ def _descend(
 ) -> TrainingState:
     """Run all iterations of `work` and return the state after them."""
 
-    def step(merged: jax.Array, i: jax.Array, state: TrainingState) -> TrainingState:
+    def step(iteration: jax.Array, merged: jax.Array, i: jax.Array, state: TrainingState) -> TrainingState:
         first = i * work.batch
         count = jnp.minimum(work.batch, work.size - first)
 
-        def add(b: jax.Array, total: Model) -> Model:
-            done = b * BLOCK
-            return _add_block(method, state.local, total, samples, work.numbers, first + done, count - done)
+        def add(b: jax.Array, sums: Sums) -> Sums:
+            done = b * method.block
+            key = None if work.seed is None else _key(work.seed, iteration, i, b)
+            return _add_block(method, state.local, sums, samples, work.numbers, first + done, count - done, key)  # type: ignore[no-any-return]
 
-        total = loop(_ceil_div(count, BLOCK), add, _zeros(state.local))
-        return _step(method, state, total, count, descent, merged)  # type: ignore[no-any-return]
+        sums = loop(_ceil_div(count, method.block), add, Sums(_zeros(state.local), state.statistics))
+        return _step(method, state, sums, count, descent, merged)  # type: ignore[no-any-return]
 
     def iterate(i: jax.Array, state: TrainingState) -> TrainingState:
         merged = jnp.minimum(descent.iterations_per_step, work.iterations - i * descent.iterations_per_step)
-        return loop(_ceil_div(work.size, work.batch), partial(step, merged), state)  # type: ignore[no-any-return]
+        return loop(_ceil_div(work.size, work.batch), partial(step, i, merged), state)  # type: ignore[no-any-return]
 
     return loop(_ceil_div(work.iterations, descent.iterations_per_step), iterate, state)  # type: ignore[no-any-return]
 
@@ -159,31 +196,35 @@ def _ceil_div(total: Any, size: Any) -> Any:
 def _add_block(
     method: StepMethod,
     local: Model,
-    total: Model,
+    sums: Sums,
     samples: Samples,
     numbers: jax.Array,
     first: jax.Array,
     left: jax.Array,
-) -> Model:
-    """`total` plus the gradient of the summed loss over one block."""
-    block = read_block(samples, numbers, first, left, BLOCK)
+    key: jax.Array | None,
+) -> Sums:
+    """`sums` plus the gradient of the summed loss over one block; statistics continue from those in `sums`."""
+    read = read_repeated if sums.statistics else read_block
+    block = read(samples, numbers, first, left, method.block)
 
-    def loss(w: Model) -> jax.Array:
-        return jnp.dot(block.weights, cross_entropy(logits(method.module, w, block.images), block.labels))
+    def loss(w: Model) -> tuple[jax.Array, Statistics]:
+        outputs, statistics = training_outputs(method.module, {**w, **sums.statistics}, block.inputs, key)
+        return jnp.dot(block.weights, method.loss(outputs, block.targets)), statistics
 
-    return jax.tree.map(jnp.add, total, jax.grad(loss)(local))
+    gradient, statistics = jax.grad(loss, has_aux=True)(local)
+    return Sums(jax.tree.map(jnp.add, sums.gradient, gradient), statistics)
 
 
 @partial(jax.jit, static_argnums=0)
 def _step(
-    method: StepMethod, state: TrainingState, total: Model, count: jax.Array, descent: Descent, merged: jax.Array
+    method: StepMethod, state: TrainingState, sums: Sums, count: jax.Array, descent: Descent, merged: jax.Array
 ) -> TrainingState:
     """One optimizer step along g = ∇F + μ·(ω − ω_k) for `merged` iterations; with "sgd": ω − merged·δ·g."""
-    local, start, optimizer_state = state
-    gradient = jax.tree.map(lambda g, w, w_k: g / count + descent.proximal_mu * (w - w_k), total, local, start)
+    local, start, optimizer_state, _ = state
+    gradient = jax.tree.map(lambda g, w, w_k: g / count + descent.proximal_mu * (w - w_k), sums.gradient, local, start)
     optimizer = _optimizer(method, merged * descent.learning_rate)
     updates, optimizer_state = optimizer.update(gradient, optimizer_state, local)
-    return TrainingState(optax.apply_updates(local, updates), start, optimizer_state)
+    return TrainingState(optax.apply_updates(local, updates), start, optimizer_state, sums.statistics)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -193,6 +234,15 @@ def _initial_optimizer_state(method: StepMethod, model: Model, descent: Descent)
 
 def _optimizer(method: StepMethod, learning_rate: Any) -> optax.GradientTransformation:
     return getattr(optax, method.optimizer)(learning_rate)
+
+
+@jax.jit
+def _key(seed: jax.Array, iteration: jax.Array, step: jax.Array, block: jax.Array) -> jax.Array:
+    """Random key of one block: the same whether training is computed in one program or block by block."""
+    key = jax.random.key(seed)
+    for number in (iteration, step, block):
+        key = jax.random.fold_in(key, number)
+    return key
 
 
 @jax.jit

@@ -8,9 +8,18 @@ from typing import Any, Self
 
 from vefl_sim.core.files import read_json, write_text
 from vefl_sim.experiment.fields import PART_NAME
+from vefl_sim.experiment.kinds import LOSSES
 from vefl_sim.learning.datasets.dataset import Dataset
 
-_FORMAT = 1
+_FORMAT = 2
+_TYPES = (
+    "bool",
+    *(f"{kind}{bits}" for kind in ("uint", "int") for bits in (8, 16, 32, 64)),
+    "float16",
+    "float32",
+    "float64",
+)
+_MOST_AXES = 33  # of an input, as in numpy, and the number of outputs
 
 
 @dataclass(frozen=True)
@@ -32,18 +41,25 @@ PIXELS = Scaling(divisor=255.0, mean=0.5, deviation=0.25)
 
 @dataclass(frozen=True)
 class ModelCard:
-    """The network of a trained model, its inputs and its classes."""
+    """The network of a trained model, its inputs and its outputs."""
 
-    architecture: str  # module:factory of the flax network; it is called with the number of classes
-    image_shape: tuple[int, int, int]  # height, width, channels
-    scaling: Scaling
-    classes: int
+    architecture: str  # module:factory of the flax network; it is called with the number of outputs
+    input_shape: tuple[int, ...]  # of one sample: height, width and channels of an image
+    input_type: str  # type of the inputs in numpy, such as uint8 for pixels
+    scaling: Scaling | None  # of 8-bit pixels; None: inputs are used as they are
+    outputs: int  # number of outputs of the network
+    loss: str  # `learning.loss`, which the network was trained for
+    classes: int | None  # None: the outputs are predicted numbers
     class_names: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, architecture: str, dataset: Dataset) -> Self:
+    def of(cls, architecture: str, loss: str, dataset: Dataset) -> Self:
         """The card of a network that was trained on a data set."""
-        return cls(architecture, dataset.image_shape, PIXELS, dataset.classes, dataset.class_names)
+        input_type = str(dataset.train_inputs.dtype)
+        return cls(
+            architecture, dataset.input_shape, input_type, PIXELS if input_type == "uint8" else None, dataset.outputs,
+            loss, dataset.classes, dataset.class_names,
+        )  # fmt: skip
 
     def write(self, path: Path) -> None:
         """Write the card as JSON, for the folder of its model."""
@@ -56,8 +72,8 @@ class ModelCard:
             content = read_json(path)
             if content.pop("format") != _FORMAT:
                 raise ValueError("it was written by another version of vefl_sim")
-            content["scaling"] = Scaling(**content["scaling"])
-            for key in ("image_shape", "class_names"):
+            content["scaling"] = content["scaling"] and Scaling(**content["scaling"])
+            for key in ("input_shape", "class_names"):
                 content[key] = None if content[key] is None else tuple(content[key])
             card = cls(**content)
         except (TypeError, AttributeError, KeyError):
@@ -67,12 +83,17 @@ class ModelCard:
         return card
 
     def _has_valid_types(self) -> bool:
-        sizes, names = (*(self.image_shape or ()), self.classes), self.class_names
+        sizes, names = (*(self.input_shape or ()), self.outputs), self.class_names
+        scaling = {} if self.scaling is None else vars(self.scaling)
         return (
             isinstance(self.architecture, str)
             and re.fullmatch(PART_NAME, self.architecture) is not None
-            and len(sizes) == 4
+            and 2 <= len(sizes) <= _MOST_AXES
             and all(type(size) is int and 0 < size < 1 << 31 for size in sizes)
-            and all(type(number) in (int, float) for number in vars(self.scaling).values())
+            and all(type(number) in (int, float) for number in scaling.values())
+            and self.input_type in _TYPES
+            and isinstance(self.loss, str)
+            and (self.loss in LOSSES or re.fullmatch(PART_NAME, self.loss) is not None)
+            and self.classes in (None, self.outputs)
             and (names is None or (len(names) == self.classes and all(isinstance(name, str) for name in names)))
         )

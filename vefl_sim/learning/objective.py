@@ -1,7 +1,6 @@
-"""The objective of training, the cross-entropy of a network's outputs; accuracy and loss on the test set."""
+"""Accuracy and loss of a model on the test set."""
 
 from functools import partial
-from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -9,20 +8,11 @@ import numpy as np
 from flax import linen as nn
 from numpy.typing import NDArray
 
+from vefl_sim.learning.datasets.dataset import Inputs, Targets
 from vefl_sim.learning.learner import Evaluation, Model
-from vefl_sim.learning.samples import Samples, on_device, padded, padded_length, read_block
-
-
-def logits(module: nn.Module, model: Model, images: jax.Array) -> jax.Array:
-    """Outputs of the network for scaled images, [batch, classes]."""
-    return cast(jax.Array, module.apply(model, images))
-
-
-def cross_entropy(outputs: jax.Array, labels: jax.Array) -> jax.Array:
-    """−ln of the probability that the logits give to the label, for each image."""
-    log_probabilities = jax.nn.log_softmax(outputs)
-    return -jnp.take_along_axis(log_probabilities, labels[:, None], axis=1)[:, 0]
-
+from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
+from vefl_sim.learning.network import outputs_of
+from vefl_sim.learning.samples import Block, Samples, on_device, padded, padded_length, read_block
 
 BATCH = 128
 
@@ -31,43 +21,65 @@ class Evaluator:
     """A test set on which models are evaluated in batches of BATCH samples."""
 
     def __init__(
-        self, module: nn.Module, images: NDArray[np.uint8], labels: NDArray[np.int32], classes: int | None = None
+        self,
+        module: nn.Module,
+        samples: tuple[Inputs, Targets],
+        classes: int | None,
+        loss: Loss = CROSS_ENTROPY,
+        *,
+        counts: bool = True,
     ) -> None:
-        """`classes`: their number, to count the predictions by class; None: they are not counted."""
-        self._module, self._size, self._labels, self._classes = module, len(labels), labels, classes
-        self._samples = on_device(images, labels)
+        """`samples`: inputs and targets; `classes`: None if targets are no classes; `counts`: count predictions."""
+        self._module, self._loss, self._targets, self._classes = module, loss, samples[1], classes
+        self._size, self._has_counts = len(samples[1]), counts
+        self._samples = on_device(*samples)
         self._numbers = padded(np.arange(self._size), padded_length(self._size, BATCH))
 
     def evaluate(self, model: Model) -> Evaluation:
-        """Accuracy (share of samples whose label has the largest logit), mean cross-entropy, predictions by class."""
-        batches = [
-            _score_batch(self._module, model, self._samples, self._numbers, first, self._size - first)
-            for first in range(0, self._size, BATCH)
-        ]
-        batches = jax.device_get(batches)
+        """Mean loss; with classes also accuracy (share of samples whose class has the largest output) and counts."""
+        if self._classes is None:
+            losses = self._batches(_batch_loss, model)
+            return Evaluation(None, float(np.array(losses, np.float64).sum() / self._size))
+        batches = self._batches(_score_batch, model)
         correct, loss = np.array([scores for *scores, _ in batches], np.float64).sum(axis=0) / self._size
         predicted = np.concatenate([classes for *_, classes in batches])[: self._size]
-        return Evaluation(float(correct), float(loss), self._counts(predicted))
+        return Evaluation(float(correct), float(loss), self._counts(predicted, self._classes))
 
-    def _counts(self, predicted: NDArray[np.int32]) -> NDArray[np.int64] | None:
+    def _batches(self, score, model: Model):  # type: ignore[no-untyped-def]
+        """The results of a function for all batches."""
+        arguments = self._module, self._loss, model, self._samples, self._numbers
+        return jax.device_get([score(*arguments, first, self._size - first) for first in range(0, self._size, BATCH)])
+
+    def _counts(self, predicted: NDArray[np.int32], classes: int) -> NDArray[np.int64] | None:
         """Number of samples by true class (row) and predicted class (column).
 
         None if they are not counted, or if the network has more outputs than there are classes and predicts such one.
         """
-        if self._classes is None or predicted.max() >= self._classes:
+        if not self._has_counts or predicted.max() >= classes:
             return None
-        pairs = self._labels.astype(np.int64) * self._classes + predicted
-        return np.bincount(pairs, minlength=self._classes**2).reshape(self._classes, self._classes)
+        pairs = self._targets.astype(np.int64) * classes + predicted
+        return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def _score_batch(
-    module: nn.Module, model: Model, samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array
+    module: nn.Module, loss: Loss, model: Model, samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Number of correct predictions and summed loss of one batch, and the predicted class of each sample."""
     batch = read_block(samples, numbers, first, left, BATCH)
-    outputs = logits(module, model, batch.images)
+    outputs = outputs_of(module, model, batch.inputs)
     predicted = jnp.argmax(outputs, axis=1)
-    hits = predicted == batch.labels
-    losses = cross_entropy(outputs, batch.labels)
-    return jnp.dot(batch.weights, hits), jnp.dot(batch.weights, losses), predicted
+    return jnp.dot(batch.weights, predicted == batch.targets), _summed(loss, outputs, batch), predicted
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _batch_loss(
+    module: nn.Module, loss: Loss, model: Model, samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array
+) -> jax.Array:
+    """Summed loss of one batch."""
+    batch = read_block(samples, numbers, first, left, BATCH)
+    return _summed(loss, outputs_of(module, model, batch.inputs), batch)
+
+
+def _summed(loss: Loss, outputs: jax.Array, batch: Block) -> jax.Array:
+    return jnp.dot(batch.weights, loss(outputs, batch.targets))

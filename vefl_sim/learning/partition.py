@@ -8,24 +8,42 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.learning_tables import DataTable
-from vefl_sim.experiment.plugins import Kind, make_part
+from vefl_sim.experiment.plugins import Kind, load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.groups import Holdings, SampleGroups
 
 
-def partition(dataset: Dataset, owners: int, data: DataTable, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    """Assign the training samples by the rule `data.partition`; return each owner's sample numbers, ascending.
+def partition(
+    dataset: Dataset, cvs: NDArray[np.int64], data: DataTable, rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Assign the training samples by the rule `data.partition`; return each CV's sample numbers, ascending.
 
-    Each sample belongs to exactly one owner, groups stay whole, and every owner has at least `data.min_samples`:
-    owners with fewer are topped up (`SampleGroups.top_up`).
+    Each sample belongs to exactly one CV, groups stay whole, and every CV has at least `data.min_samples`: CVs with
+    fewer are topped up (`SampleGroups.top_up`).
     """
-    if owners == 0:
+    if not len(cvs):
         return []
-    groups = SampleGroups.of(dataset.train_labels, dataset.train_groups)
-    _require_enough(len(dataset.train_labels), owners, data)
-    holdings: Holdings = make_part("data.partition", data.partition, groups, owners, data, rng)
+    rule: PartitionKind = load_part("data.partition", data.partition)
+    _require_what_it_needs(rule, dataset, data)
+    groups = SampleGroups.of_dataset(dataset)
+    _require_enough(len(dataset.train_targets), len(cvs), data)
+    holdings: Holdings = rule(groups, cvs, data, rng)
     groups.top_up(holdings, data.min_samples, rng)
     return groups.samples(holdings)
+
+
+def _require_what_it_needs(rule: "PartitionKind", dataset: Dataset, data: DataTable) -> None:
+    if rule.by_class and dataset.classes is None:
+        own = ' or "own"' if dataset.train_vehicles is not None else ""
+        raise ExperimentError(
+            f'data.partition = "{data.partition}" splits by class, and the targets of data.kind = "{data.kind}" are '
+            f'numbers: set data.partition = "iid"{own}.'
+        )
+    if rule.by_vehicle and dataset.train_vehicles is None:
+        raise ExperimentError(
+            f'data.partition = "{data.partition}" leaves samples with the CV that recorded them, which data.kind = '
+            f'"{data.kind}" does not tell: use another partition, or give the Dataset its train_vehicles.'
+        )
 
 
 def dirichlet(groups: SampleGroups, owners: int, alpha: float, rng: np.random.Generator) -> Holdings:
@@ -41,6 +59,16 @@ def dirichlet(groups: SampleGroups, owners: int, alpha: float, rng: np.random.Ge
         cuts = np.rint(np.cumsum(shares)[:-1] * groups.sizes[members].sum()).astype(np.int64)
         for owner, piece in zip(rng.permutation(owners), groups.cut(members, cuts), strict=True):
             holdings[owner].extend(piece.tolist())
+    return holdings
+
+
+def own(groups: SampleGroups, cvs: NDArray[np.int64]) -> Holdings:
+    """Each CV holds what it has recorded; groups of vehicles that are no CVs in coverage go to the CVs in turn."""
+    assert groups.vehicles is not None
+    owner_of = {cv: owner for owner, cv in enumerate(cvs.tolist())}
+    holdings: Holdings = [[] for _ in owner_of]
+    for group, vehicle in enumerate(groups.vehicles.tolist()):
+        holdings[owner_of.get(vehicle, vehicle % len(owner_of))].append(group)
     return holdings
 
 
@@ -87,23 +115,33 @@ def _require_enough(samples: int, owners: int, data: DataTable) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionKind(Kind):
-    """A rule of the split (`data.partition`): `make(groups, owners, data, rng)` assigns the groups."""
+    """A rule of the split (`data.partition`): `make(groups, cvs, data, rng)` assigns the groups."""
 
     title: Callable[[DataTable], str]  # the rule with its parameter, for titles
+    by_class: bool = False  # it needs classes
+    by_vehicle: bool = False  # it needs the vehicle that recorded each sample
 
 
 DIRICHLET = PartitionKind(
-    make=lambda groups, owners, data, rng: dirichlet(groups, owners, data.dirichlet_alpha, rng),
+    make=lambda groups, cvs, data, rng: dirichlet(groups, len(cvs), data.dirichlet_alpha, rng),
     unused_keys=("data.shards_per_cv",),
     title=lambda data: f"Dirichlet α = {data.dirichlet_alpha:g}",
+    by_class=True,
 )
 IID = PartitionKind(
-    make=lambda groups, owners, data, rng: iid(groups, owners, rng),
+    make=lambda groups, cvs, data, rng: iid(groups, len(cvs), rng),
     unused_keys=("data.dirichlet_alpha", "data.shards_per_cv"),
     title=lambda data: "IID",
 )
 SHARDS = PartitionKind(
-    make=lambda groups, owners, data, rng: shards(groups, owners, data.shards_per_cv, rng),
+    make=lambda groups, cvs, data, rng: shards(groups, len(cvs), data.shards_per_cv, rng),
     unused_keys=("data.dirichlet_alpha",),
     title=lambda data: f"{data.shards_per_cv} shards per CV",
+    by_class=True,
+)
+OWN = PartitionKind(
+    make=lambda groups, cvs, data, rng: own(groups, cvs),
+    unused_keys=("data.dirichlet_alpha", "data.shards_per_cv"),
+    title=lambda data: "each CV its own",
+    by_vehicle=True,
 )

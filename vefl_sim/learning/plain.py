@@ -5,47 +5,51 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import linen as nn
-from numpy.typing import NDArray
 
+from vefl_sim.learning.datasets.dataset import Inputs, Targets
 from vefl_sim.learning.learner import Model
 from vefl_sim.learning.local import Descent
-from vefl_sim.learning.objective import cross_entropy, logits
+from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
+from vefl_sim.learning.network import outputs_of
 from vefl_sim.learning.samples import scaled
 
 
 def train_plain(
-    module: nn.Module, model: Model, images: NDArray[np.uint8], labels: NDArray[np.int32], iterations: int,
-    descent: Descent,
+    module: nn.Module, model: Model, inputs: Inputs, targets: Targets, iterations: int, descent: Descent,
+    loss: Loss = CROSS_ENTROPY,
 ) -> Model:  # fmt: skip
     """One CV's training as the paper writes it: one step on all samples per iteration, or per n iterations."""
     whole, rest = divmod(iterations, descent.iterations_per_step)
     merged = [descent.iterations_per_step] * whole + [rest] * (rest > 0)
-    return descend(module, model, [(images, labels)] * len(merged), descent, merged)
+    return descend(module, model, [(inputs, targets)] * len(merged), descent, merged, loss)
 
 
 def descend(
-    module: nn.Module, model: Model, batches: Sequence[tuple[NDArray[np.uint8], NDArray[np.int32]]], descent: Descent,
-    merged: Sequence[int] | None = None,
+    module: nn.Module, model: Model, batches: Sequence[tuple[Inputs, Targets]], descent: Descent,
+    merged: Sequence[int] | None = None, loss: Loss = CROSS_ENTROPY,
 ) -> Model:  # fmt: skip
-    """ω ← ω − n·δ·∇[F(ω) + (μ/2)·‖ω − ω_k‖²], one step per batch; F: mean cross-entropy over the batch.
+    """ω ← ω − n·δ·∇[F(ω) + (μ/2)·‖ω − ω_k‖²], one step per batch; F: mean loss over the batch.
 
     `merged`: n of each step; 1 if not given.
     """
 
     local = model
-    for (images, labels), n in zip(batches, merged or [1] * len(batches), strict=True):
-        slope = _gradient(module, local, model, scaled(jnp.asarray(images)), jnp.asarray(labels), descent.proximal_mu)
+    for (inputs, targets), n in zip(batches, merged or [1] * len(batches), strict=True):
+        x, y = scaled(jnp.asarray(inputs)), jnp.asarray(targets)
+        slope = _gradient(module, loss, local, model, x, y, descent.proximal_mu)
         local = jax.tree.map(partial(_stepped, n * descent.learning_rate), local, slope)
     return local
 
 
-@partial(jax.jit, static_argnums=0)
-def _gradient(module: nn.Module, local: Model, start: Model, x: jax.Array, y: jax.Array, mu: float) -> Model:
+@partial(jax.jit, static_argnums=(0, 1))
+def _gradient(
+    module: nn.Module, loss: Loss, local: Model, start: Model, x: jax.Array, y: jax.Array, mu: float
+) -> Model:
     def objective(w: Model) -> jax.Array:
         squares = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), w, start)
-        return cross_entropy(logits(module, w, x), y).mean() + mu / 2 * sum(jax.tree.leaves(squares))
+        mean: jax.Array = loss(outputs_of(module, w, x), y).mean()
+        return mean + mu / 2 * sum(jax.tree.leaves(squares))
 
     return jax.grad(objective)(local)
 

@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import NamedArrays, read_npz
 from vefl_sim.core.errors import BadInput, ExperimentError, first_line
+from vefl_sim.learning.datasets.dataset import Inputs
 from vefl_sim.learning.jax_learner import array_name, parameter_shapes
 from vefl_sim.learning.learner import Model
 from vefl_sim.learning.model_card import ModelCard
+from vefl_sim.learning.network import input_spec, outputs_of
+from vefl_sim.learning.samples import scaled
 
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A model of a run (`Run.model`): `parameters` for your own code, and `apply` for images."""
+    """A model of a run (`Run.model`): `parameters` for your own code, and `apply` for inputs."""
 
     card: ModelCard
     arrays: NamedArrays  # by their names in flax, such as params.Conv_0.kernel
@@ -44,37 +47,51 @@ class TrainedModel:
     def module(self) -> nn.Module:
         """The flax network, made by its factory; BadInput if the parameters do not fit."""
         module = self.load()
-        if fault := misfit(self.arrays, module, self.card.image_shape):
+        if fault := misfit(self.arrays, module, self._spec):
             raise BadInput(f"{self.file} does not fit {self.card.architecture}, because {fault}: restore the file.")
         return module
 
-    def apply(self, images: NDArray[np.uint8]) -> NDArray[np.floating]:
-        """Outputs of the network (logits), [samples, classes], for images [samples, height, width, channels].
+    def apply(self, inputs: Inputs) -> NDArray[np.floating]:
+        """Outputs of the network, [samples, …], such as logits, for inputs [samples, …].
 
-        Images have numbers from 0 to 255; they are scaled as in the run.
+        Pixels have numbers from 0 to 255 and are scaled as in the run; other inputs are used as they are.
         """
-        if np.ndim(images) != 4 or np.shape(images)[1:] != self.card.image_shape:
-            raise ValueError(f"images must have the shape (samples, {', '.join(map(str, self.card.image_shape))})")
-        return np.asarray(self._outputs(model_from(self.arrays, self.module, self.card.image_shape), images))
+        if np.shape(inputs)[1:] != self.card.input_shape:
+            raise ValueError(f"inputs must have the shape (samples, {', '.join(map(str, self.card.input_shape))})")
+        return np.asarray(self._outputs(self.model, inputs))
+
+    @property
+    def model(self) -> Model:
+        """The parameters as arrays of JAX, of the types that the network has."""
+        return model_from(self.arrays, self.module, self._spec)
 
     @cached_property
-    def _outputs(self) -> Callable[[Model, NDArray[np.uint8]], jax.Array]:
+    def _spec(self) -> jax.ShapeDtypeStruct:
+        return input_spec(self.card.input_shape, np.dtype(self.card.input_type))
+
+    @cached_property
+    def _outputs(self) -> Callable[[Model, Inputs], jax.Array]:
         module, scaling = self.module, self.card.scaling
-        return jax.jit(lambda model, images: module.apply(model, scaling(images.astype(jnp.result_type(float)))))
+
+        def outputs(model: Model, inputs: jax.Array) -> jax.Array:
+            floats = inputs.astype(jnp.result_type(float)) if scaling else scaled(inputs)
+            return outputs_of(module, model, scaling(floats) if scaling else floats)
+
+        return jax.jit(outputs)
 
 
-def model_from(arrays: NamedArrays, module: nn.Module, image_shape: tuple[int, int, int]) -> Model:
+def model_from(arrays: NamedArrays, module: nn.Module, spec: jax.ShapeDtypeStruct) -> Model:
     """The model with these arrays, which fit the network; numbers get the types that the network has."""
-    shapes = parameter_shapes(module, image_shape)
+    shapes = parameter_shapes(module, spec)
     return jax.tree.map_with_path(lambda path, leaf: jnp.asarray(arrays[array_name(path)].astype(leaf.dtype)), shapes)
 
 
-def misfit(arrays: NamedArrays, module: nn.Module, image_shape: tuple[int, int, int]) -> str | None:
+def misfit(arrays: NamedArrays, module: nn.Module, spec: jax.ShapeDtypeStruct) -> str | None:
     """Why these arrays are not the parameters of a network, as a clause; None if they are."""
     try:
-        shapes = parameter_shapes(module, image_shape)
+        shapes = parameter_shapes(module, spec)
     except Exception as error:  # a network may raise anything
-        return f"the network does not take images of {_shown(image_shape)} ({first_line(error)})"
+        return f"the network does not take inputs of {_shown(spec.shape[1:])} ({first_line(error)})"
     wanted = {array_name(path): leaf.shape for path, leaf in jax.tree.leaves_with_path(shapes)}
     if missing := wanted.keys() - arrays.keys():
         return f"the file has no {min(missing)}"
@@ -88,7 +105,7 @@ def misfit(arrays: NamedArrays, module: nn.Module, image_shape: tuple[int, int, 
     return None
 
 
-def start_model(file: str, factory: str, module: nn.Module, image_shape: tuple[int, int, int]) -> Model:
+def start_model(file: str, factory: str, module: nn.Module, spec: jax.ShapeDtypeStruct) -> Model:
     """The initial model in the file that `model.start` names; ExperimentError if it cannot be used."""
     try:
         arrays = read_npz(Path(file))
@@ -97,12 +114,12 @@ def start_model(file: str, factory: str, module: nn.Module, image_shape: tuple[i
             f'model.start = "{file}" cannot be read ({first_line(error)}): name the model.npz of a run, or a file that '
             "numpy.savez has written."
         ) from None
-    if fault := misfit(arrays, module, image_shape):
+    if fault := misfit(arrays, module, spec):
         raise ExperimentError(
             f'model.start = "{file}" does not fit model.factory = "{factory}", because {fault}: name a model of the '
-            "same network, image size and number of classes."
+            "same network, input size and number of outputs."
         )
-    return model_from(arrays, module, image_shape)
+    return model_from(arrays, module, spec)
 
 
 def _shown(shape: tuple[int, ...]) -> str:

@@ -1,10 +1,11 @@
 """The models that a run saves: no part of the content digest.
 
 model.npz      parameters after the last round, as plain arrays, named as in flax: params.Conv_0.kernel
-model.json     network, image shape, scaling of the inputs, classes
+model.json     network, shape and scaling of the inputs, loss, classes
 models/*.npz   `learning.keep_models`: parameters after other rounds, by number: 0000010.npz
 """
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,14 +35,14 @@ class ModelFiles:
 
     def __init__(self, run: Path, keep: Keep, card: ModelCard) -> None:
         self._run, self._keep, self._card = run, keep, card
-        self._best = -1.0  # highest accuracy so far
+        self._best = -math.inf  # score of the best model so far
 
     def keep(self, round: int, evaluation: Evaluation | None, arrays: Callable[[], NamedArrays]) -> None:
-        """Keep the model after a round if it is due or, with "best", if its accuracy is higher than any before."""
+        """Keep the model after a round if it is due or, with "best", if it is better than any before."""
         if self._keep == "best":
-            if evaluation is None or evaluation.accuracy <= self._best:
+            if evaluation is None or evaluation.score <= self._best:
                 return
-            self._best = evaluation.accuracy
+            self._best = evaluation.score
         elif self._keep is None or round % self._keep:
             return
         if not (model := arrays()):
@@ -66,11 +67,11 @@ class ModelFiles:
             self._card.write(self._run / CARD)
 
     def state(self) -> State:
-        """The highest accuracy so far, for a checkpoint."""
+        """The best score so far, for a checkpoint."""
         return {"best": self._best}
 
     def restore(self, state: State) -> None:
-        """Restore the highest accuracy from a checkpoint."""
+        """Restore the best score from a checkpoint."""
         self._best = state["best"]
 
 
@@ -96,7 +97,7 @@ def saved_model(run: Path, round: int | None) -> "TrainedModel":
 
     def network() -> Any:
         require_same_parts(run, ("model.factory", card.architecture))
-        return make_part("model.factory", card.architecture, card.classes)
+        return make_part("model.factory", card.architecture, card.outputs)
 
     return TrainedModel(card, arrays, file, network)
 

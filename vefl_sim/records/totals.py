@@ -25,7 +25,8 @@ class Tally:
     steps: int = 0
     applied: int = 0
     staleness: int = 0  # summed over all applied updates
-    accuracies: list[float] = field(default_factory=list)
+    accuracies: list[float] = field(default_factory=list)  # empty without classes
+    losses: list[float] = field(default_factory=list)
     diverged: bool = False
 
     def add(self, report: "RoundReport") -> None:
@@ -39,7 +40,9 @@ class Tally:
         self.applied += len(report.applied)
         self.staleness += sum(update.staleness for update in report.applied)
         if report.evaluation:
-            self.accuracies.append(report.evaluation.accuracy)
+            if report.evaluation.accuracy is not None:
+                self.accuracies.append(report.evaluation.accuracy)
+            self.losses.append(report.evaluation.loss)
             self.diverged = not math.isfinite(report.evaluation.loss)
 
     def state(self) -> State:
@@ -65,8 +68,15 @@ class Tally:
             "first_accuracy": self.accuracies[0] if self.accuracies else None,
             "last_accuracy": self.accuracies[-1] if self.accuracies else None,
             "best_accuracy": max(self.accuracies, default=None),
+            "first_loss": _finite(self.losses[0]) if self.losses else None,
+            "last_loss": _finite(self.losses[-1]) if self.losses else None,
+            "best_loss": min(filter(math.isfinite, self.losses), default=None),
             "diverged": self.diverged,
         }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None  # JSON has no other
 
 
 def energy_unit(joules: float) -> tuple[str, float]:

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.errors import ExperimentError, VeflError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import is_part, load_part, make_part, require_function, require_protocol
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner, NullLearner
+from vefl_sim.learning.losses import Loss
 from vefl_sim.optimize.rat.edf import Scheduler
 from vefl_sim.optimize.rat.problem import RatPolicy
 from vefl_sim.protocol.server.synchronous import EVERYTHING
@@ -88,19 +89,39 @@ def _dataset(experiment: Experiment, streams: Streams) -> Dataset:
 
 
 def make_model(experiment: Experiment, dataset: Dataset) -> Any:
-    """The flax module that `model.factory` makes; an error if it does not accept the data set's images."""
-    from vefl_sim.learning.jax_learner import parameter_count
+    """The flax module that `model.factory` makes; an error if it does not accept the data set's inputs."""
+    from vefl_sim.learning.network import input_spec, require_usable
 
     name = experiment.model.factory
-    module = make_part("model.factory", name, dataset.classes)
+    module = make_part("model.factory", name, dataset.outputs)
     try:
-        parameter_count(module, dataset.image_shape)
+        require_usable(module, input_spec(dataset.input_shape, dataset.train_inputs.dtype), name)
+    except VeflError:
+        raise
     except Exception as error:
-        shape, message = " × ".join(map(str, dataset.image_shape)), f"{type(error).__name__}: {error}"
+        shape, message = " × ".join(map(str, dataset.input_shape)), f"{type(error).__name__}: {error}"
+        what = "images" if dataset.train_inputs.dtype == np.uint8 else "inputs"
         raise ExperimentError(
-            f'The experiment cannot be prepared: model.factory = "{name}" does not take images of {shape}: {message}'
+            f'The experiment cannot be prepared: model.factory = "{name}" does not take {what} of {shape}: {message}'
         ) from error
     return module
+
+
+def make_loss(experiment: Experiment, dataset: Dataset, module: Any) -> Loss:
+    """The loss named by `learning.loss`; an error if it does not fit the data set or the network."""
+    from vefl_sim.learning.network import require_loss
+
+    name = experiment.learning.loss
+    if (name == "cross-entropy") != (dataset.classes is not None) and not is_part(name):
+        targets, other = ("numbers", "mse") if dataset.classes is None else ("classes", "cross-entropy")
+        raise ExperimentError(
+            f'learning.loss = "{name}" does not fit data.kind = "{experiment.data.kind}", whose targets are {targets}: '
+            f'set learning.loss = "{other}".'
+        )
+    loss: Loss = load_part("learning.loss", name)
+    require_function("learning.loss", name, loss, Loss)
+    require_loss(loss, name, module, dataset)
+    return loss
 
 
 def make_learner(
@@ -113,18 +134,17 @@ def make_learner(
 ) -> Learner:
     """The learner, with the samples that each CV holds; `centralized` holds all samples under one number."""
     from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_count
+    from vefl_sim.learning.network import input_spec
     from vefl_sim.learning.samples import Shuffling
     from vefl_sim.learning.trained_model import start_model
 
-    learning = experiment.learning
+    learning, spec = experiment.learning, input_spec(dataset.input_shape, dataset.train_inputs.dtype)
     if learning.kind == "none":
-        return NullLearner(parameter_count(module, dataset.image_shape))
+        return NullLearner(parameter_count(module, spec))
     batch_size = learning.batch_size
     if getattr(scheme, "trains_centrally", False):
-        shards, batch_size = {EVERYTHING: np.arange(len(dataset.train_labels))}, batch_size or BATCH_SIZE
-    start = experiment.model.start and start_model(
-        experiment.model.start, experiment.model.factory, module, dataset.image_shape
-    )
+        shards, batch_size = {EVERYTHING: np.arange(len(dataset.train_targets))}, batch_size or BATCH_SIZE
+    start = experiment.model.start and start_model(experiment.model.start, experiment.model.factory, module, spec)
     shuffling = Shuffling(batch_size, streams.seed_for("batches")) if batch_size else None
     return JaxLearner(
         dataset,
@@ -134,5 +154,12 @@ def make_learner(
         proximal_mu=getattr(scheme, "proximal_mu", learning.proximal_mu),  # optional for user-defined schemes
         seed=streams.seed_for("init"),
         start=start or None,
-        options=Options(learning.optimizer, shuffling, learning.threads, learning.iterations_per_step),
+        options=Options(
+            learning.optimizer,
+            shuffling,
+            learning.threads,
+            learning.iterations_per_step,
+            make_loss(experiment, dataset, module),
+            streams.seed_for("dropout"),
+        ),
     )

@@ -128,5 +128,5 @@ def _shards(
 ) -> dict[int, NDArray[np.int64]]:
     from vefl_sim.learning.partition import partition
 
-    parts = partition(dataset, len(cvs), experiment.data, streams.generator("partition"))
+    parts = partition(dataset, cvs, experiment.data, streams.generator("partition"))
     return dict(zip(cvs.tolist(), parts, strict=True))

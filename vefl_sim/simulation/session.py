@@ -45,7 +45,7 @@ class Session:
             self._recorder.continue_after(self.last.tables)
         self._tally, self._audit = Tally(), _audit(scenario)
         self._class_names = scenario.dataset.class_names
-        card = ModelCard.of(scenario.experiment.model.factory, scenario.dataset)
+        card = ModelCard.of(scenario.experiment.model.factory, scenario.experiment.learning.loss, scenario.dataset)
         self._models = ModelFiles(run.path, scenario.experiment.learning.keep_models, card)
         self._confusion: ConfusionMatrix | None = None  # of the last evaluation in this session
         self._actors = wire(scenario, self._env, self._recorder, self._audit, self._report, self._checkpoint_if_due)

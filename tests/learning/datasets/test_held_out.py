@@ -21,11 +21,11 @@ def numbered(samples: int, groups: np.ndarray | None = None) -> Dataset:
 def test_every_sample_is_in_either_training_or_validation_set(samples: int, data: st.DataObject) -> None:
     wanted = data.draw(st.integers(1, samples - 1))
     dataset = held_out(numbered(samples), wanted, np.random.default_rng(data.draw(st.integers(0, 99))))
-    train, validation = dataset.train_images.ravel(), dataset.test_images.ravel()
+    train, validation = dataset.train_inputs.ravel(), dataset.test_inputs.ravel()
     assert len(validation) == wanted
     assert sorted([*train, *validation]) == list(range(samples))
-    assert np.array_equal(dataset.test_labels, validation % 3)
-    assert np.array_equal(dataset.train_labels, train % 3)
+    assert np.array_equal(dataset.test_targets, validation % 3)
+    assert np.array_equal(dataset.train_targets, train % 3)
 
 
 @given(st.lists(st.integers(0, 9), min_size=30, max_size=100), st.integers(1, 10))
@@ -33,10 +33,10 @@ def test_groups_stay_whole(groups: list[int], wanted: int) -> None:
     numbers = np.array(groups)
     assume(len(set(groups)) >= 5 and np.bincount(numbers).max() <= 15)
     dataset = held_out(numbered(len(groups), numbers), wanted, np.random.default_rng(1))
-    out = set(numbers[dataset.test_images.ravel()].tolist())
+    out = set(numbers[dataset.test_inputs.ravel()].tolist())
     assert dataset.train_groups is not None
     assert not out & set(dataset.train_groups.tolist())
-    assert len(dataset.test_images) >= wanted
+    assert len(dataset.test_inputs) >= wanted
 
 
 def test_holding_out_all_samples_is_refused() -> None:

@@ -73,10 +73,10 @@ def test_what_a_data_set_declares_is_true(tmp_path: Path, kind: str) -> None:
     declared, folder = load_part("data.kind", kind), SMALL_FILES[kind](tmp_path)
     counts = {"train_samples": 10, "test_samples": 10} if declared.any_number else {}
     small, large = (read(kind, folder, image_px=side, **counts) for side in (16, 24))
-    assert declared.channels == small.image_shape[2]
+    assert declared.channels == small.input_shape[2]
     assert small.class_names is not None
     assert len(set(small.class_names)) == small.classes
-    assert ("data.image_px" in declared.unused_keys) == (small.image_shape == large.image_shape)
+    assert ("data.image_px" in declared.unused_keys) == (small.input_shape == large.input_shape)
 
 
 # Reading
@@ -85,39 +85,39 @@ def test_what_a_data_set_declares_is_true(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["mnist", "fashion-mnist"])
 def test_mnist_has_grey_images_in_the_order_of_the_file(tmp_path: Path, kind: str) -> None:
     data = read(kind, write_mnist(tmp_path))
-    assert (data.name, data.classes, data.image_shape) == (kind, 10, (16, 16, 1))
-    assert data.train_images[:, 3, 5, 0].tolist() == list(range(40))
-    assert data.train_labels.tolist() == [number % 10 for number in range(40)]
-    assert (len(data.test_labels), data.train_groups) == (20, None)
-    assert data.train_labels.dtype == np.int32
+    assert (data.name, data.classes, data.input_shape) == (kind, 10, (16, 16, 1))
+    assert data.train_inputs[:, 3, 5, 0].tolist() == list(range(40))
+    assert data.train_targets.tolist() == [number % 10 for number in range(40)]
+    assert (len(data.test_targets), data.train_groups) == (20, None)
+    assert data.train_targets.dtype == np.int32
 
 
 def test_cifar_has_channels_last_and_batches_in_order(tmp_path: Path) -> None:
     data = read("cifar10", write_cifar(tmp_path))
-    assert data.train_images.shape == (20, 32, 32, 3)
-    assert data.train_images[:, 0, 0, 0].tolist() == list(range(20))
-    assert data.train_images[7, 4, 9].tolist() == [7, 4, 9]
-    assert data.test_labels.tolist() == [number % 10 for number in range(100, 112)]
+    assert data.train_inputs.shape == (20, 32, 32, 3)
+    assert data.train_inputs[:, 0, 0, 0].tolist() == list(range(20))
+    assert data.train_inputs[7, 4, 9].tolist() == [7, 4, 9]
+    assert data.test_targets.tolist() == [number % 10 for number in range(100, 112)]
 
 
 def test_gtsrb_has_tracks_as_groups_and_the_classes_of_its_table(tmp_path: Path) -> None:
     data = read("gtsrb", write_gtsrb(tmp_path), image_px=16)
-    assert (data.classes, data.image_shape) == (43, (16, 16, 3))
-    assert data.train_labels.tolist() == [0] * 6 + [42] * 6
+    assert (data.classes, data.input_shape) == (43, (16, 16, 3))
+    assert data.train_targets.tolist() == [0] * 6 + [42] * 6
     assert data.train_groups is not None
     assert np.unique(data.train_groups, return_inverse=True)[1].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
-    assert data.train_images[10, 8, 8].tolist() == [42, 1, 1]
-    assert data.test_images[:, 8, 8, 0].tolist() == [0, 1]
-    assert data.test_labels.tolist() == [42, 0]
+    assert data.train_inputs[10, 8, 8].tolist() == [42, 1, 1]
+    assert data.test_inputs[:, 8, 8, 0].tolist() == [0, 1]
+    assert data.test_targets.tolist() == [42, 0]
 
 
 def test_compact_gtsrb_is_recognized_by_its_file_names_and_the_official_one_is_preferred(tmp_path: Path) -> None:
     data = read("gtsrb", write_compact_gtsrb(tmp_path))
-    assert data.train_labels.tolist() == [17, 17, 20, 20]
+    assert data.train_targets.tolist() == [17, 17, 20, 20]
     assert data.train_groups is not None
     assert len(set(data.train_groups.tolist())) == 2  # track 3 of one class is not track 3 of another
-    assert data.test_labels.tolist() == [20]
-    assert len(read("gtsrb", write_gtsrb(tmp_path)).train_labels) == 12
+    assert data.test_targets.tolist() == [20]
+    assert len(read("gtsrb", write_gtsrb(tmp_path)).train_targets) == 12
 
 
 @pytest.mark.parametrize("pack", ["folder", "zip", "wrapped zip"])
@@ -129,10 +129,10 @@ def test_a_folder_of_your_own(tmp_path: Path, pack: str) -> None:
         top = "" if pack == "zip" else "mine/"
         path.write_bytes(zipped({top + name: content for name, content in folder_members().items()}))
     data = read("folder", path, image_px=24)
-    assert (data.classes, data.image_shape) == (2, (24, 24, 3))
-    assert data.train_labels.tolist() == [0, 0, 1]
-    assert data.test_labels.tolist() == [1]
-    assert np.abs(data.train_images[:, 12, 12].astype(int) - [[200, 0, 0], [200, 0, 0], [0, 200, 0]]).max() < 3
+    assert (data.classes, data.input_shape) == (2, (24, 24, 3))
+    assert data.train_targets.tolist() == [0, 0, 1]
+    assert data.test_targets.tolist() == [1]
+    assert np.abs(data.train_inputs[:, 12, 12].astype(int) - [[200, 0, 0], [200, 0, 0], [0, 200, 0]]).max() < 3
 
 
 def one_picture(folder: Path, image: Image.Image, form: str = "PNG", **options: Any) -> NDArray[np.uint8]:
@@ -140,7 +140,7 @@ def one_picture(folder: Path, image: Image.Image, form: str = "PNG", **options: 
     written = io.BytesIO()
     image.save(written, form, **options)
     path = write_folder(folder, {f"{split}/cat/1.{form.lower()}": written.getvalue() for split in ("train", "test")})
-    return read("folder", path, image_px=16).train_images[0]
+    return read("folder", path, image_px=16).train_inputs[0]
 
 
 def test_sixteen_bits_of_grey_become_eight(tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ def test_a_subset_is_reproducible_nested_and_independent_of_the_other_split(tmp_
 
     def numbers(seed: int = 1, **keys: int) -> list[list[int]]:
         data = read("mnist", tmp_path, seed, **keys)
-        assert (data.train_images[:, 0, 0, 0] % 10 == data.train_labels).all()
-        return [data.train_images[:, 0, 0, 0].tolist(), data.test_images[:, 0, 0, 0].tolist()]
+        assert (data.train_inputs[:, 0, 0, 0] % 10 == data.train_targets).all()
+        return [data.train_inputs[:, 0, 0, 0].tolist(), data.test_inputs[:, 0, 0, 0].tolist()]
 
     small, test = numbers(train_samples=12, test_samples=10)
     assert small == sorted(set(small))
@@ -196,7 +196,7 @@ def test_a_subset_is_reproducible_nested_and_independent_of_the_other_split(tmp_
 def test_a_subset_of_gtsrb_keeps_the_tracks_of_its_images(tmp_path: Path) -> None:
     data = read("gtsrb", write_gtsrb(tmp_path), train_samples=10)
     assert data.train_groups is not None
-    red, green = data.train_images[:, 8, 8, 0].astype(int), data.train_images[:, 8, 8, 1].astype(int)
+    red, green = data.train_inputs[:, 8, 8, 0].astype(int), data.train_inputs[:, 8, 8, 1].astype(int)
     assert data.train_groups.tolist() == (red * 100_000 + green).tolist()
 
 
@@ -228,7 +228,7 @@ def test_downloaded_files_are_found_without_a_dir(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("VEFL_SIM_CACHE", str(tmp_path))
     (tmp_path / "data").mkdir()
     write_mnist(tmp_path / "data" / "mnist")
-    assert len(read("mnist", "").train_labels) == 40
+    assert len(read("mnist", "").train_targets) == 40
 
 
 def test_a_missing_folder_is_refused() -> None:
@@ -429,8 +429,8 @@ def test_links_to_folders_and_images_are_followed(tmp_path: Path) -> None:
     (tmp_path / "mine" / "train" / "ox").symlink_to(tmp_path / "elsewhere")  # two links to one folder are not a cycle
     (tmp_path / "mine" / "test" / "dog" / "2.png").symlink_to(tmp_path / "elsewhere" / "1.png")
     data = read("folder", tmp_path / "mine")
-    assert data.train_labels.tolist() == [0, 0, 1, 2, 3]
-    assert data.test_labels.tolist() == [2, 2]
+    assert data.train_targets.tolist() == [0, 0, 1, 2, 3]
+    assert data.test_targets.tolist() == [2, 2]
 
 
 @pytest.mark.parametrize(

@@ -39,21 +39,21 @@ def read_from(place: Path, kind: str, **keys: object) -> Dataset:
 )
 def test_mnist_is_complete(kind: str, first: list[int], of_class_0: int, ink: float) -> None:
     data = read(kind)
-    assert data.train_images.shape == (60_000, 28, 28, 1)
-    assert data.test_images.shape == (10_000, 28, 28, 1)
-    assert data.train_labels[:5].tolist() == first
-    assert np.count_nonzero(data.train_labels == 0) == of_class_0
-    assert data.train_images.mean() == pytest.approx(ink, abs=0.01)  # the published mean · 255: 0.1307, 0.2860
+    assert data.train_inputs.shape == (60_000, 28, 28, 1)
+    assert data.test_inputs.shape == (10_000, 28, 28, 1)
+    assert data.train_targets[:5].tolist() == first
+    assert np.count_nonzero(data.train_targets == 0) == of_class_0
+    assert data.train_inputs.mean() == pytest.approx(ink, abs=0.01)  # the published mean · 255: 0.1307, 0.2860
 
 
 def test_gtsrb_has_whole_tracks() -> None:
     data = read("gtsrb", image_px=16, train_samples=3000, test_samples=100)
-    assert data.train_images.shape == (3000, 16, 16, 3)
-    assert set(data.test_labels.tolist()) <= set(range(43))
+    assert data.train_inputs.shape == (3000, 16, 16, 3)
+    assert set(data.test_targets.tolist()) <= set(range(43))
     assert data.train_groups is not None
     assert 1100 < len(np.unique(data.train_groups)) <= 1307
     for track in np.unique(data.train_groups)[::50]:
-        assert len(set(data.train_labels[data.train_groups == track].tolist())) == 1
+        assert len(set(data.train_targets[data.train_groups == track].tolist())) == 1
 
 
 @pytest.mark.parametrize("kind", ["mnist", "fashion-mnist"])
@@ -74,8 +74,8 @@ def test_the_published_files_of_cifar_are_complete_however_they_are_packed() -> 
         pytest.skip(f"{CIFAR / file.name} does not exist; download it with data get cifar10")
     assert file.is_in(CIFAR)
     data = read_from(CIFAR, "cifar10")
-    assert data.train_images.shape == (50_000, 32, 32, 3)
-    assert data.test_images.shape == (10_000, 32, 32, 3)
-    assert data.train_labels[:5].tolist() == [6, 9, 9, 4, 1]
-    assert np.bincount(data.train_labels).tolist() == [5000] * 10
-    assert data.train_images.mean(axis=(0, 1, 2)) / 255 == pytest.approx([0.4914, 0.4822, 0.4465], abs=1e-4)
+    assert data.train_inputs.shape == (50_000, 32, 32, 3)
+    assert data.test_inputs.shape == (10_000, 32, 32, 3)
+    assert data.train_targets[:5].tolist() == [6, 9, 9, 4, 1]
+    assert np.bincount(data.train_targets).tolist() == [5000] * 10
+    assert data.train_inputs.mean(axis=(0, 1, 2)) / 255 == pytest.approx([0.4914, 0.4822, 0.4465], abs=1e-4)

@@ -21,34 +21,34 @@ def draw(train: int = 100, test: int = 40, image_px: int = 20, seed: int = 1) ->
 @pytest.mark.parametrize("image_px", [16, 28, 41])
 def test_shapes_and_types(image_px: int) -> None:
     dataset = draw(image_px=image_px)
-    assert dataset.train_images.shape == (100, image_px, image_px, 3)
-    assert dataset.test_images.shape == (40, image_px, image_px, 3)
-    assert dataset.train_images.dtype == dataset.test_images.dtype == np.uint8
-    assert dataset.train_labels.dtype == dataset.test_labels.dtype == np.int32
+    assert dataset.train_inputs.shape == (100, image_px, image_px, 3)
+    assert dataset.test_inputs.shape == (40, image_px, image_px, 3)
+    assert dataset.train_inputs.dtype == dataset.test_inputs.dtype == np.uint8
+    assert dataset.train_targets.dtype == dataset.test_targets.dtype == np.int32
 
 
 def test_classes_are_equally_frequent_and_mixed() -> None:
     dataset = draw(train=170)
-    counts = np.bincount(dataset.train_labels, minlength=dataset.classes)
+    counts = np.bincount(dataset.train_targets, minlength=dataset.classes)
     assert dataset.classes == len(FACES) >= 12
     assert counts.max() - counts.min() <= 1
-    assert len(set(dataset.train_labels[:16])) > 4
+    assert len(set(dataset.train_targets[:16])) > 4
 
 
 def test_the_generator_determines_all_images() -> None:
     one, same, other = draw(seed=1), draw(seed=1), draw(seed=2)
-    assert np.array_equal(one.train_images, same.train_images)
-    assert np.array_equal(one.test_images, same.test_images)
-    assert not np.array_equal(one.train_images, other.train_images)
+    assert np.array_equal(one.train_inputs, same.train_inputs)
+    assert np.array_equal(one.test_inputs, same.test_inputs)
+    assert not np.array_equal(one.train_inputs, other.train_inputs)
 
 
 def test_test_set_does_not_depend_on_the_size_of_the_training_set() -> None:
-    assert np.array_equal(draw(train=30).test_images, draw(train=90).test_images)
+    assert np.array_equal(draw(train=30).test_inputs, draw(train=90).test_inputs)
 
 
 def test_no_two_images_are_equal() -> None:
     dataset = draw(train=200, test=200)
-    everything = np.concatenate([dataset.train_images, dataset.test_images])
+    everything = np.concatenate([dataset.train_inputs, dataset.test_inputs])
     assert len({image.tobytes() for image in everything}) == 400
 
 
@@ -72,7 +72,7 @@ class Linear(nn.Module):
 
 def accuracy_after_training(module: nn.Module, learning_rate: float, dataset: Dataset, epochs: int) -> float:
     """Test accuracy after training with Adam on mini-batches of 32."""
-    model = jax.jit(module.init)(jax.random.key(0), jnp.zeros((1, *dataset.image_shape)))
+    model = jax.jit(module.init)(jax.random.key(0), jnp.zeros((1, *dataset.input_shape)))
     optimizer = optax.adam(learning_rate)
 
     def loss(w: optax.Params, x: jax.Array, y: jax.Array) -> jax.Array:
@@ -86,11 +86,11 @@ def accuracy_after_training(module: nn.Module, learning_rate: float, dataset: Da
 
     state, rng = optimizer.init(model), np.random.default_rng(0)
     for _ in range(epochs):
-        batches: NDArray[np.int64] = rng.permutation(len(dataset.train_labels)).reshape(-1, 32)
+        batches: NDArray[np.int64] = rng.permutation(len(dataset.train_targets)).reshape(-1, 32)
         for batch in batches:
-            model, state = step(model, state, dataset.train_images[batch], dataset.train_labels[batch])
-    outputs = module.apply(model, scaled(jnp.asarray(dataset.test_images)))
-    return float(np.mean(np.argmax(outputs, axis=1) == dataset.test_labels))
+            model, state = step(model, state, dataset.train_inputs[batch], dataset.train_targets[batch])
+    outputs = module.apply(model, scaled(jnp.asarray(dataset.test_inputs)))
+    return float(np.mean(np.argmax(outputs, axis=1) == dataset.test_targets))
 
 
 @pytest.mark.slow

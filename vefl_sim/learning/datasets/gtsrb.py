@@ -48,17 +48,17 @@ def gtsrb(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
     with location.reading(train_zip) as path, Zip(path) as archive:
         names = [name for name in archive.names() if TRAIN_IMAGE.fullmatch(name)]
         used = [names[number] for number in subsets.train(_require_some(len(names)))]
-        train_images = read_pictures(archive, used, image_px)
-        train_labels = _array([_class_in_name(TRAIN_IMAGE, name) for name in used])
+        train_inputs = read_pictures(archive, used, image_px)
+        train_targets = _array([_class_in_name(TRAIN_IMAGE, name) for name in used])
         tracks = _tracks(used)
     truth = None if compact else _truth(location)
     with location.reading(test_zip) as path, Zip(path) as archive:
         labels = _test_labels(archive, truth)
         names = sorted(labels)
         used = [names[number] for number in subsets.test(_require_some(len(names)))]
-        test_images = read_pictures(archive, used, image_px)
-    test_labels = _array([labels[name] for name in used])
-    return Dataset("gtsrb", train_images, train_labels, test_images, test_labels, GTSRB_CLASSES, tracks, SIGNS)
+        test_inputs = read_pictures(archive, used, image_px)
+    test_targets = _array([labels[name] for name in used])
+    return Dataset("gtsrb", train_inputs, train_targets, test_inputs, test_targets, GTSRB_CLASSES, tracks, SIGNS)
 
 
 def _truth(location: DataLocation) -> Labels:

@@ -50,7 +50,7 @@ class Subsets:
 
 def held_out(dataset: Dataset, samples: int, rng: np.random.Generator) -> Dataset:
     """Hold out about `samples` of the training samples, in whole groups, and put them in place of the test set."""
-    groups = SampleGroups.of(dataset.train_labels, dataset.train_groups)
+    groups = SampleGroups.of_dataset(dataset)
     drawn = rng.permutation(len(groups.sizes))
     count = int(np.searchsorted(np.cumsum(groups.sizes[drawn]), samples)) + 1
     out = np.isin(groups.group_of_sample, drawn[:count])
@@ -58,12 +58,13 @@ def held_out(dataset: Dataset, samples: int, rng: np.random.Generator) -> Datase
         raise ExperimentError(
             f"data.validation_samples = {samples} leaves none of the {len(out)} samples for training: lower it."
         )
-    group_ids = dataset.train_groups
+    group_ids, vehicles = dataset.train_groups, dataset.train_vehicles
     return replace(
         dataset,
-        train_images=dataset.train_images[~out],
-        train_labels=dataset.train_labels[~out],
+        train_inputs=dataset.train_inputs[~out],
+        train_targets=dataset.train_targets[~out],
         train_groups=None if group_ids is None else group_ids[~out],
-        test_images=dataset.train_images[out],
-        test_labels=dataset.train_labels[out],
+        train_vehicles=None if vehicles is None else vehicles[~out],
+        test_inputs=dataset.train_inputs[out],
+        test_targets=dataset.train_targets[out],
     )
