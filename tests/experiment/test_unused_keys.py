@@ -102,7 +102,7 @@ WORLDS: dict[str, Tables] = {
     "fdpc, normalized": {"scheme": {"kind": "fdpc"}, "aggregation": {"normalize": True}},
     "no signals": {"roads": {"signals": "none"}},
     "through traffic only": {"traffic": {"through_share": 1.0}},
-    **{f"partition {kind}": {"data": {"partition": kind}} for kind in PARTITIONS},
+    **{f"partition {kind}": {"data": {"partition": kind}} for kind in PARTITIONS if kind != "own"},
     **{
         f"rat.method {kind}": {"rat": {"method": kind}}
         for kind in RAT_METHODS

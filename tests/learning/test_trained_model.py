@@ -117,7 +117,7 @@ class TestStart:
         assert str(error.value) == (
             f'model.start = "{tmp_path}/x.npz" does not fit model.factory = "vefl_models.logistic:logistic", because '
             "params.Dense_0.bias has the shape 5 in the file and 6 in the network: name a model of the same network, "
-            "image size and number of classes."
+            "input size and number of outputs."
         )
 
     def test_what_is_no_file_of_arrays(self, tmp_path: Path) -> None:
@@ -140,10 +140,12 @@ class TestCard:
     @pytest.mark.parametrize(
         "change",
         [
-            {"format": 2}, {"architecture": "os"}, {"architecture": 1}, {"more": 1}, {"scaling": None},
+            {"format": 1}, {"architecture": "os"}, {"architecture": 1}, {"more": 1}, {"scaling": None},
             {"scaling": {"divisor": 1}}, {"scaling": {"divisor": "1", "mean": 0, "deviation": 1}}, {"classes": 0},
-            {"classes": 5.0}, {"class_names": ["a"]}, {"class_names": [1, 2, 3, 4, 5]}, {"input_shape": [16, 16]},
+            {"classes": 5.0}, {"class_names": ["a"]}, {"class_names": [1, 2, 3, 4, 5]}, {"loss": "huber"},
             {"input_shape": None}, {"input_shape": [1, 1, -1]}, {"input_shape": [1, 1, 1 << 40]}, {"input_shape": 5},
+            {"outputs": 4}, {"outputs": None}, {"input_type": "float32"}, {"input_type": "object"}, {"loss": 5},
+            {"input_shape": []}, {"input_shape": [1] * 40},
         ],
     )  # fmt: skip
     def test_one_of_a_stranger_is_a_reason(self, change: dict, tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ class ModelCard:
             and self.input_type in _TYPES
             and isinstance(self.loss, str)
             and (self.loss in LOSSES or re.fullmatch(PART_NAME, self.loss) is not None)
-            and self.classes in (None, self.outputs)
+            and (self.classes is None or (type(self.classes) is int and self.classes == self.outputs))
+            and (self.scaling is None) == (self.input_type != "uint8")
             and (names is None or (len(names) == self.classes and all(isinstance(name, str) for name in names)))
         )
