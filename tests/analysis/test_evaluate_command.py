@@ -149,7 +149,7 @@ class TestOtherData:
 
     def test_another_shape(self, run: Run, tmp_path: Path) -> None:
         with pytest.raises(
-            BadInput, match=r"^mnist has images of 28 × 28 × 1, and the model takes 16 × 16 × 3: name a"
+            BadInput, match=r"^mnist has inputs of 28 × 28 × 1, and the model takes 16 × 16 × 3: name a"
         ):
             evaluate(run, run.model(), "mnist", published("mnist"))
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from vefl_sim.core.clock import SlotGrid, to_ns
 from vefl_sim.experiment.fields import Count, Interval, PartName, Seconds, Table
-from vefl_sim.experiment.learning_tables import DataTable, LearningTable, ModelTable
+from vefl_sim.experiment.learning_tables import AdversaryTable, DataTable, LearningTable, ModelTable, UpdateTable
 from vefl_sim.experiment.radio_tables import MacTable, RadioTable, RatTable
 from vefl_sim.experiment.scheme_tables import AggregationTable, SchemeTable, ServerTable, SlaTable, VeflTable
 from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, SumoTable, TrafficTable
@@ -65,6 +65,8 @@ class Experiment(Table):
     data: DataTable = DataTable()
     model: ModelTable = ModelTable()
     learning: LearningTable = LearningTable()
+    update: UpdateTable = UpdateTable()
+    adversary: AdversaryTable = AdversaryTable()
     trace: TraceTable = TraceTable()
 
     @property

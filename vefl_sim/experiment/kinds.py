@@ -12,6 +12,16 @@ SCHEMES = {
     "random": "vefl_sim.schemes.random_selection:RandomSelection",
     "afa-cd": "vefl_sim.schemes.afa_cd:AfaCd",
     "fedbuff": "vefl_sim.schemes.fedbuff:FedBuff",
+    "fednova": "vefl_sim.schemes.baselines.fednova:FedNova",
+    "fedadam": "vefl_sim.schemes.baselines.server_optimizers:FedAdam",
+    "fedyogi": "vefl_sim.schemes.baselines.server_optimizers:FedYogi",
+    "scaffold": "vefl_sim.schemes.baselines.scaffold:Scaffold",
+    "feddyn": "vefl_sim.schemes.baselines.feddyn:FedDyn",
+    "oort": "vefl_sim.schemes.baselines.oort:Oort",
+    "median": "vefl_sim.schemes.baselines.robust:Median",
+    "trimmed-mean": "vefl_sim.schemes.baselines.robust:TrimmedMean",
+    "krum": "vefl_sim.schemes.baselines.robust:Krum",
+    "fedasync": "vefl_sim.schemes.baselines.fedasync:FedAsync",
     "centralized": "vefl_sim.schemes.centralized:Centralized",
 }
 MOBILITY = {
@@ -28,14 +38,20 @@ DATA_SETS = {
     "folder": "vefl_sim.learning.datasets.folder:FOLDER",
 }
 PARTITIONS = {
-    "dirichlet": "vefl_sim.learning.partition:DIRICHLET",
-    "iid": "vefl_sim.learning.partition:IID",
-    "shards": "vefl_sim.learning.partition:SHARDS",
-    "own": "vefl_sim.learning.partition:OWN",
+    "dirichlet": "vefl_sim.learning.holdings.partition:DIRICHLET",
+    "iid": "vefl_sim.learning.holdings.partition:IID",
+    "shards": "vefl_sim.learning.holdings.partition:SHARDS",
+    "own": "vefl_sim.learning.holdings.partition:OWN",
 }
 LOSSES = {
     "cross-entropy": "vefl_sim.learning.losses:CROSS_ENTROPY",
     "mse": "vefl_sim.learning.losses:MSE",
+}
+CODECS = {
+    "float32": "vefl_sim.learning.codecs.floats:Float32",
+    "float16": "vefl_sim.learning.codecs.floats:Float16",
+    "qsgd": "vefl_sim.learning.codecs.qsgd:Qsgd",
+    "top-k": "vefl_sim.learning.codecs.top_k:TopK",
 }
 CHANNELS = {"uma": "vefl_sim.radio.channel:uma"}
 SCHEDULERS = {"edf": "vefl_sim.optimize.rat.edf:edf"}
@@ -60,5 +76,6 @@ FAMILIES = {
     "data.kind": DATA_SETS,
     "data.partition": PARTITIONS,
     "learning.loss": LOSSES,
+    "update.codec": CODECS,
 }
 """TOML key -> the built-in kinds that it can name."""

@@ -1,11 +1,11 @@
-"""The TOML tables of machine learning: [data], [model] and [learning]."""
+"""The TOML tables of machine learning: [data], [model], [learning], [update] and [adversary]."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vefl_sim.experiment.fields import BitCount, Count, Interval, OneOf, PartName, Rate, Table
-from vefl_sim.experiment.kinds import DATA_SETS, LOSSES, PARTITIONS
+from vefl_sim.experiment.fields import BitCount, Count, Interval, OneOf, PartName, Rate, Share, Table
+from vefl_sim.experiment.kinds import CODECS, DATA_SETS, LOSSES, PARTITIONS
 
 
 class DataTable(Table):
@@ -50,7 +50,8 @@ class ModelTable(Table):
     factory: PartName = "vefl_models.cnn:cnn"
     """`module:factory` of a Flax model."""
     float_bits: BitCount = 32
-    """FPP, the floating-point precision; an update has 1 + FPP bits per parameter."""
+    """FPP, the floating-point precision that the paper's payload counts: 1 + FPP bits per parameter. It changes the
+    size of an update, not its numbers; `update.codec` changes both."""
     start: str | None = None
     """Initial model ω_0: a file with its parameters, such as the `model.npz` of another run; if not given, they are
     drawn with `run.seed`. A relative path is resolved like `mobility.file`."""
@@ -72,6 +73,8 @@ class LearningTable(Table):
     optimizer: Literal["sgd", "adagrad", "adam", "adamw", "lamb", "lion", "nadam", "radam", "rmsprop", "yogi"] = "sgd"
     """Optimizer of the local steps: "sgd" is plain gradient descent, as in the paper; the others are those of optax,
     with a new optimizer state for each order."""
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Momentum of the local steps ("sgd"): v ← momentum·v + gradient, ω ← ω − δ·v, from v = 0 for each order."""
     batch_size: Count | None = None
     """Samples per local step; if not given, all samples of the CV, as in the paper. An iteration is always one pass
     over all samples of the CV."""
@@ -87,3 +90,22 @@ class LearningTable(Table):
     keep_models: Interval | Literal["best"] | None = None
     """Rounds between two models that are kept in `models/` of the run, besides the last model, `model.npz`, which
     every run has; "best": keep the model with the highest accuracy on the validation samples."""
+
+
+class UpdateTable(Table):
+    """How an update is coded: its size, and what the server reads of it."""
+
+    codec: Annotated[str, OneOf(CODECS)] = "float32"
+    """"float32": as it is, with the paper's number of bits (`model.float_bits`); "float16": 16 bits per parameter;
+    "qsgd": rounded at random to few levels; "top-k": only the largest changes; or `module:Class`."""
+    levels: Annotated[int, Field(ge=1, le=65_535)] = 15
+    """s of "qsgd": levels besides zero; 1 + ⌈log₂(s + 1)⌉ bits per parameter."""
+    keep_share: Annotated[float, Field(gt=0, le=1)] = 0.05
+    """Share of the parameters that "top-k" sends."""
+
+
+class AdversaryTable(Table):
+    """CVs that harm the model."""
+
+    share: Share = 0.0
+    """Probability that a CV is an adversary, whose training labels are flipped (class c becomes classes − 1 − c)."""

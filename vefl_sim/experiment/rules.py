@@ -50,6 +50,11 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             'learning.keep_models = "best" would choose a model by its accuracy on the test set: set '
             "data.validation_samples, or keep the models of every n-th round."
         )
+    if e.learning.momentum and e.learning.optimizer != "sgd":
+        yield (
+            f'learning.momentum = {e.learning.momentum:g} needs learning.optimizer = "sgd", not '
+            f'"{e.learning.optimizer}": remove one of the two keys.'
+        )
     if is_used(e, "learning.iterations_per_step"):
         yield from _step_contradictions(e.learning)
     for key, name in kinds_of(e):
@@ -66,5 +71,7 @@ def _step_contradictions(learning: LearningTable) -> Iterator[str]:
     merged = f"learning.iterations_per_step = {learning.iterations_per_step}"
     if learning.iterations_per_step > 1 and learning.optimizer != "sgd":
         yield f'{merged} needs learning.optimizer = "sgd", not "{learning.optimizer}": remove one of the two keys.'
+    if learning.iterations_per_step > 1 and learning.momentum:
+        yield f"{merged} needs plain steps, not learning.momentum: remove one of the two keys."
     if learning.iterations_per_step > 1 and learning.batch_size is not None:
         yield f"{merged} needs steps on all samples, not learning.batch_size: remove one of the two keys."

@@ -74,10 +74,11 @@ class SchemeTable(Table):
     """The learning scheme, which plans the orders and weights the updates."""
 
     kind: Annotated[str, OneOf(SCHEMES)] = "pdpc"
-    """"pdpc" selects CVs, "fdpc" uses all CVs that can take part; baselines "fedprox", "fedavg", "random"; without
-    rounds "afa-cd", "fedbuff"; "centralized" trains on all data in one place; or `module:Class`."""
+    """"pdpc" selects CVs, "fdpc" uses all CVs that can take part; baselines "fedprox", "fedavg", "random", "fednova",
+    "fedadam", "fedyogi", "scaffold", "feddyn", "oort"; against adversaries "median", "trimmed-mean", "krum"; without
+    rounds "afa-cd", "fedbuff", "fedasync"; "centralized" trains on all data in one place; or `module:Class`."""
     selected: Count = 10
-    """|C_k|, the largest number of CVs that get an order ("pdpc", "random")."""
+    """|C_k|, the largest number of CVs that get an order ("pdpc", "random", "oort")."""
     constrained: bool = True
     """Whether the delay, energy and cost constraints apply; false: every CV does l_max iterations, and every update is
     delivered."""
@@ -105,5 +106,9 @@ class AggregationTable(Table):
     """Number of received updates after which the server makes a step ("afa-cd", "fedbuff"); if not given,
     `scheme.selected`."""
     server_rate: Rate | None = None
-    """Learning rate of a server step along the mean gradient ("afa-cd"; 0.2 if not given) or the mean difference of
-    models ("fedbuff"; 1 if not given)."""
+    """Learning rate of a server step along the mean gradient ("afa-cd"; 0.2 if not given), the mean difference of
+    models ("fedbuff", "scaffold"; 1), the steps of the server's optimizer ("fedadam", "fedyogi"; 0.01), or weight of an
+    update that is not stale ("fedasync"; 0.6)."""
+    byzantine_share: Annotated[float, Field(ge=0, lt=0.5)] = 0.2
+    """Share of the delivered updates that may be wrong: "trimmed-mean" drops this share at each end, and "krum" assumes
+    that as many are adversaries."""

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from vefl_sim.core.files import cache_directory, ensure_writable
 from vefl_sim.core.memory import cores
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.learner import Evaluation, LocalJob, Model, ModelArrays
-from vefl_sim.learning.local import Descent, LocalTraining, StepMethod
+from vefl_sim.learning.learner import Evaluation, LocalJob, LocalLoss, Model, ModelArrays
+from vefl_sim.learning.local import Descent, LocalTraining, StepMethod, Term
 from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
 from vefl_sim.learning.network import initialize, input_spec, split
 from vefl_sim.learning.objective import Evaluator
@@ -33,6 +33,8 @@ class Options:
     iterations_per_step: int = 1  # n: this many iterations on all samples are computed as one step of n·δ
     loss: Loss = CROSS_ENTROPY
     dropout_seed: int = 0
+    momentum: float = 0.0
+    term: Term | None = None  # further term of the local objective
 
 
 class JaxLearner:
@@ -61,7 +63,7 @@ class JaxLearner:
         self.parameters = parameter_count(module, self._spec)
         self._module, self._seed, self._start = module, seed, start
         self._local = LocalTraining(
-            StepMethod(module, options.optimizer, options.loss),
+            StepMethod(module, options.optimizer, options.loss, options.momentum, options.term),
             (dataset.train_inputs, dataset.train_targets),
             shards,
             Descent(learning_rate, proximal_mu, options.iterations_per_step),
@@ -99,6 +101,10 @@ class JaxLearner:
 
     def _train_one(self, model: Model, job: LocalJob) -> Model:
         return jax.block_until_ready(self._local.train(model, job))  # type: ignore[no-untyped-call]
+
+    def local_loss(self, model: Model, cv: int) -> LocalLoss:
+        """Loss of a model on the samples that a CV holds."""
+        return self._local.losses(model, cv)
 
     def combine(
         self, model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]

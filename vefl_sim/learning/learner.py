@@ -16,12 +16,41 @@ ModelArrays = dict[str, NDArray[np.generic]]
 
 
 @dataclass(frozen=True)
+class Local:
+    """What a CV minimises: F_v(ω) + (μ/2)·‖ω − ω_k‖² + ⟨correction, ω⟩."""
+
+    proximal_mu: float | None = None  # μ; None: that of the scheme
+    correction: Model = None  # vector that is added to every gradient, a tree like the model; None: nothing is added
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a CV trains from, fixed when it gets its order: the model, and what it minimises."""
+
+    model: Model  # ω_k
+    local: Local = Local()
+
+
+NOTHING = Start(None)
+"""The start of a CV that does not hold a model itself: with rounds the server remembers it."""
+
+
+@dataclass(frozen=True)
 class LocalJob:
     """Local training of one CV whose result is needed."""
 
     cv: int
     iterations: int  # l_v
     number: int = 0  # of the training order; with the CV it determines the order of mini-batches
+    local: Local = field(default=Local(), compare=False)  # what the CV minimises
+
+
+@dataclass(frozen=True)
+class LocalLoss:
+    """Loss of a model on the samples of a CV."""
+
+    mean: float
+    root_mean_square: float  # over the samples
 
 
 @dataclass(frozen=True)
@@ -57,6 +86,10 @@ class Learner(Protocol):
 
     def train(self, starts: Sequence[Model], jobs: Sequence[LocalJob]) -> list[Model]:
         """Trained model ω_{v,k+1} of each job, in the order of the jobs; job i starts from the model starts[i]."""
+        ...
+
+    def local_loss(self, model: Model, cv: int) -> LocalLoss:
+        """Loss of a model on the samples that a CV holds, without the proximal and other terms."""
         ...
 
     def combine(
@@ -98,6 +131,10 @@ class NullLearner:
     def train(self, starts: Sequence[Model], jobs: Sequence[LocalJob]) -> list[Model]:
         """None for each job."""
         return [None] * len(jobs)
+
+    def local_loss(self, model: Model, cv: int) -> LocalLoss:
+        """Zero, because nothing is learnt."""
+        return LocalLoss(0.0, 0.0)
 
     def combine(
         self, model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]

@@ -22,9 +22,17 @@ from jax import lax
 from numpy.typing import NDArray
 
 from vefl_sim.learning.datasets.dataset import Inputs, Targets
-from vefl_sim.learning.learner import LocalJob, Model
+from vefl_sim.learning.learner import LocalJob, LocalLoss, Model
 from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
-from vefl_sim.learning.network import Statistics, initialize, input_spec, split, takes_train, training_outputs
+from vefl_sim.learning.network import (
+    Statistics,
+    initialize,
+    input_spec,
+    outputs_of,
+    split,
+    takes_train,
+    training_outputs,
+)
 from vefl_sim.learning.samples import (
     Samples,
     Shuffling,
@@ -38,6 +46,10 @@ from vefl_sim.learning.samples import (
 
 BLOCK = 32
 _LARGEST_BLOCK = 1024  # samples of a mini-batch over which a network can compute statistics in one piece
+
+
+Term = Callable[[Model, Model], Any]
+"""A term of the local objective besides F_v and μ: a number, computed from ω and ω_k."""
 
 
 class Descent(NamedTuple):
@@ -54,6 +66,8 @@ class StepMethod(NamedTuple):
     module: nn.Module
     optimizer: str = "sgd"  # name of a function in optax that takes the learning rate
     loss: Loss = CROSS_ENTROPY
+    momentum: float = 0.0  # of "sgd"
+    term: Term | None = None  # further term of the objective
     block: int = BLOCK  # samples whose gradient is computed at once
 
 
@@ -64,6 +78,7 @@ class TrainingState(NamedTuple):
     start: Model  # ω_k, without statistics
     optimizer_state: Any  # reset for every training order
     statistics: Statistics  # of the network, such as BatchNorm's running averages; mostly empty
+    correction: Model = None  # added to every gradient; None: nothing is
 
 
 class Work(NamedTuple):
@@ -113,10 +128,23 @@ class LocalTraining:
         """Trained model ω_{v,k+1} of the job's CV, starting from ω_k = `model`."""
         start, statistics = split(model)
         optimizer_state = _initial_optimizer_state(self._method, start, self._descent)
-        state = TrainingState(start, start, optimizer_state, statistics)
+        correction = None if job.local.correction is None else split(job.local.correction)[0]
+        state = TrainingState(start, start, optimizer_state, statistics, correction)
+        mu = job.local.proximal_mu
+        descent = self._descent if mu is None else self._descent._replace(proximal_mu=mu)
         for work in self._work(job):
-            state = self._descend(self._method, state, self._samples, work, self._descent)
+            state = self._descend(self._method, state, self._samples, work, descent)
         return {**state.local, **state.statistics}
+
+    def losses(self, model: Model, cv: int) -> LocalLoss:
+        """Loss of a model on the samples of a CV, as in evaluation."""
+        numbers, size, block = padded(self._shards[cv], self._length), self.size(cv), self._method.block
+        blocks = [
+            _block_losses(self._method, model, self._samples, numbers, first, size - first)
+            for first in range(0, size, block)
+        ]
+        total, squares = np.array(jax.device_get(blocks), np.float64).sum(axis=0) / max(1, size)
+        return LocalLoss(float(total), float(np.sqrt(squares)))
 
     def size(self, cv: int) -> int:
         """D_v, the number of samples that the CV holds."""
@@ -216,15 +244,29 @@ def _add_block(
 
 
 @partial(jax.jit, static_argnums=0)
+def _block_losses(
+    method: StepMethod, model: Model, samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array
+) -> jax.Array:
+    """Sum of the losses of one block, and of their squares."""
+    block = read_block(samples, numbers, first, left, method.block)
+    losses = method.loss(outputs_of(method.module, model, block.inputs), block.targets)
+    return jnp.stack([jnp.dot(block.weights, losses), jnp.dot(block.weights, losses**2)])
+
+
+@partial(jax.jit, static_argnums=0)
 def _step(
     method: StepMethod, state: TrainingState, sums: Sums, count: jax.Array, descent: Descent, merged: jax.Array
 ) -> TrainingState:
-    """One optimizer step along g = ∇F + μ·(ω − ω_k) for `merged` iterations; with "sgd": ω − merged·δ·g."""
-    local, start, optimizer_state, _ = state
+    """One optimizer step along g = ∇F + μ·(ω − ω_k) + … for `merged` iterations; with "sgd": ω − merged·δ·g."""
+    local, start, optimizer_state, _, correction = state
     gradient = jax.tree.map(lambda g, w, w_k: g / count + descent.proximal_mu * (w - w_k), sums.gradient, local, start)
+    if correction is not None:
+        gradient = jax.tree.map(jnp.add, gradient, correction)
+    if method.term is not None:
+        gradient = jax.tree.map(jnp.add, gradient, jax.grad(method.term)(local, start))
     optimizer = _optimizer(method, merged * descent.learning_rate)
     updates, optimizer_state = optimizer.update(gradient, optimizer_state, local)
-    return TrainingState(optax.apply_updates(local, updates), start, optimizer_state, sums.statistics)
+    return TrainingState(optax.apply_updates(local, updates), start, optimizer_state, sums.statistics, correction)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -233,6 +275,8 @@ def _initial_optimizer_state(method: StepMethod, model: Model, descent: Descent)
 
 
 def _optimizer(method: StepMethod, learning_rate: Any) -> optax.GradientTransformation:
+    if method.momentum:
+        return optax.sgd(learning_rate, method.momentum)
     return getattr(optax, method.optimizer)(learning_rate)
 
 

@@ -32,4 +32,6 @@ def _squared_error(outputs: Any, targets: Any) -> Any:
 
 
 CROSS_ENTROPY = Kind(_cross_entropy)
+"""For classes; in nats."""
 MSE = Kind(_squared_error)
+"""For targets that are numbers; in the square of their unit."""

@@ -59,6 +59,8 @@ def training_outputs(
 
 def split(model: Model) -> tuple[Model, Statistics]:
     """A model as its trained part, {"params": …}, and its statistics."""
+    if not isinstance(model, dict):
+        return model, {}
     return {k: v for k, v in model.items() if k == "params"}, {k: v for k, v in model.items() if k != "params"}
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from vefl_sim.core.state import NOT_SAVED
-from vefl_sim.learning.learner import Evaluation, Model
+from vefl_sim.learning.learner import Evaluation, Start
 from vefl_sim.protocol.ledger import Account
 from vefl_sim.protocol.trace import Departure
 from vefl_sim.schemes.observation import Observation
@@ -62,10 +62,10 @@ class OrderOutcome:
 
 @dataclass(frozen=True)
 class Update:
-    """What a CV returns to the server: how its order ended, and the model that it trained from."""
+    """What a CV returns to the server: how its order ended, and what it trained from."""
 
     outcome: OrderOutcome
-    start: Model = field(metadata=NOT_SAVED)
+    start: Start = field(metadata=NOT_SAVED)
 
     @property
     def delivered(self) -> bool:

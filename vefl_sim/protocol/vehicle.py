@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from simpy import Event, Interrupt, Process
 
 from vefl_sim.core.state import NOT_SAVED, State, from_state
-from vefl_sim.learning.learner import Model
+from vefl_sim.learning.learner import NOTHING, Start
 from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.ledger import Account, Ledger
@@ -28,7 +28,7 @@ class OrderInProgress:
     order: TrainOrder
     account: Account = field(metadata=NOT_SAVED)  # saved with the ledger
     cause: int  # number of the last trace event of this order
-    start: Model = field(default=None, metadata=NOT_SAVED)  # model the CV trains from; None with rounds
+    start: Start = field(default=NOTHING, metadata=NOT_SAVED)  # what the CV trains from; empty with rounds
     upload: Upload | None = None  # None until the training has ended
 
 
@@ -37,7 +37,7 @@ class Grant(NamedTuple):
 
     order: TrainOrder
     event: int  # number of its `training_ordered` event
-    start: Model  # model to train from
+    start: Start
 
 
 @dataclass
@@ -56,12 +56,12 @@ class ConnectedVehicle:
     work: Process | None = None  # works on the last order
     participation: Process | None = None  # without rounds: pulls orders and pushes updates
 
-    def accept(self, order: TrainOrder, cause: int, start: Model = None) -> Process:
+    def accept(self, order: TrainOrder, cause: int, start: Start = NOTHING) -> Process:
         """Start working on an order; the process returns its OrderOutcome."""
         price, fee = self.agreement.price_per_joule, self.agreement.base_fee
         return self._begin(OrderInProgress(order, self.ledger.open(self.number, order.round, price, fee), cause, start))
 
-    def resume(self, state: State, start: Model) -> Process:
+    def resume(self, state: State, start: Start) -> Process:
         """Resume an order that was in progress when the checkpoint was written."""
         order = from_state(TrainOrder, state["order"])
         task = OrderInProgress(order, self.ledger.account(self.number, order.round), state["cause"], start)

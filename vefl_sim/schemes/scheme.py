@@ -1,16 +1,33 @@
-"""The interface of a learning scheme, with rounds and without: it plans orders, and weights the delivered updates."""
+"""The interface of a learning scheme, with rounds and without: it plans orders, and weights the delivered updates.
 
+A scheme that needs more than weights has some of these members as well; each alone is enough:
+
+local(cv) -> Local               what a CV minimises besides F_v and μ; asked when the CV gets its order
+local_term(local, start)         a further term of the objective, the same for all CVs: JAX code, from ω and ω_k
+aggregate_updates(updates, model)  the next model, from the updates themselves
+memory                           a dict of numbers and arrays, by CV if need be: what it remembers, kept in checkpoints
+models_per_update                how many times the size of a model an update has; 1 if not given
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.learning.learner import LocalLoss, Model
+from vefl_sim.learning.trees import minus
 from vefl_sim.schemes.observation import Observation
 
 # Groups of keys that several schemes declare as unused
 RULE_KEYS = ("aggregation.sojourn_weight", "aggregation.p_suc", "aggregation.normalize")
 SUM_KEYS = ("aggregation.form", "aggregation.weights_over")
 PROBLEM_KEYS = ("vefl.method", "vefl.sojourn_weight", "vefl.min_local_iterations", "vefl.upload_share")
-KEYS_WITHOUT_ROUNDS = ("aggregation.buffer", "aggregation.server_rate", "server.retry_s", "scheme.rounds")
+BYZANTINE_KEYS = ("aggregation.byzantine_share",)
+KEYS_WITHOUT_ROUNDS = (
+    *("aggregation.buffer", "aggregation.server_rate", "server.retry_s", "scheme.rounds"),
+    *BYZANTINE_KEYS,
+)
 
 
 @dataclass(frozen=True)
@@ -72,3 +89,41 @@ class AsynchronousScheme(Protocol):
     def weights(self, received: Received) -> Floats:
         """Weights of the updates: the next model is ω + Σ weight·(update − the model that its CV trained from)."""
         ...
+
+
+@dataclass(frozen=True)
+class LocalUpdate:
+    """A delivered update, as `aggregate_updates` sees it; models are trees of numpy arrays (`vefl_sim.trees`)."""
+
+    cv: int
+    model: Model  # trained by the CV, as the server has decoded it
+    start: Model  # model that the CV trained from
+    weight: float  # as `aggregate` or `weights` returned it
+    samples: int  # D
+    iterations: int  # l
+    staleness: int  # server steps since the CV got its model; 0 with rounds
+    delay_s: float  # from the order until the update was received
+    losses: Callable[[Model], LocalLoss] = field(repr=False)  # of a model, on the samples of the CV
+
+    @cached_property
+    def change(self) -> Model:
+        """model − start."""
+        return minus(self.model, self.start)
+
+    @cached_property
+    def loss_before(self) -> LocalLoss:
+        """Loss on the CV's samples before training; it is computed when it is asked for."""
+        return self.losses(self.start)
+
+    @cached_property
+    def loss_after(self) -> LocalLoss:
+        """Loss on the CV's samples after training; it is computed when it is asked for."""
+        return self.losses(self.model)
+
+
+@dataclass(frozen=True)
+class Aggregated:
+    """What `aggregate_updates` returns if the weights that it applied are not those of `aggregate` or `weights`."""
+
+    model: Model
+    weights: Floats  # of each update, for the trace; 0: it was not used

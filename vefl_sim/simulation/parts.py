@@ -1,5 +1,6 @@
 """The parts that an experiment names, built in or user-defined: scheme, scheduler, RAT policy, channel, data, model."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from vefl_sim.core.errors import ExperimentError, VeflError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import is_part, load_part, make_part, require_function, require_protocol
+from vefl_sim.learning.codecs.codec import Codec
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner, NullLearner
 from vefl_sim.learning.losses import Loss
@@ -45,7 +47,42 @@ def _checked_scheme(scheme: Any) -> AnyScheme:
     mu = getattr(scheme, "proximal_mu", 0.0)
     if not isinstance(mu, (int, float)) or not 0 <= mu < float("inf"):
         raise ExperimentError(f"scheme.kind: {type(scheme).__name__}.proximal_mu = {mu!r} must be a number from 0 on.")
+    _check_optional_members(scheme)
     return scheme  # type: ignore[no-any-return]
+
+
+_ARGUMENTS = {"local": ("cv",), "local_term": ("local", "start"), "aggregate_updates": ("updates", "model")}
+"""Optional methods of a scheme, with their arguments."""
+
+
+def _check_optional_members(scheme: Any) -> None:
+    """Refuse optional members of a scheme that have another form than `schemes/scheme.py` describes."""
+    name = type(scheme).__name__
+    for method, arguments in _ARGUMENTS.items():
+        if (own := getattr(scheme, method, None)) is None:
+            continue
+        try:
+            inspect.signature(own).bind(*arguments)
+        except TypeError:
+            raise ExperimentError(f"scheme.kind: {name}.{method} must take ({', '.join(arguments)}).") from None
+    if not isinstance(getattr(scheme, "memory", {}), dict):
+        raise ExperimentError(f"scheme.kind: {name}.memory must be a dict of numbers and arrays.")
+    models = getattr(scheme, "models_per_update", 1)
+    if not isinstance(models, int) or models < 1:
+        raise ExperimentError(f"scheme.kind: {name}.models_per_update = {models!r} must be 1, 2, 3, …")
+
+
+def make_codec(experiment: Experiment, parameters: int) -> Codec:
+    """The codec named by `update.codec`; an error if it states no size for an update of this many parameters."""
+    name = experiment.update.codec
+    codec: Codec = make_part("update.codec", name, experiment)
+    require_protocol("update.codec", codec, Codec)
+    bits = codec.bits(parameters)
+    if not isinstance(bits, int) or bits < 1:
+        raise ExperimentError(
+            f'update.codec = "{name}" states {bits!r} bits for {parameters} parameters: it must be 1 on.'
+        )
+    return codec
 
 
 def make_scheduler(experiment: Experiment) -> Scheduler:
@@ -161,5 +198,7 @@ def make_learner(
             learning.iterations_per_step,
             make_loss(experiment, dataset, module),
             streams.seed_for("dropout"),
+            learning.momentum,
+            getattr(scheme, "local_term", None),
         ),
     )

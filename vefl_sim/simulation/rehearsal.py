@@ -15,6 +15,7 @@ from vefl_sim.core.clock import to_ns
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import validated
+from vefl_sim.learning.codecs.floats import Float32
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import NullLearner
 from vefl_sim.mobility.scene import Mobility, Scene
@@ -74,6 +75,7 @@ def _scenario(experiment: Experiment) -> Scenario:
         shards={cv: np.zeros(1, np.int64) for cv in range(1, _CVS + 1)},
         dataset=Dataset("rehearsal", images, labels, images, labels, classes=1),
         learner=NullLearner(_PARAMETERS),
+        codec=Float32(experiment),
         link=Link.of(experiment.radio),
         scheme=make_scheme(experiment),
         scheduler=make_scheduler(experiment),

@@ -13,7 +13,9 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, part_names
 from vefl_sim.experiment.unused_keys import without_unused_keys
+from vefl_sim.learning.codecs.codec import Codec
 from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.holdings.adversary import with_flipped_labels
 from vefl_sim.learning.learner import Learner
 from vefl_sim.mobility.coverage import visitors
 from vefl_sim.mobility.scene import Mobility
@@ -25,6 +27,7 @@ from vefl_sim.simulation.compilation import Compilation
 from vefl_sim.simulation.parts import (
     AnyScheme,
     make_channel,
+    make_codec,
     make_dataset,
     make_learner,
     make_model,
@@ -44,6 +47,7 @@ class Scenario:
     shards: Mapping[int, NDArray[np.int64]]  # CV -> its samples, for all CVs that will enter coverage
     dataset: Dataset
     learner: Learner
+    codec: Codec
     link: Link
     scheme: AnyScheme
     scheduler: Scheduler
@@ -53,8 +57,8 @@ class Scenario:
 
     @property
     def payload_bits(self) -> int:
-        """S = M·(1 + FPP), the bits of an update."""
-        return self.learner.parameters * (1 + self.experiment.model.float_bits)
+        """S, the bits of an update: those of its code, times the number of models that the scheme sends."""
+        return self.codec.bits(self.learner.parameters) * int(getattr(self.scheme, "models_per_update", 1))
 
 
 def build_scenario(experiment: Experiment, folder: Path | None = None) -> Scenario:
@@ -88,6 +92,7 @@ def _build(experiment: Experiment, folder: Path | None) -> Scenario:
         module = make_model(experiment, dataset)
         traffic = make_traffic(experiment, streams, folder)
         shards = _holdings(experiment, streams, dataset, traffic)
+        dataset = with_flipped_labels(dataset, shards, experiment.adversary.share, streams)
         learner = make_learner(experiment, dataset, shards, scheme, module, streams)
         if compilation.is_running:
             learner.rehearse()
@@ -98,6 +103,7 @@ def _build(experiment: Experiment, folder: Path | None) -> Scenario:
         shards=shards,
         dataset=dataset,
         learner=learner,
+        codec=make_codec(experiment, learner.parameters),
         link=Link.of(experiment.radio),
         scheme=scheme,
         scheduler=scheduler,
@@ -126,7 +132,7 @@ def _holdings(
 def _shards(
     experiment: Experiment, dataset: Dataset, cvs: NDArray[np.int64], streams: Streams
 ) -> dict[int, NDArray[np.int64]]:
-    from vefl_sim.learning.partition import partition
+    from vefl_sim.learning.holdings.partition import partition
 
     parts = partition(dataset, cvs, experiment.data, streams.generator("partition"))
     return dict(zip(cvs.tolist(), parts, strict=True))

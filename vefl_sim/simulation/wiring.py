@@ -9,6 +9,7 @@ from simpy import Process
 from vefl_sim.core.clock import Stopwatch, to_ns
 from vefl_sim.core.state import Stateful
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.learning.codecs.codec import Coding
 from vefl_sim.mobility.coverage import sojourn_bound_of
 from vefl_sim.protocol.coverage import CoverageProcess
 from vefl_sim.protocol.events import NanosecondEnvironment
@@ -100,7 +101,12 @@ def wire(
         env,
         _timetable(experiment),
         scenario.scheme,
-        GlobalModel(scenario.learner, averages=experiment.aggregation.form == "models"),
+        GlobalModel(
+            scenario.learner,
+            averages=experiment.aggregation.form == "models",
+            coding=None if getattr(scenario.codec, "is_exact", False) else Coding(scenario.codec, scenario.streams),
+            aggregate_updates=getattr(scenario.scheme, "aggregate_updates", None),
+        ),
         _observer(scenario, env, coverage, channel, history),
         Reporting(trace, Stopwatch(lambda row: recorder.append("timings", row)), report, checkpoint),
     )

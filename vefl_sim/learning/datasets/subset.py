@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.groups import SampleGroups
+from vefl_sim.learning.holdings.groups import SampleGroups
 
 Samples = tuple[NDArray[np.uint8], NDArray[np.int32]]
 """Images and their labels."""

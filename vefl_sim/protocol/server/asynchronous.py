@@ -13,6 +13,7 @@ import numpy as np
 from simpy import Event, Store
 
 from vefl_sim.core.state import State, from_state, state_of
+from vefl_sim.learning.learner import Local, Start
 from vefl_sim.protocol.events import Instant, Precedence, Signal
 from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, TrainOrder, Update
 from vefl_sim.protocol.server.edge import EdgeServer
@@ -101,12 +102,15 @@ class AsynchronousServer(EdgeServer):
     def state(self) -> State:
         """Windows, buffer and orders in progress; requests are not saved: idle CVs repeat them in the next window."""
         tasks = self._tasks()
-        starts = {task.order.version: task.start for task in tasks}
-        starts |= {update.outcome.order.version: update.start for update in self.buffer}
-        starts.pop(self.model.version, None)  # saved as the current model
+        starts = {task.order.number: task.start for task in tasks}
+        starts |= {update.outcome.order.number: update.start for update in self.buffer}
+        orders = [task.order for task in tasks] + [update.outcome.order for update in self.buffer]
+        models = {order.version: starts[order.number].model for order in orders}
+        models.pop(self.model.version, None)  # saved as the current model
         return super().state() | {
             "orders": self.orders,
-            "models": {version: self.model.learner.arrays_of(start) for version, start in starts.items()},
+            "models": {version: self.model.learner.arrays_of(model) for version, model in models.items()},
+            "locals": {number: state_of(start.local) for number, start in starts.items() if start.local != Local()},
             "windows": state_of(self.windows),
             "buffer": state_of(self.buffer),
             "resting": {cv: until_ns for cv, until_ns in self.resting.items() if until_ns > self.env.now},
@@ -121,11 +125,15 @@ class AsynchronousServer(EdgeServer):
         self.orders, self.resting = state["orders"], state["resting"]
         self.windows = from_state(list[Window], state["windows"], constants=self.observe.constants)
         outcomes = [from_state(OrderOutcome, update["outcome"]) for update in state["buffer"]]
-        self.buffer = [Update(outcome, models[outcome.order.version]) for outcome in outcomes]
+        local = {number: Local(**saved) for number, saved in state["locals"].items()}
+        self.buffer = [
+            Update(outcome, Start(models[outcome.order.version], local.get(outcome.order.number, Local())))
+            for outcome in outcomes
+        ]
         vehicles = self.observe.in_coverage
         for task in state["tasks"]:
-            vehicle = vehicles[task["order"]["cv"]]
-            vehicle.resume(task, models[task["order"]["version"]])
+            order, vehicle = task["order"], vehicles[task["order"]["cv"]]
+            vehicle.resume(task, Start(models[order["version"]], local.get(order["number"], Local())))
             vehicle.start(self)
         for vehicle in vehicles.values():
             if vehicle.task is None:
@@ -179,7 +187,7 @@ class AsynchronousServer(EdgeServer):
             window.commit(order, vehicles[order.cv].agreement)
             if order.bypass_ns is not None:
                 self.resting[order.cv] = order.ordered_ns + self.timetable.round_ns
-            requests.pop(order.cv).answer.succeed(Grant(order, event, self.model.parameters))
+            requests.pop(order.cv).answer.succeed(Grant(order, event, self.start_of(order)))
         for cv, request in requests.items():
             limit = decision.plan.ineligible.get(cv)
             spent = cv in window.cost and limit not in ("time", "cpu")  # its share of this window is used up
@@ -225,7 +233,7 @@ class AsynchronousServer(EdgeServer):
         window, received = self.windows[-1], _received(updates, self.model.version)
         weights = checked_weights(self.scheme.weights(received), len(updates))
         with self.reporting.stopwatch("train"):
-            self.model.step(updates, weights)
+            weights = self.model.step(updates, weights)
         applied = [Applied(w, stale) for w, stale in zip(weights, received.staleness.tolist(), strict=True)]
         for outcome, use in zip((update.outcome for update in updates), applied, strict=True):
             self._note(

@@ -12,11 +12,12 @@ from simpy import Event
 
 from vefl_sim.core.clock import SlotGrid, Stopwatch
 from vefl_sim.core.state import State, Stateful, optional_state
-from vefl_sim.learning.learner import Evaluation
+from vefl_sim.learning.learner import Evaluation, Local, Start
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.messages import Decision, RoundReport, TrainOrder
 from vefl_sim.protocol.observer import Observer
 from vefl_sim.protocol.server.model import GlobalModel
+from vefl_sim.protocol.server.orders import checked_local
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.schemes.observation import Observation, sojourn_ns
@@ -69,12 +70,14 @@ class EdgeServer(ABC):
         """Called when a CV has entered coverage."""
 
     def state(self) -> State:
-        """k, ω_k, and the state of a user-defined scheme if it has one."""
+        """k, ω_k, what the scheme remembers, and the errors of coded updates."""
         return {
             "round": self.round,
             "version": self.model.version,
             "model": self.model.learner.arrays_of(self.model.parameters),
             "scheme": optional_state(self.scheme),
+            "memory": getattr(self.scheme, "memory", None),
+            "coding": optional_state(self.model.coding),
         }
 
     def restore(self, state: State) -> None:
@@ -83,6 +86,15 @@ class EdgeServer(ABC):
         self.model.parameters = self.model.learner.model_of(state["model"])
         if state["scheme"] is not None:
             cast(Stateful, self.scheme).restore(state["scheme"])
+        if state["memory"] is not None:
+            self.scheme.memory = state["memory"]
+        if self.model.coding:
+            self.model.coding.restore(state["coding"])
+
+    def start_of(self, order: TrainOrder) -> Start:
+        """What a CV trains from if it gets an order now: the current model, and what the scheme lets it minimise."""
+        local = getattr(self.scheme, "local", None) if self.model.is_learnt else None
+        return Start(self.model.parameters, checked_local(local(order.cv)) if local else Local())
 
     def _announce(
         self, decision: Decision, orders: Iterable[TrainOrder], cause: int

@@ -1,10 +1,18 @@
-"""The global model ω: the only place where delivered updates are trained and aggregated."""
+"""The global model ω: the only place where delivered updates are trained, decoded and aggregated."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
+import numpy as np
+
+from vefl_sim.core.errors import RunFailed
+from vefl_sim.learning.codecs.codec import Coding
 from vefl_sim.learning.learner import Evaluation, Learner, LocalJob, Model
+from vefl_sim.learning.trees import leaves, misfit, tree_map
 from vefl_sim.protocol.messages import Update
+from vefl_sim.schemes.scheme import Aggregated, LocalUpdate
 
 
 @dataclass
@@ -13,6 +21,8 @@ class GlobalModel:
 
     learner: Learner
     averages: bool = False  # the next version is a weighted sum of local models, not a step from this version
+    coding: Coding | None = None  # None: updates arrive as they are
+    aggregate_updates: Callable[[Sequence[LocalUpdate], Model], Any] | None = None  # of the scheme, if it has it
     parameters: Model = None  # ω
     version: int = 0  # number of steps so far
 
@@ -21,19 +31,33 @@ class GlobalModel:
         if self.parameters is None:
             self.parameters = self.learner.initial_model()
 
-    def step(self, updates: Sequence[Update], weights: Sequence[float]) -> None:
+    @property
+    def is_learnt(self) -> bool:
+        """Whether there is a model at all (`learning.kind`)."""
+        return self.parameters is not None
+
+    def step(self, updates: Sequence[Update], weights: Sequence[float]) -> list[float]:
         """Compute the local training of these updates in one call, and aggregate them to the next version.
 
-        Local training is lazy: an update that was lost is never computed.
+        Local training is lazy: an update that was lost is never computed. Returns the weights that were applied.
         """
-        starts = [update.start for update in updates]
-        orders = [update.outcome.order for update in updates]
-        trained = self.learner.train(starts, [LocalJob(order.cv, order.iterations, order.number) for order in orders])
-        if self.averages:
+        starts, orders = [update.start.model for update in updates], [update.outcome.order for update in updates]
+        jobs = [
+            LocalJob(order.cv, order.iterations, order.number, update.start.local)
+            for order, update in zip(orders, updates, strict=True)
+        ]
+        trained = self.learner.train(starts, jobs)
+        if self.coding and self.is_learnt:
+            sent = zip(orders, starts, trained, strict=True)
+            trained = [self.coding.transmit(order.cv, order.number, start, model) for order, start, model in sent]
+        if self.aggregate_updates and self.is_learnt:
+            weights = self._aggregate([*map(self._view, updates, trained, weights)], weights)
+        elif self.averages:
             self.parameters = self.learner.average(trained, weights)
         else:
             self.parameters = self.learner.combine(self.parameters, starts, trained, weights)
         self.version += 1
+        return list(weights)
 
     def train(self, job: LocalJob) -> None:
         """Train the model itself, on the samples of one job: centralized training."""
@@ -43,3 +67,43 @@ class GlobalModel:
     def evaluate(self) -> Evaluation | None:
         """Accuracy and loss on the test set; None if nothing is learnt."""
         return self.learner.evaluate(self.parameters)
+
+    def _view(self, update: Update, trained: Model, weight: float) -> LocalUpdate:
+        """An update as the scheme sees it."""
+        outcome, order = update.outcome, update.outcome.order
+        return LocalUpdate(
+            cv=order.cv,
+            model=tree_map(np.asarray, trained),
+            start=tree_map(np.asarray, update.start.model),
+            weight=weight,
+            samples=order.samples,
+            iterations=order.iterations,
+            staleness=0 if order.version is None else self.version - order.version,
+            delay_s=(outcome.end_ns - order.ordered_ns) / 1e9,
+            losses=partial(_local_loss, self.learner, order.cv),
+        )
+
+    def _aggregate(self, views: Sequence[LocalUpdate], weights: Sequence[float]) -> list[float]:
+        """Let the scheme compute the next version; returns the weights that it reports."""
+        assert self.aggregate_updates is not None
+        returned = self.aggregate_updates(views, tree_map(np.asarray, self.parameters))
+        if isinstance(returned, Aggregated):
+            returned, weights = returned.model, np.asarray(returned.weights, np.float64).tolist()
+        fault = misfit(returned, self.parameters)
+        if fault is None and len(weights) != len(views):
+            fault = f"it has {len(weights)} weights for {len(views)} updates"
+        if fault:
+            raise RunFailed(f"scheme.kind: aggregate_updates() must return a model like the one it is given: {fault}.")
+        arrays = {name: array.astype(own.dtype) for (name, array), own in _matched(returned, self.parameters)}
+        self.parameters = self.learner.model_of(arrays)
+        return list(weights)
+
+
+def _local_loss(learner: Learner, cv: int, model: Model) -> Any:
+    return learner.local_loss(model, cv)
+
+
+def _matched(tree: Model, like: Model) -> list[tuple[tuple[str, Any], Any]]:
+    """(name and array, array of the same name in `like`) of each leaf."""
+    own = dict(leaves(like))
+    return [((name, array), own[name]) for name, array in leaves(tree)]

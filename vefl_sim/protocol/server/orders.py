@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.errors import RunFailed
+from vefl_sim.learning.learner import Local
 from vefl_sim.protocol.messages import TrainOrder
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan
@@ -89,6 +90,16 @@ def checked_weights(returned: Any, delivered: int) -> list[float]:
             "scheme.kind: aggregate() or weights() must return one finite weight for each delivered update."
         )
     return [float(weight) for weight in weights]
+
+
+def checked_local(returned: Any) -> Local:
+    """What a scheme lets a CV minimise; raises RunFailed if it is something else."""
+    if not isinstance(returned, Local):
+        raise RunFailed(f"scheme.kind must return a vefl_sim.Local from local(), not {type(returned).__name__}.")
+    mu = returned.proximal_mu
+    if mu is not None and not (isinstance(mu, Real) and 0 <= mu < math.inf):
+        raise RunFailed(f"scheme.kind: local() returned proximal_mu = {mu!r}: it must be a number from 0 on.")
+    return returned
 
 
 def checked_theorem2_sum(returned: Any) -> float | None:

@@ -1,13 +1,13 @@
 """The synchronous server: rounds as in Algorithm 1 of the paper."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from simpy import AllOf, Event, Process
 
-from vefl_sim.learning.learner import LocalJob
+from vefl_sim.learning.learner import LocalJob, Start
 from vefl_sim.protocol.events import Instant, Precedence
 from vefl_sim.protocol.messages import Applied, Decision, RoundReport, Update
 from vefl_sim.protocol.server.edge import EdgeServer
@@ -17,6 +17,8 @@ from vefl_sim.protocol.server.orders import checked_plan, checked_theorem2_sum, 
 @dataclass
 class SynchronousServer(EdgeServer):
     """In each round: plan, order, wait for the updates, aggregate them, evaluate the model, report."""
+
+    starts: dict[int, Start] = field(default_factory=dict)  # what each CV with an order in this round trains from
 
     def rounds(self) -> Generator[Event, Any, None]:
         """Algorithm 1: run one round after the other until the timetable ends."""
@@ -48,8 +50,12 @@ class SynchronousServer(EdgeServer):
     def _broadcast(self, decision: Decision, started: int) -> dict[int, Process]:
         """Send the orders; returns the process of each CV that got one, by its number."""
         orders = orders_of(decision.observation, decision.plan)
-        vehicles = self.observe.in_coverage
-        return {o.cv: vehicles[o.cv].accept(o, event) for o, event in self._announce(decision, orders, started)}
+        vehicles, work = self.observe.in_coverage, {}
+        self.starts = {}
+        for order, event in self._announce(decision, orders, started):
+            self.starts[order.cv] = self.start_of(order)
+            work[order.cv] = vehicles[order.cv].accept(order, event)
+        return work
 
     def _end_of_round(self, decision: Decision, work: dict[int, Process]) -> Event:
         """The end of t_th; with early_close, the end of all orders if that is earlier."""
@@ -64,7 +70,7 @@ class SynchronousServer(EdgeServer):
                 process.interrupt("round_ended")
         yield AllOf(self.env, work.values())
         decision.outcomes.extend(process.value for process in work.values())  # type: ignore[misc]  # all have ended
-        updates = [Update(outcome, self.model.parameters) for outcome in decision.outcomes]
+        updates = [Update(outcome, self.starts[outcome.order.cv]) for outcome in decision.outcomes]
         delivered = [update for update in updates if update.delivered]
         self.observe.history.add(decision.plan.cv.tolist(), (update.outcome.order.cv for update in delivered))
         return delivered
@@ -77,8 +83,7 @@ class SynchronousServer(EdgeServer):
         returned = self.scheme.aggregate(decision.observation, decision.plan, cvs)
         weights = checked_weights(returned, len(delivered))
         with self.reporting.stopwatch("train"):
-            self.model.step(delivered, weights)
-        return weights
+            return self.model.step(delivered, weights)
 
     def _applied(self, delivered: Sequence[Update], weights: Sequence[float]) -> list[Applied]:
         """The aggregated updates with their weights, each noted in the trace."""

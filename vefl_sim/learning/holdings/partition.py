@@ -10,7 +10,7 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import Kind, load_part
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.groups import Holdings, SampleGroups
+from vefl_sim.learning.holdings.groups import Holdings, SampleGroups
 
 
 def partition(

@@ -1,0 +1,68 @@
+"""SCAFFOLD: control variates correct the local steps of each CV for the difference between its data and those of all.
+
+Karimireddy et al., SCAFFOLD: Stochastic Controlled Averaging for Federated Learning (ICML 2020), option II.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.learning.learner import Local, Model
+from vefl_sim.learning.trees import mean, minus, plus, weighted_sum, zeros
+from vefl_sim.schemes.afa_cd import step_sizes
+from vefl_sim.schemes.fedprox import FedAvg
+from vefl_sim.schemes.scheme import LocalUpdate
+
+
+class Scaffold(FedAvg):
+    """The orders of FedAvg; CV v steps along ∇F_v − c_v + c, and sends the changes of its model and of c_v.
+
+    After K steps c_v becomes c_v − c + (ω − ω_v)/(K·δ), and ω moves by the mean change. c is the mean of all c_v; CVs
+    come and go, so these are the CVs that have delivered at least once. A CV whose update is lost keeps its c_v.
+    """
+
+    label = "SCAFFOLD"
+    models_per_update = 2
+    unused_keys = tuple(
+        key
+        for key in (*FedAvg.unused_keys, "aggregation.form", "aggregation.weights_over")
+        if key != "aggregation.server_rate"
+    )
+
+    @staticmethod
+    def contradictions(experiment: Experiment) -> Iterator[str]:
+        """Yield a sentence for settings with which control variates are not defined."""
+        if experiment.learning.optimizer != "sgd":
+            yield (
+                'scheme.kind = "scaffold" divides an update by the sum of its step sizes, which learning.optimizer = '
+                f'"{experiment.learning.optimizer}" does not define: use "sgd".'
+            )
+        if experiment.update.codec != "float32":
+            yield (
+                'scheme.kind = "scaffold" sends two vectors, of which only one would be coded: set update.codec = '
+                '"float32".'
+            )
+
+    def __init__(self, experiment: Experiment) -> None:
+        super().__init__(experiment)
+        self._learning, self._rate = experiment.learning, experiment.aggregation.server_rate or 1.0
+        self.memory: dict[str, Any] = {"variates": {}, "mean": None}  # c_v by CV, and c
+
+    def local(self, cv: int) -> Local:
+        """The correction c − c_v of the gradients of a CV; nothing before the first update."""
+        variates, c = self.memory["variates"], self.memory["mean"]
+        if c is None:
+            return Local()
+        return Local(correction=minus(c, variates[cv]) if cv in variates else c)
+
+    def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Model:
+        """ω + rate · mean change; c_v of the CVs that delivered, and c, become those of the next round."""
+        variates, c = self.memory["variates"], self.memory["mean"] or zeros(model)
+        for update in updates:
+            step_size = step_sizes(self._learning, np.array([update.iterations]), np.array([update.samples]))[0]
+            gradient = weighted_sum([update.change], [-1 / float(step_size)])
+            variates[update.cv] = plus(gradient, minus(variates.get(update.cv, zeros(c)), c))
+        self.memory["mean"] = mean([variates[cv] for cv in sorted(variates)])
+        return plus(model, mean([update.change for update in updates]), self._rate)
