@@ -17,10 +17,14 @@ ModelArrays = dict[str, NDArray[np.generic]]
 
 @dataclass(frozen=True)
 class Local:
-    """What a CV minimises: F_v(ω) + (μ/2)·‖ω − ω_k‖² + ⟨correction, ω⟩."""
+    """What a CV minimises, F_v(ω) + (μ/2)·‖ω − ω_k‖² + ⟨slope, ω⟩, and how its steps are corrected.
+
+    Vectors are trees like the model; None: there is none.
+    """
 
     proximal_mu: float | None = None  # μ; None: that of the scheme
-    correction: Model = None  # vector that is added to every gradient, a tree like the model; None: nothing is added
+    slope: Model = None  # is added to every gradient
+    drift: Model = None  # every step moves by −δ·drift besides the optimizer's step, that is, without its momentum
 
 
 @dataclass(frozen=True)

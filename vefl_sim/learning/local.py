@@ -78,7 +78,8 @@ class TrainingState(NamedTuple):
     start: Model  # ω_k, without statistics
     optimizer_state: Any  # reset for every training order
     statistics: Statistics  # of the network, such as BatchNorm's running averages; mostly empty
-    correction: Model = None  # added to every gradient; None: nothing is
+    slope: Model = None  # added to every gradient; None: nothing is
+    drift: Model = None  # every step moves by −δ·drift, besides the optimizer's step; None: it does not
 
 
 class Work(NamedTuple):
@@ -128,8 +129,8 @@ class LocalTraining:
         """Trained model ω_{v,k+1} of the job's CV, starting from ω_k = `model`."""
         start, statistics = split(model)
         optimizer_state = _initial_optimizer_state(self._method, start, self._descent)
-        correction = None if job.local.correction is None else split(job.local.correction)[0]
-        state = TrainingState(start, start, optimizer_state, statistics, correction)
+        slope, drift = (None if tree is None else split(tree)[0] for tree in (job.local.slope, job.local.drift))
+        state = TrainingState(start, start, optimizer_state, statistics, slope, drift)
         mu = job.local.proximal_mu
         descent = self._descent if mu is None else self._descent._replace(proximal_mu=mu)
         for work in self._work(job):
@@ -258,15 +259,18 @@ def _step(
     method: StepMethod, state: TrainingState, sums: Sums, count: jax.Array, descent: Descent, merged: jax.Array
 ) -> TrainingState:
     """One optimizer step along g = ∇F + μ·(ω − ω_k) + … for `merged` iterations; with "sgd": ω − merged·δ·g."""
-    local, start, optimizer_state, _, correction = state
+    local, start = state.local, state.start
     gradient = jax.tree.map(lambda g, w, w_k: g / count + descent.proximal_mu * (w - w_k), sums.gradient, local, start)
-    if correction is not None:
-        gradient = jax.tree.map(jnp.add, gradient, correction)
+    if state.slope is not None:
+        gradient = jax.tree.map(jnp.add, gradient, state.slope)
     if method.term is not None:
         gradient = jax.tree.map(jnp.add, gradient, jax.grad(method.term)(local, start))
     optimizer = _optimizer(method, merged * descent.learning_rate)
-    updates, optimizer_state = optimizer.update(gradient, optimizer_state, local)
-    return TrainingState(optax.apply_updates(local, updates), start, optimizer_state, sums.statistics, correction)
+    updates, optimizer_state = optimizer.update(gradient, state.optimizer_state, local)
+    moved = optax.apply_updates(local, updates)
+    if state.drift is not None:
+        moved = jax.tree.map(lambda w, d: w - merged * descent.learning_rate * d, moved, state.drift)
+    return state._replace(local=moved, optimizer_state=optimizer_state, statistics=sums.statistics)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -36,7 +36,7 @@ class FedDyn(FedProx):
     def local(self, cv: int) -> Local:
         """The linear term −⟨h_v, ω⟩."""
         slopes = self.memory["slopes"]
-        return Local(correction=times(slopes[cv], -1.0)) if cv in slopes else Local()
+        return Local(slope=times(slopes[cv], -1.0)) if cv in slopes else Local()
 
     def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Model:
         """Mean of the received models − h/α."""

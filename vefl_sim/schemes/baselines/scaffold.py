@@ -51,11 +51,11 @@ class Scaffold(FedAvg):
         self.memory: dict[str, Any] = {"variates": {}, "mean": None}  # c_v by CV, and c
 
     def local(self, cv: int) -> Local:
-        """The correction c − c_v of the gradients of a CV; nothing before the first update."""
+        """The correction c − c_v of the steps of a CV; nothing before the first update."""
         variates, c = self.memory["variates"], self.memory["mean"]
         if c is None:
             return Local()
-        return Local(correction=minus(c, variates[cv]) if cv in variates else c)
+        return Local(drift=minus(c, variates[cv]) if cv in variates else c)
 
     def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Model:
         """ω + rate · mean change; c_v of the CVs that delivered, and c, become those of the next round."""
