@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from vefl_sim.core.errors import BadInput, RunFailed, VeflError
     from vefl_sim.experiment.experiment import Experiment
     from vefl_sim.experiment.toml import from_tables, load, with_settings
+    from vefl_sim.learning import trees
+    from vefl_sim.learning.codecs.codec import Codec
     from vefl_sim.learning.datasets.dataset import Dataset
+    from vefl_sim.learning.learner import Local
     from vefl_sim.mobility.scene import Mobility, Scene
     from vefl_sim.optimize.rat.edf import Backlog, Scheduler
     from vefl_sim.optimize.rat.problem import RatAllocation, RatPolicy, RatProblem
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from vefl_sim.radio.link import Link
     from vefl_sim.records.run_directory import Run
     from vefl_sim.schemes.observation import Observation
-    from vefl_sim.schemes.scheme import AsynchronousScheme, Plan, Received, Scheme
+    from vefl_sim.schemes.scheme import Aggregated, AsynchronousScheme, LocalUpdate, Plan, Received, Scheme
     from vefl_sim.simulation.run import resume, simulate
     from vefl_sim.simulation.watcher import RunWatcher
     from vefl_sim.sweep.comparison import compare
@@ -33,13 +36,17 @@ if TYPE_CHECKING:
     from vefl_sim.sweep.run_sweep import run_sweep
 
 _MODULES = {
+    "Aggregated": "schemes.scheme",
     "AsynchronousScheme": "schemes.scheme",
     "Backlog": "optimize.rat.edf",
     "BadInput": "core.errors",
     "Channel": "radio.channel",
+    "Codec": "learning.codecs.codec",
     "Dataset": "learning.datasets.dataset",
     "Experiment": "experiment.experiment",
     "Link": "radio.link",
+    "Local": "learning.learner",
+    "LocalUpdate": "schemes.scheme",
     "Mobility": "mobility.scene",
     "Observation": "schemes.observation",
     "Plan": "schemes.scheme",
@@ -61,18 +68,23 @@ _MODULES = {
     "resume": "simulation.run",
     "run_sweep": "sweep.run_sweep",
     "simulate": "simulation.run",
+    "trees": "learning.trees",
     "why": "analysis.why",
     "with_settings": "experiment.toml",
 }
 
 __all__ = [
+    "Aggregated",
     "AsynchronousScheme",
     "Backlog",
     "BadInput",
     "Channel",
+    "Codec",
     "Dataset",
     "Experiment",
     "Link",
+    "Local",
+    "LocalUpdate",
     "Mobility",
     "Observation",
     "Plan",
@@ -94,6 +106,7 @@ __all__ = [
     "resume",
     "run_sweep",
     "simulate",
+    "trees",
     "why",
     "with_settings",
 ]
@@ -107,7 +120,8 @@ def __getattr__(name: str) -> "Any":
         return import_module("importlib.metadata").version("vefl_sim")
     if name not in _MODULES:
         raise AttributeError(f"module 'vefl_sim' has no attribute {name!r}")
-    return getattr(import_module(f"vefl_sim.{_MODULES[name]}"), name)
+    module = import_module(f"vefl_sim.{_MODULES[name]}")
+    return module if name == "trees" else getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import from_tables, simulate, with_settings
+from vefl_sim import Experiment, Run, from_tables, simulate, with_settings
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.protocol.server.asynchronous import AsynchronousServer
 from vefl_sim.protocol.server.synchronous import SynchronousServer
@@ -17,6 +17,9 @@ LEARNING = EXPERIMENT | {
     "model": {"factory": "vefl_models.cnn:cnn"},
     "sla": EXPERIMENT["sla"] | {"cycles_per_bit": [200.0, 200.0]},
 }
+
+
+WITHOUT_ROUNDS = ("afa-cd", "fedbuff")
 
 
 class Eager:
@@ -30,8 +33,9 @@ class Eager:
 
     def _announce(self, *arguments) -> Iterator[Any]:
         for order, event in super()._announce(*arguments):  # type: ignore[misc]
-            job = LocalJob(order.cv, order.iterations, order.number)
-            self.model.learner.results[job] = self.model.learner.real.train([self.model.parameters], [job])[0]
+            start = self.start_of(order)
+            job = LocalJob(order.cv, order.iterations, order.number, start.local)
+            self.model.learner.results[job] = self.model.learner.real.train([start.model], [job])[0]
             Eager.trained.append(order.cv)
             yield order, event
 
@@ -61,11 +65,31 @@ class _LookUp:
 @pytest.mark.parametrize("kind", ["pdpc", "afa-cd", "fedbuff"])
 def test_lazy_is_eager(kind: str, batch_size: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     experiment = from_tables(LEARNING)
-    if kind != "pdpc":
+    if kind in WITHOUT_ROUNDS:
         several = ["run.rounds=4", "mac.start=ready", "vefl.max_local_iterations=4", "aggregation.buffer=3"]
         experiment = with_settings(experiment, f"scheme.kind={kind}", *several)
     if batch_size:
         experiment = with_settings(experiment, f"learning.batch_size={batch_size}")
+    lazy = assert_equal(experiment, monkeypatch, tmp_path)
+    if kind in WITHOUT_ROUNDS:
+        steps = lazy.events.query("kind == 'update_aggregated'").groupby("time_ns")["version"].nunique()
+        assert steps.max() > 1  # some step aggregated updates of several versions
+
+
+@pytest.mark.parametrize("kind", ["scaffold", "feddyn", "fedadam", "fedyogi", "oort", "krum", "fedasync"])
+@pytest.mark.parametrize("codec", ["float32", "qsgd", "top-k"])
+def test_schemes_and_codecs_that_remember(kind: str, codec: str, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    if kind == "scaffold" and codec != "float32":
+        pytest.skip("SCAFFOLD sends two vectors, and refuses codecs")
+    settings = ["run.rounds=4", f"scheme.kind={kind}", f"update.codec={codec}", "model.factory=vefl_models.mlp:mlp"]
+    if kind == "fedasync":
+        settings += ["mac.start=ready", "vefl.max_local_iterations=7"]
+    base = from_tables({name: table for name, table in LEARNING.items() if name not in ("scheme", "aggregation")})
+    assert_equal(with_settings(base, *settings), monkeypatch, tmp_path)
+
+
+def assert_equal(experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_path) -> Run:
+    """Compare a run with the same run in which every update is computed when it is ordered."""
     lazy = simulate(experiment, out=tmp_path / "lazy")
     monkeypatch.setattr("vefl_sim.simulation.wiring.SynchronousServer", EagerRounds)
     monkeypatch.setattr("vefl_sim.simulation.wiring.AsynchronousServer", EagerBuffer)
@@ -74,6 +98,4 @@ def test_lazy_is_eager(kind: str, batch_size: int | None, monkeypatch: pytest.Mo
     assert len(Eager.trained) == lazy.summary["updates_ordered"] > lazy.summary["updates_delivered"]
     assert lazy.summary["last_accuracy"] is not None
     assert lazy.content_digest() == eager.content_digest()
-    if kind != "pdpc":
-        steps = lazy.events.query("kind == 'update_aggregated'").groupby("time_ns")["version"].nunique()
-        assert steps.max() > 1  # some step aggregated updates of several versions
+    return lazy

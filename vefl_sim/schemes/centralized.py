@@ -19,6 +19,7 @@ class Centralized:
     unused_keys = (
         *(*RULE_KEYS, *SUM_KEYS, *PROBLEM_KEYS, *KEYS_WITHOUT_ROUNDS, "vefl.upload_margin", "server.early_close"),
         *("scheme.constrained", "learning.proximal_mu", "learning.iterations_per_step"),
+        *("update.codec", "update.levels", "update.keep_share"),
     )
     unused_environment = (
         *("data.dirichlet_alpha", "data.partition", "data.shards_per_cv", "scheme.selected", "vefl.budget"),

@@ -1,0 +1,168 @@
+"""Codecs: sizes, errors and what the server reads; QSGD's bias and variance; feedback; whole runs."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tests.schemes.plain_world import experiment
+from vefl_sim import simulate
+from vefl_sim.core.errors import ExperimentError, RunFailed
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.kinds import CODECS
+from vefl_sim.experiment.plugins import make_part
+from vefl_sim.learning.codecs.codec import Codec, Coding, packed, unpacked
+from vefl_sim.learning.codecs.qsgd import BUCKET
+from vefl_sim.simulation.scenario import build_scenario
+
+VECTORS = arrays(
+    np.float32, st.integers(1, 3 * BUCKET // 2), elements=st.floats(-100, 100, width=32, allow_subnormal=False)
+)
+
+
+def codec(name: str, **update: object) -> Codec:
+    return make_part("update.codec", name, experiment("fedavg", update={"codec": name} | update))  # type: ignore[no-any-return]
+
+
+@given(st.integers(1, 40), st.integers(0, 200), st.randoms(use_true_random=False))
+def test_packed_integers_are_unpacked(width: int, count: int, random) -> None:  # type: ignore[no-untyped-def]
+    values = np.array([random.getrandbits(width) for _ in range(count)], np.int64)
+    message = packed(values, width)
+    assert len(message) == -(-count * width // 8)
+    assert unpacked(message, count, width).tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("name", [name for name in CODECS if name != "float32"])
+@settings(deadline=None, max_examples=30)
+@given(change=VECTORS)
+def test_a_message_has_the_stated_bits(name: str, change: np.ndarray) -> None:
+    ours = codec(name)
+    message = ours.encode(change, np.random.default_rng(1))
+    assert 8 * len(message) == ours.bits(len(change))
+    assert ours.decode(message, len(change)).shape == change.shape
+
+
+@settings(deadline=None, max_examples=30)
+@given(change=VECTORS)
+def test_float16_rounds_to_the_nearest(change: np.ndarray) -> None:
+    ours = codec("float16")
+    read = ours.decode(ours.encode(change, np.random.default_rng(1)), len(change))
+    assert np.all(np.abs(read - change) <= np.abs(change) * 2.0**-11 + 1e-7)
+    huge = np.array([1e30, -1e30], np.float32)
+    assert ours.decode(ours.encode(huge, np.random.default_rng(1)), 2).tolist() == [65504.0, -65504.0]
+
+
+@pytest.mark.parametrize("levels", [1, 4, 15])
+@settings(deadline=None, max_examples=20)
+@given(change=VECTORS)
+def test_qsgd_is_unbiased_and_its_variance_is_bounded(levels: int, change: np.ndarray) -> None:
+    """Per bucket of n numbers: E = x, and E‖Q(x) − x‖² ≤ min(n/s², √n/s)·‖x‖²; means over 400 messages."""
+    ours, rng, times = codec("qsgd", levels=levels), np.random.default_rng(3), 400
+    read = np.array([ours.decode(ours.encode(change, rng), len(change)) for _ in range(times)], np.float64)
+    for first in range(0, len(change), BUCKET):
+        x, q = change[first : first + BUCKET].astype(np.float64), read[:, first : first + BUCKET]
+        norm, n = np.linalg.norm(x), len(x)
+        spread = norm / levels  # distance of two levels: the standard deviation of a number is at most half of it
+        assert np.all(np.abs(q.mean(axis=0) - x) <= 6 * spread / 2 / np.sqrt(times) + 1e-5 * norm)
+        variance = ((q - x) ** 2).sum(axis=1).mean()
+        assert variance <= min(n / levels**2, np.sqrt(n) / levels) * norm**2 * 1.25 + 1e-9
+
+
+def test_top_k_sends_the_largest_and_remembers_the_rest() -> None:
+    ours = codec("top-k", keep_share=0.4)
+    change = np.array([3.0, -5.0, 0.5, 5.0, -0.1], np.float32)
+    assert ours.decode(ours.encode(change, np.random.default_rng(1)), 5).tolist() == [0.0, -5.0, 0.0, 5.0, 0.0]
+    coding, start = Coding(ours, Streams(1)), {"params": {"w": np.zeros(5, np.float32)}}
+    first = coding.transmit(7, 1, start, {"params": {"w": change}})["params"]["w"]
+    assert first.tolist() == [0.0, -5.0, 0.0, 5.0, 0.0]
+    assert coding.errors[7].tolist() == [3.0, 0.0, 0.5, 0.0, np.float32(-0.1)]
+    second = coding.transmit(7, 2, start, {"params": {"w": np.ones(5, np.float32)}})["params"]["w"]
+    assert second.tolist() == [4.0, 0.0, 1.5, 0.0, 0.0]
+    assert 8 not in coding.errors
+
+
+@settings(deadline=None, max_examples=20)
+@given(changes=st.lists(arrays(np.float32, 40, elements=st.floats(-10, 10, width=32)), min_size=1, max_size=6))
+def test_feedback_loses_nothing(changes: list[np.ndarray]) -> None:
+    """What was sent in all, plus what the CV still remembers, is the sum of its changes."""
+    coding, start = Coding(codec("top-k", keep_share=0.1), Streams(1)), {"w": np.zeros(40, np.float32)}
+    sent = sum(coding.transmit(3, number, start, {"w": change})["w"] for number, change in enumerate(changes))
+    np.testing.assert_allclose(sent + coding.errors[3], np.sum(changes, axis=0), atol=1e-4)
+
+
+class TestRuns:
+    @pytest.mark.parametrize(("name", "bits"), [("float16", 240), ("qsgd", 112), ("top-k", 40)])
+    def test_the_ledger_has_the_coded_bits(self, name: str, bits: int, tmp_path: Path) -> None:
+        """15 parameters: 16 each; 32 and 5 each, in whole bytes; the largest with its position."""
+        constrained = {"scheme": {"constrained": True}, "update": {"codec": name}, "vefl": {"budget": 1e6}}
+        of = experiment("fedavg", **constrained)
+        assert build_scenario(of).payload_bits == bits
+        run = simulate(of, out=tmp_path)
+        received = run.events.query("kind == 'upload_received'")
+        assert len(received)
+        assert set(received["bits"]) == {float(bits)}
+
+    def test_the_model_is_made_of_what_was_received(self, tmp_path: Path) -> None:
+        exact, coarse = (
+            simulate(experiment("fedavg", update=update), out=tmp_path).model(1).arrays["params.Dense_0.bias"]
+            for update in ({}, {"codec": "qsgd", "levels": 1})
+        )
+        assert not np.allclose(exact, coarse, atol=1e-3)
+
+    def test_float_bits_change_the_size_only(self, tmp_path: Path) -> None:
+        accuracies = [
+            simulate(experiment("fedavg", model={"float_bits": bits}), out=tmp_path).rounds["loss"].tolist()
+            for bits in (32, 8)
+        ]
+        assert accuracies[0] == accuracies[1]
+
+    @pytest.mark.parametrize(
+        ("name", "error", "sentence"),
+        [
+            ("Longer", RunFailed, r"Longer.encode returned 60 bytes, but bits\(15\) is 8 bits"),
+            ("Nan", RunFailed, "Nan.decode must return 15 finite numbers"),
+            ("Nothing", ExperimentError, "states 0 bits for 15 parameters"),
+            ("Mute", ExperimentError, "Mute has no method encode"),
+        ],
+    )
+    def test_a_wrong_codec_is_one_sentence(self, name: str, error: type, sentence: str, tmp_path: Path) -> None:
+        with pytest.raises(error, match=sentence):
+            simulate(experiment("fedavg", update={"codec": f"tests.learning.test_codecs:{name}"}), out=tmp_path)
+
+
+class Longer:
+    def __init__(self, experiment) -> None:  # type: ignore[no-untyped-def]
+        pass
+
+    def bits(self, numbers: int) -> int:
+        return 8
+
+    def encode(self, change: np.ndarray, rng: np.random.Generator) -> bytes:
+        return change.tobytes()
+
+    def decode(self, message: bytes, numbers: int) -> np.ndarray:
+        return np.frombuffer(message, np.float32)
+
+
+class Nan(Longer):
+    def bits(self, numbers: int) -> int:
+        return 32 * numbers
+
+    def decode(self, message: bytes, numbers: int) -> np.ndarray:
+        return np.full(numbers, np.nan)
+
+
+class Nothing(Longer):
+    def bits(self, numbers: int) -> int:
+        return 0
+
+
+class Mute:
+    def __init__(self, experiment) -> None:  # type: ignore[no-untyped-def]
+        pass
+
+    def bits(self, numbers: int) -> int:
+        return 8

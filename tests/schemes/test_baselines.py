@@ -1,0 +1,257 @@
+"""Each baseline on an ideal network, against a plain reimplementation of its publication in numpy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.schemes.plain_world import RATE, ROUNDS, STEPS, PlainWorld, experiment, simulated
+from vefl_sim import from_tables, simulate
+from vefl_sim.core.errors import ExperimentError
+
+
+def assert_same(models: list[np.ndarray], expected: list[np.ndarray]) -> None:
+    assert len(models) == len(expected) == ROUNDS
+    assert not np.allclose(models[0], models[-1], atol=1e-3)
+    for model, plain in zip(models, expected, strict=True):
+        np.testing.assert_allclose(model, plain, atol=2e-5)
+
+
+def averaged(world: PlainWorld, next_model) -> list[np.ndarray]:  # type: ignore[no-untyped-def]
+    """Models after each round, where next_model(w, p) computes the next one with p = D/Σ D."""
+    models, w = [], world.start
+    for _ in range(ROUNDS):
+        w = next_model(w, world.sizes / world.sizes.sum())
+        models.append(w)
+    return models
+
+
+def test_fedavg_with_momentum(tmp_path: Path) -> None:
+    world, models = simulated(tmp_path, "fedavg", learning={"momentum": 0.7})
+    assert_same(models, averaged(world, lambda w, p: p @ world.all(w, momentum=0.7)))
+
+
+@pytest.mark.parametrize(
+    ("learning", "norm"),
+    [
+        ({"proximal_mu": 0.0}, STEPS),
+        ({"proximal_mu": 0.5}, (1 - (1 - RATE * 0.5) ** STEPS) / (RATE * 0.5)),
+        ({"proximal_mu": 0.0, "momentum": 0.5}, sum((1 - 0.5 ** (STEPS - i)) / 0.5 for i in range(STEPS))),
+    ],
+)
+def test_fednova(learning: dict[str, object], norm: float, tmp_path: Path) -> None:
+    """Without constraints all take the same number of steps: FedNova is FedProx; weights with other steps see below."""
+    world, models = simulated(tmp_path, "fednova", learning=learning)
+    options = {"mu": learning["proximal_mu"], "momentum": learning.get("momentum", 0.0)}
+    assert_same(models, averaged(world, lambda w, p: w + norm * p @ ((world.all(w, **options) - w) / norm)))
+
+
+def test_fednova_normalizes_by_the_steps_of_each_cv(tmp_path: Path) -> None:
+    """Batches of 20: CVs with more samples take more steps, and the weights make up for it."""
+    of = experiment("fednova", learning={"proximal_mu": 0.0, "batch_size": 20, "momentum": 0.4})
+    run, world = simulate(of, out=tmp_path), PlainWorld(of)
+    p, steps = world.sizes / world.sizes.sum(), STEPS * np.ceil(world.sizes / 20)
+    norm = np.array([sum((1 - 0.4 ** (t - i)) / 0.6 for i in range(int(t))) for t in steps])
+    first = run.events.query("kind == 'update_aggregated' and round == 1").sort_values("cv")
+    np.testing.assert_allclose(first["weight"], (p @ norm) * p / norm, rtol=1e-9)
+    assert len(set(steps)) > 1
+
+
+@pytest.mark.parametrize("kind", ["fedadam", "fedyogi"])
+def test_server_optimizers(kind: str, tmp_path: Path) -> None:
+    world, models = simulated(tmp_path, kind, aggregation={"server_rate": 0.05})
+    start = 0.0 if kind == "fedadam" else 1e-6  # as optax starts the moments
+    m, v, t = start, start, 0
+
+    def step(w: np.ndarray, p: np.ndarray) -> np.ndarray:
+        nonlocal m, v, t
+        gradient, t = -(p @ (world.all(w) - w)), t + 1
+        m = 0.9 * m + 0.1 * gradient
+        square = gradient**2
+        v = 0.99 * v + 0.01 * square if kind == "fedadam" else v - 0.01 * np.sign(v - square) * square
+        return w - 0.05 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.99**t)) + 1e-3)
+
+    assert_same(models, averaged(world, step))
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.6])
+def test_scaffold(momentum: float, tmp_path: Path) -> None:
+    world, models = simulated(tmp_path, "scaffold", learning={"momentum": momentum}, aggregation={"server_rate": 0.8})
+    variates, c = np.zeros((len(world.cars), len(world.start))), np.zeros(len(world.start))
+
+    def step(w: np.ndarray, p: np.ndarray) -> np.ndarray:
+        nonlocal variates, c
+        trained = np.array(
+            [world.train(w, cv, momentum=momentum, drift=c - variates[row]) for row, cv in enumerate(world.cars)]
+        )
+        variates = variates - c + (w - trained) / (STEPS * RATE)
+        c = variates.mean(axis=0)
+        return w + 0.8 * (trained - w).mean(axis=0)
+
+    assert_same(models, averaged(world, step))
+
+
+def test_scaffold_sends_twice_as_much(tmp_path: Path) -> None:
+    once, twice = (
+        simulate(experiment(kind, run={"rounds": 1}), out=tmp_path).events["bits"].max()
+        for kind in ("fedavg", "scaffold")
+    )
+    assert twice == 2 * once == 2 * 33 * 15
+
+
+def test_feddyn(tmp_path: Path) -> None:
+    alpha = 0.2
+    world, models = simulated(tmp_path, "feddyn", learning={"proximal_mu": alpha})
+    h_v, h = np.zeros((len(world.cars), len(world.start))), np.zeros(len(world.start))
+
+    def step(w: np.ndarray, p: np.ndarray) -> np.ndarray:
+        nonlocal h_v, h
+        trained = np.array([world.train(w, cv, slope=-h_v[row], mu=alpha) for row, cv in enumerate(world.cars)])
+        h_v = h_v - alpha * (trained - w)
+        h = h - alpha * (trained - w).mean(axis=0)  # as published
+        return trained.mean(axis=0) - h / alpha
+
+    assert_same(models, averaged(world, step))
+
+
+def test_median(tmp_path: Path) -> None:
+    world, models = simulated(tmp_path, "median")
+    assert_same(models, averaged(world, lambda w, p: np.sort(world.all(w), axis=0)[2]))
+
+
+def test_trimmed_mean(tmp_path: Path) -> None:
+    world, models = simulated(tmp_path, "trimmed-mean", aggregation={"byzantine_share": 0.25})
+    assert_same(models, averaged(world, lambda w, p: np.sort(world.all(w), axis=0)[1:-1].mean(axis=0)))
+
+
+def test_krum(tmp_path: Path) -> None:
+    world, models = simulated(tmp_path, "krum", aggregation={"byzantine_share": 0.2})
+
+    def chosen(w: np.ndarray, p: np.ndarray) -> np.ndarray:
+        trained = world.all(w)
+        scores = [
+            sum(sorted(float(((one - other) ** 2).sum()) for k, other in enumerate(trained) if k != i)[:2])  # n − f − 2
+            for i, one in enumerate(trained)
+        ]
+        return trained[int(np.argmin(scores))]
+
+    assert_same(models, averaged(world, chosen))
+
+
+def test_krum_tells_whose_update_it_used(tmp_path: Path) -> None:
+    run = simulate(experiment("krum"), out=tmp_path)
+    weights = run.events.query("kind == 'update_aggregated'").groupby("round")["weight"]
+    assert (weights.max() == 1).all()
+    assert (weights.sum() == 1).all()
+
+
+def test_fedasync_mixes_models_one_by_one(tmp_path: Path) -> None:
+    of = experiment("fedasync", aggregation={"server_rate": 0.5}, learning={"proximal_mu": 0.1})
+    run, world = simulate(of, out=tmp_path), PlainWorld(of)
+    versions, used = [world.start], run.events.query("kind == 'update_aggregated'").sort_values("id")
+    assert used["staleness"].max() > 1
+    for row in used.itertuples():
+        assert row.staleness == len(versions) - 1 - row.version
+        assert row.weight == pytest.approx(0.5 / np.sqrt(1 + row.staleness))
+        trained = world.train(versions[int(row.version)], int(row.cv), mu=0.1)
+        versions.append((1 - row.weight) * versions[-1] + row.weight * trained)
+    last = run.model().arrays
+    found = np.concatenate([last["params.Dense_0.bias"], last["params.Dense_0.kernel"].ravel()])
+    np.testing.assert_allclose(found, versions[-1], atol=2e-5)
+
+
+class TestOort:
+    def test_it_tries_all_cvs_and_then_prefers_useful_ones(self, tmp_path: Path) -> None:
+        of = experiment("oort", run={"rounds": 12}, scheme={"selected": 2})
+        run, world = simulate(of, out=tmp_path), PlainWorld(of)
+        orders = run.events.query("kind == 'training_ordered'").groupby("round")["cv"].apply(list)
+        first = [cv for round in (1, 2, 3) for cv in orders[round]]
+        assert set(first) == set(world.cars)
+        utility = {
+            cv: n * np.sqrt((world.losses(world.start, cv) ** 2).mean())
+            for cv, n in zip(world.cars, world.sizes, strict=True)
+        }
+        often = {cv: sum(cv in chosen for chosen in orders) for cv in world.cars}
+        assert max(often, key=often.__getitem__) in sorted(utility, key=utility.__getitem__)[-3:]
+
+    def test_its_utility_is_the_loss_before_training(self, tmp_path: Path) -> None:
+        from vefl_sim.schemes.baselines.oort import Oort
+
+        of = experiment("oort", run={"rounds": 1}, scheme={"selected": 5})
+        world, noted = PlainWorld(of), {}
+        original = Oort.aggregate_updates
+
+        def noting(self, updates, model):  # type: ignore[no-untyped-def]
+            noted.update({u.cv: (u.loss_before.mean, u.loss_after.mean) for u in updates})
+            result = original(self, updates, model)
+            noted["utility"] = dict(self.memory["utility"])
+            return result
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Oort, "aggregate_updates", noting)
+            simulate(of, out=tmp_path)
+        for cv, size in zip(world.cars, world.sizes, strict=True):
+            before = world.losses(world.start, cv)
+            after = world.losses(world.train(world.start, cv, mu=0.01), cv)
+            assert noted[cv] == pytest.approx((before.mean(), after.mean()), rel=1e-4)
+            assert noted["utility"][cv] == pytest.approx(size * np.sqrt((before**2).mean()), rel=1e-4)
+
+
+class TestAdversaries:
+    def test_labels_of_adversaries_are_flipped(self) -> None:
+        from vefl_sim.simulation.scenario import build_scenario
+
+        honest, mixed, all_flip = (
+            build_scenario(experiment("fedavg", adversary={"share": share})) for share in (0.0, 0.5, 1.0)
+        )
+        flipped = {
+            cv: (mixed.dataset.train_targets[own] == 2 - honest.dataset.train_targets[own]).all()
+            for cv, own in honest.shards.items()
+        }
+        assert 0 < sum(flipped.values()) < len(flipped)
+        assert (all_flip.dataset.train_targets == 2 - honest.dataset.train_targets).all()
+        assert (mixed.dataset.test_targets == honest.dataset.test_targets).all()
+
+    def test_krum_and_median_resist_where_the_mean_does_not(self, tmp_path: Path) -> None:
+        """Two of five cars flip their labels: the mean of all models is far less sure of the true classes."""
+        worlds = {"adversary": {"share": 0.4}, "run": {"rounds": 6, "seed": 2}, "data": {"partition": "iid"}}
+        kinds = ("krum", "median", "trimmed-mean", "fedavg")
+        loss = {k: simulate(experiment(k, **worlds), out=tmp_path / k).summary["last_loss"] for k in kinds}
+        assert max(loss["krum"], loss["median"]) < loss["fedavg"] - 0.05
+        assert loss["trimmed-mean"] < loss["fedavg"]
+
+    def test_a_regression_has_no_labels_to_flip(self, tmp_path: Path) -> None:
+        own = {"kind": "tests.learning.networks:plane", "partition": "iid"}
+        with pytest.raises(ExperimentError, match=r"adversary.share = 0.5 flips labels, and plane has no classes"):
+            simulate(experiment("fedavg", data=own, adversary={"share": 0.5}, learning={"loss": "mse"}), out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "tables", "sentence"),
+    [
+        ("fednova", {"learning": {"optimizer": "adam"}}, 'use "sgd"'),
+        ("fednova", {"learning": {"momentum": 0.9, "proximal_mu": 0.1}}, "not with both: set learning.proximal_mu = 0"),
+        ("scaffold", {"learning": {"optimizer": "adam"}}, 'use "sgd"'),
+        ("scaffold", {"update": {"codec": "qsgd"}}, 'set update.codec = "float32"'),
+        ("feddyn", {"learning": {"proximal_mu": 0.0}}, "must be above 0: raise it"),
+        ("fedavg", {"aggregation": {"byzantine_share": 0.1}}, "aggregation.byzantine_share has no effect"),
+        ("fedavg", {"update": {"levels": 3}}, "update.levels has no effect"),
+        ("fedavg", {"update": {"codec": "qsgd"}, "model": {"float_bits": 8}}, "model.float_bits has no effect"),
+        ("fedavg", {"learning": {"momentum": 0.5, "optimizer": "adam"}}, 'needs learning.optimizer = "sgd"'),
+        (
+            "fedavg",
+            {"learning": {"momentum": 0.5, "iterations_per_step": 2}},
+            "needs plain steps, not learning.momentum",
+        ),
+        ("krum", {"aggregation": {"byzantine_share": 0.5}}, "byzantine_share"),
+        ("centralized", {"update": {"codec": "qsgd"}, "scheme": {"constrained": True}}, "update.codec has no effect"),
+    ],
+)
+def test_contradictions_are_one_sentence(kind: str, tables: dict, sentence: str) -> None:
+    with pytest.raises(ExperimentError, match=sentence):
+        experiment(kind, **tables)
+
+
+def test_unknown_table() -> None:
+    with pytest.raises(ExperimentError, match="adversaries"):
+        from_tables({"run": {"name": "x"}, "adversaries": {"share": 0.1}})

@@ -1,0 +1,151 @@
+"""What schemes and codecs remember survives kills; members of a user's scheme are checked."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.resumable import EXPERIMENT, Kill, Killer, contents, figures
+from tests.schemes.plain_world import experiment
+from vefl_sim import Aggregated, Experiment, Local, from_tables, simulate, trees
+from vefl_sim.core.errors import ExperimentError, RunFailed
+from vefl_sim.schemes.fedprox import FedAvg
+
+
+def stopped(kind: str, codec: str) -> Experiment:
+    tables: dict[str, Any] = {name: dict(table) for name, table in EXPERIMENT.items()}
+    if kind not in ("pdpc", "oort"):
+        del tables["scheme"]["selected"]
+    tables["scheme"]["kind"], tables["update"] = kind, {"codec": codec}
+    if kind == "fedasync":
+        tables["mac"] = {"start": "ready"}
+    return from_tables(tables)
+
+
+@pytest.mark.parametrize(
+    ("kind", "codec"),
+    [
+        *((kind, "float32") for kind in ("scaffold", "feddyn", "fedadam", "fedyogi", "oort", "fedasync")),
+        *(("pdpc", codec) for codec in ("float16", "qsgd", "top-k")),
+        ("fedasync", "top-k"),
+    ],
+)
+def test_a_killed_run_is_the_same(kind: str, codec: str, tmp_path: Path) -> None:
+    undisturbed = simulate(stopped(kind, codec), out=tmp_path / "undisturbed")
+    assert undisturbed.summary["updates_applied"] > 5
+    for round in (3, 6):
+        with pytest.raises(Kill):
+            simulate(stopped(kind, codec), out=tmp_path / "killed", watcher=Killer(round))
+    resumed = simulate(stopped(kind, codec), out=tmp_path / "killed")
+    assert contents(resumed) == contents(undisturbed)
+    assert figures(resumed) == figures(undisturbed)
+
+
+class Penalized(FedAvg):
+    """A term (0.1/2)·‖ω − ω_k‖² of the user's own: the same as μ = 0.1."""
+
+    def local_term(self, local, start):  # type: ignore[no-untyped-def]
+        import jax
+
+        squares = jax.tree.map(lambda a, b: ((a - b) ** 2).sum(), local, start)
+        return 0.05 * sum(jax.tree.leaves(squares))
+
+
+class OwnMu(FedAvg):
+    """The same μ, asked for every order."""
+
+    def local(self, cv: int) -> Local:
+        return Local(proximal_mu=0.1)
+
+
+def test_terms_of_the_local_objective(tmp_path: Path) -> None:
+    prox, term, own = (
+        simulate(experiment(kind, **extra), out=tmp_path / kind[-4:]).model().arrays["params.Dense_0.kernel"]
+        for kind, extra in (
+            ("fedprox", {"learning": {"proximal_mu": 0.1}}),
+            ("tests.schemes.test_memory:Penalized", {"scheme": {"constrained": True}, "vefl": {"budget": 1e6}}),
+            ("tests.schemes.test_memory:OwnMu", {"scheme": {"constrained": True}, "vefl": {"budget": 1e6}}),
+        )
+    )
+    np.testing.assert_allclose(term, own, atol=1e-6)
+    assert prox.shape == term.shape
+
+
+class WrongShape(FedAvg):
+    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
+        return {"params": {"Dense_0": {"kernel": np.zeros(3), "bias": np.zeros(3)}}}
+
+
+class Missing(FedAvg):
+    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
+        return {"params": {"Dense_0": {"kernel": model["params"]["Dense_0"]["kernel"]}}}
+
+
+class TwoWeights(FedAvg):
+    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
+        return Aggregated(model, np.ones(2))
+
+
+class NoLocal(FedAvg):
+    def local(self, cv: int) -> float:
+        return 0.5
+
+
+class NegativeMu(FedAvg):
+    def local(self, cv: int) -> Local:
+        return Local(proximal_mu=-1.0)
+
+
+class OtherArguments(FedAvg):
+    def aggregate_updates(self, updates):  # type: ignore[no-untyped-def]
+        return updates
+
+
+class ListOfMemories(FedAvg):
+    memory = (1, 2)
+
+
+class HalfAModel(FedAvg):
+    models_per_update = 0.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "sentence"),
+    [
+        ("WrongShape", RunFailed, r"params.Dense_0.kernel has the shape \(3,\), and that of the model has \(4, 3\)"),
+        ("Missing", RunFailed, "it has no params.Dense_0.bias"),
+        ("TwoWeights", RunFailed, "it has 2 weights for 5 updates"),
+        ("NoLocal", RunFailed, "must return a vefl_sim.Local from local"),
+        ("NegativeMu", RunFailed, "proximal_mu = -1.0: it must be a number from 0 on"),
+        ("OtherArguments", ExperimentError, r"OtherArguments.aggregate_updates must take \(updates, model\)"),
+        ("ListOfMemories", ExperimentError, "memory must be a dict"),
+        ("HalfAModel", ExperimentError, "models_per_update = 0.5 must be 1, 2, 3"),
+    ],
+)
+def test_wrong_members_are_one_sentence(kind: str, error: type, sentence: str, tmp_path: Path) -> None:
+    own = {"kind": f"tests.schemes.test_memory:{kind}", "constrained": True}
+    with pytest.raises(error, match=sentence):
+        simulate(experiment("fedavg", scheme=own, vefl={"budget": 1e6}), out=tmp_path)
+
+
+class TestTrees:
+    ONE, TWO = ({"b": np.float32([1, 2]) * k, "a": {"c": np.float32([[3]]) * k}} for k in (1, 2))
+
+    def test_arithmetic(self) -> None:
+        assert trees.vector(self.ONE).tolist() == [3, 1, 2]
+        assert trees.vector(trees.minus(self.TWO, self.ONE)).tolist() == [3, 1, 2]
+        assert trees.vector(trees.plus(self.ONE, self.TWO, 0.5)).tolist() == [6, 2, 4]
+        assert trees.vector(trees.times(self.ONE, 3.0)).tolist() == [9, 3, 6]
+        assert trees.vector(trees.weighted_sum([self.ONE, self.TWO], [1.0, -1.0])).tolist() == [-3, -1, -2]
+        assert trees.vector(trees.mean([self.ONE, self.TWO])).tolist() == [4.5, 1.5, 3]
+        assert trees.vector(trees.zeros(self.ONE)).tolist() == [0, 0, 0]
+
+    def test_a_vector_becomes_its_tree_again(self) -> None:
+        again = trees.from_vector(trees.vector(self.ONE), self.TWO)
+        assert {name: array.tolist() for name, array in trees.leaves(again)} == {"a.c": [[3]], "b": [1, 2]}
+        assert all(array.dtype == np.float32 for _, array in trees.leaves(again))
+
+    def test_statistics_have_no_slope(self) -> None:
+        both = {"params": {"w": np.ones(2)}, "batch_stats": {"var": np.ones(2)}}
+        assert trees.vector(trees.parameters_only(both)).tolist() == [0, 0, 1, 1]
