@@ -19,8 +19,10 @@ from vefl_sim.schemes.scheme import LocalUpdate
 class Scaffold(FedAvg):
     """The orders of FedAvg; CV v steps along ∇F_v − c_v + c, and sends the changes of its model and of c_v.
 
-    After K steps c_v becomes c_v − c + (ω − ω_v)/(K·δ), and ω moves by the mean change. c is the mean of all c_v; CVs
-    come and go, so these are the CVs that have delivered at least once. A CV whose update is lost keeps its c_v.
+    After K steps c_v becomes c_v − c + (ω − ω_v)/(K·δ), and ω moves by the mean change. CVs come and go, so c is the
+    mean of the c_v of all CVs that have delivered at least once, and a new CV starts with c_v = c: its first steps are
+    not corrected (with c_v = 0, as published for clients that stay, they would be corrected for data of others). A CV
+    whose update is lost keeps its c_v.
     """
 
     label = "SCAFFOLD"
@@ -51,11 +53,9 @@ class Scaffold(FedAvg):
         self.memory: dict[str, Any] = {"variates": {}, "mean": None}  # c_v by CV, and c
 
     def local(self, cv: int) -> Local:
-        """The correction c − c_v of the steps of a CV; nothing before the first update."""
-        variates, c = self.memory["variates"], self.memory["mean"]
-        if c is None:
-            return Local()
-        return Local(drift=minus(c, variates[cv]) if cv in variates else c)
+        """The correction c − c_v of the steps of a CV; a CV that has not delivered yet has none."""
+        variates = self.memory["variates"]
+        return Local(drift=minus(self.memory["mean"], variates[cv])) if cv in variates else Local()
 
     def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Model:
         """ω + rate · mean change; c_v of the CVs that delivered, and c, become those of the next round."""
@@ -63,6 +63,6 @@ class Scaffold(FedAvg):
         for update in updates:
             step_size = step_sizes(self._learning, np.array([update.iterations]), np.array([update.samples]))[0]
             gradient = weighted_sum([update.change], [-1 / float(step_size)])
-            variates[update.cv] = plus(gradient, minus(variates.get(update.cv, zeros(c)), c))
+            variates[update.cv] = plus(gradient, minus(variates.get(update.cv, c), c))
         self.memory["mean"] = mean([variates[cv] for cv in sorted(variates)])
         return plus(model, mean([update.change for update in updates]), self._rate)
