@@ -18,10 +18,10 @@ def test_imports_go_down_only() -> None:
 
 def test_public_names() -> None:
     assert sorted(vefl_sim.__all__) == [
-        "AsynchronousScheme", "Backlog", "BadInput", "Channel", "Dataset", "Experiment", "Link", "Mobility",
-        "Observation", "Plan", "RatAllocation", "RatPolicy", "RatProblem", "Received", "Run", "RunFailed", "RunWatcher",
-        "Scene", "Scheduler", "Scheme", "VeflError", "compare", "from_tables", "load", "load_sweep", "resume",
-        "run_sweep", "simulate", "why", "with_settings",
+        "Aggregated", "AsynchronousScheme", "Backlog", "BadInput", "Channel", "Codec", "Dataset", "Experiment", "Link",
+        "Local", "LocalUpdate", "Mobility", "Observation", "Plan", "RatAllocation", "RatPolicy", "RatProblem",
+        "Received", "Run", "RunFailed", "RunWatcher", "Scene", "Scheduler", "Scheme", "VeflError", "compare",
+        "from_tables", "load", "load_sweep", "resume", "run_sweep", "simulate", "trees", "why", "with_settings",
     ]  # fmt: skip
     for name in vefl_sim.__all__:
         assert getattr(vefl_sim, name).__doc__, name
@@ -60,6 +60,7 @@ SMALL = {
     "__main__.py": "the entry point that Python prescribes",
     "analysis/references/sheet.py": "shared by both check sheets",
     "core/rng.py": "the one place where random streams are named",
+    "learning/holdings/adversary.py": "what an adversary does",
     "optimize/rat/edf.py": "Algorithm 3 of the paper",
     "schemes/centralized.py": "one scheme, one file",
     "schemes/fedbuff.py": "one scheme, one file",

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.files import cache_directory, ensure_writable
 from vefl_sim.core.memory import cores
+from vefl_sim.learning.combination import combine
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Evaluation, LocalJob, LocalLoss, Model, ModelArrays
 from vefl_sim.learning.local import Descent, LocalTraining, StepMethod, Term
 from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
-from vefl_sim.learning.network import initialize, input_spec, split
+from vefl_sim.learning.network import initialize, input_spec
 from vefl_sim.learning.objective import Evaluator
 from vefl_sim.learning.samples import Shuffling
 
@@ -109,26 +110,13 @@ class JaxLearner:
     def combine(
         self, model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]
     ) -> Model:
-        """model + Σ weight · (update − start), summed in the given order.
-
-        Statistics (BatchNorm's) are averaged with the same weights: model · (1 − Σ weight) + Σ weight · update, where
-        the weights are scaled to sum to at most one. So a variance is never negative, whatever the scheme.
-        """
-        combined, statistics = split(model)
-        for start, update, weight in zip(starts, updates, weights, strict=True):
-            combined = _add_update(combined, split(start)[0], split(update)[0], weight)
-        if statistics:
-            scale = 1 / max(1.0, float(np.sum(weights)))
-            averaged = jax.tree.map(lambda value: value * (1 - scale * float(np.sum(weights))), statistics)
-            for update, weight in zip(updates, weights, strict=True):
-                averaged = _add_scaled(averaged, split(update)[1], scale * weight)
-            combined = {**combined, **averaged}
-        return combined
+        """model + Σ weight · (update − start), summed in the given order; statistics are averaged."""
+        return combine(model, starts, updates, weights)
 
     def average(self, updates: Sequence[Model], weights: Sequence[float]) -> Model:
         """Σ weight · update, summed in the given order."""
         nothing = jax.tree.map(jnp.zeros_like, updates[0])
-        return self.combine(nothing, [nothing] * len(updates), updates, weights)
+        return combine(nothing, [nothing] * len(updates), updates, weights)
 
     def evaluate(self, model: Model) -> Evaluation:
         """Accuracy and loss on the whole test set."""
@@ -169,16 +157,6 @@ def _initializer(module: nn.Module, spec: jax.ShapeDtypeStruct) -> Callable[[np.
 def array_name(path: Sequence[Any]) -> str:
     """The name of an array in files, such as params.Conv_0.kernel, from its path in the model."""
     return jax.tree_util.keystr(tuple(path), simple=True, separator=".")
-
-
-@jax.jit
-def _add_update(combined: Model, start: Model, update: Model, weight: jax.Array) -> Model:
-    return jax.tree.map(lambda c, w, u: c + weight * (u - w), combined, start, update)
-
-
-@jax.jit
-def _add_scaled(total: Model, model: Model, weight: jax.Array) -> Model:
-    return jax.tree.map(lambda t, m: t + weight * m, total, model)
 
 
 _ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"

@@ -12,10 +12,8 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from vefl_sim.core.errors import ExperimentError, first_line
-from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.learner import Model
-from vefl_sim.learning.losses import Loss
 
 Statistics = dict[str, Any]
 """The collections of a model that are not trained; empty for most networks."""
@@ -86,27 +84,4 @@ def require_usable(module: nn.Module, spec: jax.ShapeDtypeStruct, name: str) -> 
             f'model.factory = "{name}": {type(module).__name__} keeps {others[0]!r} besides its parameters, but cannot '
             "know whether it is trained: give its __call__ an argument `train`, for example for "
             "nn.BatchNorm(use_running_average=not train), or use nn.LayerNorm or nn.GroupNorm."
-        )
-
-
-def require_loss(loss: Loss, name: str, module: nn.Module, dataset: Dataset) -> None:
-    """Refuse a network whose outputs do not fit the targets, or a loss that is not one number per sample."""
-    spec = input_spec(dataset.input_shape, dataset.train_inputs.dtype)
-    targets = dataset.train_targets[:1]
-
-    def losses() -> jax.Array:
-        model = initialize(module, jax.random.key(0), spec)
-        return cast(jax.Array, loss(outputs_of(module, model, jnp.zeros(spec.shape, spec.dtype)), targets))
-
-    try:
-        per_sample = jax.eval_shape(losses)
-    except Exception as error:
-        raise ExperimentError(
-            f'learning.loss = "{name}" cannot be computed from the outputs of {type(module).__name__} and the targets '
-            f"of {dataset.name}: {first_line(error)}"
-        ) from error
-    if getattr(per_sample, "shape", None) != (1,):
-        raise ExperimentError(
-            f'learning.loss = "{name}" must return one number per sample, shape (samples,), not '
-            f"{getattr(per_sample, 'shape', type(per_sample).__name__)}: take the mean over the other axes only."
         )

@@ -14,7 +14,7 @@ from vefl_sim.experiment.plugins import is_part, load_part, make_part, require_f
 from vefl_sim.learning.codecs.codec import Codec
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner, NullLearner
-from vefl_sim.learning.losses import Loss
+from vefl_sim.learning.losses import Loss, require_loss
 from vefl_sim.optimize.rat.edf import Scheduler
 from vefl_sim.optimize.rat.problem import RatPolicy
 from vefl_sim.protocol.server.synchronous import EVERYTHING
@@ -146,8 +146,6 @@ def make_model(experiment: Experiment, dataset: Dataset) -> Any:
 
 def make_loss(experiment: Experiment, dataset: Dataset, module: Any) -> Loss:
     """The loss named by `learning.loss`; an error if it does not fit the data set or the network."""
-    from vefl_sim.learning.network import require_loss
-
     name = experiment.learning.loss
     if (name == "cross-entropy") != (dataset.classes is not None) and not is_part(name):
         targets, other = ("numbers", "mse") if dataset.classes is None else ("classes", "cross-entropy")

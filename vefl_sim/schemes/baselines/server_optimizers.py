@@ -35,7 +35,7 @@ class FedAdam(FedAvg):
 
     def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Model:
         """One step of the optimizer against −Σ weight·change; statistics (BatchNorm's) are averaged."""
-        from vefl_sim.learning.server_step import ServerStep
+        from vefl_sim.learning.combination import ServerStep
 
         gradient = times(weighted_sum([u.change for u in updates], [u.weight for u in updates]), -1.0)
         step = ServerStep(self.optimizer, self._rate, {**_DECAYS, "eps": _ADAPTIVITY})

@@ -64,8 +64,8 @@ def test_terms_of_the_local_objective(tmp_path: Path) -> None:
         simulate(experiment(kind, **extra), out=tmp_path / kind[-4:]).model().arrays["params.Dense_0.kernel"]
         for kind, extra in (
             ("fedprox", {"learning": {"proximal_mu": 0.1}}),
-            ("tests.schemes.test_memory:Penalized", {"scheme": {"constrained": True}, "vefl": {"budget": 1e6}}),
-            ("tests.schemes.test_memory:OwnMu", {"scheme": {"constrained": True}, "vefl": {"budget": 1e6}}),
+            ("tests.schemes.test_scheme_memory:Penalized", {"scheme": {"constrained": True}, "vefl": {"budget": 1e6}}),
+            ("tests.schemes.test_scheme_memory:OwnMu", {"scheme": {"constrained": True}, "vefl": {"budget": 1e6}}),
         )
     )
     np.testing.assert_allclose(term, own, atol=1e-6)
@@ -124,7 +124,7 @@ class HalfAModel(FedAvg):
     ],
 )
 def test_wrong_members_are_one_sentence(kind: str, error: type, sentence: str, tmp_path: Path) -> None:
-    own = {"kind": f"tests.schemes.test_memory:{kind}", "constrained": True}
+    own = {"kind": f"tests.schemes.test_scheme_memory:{kind}", "constrained": True}
     with pytest.raises(error, match=sentence):
         simulate(experiment("fedavg", scheme=own, vefl={"budget": 1e6}), out=tmp_path)
 
