@@ -1,4 +1,4 @@
-"""How the models of CVs become the next global model: by weighted changes, or by a step of an optimizer at the server."""
+"""How the models of CVs become the next global model: by weighted changes, or by a step of an optimizer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
