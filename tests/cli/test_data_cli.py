@@ -142,8 +142,8 @@ def nothing(*_: object) -> None:
     """A user-defined data set function that returns nothing."""
 
 
-def three_axes(*_: object) -> Dataset:
-    images, labels = np.zeros((9, 4, 4), np.uint8), np.zeros(9, np.int32)
+def one_axis(*_: object) -> Dataset:
+    images, labels = np.zeros(9, np.uint8), np.zeros(9, np.int32)
     return Dataset("grey", images, labels, images, labels, classes=1)
 
 
@@ -152,8 +152,8 @@ def three_axes(*_: object) -> Dataset:
     [
         ("nothing", "gives a NoneType: return a Dataset."),
         (
-            "three_axes",
-            "could not be created: ValueError: grey: train_inputs must be uint8 [samples, height, width, channels].",
+            "one_axis",
+            "could not be created: ValueError: grey: train_inputs must be an array of numbers [samples, …].",
         ),
     ],
 )
