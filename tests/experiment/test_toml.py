@@ -84,7 +84,8 @@ def test_unknown_table() -> None:
             "scheme",
             "kind",
             "fedsgd",
-            "it must be 'pdpc', 'fdpc', 'fedprox', 'fedavg', 'random', 'afa-cd', 'fedbuff' or 'centralized', "
+            "it must be 'pdpc', 'fdpc', 'fedprox', 'fedavg', 'random', 'afa-cd', 'fedbuff', 'fednova', 'fedadam', "
+            "'fedyogi', 'scaffold', 'feddyn', 'oort', 'median', 'trimmed-mean', 'krum', 'fedasync' or 'centralized', "
             'or a part of your own as "module:name"',
         ),
         ("model", "factory", "cnn", 'it must be a part as "module:name"'),

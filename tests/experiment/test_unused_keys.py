@@ -23,6 +23,7 @@ Tables = dict[str, dict[str, Any]]
 
 OTHER: dict[str, Any] = {
     "aggregation.buffer": 2,
+    "aggregation.byzantine_share": 0.4,
     "aggregation.form": "models",
     "aggregation.normalize": True,
     "aggregation.p_suc": "history",
@@ -35,6 +36,7 @@ OTHER: dict[str, Any] = {
     "data.shards_per_cv": 3,
     "learning.iterations_per_step": 3,
     "learning.proximal_mu": 5.0,
+    "model.float_bits": 8,
     "mobility.comfort_decel_mps2": 1.0,
     "mobility.driver_spread": 0.4,
     "mobility.file": "nowhere.xml",
@@ -65,6 +67,9 @@ OTHER: dict[str, Any] = {
     "traffic.mean_in_coverage": 20.0,
     "traffic.through_share": 0.7,
     "traffic.warm_start": False,
+    "update.codec": "top-k",
+    "update.keep_share": 0.5,
+    "update.levels": 3,
     "vefl.budget": 20.0,
     "vefl.method": "sca-printed",
     "vefl.min_local_iterations": 9,
@@ -76,12 +81,13 @@ OTHER: dict[str, Any] = {
 READ_BY_ALL = {
     "aggregation.form": "two forms of a sum, which differ in the last digit where its weights sum to one",
     "aggregation.weights_over": "`theorem2_sum` of a round",
+    "update.codec": "worst-case uploads",
     "vefl.sojourn_weight": "`plan_objective` of a baseline's plan",
     "vefl.upload_margin": "worst-case uploads, which show in the tables of plans without constraints, too",
     "vefl.upload_share": "worst-case uploads",
 }
 """Keys that are read under every scheme, and what they change; `without_unused_keys` resets them before that."""
-IN_MODELS = {"learning.proximal_mu", "learning.iterations_per_step"}
+IN_MODELS = {"learning.proximal_mu", "learning.iterations_per_step", "aggregation.byzantine_share"}
 """Keys that only affect the trained model."""
 
 SMALL: Tables = {
@@ -173,7 +179,13 @@ def test_no_table_depends_on_an_unused_key(world: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("unused_keys_kept")
-@pytest.mark.parametrize("kind", ["fedavg", "afa-cd", "fedbuff", "centralized"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("fedavg", "afa-cd", "fedbuff", "centralized", "fednova", "fedadam", "scaffold", "feddyn", "oort", "median"),
+        *("trimmed-mean", "krum", "fedasync"),
+    ],
+)
 def test_no_model_depends_on_an_unused_key(kind: str, tmp_path: Path) -> None:
     tables = merged(SMALL, LEARNING, {"scheme": {"kind": kind}})
     assert unused(tables) & IN_MODELS
