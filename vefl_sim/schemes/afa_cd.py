@@ -16,7 +16,7 @@ from vefl_sim.experiment.learning_tables import LearningTable
 from vefl_sim.experiment.plugins import Unused
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import equal_shares_for_all
-from vefl_sim.schemes.scheme import PROBLEM_KEYS, RULE_KEYS, SUM_KEYS, Plan, Received
+from vefl_sim.schemes.scheme import BYZANTINE_KEYS, PROBLEM_KEYS, RULE_KEYS, SUM_KEYS, Plan, Received
 from vefl_sim.schemes.weights import shares_over
 
 
@@ -30,7 +30,7 @@ class AfaCd:
     label = "AFA-CD"
     proximal_mu = 0.0
     default_rate = 0.2  # from the search described in docs/schemes.md
-    unused_keys: tuple[str, ...] = (*RULE_KEYS, *PROBLEM_KEYS, "learning.proximal_mu")
+    unused_keys: tuple[str, ...] = (*RULE_KEYS, *PROBLEM_KEYS, *BYZANTINE_KEYS, "learning.proximal_mu")
     unused_without_rounds = (*SUM_KEYS, "server.early_close")
 
     @classmethod
