@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vefl_sim.experiment.fields import OneOf, Table, Watts
+from vefl_sim.experiment.fields import DelaySpread, OneOf, Table, Watts
 from vefl_sim.experiment.kinds import CHANNELS, RAT_METHODS, SCHEDULERS
 
 
@@ -27,8 +27,14 @@ class RadioTable(Table):
     """N, the number of antennas at the gNB; CVs have one."""
     max_tx_power_w: Watts = 0.2
     """P_max, the largest transmit power of a CV over all its pRBs."""
-    fading: Literal["rayleigh", "none"] = "rayleigh"
-    """"none" is the mean channel, for worked examples."""
+    fading: Literal["rayleigh", "jakes", "rician", "none"] = "rayleigh"
+    """"rayleigh": independent from slot to slot (the paper); "jakes": Rayleigh fading correlated by J₀ over the distance
+    driven; "rician": the same with a direct path for CVs with line of sight; "none": the mean channel."""
+    rician_k_db: Annotated[float, Field(ge=-40, le=40)] = 9.0
+    """K, the power of the direct path over that of the scattered ones ("rician"); 9 dB is the mean of TR 38.901 UMa."""
+    delay_spread_s: DelaySpread = None
+    """Root-mean-square delay spread, which correlates the pRBs: 0 makes all alike, "38.901" takes the UMa medians with
+    and without line of sight; if not given, pRBs fade independently (the paper)."""
     shadowing: Literal["correlated", "none"] = "correlated"
     """Log-normal shadowing (4/6 dB), correlated over the distance driven."""
     los: Literal["random", "always", "never"] = "random"

@@ -6,6 +6,7 @@ from vefl_sim.core.clock import to_ns
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.learning_tables import LearningTable
 from vefl_sim.experiment.plugins import declaration, errors_of_declarations, kinds_of, nothing, require_declarations
+from vefl_sim.experiment.radio_rules import radio_contradictions
 from vefl_sim.experiment.unused_keys import is_used
 
 MAX_ROUNDS = 1_000_000
@@ -38,6 +39,7 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             f"radio.prb_bandwidth_hz = {e.radio.prb_bandwidth_hz:g} is not a multiple of the {subcarriers_hz:g} Hz "
             f"of 12 subcarriers at radio.numerology = {e.radio.numerology}: choose a multiple."
         )
+    yield from radio_contradictions(e)
     if e.sla.cpu_min_hz[1] > e.sla.cpu_max_hz[0]:
         yield "sla.cpu_min_hz reaches above sla.cpu_max_hz: lower the one or raise the other."
     if e.vefl.min_local_iterations > e.vefl.max_local_iterations:

@@ -7,6 +7,7 @@ from pydantic.fields import FieldInfo
 
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import Unused, declaration, errors_of_declarations, is_part, kinds_of, nothing
+from vefl_sim.experiment.radio_rules import unused_radio_keys
 
 _UNUSED_BY_OWN_SCHEME = ("scheme.constrained", "scheme.rounds", "aggregation.weights_over")
 """Keys that a user-defined scheme does not use, unless it declares `unused_keys` itself."""
@@ -67,6 +68,7 @@ def unused_by_cause(e: Experiment) -> Iterator[Unused]:
         yield from causes
     if not e.scheme.constrained and "scheme.constrained" not in _unused_by("scheme.kind", e.scheme.kind)[1]:
         yield "scheme.constrained = false", _UNUSED_WITHOUT_CONSTRAINTS
+    yield from unused_radio_keys(e)
 
 
 def _unused_by(key: str, name: str) -> Unused:

@@ -58,6 +58,8 @@ class CoverageProcess:
         self.channel.move(self._before)
         self.on_scene(self._before)
         self._after = self.mobility.advance()
+        if approach := getattr(self.channel, "approach", None):  # optional: a channel that follows CVs between scenes
+            approach(self._after)
 
     def state(self) -> State:
         """The scenes of the current step, the CVs in coverage, and the state of mobility and channel (None if none)."""
