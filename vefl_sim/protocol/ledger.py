@@ -26,6 +26,7 @@ class Account:
     compute_j: float = 0.0
     transmit_j: float = 0.0
     paid: float = 0.0
+    bits_lost: float = 0.0  # of grants above the capacity of their slot; they stay in bits_left, and are sent again
 
     @property
     def energy_j(self) -> float:
@@ -44,6 +45,7 @@ class Totals:
 
     bits_offered: float = 0.0
     bits_drained: float = 0.0
+    bits_lost: float = 0.0
     compute_j: float = 0.0
     transmit_j: float = 0.0
     paid: float = 0.0
@@ -85,6 +87,11 @@ class Ledger:
         self.totals.bits_drained += bits_drained - account.bits_drained
         self.totals.transmit_j += transmit_j - account.transmit_j
         account.bits_drained, account.bits_left, account.transmit_j = bits_drained, bits_left, transmit_j
+
+    def lost(self, account: Account, bits_lost: float) -> None:
+        """Book bits of lost grants; the argument is the total since the order."""
+        self.totals.bits_lost += bits_lost - account.bits_lost
+        account.bits_lost = bits_lost
 
     def settle(self, account: Account) -> None:
         """Pay for an order that has ended, check its account and close it."""

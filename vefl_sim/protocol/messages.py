@@ -46,6 +46,8 @@ class OrderOutcome:
     tx_slots: int  # slots in which the CV sent
     end_ns: int  # time at which the update was received or lost
     event: int  # number of the trace event that ended the order
+    lost_slots: int = 0  # slots of these whose grant was lost
+    lost_j: float = 0.0  # energy of these slots
 
     @property
     def delivered_fraction(self) -> float:

@@ -144,13 +144,15 @@ class ConnectedVehicle:
             upload.cause if upload else task.cause,
             reason=lost,
             slots=upload.slots if upload else 0,
+            count=upload.lost_slots if upload and upload.lost_slots else None,
             mean_snr_db=upload.mean_snr_db if upload else None,
             bits=account.bits_drained,
             bits_left=account.bits_left if account.bits_offered else float(order.payload_bits),
             energy_j=account.energy_j,
             cost=account.paid,
         )
-        return OrderOutcome(order, account, lost, upload.slots if upload else 0, self.env.now, event)
+        slots = (upload.slots, upload.lost_slots, upload.lost_j) if upload else (0, 0, 0.0)
+        return OrderOutcome(order, account, lost, slots[0], self.env.now, event, *slots[1:])
 
     def _note(self, kind: str, order: TrainOrder, cause: int, **columns: Any) -> int:
         return self.trace.note(

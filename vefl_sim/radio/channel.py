@@ -53,7 +53,7 @@ class Channel(Protocol):
 
 def uma(experiment: Experiment, streams: Streams) -> "UmaChannel":
     """The built-in channel (`radio.channel = "uma"`) of an experiment."""
-    radio, route = experiment.radio, Route(experiment.slots.slot_ns)
+    radio, route = experiment.radio, Route(experiment.slots.slot_ns, experiment.radio.csi_delay_slots)
     fading = _fading(experiment, streams, route)
     needs_route = not isinstance(fading, MeanChannel) and type(fading) is not RayleighFading
     large_scale = LargeScale(radio, streams.generator("shadowing"))
@@ -62,19 +62,22 @@ def uma(experiment: Experiment, streams: Streams) -> "UmaChannel":
 
 def _fading(experiment: Experiment, streams: Streams, route: Route) -> Fading:
     """The kind of fading that `radio.fading` and `radio.delay_spread_s` name."""
-    radio, profile = experiment.radio, DelayProfile.of(experiment.radio)
+    radio, profile, known = experiment.radio, DelayProfile.of(experiment.radio), not experiment.radio.csi_delay_slots
+    correlation = 1.0 if known else 0.0  # of the gains in two slots
     if radio.fading == "none":
         return MeanChannel(radio.prbs, radio.antennas)
     if radio.fading == "rayleigh" and radio.delay_spread_s is None:
-        return RayleighFading(streams.philox_key("fading"), radio.prbs, radio.antennas)
+        return RayleighFading(streams.philox_key("fading"), radio.prbs, radio.antennas, correlation)
     if radio.fading == "rayleigh":
-        return SelectiveRayleighFading(streams.philox_key("fading"), radio.antennas, profile, route)
+        return SelectiveRayleighFading(streams.philox_key("fading"), radio.antennas, profile, route, correlation)
     from vefl_sim.radio.scattering import Propagation, ScatteredFading  # compiled, and slow to import
 
     k_factor = 10 ** (radio.rician_k_db / 10) if radio.fading == "rician" else 0.0
     wavelength_m = SPEED_OF_LIGHT_MPS / (radio.carrier_ghz * 1e9)
     key = streams.philox_key("paths")
-    return ScatteredFading(Propagation(key, radio.prbs, radio.antennas, wavelength_m, k_factor, profile), route)
+    propagation = Propagation(key, radio.prbs, radio.antennas, wavelength_m, k_factor, profile)
+    delay_s = radio.csi_delay_slots * experiment.slots.slot_s
+    return ScatteredFading(propagation, route, delay_s * experiment.mobility.max_speed_mps)
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,8 @@ class CheckedChannel:
     def __init__(self, channel: Channel, prbs: int) -> None:
         self._channel, self._prbs = channel, prbs
         self.move = channel.move
+        if approach := getattr(channel, "approach", None):
+            self.approach = approach
         if isinstance(channel, Stateful):
             self.state, self.restore = channel.state, channel.restore
 

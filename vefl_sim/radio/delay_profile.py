@@ -1,8 +1,8 @@
 """Correlation over frequency: an exponential power delay profile, by its root-mean-square delay spread.
 
 With the spread τ, two pRBs that are Δf apart are correlated by 1/(1 + j2πΔfτ). The medians of τ for urban macro cells
-are those of TR 38.901, table 7.5-6: lg τ is −6.955 − 0.0963·lg f with and −6.28 − 0.204·lg f without line of sight, where
-f is the carrier in GHz, and 6 below 6 GHz (a note of the table).
+are those of TR 38.901, table 7.5-6: lg τ is −6.955 − 0.0963·lg f with and −6.28 − 0.204·lg f without line of sight,
+where f is the carrier in GHz, and 6 below 6 GHz (a note of the table).
 """
 
 from dataclasses import dataclass

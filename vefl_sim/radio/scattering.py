@@ -71,9 +71,9 @@ class Propagation:
 class ScatteredFading:
     """Gains of all CVs over their paths, with maximal ratio combining."""
 
-    def __init__(self, propagation: Propagation, route: Route, age: tuple[float, float] = (1.0, 0.0)) -> None:
-        """`age`: correlation and wavelengths driven between a measurement and its slot, for the law that plans use."""
-        self._propagation, self._route, self._age = propagation, route, age
+    def __init__(self, propagation: Propagation, route: Route, known_m: float = 0.0) -> None:
+        """`known_m`: distance that a CV drives at most from a measurement to its slot, for the law that plans use."""
+        self._propagation, self._route, self._known_m = propagation, route, known_m
         self._paths: dict[tuple[int, bool], Paths] = {}
 
     def gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
@@ -98,7 +98,10 @@ class ScatteredFading:
         k_factor = own.k_factor if sight else 0.0
         rms_s = own.profile.scattered_rms_s(k_factor, sight=sight)
         profile = None if rms_s is None else own.profile
-        return GainLaw(own.prbs, own.antennas, k_factor, profile, rms_s or 0.0, *self._age).worst()
+        wavelengths = self._known_m / own.wavelength_m
+        correlation = bessel_j0(2 * np.pi * wavelengths)
+        law = GainLaw(own.prbs, own.antennas, k_factor, profile, rms_s or 0.0, correlation, wavelengths)
+        return law.worst()
 
     def _paths_of(self, cv: int, sight: bool) -> Paths:
         """The paths of a CV, from memory if they are there."""
@@ -110,6 +113,13 @@ class ScatteredFading:
                 del self._paths[next(iter(self._paths))]  # the one that was not used for the longest time
         self._paths[cv, sight] = kept
         return kept
+
+
+def bessel_j0(x: float) -> float:
+    """J₀(x), the correlation of an antenna's gain over a phase of x = 2πΔx/λ."""
+    from scipy.special import j0  # slow to import, and not needed to read an experiment
+
+    return float(j0(x))
 
 
 @kernel

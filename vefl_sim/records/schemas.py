@@ -107,5 +107,15 @@ SCHEMAS: dict[str, Schema] = {
         "bits": "float64",  # received in the bin
         "bits_left": "float64",  # at its end
     },
+    "outages": {  # if radio.csi_delay_slots > 0
+        "round": "int32",
+        "cv": "int64",
+        "ordered_ns": "int64",
+        "tx_slots": "int64",
+        "lost_slots": "int64",  # slots of these whose grant was above the capacity
+        "granted_bits": "float64",
+        "lost_bits": "float64",  # of these grants
+        "lost_j": "float64",  # energy of these slots
+    },
     "timings": {"round": "int32", "what": "string", "wall_s": "float64"},
 }

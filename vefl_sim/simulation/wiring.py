@@ -23,6 +23,7 @@ from vefl_sim.protocol.server.model import GlobalModel
 from vefl_sim.protocol.server.synchronous import CentralServer, SynchronousServer
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
+from vefl_sim.radio.access import Access
 from vefl_sim.radio.channel import Channel
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.schemes.observation import RoundConstants
@@ -84,6 +85,7 @@ def wire(
         grid.slot_s,
         tradeoff,
         experiment.rat.circuit_power_w,
+        access=Access.of(experiment),
     )
     gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", watch, recorder.record_arrival)
 
@@ -145,6 +147,7 @@ def round_constants(scenario: Scenario) -> RoundConstants:
         sojourn_weight=vefl.sojourn_weight,
         share_among_selected=vefl.upload_share == "selected",
         upload_margin=vefl.upload_margin,
+        access=Access.of(experiment),
     )
 
 

@@ -49,6 +49,11 @@ class Evidence:
         """What each CV sent, in bins of 50 ms."""
         return self._rows("uploads")
 
+    @cached_property
+    def outages(self) -> pd.DataFrame:
+        """Slots, bits and energy of each order that were lost because its grant was above the capacity."""
+        return self._rows("outages")
+
     def files(self, table: str) -> list[Path]:
         """The files of a table; of an unfinished run only those covered by the last checkpoint, as its summary is."""
         return self.run.files(table, checkpointed=not self.run.is_done)
