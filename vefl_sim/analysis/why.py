@@ -194,6 +194,9 @@ class _Narrator:
             f"{self.started['cost']:.1f})."
         )
 
+    def _model_received(self, event: Event) -> str:
+        return f"The gNB had broadcast the model: the CV began to train, {event['distance_m']:.1f} m from the gNB."
+
     def _training_finished(self, event: Event) -> str:
         return f"The CV finished training {event['distance_m']:.1f} m from the gNB and used {event['energy_j']:.3f} J."
 

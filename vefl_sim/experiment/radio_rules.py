@@ -5,6 +5,7 @@ from math import log10
 
 from vefl_sim.experiment.experiment import Experiment
 
+_BROADCAST_KEYS = ("downlink.rate_floor", "downlink.tx_power_w", "downlink.noise_figure_db")
 _OPTIMIZE_POWERS = ("assignment", "large", "sca", "sca-perspective")
 
 
@@ -18,6 +19,8 @@ def radio_contradictions(e: Experiment) -> Iterator[str]:
     for key, value in (delays | {"mac.bsr_slots": mac.bsr_slots, "the pattern mac.tdd": len(mac.tdd)}).items():
         if value > slots:
             yield f"{key} has {value} slots, longer than the round of {slots} slots (vefl.round_s): shorten it."
+    if e.downlink.kind == "broadcast" and "D" not in mac.tdd and set(mac.tdd) != {"U"}:
+        yield f'downlink.kind = "broadcast" needs downlink slots in mac.tdd = "{mac.tdd}": add a D to the pattern.'
     if radio.power == "open-loop" and radio.p0_dbm > (limit_dbm := 10 * log10(radio.max_tx_power_w) + 30):
         yield f"radio.p0_dbm = {radio.p0_dbm:g} is above P_max (radio.max_tx_power_w, {limit_dbm:.1f} dBm): lower it."
     if radio.power == "open-loop" and e.rat.method in _OPTIMIZE_POWERS:
@@ -35,5 +38,7 @@ def unused_radio_keys(e: Experiment) -> Iterator[tuple[str, Sequence[str]]]:
         yield 'radio.fading = "none"', ("radio.delay_spread_s",)
     if e.radio.power == "optimized":
         yield 'radio.power = "optimized"', ("radio.p0_dbm", "radio.alpha")
+    if e.downlink.kind == "ignored":
+        yield 'downlink.kind = "ignored"', _BROADCAST_KEYS
     if "S" not in e.mac.tdd:
         yield f'mac.tdd = "{e.mac.tdd}"', ("mac.special_uplink_symbols",)

@@ -1,4 +1,4 @@
-"""The TOML tables of the uplink: [radio], [mac] and [rat]."""
+"""The TOML tables of the radio network: [radio], [mac], [rat] and [downlink]."""
 
 from typing import Annotated, Literal
 
@@ -89,3 +89,17 @@ class RatTable(Table):
     rounding would hide the backlog."""
     circuit_power_w: Annotated[float, Field(ge=0, le=1e4)] = 0.0
     """Added to the transmit power of every scheduled CV in the energy efficiency β; 0 in the paper."""
+
+
+class DownlinkTable(Table):
+    """How CVs get the model."""
+
+    kind: Literal["ignored", "broadcast"] = "ignored"
+    """"ignored": a CV has the model with its order (the paper); "broadcast": the gNB sends it to all CVs of a plan at
+    the rate of the slowest, and a CV trains when it has the model."""
+    rate_floor: Annotated[float, Field(ge=1, le=1e12)] = 1e6
+    """Least rate of a broadcast, in bit/s; CVs with a worse channel are assumed to get the model at this rate."""
+    tx_power_w: Watts = 40.0
+    """Transmit power of the gNB over all pRBs; 46 dBm is that of a macro cell."""
+    noise_figure_db: Annotated[float, Field(ge=0, le=50)] = 9.0
+    """Noise figure of a CV's receiver."""

@@ -56,6 +56,7 @@ class Ledger:
     """All accounts of a run, and the totals that they must add up to."""
 
     totals: Totals = field(default_factory=Totals)
+    gnb_j: float = 0.0  # energy of the gNB for broadcasts, which no CV is paid for
     _open: dict[tuple[int, int], Account] = field(default_factory=dict)
     _settled: Totals = field(default_factory=Totals)
 
@@ -81,6 +82,10 @@ class Ledger:
         """Book energy that the CV's CPU used."""
         account.compute_j += joules
         self.totals.compute_j += joules
+
+    def broadcast(self, joules: float) -> None:
+        """Book energy that the gNB used to send the model."""
+        self.gnb_j += joules
 
     def transmitted(self, account: Account, bits_drained: float, bits_left: float, transmit_j: float) -> None:
         """Book what the CV's radio did so far; the arguments are totals since the order, as the MAC counts them."""
@@ -117,12 +122,14 @@ class Ledger:
         """The totals, the sums of the settled accounts, and the open accounts."""
         return {
             "totals": state_of(self.totals),
+            "gnb_j": self.gnb_j,
             "settled": state_of(self._settled),
             "open": state_of([*self._open.values()]),
         }
 
     def restore(self, state: State) -> None:
         """Restore totals and open accounts from a checkpoint."""
+        self.gnb_j = state["gnb_j"]
         self.totals, self._settled = from_state(Totals, state["totals"]), from_state(Totals, state["settled"])
         self._open = {(account.cv, account.round): account for account in from_state(list[Account], state["open"])}
 

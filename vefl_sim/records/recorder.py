@@ -20,7 +20,7 @@ from vefl_sim.records.table_parts import PartWriter
 from vefl_sim.records.upload_bins import UploadBins
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 
-OPTIONAL = ("outages",)
+OPTIONAL = ("outages", "broadcasts")
 _SAMPLED_SLOTS = 100  # `trace.slots = "sampled"`: every 100th slot
 
 
@@ -28,7 +28,7 @@ class Recorder:
     """Writes the tables of one run, each as a series of part files."""
 
     def __init__(self, directory: Path, trace: TraceTable, grid: SlotGrid, optional: Collection[str] = ()) -> None:
-        """`directory` is the folder of the part files, `optional` names further tables to record: "outages"."""
+        """`directory` is the folder of the part files, `optional` names further tables to record."""
         self._slot_every = {"sampled": _SAMPLED_SLOTS, "full": 1}.get(trace.slots, 0)
         recorded = {"slots": self._slot_every > 0, "uploads": trace.slots == "uploads"}
         recorded |= {name: name in optional for name in OPTIONAL}
@@ -89,6 +89,9 @@ class Recorder:
         if "outages" in self._tables:
             for outcome in report.outcomes:
                 self.append("outages", _outage_row(outcome))
+        if "broadcasts" in self._tables:
+            for broadcast in filter(None, (decision.broadcast for decision in report.decisions)):
+                self.append("broadcasts", {"round": report.round} | vars(broadcast))
 
     def commit(self) -> dict[str, list[dict[str, Any]]]:
         """Write all rows so far to disk; return the part files that hold them, by table."""
@@ -233,7 +236,8 @@ def _outage_row(outcome: OrderOutcome) -> dict[str, Any]:
 
 def optional_tables(experiment: Experiment) -> list[str]:
     """The tables that a run of the experiment records because a key of the radio asks for what they show."""
-    return ["outages"] if experiment.radio.csi_delay_slots else []
+    wanted = experiment.radio.csi_delay_slots > 0, experiment.downlink.kind == "broadcast"
+    return [name for name, recorded in zip(OPTIONAL, wanted, strict=True) if recorded]
 
 
 def _mean_with_zeros(fractions: list[float], zeros: int) -> float | None:

@@ -117,5 +117,15 @@ SCHEMAS: dict[str, Schema] = {
         "lost_bits": "float64",  # of these grants
         "lost_j": "float64",  # energy of these slots
     },
+    "broadcasts": {  # if downlink.kind = "broadcast"
+        "round": "int32",
+        "ordered_ns": "int64",
+        "start_ns": "int64",
+        "end_ns": "int64",  # when all CVs of the plan have the model
+        "cvs": "int32",
+        "bits": "int64",
+        "rate_bps": "float64",
+        "energy_j": "float64",  # of the gNB
+    },
     "timings": {"round": "int32", "what": "string", "wall_s": "float64"},
 }

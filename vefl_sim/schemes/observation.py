@@ -44,6 +44,7 @@ class CoverageSnapshot:
     others: int = 0  # number of further CVs in coverage, which share the channel and the budget
     committed: Committed = Committed()
     horizon_ns: int | None = None  # time left in the run, which orders must not exceed; None: no limit
+    downlink_ns: int = 0  # time until all of these CVs would have the model
 
     @property
     def in_coverage(self) -> int:
@@ -89,11 +90,11 @@ class Observation:
     def train_limit_ns(self) -> Ints:
         """T_v = κ·(⌊min(t_th, t_soj)/κ⌋ − t̄_tx), on the slot grid; may be negative.
 
-        With a TDD pattern, t̄_tx uplink slots take longer; a report and a grant may have to be waited for.
+        With a TDD pattern, t̄_tx uplink slots take longer; a report, a grant and the model may have to be waited for.
         """
         grid = self.constants.grid
         latest = self.constants.access.latest_offer(self.deadline_slot, self.worst_slots)
-        limit_ns: Ints = (latest - grid.ceil(self.snapshot.time_ns)) * grid.slot_ns
+        limit_ns: Ints = (latest - grid.ceil(self.snapshot.time_ns)) * grid.slot_ns - self.snapshot.downlink_ns
         return limit_ns
 
     @property

@@ -29,7 +29,7 @@ from vefl_sim.simulation.slot_check import SlotCheck
 
 _TOLERANCE = 1e-9  # relative: sums in another order
 EVERY = 127  # one slot in so many is recomputed; prime, so that the position within a burst varies
-_COUNTED = ("plans", "slots", "recomputed", "transmit_j", "bits", "bits_lost", "grants_lost", "bypassed_bits")
+_COUNTED = ("plans", "slots", "recomputed", "transmit_j", "bits", "bits_lost", "grants_lost", "bypassed_bits", "gnb_j")
 
 
 @dataclass
@@ -48,12 +48,14 @@ class Audit:
     bits_lost: float = 0.0  # of grants above the capacity
     grants_lost: int = 0  # number of these grants
     bypassed_bits: float = 0.0  # delivered without the network
+    gnb_j: float = 0.0  # energy of the gNB for broadcasts
     breaches: Counter[str] = field(default_factory=Counter)
     overruns: Counter[str] = field(default_factory=Counter)
 
     def round(self, report: RoundReport) -> None:
         """Check the plan of a finished round, and count its overruns."""
         for decision in report.decisions:
+            self.gnb_j += decision.broadcast.energy_j if decision.broadcast else 0.0
             if decision.plan.bypasses_network:
                 self.bypassed_bits += sum(outcome.account.bits_drained for outcome in decision.outcomes)
         self.plans += len(report.constrained)
@@ -103,6 +105,8 @@ class Audit:
             raise AuditFailed(f"the slots used {self.transmit_j!r} J, but {booked.transmit_j!r} J were booked.")
         if abs(booked.bits_lost - self.bits_lost) > 1e-6 * max(self.bits_lost, 1e-3):
             raise AuditFailed(f"the slots lost {self.bits_lost!r} bits, but {booked.bits_lost!r} were booked.")
+        if abs(ledger.gnb_j - self.gnb_j) > 1e-6 * max(self.gnb_j, 1e-9):
+            raise AuditFailed(f"the broadcasts used {self.gnb_j!r} J, but {ledger.gnb_j!r} J were booked.")
         if booked.bits_drained - self.bypassed_bits > self.bits * (1 + 1e-6) + 1e-3:
             raise AuditFailed(f"{booked.bits_drained!r} bits arrived, but the slots carried {self.bits!r} at most.")
 
@@ -124,6 +128,7 @@ class Audit:
             "slots_audited": self.slots,
             "slots_recomputed": self.recomputed,
             "grants_lost": self.grants_lost,
+            "gnb_energy_j": self.gnb_j,
             "plan_breaches": dict(sorted(self.breaches.items())),
             "overruns": {name: self.overruns[name] for name in OVERRUNS},
         }
@@ -173,8 +178,8 @@ def _too_much(observation: Observation, order: TrainOrder, row: int) -> Iterator
 def worst_delay_ns(access: Access, grid: SlotGrid, order: TrainOrder, worst_slots: int) -> int:
     """Time from an order to the end of its upload if that takes t̄_tx uplink slots from the first possible one on."""
     if access.is_immediate:
-        return order.train_ns + worst_slots * grid.slot_ns
-    offered_slot = grid.ceil(order.ordered_ns + order.train_ns)
+        return order.model_ns + order.train_ns + worst_slots * grid.slot_ns
+    offered_slot = grid.ceil(order.ordered_ns + order.model_ns + order.train_ns)
     return grid.start_ns(int(access.end_slot(offered_slot, worst_slots))) - order.ordered_ns
 
 

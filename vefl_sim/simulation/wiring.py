@@ -10,6 +10,7 @@ from vefl_sim.core.clock import Stopwatch, to_ns
 from vefl_sim.core.state import Stateful
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.coverage import sojourn_bound_of
+from vefl_sim.protocol.broadcaster import Broadcaster
 from vefl_sim.protocol.coverage import CoverageProcess
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.gnb import GNodeB
@@ -25,6 +26,7 @@ from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.access import Access
 from vefl_sim.radio.channel import Channel
+from vefl_sim.radio.downlink import Downlink
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.schemes.observation import RoundConstants
 from vefl_sim.schemes.sla import draw_agreement
@@ -103,7 +105,7 @@ def wire(
         _timetable(experiment),
         scenario.scheme,
         GlobalModel(scenario.learner, averages=experiment.aggregation.form == "models"),
-        _observer(scenario, env, coverage, channel, history),
+        _observer(scenario, env, coverage, channel, history, ledger),
         Reporting(trace, Stopwatch(lambda row: recorder.append("timings", row)), report, checkpoint),
     )
     return Actors(ledger, history, trace, coverage, gnb, server)
@@ -124,10 +126,13 @@ def _observer(
     coverage: CoverageProcess,
     channel: Channel,
     history: SuccessHistory,
+    ledger: Ledger,
 ) -> Observer:
     bound = sojourn_bound_of(scenario.experiment)
     samples = {cv: len(shard) for cv, shard in scenario.shards.items()}
-    return Observer(env, coverage, channel, history, round_constants(scenario), samples, bound)
+    downlink = Downlink.of(scenario.experiment, scenario.link, scenario.payload_bits)
+    broadcaster = Broadcaster(downlink, ledger) if downlink else None
+    return Observer(env, coverage, channel, history, round_constants(scenario), samples, bound, broadcaster)
 
 
 def round_constants(scenario: Scenario) -> RoundConstants:

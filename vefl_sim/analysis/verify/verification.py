@@ -182,6 +182,8 @@ def _summary(evidence: Evidence) -> str | None:
         "cost": float(rounds["cost"].sum()),
         "energy_j": float(rounds["energy_j"].sum()),
     }
+    if evidence.experiment.downlink.kind == "broadcast":
+        computed["gnb_energy_j"] = float(evidence.broadcasts["energy_j"].sum())
     wrong = [name for name, value in computed.items() if not _close(summary.get(name), value)]
     if {cause: number for cause, number in summary.get("updates_lost", {}).items() if number} != lost:
         wrong.append("updates_lost")
@@ -203,11 +205,12 @@ def _c1(evidence: Evidence) -> str | None:
 
 def _c2_c3(evidence: Evidence) -> str | None:
     rows, access, grid = evidence.planned, Access.of(evidence.experiment), evidence.experiment.slots
-    worst_ns = rows["train_ns"] + rows["worst_slots"] * grid.slot_ns
+    trained_ns = evidence.model_ns.reindex(rows.index) + rows["train_ns"]
+    worst_ns = trained_ns + rows["worst_slots"] * grid.slot_ns
     if not access.is_immediate:
-        columns = ("ordered_ns", "train_ns", "worst_slots")
-        ordered_ns, train_ns, worst_slots = (rows[name].to_numpy(np.int64) for name in columns)
-        end_slot = access.end_slot(-(-(ordered_ns + train_ns) // grid.slot_ns), worst_slots)
+        ordered_ns, worst_slots = (rows[name].to_numpy(np.int64) for name in ("ordered_ns", "worst_slots"))
+        offered_ns = ordered_ns + trained_ns.to_numpy(np.int64)
+        end_slot = access.end_slot(-(-offered_ns // grid.slot_ns), worst_slots)
         worst_ns = pd.Series(end_slot * grid.slot_ns - ordered_ns, rows.index)
     return _first_fault(rows, worst_ns > rows["limit_ns"], "needs more time than the round or its sojourn bound allows")
 

@@ -20,6 +20,7 @@ from vefl_sim.protocol.server.model import GlobalModel
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.schemes.observation import Observation, sojourn_ns
+from vefl_sim.schemes.scheme import Plan
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class EdgeServer(ABC):
             "version": self.model.version,
             "model": self.model.learner.arrays_of(self.model.parameters),
             "scheme": optional_state(self.scheme),
+            "broadcaster": optional_state(self.observe.broadcaster),
         }
 
     def restore(self, state: State) -> None:
@@ -83,6 +85,13 @@ class EdgeServer(ABC):
         self.model.parameters = self.model.learner.model_of(state["model"])
         if state["scheme"] is not None:
             cast(Stateful, self.scheme).restore(state["scheme"])
+        if self.observe.broadcaster:
+            self.observe.broadcaster.restore(state["broadcaster"])
+
+    def _decision(self, observation: Observation, plan: Plan) -> Decision:
+        """A new decision; the model is broadcast to the CVs of the plan unless the downlink is ignored."""
+        broadcaster = self.observe.broadcaster
+        return Decision(observation, plan, [], broadcaster.send(observation, plan) if broadcaster else None)
 
     def _announce(
         self, decision: Decision, orders: Iterable[TrainOrder], cause: int
