@@ -1,17 +1,16 @@
 """What each simplification of the radio flatters: paired differences to the paper's radio, for FDPC and PDPC.
 
-    python benchmarks/radio_realism.py [--out runs] [--workers 1]
+    python benchmarks/radio_realism.py [--out runs]
 
-Runs the points of experiments/radio_realism.toml that are not done, then prints for each scheme the means with the
-paper's radio, and for each simplification that is removed the mean difference over the seeds to the run of the same
-seed, with its 95 % confidence interval (Student's t). A difference is marked with * if zero is outside of it.
+Runs the points of experiments/radio_realism.toml that are not done, one after the other. Then it prints for each scheme
+the means with the paper's radio, and for each simplification that is removed the mean difference over the seeds to the
+run of the same seed, with its 95 % confidence interval (Student's t), and * if zero is outside of it.
 """
 
-from harness import ROOT
+from harness import ROOT, progress
 
 import argparse
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 from scipy import stats
@@ -41,16 +40,12 @@ def difference(values: np.ndarray, digits: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default=str(ROOT / "runs"))
-    parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     sweep = vefl_sim.load_sweep(ROOT / "experiments" / "radio_realism.toml")
-    vefl_sim.run_sweep(sweep, options.out, workers=options.workers)
     figures: dict[str, list[dict]] = defaultdict(list)
     for point in sweep.points:
-        run = point.run(Path(options.out))
-        assert run is not None, point.title
-        assert run.is_done, point.title
-        figures[str(point.label)].append(run.summary)
+        progress(point.title)
+        figures[str(point.label)].append(vefl_sim.simulate(point.experiment, out=options.out).summary)
     for scheme in ("FDPC", "PDPC"):
         rows = {label.split(": ")[1]: values for label, values in figures.items() if label.startswith(scheme)}
         base = {name: np.array([float(read(s)) for s in rows[BASE]]) for name, read in FIGURES.items()}

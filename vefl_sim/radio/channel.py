@@ -54,10 +54,10 @@ class Channel(Protocol):
 def uma(experiment: Experiment, streams: Streams) -> "UmaChannel":
     """The built-in channel (`radio.channel = "uma"`) of an experiment."""
     radio, route = experiment.radio, Route(experiment.slots.slot_ns, experiment.radio.csi_delay_slots)
-    fading = _fading(experiment, streams, route)
-    needs_route = not isinstance(fading, MeanChannel) and type(fading) is not RayleighFading
-    large_scale = LargeScale(radio, streams.generator("shadowing"))
-    return UmaChannel(Link.of(radio), large_scale, fading, route if needs_route else None)
+    fading, large_scale = _fading(experiment, streams, route), LargeScale(radio, streams.generator("shadowing"))
+    sight_matters = radio.fading == "rician" or radio.delay_spread_s == "38.901"
+    follows = sight_matters or radio.fading == "jakes"
+    return UmaChannel(Link.of(radio), large_scale, fading, route if follows else None, sight_matters)
 
 
 def _fading(experiment: Experiment, streams: Streams, route: Route) -> Fading:
@@ -88,12 +88,14 @@ class UmaChannel:
     large_scale: LargeScale
     fading: Fading
     route: Route | None = None  # None: the fading does not depend on where CVs are
+    sight_matters: bool = False  # whether the fading of CVs with line of sight is another one
 
     def move(self, scene: Scene) -> None:
         """Update path loss and shadowing, which are constant between two scenes."""
         self.large_scale.move(scene)
         if self.route:
-            self.route.move(scene, self.large_scale.line_of_sight(scene.vehicle))
+            none = np.zeros(len(scene.vehicle), np.bool_)
+            self.route.move(scene, self.large_scale.line_of_sight(scene.vehicle) if self.sight_matters else none)
 
     def approach(self, scene: Scene) -> None:
         """The next scene: until then CVs drive straight to their places in it, which moves them through the fading."""
@@ -112,7 +114,7 @@ class UmaChannel:
         """Expected rate over the fading of the worst of Z pRBs (worstCaseTxTTIEstimate), shape (CVs,)."""
         snr_per_watt = self.mean_snr_per_watt(cvs)
         rate_bps = self.link.mean_rate_bps(snr_per_watt, *self.fading.worst_prb())
-        if self.route is None:
+        if not self.sight_matters:
             return rate_bps
         with_sight = self.link.mean_rate_bps(snr_per_watt, *self.fading.worst_prb(sight=True))
         return np.where(self.large_scale.line_of_sight(cvs), with_sight, rate_bps)

@@ -79,17 +79,16 @@ class ScatteredFading:
     def gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
         """Gains at the positions of the CVs in these slots; shape (slots, CVs, pRBs)."""
         gains = np.empty((slots, len(cvs), self._propagation.prbs))
-        driven_m = self._route.driven_m(slot, slots, cvs)
-        if self._propagation.depends_on_sight:
-            sight = self._route.sight(slot, slots, cvs)
-        else:
-            sight = np.zeros((slots, len(cvs)), np.bool_)
+        own, antennas = np.empty((slots, self._propagation.prbs)), self._propagation.antennas
+        driven_m = self._route.driven_m(slot, slots, cvs).T.copy()
+        sights = self._route.sight(slot, slots, cvs) if self._propagation.depends_on_sight else None
         for column, cv in enumerate(cvs.tolist()):
-            for value in np.unique(sight[:, column]).tolist():
-                rows = np.flatnonzero(sight[:, column] == value)
-                own = np.empty((len(rows), self._propagation.prbs))
-                combine(driven_m[rows, column], self._paths_of(cv, value), self._propagation.antennas, own)
-                gains[rows, column] = own
+            if sights is None or not sights[:, column].all():
+                combine(driven_m[column], self._paths_of(cv, False), antennas, own)
+                gains[:, column] = own
+            if sights is not None and sights[:, column].any():
+                combine(driven_m[column], self._paths_of(cv, True), antennas, own)
+                gains[sights[:, column], column] = own[sights[:, column]]
         return gains
 
     def worst_prb(self, *, sight: bool = False) -> tuple[Floats, Floats]:
