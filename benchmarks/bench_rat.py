@@ -1,6 +1,8 @@
 """The RAT sub-problem: our methods compared with the paper's Algorithm 4, and the MAC that runs them in every slot.
 
-    python benchmarks/bench_rat.py [--quick]
+    python benchmarks/bench_rat.py [--quick] [--mac]
+
+--mac prints the last table only, and writes nothing.
 
 All methods take turns, on one thread; prints tables, writes benchmarks/bench_rat.json and pictures in docs/pictures.
 Problems come from the slots of a run recorded here ("run") and from the generator that the tests use ("random",
@@ -10,6 +12,7 @@ tests/optimize/problems.py).
 from harness import QUICK, ROOT, Figures, Turn, keep, progress, show, timed
 
 import statistics
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ from vefl_sim.protocol.trace import Trace
 from vefl_sim.radio.channel import uma
 
 CELLS = [(prbs, backlogged) for prbs in (50, 100, 273) for backlogged in (10, 50, 100, 300)]
+MAC_TITLE = "The MAC in bursts, Z = 10, all steps included"
 ACTIVE = (1, 2, 5, 8, 10)  # CVs that send
 RECORDED: list[RatProblem] = []
 
@@ -244,7 +248,29 @@ def cost_plot(path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
+def mac_table() -> dict[str, Figures]:
+    """Time of a slot in the whole process of the gNB, with fading that is independent and that is correlated."""
+    results: dict[str, Figures] = {}
+    mac(2, 0.1, "jakes")  # compile
+    for cvs in ACTIVE:
+        kinds: dict[str, list[Figures]] = {"rayleigh": [], "jakes": []}
+        for seed in range(7, 16):  # both kinds of fading take turns, in the same places
+            for fading, measured in kinds.items():
+                measured.append(mac(cvs, 0.2 if QUICK else 0.5, fading, seed))
+        rows = {
+            kind: {name: statistics.median(m[name] for m in turns) for name in turns[0]}
+            for kind, turns in kinds.items()
+        }
+        results[f"{cvs} active"] = rows["rayleigh"] | {"× rayleigh": 1.0}
+        ratio = rows["jakes"]["µs per slot"] / rows["rayleigh"]["µs per slot"]
+        results[f"{cvs} active, jakes"] = rows["jakes"] | {"× rayleigh": ratio}
+    return results
+
+
 def main() -> None:
+    if "--mac" in sys.argv:
+        show(MAC_TITLE, mac_table())
+        return
     references, count = (2, 30) if QUICK else (12, 200)
     for method in ("exact", "auto", "large"):
         solve(random_problem(3, 10, 0), method)  # compile, or load from numba's cache
@@ -262,20 +288,8 @@ def main() -> None:
         progress(f"Z = {prbs}, V = {cvs}")
         results["large"][f"Z = {prbs}, V = {cvs}"] = large_cell(prbs, cvs, 5 if QUICK else 30)
     show("Many pRBs, V CVs backlogged (random)", results["large"])
-    mac(2, 0.1, "jakes")  # compile
-    for cvs in ACTIVE:
-        kinds: dict[str, list[Figures]] = {"rayleigh": [], "jakes": []}
-        for seed in range(7, 16):  # both kinds of fading take turns, in the same places
-            for fading, measured in kinds.items():
-                measured.append(mac(cvs, 0.2 if QUICK else 0.5, fading, seed))
-        rows = {
-            kind: {name: statistics.median(m[name] for m in turns) for name in turns[0]}
-            for kind, turns in kinds.items()
-        }
-        results["mac"][f"{cvs} active"] = rows["rayleigh"] | {"× rayleigh": 1.0}
-        ratio = rows["jakes"]["µs per slot"] / rows["rayleigh"]["µs per slot"]
-        results["mac"][f"{cvs} active, jakes"] = rows["jakes"] | {"× rayleigh": ratio}
-    show("The MAC in bursts, Z = 10, all steps included", results["mac"])
+    results["mac"] = mac_table()
+    show(MAC_TITLE, results["mac"])
     keep(__file__, results)
     cost_plot(ROOT / "docs" / "pictures" / "rat_cost.png")
     cells_plot(results["large"], ROOT / "docs" / "pictures" / "rat_cells.png")

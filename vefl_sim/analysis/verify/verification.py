@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from vefl_sim.analysis.verify.evidence import Evidence
+from vefl_sim.analysis.verify.radio import fault_of_broadcasts, fault_of_outages, worst_delay_ns
 from vefl_sim.analysis.verify.slot_books import SlotBooks, orders_by_key
 from vefl_sim.analysis.verify.uploads import fault_of_uploads
 from vefl_sim.core.errors import ExperimentError, NotResumable, RunNotFound, VeflError, first_line
@@ -20,7 +21,6 @@ from vefl_sim.core.files import read_file
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_digest
 from vefl_sim.experiment.plugins import declaration, is_part, part_names
-from vefl_sim.radio.access import Access
 from vefl_sim.records.checkpoint import Checkpoints
 from vefl_sim.records.identity import Identity, package_digest, recorded_versions, require_same, require_same_version
 from vefl_sim.records.run_directory import Run
@@ -53,8 +53,9 @@ def verify(run: Run) -> Iterator[Finding]:
     if not run.is_done:
         yield Finding("so far", None, f"{run.summary.get('rounds')} rounds up to the last checkpoint are verified")
     uploads = {"uploads": fault_of_uploads} if evidence.experiment.trace.slots == "uploads" else {}
-    outages = {"outages": _outages} if evidence.experiment.radio.csi_delay_slots else {}
-    for what, check in (_CONSISTENCY | uploads | outages | _CONSTRAINTS).items():
+    outages = {"outages": fault_of_outages} if evidence.experiment.radio.csi_delay_slots else {}
+    downlink = {"broadcasts": fault_of_broadcasts} if evidence.experiment.downlink.kind == "broadcast" else {}
+    for what, check in (_CONSISTENCY | uploads | outages | downlink | _CONSTRAINTS).items():
         if reason := _not_checked(what, evidence.experiment):
             yield Finding(what, None, reason)
             continue
@@ -204,14 +205,7 @@ def _c1(evidence: Evidence) -> str | None:
 
 
 def _c2_c3(evidence: Evidence) -> str | None:
-    rows, access, grid = evidence.planned, Access.of(evidence.experiment), evidence.experiment.slots
-    trained_ns = evidence.model_ns.reindex(rows.index) + rows["train_ns"]
-    worst_ns = trained_ns + rows["worst_slots"] * grid.slot_ns
-    if not access.is_immediate:
-        ordered_ns, worst_slots = (rows[name].to_numpy(np.int64) for name in ("ordered_ns", "worst_slots"))
-        offered_ns = ordered_ns + trained_ns.to_numpy(np.int64)
-        end_slot = access.end_slot(-(-offered_ns // grid.slot_ns), worst_slots)
-        worst_ns = pd.Series(end_slot * grid.slot_ns - ordered_ns, rows.index)
+    rows, worst_ns = evidence.planned, worst_delay_ns(evidence)
     return _first_fault(rows, worst_ns > rows["limit_ns"], "needs more time than the round or its sojourn bound allows")
 
 
@@ -242,19 +236,6 @@ def _money(evidence: Evidence) -> str | None:
     rows = evidence.ordered
     charge = rows["price_per_joule"] * (rows["compute_j"] + rows["transmit_j"]) + rows["base_fee"]
     return _first_fault(rows, _differ(rows["paid"], charge), "was not paid φ·e + φ̄")
-
-
-def _outages(evidence: Evidence) -> str | None:
-    rows, orders = evidence.outages, evidence.ordered
-    keys = ["round", "cv", "ordered_ns"]
-    both = rows.merge(orders[[*keys, "tx_slots", "transmit_j"]], on=keys, how="outer", suffixes=("", "_ordered"))
-    right = (
-        (both["tx_slots"] == both["tx_slots_ordered"])
-        & both["lost_slots"].between(0, both["tx_slots"])
-        & both["lost_bits"].between(0, both["granted_bits"] * (1 + _TOLERANCE))
-        & both["lost_j"].between(0, both["transmit_j"] * (1 + _TOLERANCE) + _TOLERANCE)
-    )
-    return _first_fault(both, ~right.fillna(False).astype(bool), "has lost more than it has sent, or other slots")
 
 
 def _slots(evidence: Evidence) -> str | None:
