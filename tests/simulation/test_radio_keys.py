@@ -252,3 +252,23 @@ def test_an_edited_table_is_found(table: str, column: str, what: str, tmp_path: 
         writer.append(row)
     writer.close()
     assert {"content", what} <= {finding.what for finding in verify(run) if not finding.passed}
+
+
+@pytest.mark.slow
+def test_sigkill_costs_nothing_with_all_keys(tmp_path: Path) -> None:
+    """A process of its own, killed as soon as it has written some more checkpoints, and started again."""
+    from tests.resumable import contents, only
+    from tests.simulation.test_kill import checkpoint, start, wait_until
+    from vefl_sim.experiment.toml import to_toml
+
+    experiment = with_settings(STOPPED, "run.rounds=9", "learning.kind=none", *ALL)
+    whole, folder = simulate(experiment, out=tmp_path / "whole"), tmp_path / "runs"
+    (tmp_path / "killed.toml").write_text(to_toml(experiment))
+    arguments = str(tmp_path / "killed.toml"), "--out", str(folder), "--quiet"
+    for round in (2, 4, 7):
+        process = start(arguments)
+        wait_until(lambda round=round: checkpoint(folder) >= round, process)
+        process.kill()
+        process.join()
+    assert not (only(folder).path / "DONE").exists()
+    assert contents(simulate(experiment, out=folder)) == contents(whole)
