@@ -1,6 +1,8 @@
 """The RAT sub-problem: our methods compared with the paper's Algorithm 4, and the MAC that runs them in every slot.
 
-    python benchmarks/bench_rat.py [--quick]
+    python benchmarks/bench_rat.py [--quick] [--mac]
+
+--mac prints the last table only, and writes nothing.
 
 All methods take turns, on one thread; prints tables, writes benchmarks/bench_rat.json and pictures in docs/pictures.
 Problems come from the slots of a run recorded here ("run") and from the generator that the tests use ("random",
@@ -10,6 +12,7 @@ tests/optimize/problems.py).
 from harness import QUICK, ROOT, Figures, Turn, keep, progress, show, timed
 
 import statistics
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,7 @@ from help_text import answer_help
 import vefl_sim
 from tests.optimize.problems import random_problem
 from vefl_sim.core.clock import SlotGrid, to_ns
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.core.rng import Streams
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.optimize.rat.methods import AUTO
@@ -31,12 +34,11 @@ from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.mac import MacScheduler
 from vefl_sim.protocol.messages import TrainOrder
 from vefl_sim.protocol.trace import Trace
-from vefl_sim.radio.channel import UmaChannel
-from vefl_sim.radio.fading import RayleighFading
-from vefl_sim.radio.link import Link
-from vefl_sim.radio.shadowing import LargeScale
+from vefl_sim.radio.channel import uma
 
 CELLS = [(prbs, backlogged) for prbs in (50, 100, 273) for backlogged in (10, 50, 100, 300)]
+MAC_TITLE = "The MAC in bursts, Z = 10, all steps included"
+ACTIVE = (1, 2, 5, 8, 10)  # CVs that send
 RECORDED: list[RatProblem] = []
 
 
@@ -139,16 +141,20 @@ def large_cell(prbs: int, backlogged: int, count: int) -> Figures:
     }
 
 
-def mac(cvs: int, seconds: float) -> Figures:
-    """Time the whole process of the gNB with `cvs` long uploads; positions change every 0.1 s."""
-    radio, grid, env = RadioTable(), SlotGrid.of_numerology(1), NanosecondEnvironment()
-    link = Link.of(radio)
-    channel = UmaChannel(
-        link, LargeScale(radio, np.random.default_rng(1)), RayleighFading(7, radio.prbs, radio.antennas)
-    )
-    angle = np.linspace(0, 6, cvs)
-    spots = Scene(0, np.arange(cvs), 150 * np.cos(angle), 150 * np.sin(angle), np.zeros(cvs), np.ones(cvs, np.bool_))
-    channel.move(spots)
+def mac(cvs: int, seconds: float, fading: str = "rayleigh", seed: int = 7) -> Figures:
+    """Time the whole process of the gNB with `cvs` long uploads; positions change every 0.1 s, by 2 m with "jakes"."""
+    experiment = vefl_sim.from_tables({"run": {"name": "bench"}, "radio": {"fading": fading}})
+    grid, env, step_m = SlotGrid.of_numerology(1), NanosecondEnvironment(), 0.0 if fading == "rayleigh" else 2.0
+    channel = uma(experiment, Streams(seed))
+    link, angle = channel.link, np.linspace(0, 6, cvs)
+
+    def spots(step: int) -> Scene:
+        """CVs on a circle of 150 m, all shifted back and forth."""
+        x_m, y_m, none = 150 * np.cos(angle) + step_m * (step % 2), 150 * np.sin(angle), np.zeros(cvs)
+        return Scene(to_ns(0.1) * step, np.arange(cvs), x_m, y_m, none, np.ones(cvs, np.bool_))
+
+    channel.move(spots(0))
+    channel.approach(spots(1))
     scheduler = MacScheduler(link, channel, edf, AUTO, grid.slot_s, tradeoff=grid.slot_s * 1e9)
     used = []
     ledger, trace = Ledger(), Trace(lambda row: None)
@@ -156,8 +162,9 @@ def mac(cvs: int, seconds: float) -> Figures:
 
     def streets():
         for step in range(1, 10**6):
-            channel.move(spots)
             yield Instant(env, to_ns(0.1) * step, Precedence.COVERAGE)
+            channel.move(spots(step))
+            channel.approach(spots(step + 1))
 
     for cv in range(cvs):
         order = TrainOrder(cv, 1, 1, 1e9, 1, 0.0, 10**9, 0, 10**6, 0.0)
@@ -173,7 +180,15 @@ def mac(cvs: int, seconds: float) -> Figures:
 def slots() -> Turn:
     """Case of `python benchmarks`: the time of a slot by the number of CVs that send."""
     mac(2, 0.1)  # compile
-    return lambda: {f"slots: V = {cvs}, µs per slot": mac(cvs, 0.3)["µs per slot"] for cvs in (1, 2, 5, 8, 10)}
+    mac(2, 0.1, "jakes")
+
+    def turn() -> Figures:
+        """Both kinds of fading take turns, so that their ratio is fair."""
+        slots = {(cvs, kind): mac(cvs, 0.3, kind)["µs per slot"] for cvs in ACTIVE for kind in ("rayleigh", "jakes")}
+        rows = {f"slots: V = {cvs}, µs per slot": slots[cvs, "rayleigh"] for cvs in ACTIVE}
+        return rows | {f"slots: V = {cvs}, jakes, µs per slot": slots[cvs, "jakes"] for cvs in ACTIVE}
+
+    return turn
 
 
 def cells() -> Turn:
@@ -233,7 +248,29 @@ def cost_plot(path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
+def mac_table() -> dict[str, Figures]:
+    """Time of a slot in the whole process of the gNB, with fading that is independent and that is correlated."""
+    results: dict[str, Figures] = {}
+    mac(2, 0.1, "jakes")  # compile
+    for cvs in ACTIVE:
+        kinds: dict[str, list[Figures]] = {"rayleigh": [], "jakes": []}
+        for seed in range(7, 16):  # both kinds of fading take turns, in the same places
+            for fading, measured in kinds.items():
+                measured.append(mac(cvs, 0.2 if QUICK else 0.5, fading, seed))
+        rows = {
+            kind: {name: statistics.median(m[name] for m in turns) for name in turns[0]}
+            for kind, turns in kinds.items()
+        }
+        results[f"{cvs} active"] = rows["rayleigh"] | {"× rayleigh": 1.0}
+        ratio = rows["jakes"]["µs per slot"] / rows["rayleigh"]["µs per slot"]
+        results[f"{cvs} active, jakes"] = rows["jakes"] | {"× rayleigh": ratio}
+    return results
+
+
 def main() -> None:
+    if "--mac" in sys.argv:
+        show(MAC_TITLE, mac_table())
+        return
     references, count = (2, 30) if QUICK else (12, 200)
     for method in ("exact", "auto", "large"):
         solve(random_problem(3, 10, 0), method)  # compile, or load from numba's cache
@@ -251,9 +288,8 @@ def main() -> None:
         progress(f"Z = {prbs}, V = {cvs}")
         results["large"][f"Z = {prbs}, V = {cvs}"] = large_cell(prbs, cvs, 5 if QUICK else 30)
     show("Many pRBs, V CVs backlogged (random)", results["large"])
-    for cvs in (1, 2, 5, 8, 10):
-        results["mac"][f"{cvs} active"] = mac(cvs, 0.3 if QUICK else 2.0)
-    show("The MAC in bursts, Z = 10, all steps included", results["mac"])
+    results["mac"] = mac_table()
+    show(MAC_TITLE, results["mac"])
     keep(__file__, results)
     cost_plot(ROOT / "docs" / "pictures" / "rat_cost.png")
     cells_plot(results["large"], ROOT / "docs" / "pictures" / "rat_cells.png")

@@ -12,17 +12,8 @@ from tests.protocol.test_golden import EXPERIMENT as GOLDEN
 from tests.scripted import ScriptedCars
 from vefl_sim import Backlog, Experiment, RatAllocation, RatProblem, Run, from_tables, simulate, with_settings
 from vefl_sim.optimize.rat.allocate import AllocationMethod, AllocationStatus, Found, needs_large
-from vefl_sim.optimize.rat.burst import (
-    Books,
-    CellConstants,
-    Grants,
-    Queues,
-    _edf,
-    new_log,
-    run_slots,
-    settle,
-    slots_to_count_on,
-)
+from vefl_sim.optimize.rat.books import Air, Books, CellConstants, Grants, Moment, Queues, new_log, settle
+from vefl_sim.optimize.rat.burst import _edf, run_slots, slots_to_count_on
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.optimize.rat.problem import solve
 from vefl_sim.protocol.mac import MacScheduler
@@ -39,6 +30,9 @@ BUSY = from_tables(
         "trace": {"slots": "full"},
     }
 )
+
+
+UPLINK = Air(np.ones(8), np.array([0, 13]), 13)
 
 
 def plain_edf(backlog: Backlog, limit: int) -> np.ndarray:
@@ -134,7 +128,7 @@ def test_many_slots_equal_their_plain_twin(method: str, cvs: int, prbs: int) -> 
         fading = rng.gamma(4, size=(8, len(senders), prbs))
         queues = Queues(*(columns(senders, name) for name in Queues._fields))
         books = Books(queues, efficiency, new_log(8, len(senders), prbs), np.zeros(len(senders)))
-        done = run_slots(needs_large(code, prbs), cell, slot, fading, books)
+        done = run_slots(needs_large(code, prbs), cell, slot, fading, books, UPLINK, None, None)
         for index in range(done):
             row = plain.run_slot(slot + index, fading[index], senders)
             close = {"rtol": 1e-8, "atol": 1e-12}
@@ -164,7 +158,8 @@ def test_the_gap_of_a_slot(status: str, bound: float, gap: float) -> None:
     books = Books(queues, np.zeros(3), new_log(1, 1, 2), np.zeros(1))
     found = Found(10.0, bound, AllocationStatus[status])
     first, one_of_two = np.zeros(1, np.int64), np.array([0, -1])
-    settle(cell, 0, Grants(first, np.ones((1, 2)), one_of_two, np.ones(2), np.ones(1), 4.0, found), books)
+    grants = Grants(first, np.ones((1, 2)), one_of_two, np.ones(2), np.ones(1), 4.0, found)
+    settle(cell, 0, grants, books, Moment(0, 1.0, np.ones((1, 2))), None)
     np.testing.assert_allclose(books.log.gap, [gap], rtol=1e-15)
     assert books.log.prbs.tolist() == [[1]]
     assert books.log.watts.tolist() == [[1.0, 0.0]]

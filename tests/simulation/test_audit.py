@@ -8,7 +8,7 @@ import pytest
 from tests.schemes.rounds import CONSTANTS, TYPICAL, experiment, observed
 from vefl_sim import simulate
 from vefl_sim.core.errors import AuditFailed, LedgerMismatch
-from vefl_sim.optimize.rat.burst import Queues, new_log
+from vefl_sim.optimize.rat.books import Queues, new_log
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, RoundReport

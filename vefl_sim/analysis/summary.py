@@ -54,6 +54,10 @@ def _figures(run: Run) -> Iterator[tuple[str, str]]:
     yield "audit", _audit(summary)
     yield "paid", f"{summary['cost']:.1f}"
     yield "energy", energy_text(summary["energy_j"])
+    if summary.get("gnb_energy_j"):
+        yield "gNB energy", f"{energy_text(summary['gnb_energy_j'])} for broadcasts of the model"
+    if summary.get("grants_lost"):
+        yield "grants lost", f"{summary['grants_lost']}, because they were above the capacity of their slot"
     yield "content digest", str(summary["content_digest"])[:16]
 
 

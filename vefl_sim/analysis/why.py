@@ -194,6 +194,9 @@ class _Narrator:
             f"{self.started['cost']:.1f})."
         )
 
+    def _model_received(self, event: Event) -> str:
+        return f"The gNB had broadcast the model: the CV began to train, {event['distance_m']:.1f} m from the gNB."
+
     def _training_finished(self, event: Event) -> str:
         return f"The CV finished training {event['distance_m']:.1f} m from the gNB and used {event['energy_j']:.3f} J."
 
@@ -210,7 +213,8 @@ class _Narrator:
             return f"The update counts as delivered without use of the network. {self._bill(event)}"
         return (
             f"The gNB received the whole update: {event['bits'] / 1e3:.1f} kbit in {event['slots']} "
-            f"slots{self._snr(event)}, with the CV {event['distance_m']:.1f} m away. {self._bill(event)}"
+            f"slots{self._snr(event)}{self._outages(event)}, with the CV {event['distance_m']:.1f} m away. "
+            f"{self._bill(event)}"
         )
 
     def _update_lost(self, event: Event) -> str:
@@ -224,7 +228,8 @@ class _Narrator:
         cause, total = causes.get(event["reason"], event["reason"]), event["bits"] + event["bits_left"]
         return (
             f"The update was lost because {cause}: {event['bits_left'] / 1e3:.1f} of "
-            f"{total / 1e3:.1f} kbit were not sent yet after {event['slots']} slots{self._snr(event)}. "
+            f"{total / 1e3:.1f} kbit were not sent yet after {event['slots']} "
+            f"slots{self._snr(event)}{self._outages(event)}. "
             f"{self._bill(event)}"
         )
 
@@ -241,6 +246,12 @@ class _Narrator:
 
     def _snr(self, event: Event) -> str:
         return "" if event["mean_snr_db"] is None else f" at a mean SNR of {event['mean_snr_db']:.1f} dB"
+
+    def _outages(self, event: Event) -> str:
+        """How many grants were above the capacity of their slot, because the gNB's channel knowledge was old."""
+        if event["count"] is None:
+            return ""
+        return f" (the grants of {event['count']} of these slots were above the capacity and lost)"
 
     def _bill(self, event: Event) -> str:
         return f"The CV used {event['energy_j']:.3f} J in total and was paid {event['cost']:.2f}."

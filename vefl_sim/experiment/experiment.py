@@ -12,7 +12,7 @@ from pydantic import Field
 from vefl_sim.core.clock import SlotGrid, to_ns
 from vefl_sim.experiment.fields import Count, Interval, PartName, Seconds, Table
 from vefl_sim.experiment.learning_tables import AdversaryTable, DataTable, LearningTable, ModelTable, UpdateTable
-from vefl_sim.experiment.radio_tables import MacTable, RadioTable, RatTable
+from vefl_sim.experiment.radio_tables import DownlinkTable, MacTable, RadioTable, RatTable
 from vefl_sim.experiment.scheme_tables import AggregationTable, SchemeTable, ServerTable, SlaTable, VeflTable
 from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, SumoTable, TrafficTable
 
@@ -57,6 +57,7 @@ class Experiment(Table):
     radio: RadioTable = RadioTable()
     mac: MacTable = MacTable()
     rat: RatTable = RatTable()
+    downlink: DownlinkTable = DownlinkTable()
     sla: SlaTable = SlaTable()
     vefl: VeflTable = VeflTable()
     server: ServerTable = ServerTable()

@@ -57,6 +57,17 @@ def _block_counts(value: Any) -> Any:
     return value
 
 
+def _delay_spread(value: Any) -> Any:
+    """Check all forms here, for the same reason."""
+    if value != "38.901" and not (type(value) in (int, float) and 0 <= value <= 1e-3):
+        raise ValueError('it must be a time from 0 to 0.001 s, or "38.901"')
+    return value
+
+
+DelaySpread = Annotated[
+    Annotated[float, Field(ge=0, le=1e-3)] | Literal["38.901"] | None,
+    BeforeValidator(lambda value: None if value is None else _delay_spread(value)),
+]
 Side = Annotated[int, Field(ge=1, le=50)]
 Blocks = Annotated[Side | Annotated[tuple[Side, Side], Field(strict=False)], BeforeValidator(_block_counts)]
 

@@ -1,10 +1,10 @@
-"""The TOML tables of the uplink: [radio], [mac] and [rat]."""
+"""The TOML tables of the radio network: [radio], [mac], [rat] and [downlink]."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vefl_sim.experiment.fields import OneOf, Table, Watts
+from vefl_sim.experiment.fields import DelaySpread, OneOf, Table, Watts
 from vefl_sim.experiment.kinds import CHANNELS, RAT_METHODS, SCHEDULERS
 
 
@@ -27,8 +27,23 @@ class RadioTable(Table):
     """N, the number of antennas at the gNB; CVs have one."""
     max_tx_power_w: Watts = 0.2
     """P_max, the largest transmit power of a CV over all its pRBs."""
-    fading: Literal["rayleigh", "none"] = "rayleigh"
-    """"none" is the mean channel, for worked examples."""
+    fading: Literal["rayleigh", "jakes", "rician", "none"] = "rayleigh"
+    """"rayleigh": independent from slot to slot (the paper); "jakes": Rayleigh fading, correlated by J₀ over the
+    distance driven; "rician": the same with a direct path for CVs with line of sight; "none": the mean channel."""
+    rician_k_db: Annotated[float, Field(ge=-40, le=40)] = 9.0
+    """K, the power of the direct path over that of the scattered ones ("rician"); 9 dB is the mean of TR 38.901 UMa."""
+    delay_spread_s: DelaySpread = None
+    """Root-mean-square delay spread, which correlates the pRBs: 0 makes all alike, "38.901" takes the UMa medians with
+    and without line of sight; if not given, pRBs fade independently (the paper)."""
+    csi_delay_slots: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """Age of the channel knowledge with which a slot is decided; a grant above the capacity of its slot is lost. 0: the
+    gNB knows the channel of the slot (the paper)."""
+    power: Literal["optimized", "open-loop"] = "optimized"
+    """Transmit power: chosen in the RAT sub-problem (the paper), or by the open loop of TS 38.213 from path loss."""
+    p0_dbm: Annotated[float, Field(ge=-202, le=60)] = -80.0
+    """P0, the power that the open loop aims at for a resource block, before the path loss is compensated."""
+    alpha: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """α, the share of the path loss (dB) that the open loop compensates."""
     shadowing: Literal["correlated", "none"] = "correlated"
     """Log-normal shadowing (4/6 dB), correlated over the distance driven."""
     los: Literal["random", "always", "never"] = "random"
@@ -52,6 +67,14 @@ class MacTable(Table):
     """A CV may transmit from its τ_v on ("tau", the paper) or as soon as its training ends ("ready")."""
     scheduler: Annotated[str, OneOf(SCHEDULERS)] = "edf"
     """"edf": Algorithm 3, earliest deadline first, ties by backlog; or `module:function`."""
+    tdd: Annotated[str, Field(pattern=r"^[UDS]+$", max_length=320)] = "U"
+    """Uplink, downlink and special slots, as a pattern that repeats, such as "DDDSU"; "U": all slots are uplink."""
+    special_uplink_symbols: Annotated[int, Field(ge=0, le=12)] = 2
+    """Uplink symbols of a special slot "S"."""
+    grant_delay_slots: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """Slots from a report of a CV's backlog to the first slot that can be granted because of it."""
+    bsr_slots: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """Slots from one buffer status report of a CV to the next; 1: the gNB knows the backlog in every slot."""
 
 
 class RatTable(Table):
@@ -66,3 +89,17 @@ class RatTable(Table):
     rounding would hide the backlog."""
     circuit_power_w: Annotated[float, Field(ge=0, le=1e4)] = 0.0
     """Added to the transmit power of every scheduled CV in the energy efficiency β; 0 in the paper."""
+
+
+class DownlinkTable(Table):
+    """How CVs get the model."""
+
+    kind: Literal["ignored", "broadcast"] = "ignored"
+    """"ignored": a CV has the model with its order (the paper); "broadcast": the gNB sends it to all CVs of a plan at
+    the rate of the slowest, and a CV trains when it has the model."""
+    rate_floor: Annotated[float, Field(ge=1, le=1e12)] = 1e6
+    """Least rate of a broadcast, in bit/s; CVs with a worse channel are assumed to get the model at this rate."""
+    tx_power_w: Watts = 40.0
+    """Transmit power of the gNB over all pRBs; 46 dBm is that of a macro cell."""
+    noise_figure_db: Annotated[float, Field(ge=0, le=50)] = 9.0
+    """Noise figure of a CV's receiver."""

@@ -1,6 +1,7 @@
 """Rules between keys: one sentence for each combination of values that is contradictory."""
 
 from collections.abc import Iterator
+from math import log10
 
 from vefl_sim.core.clock import to_ns
 from vefl_sim.experiment.experiment import Experiment
@@ -9,6 +10,7 @@ from vefl_sim.experiment.plugins import declaration, errors_of_declarations, kin
 from vefl_sim.experiment.unused_keys import is_used
 
 MAX_ROUNDS = 1_000_000
+_OPTIMIZE_POWERS = ("assignment", "large", "sca", "sca-perspective")
 
 
 def contradictions(experiment: Experiment) -> Iterator[str]:
@@ -38,6 +40,7 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             f"radio.prb_bandwidth_hz = {e.radio.prb_bandwidth_hz:g} is not a multiple of the {subcarriers_hz:g} Hz "
             f"of 12 subcarriers at radio.numerology = {e.radio.numerology}: choose a multiple."
         )
+    yield from _radio_contradictions(e)
     if e.sla.cpu_min_hz[1] > e.sla.cpu_max_hz[0]:
         yield "sla.cpu_min_hz reaches above sla.cpu_max_hz: lower the one or raise the other."
     if e.vefl.min_local_iterations > e.vefl.max_local_iterations:
@@ -65,6 +68,27 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
                 raise TypeError("contradictions must yield sentences, not return one")
             sentences = [*sentences]
         yield from sentences
+
+
+def _radio_contradictions(e: Experiment) -> Iterator[str]:
+    """Yield one sentence for each contradictory combination of keys of the radio."""
+    radio, mac = e.radio, e.mac
+    if "U" not in mac.tdd:
+        yield f'mac.tdd = "{mac.tdd}" has no uplink slot: add a U to the pattern.'
+    slots = e.round_ns // e.slots.slot_ns
+    delays = {"radio.csi_delay_slots": radio.csi_delay_slots, "mac.grant_delay_slots": mac.grant_delay_slots}
+    for key, value in (delays | {"mac.bsr_slots": mac.bsr_slots, "the pattern mac.tdd": len(mac.tdd)}).items():
+        if value > slots:
+            yield f"{key} has {value} slots, longer than the round of {slots} slots (vefl.round_s): shorten it."
+    if e.downlink.kind == "broadcast" and "D" not in mac.tdd and set(mac.tdd) != {"U"}:
+        yield f'downlink.kind = "broadcast" needs downlink slots in mac.tdd = "{mac.tdd}": add a D to the pattern.'
+    if radio.power == "open-loop" and radio.p0_dbm > (limit_dbm := 10 * log10(radio.max_tx_power_w) + 30):
+        yield f"radio.p0_dbm = {radio.p0_dbm:g} is above P_max (radio.max_tx_power_w, {limit_dbm:.1f} dBm): lower it."
+    if radio.power == "open-loop" and e.rat.method in _OPTIMIZE_POWERS:
+        yield (
+            f'rat.method = "{e.rat.method}" optimizes powers, which radio.power = "open-loop" sets: use "auto", '
+            '"exact" or a policy.'
+        )
 
 
 def _step_contradictions(learning: LearningTable) -> Iterator[str]:

@@ -15,6 +15,8 @@ _UNUSED_WITHOUT_CONSTRAINTS = (
     *("server.early_close", "server.retry_s", "aggregation.form", "aggregation.weights_over"),
 )
 
+_BROADCAST_KEYS = ("downlink.rate_floor", "downlink.tx_power_w", "downlink.noise_figure_db")
+
 
 def unused_keys(e: Experiment) -> Iterator[tuple[str, str]]:
     """Yield (key, sentence) for each key that differs from its default although the experiment does not use it."""
@@ -67,6 +69,21 @@ def unused_by_cause(e: Experiment) -> Iterator[Unused]:
         yield from causes
     if not e.scheme.constrained and "scheme.constrained" not in _unused_by("scheme.kind", e.scheme.kind)[1]:
         yield "scheme.constrained = false", _UNUSED_WITHOUT_CONSTRAINTS
+    yield from _unused_radio_keys(e)
+
+
+def _unused_radio_keys(e: Experiment) -> Iterator[Unused]:
+    """Yield (the setting that makes keys useless, these keys)."""
+    if e.radio.fading != "rician":
+        yield f'radio.fading = "{e.radio.fading}"', ("radio.rician_k_db",)
+    if e.radio.fading == "none":
+        yield 'radio.fading = "none"', ("radio.delay_spread_s",)
+    if e.radio.power == "optimized":
+        yield 'radio.power = "optimized"', ("radio.p0_dbm", "radio.alpha")
+    if e.downlink.kind == "ignored":
+        yield 'downlink.kind = "ignored"', _BROADCAST_KEYS
+    if "S" not in e.mac.tdd:
+        yield f'mac.tdd = "{e.mac.tdd}"', ("mac.special_uplink_symbols",)
 
 
 def _unused_by(key: str, name: str) -> Unused:

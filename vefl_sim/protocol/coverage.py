@@ -58,6 +58,12 @@ class CoverageProcess:
         self.channel.move(self._before)
         self.on_scene(self._before)
         self._after = self.mobility.advance()
+        self._approach(self._after)
+
+    def _approach(self, scene: Scene) -> None:
+        """Tell the next scene to a channel that follows CVs between scenes: it has the optional method `approach`."""
+        if approach := getattr(self.channel, "approach", None):
+            approach(scene)
 
     def state(self) -> State:
         """The scenes of the current step, the CVs in coverage, and the state of mobility and channel (None if none)."""
@@ -87,6 +93,7 @@ class CoverageProcess:
         while scene.time_ns < self._after.time_ns:
             self.channel.move(scene)
             scene = self.mobility.advance()
+            self._approach(scene)
         if not scene.same_as(self._after):
             raise RunFailed("mobility.kind gave other positions when repeated: use --fresh to start the run again.")
 

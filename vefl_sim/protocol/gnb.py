@@ -36,7 +36,7 @@ class GNodeB:
 
     def offer(self, order: TrainOrder, account: Account, cause: int) -> Upload:
         """Queue an update for upload; its `received` event succeeds when the gNB has its last bit."""
-        now_slot = self.grid.ceil(self.env.now)
+        now_slot = self.mac.access.first_slot(self.grid.ceil(self.env.now))
         earliest = max(now_slot, order.earliest_slot) if self.wait_for_tau else now_slot
         self.ledger.offer(account, order.payload_bits)
         event = self.trace.note(
@@ -115,6 +115,10 @@ class GNodeB:
                 first = burst.first_slot + int(np.flatnonzero(burst.log.prbs[:, row])[0])
                 started.append((first, upload.cv, upload))
             upload.slots, upload.snr_sum = int(queues.slots[row]), float(queues.snr_sum[row])
+            if (knowledge := burst.knowledge) is not None:
+                self.ledger.lost(upload.account, float(knowledge.lost_bits[row]))
+                upload.lost_slots, upload.lost_j = int(knowledge.lost_slots[row]), float(knowledge.lost_j[row])
+                upload.unreported = knowledge.unreported[row]
         for first, _, upload in sorted(started, key=lambda item: item[:2]):
             self._note_start(upload, self.grid.start_ns(first))
         self.record_burst(burst)

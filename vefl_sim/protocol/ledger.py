@@ -26,6 +26,7 @@ class Account:
     compute_j: float = 0.0
     transmit_j: float = 0.0
     paid: float = 0.0
+    bits_lost: float = 0.0  # of grants above the capacity of their slot; they stay in bits_left, and are sent again
 
     @property
     def energy_j(self) -> float:
@@ -44,6 +45,7 @@ class Totals:
 
     bits_offered: float = 0.0
     bits_drained: float = 0.0
+    bits_lost: float = 0.0
     compute_j: float = 0.0
     transmit_j: float = 0.0
     paid: float = 0.0
@@ -54,6 +56,7 @@ class Ledger:
     """All accounts of a run, and the totals that they must add up to."""
 
     totals: Totals = field(default_factory=Totals)
+    gnb_j: float = 0.0  # energy of the gNB for broadcasts, which no CV is paid for
     _open: dict[tuple[int, int], Account] = field(default_factory=dict)
     _settled: Totals = field(default_factory=Totals)
 
@@ -80,11 +83,20 @@ class Ledger:
         account.compute_j += joules
         self.totals.compute_j += joules
 
+    def broadcast(self, joules: float) -> None:
+        """Book energy that the gNB used to send the model."""
+        self.gnb_j += joules
+
     def transmitted(self, account: Account, bits_drained: float, bits_left: float, transmit_j: float) -> None:
         """Book what the CV's radio did so far; the arguments are totals since the order, as the MAC counts them."""
         self.totals.bits_drained += bits_drained - account.bits_drained
         self.totals.transmit_j += transmit_j - account.transmit_j
         account.bits_drained, account.bits_left, account.transmit_j = bits_drained, bits_left, transmit_j
+
+    def lost(self, account: Account, bits_lost: float) -> None:
+        """Book bits of lost grants; the argument is the total since the order."""
+        self.totals.bits_lost += bits_lost - account.bits_lost
+        account.bits_lost = bits_lost
 
     def settle(self, account: Account) -> None:
         """Pay for an order that has ended, check its account and close it."""
@@ -110,12 +122,14 @@ class Ledger:
         """The totals, the sums of the settled accounts, and the open accounts."""
         return {
             "totals": state_of(self.totals),
+            "gnb_j": self.gnb_j,
             "settled": state_of(self._settled),
             "open": state_of([*self._open.values()]),
         }
 
     def restore(self, state: State) -> None:
         """Restore totals and open accounts from a checkpoint."""
+        self.gnb_j = state["gnb_j"]
         self.totals, self._settled = from_state(Totals, state["totals"]), from_state(Totals, state["settled"])
         self._open = {(account.cv, account.round): account for account in from_state(list[Account], state["open"])}
 

@@ -10,23 +10,29 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.state import State
 from vefl_sim.optimize.rat.allocate import AllocationStatus, Found, needs_large
-from vefl_sim.optimize.rat.burst import (
+from vefl_sim.optimize.rat.books import (
     LAST_BIT,
+    Air,
     Books,
     CellConstants,
     Grants,
+    Knowledge,
     Log,
+    Moment,
     Queues,
+    idle,
+    know_backlogs,
     new_log,
-    run_slots,
     settle,
-    slots_to_count_on,
-)  # fmt: skip
+)
+from vefl_sim.optimize.rat.burst import run_slots, slots_to_count_on, uplink_slots
 from vefl_sim.optimize.rat.edf import Backlog, Scheduler, edf
 from vefl_sim.optimize.rat.methods import AllocationMethod, RatMethod
 from vefl_sim.optimize.rat.problem import RatAllocation, RatPolicy, RatProblem
 from vefl_sim.protocol.uplink import Upload
+from vefl_sim.radio.access import IMMEDIATE, Access
 from vefl_sim.radio.channel import Channel
+from vefl_sim.radio.csi import DelayedCsi
 from vefl_sim.radio.link import Link
 
 _PAIRS_PER_BURST = 100_000  # (scheduled CV, pRB) pairs, at up to 4 µs each
@@ -43,6 +49,8 @@ class Burst:
     log: Log
     uploads: Sequence[Upload]
     fading: Floats  # fading gains of the slots; shape (slots, CVs, pRBs)
+    knowledge: Knowledge | None = None  # after the burst; None: the gNB knows the channel of each slot
+    prb_watts: Floats | None = None  # transmit power of each CV on a pRB; None: the gNB chooses powers
 
 
 @dataclass
@@ -57,6 +65,7 @@ class MacScheduler:
     tradeoff: float  # C
     circuit_w: float = 0.0
     longest_burst: int = 256
+    access: Access = IMMEDIATE
     _efficiency: Floats = field(default_factory=lambda: np.zeros(3))  # Σ rate, Σ power of the round; β of the last one
     _round: int = 0
 
@@ -69,12 +78,33 @@ class MacScheduler:
         fading = self.channel.fading_gains(slot, slots, cvs)
         log = new_log(slots, len(uploads), self.link.prbs)
         books = Books(self._queues(uploads), self._efficiency, log, np.zeros(len(uploads)))
+        knowledge = self._knowledge(slot, slots, uploads, cvs)
+        open_loop = self.link.open_loop
+        prb_watts = open_loop.prb_watts(books.queues.snr_per_watt) if open_loop else None
+        air = Air(self.access.pattern.shares(slot, slots), self.access.pattern.before, self.access.pattern.full)
         if code is not None:
-            done = run_slots(needs_large(code, self.link.prbs), self._cell, slot, fading, books)
+            large = None if open_loop else needs_large(code, self.link.prbs)
+            done = run_slots(large, self._cell, slot, fading, books, air, knowledge, prb_watts)
         else:
             done = 1
-            self._tick(slot, cvs, fading[0], books)
-        return Burst(slot, done, books.queues, books.last_bits, log, uploads, fading)
+            self._tick(Moment(slot, air.share[0], fading[0]), cvs, books, knowledge, prb_watts)
+        return Burst(slot, done, books.queues, books.last_bits, log, uploads, fading, knowledge, prb_watts)
+
+    def _knowledge(self, slot: int, slots: int, uploads: Sequence[Upload], cvs: NDArray[np.int64]) -> Knowledge | None:
+        """What the gNB knows of the channel and of the backlogs; None if it knows the channel of each slot."""
+        if not isinstance(self.channel, DelayedCsi):
+            return None
+        window = self.access.wait_slots
+        unreported = [upload.unreported if upload.unreported.size else np.zeros(window) for upload in uploads]
+        return Knowledge(
+            gain=self.channel.known_gains(slot, slots, cvs),
+            report_slots=self.access.report_slots,
+            grant_slots=self.access.grant_slots,
+            lost_slots=np.array([upload.lost_slots for upload in uploads]),
+            lost_bits=np.array([upload.account.bits_lost for upload in uploads]),
+            lost_j=np.array([upload.lost_j for upload in uploads]),
+            unreported=np.array(unreported).reshape(len(uploads), window),
+        )
 
     def _longest_burst(self, cvs: int) -> int:
         """Slots per compiled call: stop signals are heard between calls, so a call must take less than a second."""
@@ -128,14 +158,22 @@ class MacScheduler:
             snr_sum=np.array([upload.snr_sum for upload in uploads]),
         )
 
-    def _tick(self, slot: int, cvs: NDArray[np.int64], fading: Floats, books: Books) -> None:
+    def _tick(
+        self,
+        moment: Moment,
+        cvs: NDArray[np.int64],
+        books: Books,
+        knowledge: Knowledge | None,
+        prb_watts: Floats | None,
+    ) -> None:
         """Run one slot with a scheduler or a policy in Python; it is settled as in `run_slots`."""
-        gain = fading * books.queues.snr_per_watt[:, None]
-        rows = self._schedule(slot, cvs, gain, books.queues)
+        know_backlogs(moment.slot, books.queues, knowledge, books.log.bits_known[0])
+        gain = moment.fading * books.queues.snr_per_watt[:, None] if knowledge is None else knowledge.gain[0]
+        rows = self._schedule(moment.slot, cvs, gain, books) if moment.share else np.empty(0, np.int64)
         if not len(rows):
-            books.log.bits_left[0] = books.queues.bits_left
+            idle(0, books)
             return  # a scheduler may leave a slot idle
-        problem = self._problem(slot, rows, gain[rows], books.queues)
+        problem = self._problem(moment, rows, gain[rows], books, prb_watts)
         allocation = self.policy(problem)
         if not isinstance(allocation, RatAllocation) or allocation.status.upper() not in AllocationStatus.__members__:
             raise RunFailed('rat.method must return a RatAllocation; the status of a policy is "policy".')
@@ -147,27 +185,39 @@ class MacScheduler:
             owner=allocation.owner.astype(np.int64),
             watts=allocation.power_w.astype(np.float64),
             rate_bps=allocation.rate_bps.astype(np.float64),
-            worth=float(((self.tradeoff + self.slot_s * problem.bits_left) * allocation.rate_bps).sum()),
+            worth=float(((self.tradeoff + problem.slot_s * problem.bits_left) * allocation.rate_bps).sum()),
             found=found,
         )
-        settle(self._cell, 0, grants, books)
+        settle(self._cell, 0, grants, books, moment, knowledge)
 
-    def _schedule(self, slot: int, cvs: NDArray[np.int64], gain: Floats, queues: Queues) -> NDArray[np.int64]:
-        """Rows of the CVs that the scheduler selects for the slot, checked."""
+    def _schedule(self, slot: int, cvs: NDArray[np.int64], gain: Floats, books: Books) -> NDArray[np.int64]:
+        """Rows of the CVs that the scheduler selects for the slot, among those whose backlog is known; checked."""
+        known = np.flatnonzero(books.log.bits_known[0] > 0)
+        if not known.size:
+            return known
+        return known[self._scheduled(slot, cvs[known], gain[known], books, known)]
+
+    def _scheduled(
+        self, slot: int, cvs: NDArray[np.int64], gain: Floats, books: Books, known: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
         full_power_snr = self.link.max_power_w * gain.mean(axis=1)
-        backlog = Backlog(slot, cvs, queues.deadline_slot, queues.bits_left, full_power_snr)
+        backlog = Backlog(slot, cvs, books.queues.deadline_slot[known], books.log.bits_known[0, known], full_power_snr)
         rows = np.asarray(self.scheduler(backlog, self.link.prbs))
         distinct = set(rows.tolist()) if rows.ndim == 1 and (rows.dtype.kind in "iu" or not rows.size) else {None}
         if len(distinct) != rows.size or len(distinct) > self.link.prbs or not distinct <= set(range(len(cvs))):
             raise RunFailed("mac.scheduler must return row numbers of the backlog, each once, at most `limit` of them.")
         return rows.astype(np.int64)
 
-    def _problem(self, slot: int, rows: NDArray[np.int64], gain: Floats, queues: Queues) -> RatProblem:
+    def _problem(
+        self, moment: Moment, rows: NDArray[np.int64], gain: Floats, books: Books, prb_watts: Floats | None
+    ) -> RatProblem:
         """The RAT sub-problem of the slot for the selected CVs."""
-        left = queues.bits_left[rows]
-        backlogged, prbs = len(queues.bits_left), self.link.prbs
-        usable_slots = [slots_to_count_on(int(queues.deadline_slot[v]) - slot, backlogged, prbs) for v in rows]
-        waited = np.maximum(1, slot - queues.earliest_slot[rows])
+        queues, known, pattern = books.queues, books.log.bits_known[0], self.access.pattern
+        left = known[rows]
+        backlogged, prbs = int((known > 0).sum()), self.link.prbs
+        slots_left = [uplink_slots(pattern.before, pattern.full, moment.slot, queues.deadline_slot[v]) for v in rows]
+        usable_slots = [slots_to_count_on(slots, backlogged, prbs) for slots in slots_left]
+        waited = np.maximum(1, moment.slot - queues.earliest_slot[rows])
         total_rate, total_power, last_round = self._efficiency
         return RatProblem(
             snr_per_watt=gain,
@@ -175,10 +225,11 @@ class MacScheduler:
             bits_left=left,
             floor_bps=left / self.slot_s / np.array(usable_slots),
             mean_bps=queues.bits_drained[rows] / waited / self.slot_s,
-            slot_s=self.slot_s,
+            slot_s=self.slot_s * moment.share,
             bandwidth_hz=self.link.bandwidth_hz,
             tradeoff=self.tradeoff,
             efficiency=total_rate / total_power if total_power > 0 else last_round,
+            prb_power_w=None if prb_watts is None else prb_watts[rows],
         )
 
 
@@ -194,6 +245,11 @@ def _check(problem: RatProblem, owner: NDArray[np.int64], power_w: Floats, rate_
     spent = np.bincount(owner[owner >= 0], power_w[owner >= 0], cvs)
     if np.any(spent > problem.max_power_w * (1 + 1e-9)):
         raise RunFailed("rat.method gave a CV more power than its P_max.")
+    if problem.prb_power_w is not None:
+        owned = np.maximum(1, np.bincount(owner[owner >= 0], minlength=cvs))
+        given = np.minimum(problem.prb_power_w, problem.max_power_w / owned)
+        if not np.allclose(power_w[owner >= 0], given[owner[owner >= 0]], rtol=1e-9, atol=0):
+            raise RunFailed('rat.method chose other powers than min(prb_power_w, P_max/n): radio.power = "open-loop".')
     snr = power_w * problem.snr_per_watt[np.maximum(owner, 0), np.arange(prbs)]
     possible = np.bincount(owner[owner >= 0], (problem.bandwidth_hz * np.log1p(snr) / np.log(2))[owner >= 0], cvs)
     if np.any(rate_bps > possible * (1 + 1e-9) + LAST_BIT / problem.slot_s):

@@ -33,6 +33,7 @@ class TrainOrder:
     samples: int = 0  # D
     number: int = 0  # distinguishes the orders of a CV; seeds the shuffling of its mini-batches
     version: int | None = None  # model version the CV trains from; None with rounds
+    model_ns: int = 0  # time from the order until the CV has the model
     expiry_ns: int | None = None  # time at which the CV gives the order up; None: the server ends the round instead
 
 
@@ -46,6 +47,8 @@ class OrderOutcome:
     tx_slots: int  # slots in which the CV sent
     end_ns: int  # time at which the update was received or lost
     event: int  # number of the trace event that ended the order
+    lost_slots: int = 0  # slots of these whose grant was lost
+    lost_j: float = 0.0  # energy of these slots
 
     @property
     def delivered_fraction(self) -> float:
@@ -74,12 +77,31 @@ class Update:
 
 
 @dataclass(frozen=True)
+class Broadcast:
+    """The transmission of the model to the CVs of a plan."""
+
+    ordered_ns: int  # time of the plan
+    start_ns: int
+    end_ns: int  # when all have the model
+    cvs: int  # number of CVs that get it
+    bits: int
+    rate_bps: float
+    energy_j: float  # of the gNB
+
+
+@dataclass(frozen=True)
 class Decision:
     """One planning decision of the server: what it observed, what it ordered, and the outcomes of these orders."""
 
     observation: Observation
     plan: Plan
     outcomes: list[OrderOutcome]  # of the orders that have ended; sorted by CV in a report
+    broadcast: Broadcast | None = None  # None: nobody gets the model, or the downlink is ignored
+
+    @property
+    def model_ns(self) -> int:
+        """Time from the orders until the CVs have the model."""
+        return self.broadcast.end_ns - self.broadcast.ordered_ns if self.broadcast else 0
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.state import State
+from vefl_sim.protocol.broadcaster import Broadcaster
 from vefl_sim.protocol.coverage import CoverageProcess
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.vehicle import ConnectedVehicle
@@ -52,6 +53,7 @@ class Observer:
     constants: RoundConstants
     samples: Mapping[int, int]  # CV -> D_v, the number of samples it holds
     sojourn_bound_s: Callable[[Floats, Floats], Floats]  # positions x_m, y_m -> sojourn bounds
+    broadcaster: Broadcaster | None = None  # None: a CV has the model with its order
 
     @property
     def in_coverage(self) -> dict[int, ConnectedVehicle]:
@@ -75,4 +77,6 @@ class Observer:
             success=self.history.success(observed.tolist()),
             **fields,
         )
+        if self.broadcaster:
+            snapshot = replace(snapshot, downlink_ns=self.broadcaster.worst_ns(snapshot))
         return observe(snapshot, self.constants)

@@ -19,6 +19,7 @@ KINDS = (
     "cv_ineligible",
     "cv_passed_over",
     "training_ordered",
+    "model_received",
     "training_finished",
     "upload_offered",
     "upload_started",

@@ -4,8 +4,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
 from simpy import Event
 
+from vefl_sim.core.arrays import Floats
 from vefl_sim.core.state import NOT_SAVED
 from vefl_sim.protocol.ledger import Account
 from vefl_sim.protocol.messages import TrainOrder
@@ -22,6 +24,9 @@ class Upload:
     earliest_slot: int  # first slot in which it may be scheduled
     slots: int = 0  # number of slots in which it was scheduled
     snr_sum: float = 0.0  # linear SNR, mean over its pRBs, summed over these slots
+    lost_slots: int = 0  # slots whose grant was above the capacity, so that nothing arrived
+    lost_j: float = 0.0  # energy of these slots
+    unreported: Floats = field(default_factory=lambda: np.zeros(0))  # bits lost in the last slots; see Knowledge
 
     @property
     def cv(self) -> int:

@@ -30,6 +30,12 @@ class OrderInProgress:
     cause: int  # number of the last trace event of this order
     start: Start = field(default=NOTHING, metadata=NOT_SAVED)  # what the CV trains from; empty with rounds
     upload: Upload | None = None  # None until the training has ended
+    has_model: bool = False  # whether a broadcast of the model was received
+
+    @property
+    def training_start_ns(self) -> int:
+        """When the CV has the model."""
+        return self.order.ordered_ns + self.order.model_ns
 
 
 class Grant(NamedTuple):
@@ -65,6 +71,7 @@ class ConnectedVehicle:
         """Resume an order that was in progress when the checkpoint was written."""
         order = from_state(TrainOrder, state["order"])
         task = OrderInProgress(order, self.ledger.account(self.number, order.round), state["cause"], start)
+        task.has_model = state["has_model"]
         if state["upload"] is not None:
             task.upload = self.gnb.resume_upload(order, task.account, state["upload"])
         return self._begin(task)
@@ -122,7 +129,8 @@ class ConnectedVehicle:
         order, account, lost = task.order, task.account, None
         try:
             if task.upload is None:
-                yield Instant(self.env, order.ordered_ns + order.train_ns, Precedence.TRAINING)
+                yield from self._receive_model(task)
+                yield Instant(self.env, task.training_start_ns + order.train_ns, Precedence.TRAINING)
                 self.ledger.compute(account, order.compute_j)
                 task.cause = self._note("training_finished", order, task.cause, energy_j=order.compute_j)
                 task.upload = self.gnb.offer(order, account, task.cause)
@@ -131,8 +139,15 @@ class ConnectedVehicle:
             lost = _loss(interrupt.cause, task.upload)
             self.gnb.withdraw(self.number)
             if task.upload is None:  # the CPU has worked for a part of t_cmp
-                self.ledger.compute(account, order.compute_j * (self.env.now - order.ordered_ns) / order.train_ns)
+                trained_ns = max(self.env.now - task.training_start_ns, 0)
+                self.ledger.compute(account, order.compute_j * trained_ns / order.train_ns)
         return self._conclude(task, lost)
+
+    def _receive_model(self, task: OrderInProgress) -> Generator[Event, Any, None]:
+        """Wait for the end of the broadcast; without one, the CV has the model with its order."""
+        if task.order.model_ns and not task.has_model:
+            yield Instant(self.env, task.training_start_ns, Precedence.TRAINING)
+            task.has_model, task.cause = True, self._note("model_received", task.order, task.cause)
 
     def _conclude(self, task: OrderInProgress, lost: Loss | None) -> OrderOutcome:
         """Settle the account, note how the order ended, and return its outcome."""
@@ -144,13 +159,15 @@ class ConnectedVehicle:
             upload.cause if upload else task.cause,
             reason=lost,
             slots=upload.slots if upload else 0,
+            count=upload.lost_slots if upload and upload.lost_slots else None,
             mean_snr_db=upload.mean_snr_db if upload else None,
             bits=account.bits_drained,
             bits_left=account.bits_left if account.bits_offered else float(order.payload_bits),
             energy_j=account.energy_j,
             cost=account.paid,
         )
-        return OrderOutcome(order, account, lost, upload.slots if upload else 0, self.env.now, event)
+        slots = (upload.slots, upload.lost_slots, upload.lost_j) if upload else (0, 0, 0.0)
+        return OrderOutcome(order, account, lost, slots[0], self.env.now, event, *slots[1:])
 
     def _note(self, kind: str, order: TrainOrder, cause: int, **columns: Any) -> int:
         return self.trace.note(

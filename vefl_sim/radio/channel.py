@@ -12,9 +12,12 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.core.state import State, Stateful
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.radio.fading import Fading, MeanChannel, RayleighFading
+from vefl_sim.radio.delay_profile import DelayProfile
+from vefl_sim.radio.fading import Fading, MeanChannel, RayleighFading, SelectiveRayleighFading
 from vefl_sim.radio.link import Link
+from vefl_sim.radio.route import Route
 from vefl_sim.radio.shadowing import LargeScale
+from vefl_sim.radio.uma import SPEED_OF_LIGHT_MPS
 
 _MOST_SLOTS = 64  # that a user-defined channel is asked for in one call
 
@@ -50,11 +53,31 @@ class Channel(Protocol):
 
 def uma(experiment: Experiment, streams: Streams) -> "UmaChannel":
     """The built-in channel (`radio.channel = "uma"`) of an experiment."""
-    radio = experiment.radio
-    fading: Fading = MeanChannel(radio.prbs, radio.antennas)
-    if radio.fading != "none":
-        fading = RayleighFading(streams.philox_key("fading"), radio.prbs, radio.antennas)
-    return UmaChannel(Link.of(radio), LargeScale(radio, streams.generator("shadowing")), fading)
+    radio, route = experiment.radio, Route(experiment.slots.slot_ns, experiment.radio.csi_delay_slots)
+    fading, large_scale = _fading(experiment, streams, route), LargeScale(radio, streams.generator("shadowing"))
+    sight_matters = radio.fading == "rician" or radio.delay_spread_s == "38.901"
+    follows = sight_matters or radio.fading == "jakes"
+    return UmaChannel(Link.of(radio), large_scale, fading, route if follows else None, sight_matters)
+
+
+def _fading(experiment: Experiment, streams: Streams, route: Route) -> Fading:
+    """The kind of fading that `radio.fading` and `radio.delay_spread_s` name."""
+    radio, profile, known = experiment.radio, DelayProfile.of(experiment.radio), not experiment.radio.csi_delay_slots
+    correlation = 1.0 if known else 0.0  # of the gains in two slots
+    if radio.fading == "none":
+        return MeanChannel(radio.prbs, radio.antennas)
+    if radio.fading == "rayleigh" and radio.delay_spread_s is None:
+        return RayleighFading(streams.philox_key("fading"), radio.prbs, radio.antennas, correlation)
+    if radio.fading == "rayleigh":
+        return SelectiveRayleighFading(streams.philox_key("fading"), radio.antennas, profile, route, correlation)
+    from vefl_sim.radio.scattering import Propagation, ScatteredFading  # compiled, and slow to import
+
+    k_factor = 10 ** (radio.rician_k_db / 10) if radio.fading == "rician" else 0.0
+    wavelength_m = SPEED_OF_LIGHT_MPS / (radio.carrier_ghz * 1e9)
+    key = streams.philox_key("paths")
+    propagation = Propagation(key, radio.prbs, radio.antennas, wavelength_m, k_factor, profile)
+    delay_s = radio.csi_delay_slots * experiment.slots.slot_s
+    return ScatteredFading(propagation, route, delay_s * experiment.mobility.max_speed_mps)
 
 
 @dataclass(frozen=True)
@@ -64,10 +87,20 @@ class UmaChannel:
     link: Link
     large_scale: LargeScale
     fading: Fading
+    route: Route | None = None  # None: the fading does not depend on where CVs are
+    sight_matters: bool = False  # whether the fading of CVs with line of sight is another one
 
     def move(self, scene: Scene) -> None:
         """Update path loss and shadowing, which are constant between two scenes."""
         self.large_scale.move(scene)
+        if self.route:
+            none = np.zeros(len(scene.vehicle), np.bool_)
+            self.route.move(scene, self.large_scale.line_of_sight(scene.vehicle) if self.sight_matters else none)
+
+    def approach(self, scene: Scene) -> None:
+        """The next scene: until then CVs drive straight to their places in it, which moves them through the fading."""
+        if self.route:
+            self.route.approach(scene)
 
     def mean_snr_per_watt(self, cvs: NDArray[np.int64]) -> Floats:
         """SNR per watt from path loss and shadowing alone, shape (CVs,)."""
@@ -79,15 +112,23 @@ class UmaChannel:
 
     def worst_case_rate_bps(self, cvs: NDArray[np.int64]) -> Floats:
         """Expected rate over the fading of the worst of Z pRBs (worstCaseTxTTIEstimate), shape (CVs,)."""
-        return self.link.mean_rate_bps(self.mean_snr_per_watt(cvs), *self.fading.worst_prb())
+        snr_per_watt = self.mean_snr_per_watt(cvs)
+        rate_bps = self.link.mean_rate_bps(snr_per_watt, *self.fading.worst_prb())
+        if not self.sight_matters:
+            return rate_bps
+        with_sight = self.link.mean_rate_bps(snr_per_watt, *self.fading.worst_prb(sight=True))
+        return np.where(self.large_scale.line_of_sight(cvs), with_sight, rate_bps)
 
     def state(self) -> State:
-        """State of the large-scale channel for a checkpoint; fading has none, as it depends only on slot and CV."""
-        return self.large_scale.state()
+        """State of the large-scale channel and of the route for a checkpoint; fading depends on slot, CV and route."""
+        state = self.large_scale.state()
+        return state | {"route": self.route.state()} if self.route else state
 
     def restore(self, state: State) -> None:
-        """Restore the large-scale channel from a checkpoint."""
+        """Restore the large-scale channel and the route from a checkpoint."""
         self.large_scale.restore(state)
+        if self.route:
+            self.route.restore(state["route"])
 
 
 class CheckedChannel:
@@ -96,6 +137,8 @@ class CheckedChannel:
     def __init__(self, channel: Channel, prbs: int) -> None:
         self._channel, self._prbs = channel, prbs
         self.move = channel.move
+        if approach := getattr(channel, "approach", None):
+            self.approach = approach
         if isinstance(channel, Stateful):
             self.state, self.restore = channel.state, channel.restore
 

@@ -1,4 +1,4 @@
-"""Fast fading: N-antenna SIMO with maximal ratio combining, one independent draw per slot, CV and pRB.
+"""Fast fading that is independent from slot to slot: N-antenna SIMO with maximal ratio combining.
 
 A gain belongs to (slot, CV), not to the order of calls: a counter-based generator (Philox) is set to the CV
 and the block of slots, so that every scheme sees the same channel whichever slots it uses.
@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats
+from vefl_sim.radio.delay_profile import DelayProfile
+from vefl_sim.radio.route import Route
+from vefl_sim.radio.worst_prb import GainLaw
 
 BLOCK_SLOTS = 64  # slots drawn at a time
 _KEPT_BLOCKS = 500  # in memory, or more if as many are in use
 _PER_BURST = 5  # blocks that a burst of 256 slots may touch
-_NODES = 64  # of the distribution of the worst pRB: mean rates are exact to 2e-5 relative at N = 4, 2e-4 at N = 1
 
 
 class Fading(Protocol):
@@ -24,8 +26,11 @@ class Fading(Protocol):
         """Gains of `slots` slots from `slot` on; shape (slots, CVs, pRBs)."""
         ...
 
-    def worst_prb(self) -> tuple[Floats, Floats]:
-        """Distribution of the gain of a CV's worst pRB, min_z ‖h_z‖²: its values and their probabilities."""
+    def worst_prb(self, *, sight: bool = False) -> tuple[Floats, Floats]:
+        """Distribution of the gain of the worst pRB of a CV with or without line of sight, min_z ‖h_z‖².
+
+        Its values, and the probabilities that it has them and that a grant for it arrives.
+        """
         ...
 
 
@@ -39,7 +44,7 @@ class MeanChannel:
         """The constant gain N; shape (slots, CVs, pRBs)."""
         return np.tile(self._row, (slots, len(cvs), 1))
 
-    def worst_prb(self) -> tuple[Floats, Floats]:
+    def worst_prb(self, *, sight: bool = False) -> tuple[Floats, Floats]:
         """The worst pRB is as good as any other: gain N."""
         return self._row[:1], np.ones(1)
 
@@ -47,16 +52,14 @@ class MeanChannel:
 class RayleighFading:
     """Rayleigh fading: ‖h‖² is a sum of N unit exponentials, Gamma(N, 1) with mean N."""
 
-    def __init__(self, key: int, prbs: int, antennas: int) -> None:
+    def __init__(self, key: int, prbs: int, antennas: int, correlation: float = 1.0) -> None:
+        """`correlation`: of the gains when they are measured with those of the slot, for the law that plans use."""
         self._philox = np.random.Philox(key=key)
         self._uniform = np.random.Generator(self._philox)
         self._shape = (BLOCK_SLOTS, prbs, antennas)
         self._blocks: dict[tuple[int, int], Floats] = {}  # by CV and number of the block
         self._most = _KEPT_BLOCKS
-        from scipy.special import gammainccinv  # slow to import, and not needed to read an experiment
-
-        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-        self._worst_prb = gammainccinv(antennas, ((nodes + 1) / 2) ** (1 / prbs)), weights / 2
+        self._law = GainLaw(prbs, antennas, correlation=correlation)
 
     def gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
         """Gains of these slots, from blocks that are drawn once and kept; shape (slots, CVs, pRBs)."""
@@ -70,9 +73,9 @@ class RayleighFading:
             done += count
         return gains
 
-    def worst_prb(self) -> tuple[Floats, Floats]:
+    def worst_prb(self, *, sight: bool = False) -> tuple[Floats, Floats]:
         """Quantiles of the minimum of Z Gamma(N, 1) variables, at Gauss-Legendre nodes: P(min > x) = Q(N, x)^Z."""
-        return self._worst_prb
+        return self._law.worst()
 
     def _block(self, cv: int, block: int) -> Floats:
         kept = self._blocks.get((cv, block))
@@ -88,15 +91,61 @@ class RayleighFading:
         self._most = max(_KEPT_BLOCKS, 2 * len(self._blocks))
 
     def _draw(self, cv: int, block: int) -> Floats:
+        # By inversion, not the ziggurat method, so that each gain needs a fixed number of draws.
+        draws = self._uniforms(cv, block, self._shape)
+        np.log1p(np.negative(draws, out=draws), out=draws)
+        gains: Floats = -_sum_of_last(draws)
+        return gains
+
+    def _uniforms(self, cv: int, block: int, shape: tuple[int, ...]) -> Floats:
         # The high two words of the 256-bit counter are block and CV, the low two count the draws inside the block.
         state = self._philox.state  # set, because a new generator takes as long as the draws
         state["state"]["counter"][:] = 0, 0, block, cv
         self._philox.state = state | {"buffer_pos": 4}  # nothing is left of the block before
-        # By inversion, not the ziggurat method, so that each gain needs a fixed number of draws.
-        draws = self._uniform.random(self._shape)
-        np.log1p(np.negative(draws, out=draws), out=draws)
-        gains: Floats = -_sum_of_last(draws)
+        return self._uniform.random(shape)
+
+
+class CorrelatedRayleighFading(RayleighFading):
+    """Rayleigh fading, independent from slot to slot, whose pRBs are correlated by a delay spread."""
+
+    def __init__(self, key: int, profile: DelayProfile, law: GainLaw) -> None:
+        super().__init__(key, law.prbs, law.antennas)
+        self._law, self._mixing = law, profile.mixing(law.rms_s)
+
+    def _draw(self, cv: int, block: int) -> Floats:
+        slots, prbs, antennas = self._shape
+        draws = self._uniforms(cv, block, (slots, antennas, prbs, 2))
+        unit = np.sqrt(-np.log1p(-draws[..., 0])) * np.exp(2j * np.pi * draws[..., 1])
+        mixed = np.einsum("sau,zu->saz", unit, self._mixing)  # not by BLAS, whose sums depend on the number of cores
+        gains: Floats = (mixed.real**2 + mixed.imag**2).sum(axis=1)
         return gains
+
+
+class SelectiveRayleighFading:
+    """Correlated Rayleigh fading of CVs with and without line of sight, which may have different delay spreads."""
+
+    def __init__(self, key: int, antennas: int, profile: DelayProfile, route: Route, correlation: float = 1.0) -> None:
+        """`correlation`: of the gains when they are measured with those of the slot, for the law that plans use."""
+        self._profile, self._route = profile, route
+        spread_s = {sight: profile.rms_s(sight=sight) or 0.0 for sight in (False, True)}
+        self._kinds = {
+            sight: CorrelatedRayleighFading(
+                key, profile, GainLaw(profile.prbs, antennas, profile=profile, rms_s=rms_s, correlation=correlation)
+            )
+            for sight, rms_s in spread_s.items()
+        }
+
+    def gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
+        """Gains of these slots with the delay spread that each CV has in them; shape (slots, CVs, pRBs)."""
+        gains = self._kinds[False].gains(slot, slots, cvs)
+        if not self._profile.depends_on_sight:
+            return gains
+        sight = self._route.sight(slot, slots, cvs)
+        return np.where(sight[:, :, None], self._kinds[True].gains(slot, slots, cvs), gains)
+
+    def worst_prb(self, *, sight: bool = False) -> tuple[Floats, Floats]:
+        """Distribution of the gain of the worst of correlated pRBs."""
+        return self._kinds[sight].worst_prb()
 
 
 def _sum_of_last(values: Floats) -> Floats:

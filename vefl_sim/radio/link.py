@@ -6,6 +6,7 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.radio.power import OpenLoop
 
 SUBCARRIERS_PER_PRB = 12
 SYMBOLS_PER_SLOT = 14
@@ -35,6 +36,7 @@ class Link:
     noise_w: float  # ως², noise power in a pRB
     antennas: int  # N
     max_power_w: float  # P_max
+    open_loop: OpenLoop | None = None  # sets the power of CVs; None: powers are optimized, up to P_max
 
     @classmethod
     def of(cls, radio: RadioTable) -> "Link":
@@ -46,7 +48,12 @@ class Link:
             noise_w=noise_w_per_hz * radio.prb_bandwidth_hz,
             antennas=radio.antennas,
             max_power_w=radio.max_tx_power_w,
+            open_loop=OpenLoop.of(radio, noise_w_per_hz * radio.prb_bandwidth_hz),
         )
+
+    def power_w(self, snr_per_watt: Floats) -> Floats | float:
+        """The most that CVs with this SNR per watt (without fading) send with on one pRB: P_max, or by open loop."""
+        return self.open_loop.prb_watts(snr_per_watt) if self.open_loop else self.max_power_w
 
     def snr_per_watt(self, pathloss_db: Floats) -> Floats:
         """Mean SNR of one antenna and one pRB per watt of transmit power."""
@@ -58,8 +65,12 @@ class Link:
         return rate
 
     def mean_rate_bps(self, snr_per_watt: Floats, gain: Floats, probability: Floats) -> Floats:
-        """Mean rate of CVs with P_max on one pRB whose fading gain is random, with these values and probabilities."""
-        snr = self.max_power_w * np.multiply.outer(snr_per_watt, gain)
+        """Mean rate of CVs with all power on one pRB whose fading gain is random, with these values and probabilities.
+
+        Probabilities that sum to less than one leave out grants that are lost.
+        """
+        power_w = self.max_power_w if self.open_loop is None else self.open_loop.prb_watts(snr_per_watt)[:, None]
+        snr = power_w * np.multiply.outer(snr_per_watt, gain)
         return self.rate_bps(snr) @ probability
 
 

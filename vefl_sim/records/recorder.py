@@ -1,5 +1,6 @@
 """Records the events, rounds, positions and slots of a simulation as rows of tables."""
 
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 
 from vefl_sim.core.clock import SlotGrid, to_ns
 from vefl_sim.core.state import State
-from vefl_sim.experiment.experiment import TraceTable
+from vefl_sim.experiment.experiment import Experiment, TraceTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.allocate import AllocationStatus
 from vefl_sim.protocol.mac import Burst
@@ -19,16 +20,18 @@ from vefl_sim.records.table_parts import PartWriter
 from vefl_sim.records.upload_bins import UploadBins
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 
+OPTIONAL = ("outages", "broadcasts")
 _SAMPLED_SLOTS = 100  # `trace.slots = "sampled"`: every 100th slot
 
 
 class Recorder:
     """Writes the tables of one run, each as a series of part files."""
 
-    def __init__(self, directory: Path, trace: TraceTable, grid: SlotGrid) -> None:
-        """`directory` is the folder of the part files."""
+    def __init__(self, directory: Path, trace: TraceTable, grid: SlotGrid, optional: Collection[str] = ()) -> None:
+        """`directory` is the folder of the part files, `optional` names further tables to record."""
         self._slot_every = {"sampled": _SAMPLED_SLOTS, "full": 1}.get(trace.slots, 0)
         recorded = {"slots": self._slot_every > 0, "uploads": trace.slots == "uploads"}
+        recorded |= {name: name in optional for name in OPTIONAL}
         self._tables = {name: PartWriter(directory, name) for name in SCHEMAS if recorded.get(name, True)}
         self._mobility_every_ns = to_ns(trace.mobility_every_s)
         self._mobility_due_ns = 0
@@ -83,6 +86,12 @@ class Recorder:
         self.append("rounds", round_row(report))
         for row in vehicle_rows(report):
             self.append("vehicles", row)
+        if "outages" in self._tables:
+            for outcome in report.outcomes:
+                self.append("outages", _outage_row(outcome))
+        if "broadcasts" in self._tables:
+            for broadcast in filter(None, (decision.broadcast for decision in report.decisions)):
+                self.append("broadcasts", {"round": report.round} | vars(broadcast))
 
     def commit(self) -> dict[str, list[dict[str, Any]]]:
         """Write all rows so far to disk; return the part files that hold them, by table."""
@@ -209,6 +218,26 @@ def _outcome_columns(outcome: OrderOutcome) -> dict[str, Any]:
         "worst_cost": outcome.worst_cost,
         "delivered_fraction": outcome.delivered_fraction,
     }
+
+
+def _outage_row(outcome: OrderOutcome) -> dict[str, Any]:
+    order, account = outcome.order, outcome.account
+    return {
+        "round": order.round,
+        "cv": order.cv,
+        "ordered_ns": order.ordered_ns,
+        "tx_slots": outcome.tx_slots,
+        "lost_slots": outcome.lost_slots,
+        "granted_bits": account.bits_drained + account.bits_lost,
+        "lost_bits": account.bits_lost,
+        "lost_j": outcome.lost_j,
+    }
+
+
+def optional_tables(experiment: Experiment) -> list[str]:
+    """The tables that a run of the experiment records because a key of the radio asks for what they show."""
+    wanted = experiment.radio.csi_delay_slots > 0, experiment.downlink.kind == "broadcast"
+    return [name for name, recorded in zip(OPTIONAL, wanted, strict=True) if recorded]
 
 
 def _mean_with_zeros(fractions: list[float], zeros: int) -> float | None:

@@ -107,5 +107,25 @@ SCHEMAS: dict[str, Schema] = {
         "bits": "float64",  # received in the bin
         "bits_left": "float64",  # at its end
     },
+    "outages": {  # if radio.csi_delay_slots > 0
+        "round": "int32",
+        "cv": "int64",
+        "ordered_ns": "int64",
+        "tx_slots": "int64",
+        "lost_slots": "int64",  # slots of these whose grant was above the capacity
+        "granted_bits": "float64",
+        "lost_bits": "float64",  # of these grants
+        "lost_j": "float64",  # energy of these slots
+    },
+    "broadcasts": {  # if downlink.kind = "broadcast"
+        "round": "int32",
+        "ordered_ns": "int64",
+        "start_ns": "int64",
+        "end_ns": "int64",  # when all CVs of the plan have the model
+        "cvs": "int32",
+        "bits": "int64",
+        "rate_bps": "float64",
+        "energy_j": "float64",  # of the gNB
+    },
     "timings": {"round": "int32", "what": "string", "wall_s": "float64"},
 }

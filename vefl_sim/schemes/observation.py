@@ -11,6 +11,7 @@ from vefl_sim.core.clock import SlotGrid
 from vefl_sim.core.state import NOT_SAVED
 from vefl_sim.learning.aggregation import mixed_shares
 from vefl_sim.optimize.vefl.problem import VeflProblem
+from vefl_sim.radio.access import IMMEDIATE, Access
 from vefl_sim.radio.link import Link, worst_case_slots
 from vefl_sim.schemes.sla import Agreement, column
 
@@ -43,6 +44,7 @@ class CoverageSnapshot:
     others: int = 0  # number of further CVs in coverage, which share the channel and the budget
     committed: Committed = Committed()
     horizon_ns: int | None = None  # time left in the run, which orders must not exceed; None: no limit
+    downlink_ns: int = 0  # time until all of these CVs would have the model
 
     @property
     def in_coverage(self) -> int:
@@ -67,6 +69,7 @@ class RoundConstants:
     sojourn_weight: float  # λ̄
     share_among_selected: bool  # z̃ divides the pRBs among at most N CVs, not among all in coverage
     upload_margin: float = 1.0  # factor on t̄_tx
+    access: Access = IMMEDIATE
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Observation:
 
     snapshot: CoverageSnapshot
     constants: RoundConstants = field(metadata=NOT_SAVED)
-    worst_slots: Ints  # t̄_tx
+    worst_slots: Ints  # t̄_tx, in full uplink slots
     window_slots: Ints  # ⌊min(t_th, t_soj)/κ⌋; whole slots of the grid, so one less if the time is between slots
 
     @property
@@ -85,8 +88,21 @@ class Observation:
 
     @property
     def train_limit_ns(self) -> Ints:
-        """T_v = κ·(⌊min(t_th, t_soj)/κ⌋ − t̄_tx), on the slot grid; may be negative."""
-        return (self.window_slots - self.worst_slots) * self.constants.grid.slot_ns
+        """T_v = κ·(⌊min(t_th, t_soj)/κ⌋ − t̄_tx), on the slot grid; may be negative.
+
+        With a TDD pattern, t̄_tx uplink slots take longer; a report, a grant and the model may have to be waited for.
+        """
+        grid = self.constants.grid
+        latest = self.constants.access.latest_offer(self.deadline_slot, self.worst_slots)
+        limit_ns: Ints = (latest - grid.ceil(self.snapshot.time_ns)) * grid.slot_ns - self.snapshot.downlink_ns
+        return limit_ns
+
+    @property
+    def worst_tx_j(self) -> Floats:
+        """Energy of t̄_tx slots on one pRB: with P_max, or with the power of the open loop."""
+        constants, slots = self.constants, self.worst_slots.astype(np.float64)
+        energy_j: Floats = constants.grid.slot_s * constants.link.power_w(self.snapshot.snr_per_watt) * slots
+        return energy_j
 
     @property
     def cycles(self) -> Floats:
@@ -124,7 +140,7 @@ class Observation:
             weight=self.importance(constants.sojourn_weight if sojourn_weight is None else sojourn_weight),
             cycles=self.cycles,
             time_s=self.train_limit_ns / 1e9,
-            tx_energy_j=constants.grid.slot_s * constants.link.max_power_w * self.worst_slots.astype(np.float64),
+            tx_energy_j=self.worst_tx_j,
             energy_budget_j=column(agreements, "energy_budget_j") - self.snapshot.committed.energy_j,
             price_per_joule=column(agreements, "price_per_joule"),
             base_fee=column(agreements, "base_fee"),

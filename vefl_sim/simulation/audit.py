@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from vefl_sim.core.clock import SlotGrid
 from vefl_sim.core.errors import AuditFailed
 from vefl_sim.core.state import State
 from vefl_sim.optimize.vefl.problem import VeflProblem
@@ -20,6 +21,7 @@ from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.mac import Burst
 from vefl_sim.protocol.messages import Decision, OrderOutcome, RoundReport, TrainOrder
 from vefl_sim.protocol.server.overruns import OVERRUNS, overruns
+from vefl_sim.radio.access import Access
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 from vefl_sim.schemes.scheme import Plan
@@ -27,7 +29,7 @@ from vefl_sim.simulation.slot_check import SlotCheck
 
 _TOLERANCE = 1e-9  # relative: sums in another order
 EVERY = 127  # one slot in so many is recomputed; prime, so that the position within a burst varies
-_COUNTED = ("plans", "slots", "recomputed", "transmit_j", "bits", "bypassed_bits")
+_COUNTED = ("plans", "slots", "recomputed", "transmit_j", "bits", "bits_lost", "grants_lost", "bypassed_bits", "gnb_j")
 
 
 @dataclass
@@ -42,14 +44,18 @@ class Audit:
     slots: int = 0
     recomputed: int = 0
     transmit_j: float = 0.0  # κ·Σ power of all slots
-    bits: float = 0.0  # κ·Σ rate of all slots
+    bits: float = 0.0  # κ·Σ rate of all slots, without lost grants
+    bits_lost: float = 0.0  # of grants above the capacity
+    grants_lost: int = 0  # number of these grants
     bypassed_bits: float = 0.0  # delivered without the network
+    gnb_j: float = 0.0  # energy of the gNB for broadcasts
     breaches: Counter[str] = field(default_factory=Counter)
     overruns: Counter[str] = field(default_factory=Counter)
 
     def round(self, report: RoundReport) -> None:
         """Check the plan of a finished round, and count its overruns."""
         for decision in report.decisions:
+            self.gnb_j += decision.broadcast.energy_j if decision.broadcast else 0.0
             if decision.plan.bypasses_network:
                 self.bypassed_bits += sum(outcome.account.bits_drained for outcome in decision.outcomes)
         self.plans += len(report.constrained)
@@ -65,7 +71,10 @@ class Audit:
         prbs, power_w, rate_bps = log.prbs[:slots], log.power_w[:slots], log.rate_bps[:slots]
         first, self.slots = self.slots, self.slots + slots
         self.transmit_j += self.slot_s * float(power_w.sum())
-        self.bits += self.slot_s * float(rate_bps.sum())
+        bits_lost = log.bits_lost[:slots]
+        self.bits += self.slot_s * float(rate_bps.sum()) - float(bits_lost.sum())
+        self.bits_lost += float(bits_lost.sum())
+        self.grants_lost += int((bits_lost > 0).sum())
         limit_w, bits_left = self.link.max_power_w * (1 + _TOLERANCE), log.bits_left[:slots]
         kept = {  # nan breaks C12, and the laws of rates and queues
             "C7 or C9: more pRBs are allocated than exist": prbs.sum(axis=1) <= self.link.prbs,
@@ -74,6 +83,7 @@ class Audit:
             "C12: more power than P_max": power_w <= limit_w,
             "a rate that is negative or not a number": (rate_bps >= 0) & (rate_bps < np.inf),
             "a queue below zero": bits_left >= 0,
+            "more bits lost than granted": (bits_lost >= 0) & (bits_lost <= self.slot_s * rate_bps * (1 + _TOLERANCE)),
         }
         for law, entries in kept.items():
             if not entries.all():
@@ -93,6 +103,10 @@ class Audit:
         booked = ledger.totals
         if abs(booked.transmit_j - self.transmit_j) > 1e-6 * max(self.transmit_j, 1e-9):
             raise AuditFailed(f"the slots used {self.transmit_j!r} J, but {booked.transmit_j!r} J were booked.")
+        if abs(booked.bits_lost - self.bits_lost) > 1e-6 * max(self.bits_lost, 1e-3):
+            raise AuditFailed(f"the slots lost {self.bits_lost!r} bits, but {booked.bits_lost!r} were booked.")
+        if abs(ledger.gnb_j - self.gnb_j) > 1e-6 * max(self.gnb_j, 1e-9):
+            raise AuditFailed(f"the broadcasts used {self.gnb_j!r} J, but {ledger.gnb_j!r} J were booked.")
         if booked.bits_drained - self.bypassed_bits > self.bits * (1 + 1e-6) + 1e-3:
             raise AuditFailed(f"{booked.bits_drained!r} bits arrived, but the slots carried {self.bits!r} at most.")
 
@@ -113,6 +127,8 @@ class Audit:
             "plans_audited": self.plans,
             "slots_audited": self.slots,
             "slots_recomputed": self.recomputed,
+            "grants_lost": self.grants_lost,
+            "gnb_energy_j": self.gnb_j,
             "plan_breaches": dict(sorted(self.breaches.items())),
             "overruns": {name: self.overruns[name] for name in OVERRUNS},
         }
@@ -153,10 +169,18 @@ def _worst_cost(outcomes: list[OrderOutcome]) -> float:
 def _too_much(observation: Observation, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
     """C2 and C3: training and worst-case upload end within the round and the sojourn bound."""
     snapshot, constants = observation.snapshot, observation.constants
-    worst_ns = order.train_ns + int(observation.worst_slots[row]) * constants.grid.slot_ns
+    worst_ns = worst_delay_ns(constants.access, constants.grid, order, int(observation.worst_slots[row]))
     for law, limit_ns in (("C2", constants.round_ns), ("C3", sojourn_ns(float(snapshot.sojourn_s[row])))):
         if worst_ns > limit_ns:
             yield law, f"CV {order.cv} needs up to {worst_ns / 1e9:.6f} s of {limit_ns / 1e9:.6f} s."
+
+
+def worst_delay_ns(access: Access, grid: SlotGrid, order: TrainOrder, worst_slots: int) -> int:
+    """Time from an order to the end of its upload if that takes t̄_tx uplink slots from the first possible one on."""
+    if access.is_immediate:
+        return order.model_ns + order.train_ns + worst_slots * grid.slot_ns
+    offered_slot = grid.ceil(order.ordered_ns + order.model_ns + order.train_ns)
+    return grid.start_ns(int(access.end_slot(offered_slot, worst_slots))) - order.ordered_ns
 
 
 def _too_much_energy(observation: Observation, cv: int, worst_j: float) -> Iterator[tuple[str, str]]:

@@ -73,7 +73,13 @@ def _marker(experiment: Experiment) -> Path | None:
     folder = cache_folder()
     if not uses_network or code is None or folder is None:
         return None
-    return folder / ("rehearsed-large" if needs_large(code, radio.prbs) else "rehearsed")
+    kinds = {
+        "large": needs_large(code, radio.prbs) and radio.power == "optimized",
+        "csi": radio.csi_delay_slots,
+        "fixed": radio.power != "optimized",
+        "paths": radio.fading in ("jakes", "rician"),
+    }
+    return folder / "-".join(["rehearsed", *(kind for kind, needed in kinds.items() if needed)])
 
 
 def _start(experiment: Experiment) -> subprocess.Popen[bytes]:

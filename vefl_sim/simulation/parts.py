@@ -19,6 +19,7 @@ from vefl_sim.optimize.rat.edf import Scheduler
 from vefl_sim.optimize.rat.problem import RatPolicy
 from vefl_sim.protocol.server.synchronous import EVERYTHING
 from vefl_sim.radio.channel import Channel, CheckedChannel
+from vefl_sim.radio.csi import DelayedCsi
 from vefl_sim.schemes.centralized import BATCH_SIZE
 from vefl_sim.schemes.scheme import AsynchronousScheme, Scheme
 
@@ -104,7 +105,10 @@ def make_channel(experiment: Experiment, streams: Streams) -> Channel:
     name = experiment.radio.channel
     channel: Channel = make_part("radio.channel", name, experiment, streams)
     require_protocol("radio.channel", channel, Channel)
-    return CheckedChannel(channel, experiment.radio.prbs) if is_part(name) else channel
+    if is_part(name):
+        channel = CheckedChannel(channel, experiment.radio.prbs)
+    delay_slots = experiment.radio.csi_delay_slots
+    return DelayedCsi(channel, delay_slots, experiment.slots.slot_ns) if delay_slots else channel
 
 
 def make_dataset(experiment: Experiment, streams: Streams) -> Dataset:

@@ -12,11 +12,12 @@ from vefl_sim.experiment.plugins import is_part
 from vefl_sim.learning.model_card import ModelCard
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.messages import RoundReport
+from vefl_sim.radio.access import Access
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.confusion import ConfusionMatrix
 from vefl_sim.records.entries import FOLDERS
 from vefl_sim.records.models import ModelFiles
-from vefl_sim.records.recorder import Recorder
+from vefl_sim.records.recorder import Recorder, optional_tables
 from vefl_sim.records.run_directory import Run
 from vefl_sim.records.table_parts import remove_other_files
 from vefl_sim.records.totals import Tally
@@ -40,7 +41,9 @@ class Session:
         with explain_write_errors(run.path):
             self._prepare_folders()
         self._env = NanosecondEnvironment(self.last.time_ns if self.last else 0)
-        self._recorder = Recorder(run.path / "parts", scenario.experiment.trace, scenario.experiment.slots)
+        experiment = scenario.experiment
+        optional = optional_tables(experiment)
+        self._recorder = Recorder(run.path / "parts", experiment.trace, experiment.slots, optional)
         if self.last:
             self._recorder.continue_after(self.last.tables)
         self._tally, self._audit = Tally(), _audit(scenario)
@@ -180,6 +183,7 @@ def _audit(scenario: Scenario) -> Audit:
     check = SlotCheck(
         scenario.link,
         experiment.slots.slot_s,
+        Access.of(experiment),
         edf=not is_part(experiment.mac.scheduler),
         floors=not is_part(experiment.rat.method),
     )

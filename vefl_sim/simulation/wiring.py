@@ -11,6 +11,7 @@ from vefl_sim.core.state import Stateful
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.codecs.codec import Coding
 from vefl_sim.mobility.coverage import sojourn_bound_of
+from vefl_sim.protocol.broadcaster import Broadcaster
 from vefl_sim.protocol.coverage import CoverageProcess
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.gnb import GNodeB
@@ -24,7 +25,9 @@ from vefl_sim.protocol.server.model import GlobalModel
 from vefl_sim.protocol.server.synchronous import CentralServer, SynchronousServer
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
+from vefl_sim.radio.access import Access
 from vefl_sim.radio.channel import Channel
+from vefl_sim.radio.downlink import Downlink
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.schemes.observation import RoundConstants
 from vefl_sim.schemes.sla import draw_agreement
@@ -85,6 +88,7 @@ def wire(
         grid.slot_s,
         tradeoff,
         experiment.rat.circuit_power_w,
+        access=Access.of(experiment),
     )
     gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", watch, recorder.record_arrival)
 
@@ -107,7 +111,7 @@ def wire(
             coding=None if getattr(scenario.codec, "is_exact", False) else Coding(scenario.codec, scenario.streams),
             aggregate_updates=getattr(scenario.scheme, "aggregate_updates", None),
         ),
-        _observer(scenario, env, coverage, channel, history),
+        _observer(scenario, env, coverage, channel, history, ledger),
         Reporting(trace, Stopwatch(lambda row: recorder.append("timings", row)), report, checkpoint),
     )
     return Actors(ledger, history, trace, coverage, gnb, server)
@@ -128,10 +132,13 @@ def _observer(
     coverage: CoverageProcess,
     channel: Channel,
     history: SuccessHistory,
+    ledger: Ledger,
 ) -> Observer:
     bound = sojourn_bound_of(scenario.experiment)
     samples = {cv: len(shard) for cv, shard in scenario.shards.items()}
-    return Observer(env, coverage, channel, history, round_constants(scenario), samples, bound)
+    downlink = Downlink.of(scenario.experiment, scenario.link, scenario.payload_bits)
+    broadcaster = Broadcaster(downlink, ledger) if downlink else None
+    return Observer(env, coverage, channel, history, round_constants(scenario), samples, bound, broadcaster)
 
 
 def round_constants(scenario: Scenario) -> RoundConstants:
@@ -151,6 +158,7 @@ def round_constants(scenario: Scenario) -> RoundConstants:
         sojourn_weight=vefl.sojourn_weight,
         share_among_selected=vefl.upload_share == "selected",
         upload_margin=vefl.upload_margin,
+        access=Access.of(experiment),
     )
 
 

@@ -1,12 +1,13 @@
 """Compares our radio model with published values of the same 3GPP model.
 
 The references are values from the test suites of ns-3 (which uses c = 3e8 m/s) and of Sionna 1.2.1, and values from
-TS 38.211. `python -m vefl_sim check radio` prints the sheet.
+TS 38.211; for fading and power they are formulas (fading.py). `python -m vefl_sim check radio` prints the sheet.
 """
 
 from collections.abc import Iterator
 from math import log10
 
+from vefl_sim.analysis.references.fading import fading_checks
 from vefl_sim.analysis.references.sheet import Check
 from vefl_sim.core.clock import SlotGrid
 from vefl_sim.experiment.radio_tables import RadioTable
@@ -52,4 +53,5 @@ def radio_sheet() -> Iterator[Check]:
         yield Check(f"slots per millisecond, numerology {numerology}", "38.211", slots, ours, 0.0, "")
     yield Check("pRB, numerology 1", "38.211", 360e3, prb_bandwidth_hz(1), 0.0, "Hz")
     noise_dbm = 10 * log10(Link.of(RadioTable()).noise_w) + 30
+    yield from fading_checks()
     yield Check("noise in 1.8 MHz, figure 5 dB", "−174 dBm/Hz", -174 + 5 + 62.552725, noise_dbm, 1e-5, "dBm")

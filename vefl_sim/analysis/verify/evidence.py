@@ -4,6 +4,7 @@ from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from vefl_sim.core.rng import Streams
@@ -48,6 +49,26 @@ class Evidence:
     def uploads(self) -> pd.DataFrame:
         """What each CV sent, in bins of 50 ms."""
         return self._rows("uploads")
+
+    @cached_property
+    def outages(self) -> pd.DataFrame:
+        """Slots, bits and energy of each order that were lost because its grant was above the capacity."""
+        return self._rows("outages")
+
+    @cached_property
+    def broadcasts(self) -> pd.DataFrame:
+        """The broadcasts of the model."""
+        return self._rows("broadcasts")
+
+    @cached_property
+    def model_ns(self) -> pd.Series:
+        """Time from each order until its CV had the model; 0 if the downlink is ignored."""
+        none = pd.Series(0, self.ordered.index, dtype=np.int64)
+        if self.experiment.downlink.kind == "ignored":
+            return none
+        rows = self.broadcasts
+        durations = (rows["end_ns"] - rows["ordered_ns"]).set_axis(rows["ordered_ns"])
+        return self.ordered["ordered_ns"].map(durations).fillna(0).astype(np.int64)
 
     def files(self, table: str) -> list[Path]:
         """The files of a table; of an unfinished run only those covered by the last checkpoint, as its summary is."""

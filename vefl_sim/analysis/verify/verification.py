@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from vefl_sim.analysis.verify.evidence import Evidence
+from vefl_sim.analysis.verify.radio import fault_of_broadcasts, fault_of_outages, worst_delay_ns
 from vefl_sim.analysis.verify.slot_books import SlotBooks, orders_by_key
 from vefl_sim.analysis.verify.uploads import fault_of_uploads
 from vefl_sim.core.errors import ExperimentError, NotResumable, RunNotFound, VeflError, first_line
@@ -52,7 +53,9 @@ def verify(run: Run) -> Iterator[Finding]:
     if not run.is_done:
         yield Finding("so far", None, f"{run.summary.get('rounds')} rounds up to the last checkpoint are verified")
     uploads = {"uploads": fault_of_uploads} if evidence.experiment.trace.slots == "uploads" else {}
-    for what, check in (_CONSISTENCY | uploads | _CONSTRAINTS).items():
+    outages = {"outages": fault_of_outages} if evidence.experiment.radio.csi_delay_slots else {}
+    downlink = {"broadcasts": fault_of_broadcasts} if evidence.experiment.downlink.kind == "broadcast" else {}
+    for what, check in (_CONSISTENCY | uploads | outages | downlink | _CONSTRAINTS).items():
         if reason := _not_checked(what, evidence.experiment):
             yield Finding(what, None, reason)
             continue
@@ -180,6 +183,8 @@ def _summary(evidence: Evidence) -> str | None:
         "cost": float(rounds["cost"].sum()),
         "energy_j": float(rounds["energy_j"].sum()),
     }
+    if evidence.experiment.downlink.kind == "broadcast":
+        computed["gnb_energy_j"] = float(evidence.broadcasts["energy_j"].sum())
     wrong = [name for name, value in computed.items() if not _close(summary.get(name), value)]
     if {cause: number for cause, number in summary.get("updates_lost", {}).items() if number} != lost:
         wrong.append("updates_lost")
@@ -200,8 +205,7 @@ def _c1(evidence: Evidence) -> str | None:
 
 
 def _c2_c3(evidence: Evidence) -> str | None:
-    rows = evidence.planned
-    worst_ns = rows["train_ns"] + rows["worst_slots"] * evidence.experiment.slots.slot_ns
+    rows, worst_ns = evidence.planned, worst_delay_ns(evidence)
     return _first_fault(rows, worst_ns > rows["limit_ns"], "needs more time than the round or its sojourn bound allows")
 
 

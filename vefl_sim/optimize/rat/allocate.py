@@ -41,7 +41,7 @@ class Found(NamedTuple):
     status: int  # AllocationStatus
 
 
-_SIZES = np.array([bin(subset).count("1") for subset in range(1 << EXACT_PRBS)])  # pRBs in each subset
+SUBSET_SIZES = np.array([bin(subset).count("1") for subset in range(1 << EXACT_PRBS)])  # pRBs in each subset
 
 
 @kernel
@@ -104,7 +104,7 @@ def _exact(problem, may_be_feasible, owner):
     """
     cvs, prbs = problem.gain.shape
     value, deficit, own = np.empty((cvs, 1 << prbs)), np.empty((cvs, 1 << prbs)), np.empty((cvs, 1 << prbs))
-    share, sizes = np.empty(cvs, np.int64), _SIZES[: 1 << prbs]
+    share, sizes = np.empty(cvs, np.int64), SUBSET_SIZES[: 1 << prbs]
     for v in range(cvs):
         subset_values(problem.gain[v], demand_of(problem, v), value[v], deficit[v])
     best, fewest = -np.inf, 1 if least(problem.floor) > 0 else 0
@@ -115,10 +115,10 @@ def _exact(problem, may_be_feasible, owner):
                 own[v, subset] = value[v, subset] if met else -np.inf
         best = split(own, sizes, fewest, share)
     if best == -np.inf:
-        penalty = _penalty(problem)
+        per_nat = penalty(problem)
         for v in range(cvs):
             for subset in range(1 << prbs):
-                own[v, subset] = value[v, subset] - penalty * deficit[v, subset]
+                own[v, subset] = value[v, subset] - per_nat * deficit[v, subset]
         split(own, sizes, 0 * fewest, share)  # not 0: Numba compiles each constant separately
     for prb in range(prbs):
         for v in range(cvs):
@@ -147,10 +147,10 @@ def _assignment(problem, owner):
             if deficit[v, prb] > MET * problem.floor[v]:
                 feasible[v, prb] = forbidden
     if assign(feasible, column) <= 0.5 * forbidden:
-        penalty = _penalty(problem)
+        per_nat = penalty(problem)
         for v in range(prbs):
             for prb in range(prbs):
-                value[v, prb] -= penalty * deficit[v, prb]
+                value[v, prb] -= per_nat * deficit[v, prb]
         assign(value, column)
     owner[:] = 0
     for v in range(cvs):
@@ -168,7 +168,7 @@ def _most_at_stake(problem):
 
 
 @kernel
-def _penalty(problem):
+def penalty(problem):
     """Penalty per missed nat where floors must be missed: far more than can be gained or spent, so deficits come first.
 
     It is scaled by the smallest floor, so that missing that one counts, too, as far as double precision allows.
@@ -185,7 +185,24 @@ def _apply_policy(method, problem, allocation):
     """The policies for comparison: choose the owner of each pRB, then spread each CV's power equally over its pRBs."""
     cvs, prbs = problem.gain.shape
     gain, power, owner, watts, rate = problem.gain, problem.power, allocation.owner, allocation.watts, allocation.rate
+    policy_owners(method, problem, owner)
     owned = np.zeros(cvs)
+    for prb in range(prbs):
+        owned[owner[prb]] += 1
+    rate[:] = 0.0
+    for prb in range(prbs):
+        v = owner[prb]
+        watts[prb] = power[v] / owned[v]
+        rate[v] += np.log1p(watts[prb] * gain[v, prb])
+    for v in range(cvs):
+        rate[v] = min(rate[v], problem.cap[v])
+
+
+@kernel
+def policy_owners(method, problem, owner):
+    """The owner of each pRB by one of the policies for comparison."""
+    cvs, prbs = problem.gain.shape
+    gain, power = problem.gain, problem.power
     for prb in range(prbs):
         if method == AllocationMethod.EQUAL:
             owner[prb] = prb % cvs
@@ -197,11 +214,3 @@ def _apply_policy(method, problem, allocation):
                     score = np.log1p(power[v] / prbs * score) / max(problem.mean[v], 1e-12)
                 if score > best:
                     best, owner[prb] = score, v
-        owned[owner[prb]] += 1
-    rate[:] = 0.0
-    for prb in range(prbs):
-        v = owner[prb]
-        watts[prb] = power[v] / owned[v]
-        rate[v] += np.log1p(watts[prb] * gain[v, prb])
-    for v in range(cvs):
-        rate[v] = min(rate[v], problem.cap[v])

@@ -3,109 +3,52 @@
 The MAC runs a single slot and 256 slots with this same kernel, so a burst equals single slots bit for bit.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import dot
 from vefl_sim.core.kernel import float_kernel as kernel
-from vefl_sim.optimize.rat.allocate import AllocationStatus, Found, allocate
+from vefl_sim.optimize.rat.allocate import allocate
+from vefl_sim.optimize.rat.books import Grants, Moment, idle, know_backlogs, settle
+from vefl_sim.optimize.rat.fixed_power import allocate_fixed
 from vefl_sim.optimize.rat.problem import Allocation, SlotProblem
 
 _allocate = allocate.inlined  # by far the largest part of `run_slots`
-LAST_BIT = 1e-6  # bits: a smaller rest is rounding, not data
-
-
-class CellConstants(NamedTuple):
-    """Values that are the same in every slot."""
-
-    method: int  # AllocationMethod; −1: a policy in Python allocates
-    slot_s: float  # κ
-    nats_hz: float  # W′ = ω(1−υ)/ln 2
-    max_power_w: float
-    tradeoff: float  # C
-    circuit_w: float  # added to the power of every scheduled CV, in β only
-
-
-class Queues(NamedTuple):
-    """Upload state of the CVs that may send, one entry each, in ascending order of their number."""
-
-    snr_per_watt: Floats  # without fast fading
-    earliest_slot: Ints
-    deadline_slot: Ints
-    bits_left: Floats
-    bits_drained: Floats
-    transmit_j: Floats
-    slots: Ints
-    snr_sum: Floats
-
-
-class Log(NamedTuple):
-    """The results of each slot; rows are slots, columns CVs."""
-
-    prbs: Ints  # 0: not scheduled
-    power_w: Floats
-    rate_bps: Floats
-    bits_left: Floats  # at the start of the slot
-    gap: Floats  # (bound − objective) / Σ a·r, nan where there is no bound; one column
-    outcome: Ints  # AllocationStatus; one column
-    owner: Ints  # column of the CV that owns the pRB, −1: no CV; columns are pRBs
-    watts: Floats  # transmit power on the pRB; columns are pRBs
-
-
-class Books(NamedTuple):
-    """What the slots of a burst change."""
-
-    queues: Queues
-    efficiency: Floats  # Σ rate and Σ power of the round, and its first β (barBetaDink)
-    log: Log
-    last_bits: Floats  # bits of the last slot, by CV; they arrive when it ends
-
-
-class Grants(NamedTuple):
-    """What the scheduled CVs of one slot were granted; rows are in scheduling order."""
-
-    cv: Ints  # column of the CV in the log
-    gain: Floats  # SNR per watt; shape (rows, pRBs)
-    owner: Ints  # row of the owner of each pRB, −1: none
-    watts: Floats  # transmit power on each pRB
-    rate_bps: Floats  # of each row
-    worth: float  # Σ a·r
-    found: Found  # in the unit of `worth`
-
-
-def new_log(slots: int, cvs: int, prbs: int) -> Log:
-    """An empty log for a burst of this size."""
-    shape = (slots, cvs)
-    return Log(
-        np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(slots),
-        np.zeros(slots, np.int64), np.full((slots, prbs), -1), np.zeros((slots, prbs)),
-    )  # fmt: skip
 
 
 @kernel
-def run_slots(with_large, cell, first_slot, fading, books):
+def run_slots(with_large, cell, first_slot, fading, books, air, knowledge, prb_watts):
     """Run up to len(fading) slots; returns how many were run. `with_large` as for `allocate`.
 
-    The queues are updated for all of these slots except for the bits of the last one.
+    `knowledge` is None where the gNB knows the channel, `prb_watts` (transmit power of each CV on a pRB) where it
+    chooses powers: Numba then compiles without them. The queues are updated for all of these slots except for the bits
+    of the last one.
     """
     count, cvs, prbs = fading.shape
-    scheduled = min(cvs, prbs)
-    queues, empty = books.queues, np.zeros(scheduled)
-    problem = SlotProblem(
-        np.empty((scheduled, prbs)), empty.copy(), 0.0, np.full(scheduled, cell.max_power_w), empty.copy(),
-        empty.copy(), empty.copy(),
+    most = min(cvs, prbs)
+    queues, known, empty = books.queues, books.log.bits_known, np.zeros(most)
+    arrays = SlotProblem(
+        np.empty((most, prbs)), empty.copy(), 0.0, np.full(most, cell.max_power_w), empty.copy(), empty.copy(),
+        empty.copy(),
     )  # fmt: skip
-    allocation = Allocation(np.empty(prbs, np.int64), np.empty(prbs), np.empty(scheduled))
+    owner, watts, rates = np.empty(prbs, np.int64), np.empty(prbs), np.empty(most)
     for index in range(count):
-        order = _edf(queues.deadline_slot, queues.bits_left)[:scheduled]
-        problem = _slot_problem(cell, first_slot + index, fading[index], order, books, problem)
-        found = _allocate(with_large, cell.method, problem, allocation)
-        worth = dot(problem.weight, allocation.rate)
-        rate_bps = allocation.rate * cell.nats_hz
-        grants = Grants(order, problem.gain, allocation.owner, allocation.watts, rate_bps, worth, found)
-        emptied = settle(cell, index, grants, books)
+        moment = Moment(first_slot + index, air.share[index], fading[index])
+        know_backlogs(moment.slot, queues, knowledge, known[index])
+        order, backlogged = _order(queues.deadline_slot, known[index], most)
+        if moment.share == 0.0 or backlogged == 0:
+            emptied = idle(index, books)
+        else:
+            problem = _of_size(len(order), arrays)
+            allocation = Allocation(owner, watts, rates[: len(order)])
+            problem = _slot_problem(cell, moment, order, backlogged, books, index, air, knowledge, problem)
+            if prb_watts is None:
+                found = _allocate(with_large, cell.method, problem, allocation)
+            else:
+                found = allocate_fixed(cell.method, problem, prb_watts, order, allocation)
+            worth = dot(problem.weight, allocation.rate)
+            rate_bps = allocation.rate * cell.nats_hz
+            grants = Grants(order, problem.gain, allocation.owner, allocation.watts, rate_bps, worth, found)
+            emptied = settle(cell, index, grants, books, moment, knowledge)
         if emptied or index == count - 1:
             return index + 1
         for v in range(cvs):
@@ -115,70 +58,58 @@ def run_slots(with_large, cell, first_slot, fading, books):
 
 
 @kernel
-def _slot_problem(cell, slot, fading, order, books, problem):
+def _of_size(rows, problem):
+    """The first rows of a problem's arrays."""
+    return SlotProblem(
+        problem.gain[:rows], problem.weight[:rows], problem.price, problem.power[:rows], problem.floor[:rows],
+        problem.cap[:rows], problem.mean[:rows],
+    )  # fmt: skip
+
+
+@kernel
+def _order(deadline_slot, known, most):
+    """The CVs that Algorithm 3 schedules, and the number of all whose backlog is known."""
+    order = _edf(deadline_slot, known)
+    backlogged = 0
+    for v in order:
+        if known[v] > 0:
+            order[backlogged] = v
+            backlogged += 1
+    return order[: min(backlogged, most)], backlogged
+
+
+@kernel
+def _slot_problem(cell, moment, order, backlogged, books, index, air, knowledge, problem):
     """The RAT sub-problem of a slot, in the arrays of `problem`; weights are relative to the largest."""
-    queues = books.queues
-    cvs, prbs = fading.shape
+    queues, known = books.queues, books.log.bits_known[index]
+    prbs, slot_s = moment.fading.shape[1], cell.slot_s * moment.share
     beta = books.efficiency[0] / books.efficiency[1] if books.efficiency[1] > 0 else books.efficiency[2]
     most = 0.0
     for v in order:
-        most = max(most, queues.bits_left[v])
-    largest = cell.tradeoff + cell.slot_s * most
+        most = max(most, known[v])
+    largest = cell.tradeoff + slot_s * most
     for row in range(len(order)):
         v = order[row]
-        left = queues.bits_left[v]
         for prb in range(prbs):
-            problem.gain[row, prb] = fading[v, prb] * queues.snr_per_watt[v]
-        problem.weight[row] = (cell.tradeoff + cell.slot_s * left) / largest
-        problem.cap[row] = left / cell.slot_s / cell.nats_hz
-        problem.floor[row] = problem.cap[row] / slots_to_count_on(queues.deadline_slot[v] - slot, cvs, prbs)
-        problem.mean[row] = queues.bits_drained[v] / max(1, slot - queues.earliest_slot[v])
+            if knowledge is None:
+                problem.gain[row, prb] = moment.fading[v, prb] * queues.snr_per_watt[v]
+            else:
+                problem.gain[row, prb] = knowledge.gain[index, v, prb]
+        slots_left = uplink_slots(air.before, air.full, moment.slot, queues.deadline_slot[v])
+        problem.weight[row] = (cell.tradeoff + slot_s * known[v]) / largest
+        problem.cap[row] = known[v] / slot_s / cell.nats_hz
+        problem.floor[row] = known[v] / cell.slot_s / cell.nats_hz / slots_to_count_on(slots_left, backlogged, prbs)
+        problem.mean[row] = queues.bits_drained[v] / max(1, moment.slot - queues.earliest_slot[v])
     price = cell.tradeoff / largest * beta / cell.nats_hz
     return SlotProblem(problem.gain, problem.weight, price, problem.power, problem.floor, problem.cap, problem.mean)
 
 
 @kernel
-def settle(cell, index, grants, books):
-    """Book the grants of slot `index`: log, efficiency, energy, bits; returns whether a queue will be empty.
-
-    The bits stay in `books.last_bits` until the slot ends.
-    """
-    queues, log, efficiency = books.queues, books.log, books.efficiency
-    found, order, owner, watts = grants.found, grants.cv, grants.owner, grants.watts
-    log.outcome[index] = found.status
-    certified = found.status == AllocationStatus.OPTIMAL or found.status == AllocationStatus.GAP
-    log.gap[index] = max(0.0, found.bound - found.objective) / max(grants.worth, 1e-300) if certified else np.nan
-    for v in range(len(queues.bits_left)):
-        log.bits_left[index, v] = queues.bits_left[v]
-    books.last_bits[:] = 0.0
-    emptied = False
-    for row in range(len(order)):
-        v = order[row]
-        owned, spent, snr = 0, 0.0, 0.0
-        for prb in range(len(owner)):
-            if owner[prb] == row:
-                log.owner[index, prb], log.watts[index, prb] = v, watts[prb]
-                owned += 1
-                spent += watts[prb]
-                snr += watts[prb] * grants.gain[row, prb]
-        log.prbs[index, v], log.power_w[index, v], log.rate_bps[index, v] = owned, spent, grants.rate_bps[row]
-        efficiency[0] += grants.rate_bps[row]
-        efficiency[1] += spent + cell.circuit_w
-        if owned == 0:
-            continue
-        queues.slots[v] += 1
-        queues.snr_sum[v] += snr / owned
-        queues.transmit_j[v] += spent * cell.slot_s
-        granted = grants.rate_bps[row] * cell.slot_s
-        books.last_bits[v] = arriving_bits(granted, queues.bits_left[v])
-        emptied = emptied or books.last_bits[v] == queues.bits_left[v]
-    return emptied
-
-
-@kernel
-def arriving_bits(granted, left):
-    """The bits that arrive of those granted: all of them, and a rest of less than LAST_BIT with them."""
-    return left if granted > left - LAST_BIT else granted
+def uplink_slots(before, full, first, end):
+    """Full uplink slots from slot `first` up to slot `end` in a TDD pattern; negative if `end` comes first."""
+    length = len(before) - 1
+    symbols = (end // length - first // length) * before[length] + before[end % length] - before[first % length]
+    return symbols // full
 
 
 @kernel

@@ -35,6 +35,7 @@ class RatProblem:
     bandwidth_hz: float  # ω(1−υ)
     tradeoff: float  # C, in bit·s
     efficiency: float  # β(k, t), in bit/J
+    prb_power_w: Floats | None = None  # a CV with n pRBs sends with min(this, P_max/n) on each; None: powers are chosen
 
     def __post_init__(self) -> None:
         cvs, prbs = self.snr_per_watt.shape
@@ -45,8 +46,10 @@ class RatProblem:
             raise ValueError(f"between 1 and {prbs} CVs can share {prbs} pRBs, not {cvs}")
         if not (self.slot_s > 0 and self.bandwidth_hz > 0):
             raise ValueError("slot_s and bandwidth_hz must be positive")
+        if self.prb_power_w is not None and self.prb_power_w.shape != (cvs,):
+            raise ValueError("prb_power_w must have one entry per CV")
         for name, value in vars(self).items():
-            if not np.all((np.asarray(value) >= 0) & np.isfinite(value)):
+            if value is not None and not np.all((np.asarray(value) >= 0) & np.isfinite(value)):
                 raise ValueError(f"{name} must be finite and not negative")
         if self._overflows():
             raise ValueError("the numbers of this problem are too large: its rates or its objective would overflow")
@@ -152,7 +155,12 @@ def solve(problem: RatProblem, method: str = "auto") -> RatAllocation:
         raise ValueError(f"method 'exact' takes at most {EXACT_PRBS} pRBs, not {prbs}: use 'auto' or 'large'")
     kernel, needs_large, statuses = _compiled()
     allocation = new_allocation(cvs, prbs)
-    found = kernel(needs_large(code, prbs), int(code), problem.scaled, allocation)
+    if problem.prb_power_w is None:
+        found = kernel(needs_large(code, prbs), int(code), problem.scaled, allocation)
+    else:
+        from vefl_sim.optimize.rat.fixed_power import allocate_fixed
+
+        found = allocate_fixed(int(code), problem.scaled, problem.prb_power_w, np.arange(cvs), allocation)
     unit = problem.nats_hz * problem.largest_weight
     return RatAllocation(
         owner=allocation.owner,

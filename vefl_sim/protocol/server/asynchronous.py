@@ -203,7 +203,7 @@ class AsynchronousServer(EdgeServer):
                 committed=window.committed(cvs),
                 horizon_ns=self.timetable.duration_ns - self.env.now,
             )
-            return Decision(observation, checked_plan(observation, self.scheme.plan(observation)), [])
+            return self._decision(observation, checked_plan(observation, self.scheme.plan(observation)))
 
     def _orders(self, decision: Decision) -> Iterator[TrainOrder]:
         """The orders of a decision, with their numbers, the current model version and the time they expire.
@@ -211,7 +211,7 @@ class AsynchronousServer(EdgeServer):
         Without constraints a CV rests until t_th after its order, or it would deliver more updates than with rounds.
         """
         longest_ns = min(self.timetable.round_ns, self.timetable.duration_ns - self.env.now)
-        for order in orders_of(decision.observation, decision.plan):
+        for order in orders_of(decision.observation, decision.plan, decision.model_ns):
             self.orders += 1
             ends = (
                 {"bypass_ns": min(order.train_ns, longest_ns)}

@@ -21,6 +21,7 @@ from vefl_sim.protocol.server.orders import checked_local
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.schemes.observation import Observation, sojourn_ns
+from vefl_sim.schemes.scheme import Plan
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class EdgeServer(ABC):
             "scheme": optional_state(self.scheme),
             "memory": getattr(self.scheme, "memory", None),
             "coding": optional_state(self.model.coding),
+            "broadcaster": optional_state(self.observe.broadcaster),
         }
 
     def restore(self, state: State) -> None:
@@ -90,11 +92,18 @@ class EdgeServer(ABC):
             self.scheme.memory = state["memory"]
         if self.model.coding:
             self.model.coding.restore(state["coding"])
+        if self.observe.broadcaster:
+            self.observe.broadcaster.restore(state["broadcaster"])
 
     def start_of(self, order: TrainOrder) -> Start:
         """What a CV trains from if it gets an order now: the current model, and what the scheme lets it minimise."""
         local = getattr(self.scheme, "local", None) if self.model.is_learnt else None
         return Start(self.model.parameters, checked_local(local(order.cv)) if local else Local())
+
+    def _decision(self, observation: Observation, plan: Plan) -> Decision:
+        """A new decision; the model is broadcast to the CVs of the plan unless the downlink is ignored."""
+        broadcaster = self.observe.broadcaster
+        return Decision(observation, plan, [], broadcaster.send(observation, plan) if broadcaster else None)
 
     def _announce(
         self, decision: Decision, orders: Iterable[TrainOrder], cause: int

@@ -17,8 +17,11 @@ from vefl_sim.schemes.scheme import Plan
 from vefl_sim.schemes.sla import column
 
 
-def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
-    """One order per CV of the plan, in CV order, with its times on the clock and on the slot grid."""
+def orders_of(observation: Observation, plan: Plan, model_ns: int = 0) -> Iterator[TrainOrder]:
+    """One order per CV of the plan, in CV order, with its times on the clock and on the slot grid.
+
+    `model_ns` is the time until the CVs have the model.
+    """
     constants, grid = observation.constants, observation.constants.grid
     start_ns = observation.snapshot.time_ns
     for index in np.argsort(plan.cv):
@@ -36,13 +39,17 @@ def orders_of(observation: Observation, plan: Plan) -> Iterator[TrainOrder]:
             train_ns=train_ns,
             compute_j=compute_j,
             payload_bits=constants.payload_bits,
-            earliest_slot=max(grid.ceil(start_ns + train_ns), deadline_slot - int(observation.worst_slots[row])),
+            earliest_slot=max(
+                constants.access.first_slot(grid.ceil(start_ns + model_ns + train_ns)),
+                int(constants.access.pattern.latest_start(deadline_slot, int(observation.worst_slots[row]))),
+            ),
             deadline_slot=deadline_slot,
-            worst_j=compute_j + constants.link.max_power_w * constants.grid.slot_s * int(observation.worst_slots[row]),
+            worst_j=compute_j + float(observation.worst_tx_j[row]),
             bypass_ns=0 if plan.bypasses_network else None,
             ordered_ns=start_ns,
             samples=int(observation.snapshot.samples[row]),
             number=observation.snapshot.round,
+            model_ns=model_ns,
         )
 
 

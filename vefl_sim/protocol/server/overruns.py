@@ -29,7 +29,8 @@ def overruns(report: RoundReport) -> Iterator[str]:
 def _overruns(observation: Observation, outcome: OrderOutcome) -> Iterator[str]:
     """The limits that one order exceeded."""
     row = int(np.searchsorted(observation.cv, outcome.order.cv))
-    if outcome.tx_slots > observation.worst_slots[row]:
+    pattern, worst_slots = observation.constants.access.pattern, int(observation.worst_slots[row])
+    if outcome.tx_slots > (worst_slots if pattern.is_all_uplink else pattern.most_slots(worst_slots)):
         yield "upload_slots"
     if outcome.account.energy_j > observation.snapshot.agreements[row].energy_budget_j * (1 + _TOLERANCE):
         yield "vehicle_energy"

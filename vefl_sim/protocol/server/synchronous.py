@@ -45,11 +45,11 @@ class SynchronousServer(EdgeServer):
             plan = checked_plan(observation, self.scheme.plan(observation))
         reason = f"{plan.status}, dropped to a selection" if plan.dropped else plan.status
         started = self._note("round_started", k, count=len(observation.cv), reason=reason, cost=plan.cost)
-        return Decision(observation, plan, []), started
+        return self._decision(observation, plan), started
 
     def _broadcast(self, decision: Decision, started: int) -> dict[int, Process]:
         """Send the orders; returns the process of each CV that got one, by its number."""
-        orders = orders_of(decision.observation, decision.plan)
+        orders = orders_of(decision.observation, decision.plan, decision.model_ns)
         vehicles, work = self.observe.in_coverage, {}
         self.starts = {}
         for order, event in self._announce(decision, orders, started):

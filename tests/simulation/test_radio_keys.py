@@ -1,0 +1,274 @@
+"""The keys of a realistic radio, alone and all together: bursts, resuming, conservation of bits, and bad input."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.protocol.test_burst import BUSY, run_with
+from tests.protocol.test_invariants import random_run
+from tests.resumable import STOPPED
+from tests.simulation.test_resume import killed_at, same
+from vefl_sim import Run, from_tables, simulate, why, with_settings
+from vefl_sim.analysis.verify.verification import verify
+from vefl_sim.core.errors import ExperimentError
+
+KEYS = {
+    "jakes": ["radio.fading=jakes"],
+    "rician": ["radio.fading=rician", "radio.delay_spread_s=1e-7"],
+    "delay spread": ['radio.delay_spread_s="38.901"'],
+    "old knowledge": ["radio.csi_delay_slots=4"],
+    "TDD": ["mac.tdd=DDDSU", "mac.special_uplink_symbols=5"],
+    "grants and reports": ["mac.grant_delay_slots=3", "mac.bsr_slots=7"],
+    "open loop": ["radio.power=open-loop"],
+    "broadcast": ["downlink.kind=broadcast"],
+}
+ALL = [
+    *("radio.fading=rician", 'radio.delay_spread_s="38.901"', "radio.csi_delay_slots=230", "radio.power=open-loop"),
+    *("mac.tdd=DDSUU", "mac.grant_delay_slots=3", "mac.bsr_slots=7", "downlink.kind=broadcast", "radio.p0_dbm=-70"),
+]
+"""Knowledge that is older than a mobility step; the other keys as above."""
+NO_ROUNDS = ["scheme.kind=afa-cd", "mac.start=ready", "aggregation.buffer=3"]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param(ALL, id="all"),
+        pytest.param([*ALL, *NO_ROUNDS, "vefl.sojourn_weight=0.5"], id="all, no rounds"),
+        *(pytest.param(keys, id=name, marks=pytest.mark.slow) for name, keys in KEYS.items()),
+    ],
+)
+def test_bursts_of_any_length_give_the_same_run(keys: list[str], tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [run_with(tmp_path, longest, monkeypatch, *keys) for longest in (1, 7, 256)]
+    assert len({run.content_digest() for run in runs}) == 1
+    assert runs[0].summary["updates_ordered"] > 0
+    assert [finding for finding in verify(runs[0]) if not finding.passed] == []
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param(ALL, id="all"),
+        pytest.param([*ALL, *NO_ROUNDS, "trace.slots=uploads"], id="all, no rounds"),
+        *(pytest.param(keys, id=name, marks=pytest.mark.slow) for name, keys in KEYS.items()),
+    ],
+)
+def test_a_resumed_run_is_the_same(keys: list[str], tmp_path: Path) -> None:
+    experiment = with_settings(STOPPED, "run.rounds=4", "learning.kind=none", *keys)
+    whole = simulate(experiment, out=tmp_path / "whole")
+    killed = killed_at(experiment, tmp_path / "pieces", 2, 3)
+    assert [finding for finding in verify(killed) if not finding.passed] == []
+    assert same(simulate(experiment, out=tmp_path / "pieces"), whole)
+    assert [finding for finding in verify(whole) if not finding.passed] == []
+
+
+def test_every_scheme_sees_the_same_fading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gain belongs to the CV and the slot: in runs of two schemes all gains that both ask for are equal."""
+    from vefl_sim.radio.scattering import ScatteredFading
+
+    original, seen = ScatteredFading.gains, list[dict[tuple[int, int], bytes]]()
+
+    def noted(self, slot: int, slots: int, cvs) -> np.ndarray:
+        gains = original(self, slot, slots, cvs)
+        for (s, v), row in np.ndenumerate(gains[:, :, 0]):
+            seen[-1][slot + s, int(cvs[v])] = row.tobytes()
+        return gains
+
+    monkeypatch.setattr(ScatteredFading, "gains", noted)
+    for scheme in ("pdpc", "fdpc"):
+        seen.append({})
+        settings = ("radio.fading=rician", 'radio.delay_spread_s="38.901"', f"scheme.kind={scheme}")
+        plain = BUSY.model_copy(update={"vefl": BUSY.vefl.model_copy(update={"sojourn_weight": 0.5})})
+        simulate(with_settings(plain, *settings), out=tmp_path)
+    both = seen[0].keys() & seen[1].keys()
+    assert len(both) > 100
+    assert all(seen[0][key] == seen[1][key] for key in both)
+
+
+def conserved(run: Run) -> None:
+    """Offered = delivered + lost with their update + still queued; granted = arrived + lost in an outage."""
+    events, slots = run.events, run.table("slots")
+    offered = events.query("kind == 'upload_offered'")["bits"].sum()
+    ends = events[events["kind"].isin(["upload_received", "update_lost"])]
+    began = ends[events.set_index("id")["kind"].reindex(ends["cause"]).str.startswith("upload").to_numpy()]
+    queued = offered - (began["bits"] + began["bits_left"]).sum()  # of orders that the end of the run has cut off
+    payload = events.query("kind == 'upload_offered'")["bits"].max() if offered else 1.0
+    assert queued >= -1e-6
+    assert queued / payload == pytest.approx(round(queued / payload), abs=1e-9)  # whole updates
+    received = began.query("kind == 'upload_received'")
+    assert (received["bits_left"] == 0).all()
+    granted = (slots["rate_bps"] * 5e-4).sum()
+    lost = run.table("outages")["lost_bits"].sum() if run.experiment.radio.csi_delay_slots else 0.0
+    cut_off = granted - began["bits"].sum() - lost  # granted in the slot in which a CV left or its round ended
+    last = slots.groupby("cv")["rate_bps"].max().sum() * 5e-4 * max(1, len(run.rounds))
+    assert -1e-3 <= cut_off <= last + 1e-3 or queued > 0
+
+
+@pytest.mark.slow
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 4),
+    st.sampled_from(["tau", "ready"]),
+    st.lists(st.sampled_from([*KEYS]), min_size=1, max_size=4, unique=True),
+    st.booleans(),
+)
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+def test_bits_are_conserved(seed: int, prbs: int, start: str, names: list[str], rounds: bool) -> None:
+    keys = [key for name in names for key in KEYS[name]]
+    policy = [*keys, *([] if rounds else ["scheme.kind=afa-cd", "aggregation.buffer=2"])]
+    with tempfile.TemporaryDirectory() as directory:
+        run = random_run(seed, prbs, start, policy, directory)
+        conserved(run)
+        assert all(finding.passed for finding in verify(run))
+        slots, vehicles = run.table("slots"), run.vehicles
+        assert (slots.groupby("slot")["prbs"].sum() <= prbs).all()
+        assert vehicles["transmit_j"].sum() == pytest.approx(slots["power_w"].sum() * 5e-4)
+
+
+def test_bits_are_conserved_under_outage(tmp_path: Path) -> None:
+    run = random_run(3, 2, "ready", KEYS["old knowledge"] + KEYS["grants and reports"], str(tmp_path))
+    assert run.summary["grants_lost"] > 10
+    conserved(run)
+
+
+def test_only_uplink_slots_are_used(tmp_path: Path) -> None:
+    slots = simulate(with_settings(BUSY, *KEYS["TDD"]), out=tmp_path).table("slots")
+    assert set(slots["slot"] % 5) == {3, 4}
+    special, full = (slots[slots["slot"] % 5 == place] for place in (3, 4))
+    assert special["power_w"].max() <= 0.01 * 5 / 13 * (1 + 1e-9) < full["power_w"].max()
+
+
+def test_open_loop_power_is_that_of_the_path_loss(tmp_path: Path) -> None:
+    """Power over pRBs is the same in all slots between two scenes unless P_max limits it."""
+    run = simulate(with_settings(BUSY, *KEYS["open loop"], "radio.p0_dbm=-92"), out=tmp_path)
+    slots = run.table("slots")
+    per_prb = (slots["power_w"] / slots["prbs"]).astype(float)
+    steps = per_prb[slots["power_w"] < 0.0099].groupby([slots["cv"], slots["slot"] // 200])
+    assert len(steps) > 10
+    assert (steps.max() <= steps.min() * (1 + 1e-9)).all()
+    assert set(slots["status"]) <= {"optimal", "infeasible_floors"}
+
+
+def test_training_begins_when_the_model_is_there(tmp_path: Path) -> None:
+    run = simulate(with_settings(BUSY, "downlink.kind=broadcast", "downlink.rate_floor=2e6"), out=tmp_path)
+    broadcasts, events = run.table("broadcasts"), run.events
+    assert (broadcasts["rate_bps"] >= 2e6).all()
+    seconds = (broadcasts["end_ns"] - broadcasts["start_ns"]) / 1e9
+    assert seconds.to_numpy(float) == pytest.approx((broadcasts["bits"] / broadcasts["rate_bps"]).to_numpy(float))
+    assert broadcasts["energy_j"].to_numpy(float) == pytest.approx(40.0 * seconds.to_numpy(float))
+    assert run.summary["gnb_energy_j"] == pytest.approx(broadcasts["energy_j"].sum())
+    assert run.summary["energy_j"] == pytest.approx((run.vehicles["compute_j"] + run.vehicles["transmit_j"]).sum())
+    received = events.query("kind == 'model_received'").set_index(["round", "cv"])["time_ns"]
+    finished = events.query("kind == 'training_finished'").set_index(["round", "cv"])["time_ns"]
+    trained = run.vehicles.set_index(["round", "cv"])["train_ns"].reindex(finished.index)
+    assert (finished - received.reindex(finished.index) == trained).all()
+    assert set(received) == set(broadcasts["end_ns"])
+    round_, cv = received.index[0]
+    assert "The gNB had broadcast the model" in " ".join(why(run, cv=cv, round=round_))
+
+
+def test_a_broadcast_waits_for_the_one_before(tmp_path: Path) -> None:
+    settings = [*NO_ROUNDS, "vefl.sojourn_weight=0.5", "downlink.kind=broadcast", "downlink.tx_power_w=1e-3"]
+    broadcasts = simulate(with_settings(BUSY, *settings), out=tmp_path).table("broadcasts")
+    assert len(broadcasts) > 5
+    assert (broadcasts["start_ns"].iloc[1:].to_numpy() >= broadcasts["end_ns"].iloc[:-1].to_numpy()).all()
+    assert (broadcasts["start_ns"] > broadcasts["ordered_ns"]).any()
+
+
+@pytest.mark.parametrize(
+    ("tables", "sentence"),
+    [
+        ({"mac": {"tdd": "DDS"}}, 'mac.tdd = "DDS" has no uplink slot: add a U to the pattern.'),
+        (
+            {"radio": {"csi_delay_slots": 10_001}},
+            "radio.csi_delay_slots has 10001 slots, longer than the round of 10000 slots (vefl.round_s): shorten it.",
+        ),
+        (
+            {"mac": {"grant_delay_slots": 10_001}},
+            "mac.grant_delay_slots has 10001 slots, longer than the round of 10000 slots (vefl.round_s): shorten it.",
+        ),
+        (
+            {"mac": {"bsr_slots": 10_001}},
+            "mac.bsr_slots has 10001 slots, longer than the round of 10000 slots (vefl.round_s): shorten it.",
+        ),
+        (
+            {"radio": {"delay_spread_s": -1e-9}},
+            'radio.delay_spread_s = -1e-09: it must be a time from 0 to 0.001 s, or "38.901".',
+        ),
+        (
+            {"radio": {"power": "open-loop", "p0_dbm": 24.0}},
+            "radio.p0_dbm = 24 is above P_max (radio.max_tx_power_w, 23.0 dBm): lower it.",
+        ),
+        (
+            {"radio": {"power": "open-loop"}, "rat": {"method": "large"}},
+            'rat.method = "large" optimizes powers, which radio.power = "open-loop" sets: use "auto", "exact" or a '
+            "policy.",
+        ),
+        (
+            {"downlink": {"kind": "broadcast"}, "mac": {"tdd": "SU"}},
+            'downlink.kind = "broadcast" needs downlink slots in mac.tdd = "SU": add a D to the pattern.',
+        ),
+        ({"radio": {"alpha": 0.5}}, 'radio.alpha has no effect with radio.power = "optimized": remove it.'),
+        ({"radio": {"rician_k_db": 3.0}}, 'radio.rician_k_db has no effect with radio.fading = "rayleigh": remove it.'),
+        (
+            {"radio": {"fading": "none", "delay_spread_s": 0.0}},
+            'radio.delay_spread_s has no effect with radio.fading = "none": remove it.',
+        ),
+        (
+            {"mac": {"special_uplink_symbols": 4}},
+            'mac.special_uplink_symbols has no effect with mac.tdd = "U": remove it.',
+        ),
+        (
+            {"downlink": {"rate_floor": 5e6}},
+            'downlink.rate_floor has no effect with downlink.kind = "ignored": remove it.',
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence(tables: dict, sentence: str) -> None:
+    with pytest.raises(ExperimentError) as refused:
+        from_tables({"run": {"name": "bad"}} | tables)
+    assert refused.value.problems == (sentence,)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "what"),
+    [("outages", "lost_bits", "outages"), ("outages", "lost_j", "outages"), ("broadcasts", "end_ns", "broadcasts")],
+)
+def test_an_edited_table_is_found(table: str, column: str, what: str, tmp_path: Path) -> None:
+    from vefl_sim.core.tables import TableWriter
+    from vefl_sim.records.schemas import SCHEMAS
+
+    run = simulate(with_settings(BUSY, *KEYS["old knowledge"], *KEYS["broadcast"]), out=tmp_path)
+    rows = run.table(table)
+    rows.loc[0, column] = rows.loc[0, column] * 100 + 1000
+    file = run.path / "tables" / f"{table}.parquet"
+    file.unlink()
+    writer = TableWriter(file, SCHEMAS[table])
+    for row in rows.to_dict("records"):
+        writer.append(row)
+    writer.close()
+    assert {"content", what} <= {finding.what for finding in verify(run) if not finding.passed}
+
+
+@pytest.mark.slow
+def test_sigkill_costs_nothing_with_all_keys(tmp_path: Path) -> None:
+    """A process of its own, killed as soon as it has written some more checkpoints, and started again."""
+    from tests.resumable import contents, only
+    from tests.simulation.test_kill import checkpoint, start, wait_until
+    from vefl_sim.experiment.toml import to_toml
+
+    experiment = with_settings(STOPPED, "run.rounds=9", "learning.kind=none", *ALL)
+    whole, folder = simulate(experiment, out=tmp_path / "whole"), tmp_path / "runs"
+    (tmp_path / "killed.toml").write_text(to_toml(experiment))
+    arguments = str(tmp_path / "killed.toml"), "--out", str(folder), "--quiet"
+    for round in (2, 4, 7):
+        process = start(arguments)
+        wait_until(lambda round=round: checkpoint(folder) >= round, process)
+        process.kill()
+        process.join()
+    assert not (only(folder).path / "DONE").exists()
+    assert contents(simulate(experiment, out=folder)) == contents(whole)
