@@ -27,6 +27,20 @@ def normed(outputs: int) -> nn.Module:
     return Normed(outputs, rate=0.25)
 
 
+class Half(nn.Module):
+    """A linear layer with parameters of 16 bits."""
+
+    outputs: int
+
+    @nn.compact
+    def __call__(self, inputs):  # type: ignore[no-untyped-def]
+        return nn.Dense(self.outputs, param_dtype=jnp.bfloat16)(inputs.reshape(len(inputs), -1))
+
+
+def half(outputs: int) -> nn.Module:
+    return Half(outputs)
+
+
 class WithoutTrain(nn.Module):
     """BatchNorm that cannot know whether it is trained."""
 

@@ -149,6 +149,12 @@ def test_a_run_with_batch_statistics_is_the_same_after_kills(regression: Run, tm
     assert run.path == only(tmp_path).path
 
 
+def test_inputs_are_used_as_the_model_was_trained(regression: Run) -> None:
+    inputs = np.array([[0, 1, 2]])
+    outputs = [regression.model().apply(inputs.astype(kind)).tolist() for kind in (np.uint8, np.int64, np.float32)]
+    assert outputs[0] == outputs[1] == outputs[2]
+
+
 def test_a_regression_learns_and_its_model_is_evaluated_alike(regression: Run) -> None:
     rounds = regression.rounds
     assert rounds["accuracy"].isna().all()

@@ -140,7 +140,7 @@ class TestCard:
     @pytest.mark.parametrize(
         "change",
         [
-            {"format": 1}, {"architecture": "os"}, {"architecture": 1}, {"more": 1}, {"scaling": None},
+            {"format": 3}, {"scaling": 0}, {"scaling": []}, {"scaling": False}, {"architecture": "os"}, {"architecture": 1}, {"more": 1}, {"scaling": None},
             {"scaling": {"divisor": 1}}, {"scaling": {"divisor": "1", "mean": 0, "deviation": 1}}, {"classes": 0},
             {"classes": 5.0}, {"class_names": ["a"]}, {"class_names": [1, 2, 3, 4, 5]}, {"loss": "huber"},
             {"input_shape": None}, {"input_shape": [1, 1, -1]}, {"input_shape": [1, 1, 1 << 40]}, {"input_shape": 5},
@@ -154,6 +154,12 @@ class TestCard:
         (tmp_path / "model.json").write_text(json.dumps(content | change))
         with pytest.raises(ValueError, match=r"^it "):
             ModelCard.read(tmp_path / "model.json")
+
+    def test_one_of_the_first_format_is_read(self, tmp_path: Path) -> None:
+        old = {"format": 1, "architecture": CARD.architecture, "image_shape": [16, 16, 3], "classes": 5}
+        old |= {"scaling": {"divisor": 255.0, "mean": 0.5, "deviation": 0.25}, "class_names": ["a", "b", "c", "d", "e"]}
+        (tmp_path / "model.json").write_text(json.dumps(old))
+        assert ModelCard.read(tmp_path / "model.json") == CARD
 
     @pytest.mark.parametrize("text", ["", "[]", "null", "[" * 10_000, "5", "{}"])
     def test_what_is_no_card(self, text: str, tmp_path: Path) -> None:

@@ -196,6 +196,21 @@ class TestOort:
             assert noted[cv] == pytest.approx((before.mean(), after.mean()), rel=1e-4)
             assert noted["utility"][cv] == pytest.approx(size * np.sqrt((before**2).mean()), rel=1e-4)
 
+    def test_scores(self) -> None:
+        """Two CVs of equal utility in round 50; the second was used in round 1 and took four times the median."""
+        from vefl_sim.schemes.baselines.oort import Oort
+
+        scheme = Oort(experiment("oort", scheme={"selected": 2}))
+        scheme.memory = {
+            "utility": {1: 3.0, 2: 3.0, 3: 1.5},
+            "delay_s": {1: 1.0, 2: 4.0, 3: 1.0},
+            "round": {1: 49, 2: 1, 3: 49},
+        }
+        scheme._round = 50
+        bonus = np.sqrt(0.1 * np.log(50) / np.array([49, 1, 49]))
+        expected = (np.array([1.0, 1.0, 0.5]) + bonus) * np.array([1.0, 1 / 16, 1.0])
+        np.testing.assert_allclose(scheme._utilities(np.array([1, 2, 3])), expected)
+
 
 class TestAdversaries:
     def test_labels_of_adversaries_are_flipped(self) -> None:
@@ -232,7 +247,7 @@ class TestAdversaries:
         ("fednova", {"learning": {"optimizer": "adam"}}, 'use "sgd"'),
         ("fednova", {"learning": {"momentum": 0.9, "proximal_mu": 0.1}}, "not with both: set learning.proximal_mu = 0"),
         ("scaffold", {"learning": {"optimizer": "adam"}}, 'use "sgd"'),
-        ("scaffold", {"update": {"codec": "qsgd"}}, 'set update.codec = "float32"'),
+        ("afa-cd", {"learning": {"momentum": 0.9}}, "no mean gradient with learning.momentum: remove it"),
         ("feddyn", {"learning": {"proximal_mu": 0.0}}, "must be above 0: raise it"),
         ("fedavg", {"aggregation": {"byzantine_share": 0.1}}, "aggregation.byzantine_share has no effect"),
         ("fedavg", {"update": {"levels": 3}}, "update.levels has no effect"),
@@ -250,6 +265,39 @@ class TestAdversaries:
 def test_contradictions_are_one_sentence(kind: str, tables: dict, sentence: str) -> None:
     with pytest.raises(ExperimentError, match=sentence):
         experiment(kind, **tables)
+
+
+def test_scaffold_refuses_codecs(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match=r'Scaffold has several vectors, .* set update.codec = "float32"'):
+        simulate(experiment("scaffold", update={"codec": "qsgd"}), out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rate", "mu", "merged", "norm"), [(0.5, 2.0, 1, 1.0), (0.5, 3.0, 1, 0.6875), (0.1, 1.0, 2, 4.24)]
+)
+def test_fednova_norms_of_any_mu(rate: float, mu: float, merged: int, norm: float) -> None:
+    """Sum of the factors of the gradients, step by step: with 5 iterations, two of which may be one step."""
+    from vefl_sim.experiment.learning_tables import LearningTable
+    from vefl_sim.schemes.baselines.fednova import gradient_norms
+
+    total, left = 0.0, 5
+    while left:
+        n = min(merged, left)
+        total, left = total * (1 - n * rate * mu) + n, left - n
+    learning = LearningTable(learning_rate=rate, proximal_mu=mu, iterations_per_step=merged)
+    assert gradient_norms(learning, np.array([5]), np.array([9])) == pytest.approx([total])
+    assert total == pytest.approx(norm, abs=1e-3)
+
+
+def test_centralized_has_no_adversaries(tmp_path: Path) -> None:
+    tables = {"scheme": {"constrained": True}}
+    losses = [
+        simulate(experiment("centralized", adversary={"share": share}, **tables), out=tmp_path / str(share)).rounds[
+            "loss"
+        ]
+        for share in (0.0, 1.0)
+    ]
+    assert losses[0].tolist() == losses[1].tolist()
 
 
 def test_unknown_table() -> None:

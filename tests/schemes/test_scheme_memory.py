@@ -60,16 +60,24 @@ class OwnMu(FedAvg):
 
 
 def test_terms_of_the_local_objective(tmp_path: Path) -> None:
-    prox, term, own = (
-        simulate(experiment(kind, **extra), out=tmp_path / kind[-4:]).model().arrays["params.Dense_0.kernel"]
-        for kind, extra in (
-            ("fedprox", {"learning": {"proximal_mu": 0.1}}),
-            ("tests.schemes.test_scheme_memory:Penalized", {"scheme": {"constrained": True}, "vefl": {"budget": 1e6}}),
-            ("tests.schemes.test_scheme_memory:OwnMu", {"scheme": {"constrained": True}, "vefl": {"budget": 1e6}}),
+    """FedProx with μ = 0.1, FedAvg with the same term, with the same μ by order, and without."""
+    paid = {"constrained": True}, {"budget": 1e6}
+    prox, term, own, without = (
+        simulate(experiment(kind, scheme=paid[0] | {"kind": kind}, vefl=paid[1], **extra), out=tmp_path / str(number))
+        .model()
+        .arrays["params.Dense_0.kernel"]
+        for number, (kind, extra) in enumerate(
+            [
+                ("fedprox", {"learning": {"proximal_mu": 0.1}}),
+                ("tests.schemes.test_scheme_memory:Penalized", {}),
+                ("tests.schemes.test_scheme_memory:OwnMu", {}),
+                ("fedavg", {}),
+            ]
         )
     )
-    np.testing.assert_allclose(term, own, atol=1e-6)
-    assert prox.shape == term.shape
+    np.testing.assert_allclose(term, prox, atol=1e-5)
+    np.testing.assert_allclose(own, prox, atol=1e-5)
+    assert np.abs(without - prox).max() > 1e-3
 
 
 class WrongShape(FedAvg):
@@ -97,6 +105,11 @@ class NegativeMu(FedAvg):
         return Local(proximal_mu=-1.0)
 
 
+class OtherTree(FedAvg):
+    def local(self, cv: int) -> Local:
+        return Local(slope={"params": {"Dense_0": {"kernel": np.zeros(2)}}})
+
+
 class OtherArguments(FedAvg):
     def aggregate_updates(self, updates):  # type: ignore[no-untyped-def]
         return updates
@@ -118,6 +131,7 @@ class HalfAModel(FedAvg):
         ("TwoWeights", RunFailed, "it has 2 weights for 5 updates"),
         ("NoLocal", RunFailed, "must return a vefl_sim.Local from local"),
         ("NegativeMu", RunFailed, "proximal_mu = -1.0: it must be a number from 0 on"),
+        ("OtherTree", RunFailed, "slope of local.. must be a tree like the model: it has no params.Dense_0.bias"),
         ("OtherArguments", ExperimentError, r"OtherArguments.aggregate_updates must take \(updates, model\)"),
         ("ListOfMemories", ExperimentError, "memory must be a dict"),
         ("HalfAModel", ExperimentError, "models_per_update = 0.5 must be 1, 2, 3"),
@@ -127,6 +141,56 @@ def test_wrong_members_are_one_sentence(kind: str, error: type, sentence: str, t
     own = {"kind": f"tests.schemes.test_scheme_memory:{kind}", "constrained": True}
     with pytest.raises(error, match=sentence):
         simulate(experiment("fedavg", scheme=own, vefl={"budget": 1e6}), out=tmp_path)
+
+
+class InJax(FedAvg):
+    """A momentum of the server that is kept in arrays of JAX, and changed in place of its dict."""
+
+    def __init__(self, experiment) -> None:  # type: ignore[no-untyped-def]
+        super().__init__(experiment)
+        self.memory = {"v": None}
+
+    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
+        import jax
+        import jax.numpy as jnp
+
+        change = trees.weighted_sum([u.change for u in updates], [u.weight for u in updates])
+        old = self.memory["v"] or trees.zeros(model)
+        self.memory["v"] = jax.tree.map(lambda v, c: 0.7 * jnp.asarray(v) + jnp.sin(jnp.asarray(c)), old, change)
+        return jax.tree.map(lambda w, v: w + v, model, self.memory["v"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "factory"),
+    [
+        ("tests.schemes.test_scheme_memory:InJax", "tests.scripted:thousand_weights"),
+        *((kind, "tests.learning.networks:half") for kind in ("scaffold", "feddyn", "fedadam")),
+    ],
+)
+def test_arrays_of_jax_and_bfloat16_survive_kills(kind: str, factory: str, tmp_path: Path) -> None:
+    tables: dict[str, Any] = {name: dict(table) for name, table in EXPERIMENT.items()}
+    del tables["scheme"]["selected"]
+    tables["scheme"]["kind"], tables["model"] = kind, {"factory": factory}
+    of = from_tables(tables)
+    undisturbed = simulate(of, out=tmp_path / "undisturbed")
+    with pytest.raises(Kill):
+        simulate(of, out=tmp_path / "killed", watcher=Killer(4))
+    assert contents(simulate(of, out=tmp_path / "killed")) == contents(undisturbed)
+
+
+@pytest.mark.parametrize("codec", ["float16", "qsgd", "top-k"])
+def test_variances_stay_positive_with_codecs(codec: str, tmp_path: Path) -> None:
+    of = experiment("fedavg", model={"factory": "tests.learning.networks:normed"}, update={"codec": codec})
+    run = simulate(of, out=tmp_path)
+    for round in run.kept_models:
+        assert (run.model(round).arrays["batch_stats.BatchNorm_0.var"] > 0).all()
+    assert run.rounds["loss"].notna().all()
+
+
+def test_variances_stay_positive_with_a_large_server_rate(tmp_path: Path) -> None:
+    of = experiment("scaffold", model={"factory": "tests.learning.networks:normed"}, aggregation={"server_rate": 3.0})
+    run = simulate(of, out=tmp_path)
+    assert all((run.model(k).arrays["batch_stats.BatchNorm_0.var"] > 0).all() for k in run.kept_models)
 
 
 class TestTrees:

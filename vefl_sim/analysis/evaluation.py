@@ -77,6 +77,11 @@ def evaluate(run: Run, model: TrainedModel, data: str | None = None, folder: Pat
     experiment = run.experiment
     configure_jax(experiment.learning.threads or cores())
     _ = model.module  # if it does not fit, no data need be read
+    if model.card.loss != experiment.learning.loss:
+        raise BadInput(
+            f"{run.path / 'model.json'} names the loss {model.card.loss}, and the run has {experiment.learning.loss}: "
+            "restore the file."
+        )
     of_the_run = ("learning.loss", "data.kind") if data is None else ("learning.loss",)
     require_same_parts(run.path, *(part for part in parts_of(run, model, data) if part[0] in of_the_run))
     if data is not None:
@@ -111,6 +116,12 @@ def _score(model: TrainedModel, split: str, dataset: Dataset, name: str | None =
         raise BadInput(
             f"{name or dataset.name} has inputs of {shapes[0]}, and the model takes {shapes[1]}: name a data set with "
             "inputs of this shape."
+        )
+    if (dataset.train_inputs.dtype == np.uint8) != (card.input_type == "uint8"):
+        kinds = ("pixels", "other numbers") if card.scaling is None else ("no pixels", "pixels")
+        raise BadInput(
+            f"{name or dataset.name} has {kinds[0]}, and the model was trained on {kinds[1]}: name a data set whose "
+            "inputs have the same type."
         )
     targets, note = _targets(dataset, card, name or dataset.name)
     loss: Loss = load_part("learning.loss", card.loss)

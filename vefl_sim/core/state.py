@@ -94,8 +94,6 @@ def pack(state: Any, arrays: Arrays, name: str = "") -> Any:
         return {_ARRAY: name}
     if isinstance(state, np.generic):
         return state.item()
-    if hasattr(state, "__array__") and not isinstance(state, np.ndarray):  # an array of JAX
-        return pack(np.asarray(state), arrays, name)
     if isinstance(state, dict):
         return _pack_dict(state, arrays, name)
     if isinstance(state, (list, tuple)):

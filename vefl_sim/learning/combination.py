@@ -8,8 +8,7 @@ import numpy as np
 import optax
 
 from vefl_sim.learning.learner import Model
-from vefl_sim.learning.network import split
-from vefl_sim.learning.trees import minus, plus, tree_map
+from vefl_sim.learning.trees import minus, plus, split, tree_map
 
 
 def combine(model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]) -> Model:

@@ -22,6 +22,7 @@ from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
 from vefl_sim.learning.network import initialize, input_spec
 from vefl_sim.learning.objective import Evaluator
 from vefl_sim.learning.samples import Shuffling
+from vefl_sim.learning.trees import split
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class JaxLearner:
         configure_jax(self._threads)
         self._spec = input_spec(dataset.input_shape, dataset.train_inputs.dtype)
         self.parameters = parameter_count(module, self._spec)
+        self.statistics = statistics_count(module, self._spec)
         self._module, self._seed, self._start = module, seed, start
         self._local = LocalTraining(
             StepMethod(module, options.optimizer, options.loss, options.momentum, options.term),
@@ -136,6 +138,11 @@ class JaxLearner:
 def parameter_count(module: nn.Module, spec: jax.ShapeDtypeStruct) -> int:
     """M, the number of parameters, from array shapes alone."""
     return sum(leaf.size for leaf in jax.tree.leaves(parameter_shapes(module, spec)))
+
+
+def statistics_count(module: nn.Module, spec: jax.ShapeDtypeStruct) -> int:
+    """How many of them are statistics, such as BatchNorm's running averages."""
+    return sum(leaf.size for leaf in jax.tree.leaves(split(parameter_shapes(module, spec))[1]))
 
 
 def parameter_shapes(module: nn.Module, spec: jax.ShapeDtypeStruct) -> Any:

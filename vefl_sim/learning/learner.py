@@ -35,7 +35,7 @@ class Start:
     local: Local = Local()
 
 
-NOTHING = Start(None)
+NO_START = Start(None)
 """The start of a CV that does not hold a model itself: with rounds the server remembers it."""
 
 
@@ -77,7 +77,12 @@ class Learner(Protocol):
 
     @property
     def parameters(self) -> int:
-        """M, the number of parameters of a model."""
+        """M, the number of parameters of a model, with its statistics."""
+        ...
+
+    @property
+    def statistics(self) -> int:
+        """How many of them are statistics of the network (BatchNorm's), which are not trained."""
         ...
 
     def rehearse(self) -> None:
@@ -124,6 +129,7 @@ class NullLearner:
     """A learner without training (`learning.kind = "none"`): models are None, `parameters` is that of real ones."""
 
     parameters: int
+    statistics: int = 0
 
     def rehearse(self) -> None:
         """Nothing is compiled."""

@@ -29,7 +29,6 @@ from vefl_sim.learning.network import (
     initialize,
     input_spec,
     outputs_of,
-    split,
     takes_train,
     training_outputs,
 )
@@ -43,6 +42,7 @@ from vefl_sim.learning.samples import (
     read_block,
     read_repeated,
 )
+from vefl_sim.learning.trees import split
 
 BLOCK = 32
 _LARGEST_BLOCK = 1024  # samples of a mini-batch over which a network can compute statistics in one piece
@@ -262,14 +262,15 @@ def _step(
     local, start = state.local, state.start
     gradient = jax.tree.map(lambda g, w, w_k: g / count + descent.proximal_mu * (w - w_k), sums.gradient, local, start)
     if state.slope is not None:
-        gradient = jax.tree.map(jnp.add, gradient, state.slope)
+        gradient = jax.tree.map(lambda g, s: g + jnp.asarray(s, g.dtype), gradient, state.slope)
     if method.term is not None:
         gradient = jax.tree.map(jnp.add, gradient, jax.grad(method.term)(local, start))
     optimizer = _optimizer(method, merged * descent.learning_rate)
     updates, optimizer_state = optimizer.update(gradient, state.optimizer_state, local)
     moved = optax.apply_updates(local, updates)
     if state.drift is not None:
-        moved = jax.tree.map(lambda w, d: w - merged * descent.learning_rate * d, moved, state.drift)
+        size = merged * descent.learning_rate
+        moved = jax.tree.map(lambda w, d: w - jnp.asarray(size * d, w.dtype), moved, state.drift)
     return state._replace(local=moved, optimizer_state=optimizer_state, statistics=sums.statistics)
 
 

@@ -69,10 +69,10 @@ class ModelCard:
     def read(cls, path: Path) -> Self:
         """Read a model.json, which may come from a stranger; OSError or ValueError if it cannot be used."""
         try:
-            content = read_json(path)
+            content = _newest_form(read_json(path))
             if content.pop("format") != _FORMAT:
                 raise ValueError("it was written by another version of vefl_sim")
-            content["scaling"] = content["scaling"] and Scaling(**content["scaling"])
+            content["scaling"] = None if content["scaling"] is None else Scaling(**content["scaling"])
             for key in ("input_shape", "class_names"):
                 content[key] = None if content[key] is None else tuple(content[key])
             card = cls(**content)
@@ -98,3 +98,12 @@ class ModelCard:
             and (self.scaling is None) == (self.input_type != "uint8")
             and (names is None or (len(names) == self.classes and all(isinstance(name, str) for name in names)))
         )
+
+
+def _newest_form(content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a card of format 1, which had images and classes only, in the current format."""
+    if content.get("format") != 1:
+        return content
+    shape = content.pop("image_shape")
+    added = {"input_shape": shape, "input_type": "uint8", "outputs": content["classes"], "loss": "cross-entropy"}
+    return content | added | {"format": _FORMAT}

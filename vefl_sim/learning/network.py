@@ -55,13 +55,6 @@ def training_outputs(
     return cast(jax.Array, outputs), dict(changed)
 
 
-def split(model: Model) -> tuple[Model, Statistics]:
-    """A model as its trained part, {"params": …}, and its statistics."""
-    if not isinstance(model, dict):
-        return model, {}
-    return {k: v for k, v in model.items() if k == "params"}, {k: v for k, v in model.items() if k != "params"}
-
-
 def require_usable(module: nn.Module, spec: jax.ShapeDtypeStruct, name: str) -> None:
     """Refuse a network that cannot be trained here, with a sentence; errors of the network itself pass through."""
     try:

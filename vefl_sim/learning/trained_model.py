@@ -58,7 +58,8 @@ class TrainedModel:
         """
         if np.shape(inputs)[1:] != self.card.input_shape:
             raise ValueError(f"inputs must have the shape (samples, {', '.join(map(str, self.card.input_shape))})")
-        return np.asarray(self._outputs(self.model, inputs))
+        given = np.asarray(inputs)
+        return np.asarray(self._outputs(self.model, given if self.card.scaling else given.astype(self.card.input_type)))
 
     @property
     def model(self) -> Model:

@@ -1,7 +1,8 @@
 """Arithmetic on models: a model is a tree of arrays in nested dicts, as flax names them.
 
 For schemes that compute with updates. All functions return arrays of numpy, in the types of their first argument, so
-that results do not depend on a compiler, and can be kept in a checkpoint. This file needs no JAX.
+that results do not depend on a compiler, and can be kept in a checkpoint; types that numpy does not know (bfloat16)
+become float32. This file needs no JAX.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,16 +19,39 @@ def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     """A tree with function(leaf, …) in the place of each leaf of trees of the same structure."""
     if isinstance(tree, dict):
         return {name: tree_map(function, tree[name], *(other[name] for other in others)) for name in sorted(tree)}
-    return function(np.asarray(tree), *map(np.asarray, others))
+    return function(*map(_array, (tree, *others)))
 
 
 def leaves(tree: Tree, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield (name, array) of each leaf, such as params.Dense_0.kernel, in the order of their names."""
     if not isinstance(tree, dict):
-        yield name, np.asarray(tree)
+        yield name, _array(tree)
         return
     for key in sorted(tree):
         yield from leaves(tree[key], f"{name}.{key}" if name else str(key))
+
+
+def split(tree: Tree) -> tuple[Tree, Tree]:
+    """A model as what is trained, {"params": …}, and its statistics (BatchNorm's), which mostly is an empty dict."""
+    if not isinstance(tree, dict) or "params" not in tree:
+        return tree, {}
+    return {"params": tree["params"]}, {name: branch for name, branch in tree.items() if name != "params"}
+
+
+def cast_like(tree: Tree, like: Tree) -> Tree:
+    """A tree in the types of another one, bfloat16 included."""
+    if isinstance(tree, dict):
+        return {name: cast_like(tree[name], like[name]) for name in tree}
+    return np.asarray(tree).astype(np.asarray(like).dtype, copy=False)
+
+
+def plain(value: Any) -> Any:
+    """What a scheme remembers, with arrays of JAX as arrays of numpy, in dicts, lists and tuples."""
+    if isinstance(value, dict):
+        return {key: plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
+    return _array(value) if hasattr(value, "addressable_shards") else value  # an attribute of JAX's arrays only
 
 
 def zeros(tree: Tree) -> Tree:
@@ -85,7 +109,7 @@ def from_vector(numbers: NDArray[Any], like: Tree) -> Tree:
 
 
 def misfit(tree: Tree, like: Tree) -> str | None:
-    """Why a tree has another structure than `like`, as a clause; None if it has the same, and finite numbers."""
+    """Why a tree has another structure than `like`, as a clause; None if it has the same."""
     own, wanted = dict(leaves(tree)), dict(leaves(like))
     if missing := wanted.keys() - own.keys():
         return f"it has no {min(missing)}"
@@ -97,6 +121,11 @@ def misfit(tree: Tree, like: Tree) -> str | None:
         if array.dtype.kind not in "fiuV":
             return f"{name} does not hold numbers"
     return None
+
+
+def _array(leaf: Any) -> NDArray[Any]:
+    array = np.asarray(leaf)
+    return array.astype(np.float32) if array.dtype.kind == "V" else array
 
 
 def _like(array: NDArray[Any], result: NDArray[Any]) -> NDArray[Any]:

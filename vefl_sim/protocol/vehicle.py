@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from simpy import Event, Interrupt, Process
 
 from vefl_sim.core.state import NOT_SAVED, State, from_state
-from vefl_sim.learning.learner import NOTHING, Start
+from vefl_sim.learning.learner import NO_START, Start
 from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.ledger import Account, Ledger
@@ -28,7 +28,7 @@ class OrderInProgress:
     order: TrainOrder
     account: Account = field(metadata=NOT_SAVED)  # saved with the ledger
     cause: int  # number of the last trace event of this order
-    start: Start = field(default=NOTHING, metadata=NOT_SAVED)  # what the CV trains from; empty with rounds
+    start: Start = field(default=NO_START, metadata=NOT_SAVED)  # what the CV trains from; empty with rounds
     upload: Upload | None = None  # None until the training has ended
     has_model: bool = False  # whether a broadcast of the model was received
 
@@ -62,7 +62,7 @@ class ConnectedVehicle:
     work: Process | None = None  # works on the last order
     participation: Process | None = None  # without rounds: pulls orders and pushes updates
 
-    def accept(self, order: TrainOrder, cause: int, start: Start = NOTHING) -> Process:
+    def accept(self, order: TrainOrder, cause: int, start: Start = NO_START) -> Process:
         """Start working on an order; the process returns its OrderOutcome."""
         price, fee = self.agreement.price_per_joule, self.agreement.base_fee
         return self._begin(OrderInProgress(order, self.ledger.open(self.number, order.round, price, fee), cause, start))

@@ -50,6 +50,11 @@ class AfaCd:
                 f'scheme.kind = "{experiment.scheme.kind}" divides an update by the sum of its step sizes, which '
                 f'learning.optimizer = "{experiment.learning.optimizer}" does not define: use "sgd".'
             )
+        if experiment.learning.momentum:
+            yield (
+                f'scheme.kind = "{experiment.scheme.kind}" divides an update by the sum of its step sizes, which gives '
+                "no mean gradient with learning.momentum: remove it."
+            )
 
     def __init__(self, experiment: Experiment) -> None:
         rule = experiment.aggregation

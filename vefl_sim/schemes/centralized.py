@@ -5,7 +5,7 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.scheme import KEYS_WITHOUT_ROUNDS, PROBLEM_KEYS, RULE_KEYS, SUM_KEYS, Plan
+from vefl_sim.schemes.scheme import BYZANTINE_KEYS, KEYS_WITHOUT_ROUNDS, PROBLEM_KEYS, RULE_KEYS, SUM_KEYS, Plan
 
 BATCH_SIZE = 32
 """Samples per step if `learning.batch_size` is not given; a step on all samples would take seconds."""
@@ -17,12 +17,21 @@ class Centralized:
     proximal_mu = 0.0
     trains_centrally = True
     unused_keys = (
-        *(*RULE_KEYS, *SUM_KEYS, *PROBLEM_KEYS, *KEYS_WITHOUT_ROUNDS, "vefl.upload_margin", "server.early_close"),
+        *(
+            *RULE_KEYS,
+            *SUM_KEYS,
+            *PROBLEM_KEYS,
+            *KEYS_WITHOUT_ROUNDS,
+            *BYZANTINE_KEYS,
+            "vefl.upload_margin",
+            "server.early_close",
+        ),
         *("scheme.constrained", "learning.proximal_mu", "learning.iterations_per_step"),
         *("update.codec", "update.levels", "update.keep_share"),
     )
     unused_environment = (
         *("data.dirichlet_alpha", "data.partition", "data.shards_per_cv", "scheme.selected", "vefl.budget"),
+        "adversary.share",
     )
 
     def __init__(self, experiment: Experiment) -> None:

@@ -12,7 +12,7 @@ from vefl_sim.learning.aggregation import fdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import plan_from_solution, unconstrained_plan
-from vefl_sim.schemes.scheme import KEYS_WITHOUT_ROUNDS, Plan
+from vefl_sim.schemes.scheme import BYZANTINE_KEYS, KEYS_WITHOUT_ROUNDS, Plan
 from vefl_sim.schemes.weights import shares_over, theorem2_sum, unused_if_delivered, unused_if_normalized
 
 
@@ -24,7 +24,7 @@ class Fdpc:
     """
 
     label = "FDPC"
-    unused_keys = ("vefl.sojourn_weight", "vefl.upload_share", *KEYS_WITHOUT_ROUNDS)
+    unused_keys = ("vefl.sojourn_weight", "vefl.upload_share", *KEYS_WITHOUT_ROUNDS, *BYZANTINE_KEYS)
     unused_environment = ("scheme.selected",)
 
     @staticmethod

@@ -8,7 +8,7 @@ from vefl_sim.learning.aggregation import pdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import plan_from_solution, unconstrained_plan
-from vefl_sim.schemes.scheme import KEYS_WITHOUT_ROUNDS, Plan
+from vefl_sim.schemes.scheme import BYZANTINE_KEYS, KEYS_WITHOUT_ROUNDS, Plan
 from vefl_sim.schemes.weights import theorem2_sum, unused_if_normalized
 
 
@@ -20,7 +20,12 @@ class Pdpc:
 
     label = "PDPC"
     selects = True
-    unused_keys: tuple[str, ...] = ("aggregation.sojourn_weight", "aggregation.weights_over", *KEYS_WITHOUT_ROUNDS)
+    unused_keys: tuple[str, ...] = (
+        "aggregation.sojourn_weight",
+        "aggregation.weights_over",
+        *KEYS_WITHOUT_ROUNDS,
+        *BYZANTINE_KEYS,
+    )
     unused_when = staticmethod(unused_if_normalized)
     wall_s_per_s = 1 / 70
 

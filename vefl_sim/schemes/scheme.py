@@ -4,7 +4,7 @@ A scheme that needs more than weights has some of these members as well; each al
 
 local(cv) -> Local               what a CV minimises besides F_v and μ; asked when the CV gets its order
 local_term(local, start)         a further term of the objective, the same for all CVs: JAX code, from ω and ω_k
-aggregate_updates(updates, model)  the next model, from the updates themselves
+aggregate_updates(updates, model)  the next model, from the updates themselves; None: add them up with their weights
 memory                           a dict of numbers and arrays, by CV if need be: what it remembers, kept in checkpoints
 models_per_update                how many times the size of a model an update has; 1 if not given
 """
@@ -24,10 +24,7 @@ RULE_KEYS = ("aggregation.sojourn_weight", "aggregation.p_suc", "aggregation.nor
 SUM_KEYS = ("aggregation.form", "aggregation.weights_over")
 PROBLEM_KEYS = ("vefl.method", "vefl.sojourn_weight", "vefl.min_local_iterations", "vefl.upload_share")
 BYZANTINE_KEYS = ("aggregation.byzantine_share",)
-KEYS_WITHOUT_ROUNDS = (
-    *("aggregation.buffer", "aggregation.server_rate", "server.retry_s", "scheme.rounds"),
-    *BYZANTINE_KEYS,
-)
+KEYS_WITHOUT_ROUNDS = ("aggregation.buffer", "aggregation.server_rate", "server.retry_s", "scheme.rounds")
 
 
 @dataclass(frozen=True)

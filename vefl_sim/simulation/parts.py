@@ -73,11 +73,16 @@ def _check_optional_members(scheme: Any) -> None:
         raise ExperimentError(f"scheme.kind: {name}.models_per_update = {models!r} must be 1, 2, 3, …")
 
 
-def make_codec(experiment: Experiment, parameters: int) -> Codec:
-    """The codec named by `update.codec`; an error if it states no size for an update of this many parameters."""
-    name = experiment.update.codec
+def make_codec(experiment: Experiment, scheme: AnyScheme, learner: Learner) -> Codec:
+    """The codec named by `update.codec`; an error if it states no size, or if the scheme sends more than one model."""
+    name, parameters = experiment.update.codec, learner.parameters - learner.statistics
     codec: Codec = make_part("update.codec", name, experiment)
     require_protocol("update.codec", codec, Codec)
+    if getattr(scheme, "models_per_update", 1) > 1 and not getattr(codec, "is_exact", False):
+        raise ExperimentError(
+            f"scheme.kind: an update of {type(scheme).__name__} has several vectors, and only one would be coded: set "
+            'update.codec = "float32".'
+        )
     bits = codec.bits(parameters)
     if not isinstance(bits, int) or bits < 1:
         raise ExperimentError(
@@ -172,14 +177,14 @@ def make_learner(
     streams: Streams,
 ) -> Learner:
     """The learner, with the samples that each CV holds; `centralized` holds all samples under one number."""
-    from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_count
+    from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_count, statistics_count
     from vefl_sim.learning.network import input_spec
     from vefl_sim.learning.samples import Shuffling
     from vefl_sim.learning.trained_model import start_model
 
     learning, spec = experiment.learning, input_spec(dataset.input_shape, dataset.train_inputs.dtype)
     if learning.kind == "none":
-        return NullLearner(parameter_count(module, spec))
+        return NullLearner(parameter_count(module, spec), statistics_count(module, spec))
     batch_size = learning.batch_size
     if getattr(scheme, "trains_centrally", False):
         shards, batch_size = {EVERYTHING: np.arange(len(dataset.train_targets))}, batch_size or BATCH_SIZE

@@ -37,6 +37,8 @@ from vefl_sim.simulation.parts import (
 )
 from vefl_sim.simulation.traffic import make_traffic
 
+_STATISTIC_BITS = 32  # of BatchNorm's averages, which codecs do not code
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -58,7 +60,21 @@ class Scenario:
     @property
     def payload_bits(self) -> int:
         """S, the bits of an update: those of its code, times the number of models that the scheme sends."""
-        return self.codec.bits(self.learner.parameters) * int(getattr(self.scheme, "models_per_update", 1))
+        parameters, statistics = self.learner.parameters, self.learner.statistics
+        if getattr(self.codec, "is_exact", False):
+            bits = self.codec.bits(parameters)
+        else:
+            bits = self.codec.bits(parameters - statistics) + _STATISTIC_BITS * statistics
+        return bits * self._models
+
+    @property
+    def model_bits(self) -> int:
+        """Bits that the server sends to a CV: the model as it is, and the further models of the scheme."""
+        return self.learner.parameters * (1 + self.experiment.model.float_bits) * self._models
+
+    @property
+    def _models(self) -> int:
+        return int(getattr(self.scheme, "models_per_update", 1))
 
 
 def build_scenario(experiment: Experiment, folder: Path | None = None) -> Scenario:
@@ -92,7 +108,8 @@ def _build(experiment: Experiment, folder: Path | None) -> Scenario:
         module = make_model(experiment, dataset)
         traffic = make_traffic(experiment, streams, folder)
         shards = _holdings(experiment, streams, dataset, traffic)
-        dataset = with_flipped_labels(dataset, shards, experiment.adversary.share, streams)
+        if not getattr(scheme, "trains_centrally", False):
+            dataset = with_flipped_labels(dataset, shards, experiment.adversary.share, streams)
         learner = make_learner(experiment, dataset, shards, scheme, module, streams)
         if compilation.is_running:
             learner.rehearse()
@@ -103,7 +120,7 @@ def _build(experiment: Experiment, folder: Path | None) -> Scenario:
         shards=shards,
         dataset=dataset,
         learner=learner,
-        codec=make_codec(experiment, learner.parameters),
+        codec=make_codec(experiment, scheme, learner),
         link=Link.of(experiment.radio),
         scheme=scheme,
         scheduler=scheduler,

@@ -136,7 +136,7 @@ def _observer(
 ) -> Observer:
     bound = sojourn_bound_of(scenario.experiment)
     samples = {cv: len(shard) for cv, shard in scenario.shards.items()}
-    downlink = Downlink.of(scenario.experiment, scenario.link, scenario.payload_bits)
+    downlink = Downlink.of(scenario.experiment, scenario.link, scenario.model_bits)
     broadcaster = Broadcaster(downlink, ledger) if downlink else None
     return Observer(env, coverage, channel, history, round_constants(scenario), samples, bound, broadcaster)
 

@@ -64,6 +64,7 @@ def test_without_classes_targets_are_numbers_of_any_shape() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
+        ({"train_inputs": np.full((3, 2), 2**40)}, "train_inputs have integers of more than 32 bits"),
         (
             {"train_targets": LABELS},
             r"train_targets are integers: name the number of classes \(classes=…\), or convert",

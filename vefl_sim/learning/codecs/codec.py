@@ -10,7 +10,7 @@ from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.rng import Streams
 from vefl_sim.core.state import State
 from vefl_sim.learning.learner import Model
-from vefl_sim.learning.trees import from_vector, minus, plus, vector
+from vefl_sim.learning.trees import cast_like, from_vector, minus, plus, split, vector
 
 Numbers = NDArray[np.float32]
 """The change of a model by local training, ω_v − ω_k, in one vector."""
@@ -19,7 +19,8 @@ Numbers = NDArray[np.float32]
 class Codec(Protocol):
     """Encodes the change of a model. The size of a message depends only on the number of numbers, so plans know it.
 
-    Optional: `feedback = True` lets each CV remember what its last message has left out, and add it to the next one.
+    Optional: `feedback = True` lets each CV remember what its last message has left out, and add it to the next one;
+    `is_exact = True`: updates arrive as they are, so that nothing is encoded, and only `bits` is used.
     """
 
     def bits(self, numbers: int) -> int:
@@ -40,6 +41,7 @@ class Coding:
     """The codec of a run, with the errors that CVs remember.
 
     The error of a CV changes when its update is aggregated. A CV whose update is lost knows that, and keeps its error.
+    Statistics of a network (BatchNorm's) are not coded, since a variance must stay positive: 32 bits each are added.
     """
 
     codec: Codec
@@ -47,8 +49,14 @@ class Coding:
     errors: dict[int, Numbers] = field(default_factory=dict)  # CV -> what its last message has left out
 
     def transmit(self, cv: int, order: int, start: Model, trained: Model) -> Model:
-        """The model that the server reads from the update of a CV; random numbers depend on the CV and its order."""
-        change = vector(minus(trained, start))
+        """The model that the server reads from the update of a CV; random numbers depend on the CV and its order.
+
+        Training that has diverged is passed on as it is, so that it shows as with any other codec.
+        """
+        (begun, _), (ended, statistics) = split(start), split(trained)
+        change = vector(minus(ended, begun))
+        if not np.all(np.isfinite(change)):
+            return trained
         feedback = getattr(self.codec, "feedback", False)
         if feedback and cv in self.errors:
             change = change + self.errors[cv]
@@ -57,7 +65,8 @@ class Coding:
         self._check(message, received, len(change))
         if feedback:
             self.errors[cv] = change - received
-        return plus(start, from_vector(received, start))
+        decoded = {**plus(begun, from_vector(received, begun)), **statistics}
+        return cast_like(decoded, start)
 
     def _check(self, message: bytes, received: Numbers, numbers: int) -> None:
         """Refuse a user-defined codec whose messages have another size than it states."""

@@ -55,6 +55,8 @@ class Dataset:
             raise ValueError(f"{self.name}: {split}_inputs must be an array of numbers [samples, …]")
         if not _all_finite(inputs):
             raise ValueError(f"{self.name}: {split}_inputs have values that are not finite")
+        if inputs.dtype.kind in "iu" and inputs.size and (inputs.min() < -(2**31) or inputs.max() >= 2**31):
+            raise ValueError(f"{self.name}: {split}_inputs have integers of more than 32 bits, which JAX does not hold")
 
     def _check_labels(self, split: str, labels: Targets) -> None:
         if not _has_axes(labels, 1) or labels.ndim > 1 or labels.dtype.kind not in "iu":

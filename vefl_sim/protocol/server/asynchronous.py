@@ -234,6 +234,7 @@ class AsynchronousServer(EdgeServer):
         weights = checked_weights(self.scheme.weights(received), len(updates))
         with self.reporting.stopwatch("train"):
             weights = self.model.step(updates, weights)
+        self._tidy_memory()
         applied = [Applied(w, stale) for w, stale in zip(weights, received.staleness.tolist(), strict=True)]
         for outcome, use in zip((update.outcome for update in updates), applied, strict=True):
             self._note(

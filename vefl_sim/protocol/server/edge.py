@@ -13,6 +13,7 @@ from simpy import Event
 from vefl_sim.core.clock import SlotGrid, Stopwatch
 from vefl_sim.core.state import State, Stateful, optional_state
 from vefl_sim.learning.learner import Evaluation, Local, Start
+from vefl_sim.learning.trees import plain
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.messages import Decision, RoundReport, TrainOrder
 from vefl_sim.protocol.observer import Observer
@@ -77,7 +78,7 @@ class EdgeServer(ABC):
             "version": self.model.version,
             "model": self.model.learner.arrays_of(self.model.parameters),
             "scheme": optional_state(self.scheme),
-            "memory": getattr(self.scheme, "memory", None),
+            "memory": plain(getattr(self.scheme, "memory", None)),
             "coding": optional_state(self.model.coding),
             "broadcaster": optional_state(self.observe.broadcaster),
         }
@@ -98,7 +99,12 @@ class EdgeServer(ABC):
     def start_of(self, order: TrainOrder) -> Start:
         """What a CV trains from if it gets an order now: the current model, and what the scheme lets it minimise."""
         local = getattr(self.scheme, "local", None) if self.model.is_learnt else None
-        return Start(self.model.parameters, checked_local(local(order.cv)) if local else Local())
+        return Start(self.model.parameters, checked_local(local(order.cv), self.model.parameters) if local else Local())
+
+    def _tidy_memory(self) -> None:
+        """Turn arrays of JAX in what the scheme remembers into numpy's, as they will be after a checkpoint."""
+        if memory := getattr(self.scheme, "memory", None):
+            self.scheme.memory = plain(memory)
 
     def _decision(self, observation: Observation, plan: Plan) -> Decision:
         """A new decision; the model is broadcast to the CVs of the plan unless the downlink is ignored."""

@@ -10,7 +10,7 @@ import numpy as np
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.learning.codecs.codec import Coding
 from vefl_sim.learning.learner import Evaluation, Learner, LocalJob, Model
-from vefl_sim.learning.trees import leaves, misfit, tree_map
+from vefl_sim.learning.trees import cast_like, misfit, tree_map
 from vefl_sim.protocol.messages import Update
 from vefl_sim.schemes.scheme import Aggregated, LocalUpdate
 
@@ -50,8 +50,9 @@ class GlobalModel:
         if self.coding and self.is_learnt:
             sent = zip(orders, starts, trained, strict=True)
             trained = [self.coding.transmit(order.cv, order.number, start, model) for order, start, model in sent]
-        if self.aggregate_updates and self.is_learnt:
-            weights = self._aggregate([*map(self._view, updates, trained, weights)], weights)
+        aggregated = self._aggregate([*map(self._view, updates, trained, weights)], weights)
+        if aggregated is not None:
+            self.parameters, weights = aggregated
         elif self.averages:
             self.parameters = self.learner.average(trained, weights)
         else:
@@ -83,10 +84,15 @@ class GlobalModel:
             losses=partial(_local_loss, self.learner, order.cv),
         )
 
-    def _aggregate(self, views: Sequence[LocalUpdate], weights: Sequence[float]) -> list[float]:
-        """Let the scheme compute the next version; returns the weights that it reports."""
-        assert self.aggregate_updates is not None
+    def _aggregate(
+        self, views: Sequence[LocalUpdate], weights: Sequence[float]
+    ) -> tuple[Model, Sequence[float]] | None:
+        """The next version that the scheme computes, and the weights that it reports; None: it leaves that to us."""
+        if self.aggregate_updates is None or not self.is_learnt:
+            return None
         returned = self.aggregate_updates(views, tree_map(np.asarray, self.parameters))
+        if returned is None:
+            return None
         if isinstance(returned, Aggregated):
             returned, weights = returned.model, np.asarray(returned.weights, np.float64).tolist()
         fault = misfit(returned, self.parameters)
@@ -94,16 +100,8 @@ class GlobalModel:
             fault = f"it has {len(weights)} weights for {len(views)} updates"
         if fault:
             raise RunFailed(f"scheme.kind: aggregate_updates() must return a model like the one it is given: {fault}.")
-        arrays = {name: array.astype(own.dtype) for (name, array), own in _matched(returned, self.parameters)}
-        self.parameters = self.learner.model_of(arrays)
-        return list(weights)
+        return self.learner.model_of(self.learner.arrays_of(cast_like(returned, self.parameters))), weights
 
 
 def _local_loss(learner: Learner, cv: int, model: Model) -> Any:
     return learner.local_loss(model, cv)
-
-
-def _matched(tree: Model, like: Model) -> list[tuple[tuple[str, Any], Any]]:
-    """(name and array, array of the same name in `like`) of each leaf."""
-    own = dict(leaves(like))
-    return [((name, array), own[name]) for name, array in leaves(tree)]

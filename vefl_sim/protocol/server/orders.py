@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.errors import RunFailed
-from vefl_sim.learning.learner import Local
+from vefl_sim.learning.learner import Local, Model
+from vefl_sim.learning.trees import misfit, split, tree_map
 from vefl_sim.protocol.messages import TrainOrder
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan
@@ -99,14 +100,19 @@ def checked_weights(returned: Any, delivered: int) -> list[float]:
     return [float(weight) for weight in weights]
 
 
-def checked_local(returned: Any) -> Local:
-    """What a scheme lets a CV minimise; raises RunFailed if it is something else."""
+def checked_local(returned: Any, model: Model) -> Local:
+    """What a scheme lets a CV minimise, in arrays of its own; raises RunFailed if it is something else."""
     if not isinstance(returned, Local):
         raise RunFailed(f"scheme.kind must return a vefl_sim.Local from local(), not {type(returned).__name__}.")
     mu = returned.proximal_mu
     if mu is not None and not (isinstance(mu, Real) and 0 <= mu < math.inf):
         raise RunFailed(f"scheme.kind: local() returned proximal_mu = {mu!r}: it must be a number from 0 on.")
-    return returned
+    vectors = {name: getattr(returned, name) for name in ("slope", "drift")}
+    for name, tree in vectors.items():
+        if tree is not None and (fault := misfit(split(tree)[0], split(model)[0])):
+            raise RunFailed(f"scheme.kind: {name} of local() must be a tree like the model: {fault}.")
+    copies = {name: None if tree is None else tree_map(np.array, tree) for name, tree in vectors.items()}
+    return replace(returned, **copies)
 
 
 def checked_theorem2_sum(returned: Any) -> float | None:

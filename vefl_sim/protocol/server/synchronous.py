@@ -83,7 +83,9 @@ class SynchronousServer(EdgeServer):
         returned = self.scheme.aggregate(decision.observation, decision.plan, cvs)
         weights = checked_weights(returned, len(delivered))
         with self.reporting.stopwatch("train"):
-            return self.model.step(delivered, weights)
+            weights = self.model.step(delivered, weights)
+        self._tidy_memory()
+        return weights
 
     def _applied(self, delivered: Sequence[Update], weights: Sequence[float]) -> list[Applied]:
         """The aggregated updates with their weights, each noted in the trace."""

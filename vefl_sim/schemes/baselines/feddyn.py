@@ -6,11 +6,14 @@ Acar et al., Federated Learning Based on Dynamic Regularization (ICLR 2021).
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import nothing
 from vefl_sim.learning.learner import Local, Model
 from vefl_sim.learning.trees import mean, parameters_only, plus, times, zeros
 from vefl_sim.schemes.fedprox import FedProx
-from vefl_sim.schemes.scheme import LocalUpdate
+from vefl_sim.schemes.scheme import SUM_KEYS, Aggregated, LocalUpdate
 
 
 class FedDyn(FedProx):
@@ -21,7 +24,8 @@ class FedDyn(FedProx):
     """
 
     label = "FedDyn"
-    unused_keys = (*FedProx.unused_keys, "aggregation.form", "aggregation.weights_over")
+    unused_keys = (*FedProx.unused_keys, *SUM_KEYS)
+    unused_when = staticmethod(nothing)
 
     @staticmethod
     def contradictions(experiment: Experiment) -> Iterator[str]:
@@ -38,10 +42,11 @@ class FedDyn(FedProx):
         slopes = self.memory["slopes"]
         return Local(slope=times(slopes[cv], -1.0)) if cv in slopes else Local()
 
-    def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Model:
+    def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Aggregated:
         """Mean of the received models − h/α."""
         slopes, alpha = self.memory["slopes"], self.proximal_mu
         for update in updates:
             slopes[update.cv] = plus(slopes.get(update.cv, zeros(model)), update.change, -alpha)
         h = mean([slopes[cv] for cv in sorted(slopes)])
-        return plus(mean([update.model for update in updates]), parameters_only(h), -1 / alpha)
+        model = plus(mean([update.model for update in updates]), parameters_only(h), -1 / alpha)
+        return Aggregated(model, np.full(len(updates), 1 / len(updates)))

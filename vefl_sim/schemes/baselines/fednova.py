@@ -10,10 +10,11 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.learning_tables import LearningTable
+from vefl_sim.experiment.plugins import nothing
 from vefl_sim.schemes.afa_cd import step_sizes
 from vefl_sim.schemes.fedprox import FedProx
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.scheme import Plan
+from vefl_sim.schemes.scheme import SUM_KEYS, Plan
 
 
 class FedNova(FedProx):
@@ -24,7 +25,8 @@ class FedNova(FedProx):
     """
 
     label = "FedNova"
-    unused_keys = (*FedProx.unused_keys, "aggregation.form", "aggregation.weights_over")
+    unused_keys = (*FedProx.unused_keys, *SUM_KEYS)
+    unused_when = staticmethod(nothing)
 
     @staticmethod
     def contradictions(experiment: Experiment) -> Iterator[str]:
@@ -61,4 +63,8 @@ def gradient_norms(learning: LearningTable, iterations: Ints, samples: Ints) -> 
     momentum, shrink = learning.momentum, learning.learning_rate * learning.proximal_mu
     if momentum:
         return (steps - momentum * (1 - momentum**steps) / (1 - momentum)) / (1 - momentum)
-    return -np.expm1(steps * np.log1p(-shrink)) / shrink if 0 < shrink < 1 else steps
+    if shrink == 0:
+        return steps
+    merged = learning.iterations_per_step  # n iterations in one step of n·δ; the last step may be smaller
+    whole, rest = steps // merged, steps % merged
+    return (1 - (1 - merged * shrink) ** whole * (1 - rest * shrink)) / shrink

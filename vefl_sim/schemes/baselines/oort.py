@@ -12,7 +12,6 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.learner import Model
-from vefl_sim.learning.trees import plus, weighted_sum
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.random_selection import RandomSelection
 from vefl_sim.schemes.scheme import LocalUpdate
@@ -35,13 +34,12 @@ class Oort(RandomSelection):
         super().__init__(experiment)
         self.memory: dict[str, Any] = {"utility": {}, "delay_s": {}, "round": {}}  # by CV, of its last update
 
-    def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Model:
-        """Note the utilities of the CVs that delivered; the next model is that of random selection."""
+    def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> None:
+        """Note the utilities of the CVs that delivered; the updates are added up as in random selection."""
         for update in updates:
             self.memory["utility"][update.cv] = update.samples * update.loss_before.root_mean_square
             self.memory["delay_s"][update.cv] = update.delay_s
             self.memory["round"][update.cv] = self._round
-        return plus(model, weighted_sum([u.change for u in updates], [u.weight for u in updates]))
 
     def _draw(self, observation: Observation, rows: Ints) -> Ints:
         """The rows with the highest utilities, and some that have none."""
@@ -56,7 +54,7 @@ class Oort(RandomSelection):
         return np.sort(np.concatenate([best[: count - explored], tried]).astype(np.int64))
 
     def _utilities(self, cvs: Ints) -> Floats:
-        """Statistical utility with the bonus for its age, times the factor for slow CVs."""
+        """Statistical utility, relative to the largest, with the bonus for its age; times the factor for slow CVs."""
         utility, delay_s, last = (
             np.array([self.memory[name][cv] for cv in cvs.tolist()], np.float64)
             for name in ("utility", "delay_s", "round")
@@ -65,5 +63,5 @@ class Oort(RandomSelection):
         bonus = np.sqrt(_UNCERTAINTY * np.log(max(1, self._round)) / np.maximum(last, 1))
         slow = np.minimum(1.0, usual_s / np.maximum(delay_s, 1e-9)) ** _PENALTY
         most = utility.max(initial=0.0)
-        scores: Floats = (utility / most if most > 0 else utility) * slow + bonus
+        scores: Floats = ((utility / most if most > 0 else utility) + bonus) * slow
         return scores

@@ -9,29 +9,27 @@ from typing import Any
 import numpy as np
 
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import nothing
 from vefl_sim.learning.learner import Local, Model
-from vefl_sim.learning.trees import mean, minus, plus, weighted_sum, zeros
+from vefl_sim.learning.trees import mean, minus, plus, split, weighted_sum, zeros
 from vefl_sim.schemes.afa_cd import step_sizes
 from vefl_sim.schemes.fedprox import FedAvg
-from vefl_sim.schemes.scheme import LocalUpdate
+from vefl_sim.schemes.scheme import SUM_KEYS, Aggregated, LocalUpdate
 
 
 class Scaffold(FedAvg):
     """The orders of FedAvg; CV v steps along ∇F_v − c_v + c, and sends the changes of its model and of c_v.
 
-    After K steps c_v becomes c_v − c + (ω − ω_v)/(K·δ), and ω moves by the mean change. CVs come and go, so c is the
-    mean of the c_v of all CVs that have delivered at least once, and a new CV starts with c_v = c: its first steps are
-    not corrected (with c_v = 0, as published for clients that stay, they would be corrected for data of others). A CV
-    whose update is lost keeps its c_v.
+    After K steps c_v becomes c_v − c + (ω − ω_v)/(K·δ), and ω moves by the mean change. As published, for clients that
+    stay, c is the mean of all c_v. CVs come and go, and the c_v of those that have left become old. So here c is the
+    mean over the CVs that have delivered in the last round, which is the same if all do; and a new CV starts with c_v = c,
+    that is, its first steps are not corrected. A CV whose update is lost keeps its c_v.
     """
 
     label = "SCAFFOLD"
     models_per_update = 2
-    unused_keys = tuple(
-        key
-        for key in (*FedAvg.unused_keys, "aggregation.form", "aggregation.weights_over")
-        if key != "aggregation.server_rate"
-    )
+    unused_keys = tuple(key for key in (*FedAvg.unused_keys, *SUM_KEYS) if key != "aggregation.server_rate")
+    unused_when = staticmethod(nothing)
 
     @staticmethod
     def contradictions(experiment: Experiment) -> Iterator[str]:
@@ -40,11 +38,6 @@ class Scaffold(FedAvg):
             yield (
                 'scheme.kind = "scaffold" divides an update by the sum of its step sizes, which learning.optimizer = '
                 f'"{experiment.learning.optimizer}" does not define: use "sgd".'
-            )
-        if experiment.update.codec != "float32":
-            yield (
-                'scheme.kind = "scaffold" sends two vectors, of which only one would be coded: set update.codec = '
-                '"float32".'
             )
 
     def __init__(self, experiment: Experiment) -> None:
@@ -57,12 +50,14 @@ class Scaffold(FedAvg):
         variates = self.memory["variates"]
         return Local(drift=minus(self.memory["mean"], variates[cv])) if cv in variates else Local()
 
-    def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Model:
+    def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Aggregated:
         """ω + rate · mean change; c_v of the CVs that delivered, and c, become those of the next round."""
         variates, c = self.memory["variates"], self.memory["mean"] or zeros(model)
         for update in updates:
             step_size = step_sizes(self._learning, np.array([update.iterations]), np.array([update.samples]))[0]
             gradient = weighted_sum([update.change], [-1 / float(step_size)])
             variates[update.cv] = plus(gradient, minus(variates.get(update.cv, c), c))
-        self.memory["mean"] = mean([variates[cv] for cv in sorted(variates)])
-        return plus(model, mean([update.change for update in updates]), self._rate)
+        self.memory["mean"] = mean([variates[update.cv] for update in updates])
+        stepped = plus(model, mean([update.change for update in updates]), self._rate)
+        statistics = split(mean([update.model for update in updates]))[1]
+        return Aggregated({**stepped, **statistics}, np.full(len(updates), self._rate / len(updates)))

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import nothing
 from vefl_sim.learning.learner import Model
 from vefl_sim.learning.trees import times, weighted_sum
 from vefl_sim.schemes.fedprox import FedAvg
-from vefl_sim.schemes.scheme import LocalUpdate
+from vefl_sim.schemes.scheme import SUM_KEYS, LocalUpdate
 
 _RATE, _ADAPTIVITY = 0.01, 1e-3  # η and τ; the paper finds τ = 1e-3 good for most tasks
 _DECAYS = {"b1": 0.9, "b2": 0.99}  # β₁ and β₂ of the paper
@@ -21,11 +22,8 @@ class FedAdam(FedAvg):
     """The orders and weights of FedAvg; the server's optimizer is Adam of optax."""
 
     label = "FedAdam"
-    unused_keys = tuple(
-        key
-        for key in (*FedAvg.unused_keys, "aggregation.form", "aggregation.weights_over")
-        if key != "aggregation.server_rate"
-    )
+    unused_keys = tuple(key for key in (*FedAvg.unused_keys, *SUM_KEYS) if key != "aggregation.server_rate")
+    unused_when = staticmethod(nothing)
     optimizer = "scale_by_adam"  # of optax
 
     def __init__(self, experiment: Experiment) -> None:
