@@ -140,7 +140,8 @@ class TestCard:
     @pytest.mark.parametrize(
         "change",
         [
-            {"format": 3}, {"scaling": 0}, {"scaling": []}, {"scaling": False}, {"architecture": "os"}, {"architecture": 1}, {"more": 1}, {"scaling": None},
+            {"format": 3}, {"scaling": 0}, {"scaling": []}, {"scaling": False},
+            {"architecture": "os"}, {"architecture": 1}, {"more": 1}, {"scaling": None},
             {"scaling": {"divisor": 1}}, {"scaling": {"divisor": "1", "mean": 0, "deviation": 1}}, {"classes": 0},
             {"classes": 5.0}, {"class_names": ["a"]}, {"class_names": [1, 2, 3, 4, 5]}, {"loss": "huber"},
             {"input_shape": None}, {"input_shape": [1, 1, -1]}, {"input_shape": [1, 1, 1 << 40]}, {"input_shape": 5},

@@ -22,8 +22,8 @@ class Scaffold(FedAvg):
 
     After K steps c_v becomes c_v − c + (ω − ω_v)/(K·δ), and ω moves by the mean change. As published, for clients that
     stay, c is the mean of all c_v. CVs come and go, and the c_v of those that have left become old. So here c is the
-    mean over the CVs that have delivered in the last round, which is the same if all do; and a new CV starts with c_v = c,
-    that is, its first steps are not corrected. A CV whose update is lost keeps its c_v.
+    mean over the CVs that have delivered in the last round, which is the same if all do; and a new CV starts with
+    c_v = c, that is, its first steps are not corrected. A CV whose update is lost keeps its c_v.
     """
 
     label = "SCAFFOLD"
