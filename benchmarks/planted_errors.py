@@ -52,18 +52,19 @@ PLANTED = [
         "tests/protocol/test_orders.py tests/schemes tests/protocol",
     ),
     PlantedError(
-        "κ missing in e_tx, slot", "optimize/rat/burst.py",
-        "+= spent * cell.slot_s", "+= spent", "tests/protocol tests/simulation/test_audit.py",
+        "κ missing in e_tx, slot", "optimize/rat/books.py",
+        "transmit_j[v] += spent * cell.slot_s", "transmit_j[v] += spent", "tests/protocol tests/simulation/test_audit.py",
     ),
     PlantedError(
         "κ missing in e_tx, worst case of an order", "protocol/server/orders.py",
-        "constants.link.max_power_w * constants.grid.slot_s * int", "constants.link.max_power_w * int",
+        "compute_j + float(observation.worst_tx_j[row])",
+        "compute_j + float(observation.worst_tx_j[row]) / constants.grid.slot_s",
         "tests/protocol/test_orders.py tests/schemes tests/protocol tests/simulation/test_audit.py",
     ),
     PlantedError(
         "κ missing in e_tx, VEFL sub-problem", "schemes/observation.py",
-        "constants.grid.slot_s * constants.link.max_power_w * self.worst_slots",
-        "constants.link.max_power_w * self.worst_slots", "tests/protocol/test_orders.py tests/schemes tests/protocol",
+        "constants.grid.slot_s * constants.link.power_w", "constants.link.power_w",
+        "tests/protocol/test_orders.py tests/schemes tests/protocol",
     ),
     PlantedError(
         "LOS and NLOS shadowing swapped, deviation", "radio/shadowing.py",
@@ -154,7 +155,7 @@ PLANTED = [
     ),
     PlantedError(
         "RAT cap ignored, burst", "optimize/rat/burst.py",
-        "cap[row] = left / cell.slot_s / cell.nats_hz", "cap[row] = 1e6 * left / cell.slot_s / cell.nats_hz",
+        "cap[row] = known[v] / slot_s / cell.nats_hz", "cap[row] = 1e6 * known[v] / slot_s / cell.nats_hz",
         "tests/simulation/test_slot_check.py tests/protocol",
     ),
     PlantedError(

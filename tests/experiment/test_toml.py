@@ -72,7 +72,7 @@ def test_unknown_table() -> None:
         ("radio", "prbs", 2.5, "it must be a whole number"),
         ("radio", "prbs", True, "it must be a whole number"),
         ("radio", "carrier_ghz", "3.5", "it must be a number"),
-        ("radio", "fading", "rician", "it must be 'rayleigh' or 'none'"),
+        ("radio", "fading", "nakagami", "it must be 'rayleigh', 'jakes', 'rician' or 'none'"),
         ("traffic", "warm_start", 1, "it must be true or false"),
         ("traffic", "cv_share", 1.5, "it must be at most 1"),
         ("sla", "base_fee", [2.0, 1.0], "the lower bound 2 is above the upper bound 1"),

@@ -182,6 +182,7 @@ def test_a_broadcast_waits_for_the_one_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tables", "sentence"),
     [
+        ({"mac": {"tdd": "dU"}}, 'mac.tdd = "dU": it must be a pattern of the letters U, D and S, such as "DDDSU".'),
         ({"mac": {"tdd": "DDS"}}, 'mac.tdd = "DDS" has no uplink slot: add a U to the pattern.'),
         (
             {"radio": {"csi_delay_slots": 10_001}},

@@ -98,11 +98,14 @@ _COMPLAINTS = {
     "value_error": "{error}",
 }
 _NAME_COMPLAINT = "it may hold letters, digits, dots, dashes and underscores, and starts with a letter or digit"
+_PATTERNS = {r"^[UDS]+$": 'it must be a pattern of the letters U, D and S, such as "DDDSU"'}
+"""Complaints about texts that do not match a pattern, by the pattern."""
 
 
 def _complaint(error: Any) -> str:
     if error["type"] == "string_pattern_mismatch":
-        return 'it must be a part as "module:name"' if ":" in error["ctx"]["pattern"] else _NAME_COMPLAINT
+        pattern = error["ctx"]["pattern"]
+        return 'it must be a part as "module:name"' if ":" in pattern else _PATTERNS.get(pattern, _NAME_COMPLAINT)
     template = _COMPLAINTS.get(error["type"])
     if error["type"] == "tuple_type" and error["loc"][1] == "watch":
         return 'it must be a list of parts, as ["module:name"]'
