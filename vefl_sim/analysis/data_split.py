@@ -1,5 +1,6 @@
 """How many samples of each class every CV holds, in numbers and as a picture."""
 
+import math
 import os
 import tempfile
 from contextlib import suppress
@@ -14,7 +15,10 @@ from vefl_sim.analysis.figures.style import require_matplotlib
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import load_part
+from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.plugins import declaration, load_part
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.kinds import RecordedKind
 from vefl_sim.simulation.scenario import data_and_holdings
 
 
@@ -27,6 +31,7 @@ class DataSplit:
     counts: NDArray[np.int64]  # [CVs, classes]
     groups: int  # number of sample groups, each held by one CV; 0 if the data set has no groups
     has_classes: bool = True  # False: targets are numbers, and all samples count as one class
+    rule_note: str = ""  # how good a rule without learning is on the test set, if the data set has one
 
     @property
     def title(self) -> str:
@@ -48,7 +53,9 @@ class DataSplit:
                 f"{self.classes.max()}; the {np.median(self.large_classes):.0f} largest (median) contain 90% of the "
                 "samples of a CV"
             )
-        return [*lines, f"{self.groups} groups of samples, each held by one CV"] if self.groups else lines
+        if self.groups:
+            lines.append(f"{self.groups} groups of samples, each held by one CV")
+        return [*lines, self.rule_note] if self.rule_note else lines
 
     @property
     def classes(self) -> NDArray[np.int64]:
@@ -71,7 +78,17 @@ def data_split(experiment: Experiment) -> DataSplit:
     counts = [np.bincount(labels[own], minlength=dataset.classes or 1) for own in samples_by_cv.values()]
     groups = 0 if dataset.train_groups is None else len(np.unique(dataset.train_groups))
     rule = load_part("data.partition", experiment.data.partition).title(experiment.data)
-    return DataSplit(dataset.name, rule, np.array(counts), groups, dataset.classes is not None)
+    note = _rule_note(experiment.data, dataset)
+    return DataSplit(dataset.name, rule, np.array(counts), groups, dataset.classes is not None, note)
+
+
+def _rule_note(data: DataTable, dataset: Dataset) -> str:
+    """The error of the rule that a data set declares, which a model should surpass; empty if there is none."""
+    if declaration("data.kind", data.kind, "rule", None) is None:
+        return ""
+    kind: RecordedKind = load_part("data.kind", data.kind)
+    mse, samples = kind.rule_mse(data, dataset), len(dataset.test_targets)
+    return f"{kind.rule_name} on the {samples} test samples: rmse {math.sqrt(mse):.4f} (mse {mse:.4f})"
 
 
 if TYPE_CHECKING:

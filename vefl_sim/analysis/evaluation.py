@@ -13,7 +13,7 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import DATA_SETS
 from vefl_sim.experiment.learning_tables import DataTable
-from vefl_sim.experiment.plugins import is_part, load_part
+from vefl_sim.experiment.plugins import declaration, is_part, load_part
 from vefl_sim.learning.datasets.dataset import Dataset, Targets
 from vefl_sim.learning.jax_learner import configure_jax
 from vefl_sim.learning.learner import Evaluation
@@ -23,7 +23,7 @@ from vefl_sim.learning.objective import Evaluator
 from vefl_sim.learning.trained_model import TrainedModel
 from vefl_sim.records.identity import package_digest, recorded_versions, require_same_parts
 from vefl_sim.records.run_directory import Run
-from vefl_sim.simulation.parts import make_dataset
+from vefl_sim.simulation.scenario import data_of
 
 _MAX_CLASSES = 1000  # whose accuracies are printed one by one
 
@@ -80,13 +80,20 @@ def evaluate(run: Run, model: TrainedModel, data: str | None = None, folder: Pat
     of_the_run = ("learning.loss", "data.kind") if data is None else ("learning.loss",)
     require_same_parts(run.path, *(part for part in parts_of(run, model, data) if part[0] in of_the_run))
     if data is not None:
-        return [_score(model, "test", make_dataset(_with_data(experiment, model.card, data, folder), Streams(1)), data)]
-    streams, held_out = Streams(experiment.run.seed), experiment.data.validation_samples
-    scores = [_score(model, "validation" if held_out else "test", make_dataset(experiment, streams))]
+        return [_score(model, "test", data_of(_with_data(experiment, model.card, data, folder), Streams(1)), data)]
+    streams, held_out, traffic = Streams(experiment.run.seed), experiment.data.validation_samples, _traffic_of(run)
+    scores = [_score(model, "validation" if held_out else "test", data_of(experiment, streams, traffic))]
     if held_out:
         table = experiment.data.model_copy(update={"validation_samples": 0})
-        scores.append(_score(model, "test", make_dataset(experiment.model_copy(update={"data": table}), streams)))
+        whole = experiment.model_copy(update={"data": table})
+        scores.append(_score(model, "test", data_of(whole, streams, traffic)))
     return scores
+
+
+def _traffic_of(run: Run) -> Path | None:
+    """The folder with the traffic of the run, if it has been driven ahead and is intact."""
+    fault = declaration("mobility.kind", run.experiment.mobility.kind, "fault", None)
+    return run.path / "traffic" if fault and not fault(run.path / "traffic") else None
 
 
 def _with_data(experiment: Experiment, card: ModelCard, data: str, folder: Path | None) -> Experiment:
@@ -99,6 +106,7 @@ def _with_data(experiment: Experiment, card: ModelCard, data: str, folder: Path 
         kind=data if is_kind else "folder",
         dir=str(folder or "") if is_kind else data,
         image_px=card.input_shape[0] if len(card.input_shape) == 3 else DataTable().image_px,
+        horizon_s=experiment.data.horizon_s,
         train_samples=10 if data == "signs" else None,  # training samples are drawn for nothing
     )
     return experiment.model_copy(update={"data": table})
