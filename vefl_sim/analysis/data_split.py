@@ -16,9 +16,9 @@ from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.learning_tables import DataTable
-from vefl_sim.experiment.plugins import declaration, load_part
+from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.kinds import RecordedKind
+from vefl_sim.learning.datasets.kinds import rule_mse
 from vefl_sim.simulation.scenario import data_and_holdings
 
 
@@ -84,11 +84,10 @@ def data_split(experiment: Experiment) -> DataSplit:
 
 def _rule_note(data: DataTable, dataset: Dataset) -> str:
     """The error of the rule that a data set declares, which a model should surpass; empty if there is none."""
-    if declaration("data.kind", data.kind, "rule", None) is None:
+    if (scored := rule_mse(data, dataset)) is None:
         return ""
-    kind: RecordedKind = load_part("data.kind", data.kind)
-    mse, samples = kind.rule_mse(data, dataset), len(dataset.test_targets)
-    return f"{kind.rule_name} on the {samples} test samples: rmse {math.sqrt(mse):.4f} (mse {mse:.4f})"
+    name, mse = scored
+    return f"{name} on the {len(dataset.test_targets)} test samples: rmse {math.sqrt(mse):.4f} (mse {mse:.4f})"
 
 
 if TYPE_CHECKING:

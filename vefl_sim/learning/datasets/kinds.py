@@ -9,7 +9,7 @@ import numpy as np
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.learning_tables import DataTable
-from vefl_sim.experiment.plugins import Kind
+from vefl_sim.experiment.plugins import Kind, declaration, load_part
 from vefl_sim.learning.datasets.dataset import Dataset, Inputs, Targets
 from vefl_sim.learning.datasets.files.location import DataLocation
 from vefl_sim.learning.datasets.subset import Subsets
@@ -51,10 +51,14 @@ class RecordedKind(DataKind):
         dataset: Dataset = self.make(experiment, streams.generator("data"), traffic[0]())
         return dataset
 
-    def rule_mse(self, data: DataTable, dataset: Dataset) -> float:
-        """Mean squared error of the rule on the test set."""
-        differences: Any = self.rule(data, dataset.test_inputs).astype(np.float64) - dataset.test_targets
-        return float((differences**2).mean())
+
+def rule_mse(data: DataTable, dataset: Dataset) -> tuple[str, float] | None:
+    """Name of the rule that a kind of data declares, and its mean squared error on the test set; None without one."""
+    if not declaration("data.kind", data.kind, "from_traffic", False):
+        return None
+    kind: RecordedKind = load_part("data.kind", data.kind)
+    differences: Any = kind.rule(data, dataset.test_inputs).astype(np.float64) - dataset.test_targets
+    return kind.rule_name, float((differences**2).mean())
 
 
 def from_files(reader: Callable[..., Dataset], *keys: str) -> Callable[[DataTable, np.random.Generator], Dataset]:
