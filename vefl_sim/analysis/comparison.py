@@ -45,7 +45,7 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
 
 
 def _head(metric: Metric | None, several: bool, unit: str) -> str:
-    result = f"{metric.name:>{_width(metric) + (8 if several else 0)}}{'best':>8}" if metric else ""
+    result = f"{metric.name:>{_width(metric) + (_spread(metric.form) if several else 0)}}{'best':>8}" if metric else ""
     paid = f"{'paid':>{15 if several else 8}}"
     return f"{'ordered':>8}{'delivered':>10}{'p_suc':>8}{paid}{unit:>8}{result}{'sim. s':>8}{'wall s':>8}"
 
@@ -55,7 +55,8 @@ def _row(row: pd.Series, metric: Metric | None, several: bool) -> str:
     result = ""
     if metric:
         result = _number(row[metric.name], metric.form, _width(metric))
-        result += _half_width(row[f"{metric.name}_half_width"], metric.form, 8) if several else ""
+        if several:
+            result += _half_width(row[f"{metric.name}_half_width"], metric.form, _spread(metric.form))
         result += _number(row[f"best_{metric.name}"], metric.form, 8)
     counts = _number(row["ordered"], ".1f", 8) + _number(row["delivered"], ".1f", 10) + _number(row["p_suc"], ".4f", 8)
     times = _number(row["simulated_s"], ".1f", 8) + _number(row["wall_s"], ".1f", 8)
@@ -85,7 +86,8 @@ def _cell(row: pd.Series, form: str) -> str:
     if math.isnan(row["difference"]):
         return f"{'–':>18} "
     mark = "*" if row["differs"] else " "
-    return f"{format(row['difference'], '+' + form):>10}{_half_width(row['half_width'], form, 8)}{mark}"
+    width = _spread(form)
+    return f"{format(row['difference'], '+' + form):>{18 - width}}{_half_width(row['half_width'], form, width)}{mark}"
 
 
 def _seeds(comparison: Comparison) -> str:
@@ -103,6 +105,11 @@ def _metric(comparison: Comparison, table: pd.DataFrame) -> Metric | None:
 def _width(metric: Metric) -> int:
     """Width of the column of a metric."""
     return max(9, len(metric.name) + 1)
+
+
+def _spread(form: str) -> int:
+    """Width of a half-width; significant digits of a small one need more than a fixed number of them."""
+    return 8 if form.endswith("f") else 9
 
 
 def _number(value: float, form: str, width: int) -> str:
