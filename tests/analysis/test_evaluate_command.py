@@ -81,7 +81,7 @@ class TestCommand:
         versions.write_text(versions.read_text().replace('"vefl_sim source": "', '"vefl_sim source": "other'))
         done = call("evaluate", copy)
         assert done.stdout.splitlines()[2:] == call("evaluate", run.path).stdout.splitlines()[2:]
-        assert "# the run was made with another version of vefl_sim: the accuracy may differ" in done.stderr
+        assert "# the run was made with another version of vefl_sim: the figures may differ" in done.stderr
 
     def test_the_network_that_is_imported_is_named_first(self, run: Run, tmp_path: Path) -> None:
         copy = Path(shutil.copytree(run.path, tmp_path / run.path.name))

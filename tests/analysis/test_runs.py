@@ -37,8 +37,8 @@ def test_states_progress_and_age(folder: Path) -> None:
     assert set(runs) == {"done", "killed", "damaged"}
     assert (runs["done"].state, runs["done"].rounds, runs["done"].planned) == ("done", 2, 2)
     assert (runs["killed"].state, runs["killed"].rounds, runs["killed"].planned) == ("unfinished", 2, 3)
-    assert 0 < (runs["done"].accuracy or 0) < 1
-    assert runs["killed"].accuracy is None
+    assert 0 < (runs["done"].result or 0) < 1
+    assert runs["killed"].result is None
     assert runs["killed"].age_s < 3000 < runs["done"].age_s
     assert (runs["damaged"].rounds, runs["damaged"].planned) == (None, None)
     assert find_run(str(folder / "kil")).path.name == runs["killed"].name

@@ -22,7 +22,7 @@ def test_an_experiment_that_says_how_to_run_it(kind: str, tmp_path: Path) -> Non
     assert written.stdout.startswith("mine.toml is written; run it with: python -m vefl_sim ")
     assert "mine.toml" in text  # in the comments, instead of the file that it was copied from
     assert "experiments/" not in text
-    read = load if kind in ("quickstart", "map") else load_sweep
+    read = load if kind in ("quickstart", "positions", "map") else load_sweep
     assert read(tmp_path / "mine.toml") == read(ROOT / "experiments" / _FILES[kind][0])
 
 
@@ -40,7 +40,7 @@ def test_no_file_is_overwritten(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["quick"], "choose one of quickstart, compare, sweep, map."),
+        (["quick"], "choose one of quickstart, compare, sweep, positions, map."),
         (["sweep", "no/such/folder.toml"], "no/such/folder.toml cannot be written (No such file or directory)"),
     ],
 )

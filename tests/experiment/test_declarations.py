@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,10 @@ from vefl_sim.sweep.wall_time import wall_time_s
 
 KINDS = [(key, name) for key, family in FAMILIES.items() for name in family]
 NEEDED = {"playback": {"file": "a.xml"}, "sumo": {"file": "a.net.xml"}, "folder": {"dir": "images"}}
-"""Keys without which a kind is refused."""
+NEEDED["positions"] = {"partition": "own"}
+"""Keys without which a kind is refused, in its own table."""
+OTHERS: dict[str, Any] = {"positions": {"model": {"factory": "vefl_models.mlp:mlp"}, "learning": {"loss": "mse"}}}
+"""The same, in other tables."""
 
 
 class Choosy(Fdpc):
@@ -36,7 +40,8 @@ class Choosy(Fdpc):
 @pytest.mark.parametrize(("key", "name"), KINDS)
 def test_every_kind_is_a_part_that_the_experiment_accepts(key: str, name: str) -> None:
     table, _, inner = key.partition(".")
-    accepted = experiment(**{table: {inner: name} | NEEDED.get(name, {})})  # also checks the keys that it declares
+    tables = {table: {inner: name} | NEEDED.get(name, {})} | OTHERS.get(name, {})
+    accepted = experiment(**tables)  # also checks the keys that it declares
     assert getattr(getattr(accepted, table), inner) == name
     assert load_part(key, name) is load_part(key, FAMILIES[key][name])
 

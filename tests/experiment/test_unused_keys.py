@@ -31,6 +31,8 @@ OTHER: dict[str, Any] = {
     "aggregation.sojourn_weight": 0.25,
     "aggregation.weights_over": "coverage",
     "data.dir": "nowhere",
+    "data.horizon_s": 9,
+    "data.image_px": 20,
     "data.dirichlet_alpha": 7.0,
     "data.partition": "shards",
     "data.shards_per_cv": 3,
@@ -109,6 +111,12 @@ SMALL: Tables = {
 }
 LEARNING: Tables = {"run": {"rounds": 2}, "radio": {"max_tx_power_w": 0.2}, "learning": {"kind": "jax"}}
 LEARNING["model"] = {"factory": "vefl_models.logistic:logistic"}
+POSITIONS: Tables = {
+    "run": {"rounds": 15},
+    "data": {"kind": "positions", "partition": "own", "train_samples": 60, "image_px": 28, "min_samples": 1},
+    "model": {"factory": "vefl_models.mlp:mlp"},
+    "learning": {"loss": "mse"},
+}
 WORLDS: dict[str, Tables] = {
     **{kind: {"scheme": {"kind": kind}} for kind in SCHEMES},
     **{f"{kind}, unconstrained": {"scheme": {"kind": kind, "constrained": False}} for kind in ("pdpc", "fedprox")},
@@ -118,6 +126,7 @@ WORLDS: dict[str, Tables] = {
     "no signals": {"roads": {"signals": "none"}},
     "through traffic only": {"traffic": {"through_share": 1.0}},
     **{f"partition {kind}": {"data": {"partition": kind}} for kind in PARTITIONS if kind != "own"},
+    "positions": POSITIONS,
     **{
         f"rat.method {kind}": {"rat": {"method": kind}}
         for kind in RAT_METHODS

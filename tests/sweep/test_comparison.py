@@ -288,7 +288,10 @@ def run(accuracies: list[float | None], cost: float) -> Run:
         Run,
         SimpleNamespace(
             path=Path("somewhere"),
-            rounds=rounds.assign(energy_j=7.0, accuracy=pd.array(accuracies, dtype="Float64")),
+            rounds=rounds.assign(energy_j=7.0, accuracy=pd.array(accuracies, dtype="Float64")).assign(
+                loss=lambda table: 2.0 - table["accuracy"]
+            ),
+            experiment=SimpleNamespace(learning=SimpleNamespace(loss="cross-entropy", kind="jax")),
             vehicles=pd.DataFrame({"delivered_fraction": [1.0, 0.5, None]}),
             summary={
                 **{"last_accuracy": last, "best_accuracy": last, "simulated_s": 10.0, "wall_s": 2.0},

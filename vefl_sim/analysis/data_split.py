@@ -1,5 +1,6 @@
 """How many samples of each class every CV holds, in numbers and as a picture."""
 
+import math
 import os
 import tempfile
 from contextlib import suppress
@@ -14,7 +15,10 @@ from vefl_sim.analysis.figures.style import require_matplotlib
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.kinds import rule_mse
 from vefl_sim.simulation.scenario import data_and_holdings
 
 
@@ -25,8 +29,9 @@ class DataSplit:
     dataset: str
     rule: str
     counts: NDArray[np.int64]  # [CVs, classes]
-    groups: int  # number of sample groups, each held by one CV; 0 if the data set has no groups
+    groups: int  # number of sample groups, each held by one CV; 0 if there are none, or if they need not stay whole
     has_classes: bool = True  # False: targets are numbers, and all samples count as one class
+    rule_note: str = ""  # how good a rule without learning is on the test set, if the data set has one
 
     @property
     def title(self) -> str:
@@ -48,7 +53,9 @@ class DataSplit:
                 f"{self.classes.max()}; the {np.median(self.large_classes):.0f} largest (median) contain 90% of the "
                 "samples of a CV"
             )
-        return [*lines, f"{self.groups} groups of samples, each held by one CV"] if self.groups else lines
+        if self.groups:
+            lines.append(f"{self.groups} groups of samples, each held by one CV")
+        return [*lines, self.rule_note] if self.rule_note else lines
 
     @property
     def classes(self) -> NDArray[np.int64]:
@@ -69,13 +76,26 @@ def data_split(experiment: Experiment) -> DataSplit:
         raise ExperimentError("No CV enters coverage, so the data cannot be split: make the run longer.")
     labels = np.zeros(len(dataset.train_targets), np.int64) if dataset.classes is None else dataset.train_targets
     counts = [np.bincount(labels[own], minlength=dataset.classes or 1) for own in samples_by_cv.values()]
-    groups = 0 if dataset.train_groups is None else len(np.unique(dataset.train_groups))
-    rule = load_part("data.partition", experiment.data.partition).title(experiment.data)
-    return DataSplit(dataset.name, rule, np.array(counts), groups, dataset.classes is not None)
+    rule = load_part("data.partition", experiment.data.partition)
+    ids = None if rule.by_vehicle else dataset.train_groups
+    groups = 0 if ids is None else len(np.unique(ids))
+    note = _rule_note(experiment.data, dataset)
+    return DataSplit(
+        dataset.name, rule.title(experiment.data), np.array(counts), groups, dataset.classes is not None, note
+    )
+
+
+def _rule_note(data: DataTable, dataset: Dataset) -> str:
+    """The error of the rule that a data set declares, which a model should surpass; empty if there is none."""
+    if (scored := rule_mse(data, dataset)) is None:
+        return ""
+    name, mse = scored
+    return f"{name} on the {len(dataset.test_targets)} test samples: rmse {math.sqrt(mse):.4f} (mse {mse:.4f})"
 
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _ENDINGS = (".png", ".pdf", ".svg")
 _DARK, _BLUE = "#22303c", "#7aa0cf"
@@ -102,18 +122,9 @@ def draw_data_split(data_split: DataSplit, path: Path) -> Path:
     """Draw the split and write the picture; needs matplotlib."""
     require_matplotlib()
     import matplotlib.pyplot as plt
-    from matplotlib.ticker import LogFormatter
 
     with plt.rc_context(_STYLE):
-        figure, axes = plt.subplot_mosaic(
-            [["cvs", "."], ["map", "classes"]], figsize=(10, 5.2), layout="constrained",
-            width_ratios=(5, 1), height_ratios=(1, 2.4),
-        )  # fmt: skip
-        mesh = panels(axes["cvs"], axes["map"], data_split.counts)
-        _classes(axes["classes"], data_split.counts)
-        axes["classes"].sharey(axes["map"])
-        bar = figure.colorbar(mesh, ax=axes["classes"], label="samples", pad=0.08, aspect=30, format="{x:.0f}")
-        bar.ax.yaxis.set_minor_formatter(LogFormatter())  # plain numbers at few ticks
+        figure = (_with_classes if data_split.has_classes else _without_classes)(data_split.counts)
         figure.suptitle(data_split.title, x=0.01, ha="left", fontsize=11)
         try:
             figure.savefig(path, dpi=130)
@@ -122,6 +133,32 @@ def draw_data_split(data_split: DataSplit, path: Path) -> Path:
         finally:
             plt.close(figure)
     return path
+
+
+def _with_classes(counts: Any) -> "Figure":
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogFormatter
+
+    figure, axes = plt.subplot_mosaic(
+        [["cvs", "."], ["map", "classes"]], figsize=(10, 5.2), layout="constrained",
+        width_ratios=(5, 1), height_ratios=(1, 2.4),
+    )  # fmt: skip
+    mesh = panels(axes["cvs"], axes["map"], counts)
+    _classes(axes["classes"], counts)
+    axes["classes"].sharey(axes["map"])
+    bar = figure.colorbar(mesh, ax=axes["classes"], label="samples", pad=0.08, aspect=30, format="{x:.0f}")
+    bar.ax.yaxis.set_minor_formatter(LogFormatter())  # plain numbers at few ticks
+    return figure
+
+
+def _without_classes(counts: Any) -> "Figure":
+    """Draw only how many samples each CV has, the largest number first."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(10, 2.8), layout="constrained")
+    _cvs(axes, counts[np.argsort(-counts[:, 0], kind="stable")])
+    axes.set(xlabel="CV, sorted by its number of samples", xlim=(0, len(counts)))
+    return figure
 
 
 def panels(cvs: "Axes", classes: "Axes", counts: Any, most: int | None = None) -> Any:

@@ -13,17 +13,19 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import DATA_SETS
 from vefl_sim.experiment.learning_tables import DataTable
-from vefl_sim.experiment.plugins import is_part, load_part
+from vefl_sim.experiment.plugins import declaration, is_part, load_part
 from vefl_sim.learning.datasets.dataset import Dataset, Targets
+from vefl_sim.learning.datasets.kinds import rule_mse
 from vefl_sim.learning.jax_learner import configure_jax
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.learning.losses import Loss
+from vefl_sim.learning.metric import metric_of
 from vefl_sim.learning.model_card import ModelCard
 from vefl_sim.learning.objective import Evaluator
 from vefl_sim.learning.trained_model import TrainedModel
 from vefl_sim.records.identity import package_digest, recorded_versions, require_same_parts
 from vefl_sim.records.run_directory import Run
-from vefl_sim.simulation.parts import make_dataset
+from vefl_sim.simulation.scenario import data_of
 
 _MAX_CLASSES = 1000  # whose accuracies are printed one by one
 
@@ -35,17 +37,21 @@ class Score:
     samples: str  # what they are
     size: int  # how many
     classes: tuple[str, ...]  # names, or numbers if there are none; empty without classes
-    loss: str  # `learning.loss`
     evaluation: Evaluation
+    loss: str = "cross-entropy"  # `learning.loss`
+    rule_note: str = ""  # how good a rule without learning is on the same samples
 
     def lines(self) -> Iterator[str]:
         """The score, then the accuracy of each class, as printable lines."""
         yield f"{'data':16}{self.samples}"
         if (accuracy := self.evaluation.accuracy) is not None:
             yield f"{'accuracy':16}{accuracy:.4f} ({round(accuracy * self.size)} of {self.size} samples)"
-        yield f"{'loss':16}{self.evaluation.loss:.4f} ({self.loss})"
-        if self.loss == "mse":
-            yield f"{'rmse':16}{math.sqrt(self.evaluation.loss):.4f}"
+            yield f"{'loss':16}{self.evaluation.loss:.4f}"
+        else:
+            metric = metric_of(self.loss, has_accuracy=False)
+            yield f"{'loss':16}{self.evaluation.loss:#.4g}{metric.loss_note}"
+            if metric.is_root:
+                yield f"{metric.name:16}{metric.text(metric.of_column(self.evaluation.loss))}{self.rule_note}"
         if (counts := self.evaluation.counts) is None:
             return
         width = max(map(len, self.classes))
@@ -65,7 +71,7 @@ def version_note(run: Run) -> str | None:
     """A note if the run was made with other sources of vefl_sim than these."""
     if recorded_versions(run.path).get("vefl_sim source") == package_digest():
         return None
-    return "the run was made with another version of vefl_sim: the accuracy may differ from that of the run"
+    return "the run was made with another version of vefl_sim: the figures may differ from those of the run"
 
 
 def evaluate(run: Run, model: TrainedModel, data: str | None = None, folder: Path | None = None) -> list[Score]:
@@ -85,13 +91,29 @@ def evaluate(run: Run, model: TrainedModel, data: str | None = None, folder: Pat
     of_the_run = ("learning.loss", "data.kind") if data is None else ("learning.loss",)
     require_same_parts(run.path, *(part for part in parts_of(run, model, data) if part[0] in of_the_run))
     if data is not None:
-        return [_score(model, "test", make_dataset(_with_data(experiment, model.card, data, folder), Streams(1)), data)]
-    streams, held_out = Streams(experiment.run.seed), experiment.data.validation_samples
-    scores = [_score(model, "validation" if held_out else "test", make_dataset(experiment, streams))]
+        return [_score(model, "test", data_of(_with_data(experiment, model.card, data, folder), Streams(1)), data)]
+    streams, held_out, traffic = Streams(experiment.run.seed), experiment.data.validation_samples, _traffic_of(run)
+    dataset = data_of(experiment, streams, traffic)
+    split, note = "validation" if held_out else "test", _rule_note(experiment.data, dataset)
+    scores = [_score(model, split, dataset, rule_note=note)]
     if held_out:
         table = experiment.data.model_copy(update={"validation_samples": 0})
-        scores.append(_score(model, "test", make_dataset(experiment.model_copy(update={"data": table}), streams)))
+        whole = experiment.model_copy(update={"data": table})
+        dataset = data_of(whole, streams, traffic)
+        scores.append(_score(model, "test", dataset, rule_note=_rule_note(experiment.data, dataset)))
     return scores
+
+
+def _rule_note(data: DataTable, dataset: Dataset) -> str:
+    """The error of the rule that the data set declares, on the same samples; empty if there is none."""
+    mse = rule_mse(data, dataset)
+    return f" ({mse[0]}: {math.sqrt(mse[1]):.4f})" if mse else ""
+
+
+def _traffic_of(run: Run) -> Path | None:
+    """The folder with the traffic of the run, if it has been driven ahead and is intact."""
+    fault = declaration("mobility.kind", run.experiment.mobility.kind, "fault", None)
+    return run.path / "traffic" if fault and not fault(run.path / "traffic") else None
 
 
 def _with_data(experiment: Experiment, card: ModelCard, data: str, folder: Path | None) -> Experiment:
@@ -104,12 +126,13 @@ def _with_data(experiment: Experiment, card: ModelCard, data: str, folder: Path 
         kind=data if is_kind else "folder",
         dir=str(folder or "") if is_kind else data,
         image_px=card.input_shape[0] if len(card.input_shape) == 3 else DataTable().image_px,
+        horizon_s=experiment.data.horizon_s,
         train_samples=10 if data == "signs" else None,  # training samples are drawn for nothing
     )
     return experiment.model_copy(update={"data": table})
 
 
-def _score(model: TrainedModel, split: str, dataset: Dataset, name: str | None = None) -> Score:
+def _score(model: TrainedModel, split: str, dataset: Dataset, name: str | None = None, rule_note: str = "") -> Score:
     card = model.card
     if dataset.input_shape != card.input_shape:
         shapes = [" × ".join(map(str, shape)) for shape in (dataset.input_shape, card.input_shape)]
@@ -130,7 +153,7 @@ def _score(model: TrainedModel, split: str, dataset: Dataset, name: str | None =
     evaluation = evaluator.evaluate(model.model)
     names = card.class_names or tuple(map(str, range(card.classes or 0)))
     described = f"{name or dataset.name}, {len(targets)} {split} samples{note}"
-    return Score(described, len(targets), names, card.loss, evaluation)
+    return Score(described, len(targets), names, evaluation, card.loss, rule_note)
 
 
 def _targets(dataset: Dataset, card: ModelCard, name: str) -> tuple[Targets, str]:

@@ -1,4 +1,4 @@
-"""Draws a run in one picture: who took part in one round and where, the accuracy and the cost by round."""
+"""Draws a run in one picture: who took part in one round and where, accuracy or other metric and cost by round."""
 
 from collections.abc import Callable, Sequence
 from io import BytesIO
@@ -15,7 +15,7 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.records.run_directory import Run
-from vefl_sim.sweep.results.measurements import floats
+from vefl_sim.sweep.results.measurements import RunMeasurements, floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,8 +57,8 @@ def _draw(figure: "Figure", run: Run, round: int | None) -> None:
     if chosen not in set(rounds["round"]):
         raise BadInput(f"{run.path} has no round {chosen}: choose one from 1 to {rounds['round'].max()}.")
     curves: list[_Panel] = [lambda axes: _draw_money(axes, rounds, experiment)]
-    if rounds["accuracy"].notna().any():
-        curves.insert(0, lambda axes: _draw_accuracy(axes, rounds))
+    if rounds["loss"].notna().any():
+        curves.insert(0, lambda axes: _draw_metric(axes, run, rounds))
     elif rounds["ordered"].any():
         curves.insert(0, lambda axes: _draw_delivered(axes, rounds))
     scene = _Scene.of(run, rounds, chosen)
@@ -163,9 +163,13 @@ class _Scene:
         return lines
 
 
-def _draw_accuracy(axes: "Axes", rounds: pd.DataFrame) -> None:
-    _draw_share(axes, rounds["round"], floats(rounds["accuracy"]))
-    axes.set(title="Test accuracy")
+def _draw_metric(axes: "Axes", run: Run, rounds: pd.DataFrame) -> None:
+    metric = RunMeasurements(run).metric
+    values = np.array([metric.of_column(value) for value in floats(rounds[metric.column])])
+    _draw_share(axes, rounds["round"], values)
+    axes.set(title=f"Test {metric.name}")
+    if not metric.is_share:
+        axes.set_ylim(0, 1.08 * float(np.max(values, initial=0.0, where=np.isfinite(values))) or 1.0)
 
 
 def _draw_delivered(axes: "Axes", rounds: pd.DataFrame) -> None:

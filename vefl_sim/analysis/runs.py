@@ -15,6 +15,7 @@ from vefl_sim.experiment.complaints import shortened, shown
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_sources, parts_in
 from vefl_sim.experiment.plugins import part_names
+from vefl_sim.learning.metric import Metric, common_metric, metric_of_summary
 from vefl_sim.records.identity import require_same_version
 from vefl_sim.records.lock import is_locked
 from vefl_sim.records.run_directory import MAIN_TABLES, Run
@@ -33,7 +34,8 @@ class RunOverview:
     state: str
     rounds: int | None  # finished rounds; of an unfinished run, those up to the last checkpoint
     planned: int | None
-    accuracy: float | None
+    metric: Metric | None  # None if nothing was evaluated
+    result: float | None  # last value of the metric
     age_s: float  # since a file of the run was last written
     experiment: Experiment | None
 
@@ -64,9 +66,11 @@ def _overview(path: Path) -> RunOverview:
             _seek_tables(run)
         summary = run.summary
         state = "damaged" if run.loss else run.state
-    rounds, accuracy = _number(summary.get("rounds")), _number(summary.get("last_accuracy"))
+    metric = metric_of_summary(experiment.learning.loss, summary) if experiment else None
+    result = metric.of_summary("last", summary) if metric else None
     planned, age_s = experiment.rounds if experiment else None, max(0.0, time.time() - written)
-    return RunOverview(path.name, state, rounds, planned, accuracy, age_s, experiment)
+    known = metric if result is not None else None
+    return RunOverview(path.name, state, _number(summary.get("rounds")), planned, known, result, age_s, experiment)
 
 
 def _seek_tables(run: Run) -> None:
@@ -147,17 +151,30 @@ def run_lines(out: Path) -> Iterator[str]:
         yield f"no runs yet in {out}; to start one: {_FIRST_RUN}"
         return
     schemes = [shortened(run.experiment.scheme.kind) if run.experiment else "–" for run in runs]
-    widths = [max(map(len, texts)) + 2 for texts in ([run.name for run in runs], ["scheme", *schemes])]
+    heading, results = _results(runs)
+    columns = [run.name for run in runs], ["scheme", *schemes], [heading, *results]
+    widths = [max(map(len, texts)) + 2 for texts in columns]
     yield (
-        f"{'run':{widths[0]}}{'state':12}{'scheme':{widths[1]}}{'seed':>5}{'rounds':>14}{'accuracy':>10}{'age':>12}"
+        f"{'run':{widths[0]}}{'state':12}{'scheme':{widths[1]}}{'seed':>5}{'rounds':>14}{heading:>{widths[2]}}{'age':>12}"
         "  differs in"
     )
-    for run, scheme, settings in zip(runs, schemes, _differences(runs), strict=True):
+    for run, scheme, result, settings in zip(runs, schemes, results, _differences(runs), strict=True):
         rounds = "–" if run.rounds is None else f"{run.rounds}/{run.planned or '?'}"
-        accuracy = "–" if run.accuracy is None else f"{run.accuracy:.4f}"
         seed = run.experiment.run.seed if run.experiment else "–"
-        figures = f"{seed:>5}{rounds:>14}{accuracy:>10}{_age(run.age_s):>12}"
+        figures = f"{seed:>5}{rounds:>14}{result:>{widths[2]}}{_age(run.age_s):>12}"
         yield f"{run.name:{widths[0]}}{run.state:12}{scheme:{widths[1]}}{figures}  {settings}".rstrip()
+
+
+def _results(runs: Sequence[RunOverview]) -> tuple[str, list[str]]:
+    """Heading and cells of the metric; if the runs have different ones, each cell names its own."""
+    metrics = [run.metric for run in runs if run.metric]
+    common = common_metric(metrics)
+    texts = ["–" if run.metric is None or run.result is None else run.metric.text(run.result) for run in runs]
+    if common or not metrics:
+        return common.name if common else "accuracy", texts
+    return "result", [
+        text if run.metric is None else f"{run.metric.name} {text}" for run, text in zip(runs, texts, strict=True)
+    ]
 
 
 def _differences(runs: Sequence[RunOverview]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from vefl_sim.analysis.reasons import why_nobody
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.experiment.plugins import declaration, is_part
+from vefl_sim.learning.metric import metric_of_summary
 from vefl_sim.records.run_directory import Run
 from vefl_sim.records.totals import energy_text
 
@@ -41,12 +42,11 @@ def _figures(run: Run) -> Iterator[tuple[str, str]]:
             f"{summary['server_steps']} steps with {summary['updates_applied']} updates, "
             f"{summary['mean_staleness']:.2f} steps old on average; {left} remained in the buffer",
         )
-    if summary["last_accuracy"] is not None:
-        yield (
-            "accuracy",
-            f"{summary['first_accuracy']:.4f} first, {summary['best_accuracy']:.4f} best, "
-            f"{summary['last_accuracy']:.4f} last",
-        )
+    metric = metric_of_summary(run.experiment.learning.loss, summary)
+    values = {which: metric.of_summary(which, summary) for which in ("first", "best", "last")}
+    if any(value is not None for value in values.values()):
+        shown = (f"{'–' if value is None else metric.text(value)} {which}" for which, value in values.items())
+        yield metric.name, ", ".join(shown)
     if summary["diverged"]:
         yield "warning", "training has diverged (the loss is NaN): try a smaller learning.learning_rate"
     if why := why_empty(run):

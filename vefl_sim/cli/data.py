@@ -54,7 +54,7 @@ def list_(parent: Parent = None) -> None:
     if parent and not os.path.isdir(parent):
         raise BadInput(f"--dir {parent}: there is no such folder: name an existing folder.")
     for kind in DATA_SETS:
-        if load_part("data.kind", kind).any_number:
+        if (declared := load_part("data.kind", kind)).any_number or declared.from_traffic:
             print(f"{kind:<14} built in, needs no files")
     for holding in inventory(parent or downloads()):
         print(holding.line())

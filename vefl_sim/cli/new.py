@@ -11,6 +11,7 @@ _FILES = {
     "quickstart": ("quickstart.toml", "python -m vefl_sim {file}"),
     "compare": ("schemes.toml", "python -m vefl_sim {file}"),
     "sweep": ("cell_size.toml", "python -m vefl_sim sweep {file}"),
+    "positions": ("positions.toml", "python -m vefl_sim {file}"),
     "map": ("own_map.toml", "python -m vefl_sim {file} --set mobility.file=YOUR_MAP.osm"),
 }
 """Kind -> the file in experiments/ that is copied, and how a copy is run."""
@@ -21,7 +22,7 @@ def new(
         str,
         typer.Argument(
             help="What to write: quickstart (one run), compare (many schemes side by side), sweep (many values and "
-            "seeds) or map (traffic on your own map).",
+            "seeds), positions (CVs learn where they will be) or map (traffic on your own map).",
             show_default=False,
         ),
     ],

@@ -14,6 +14,8 @@ from rich.text import Text
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.progress import heard_by
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.learning.learner import Evaluation
+from vefl_sim.learning.metric import metric_of
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.checkpoint import Checkpoint
 from vefl_sim.records.run_directory import Run
@@ -32,7 +34,7 @@ class RunProgress:
         self._rounds, self._duration_s, self._fixed = 0, 0.0, True
         self._began, self._first_s = 0.0, 0.0  # start of this session: wall-clock and simulated time
         self._warm: tuple[float, float] | None = None  # wall time and share of the run at the end of its first round
-        self._accuracy: float | None = None
+        self._loss, self._result = "", ""  # learning.loss, and the last evaluation
         self._shown_s = 0.0  # when the last line was shown
         self._steps: set[str] = set()  # of the preparation that have begun
         self.run: Run | None = None  # set when the run has started
@@ -43,6 +45,7 @@ class RunProgress:
         """Report that data, traffic and model are being prepared, which takes a few seconds."""
         self._rounds, self._duration_s = experiment.rounds, to_s(experiment.duration_ns)
         self._fixed = not experiment.server.early_close or experiment.run.rounds is not None
+        self._loss = experiment.learning.loss
         self._show(f"{experiment.run.name}: preparing traffic, data and model", keep=True)
 
     def working(self, step: str, so_far: str) -> None:
@@ -79,12 +82,11 @@ class RunProgress:
             os.write(2, b"\nstopping after this round; interrupt again to stop immediately\n")
 
     def round(self, report: RoundReport) -> None:
-        """Print one line: round, simulated time, speed, delivered updates, accuracy and remaining time."""
+        """Print one line: round, simulated time, speed, delivered updates, accuracy or other metric, remaining time."""
         if report.evaluation:
-            self._accuracy = report.evaluation.accuracy
+            self._result = f" | {_evaluation_text(self._loss, report.evaluation)}"
         wall_s = time.perf_counter() - self._began
         delivered = sum(outcome.lost is None for outcome in report.outcomes)
-        accuracy = "" if self._accuracy is None else f" | accuracy {self._accuracy:.4f}"
         rounds = f"{report.round:>{len(str(self._rounds))}}/{self._rounds}" if self._fixed else f"{report.round:>4}"
         speed = (to_s(report.end_ns) - self._first_s) / wall_s
         left = self._left(wall_s, self._done_share(report.round, to_s(report.end_ns)))
@@ -92,7 +94,7 @@ class RunProgress:
         self._show(
             f"{what} {rounds} | {to_s(report.end_ns):7.1f} s simulated | {speed:6.2f} s/s"
             f" | {delivered:2d} of {len(report.outcomes):2d} delivered{steps}"
-            f"{accuracy} | {left} left"
+            f"{self._result} | {left} left"
         )
 
     def _left(self, wall_s: float, done: float) -> str:
@@ -114,6 +116,13 @@ class RunProgress:
             self._live.update(Text(line))
         else:
             self._console.show(line)
+
+
+def _evaluation_text(loss: str, evaluation: Evaluation) -> str:
+    """The metric of an evaluation with its name."""
+    metric = metric_of(loss, has_accuracy=evaluation.accuracy is not None)
+    value = metric.value(evaluation.accuracy, evaluation.loss)
+    return f"{metric.name} {'–' if value is None else metric.text(value)}"
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from rich.live import Live
 from rich.text import Text
 
 from vefl_sim.cli.progress import PipedConsole, clock
+from vefl_sim.learning.metric import metric_of
 from vefl_sim.sweep.runner import SweepWatcher
 from vefl_sim.sweep.tasks import PointTask, Tasks
 
@@ -79,6 +80,8 @@ def _result(task: PointTask) -> str:
     entry = task.entry
     if entry.status == "failed":
         return f": {entry.error}"
-    accuracy = "" if entry.accuracy is None else f", accuracy {entry.accuracy:.4f}"
+    metric = metric_of(task.point.experiment.learning.loss, has_accuracy=entry.accuracy is not None)
+    value = metric.value(entry.accuracy, entry.loss)
+    result = "" if value is None else f", {metric.name} {metric.text(value)}"
     wall = "" if entry.wall_s is None else f", {clock(entry.wall_s)}"
-    return f"{accuracy}{wall}"
+    return f"{result}{wall}"

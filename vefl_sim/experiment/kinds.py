@@ -36,6 +36,7 @@ DATA_SETS = {
     "cifar10": "vefl_sim.learning.datasets.cifar10:CIFAR10",
     "gtsrb": "vefl_sim.learning.datasets.gtsrb:GTSRB",
     "folder": "vefl_sim.learning.datasets.folder:FOLDER",
+    "positions": "vefl_sim.learning.datasets.positions.prediction:POSITIONS",
 }
 PARTITIONS = {
     "dirichlet": "vefl_sim.learning.holdings.partition:DIRICHLET",

@@ -13,11 +13,12 @@ class DataTable(Table):
 
     kind: Annotated[str, OneOf(DATA_SETS)] = "signs"
     """"signs": traffic signs drawn by the program; "mnist", "fashion-mnist", "cifar10", "gtsrb": the public data sets;
-    "folder": your own images; or `module:function`."""
+    "folder": your own images; "positions": where a CV will be, recorded in the run's own traffic; or
+    `module:function`."""
     dir: str = ""
-    """Folder with the files of a data set other than "signs"; if empty, the folder to which `data get` downloads them.
-    "folder": a folder or a .zip of train/<class>/<image> and test/<class>/<image>. A relative path is resolved like
-    `mobility.file`."""
+    """Folder with the files of a data set other than "signs" and "positions"; if empty, the folder to which `data get`
+    downloads them. "folder": a folder or a .zip of train/<class>/<image> and test/<class>/<image>. A relative path is
+    resolved like `mobility.file`."""
     train_samples: Annotated[int, Field(ge=10, le=1_000_000)] | None = None
     """Number of training samples over all CVs, drawn at random from the data set; if not given, 12000 ("signs") or
     all."""
@@ -29,6 +30,8 @@ class DataTable(Table):
     image_px: Annotated[int, Field(ge=16, le=128)] = 28
     """Side length to which images are drawn or resized ("signs", "gtsrb", "folder"); other data sets have a fixed
     size."""
+    horizon_s: Annotated[int, Field(ge=1, le=30)] = 3
+    """How far ahead a position is predicted, in whole seconds ("positions")."""
     partition: Annotated[str, OneOf(PARTITIONS, own=False)] = "dirichlet"
     """How the training set is split over CVs: by label ("dirichlet"), at random ("iid"), in shards of one or two
     classes, or as recorded ("own", for data sets that CVs have recorded). Groups (GTSRB: the pictures of one sign) stay

@@ -32,8 +32,13 @@ def without_unused_keys(e: Experiment) -> Experiment:
 
 
 def without_unused_environment(e: Experiment) -> Experiment:
-    """The experiment with these keys at their defaults: points of a sweep that differ only in them are one run."""
-    return _with_defaults(e, unused_environment(e.scheme.kind))
+    """The experiment with these keys at their defaults: points of a sweep that differ only in them are one run.
+
+    The default of `data.partition` needs classes, so it is kept if there may be none.
+    """
+    keys = unused_environment(e.scheme.kind)
+    needed = () if e.learning.loss == "cross-entropy" else ("data.partition",)
+    return _with_defaults(e, [key for key in keys if key not in needed])
 
 
 def _with_defaults(e: Experiment, keys: Iterable[str]) -> Experiment:

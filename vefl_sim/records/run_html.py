@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vefl_sim.core.errors import VeflError, first_line, printable
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.learning.metric import metric_of_summary
 from vefl_sim.records.totals import energy_text
 
 if TYPE_CHECKING:
@@ -28,10 +29,12 @@ def _figures(experiment: Experiment, summary: dict[str, Any]) -> dict[str, str]:
     """Name and text of each figure; unknown ones are a dash."""
     figure = {name: value for name, value in summary.items() if value is not None}
     delivered, ordered = figure.get("updates_delivered", "–"), figure.get("updates_ordered", "–")
+    metric = metric_of_summary(experiment.learning.loss, figure)
+    last = metric.of_summary("last", figure)
     return {
         "scheme": experiment.scheme.kind,
         "rounds": f"{figure.get('rounds', 0)} of {experiment.rounds}",
-        "accuracy": format(figure["last_accuracy"], ".4f") if "last_accuracy" in figure else "–",
+        metric.name: "–" if last is None else metric.text(last),
         "delivered": f"{delivered} of {ordered}",
         "paid": format(figure["cost"], ",.1f") if "cost" in figure else "–",
         "energy": energy_text(figure["energy_j"]) if "energy_j" in figure else "–",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from filelock import FileLock
 
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.learning.metric import metric_of
 from vefl_sim.records.identity import recorded_versions
 from vefl_sim.records.run_directory import Run
 
@@ -74,7 +75,9 @@ class Tracker(ABC):
 
     def _metrics(self, row: Mapping[str, Any]) -> dict[str, float]:
         """The metrics of a round, from its row in the rounds table; those without a finite value are left out."""
-        values = {name: row[name] for name in _COLUMNS} | {"budget": self._experiment.vefl.budget}
+        metric = metric_of(self._experiment.learning.loss, has_accuracy=row["accuracy"] is not None)
+        values = {metric.name: metric.value(row["accuracy"], row["loss"])}
+        values |= {name: row[name] for name in _COLUMNS} | {"budget": self._experiment.vefl.budget}
         return {name: float(value) for name, value in values.items() if value is not None and math.isfinite(value)}
 
     def _parameters(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The parts that an experiment names, built in or user-defined: scheme, scheduler, RAT policy, channel, data, model."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from vefl_sim.learning.codecs.codec import Codec
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.learner import Learner, NullLearner
 from vefl_sim.learning.losses import Loss, require_loss
+from vefl_sim.mobility.scene import Mobility
 from vefl_sim.optimize.rat.edf import Scheduler
 from vefl_sim.optimize.rat.problem import RatPolicy
 from vefl_sim.protocol.server.synchronous import EVERYTHING
@@ -116,9 +117,12 @@ def make_channel(experiment: Experiment, streams: Streams) -> Channel:
     return DelayedCsi(channel, delay_slots, experiment.slots.slot_ns) if delay_slots else channel
 
 
-def make_dataset(experiment: Experiment, streams: Streams) -> Dataset:
-    """The data set named by `data.kind`, with validation samples in place of the test set if they are asked for."""
-    dataset = _dataset(experiment, streams)
+def make_dataset(experiment: Experiment, streams: Streams, *traffic: Callable[[], Mobility]) -> Dataset:
+    """The data set named by `data.kind`, with validation samples in place of the test set if they are asked for.
+
+    `traffic`: that of the run, only for kinds that declare `from_traffic`.
+    """
+    dataset = _dataset(experiment, streams, *traffic)
     if not experiment.data.validation_samples:
         return dataset
     from vefl_sim.learning.datasets.subset import held_out
@@ -126,9 +130,9 @@ def make_dataset(experiment: Experiment, streams: Streams) -> Dataset:
     return held_out(dataset, experiment.data.validation_samples, streams.generator("validation"))
 
 
-def _dataset(experiment: Experiment, streams: Streams) -> Dataset:
+def _dataset(experiment: Experiment, streams: Streams, *traffic: Callable[[], Mobility]) -> Dataset:
     kind = experiment.data.kind
-    dataset = make_part("data.kind", kind, experiment, streams)
+    dataset = make_part("data.kind", kind, experiment, streams, *traffic)
     if not isinstance(dataset, Dataset):
         raise ExperimentError(f'data.kind = "{kind}" gives a {type(dataset).__name__}: return a Dataset.')
     return dataset

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import ExperimentError, VeflError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import declaration, part_names
+from vefl_sim.experiment.plugins import declaration, load_part, part_names
 from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.learning.codecs.codec import Codec
 from vefl_sim.learning.datasets.dataset import Dataset
@@ -104,9 +105,7 @@ def _build(experiment: Experiment, folder: Path | None) -> Scenario:
     channel = partial(make_channel, experiment, streams)
     channel()  # a channel that cannot be used is reported now
     with Compilation(experiment) as compilation:
-        dataset = make_dataset(experiment, streams)
-        module = make_model(experiment, dataset)
-        traffic = make_traffic(experiment, streams, folder)
+        dataset, module, traffic = _data_model_traffic(experiment, streams, folder)
         shards = _holdings(experiment, streams, dataset, traffic)
         if not getattr(scheme, "trains_centrally", False):
             dataset = with_flipped_labels(dataset, shards, experiment.adversary.share, streams)
@@ -130,10 +129,39 @@ def _build(experiment: Experiment, folder: Path | None) -> Scenario:
     )
 
 
+def _data_model_traffic(
+    experiment: Experiment, streams: Streams, folder: Path | None
+) -> tuple[Dataset, Any, Callable[[], Mobility]]:
+    """Data set, network and traffic; the network is checked before the traffic, which may take long."""
+    if not _from_traffic(experiment):
+        dataset = make_dataset(experiment, streams)
+        module = make_model(experiment, dataset)
+        return dataset, module, make_traffic(experiment, streams, folder)
+    module = make_model(experiment, load_part("data.kind", experiment.data.kind).example(experiment.data))
+    traffic = make_traffic(experiment, streams, folder)
+    return make_dataset(experiment, streams, traffic), module, traffic
+
+
+def _from_traffic(experiment: Experiment) -> bool:
+    """Whether the CVs of the run record the data set."""
+    return bool(declaration("data.kind", experiment.data.kind, "from_traffic", False))
+
+
+def data_of(experiment: Experiment, streams: Streams, folder: Path | None = None) -> Dataset:
+    """The data set of an experiment; `folder`: where its traffic is, if the run has driven it ahead."""
+    if not _from_traffic(experiment):
+        return make_dataset(experiment, streams)
+    return make_dataset(experiment, streams, make_traffic(experiment, streams, folder))
+
+
 def data_and_holdings(experiment: Experiment, streams: Streams) -> tuple[Dataset, dict[int, NDArray[np.int64]]]:
     """The data set, and the numbers of the samples that each CV holds."""
-    dataset = make_dataset(experiment, streams)
-    return dataset, _holdings(experiment, streams, dataset, make_traffic(experiment, streams))
+    if not _from_traffic(experiment):
+        dataset = make_dataset(experiment, streams)
+        return dataset, _holdings(experiment, streams, dataset, make_traffic(experiment, streams))
+    traffic = make_traffic(experiment, streams)
+    dataset = make_dataset(experiment, streams, traffic)
+    return dataset, _holdings(experiment, streams, dataset, traffic)
 
 
 def _holdings(

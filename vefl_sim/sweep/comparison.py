@@ -10,6 +10,7 @@ import pandas as pd
 
 from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.core.memory import cores
+from vefl_sim.learning.metric import Metric, common_metric, metric_of_summary
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep import paired
 from vefl_sim.sweep.index import Index
@@ -62,9 +63,14 @@ class Comparison:
 
     @cached_property
     def by_seed(self) -> pd.DataFrame:
-        """One row per (variant, seed): ordered, delivered, cost, energy per round; p_suc over ordered CVs; accuracy."""
+        """One row per (variant, seed): ordered, delivered, cost, energy per round; p_suc over ordered CVs; metric."""
         index = pd.MultiIndex.from_tuples([(c.label, c.seed) for c in self.runs], names=["variant", "seed"])
-        return pd.DataFrame([_figures(c.run) for c in self.runs], index=index)
+        return pd.DataFrame([_figures(c.run, self.metric) for c in self.runs], index=index)
+
+    @cached_property
+    def metric(self) -> Metric | None:
+        """The metric of the runs that learn, such as the accuracy; None if they have different ones, or none."""
+        return common_metric(metric for c in self.runs if (metric := metric_of_run(c.run)))
 
     def table(self) -> pd.DataFrame:
         """One row per variant: means over seeds, and with two or more the half-widths of their confidence intervals."""
@@ -127,16 +133,24 @@ def _done_run(point: Point, out: Path) -> Run:
     raise RunNotFound(f"{point.title} is not done in {out}: run the sweep first.")
 
 
-def _figures(run: Run) -> dict[str, float]:
+def metric_of_run(run: Run) -> Metric | None:
+    """The metric of a finished run; None if it has learnt nothing."""
+    metric = metric_of_summary(run.experiment.learning.loss, run.summary)
+    return metric if run.experiment.learning.kind != "none" else None
+
+
+def _figures(run: Run, metric: Metric | None) -> dict[str, float]:
+    """The figures of a run; those of its metric have its name, and are called accuracy if there is none."""
     rounds, summary = run.rounds, run.summary
+    name = metric.name if metric else "accuracy"
     figures: dict[str, Any] = {
         "ordered": rounds["ordered"].mean(),
         "delivered": rounds["delivered"].mean(),
         "p_suc": run.vehicles["delivered_fraction"].mean(),
         "cost": rounds["cost"].mean(),
         "energy_j": rounds["energy_j"].mean(),
-        "accuracy": summary["last_accuracy"],
-        "best_accuracy": summary["best_accuracy"],
+        name: metric.of_summary("last", summary) if metric else None,
+        f"best_{name}": metric.of_summary("best", summary) if metric else None,
         "simulated_s": summary["simulated_s"],
         "wall_s": summary["wall_s"],
     }

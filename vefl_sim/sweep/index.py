@@ -31,6 +31,7 @@ class IndexEntry:
     status: str = "waiting"  # or running, done, failed, stopped
     rounds: int | None = None
     accuracy: float | None = None
+    loss: float | None = None
     content: str = ""  # digest of all result tables
     wall_s: float | None = None
     peak_mb: float | None = None

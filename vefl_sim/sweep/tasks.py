@@ -142,7 +142,8 @@ def update_from_run(task: PointTask, run: Run) -> None:
         return
     if entry.status == "failed":
         entry.error = _last_line(run.path / "FAILED")
-    entry.rounds, entry.accuracy = summary.get("rounds"), summary.get("last_accuracy")
+    entry.rounds = summary.get("rounds")
+    entry.accuracy, entry.loss = summary.get("last_accuracy"), summary.get("last_loss")
     entry.content = summary.get("content_digest", "")
     entry.wall_s = summary.get("wall_s", 0.0) + summary.get("prepare_s", 0.0) if run.is_done else None
     task.share = 1.0 if run.is_done else (entry.rounds or 0) / task.point.experiment.rounds

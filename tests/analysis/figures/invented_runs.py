@@ -20,8 +20,12 @@ def run(
     sojourns_s: Sequence[float] = (),
     fractions: Sequence[float | None] = (),
     round_s: float = 5.0,
+    *,
+    losses: Sequence[float] = (),
+    loss: str = "cross-entropy",
 ) -> Run:
-    """A fake finished run with these values in its tables."""
+    """A fake finished run with these values in its tables; with `losses` it has no accuracies, but this loss."""
+    costs = costs or [1.0] * len(losses)
     accuracies = accuracies or [None] * len(costs)
     costs = costs or [1.0] * len(accuracies)
     count = len(accuracies)
@@ -33,7 +37,7 @@ def run(
         "energy_j": [cost / 10 for cost in costs],
     }
     rounds |= {"ordered": 4, "delivered": [3 if k % 2 else 4 for k in range(count)]}
-    losses = pd.array([None if a is None else 2.0 - a for a in accuracies], dtype="Float64")
+    known = pd.array(losses or [None if a is None else 2.0 - a for a in accuracies], dtype="Float64")
     states = ["ineligible" if part is None else "delivered" if part == 1.0 else "lost" for part in fractions]
     vehicles = {"state": states, "delivered_fraction": pd.array(fractions, dtype="Float64")}
     return cast(
@@ -41,10 +45,11 @@ def run(
         SimpleNamespace(
             is_done=True,
             state="done",
-            rounds=pd.DataFrame(rounds).assign(accuracy=pd.array(accuracies, dtype="Float64"), loss=losses),
+            rounds=pd.DataFrame(rounds).assign(accuracy=pd.array(accuracies, dtype="Float64"), loss=known),
             vehicles=pd.DataFrame({"sojourn_ns": [int(1e9 * s) for s in sojourns_s]})
             if sojourns_s
             else pd.DataFrame(vehicles).assign(delay_ns=[int(1e9 * (3 + k)) for k in range(len(fractions))]),
+            experiment=SimpleNamespace(learning=SimpleNamespace(loss=loss)),
             summary={"last_accuracy": accuracies[-1] if count else None},
         ),
     )

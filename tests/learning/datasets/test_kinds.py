@@ -68,7 +68,7 @@ SMALL_FILES: dict[str, Callable[[Path], Path | str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", DATA_SETS)
+@pytest.mark.parametrize("kind", SMALL_FILES)
 def test_what_a_data_set_declares_is_true(tmp_path: Path, kind: str) -> None:
     declared, folder = load_part("data.kind", kind), SMALL_FILES[kind](tmp_path)
     counts = {"train_samples": 10, "test_samples": 10} if declared.any_number else {}
@@ -77,6 +77,10 @@ def test_what_a_data_set_declares_is_true(tmp_path: Path, kind: str) -> None:
     assert small.class_names is not None
     assert len(set(small.class_names)) == small.classes
     assert ("data.image_px" in declared.unused_keys) == (small.input_shape == large.input_shape)
+
+
+def test_all_other_data_sets_are_recorded_in_the_traffic() -> None:
+    assert {kind for kind in DATA_SETS if load_part("data.kind", kind).from_traffic} == {*DATA_SETS} - {*SMALL_FILES}
 
 
 # Reading

@@ -1,4 +1,4 @@
-"""The figure of a comparison: cost per round, delivered share of the updates, and accuracy by round."""
+"""The figure of a comparison: cost per round, delivered share of the updates, and accuracy or other metric by round."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,8 @@ def draw_comparison(comparison: Comparison) -> Path:
     require_matplotlib()
     import matplotlib.pyplot as plt
 
-    panels = [panel for kind in _TITLES if len((panel := compared(comparison, kind)).rows)]
+    kinds = [kind for kind in _TITLES if kind != "accuracy" or comparison.metric]
+    panels = [panel for kind in kinds if len((panel := compared(comparison, kind)).rows)]
     dashed = {line: max(panel.covered[line] for panel in panels) for line in panels[0].lines}
     with plt.rc_context(STYLE):
         size = _PANEL_IN * len(panels), 3.5
@@ -35,13 +36,19 @@ def draw_comparison(comparison: Comparison) -> Path:
         lines: dict[str, Any] = {}
         for axes, panel in zip(places[0], panels, strict=True):
             lines |= draw_panel(axes, panel.rows, replace(panel, dashed=dashed))
-            axes.set(title=_TITLES[panel.request.kind], ylabel=with_symbols(y_name(panel.request)))
+            axes.set(title=_title(panel), ylabel=with_symbols(y_name(panel.request, panel.metric)))
         legend_below(figure, lines)
         if len(comparison.seeds) > 1:
             figure.suptitle(f"mean ± s.d. of {len(comparison.seeds)} seeds", fontsize=9)
         figure.savefig(comparison.path / "comparison.png", dpi=130)
         plt.close(figure)
     return comparison.path / "comparison.png"
+
+
+def _title(panel: Curves) -> str:
+    if panel.request.kind == "accuracy" and panel.metric:
+        return f"Test {panel.metric.name}"
+    return _TITLES[panel.request.kind]
 
 
 def compared(comparison: Comparison, kind: FigureKind) -> Curves:

@@ -10,7 +10,7 @@ import pandas as pd
 from vefl_sim.analysis.figures.curves import at_marks, curves
 from vefl_sim.analysis.figures.grid import grid
 from vefl_sim.analysis.figures.layout import Group, Layout, ResultSources, groups, layout, names
-from vefl_sim.analysis.figures.measures import MEASURES, scalar
+from vefl_sim.analysis.figures.measures import BY_METRIC, measure_of, metric_in, scalar
 from vefl_sim.analysis.figures.names import heading
 from vefl_sim.analysis.figures.panel import Curves
 from vefl_sim.analysis.figures.plot import pictures
@@ -19,6 +19,7 @@ from vefl_sim.analysis.figures.request import Request, request_from
 from vefl_sim.analysis.figures.style import require_matplotlib
 from vefl_sim.core.errors import BadInput, CannotWrite, VeflError
 from vefl_sim.core.files import atomic_file
+from vefl_sim.learning.metric import Metric
 from vefl_sim.sweep import paired
 from vefl_sim.sweep.points import Point, Sweep
 from vefl_sim.sweep.results.store import Store
@@ -50,6 +51,11 @@ class Drawing:
     files: tuple[Path, ...]
     text: str = ""  # the table in Markdown, if figure.kind = "table"
     problems: tuple[str, ...] = ()  # stored results that cannot be read, and why
+
+    @property
+    def metric(self) -> Metric | None:
+        """The metric of all runs that have learnt; None if there is none."""
+        return metric_in(run for group in self.groups for run in group.runs.values())
 
     @property
     def stale(self) -> list[Point]:
@@ -89,19 +95,21 @@ def draw_figure(sweep: Sweep, out: Path, folder: Path | None = None, store: Stor
             f"{sweep.name}: none of its {len(sweep.points)} points is done in {out}{stored}: run its file first with "
             "python -m vefl_sim sweep and the same --set, --seeds and --out."
         )
+    _require_one_metric(sweep, request, line_groups)
     scalars = _scalars(line_groups, request)
     differences = _differences(scalars)
+    metric = metric_in(run for group in line_groups for run in group.runs.values())
     content: dict[str, bytes] = {}
     marks, text = pd.DataFrame(), ""
     if request.kind == "table":
-        _require_values(sweep, request, scalars["value"])
+        _require_values(sweep, request, scalars["value"], metric)
         table = grid(line_groups, [heading(dimension.key, request.labels) for dimension in plan.panels], request)
         text = table.markdown()
         content |= {".csv": _csv(table.csv_rows()), ".md": text.encode(), ".tex": table.latex().encode()}
     else:
         require_matplotlib()
         rows = curves(line_groups, request)
-        _require_values(sweep, request, rows["mean"])
+        _require_values(sweep, request, rows["mean"], metric)
         known = [(", ".join(group.panel), group.line) for group in line_groups]
         marks = with_reference(at_marks(rows, request.marks, against_key=plan.x is not None), request, known)
         drawn = pictures(Curves(rows, line_groups, request, _x_name(plan), marks))
@@ -137,14 +145,28 @@ def _x_name(plan: Layout) -> str:
     return heading(plan.x.key, plan.labels) if plan.x else ""
 
 
-def _require_values(sweep: Sweep, request: Request, values: pd.Series) -> None:
+def _require_values(sweep: Sweep, request: Request, values: pd.Series, metric: Metric | None) -> None:
     """Raise BadInput if no run has the measure."""
     if values.isna().all():
         name = "accuracy" if request.kind in ("failure-rate", "table") else request.kind
         reason = _NO_VALUES.get(request.kind, "nobody got an order")
+        if request.kind == "failure-rate" and metric and not metric.is_share:
+            reason = f"they predict numbers, and are judged by their {metric.name}"
         raise BadInput(
             f"{sweep.name}: its runs have no {name}, because {reason}, so that this figure.kind has no values: choose "
             'another, for example "cost", "energy", "sojourn" or "total-cost".'
+        )
+
+
+def _require_one_metric(sweep: Sweep, request: Request, line_groups: Sequence[Group]) -> None:
+    """Raise BadInput if the figure would compare, for example, an accuracy with a squared error."""
+    names = dict.fromkeys(
+        run.metric.name for group in line_groups for run in group.runs.values() if run.rounds["loss"].notna().any()
+    )
+    if len(names) > 1 and request.kind in BY_METRIC:
+        raise BadInput(
+            f"{sweep.name}: its runs have different metrics ({', '.join(names)}; learning.loss), which figure.kind = "
+            f'"{request.kind}" cannot compare: choose another, for example "cost" or "delivered".'
         )
 
 
@@ -155,7 +177,8 @@ def _scalars(line_groups: Sequence[Group], request: Request) -> pd.DataFrame:
         for group in line_groups
         for seed, run in group.runs.items()
     ]
-    return pd.DataFrame(rows).assign(figure=MEASURES[request.kind].number)
+    metric = metric_in(run for group in line_groups for run in group.runs.values())
+    return pd.DataFrame(rows).assign(figure=measure_of(request.kind, metric).number)
 
 
 def _differences(scalars: pd.DataFrame) -> pd.DataFrame:

@@ -1,14 +1,15 @@
-"""The table of final accuracies, as in the paper's Table I: as CSV, Markdown and LaTeX."""
+"""The table of final accuracies or other metrics, as in the paper's Table I: as CSV, Markdown and LaTeX."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from vefl_sim.analysis.figures.layout import Group
-from vefl_sim.analysis.figures.measures import scalar
+from vefl_sim.analysis.figures.measures import metric_in, scalar
 from vefl_sim.analysis.figures.names import SUBSCRIPT
 from vefl_sim.analysis.figures.request import Request
 from vefl_sim.experiment.plugins import declaration
@@ -28,7 +29,7 @@ class TableCell:
     std: float
     seeds: int
     wanted: int  # seeds of the sweep
-    best: bool = False  # the highest mean of the constrained schemes in its row
+    best: bool = False  # the best mean of the constrained schemes in its row
 
     def text(self, bold: Callable[[str], str], plus_minus: str) -> str:
         """The cell as in the paper, for example 0.8177 ± 0.0064, with the number of seeds if some are missing."""
@@ -90,7 +91,9 @@ def grid(groups: Sequence[Group], headings: Sequence[str], request: Request) -> 
     for group in groups:
         rows.setdefault(group.row, {})[group.line] = _cell(group, request)
     constrained = {group.line for group in groups if is_constrained(group)}
-    marked = {names: _with_best(cells, constrained) for names, cells in rows.items()}
+    metric = metric_in(run for group in groups for run in group.runs.values())
+    best = min if metric and not metric.higher_is_better else max
+    marked = {names: _with_best(cells, constrained, best) for names, cells in rows.items()}
     return Grid(tuple(headings), tuple(dict.fromkeys(group.line for group in groups)), marked)
 
 
@@ -107,10 +110,10 @@ def _cell(group: Group, request: Request) -> TableCell:
     return TableCell(mean, std, len(known), len(group.points))
 
 
-def _with_best(cells: Mapping[str, TableCell], constrained: set[str]) -> dict[str, TableCell]:
+def _with_best(cells: Mapping[str, TableCell], constrained: set[str], best_of: Any) -> dict[str, TableCell]:
     """Mark the best cells of a row; means that are equal in the printed digits are both best."""
     rivals = [round(cell.mean, 4) for line, cell in cells.items() if line in constrained and not np.isnan(cell.mean)]
-    best = max(rivals, default=float("nan")) if len(rivals) > 1 else float("nan")
+    best = best_of(rivals, default=float("nan")) if len(rivals) > 1 else float("nan")
     return {
         line: replace(cell, best=line in constrained and round(cell.mean, 4) == best) for line, cell in cells.items()
     }

@@ -1,5 +1,6 @@
 """What each kind of figure measures in a run: a series over its rounds, samples, or one number; and their names."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 
 from vefl_sim.analysis.figures.request import Request
 from vefl_sim.core.arrays import Floats
+from vefl_sim.learning.metric import Metric, common_metric
 from vefl_sim.sweep.results.measurements import floats
 from vefl_sim.sweep.results.result import Measurements
 
@@ -41,16 +43,33 @@ MEASURES = {
 }
 """By kind of figure."""
 
-_COLUMNS = {"accuracy": "accuracy", "loss": "loss", "failure-rate": "accuracy", "table": "accuracy", "cost": "cost"}
+BY_METRIC = ("accuracy", "loss", "table")
+"""Kinds whose names and values depend on the metric of the runs."""
+_OF_METRIC = ("accuracy", "table")
+_COLUMNS = {"loss": "loss", "failure-rate": "accuracy", "cost": "cost"}
 _COLUMNS |= {"energy": "energy_j", "total-cost": "cost", "total-energy": "energy_j"}
 _P_SUC = {"ordered": "per ordered CV", "with-ineligible": "per CV, ineligible as 0"}
 _P_SUC |= {"rounds": "mean per round", "rounds-with-ineligible": "mean per round, ineligible as 0"}
 _P_SUC |= {"paper": "mean per round over C_k"}
 
 
-def y_name(request: Request) -> str:
-    """The name of the y-axis of a figure."""
-    measure = MEASURES[request.kind]
+def measure_of(kind: str, metric: Metric | None) -> Measure:
+    """The measure of a kind of figure; of runs without classes, "accuracy" and "table" are about their own metric."""
+    if metric is None or metric.is_share or kind not in BY_METRIC:
+        return MEASURES[kind]
+    if kind == "loss":
+        return Measure(f"final loss{metric.loss_note}", f"test loss{metric.loss_note}")
+    return Measure(f"final {metric.name}", f"test {metric.name}")
+
+
+def metric_in(runs: Iterable[Measurements]) -> Metric | None:
+    """The metric of runs that have learnt; None if there are none, or if they have different ones."""
+    return common_metric(run.metric for run in runs if run.rounds["loss"].notna().any())
+
+
+def y_name(request: Request, metric: Metric | None = None) -> str:
+    """The name of the y-axis of a figure of runs with this metric."""
+    measure = measure_of(request.kind, metric)
     if request.against_key:
         return measure.number
     return measure.share if request.is_distribution else measure.in_round.format(request.threshold)
@@ -71,7 +90,7 @@ def series(run: Measurements, request: Request) -> pd.Series:
     """
     rounds = run.rounds
     x = rounds["end_ns"] / 1e9 if request.x == "time" else rounds["round"]
-    values = _delivered(rounds) if request.kind == "delivered" else floats(rounds[_column(run, request)])
+    values = _values(run, request)
     if request.kind.startswith("total-"):
         values = values.cumsum()
     known = pd.Series(values, index=x.to_numpy(float))[np.isfinite(values)]
@@ -94,14 +113,24 @@ def scalar(run: Measurements, request: Request) -> float:
     if request.kind == "delivered":
         ordered = run.rounds["ordered"].sum()
         return float(run.rounds["delivered"].sum() / ordered) if ordered else float("nan")
-    if request.kind in ("accuracy", "loss", "table"):
-        evaluated = run.rounds.dropna(subset="accuracy")
-        last = floats(evaluated[_COLUMNS[request.kind]])[-1:]
+    if request.kind in BY_METRIC:
+        evaluated = floats(run.rounds[run.metric.column].notna())
+        last = _values(run, request)[evaluated > 0][-1:]
         return float(last[0]) if np.isfinite(last).any() else float("nan")
     if request.kind.startswith("total-"):
         return float(floats(run.rounds[_COLUMNS[request.kind]]).sum())
     values = series(run, request).to_numpy() if request.kind == "failure-rate" else samples(run, request)
     return float(values.mean()) if len(values) else float("nan")
+
+
+def _values(run: Measurements, request: Request) -> Floats:
+    """The measure of each round; NaN where there is none."""
+    if request.kind == "delivered":
+        return _delivered(run.rounds)
+    if request.kind in _OF_METRIC:
+        column = floats(run.rounds[run.metric.column])
+        return np.sqrt(np.maximum(column, 0.0)) if run.metric.is_root else column
+    return floats(run.rounds[_column(run, request)])
 
 
 def _delivered(rounds: pd.DataFrame) -> Floats:

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from vefl_sim.analysis.figures.layout import Group
-from vefl_sim.analysis.figures.measures import MEASURES, x_name
+from vefl_sim.analysis.figures.measures import Measure, measure_of, metric_in, x_name
 from vefl_sim.analysis.figures.names import with_symbols
 from vefl_sim.analysis.figures.reference import COLUMN
 from vefl_sim.analysis.figures.request import Request
 from vefl_sim.analysis.figures.style import line_styles
+from vefl_sim.learning.metric import Metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +36,11 @@ class Curves:
     x_name: str  # of the swept key on the x-axis, if there is one
     marks: pd.DataFrame = field(default_factory=pd.DataFrame)  # with reference values, if there are any
     dashed: Mapping[str, int] | None = None  # instead of `covered`, if other panels have the same legend
+
+    @cached_property
+    def metric(self) -> Metric | None:
+        """The metric of all runs that have learnt; None if there is none."""
+        return metric_in(run for group in self.groups for run in group.runs.values())
 
     @property
     def references(self) -> pd.DataFrame:
@@ -65,7 +71,12 @@ class Curves:
     @property
     def top(self) -> float:
         """The highest possible value."""
-        return 1.0 if self.request.is_distribution or MEASURES[self.request.kind].is_share else np.inf
+        return 1.0 if self.request.is_distribution or self.measure.is_share else np.inf
+
+    @property
+    def measure(self) -> Measure:
+        """What the figure shows, with its names."""
+        return measure_of(self.request.kind, self.metric)
 
     @cached_property
     def covered(self) -> dict[str, int]:
@@ -230,7 +241,7 @@ def _set_ranges(axes: "Axes", curves: Curves) -> None:
     if request.y_range:
         axes.set_ylim(*request.y_range)
     elif not curves.xs or request.has_bars:  # points show differences, which an axis from 0 would hide
-        axes.set_ylim(*_y_range(_with_references(curves), request))
+        axes.set_ylim(*_y_range(_with_references(curves), request, curves.measure))
     if request.x_range:
         axes.set_xlim(*request.x_range)
 
@@ -243,12 +254,12 @@ def _with_references(curves: Curves) -> pd.DataFrame:
     return pd.concat([curves.rows, own.assign(mean=own[COLUMN], std=np.nan)], ignore_index=True)
 
 
-def _y_range(rows: pd.DataFrame, request: Request) -> tuple[float, float]:
+def _y_range(rows: pd.DataFrame, request: Request, measure: Measure) -> tuple[float, float]:
     """The y-range: from 0, or from the lowest share of p_suc and of delivered updates."""
     above = float((rows["mean"] + rows["std"].fillna(0)).max())
-    if request.kind == "accuracy":
+    if request.kind == "accuracy" and measure.is_share:
         return 0.0, min(1.0, ceil(10 * above + 0.1) / 10)
-    if not request.is_distribution and not MEASURES[request.kind].is_share:
+    if not request.is_distribution and not measure.is_share:
         return 0.0, 1.05 * above or 1.0
     lowest = 0.0
     if request.kind in ("p_suc", "delivered"):

@@ -37,7 +37,7 @@ def pictures(curves: Curves) -> dict[str, bytes]:
             rows = curves.rows[curves.rows["panel"] == panel]
             handles |= draw_panel(axes, rows, curves)
             axes.set_title(with_symbols(panel), loc="left", fontsize=8)  # the right side is for a note
-        places[0][0].set_ylabel(with_symbols(y_name(curves.request)))
+        places[0][0].set_ylabel(with_symbols(y_name(curves.request, curves.metric)))
         _notes(figure, places[0], curves, handles)
         drawn = {ending: _file_content(figure, ending) for ending in ("pdf", "png")}
         plt.close(figure)

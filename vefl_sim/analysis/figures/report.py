@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from vefl_sim.analysis.figures.drawing import Drawing, missing
-from vefl_sim.analysis.figures.measures import MEASURES, y_name
+from vefl_sim.analysis.figures.measures import measure_of, y_name
 from vefl_sim.analysis.figures.reference import COLUMN, line_name
 
 _MOST = 12  # missing points that are listed; more are only counted
@@ -57,13 +57,13 @@ def _limited(what: str, titles: Sequence[str], most: int) -> Iterator[str]:
 def _mark_lines(drawing: Drawing) -> Iterator[str]:
     """A table of the values at the marks: one row per line, one column per mark."""
     marks = drawing.marks
-    digits = 4 if drawing.request.is_distribution else MEASURES[drawing.request.kind].digits
+    digits = 4 if drawing.request.is_distribution else measure_of(drawing.request.kind, drawing.metric).digits
     names = [line_name(panel, line) for panel, line in zip(marks["panel"], marks["line"], strict=True)]
     width = max(map(len, names)) + 2
     heads = sorted(set(marks["x"]))
     reference = ", [reference]" if COLUMN in marks else ""
     yield ""
-    yield f"{y_name(drawing.request)}, mean ± s.d. over seeds{reference}, at x ="
+    yield f"{y_name(drawing.request, drawing.metric)}, mean ± s.d. over seeds{reference}, at x ="
     yield f"{'':{width}}" + "".join(f"{head:>{_column_width(marks)}g}" for head in heads)
     for name, own in marks.assign(name=names).groupby("name", sort=False):
         cells = own.set_index("x")
@@ -92,7 +92,7 @@ def _scalar_lines(drawing: Drawing) -> Iterator[str]:
     scalars = drawing.scalars.dropna(subset="value")
     if not len(scalars) or drawing.text:
         return
-    digits = MEASURES[drawing.request.kind].digits
+    digits = measure_of(drawing.request.kind, drawing.metric).digits
     differences = drawing.differences.set_index(["panel", "line"])
     names = [line_name(panel, line) for panel, line in zip(scalars["panel"], scalars["line"], strict=True)]
     width = max(map(len, names)) + 2

@@ -7,6 +7,7 @@ from vefl_sim.analysis.report.source import Source
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import declaration, is_part
+from vefl_sim.learning.metric import Metric
 from vefl_sim.records.totals import energy_text
 
 
@@ -34,8 +35,8 @@ def sentence(source: Source) -> str:
 
 def _results(source: Source) -> Iterator[str]:
     summary = source.summary
-    if (accuracy := summary.get("last_accuracy")) is not None:
-        yield f"the model reached {accuracy:.1%} accuracy on the test set"
+    if (last := source.metric.of_summary("last", summary)) is not None:
+        yield f"the model reached {_reached(source.metric, last)} on the test set"
     elif source.experiment.learning.kind == "none":
         yield "nothing was learnt (only the network was simulated)"
     if not source.trains_centrally:
@@ -44,6 +45,17 @@ def _results(source: Source) -> Iterator[str]:
         used = energy_text(summary.get("energy_j", 0.0))
         yield f"the CVs were paid {_amount(summary.get('cost', 0))} and used {used}"
     yield audit(source)
+
+
+def _reached(metric: Metric, value: float) -> str:
+    """The value of a metric in a sentence."""
+    text = metric.short_text(value)
+    return f"{text} {metric.name}" if metric.is_share else f"{_article(metric.name)} {metric.name} of {text}"
+
+
+def _article(name: str) -> str:
+    """The article before a name; abbreviations are spelt out."""
+    return "an" if name[0] in "aeiou" or name in ("rmse", "mse", "mae") else "a"
 
 
 def audit(source: Source) -> str:
@@ -63,8 +75,10 @@ def figures(source: Source) -> Iterator[Figure]:
     summary, rounds = source.summary, source.rounds
     if not rounds:
         return
-    if (last := summary.get("last_accuracy")) is not None:
-        yield Figure("final accuracy", f"{last:.1%}", f"best {summary.get('best_accuracy', last):.1%}")
+    metric = source.metric
+    if (last := metric.of_summary("last", summary)) is not None:
+        best = metric.of_summary("best", summary)
+        yield Figure(f"final {metric.name}", metric.short_text(last), f"best {metric.short_text(best or last)}")
     if source.trains_centrally:
         yield Figure("rounds", f"{len(rounds):,}", f"{source.end_s:,.0f} s simulated")
         return

@@ -174,6 +174,7 @@ def _data(source: Source, tracks: list[Track]) -> dict[str, Any]:
         "reasons": REASONS,
         "states": STATES,
         "curves": CURVES[:2] if source.trains_centrally else CURVES,
+        "metric": {"name": source.metric.name, "share": source.metric.is_share, "loss": source.metric.loss_note},
         "rounds": rounds_of(source),
         "decisions": decisions_of(source),
         "orders": orders_of(source),

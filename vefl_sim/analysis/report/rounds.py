@@ -1,14 +1,14 @@
 """The rounds of a run as columns: the curves, and how many CVs took part."""
 
+import math
 from collections import Counter, defaultdict
 from typing import Any
 
 from vefl_sim.analysis.report.source import Source
 
-CURVES = ("accuracy", "loss", "share", "cost", "energy_j", "bits_per_joule")
+CURVES = ("metric", "loss", "share", "cost", "energy_j", "bits_per_joule")
 """The curves of a page, of which the first two are known without CVs."""
 _COLUMNS = {  # with the digits that a curve can show
-    "accuracy": 4,
     "loss": 5,
     "p_suc": 4,
     "cost": 2,
@@ -24,6 +24,7 @@ def rounds_of(source: Source) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
         name: [_rounded(row[name], digits) for row in rows] for name, digits in _COLUMNS.items()
     }
+    columns["metric"] = [_metric_of(source, row) for row in rows]
     columns |= {name: [row[name] for row in rows] for name in ("round", *_COUNTS, "plan_status")}
     return columns | {name: [row[f"{name}_ns"] / 1e6 for row in rows] for name in ("start", "end")}
 
@@ -43,6 +44,14 @@ def decisions_of(source: Source) -> dict[str, Any]:
         "states": [dict(states[number]) for number in numbers],
         "reasons": [dict(reasons[number]) for number in numbers],
     }
+
+
+def _metric_of(source: Source, row: dict[str, Any]) -> float | None:
+    """The metric of a round; numbers that are no shares can be of any size, and are not rounded."""
+    value = source.metric.value(row["accuracy"], row["loss"])
+    if value is None or source.metric.is_share:
+        return _rounded(value, 4)
+    return value if math.isfinite(value) else None
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

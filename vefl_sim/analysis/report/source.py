@@ -1,5 +1,6 @@
 """What a page reads from a run directory, which may come from a stranger: each table once, bounded, and checked."""
 
+import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from vefl_sim.core.errors import NotResumable, RunNotFound, VeflError
 from vefl_sim.core.files import read_json, read_text
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, is_part
+from vefl_sim.learning.metric import Metric, metric_of_summary
 from vefl_sim.records.identity import recorded_versions
 from vefl_sim.records.run_directory import Run, RunState
 from vefl_sim.records.schemas import SCHEMAS
@@ -44,10 +46,12 @@ class Source:
         return recorded if self.run.is_done else recorded | self._counted()
 
     def _counted(self) -> dict[str, Any]:
-        rounds, accuracies = self.rounds, [row["accuracy"] for row in self.rounds if row["accuracy"] is not None]
+        rounds, learnt = self.rounds, dict[str, float]()
         if not rounds:
             return {}
-        learnt = {"last_accuracy": accuracies[-1], "best_accuracy": max(accuracies)} if accuracies else {}
+        for column, best in (("accuracy", max), ("loss", min)):
+            if values := [row[column] for row in rounds if row[column] is not None and math.isfinite(row[column])]:
+                learnt |= {f"last_{column}": values[-1], f"best_{column}": best(values)}
         return learnt | {
             "rounds": len(rounds),
             "updates_ordered": sum(row["ordered"] for row in rounds),
@@ -55,6 +59,11 @@ class Source:
             "cost": sum(row["cost"] or 0.0 for row in rounds),
             "energy_j": sum(row["energy_j"] or 0.0 for row in rounds),
         }
+
+    @cached_property
+    def metric(self) -> Metric:
+        """The metric of the run, such as its accuracy."""
+        return metric_of_summary(self.experiment.learning.loss, self.summary)
 
     @cached_property
     def rounds(self) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from vefl_sim.analysis.figures.curves import CCDFS, curves
 from vefl_sim.analysis.figures.layout import Group
-from vefl_sim.analysis.figures.measures import MEASURES, y_name
+from vefl_sim.analysis.figures.measures import measure_of, y_name
 from vefl_sim.analysis.figures.names import heading, with_symbols
 from vefl_sim.analysis.figures.panel import Curves, draw_panel
 from vefl_sim.analysis.figures.request import Request
@@ -32,7 +32,7 @@ def drawings(source: SweepSource) -> Iterator[tuple[str, str]]:
     require_matplotlib()
     key = _x_key(source)
     for kind in (kind for kind in KINDS if kind in source.by_seed):
-        measure = MEASURES[kind]
+        measure = measure_of(kind, source.metric)
         if key:
             yield from _drawn(source, Request(kind=kind, x=key), f"{measure.number}, by {key}")
         if kind in ("accuracy", "loss"):
@@ -86,7 +86,7 @@ def _svg(drawn: Curves, title: str) -> str:
         figure = Figure(figsize=_SIZE_IN, layout="constrained")
         axes = figure.subplots()
         handles = draw_panel(axes, drawn.rows, drawn)
-        axes.set_ylabel(with_symbols(y_name(drawn.request)))
+        axes.set_ylabel(with_symbols(y_name(drawn.request, drawn.metric)))
         if len(handles) > 1:
             legend_below(figure, handles, {line: with_symbols(line) for line in handles}, points=8)
         return inline(figure, title)

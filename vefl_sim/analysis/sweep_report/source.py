@@ -10,13 +10,14 @@ from typing import Any
 
 import pandas as pd
 
-from vefl_sim.analysis.figures.measures import scalar
+from vefl_sim.analysis.figures.measures import BY_METRIC, metric_in, scalar
 from vefl_sim.analysis.figures.names import with_symbol
 from vefl_sim.analysis.figures.request import FigureKind, Request
 from vefl_sim.analysis.verify.verification import blaming_damage
 from vefl_sim.core.errors import BadInput, VeflError, first_line, printable
 from vefl_sim.core.files import read_file
 from vefl_sim.experiment.toml import read_experiment
+from vefl_sim.learning.metric import Metric
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.comparison import SEEDS
 from vefl_sim.sweep.index import INDEX, IndexEntry
@@ -26,7 +27,8 @@ VARIANT = "variant"
 KINDS: tuple[FigureKind, ...] = ("accuracy", "loss", "delivered", "p_suc", "delay", "cost", "energy")
 """The measures on a page, as kinds of figures."""
 _ORIGIN = {*asdict(IndexEntry()), "seed", "digest", "set", "version"}
-_FIGURES = {"ordered", "delivered", "p_suc", "cost", "energy_j", "best_accuracy", "simulated_s"}  # in seeds.csv
+_FIGURES = {"ordered", "delivered", "p_suc", "cost", "energy_j", "simulated_s"}  # in seeds.csv, besides a metric
+_BEST = "best_"  # before the name of the metric, in a column of its best value
 _MAX_NAME = 80  # characters of a variant or value
 _MAX_NUMBER = 1e15  # of a value; larger ones, and what is not finite, are shown as text
 
@@ -74,7 +76,10 @@ class SweepSource:
     def parameters(self) -> list[str]:
         """The columns that distinguish points: the variant and the swept keys."""
         known = _ORIGIN | (_FIGURES if self.is_comparison else set())
-        return [str(name) for name in self._table.columns if name not in known]
+        columns = [str(name) for name in self._table.columns]
+        metrics = [name.removeprefix(_BEST) for name in columns if name.startswith(_BEST)] if self.is_comparison else []
+        known |= {name for metric in metrics for name in (metric, f"{_BEST}{metric}")}
+        return [name for name in columns if name not in known]
 
     @cached_property
     def points(self) -> list[PagePoint]:
@@ -110,7 +115,13 @@ class SweepSource:
         done = [(title, point) for title, own in self.groups.items() for point in own if point.measured]
         index = pd.MultiIndex.from_tuples([(title, point.seed) for title, point in done], names=["variant", "seed"])
         table = pd.DataFrame([point.numbers for _, point in done], index=index if done else None, columns=list(KINDS))
-        return table[~table.index.duplicated()].dropna(axis=1, how="all")
+        known = table[~table.index.duplicated()].dropna(axis=1, how="all")
+        return known if self.metric else known.drop(columns=[kind for kind in BY_METRIC if kind in known])
+
+    @cached_property
+    def metric(self) -> Metric | None:
+        """The metric of all finished runs that have learnt; None if there is none, or if they have different ones."""
+        return metric_in(point.measured for point in self.points if point.measured)
 
     def _point(self, row: Mapping[Any, Any]) -> PagePoint:
         parameters = {key: _value(row[key]) for key in self.parameters}

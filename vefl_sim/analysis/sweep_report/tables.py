@@ -2,13 +2,13 @@
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 import pandas as pd
 
-from vefl_sim.analysis.figures.measures import MEASURES
+from vefl_sim.analysis.figures.measures import Measure, measure_of
 from vefl_sim.analysis.report.markup import html
 from vefl_sim.analysis.report.page import NAME
 from vefl_sim.analysis.sweep_report.source import VARIANT, PagePoint, SweepSource, value_text
@@ -22,12 +22,12 @@ _STATES = {"done": "✓", "failed": "✗", "damaged": "✗", "missing": "?"}
 def results_html(source: SweepSource) -> str:
     """One row per combination of parameters: mean ± half-width of the 95 % confidence interval over seeds."""
     figures = source.by_seed
-    means = paired.means(figures)
+    means, measures = paired.means(figures), _measures(source)
     rows = [
-        [html(title), _seeds(source.groups[str(title)]), *(_mean(row, str(kind)) for kind in figures.columns)]
+        [html(title), _seeds(source.groups[str(title)]), *(_mean(row, kind, m) for kind, m in measures.items())]
         for title, row in means.iterrows()
     ]
-    return _table(["", "seeds", *(MEASURES[kind].number for kind in figures.columns)], rows, "Means over seeds")
+    return _table(["", "seeds", *(measure.number for measure in measures.values())], rows, "Means over seeds")
 
 
 def differences_html(source: SweepSource) -> Iterator[str]:
@@ -37,10 +37,10 @@ def differences_html(source: SweepSource) -> Iterator[str]:
         own = figures.loc[[title for title in titles if title in figures.index.unique(VARIANT)]]
         if len(own.index.unique(VARIANT)) < 2:
             continue
-        rows = [*_difference_rows(source, paired.differences(own), list(own.columns))]
+        rows = [*_difference_rows(paired.differences(own), _measures(source))]
         reference = html(own.index[0][0])
         heading = f"<h3>{html(name)}</h3>" if name else ""
-        columns = [MEASURES[kind].number for kind in own.columns]
+        columns = [measure.number for measure in _measures(source).values()]
         yield f"{heading}<p class='quiet'>Difference to {reference}</p>{_table(['', *columns], rows, 'Differences')}"
 
 
@@ -65,27 +65,32 @@ def _sections(source: SweepSource) -> dict[str, list[str]]:
     return sections
 
 
-def _difference_rows(source: SweepSource, table: pd.DataFrame, kinds: list[str]) -> Iterator[list[str]]:
+def _measures(source: SweepSource) -> dict[str, Measure]:
+    """The measures of the columns, with their names and digits."""
+    return {str(kind): measure_of(str(kind), source.metric) for kind in source.by_seed.columns}
+
+
+def _difference_rows(table: pd.DataFrame, measures: Mapping[str, Measure]) -> Iterator[list[str]]:
     for title, own in table.groupby("variant", sort=False):
         by_kind = {row["figure"]: row for _, row in own.iterrows()}
-        yield [html(title), *(_difference(by_kind[kind], kind) for kind in kinds)]
+        yield [html(title), *(_difference(by_kind[kind], measure.digits) for kind, measure in measures.items())]
 
 
-def _difference(row: pd.Series, kind: str) -> str:
+def _difference(row: pd.Series, digits: int) -> str:
     if math.isnan(row["difference"]):
         return "–"
-    text = f"{row['difference']:+.{MEASURES[kind].digits}f}".replace("-", "−")
-    return (f"<b>{text} *</b>" if row["differs"] else text) + _half_width(row["half_width"], kind)
+    text = f"{row['difference']:+.{digits}f}".replace("-", "−")
+    return (f"<b>{text} *</b>" if row["differs"] else text) + _half_width(row["half_width"], digits)
 
 
-def _mean(row: pd.Series, kind: str) -> str:
+def _mean(row: pd.Series, kind: str, measure: Measure) -> str:
     if math.isnan(row[kind]):
         return "–"
-    return f"{row[kind]:.{MEASURES[kind].digits}f}{_half_width(row[f'{kind}_half_width'], kind)}"
+    return f"{row[kind]:.{measure.digits}f}{_half_width(row[f'{kind}_half_width'], measure.digits)}"
 
 
-def _half_width(value: float, kind: str) -> str:
-    return "" if math.isnan(value) else f" <span class='quiet'>± {value:.{MEASURES[kind].digits}f}</span>"
+def _half_width(value: float, digits: int) -> str:
+    return "" if math.isnan(value) else f" <span class='quiet'>± {value:.{digits}f}</span>"
 
 
 def _seeds(points: Sequence[PagePoint]) -> str:

@@ -41,5 +41,9 @@ def _images(records: bytes) -> Samples:
 
 
 CIFAR10 = DataKind(
-    from_files(cifar10), unused_keys=("data.image_px",), label="CIFAR-10", train_samples=50_000, side_px=_SIDE
+    from_files(cifar10),
+    unused_keys=("data.image_px", "data.horizon_s"),
+    label="CIFAR-10",
+    train_samples=50_000,
+    side_px=_SIDE,
 )

@@ -89,4 +89,6 @@ def _contradictions(experiment: Experiment) -> Iterator[str]:
         yield 'data.kind = "folder" needs data.dir: name a folder, or a .zip, of train/<class>/<image> and test/….'
 
 
-FOLDER = DataKind(from_files(folder, "image_px"), contradictions=_contradictions, own_files=True)
+FOLDER = DataKind(
+    from_files(folder, "image_px"), unused_keys=("data.horizon_s",), contradictions=_contradictions, own_files=True
+)

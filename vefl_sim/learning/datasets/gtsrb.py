@@ -111,4 +111,10 @@ def _array(labels: list[int]) -> NDArray[np.int32]:
     return np.array(labels, np.int32)
 
 
-GTSRB = DataKind(from_files(gtsrb, "image_px"), label="GTSRB", train_samples=39_209, test_samples=12_630)
+GTSRB = DataKind(
+    from_files(gtsrb, "image_px"),
+    unused_keys=("data.horizon_s",),
+    label="GTSRB",
+    train_samples=39_209,
+    test_samples=12_630,
+)

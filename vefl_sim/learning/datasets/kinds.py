@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.learning_tables import DataTable
-from vefl_sim.experiment.plugins import Kind
-from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.experiment.plugins import Kind, declaration, load_part
+from vefl_sim.learning.datasets.dataset import Dataset, Inputs, Targets
 from vefl_sim.learning.datasets.files.location import DataLocation
 from vefl_sim.learning.datasets.subset import Subsets
+from vefl_sim.mobility.scene import Mobility
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,36 @@ class DataKind(Kind):
     )
     side_px: int = 28  # of images that are not resized to `data.image_px`
     channels: int = 3
+    from_traffic: bool = False  # the CVs of the run record it
 
     def __call__(self, experiment: Experiment, streams: Streams) -> Dataset:
         """The data set of an experiment."""
         dataset: Dataset = self.make(experiment.data, streams.generator("data"))
         return dataset
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedKind(DataKind):
+    """A data set that the CVs of the run record: `make(experiment, rng, mobility)` drives through the traffic."""
+
+    from_traffic: bool = True
+    example: Callable[[DataTable], Dataset]  # one sample of each set, to check the model before there is traffic
+    rule: Callable[[DataTable, Inputs], Targets]  # predictions without learning, which a model should surpass
+    rule_name: str
+
+    def __call__(self, experiment: Experiment, streams: Streams, *traffic: Callable[[], Mobility]) -> Dataset:
+        """The data set of an experiment, recorded in its traffic."""
+        dataset: Dataset = self.make(experiment, streams.generator("data"), traffic[0]())
+        return dataset
+
+
+def rule_mse(data: DataTable, dataset: Dataset) -> tuple[str, float] | None:
+    """Name of the rule that a kind of data declares, and its mean squared error on the test set; None without one."""
+    if not declaration("data.kind", data.kind, "from_traffic", False):
+        return None
+    kind: RecordedKind = load_part("data.kind", data.kind)
+    differences: Any = kind.rule(data, dataset.test_inputs).astype(np.float64) - dataset.test_targets
+    return kind.rule_name, float((differences**2).mean())
 
 
 def from_files(reader: Callable[..., Dataset], *keys: str) -> Callable[[DataTable, np.random.Generator], Dataset]:

@@ -68,5 +68,7 @@ def _split(location: DataLocation, name: str) -> Samples:
     return images[..., np.newaxis], labels.astype(np.int32)
 
 
-MNIST = DataKind(from_files(mnist), unused_keys=("data.image_px",), label="MNIST", train_samples=60_000, channels=1)
+MNIST = DataKind(
+    from_files(mnist), unused_keys=("data.image_px", "data.horizon_s"), label="MNIST", train_samples=60_000, channels=1
+)
 FASHION_MNIST = replace(MNIST, label="Fashion-MNIST")

@@ -1,7 +1,7 @@
 """Assignment of the training samples to the CVs (`data.partition`)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,14 @@ def partition(
     """Assign the training samples by the rule `data.partition`; return each CV's sample numbers, ascending.
 
     Each sample belongs to exactly one CV, groups stay whole, and every CV has at least `data.min_samples`: CVs with
-    fewer are topped up (`SampleGroups.top_up`).
+    fewer are topped up (`SampleGroups.top_up`). With "own" these get single samples: a CV that has recorded nothing
+    would otherwise need all of another one's group.
     """
     if not len(cvs):
         return []
     rule: PartitionKind = load_part("data.partition", data.partition)
     _require_what_it_needs(rule, dataset, data)
-    groups = SampleGroups.of_dataset(dataset)
+    groups = SampleGroups.of_dataset(replace(dataset, train_groups=None) if rule.by_vehicle else dataset)
     _require_enough(len(dataset.train_targets), len(cvs), data)
     holdings: Holdings = rule(groups, cvs, data, rng)
     groups.top_up(holdings, data.min_samples, rng)

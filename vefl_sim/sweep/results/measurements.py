@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vefl_sim.core.arrays import Floats
+from vefl_sim.learning.metric import Metric, metric_of
 from vefl_sim.records.run_directory import Run
 
 MeasuredFrom = Literal["run", "result"]
@@ -29,6 +30,11 @@ class RunMeasurements:
     def rounds(self) -> pd.DataFrame:
         """The table `rounds` of the run."""
         return self.run.rounds
+
+    @cached_property
+    def metric(self) -> Metric:
+        """The metric of the run."""
+        return metric_of(self.run.experiment.learning.loss, has_accuracy=bool(self.rounds["accuracy"].notna().any()))
 
     @cached_property
     def vehicles(self) -> pd.DataFrame:

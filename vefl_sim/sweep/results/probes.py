@@ -57,6 +57,11 @@ _MERGED = "learning.iterations_per_step"
 _ITERATIONS_PER_STEP = 8  # of a probe whose experiment merges iterations, so that a CV takes several steps
 _LEFT_OUT = ("run.duration_s", "traffic.arrivals_per_s", "data.", "model.start")
 _KEPT = ("data.partition", "data.shards_per_cv")  # exceptions to _LEFT_OUT: they select code, not sizes
+_NEEDS_NUMBERS = (
+    "data.partition",
+    "learning.loss",
+    "model.factory",
+)  # left out unless targets are classes, as of signs
 _SUMS = ("in_coverage", "eligible", "ordered", "delivered", "steps")
 _MONEY = ("cost", "energy_j", "planned_cost", "weight_sum")
 _LEARNT = ("accuracy", "loss")
@@ -149,7 +154,9 @@ class Probes:
 
 def probe_keys(keys: Keys) -> dict[str, Any]:
     """The keys of the short run that represents an experiment with these keys."""
-    small = {key: value for key, value in keys.items() if key in _KEPT or not key.startswith(_LEFT_OUT)} | _SMALL
+    left_out = () if keys.get("learning.loss", "cross-entropy") == "cross-entropy" else _NEEDS_NUMBERS
+    kept = {key: value for key, value in keys.items() if key not in left_out}
+    small = {key: value for key, value in kept.items() if key in _KEPT or not key.startswith(_LEFT_OUT)} | _SMALL
     return small | {_MERGED: _ITERATIONS_PER_STEP} if small.get(_MERGED, 1) > 1 else small
 
 

@@ -26,6 +26,7 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput, first_line
 from vefl_sim.core.files import atomic_file, read_file
 from vefl_sim.experiment.plugins import declaration
+from vefl_sim.learning.metric import Metric, metric_of
 from vefl_sim.sweep.results.keys import flat, key_digest, toml_of
 from vefl_sim.sweep.results.measurements import MeasuredFrom, RunMeasurements, floats
 
@@ -137,8 +138,15 @@ class Result:
 
     @property
     def learns(self) -> bool:
-        """Whether the result contains accuracies."""
-        return any(value is not None for value in self.file.rounds.accuracy)
+        """Whether the result contains accuracies or losses."""
+        stored = self.file.rounds
+        return any(value is not None for value in (*stored.accuracy, *stored.loss))
+
+    @property
+    def metric(self) -> Metric:
+        """The metric of the run."""
+        has_accuracy = any(value is not None for value in self.file.rounds.accuracy)
+        return metric_of(str(self.keys.get("learning.loss", "cross-entropy")), has_accuracy=has_accuracy)
 
     def without_learning(self) -> "Result":
         """The result without accuracies and losses."""

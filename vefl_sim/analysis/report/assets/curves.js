@@ -2,13 +2,20 @@
 // Small charts by round, side by side: all show the same round under the pointer or the arrow keys.
 
 const CURVES = [
-  { key: "accuracy", title: "Accuracy", note: "on the test set", format: percent, top: 1, colour: "--blue" },
+  { key: "metric", title: "Accuracy", note: "on the test set", format: percent, top: 1, colour: "--blue" },
   { key: "loss", title: "Loss", note: "on the test set", colour: "--blue" },
   { key: "share", title: "Delivered", note: "share of ordered updates", format: percent, top: 1, colour: "--green" },
   { key: "cost", title: "Cost", note: "paid to CVs", colour: "--orange" },
   { key: "energy_j", title: "Energy", note: "of the ordered CVs", unit: "J", colour: "--red" },
   { key: "bits_per_joule", title: "Efficiency", note: "received per joule sent", unit: "bit/J", colour: "--purple" },
 ];
+
+/** What differs in a curve if the run has no classes: it is then judged by its loss, or by the root of that. */
+function named(key, metric) {
+  if (metric.share) return {};
+  if (key === "metric") return { title: metric.name, format: undefined, top: undefined };
+  return key === "loss" ? { title: `Loss${metric.loss}` } : {};
+}
 
 class Curves {
   constructor(data, jump) {
@@ -21,7 +28,7 @@ class Curves {
     this.budget = data.budget;
     const isKnown = (key) => this.values[key].some((value) => value !== null);
     const known = (curve) => data.curves.includes(curve.key) && isKnown(curve.key);
-    this.panels = CURVES.filter(known).map((curve) => this.panel(curve));
+    this.panels = CURVES.filter(known).map((curve) => this.panel({ ...curve, ...named(curve.key, data.metric) }));
     const holder = document.getElementById("curve-panels");
     holder.classList.add(this.panels.length % 3 ? "even" : "threes");
     holder.append(...this.panels.map((panel) => panel.node));

@@ -29,8 +29,9 @@ def files_of(kind: str) -> tuple[RemoteFile, ...]:
     if kind in SOURCES:
         return SOURCES[kind]
     known = f"choose one of {', '.join(SOURCES)}"
-    if kind in DATA_SETS and load_part("data.kind", kind).any_number:
-        raise BadInput(f"data get {kind}: {kind} are drawn by the program and need no download; {known}.")
+    if kind in DATA_SETS and (declared := load_part("data.kind", kind)).any_number | declared.from_traffic:
+        how = "recorded in the traffic of a run" if declared.from_traffic else "drawn by the program"
+        raise BadInput(f"data get {kind}: {kind} are {how} and need no download; {known}.")
     raise BadInput(f"data get {kind}: there is no such data set to download; {known}.")
 
 

@@ -50,4 +50,6 @@ def _signs(data: DataTable, rng: np.random.Generator) -> Dataset:
     return signs(train, test, data.image_px, rng)
 
 
-SIGNS = DataKind(_signs, unused_keys=("data.dir",), any_number=True, train_samples=12_000, test_samples=2_000)
+SIGNS = DataKind(
+    _signs, unused_keys=("data.dir", "data.horizon_s"), any_number=True, train_samples=12_000, test_samples=2_000
+)

@@ -1,0 +1,220 @@
+"""Runs that predict numbers, wherever a person sees them: their own metric by its name, and no accuracy."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.analysis.figures.invented_runs import pretend, run, sweep
+from tests.command_line import call
+from vefl_sim import Run, from_tables, load_sweep, simulate
+from vefl_sim.analysis.comparison import comparison_lines
+from vefl_sim.analysis.figures.drawing import draw_figure
+from vefl_sim.analysis.figures.report import drawing_lines
+from vefl_sim.analysis.overview import draw_overview
+from vefl_sim.analysis.report.page import report
+from vefl_sim.analysis.report.source import Source
+from vefl_sim.analysis.runs import run_lines
+from vefl_sim.analysis.summary import summary_lines
+from vefl_sim.analysis.sweep_report.page import sweep_report
+from vefl_sim.analysis.sweep_report.source import SweepSource
+from vefl_sim.core.errors import BadInput
+from vefl_sim.records.watchers import Tracker
+from vefl_sim.sweep.comparison import compare
+from vefl_sim.sweep.results.keys import keys_of
+from vefl_sim.sweep.results.probes import probe_experiment, probe_keys
+
+POSITIONS = """
+[run]
+name = "ahead"
+duration_s = 40.0
+[traffic]
+mean_in_coverage = 12.0
+[scheme]
+kind = "fdpc"
+[data]
+kind = "positions"
+partition = "own"
+[model]
+factory = "vefl_models.mlp:mlp"
+[learning]
+loss = "mse"
+batch_size = 16
+learning_rate = 0.01
+"""
+SIGNS: dict[str, Any] = {
+    "run": {"name": "signs", "rounds": 2},
+    "traffic": {"mean_in_coverage": 12.0},
+    "data": {"train_samples": 400, "test_samples": 20, "image_px": 16},
+    "model": {"factory": "vefl_models.logistic:logistic"},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, made by the program, and what it has printed."""
+    folder = tmp_path_factory.mktemp("regression")
+    (folder / "ahead.toml").write_text(POSITIONS)
+    printed = call("ahead.toml", cwd=folder)
+    (folder / "printed").write_text(printed.stdout + printed.stderr)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ahead(folder: Path) -> Run:
+    return Run(next((folder / "runs").glob("ahead-*")))
+
+
+def rmse_of(run: Run) -> str:
+    return f"{run.summary['last_loss'] ** 0.5:#.4g}"
+
+
+def test_progress_and_summary(folder: Path, ahead: Run) -> None:
+    printed = (folder / "printed").read_text()
+    assert len(re.findall(r"^round .* \| rmse \d\.\d+ \| ", printed, re.M)) == 8
+    assert re.search(rf"^rmse +\S+ first, \S+ best, {rmse_of(ahead)} last$", printed, re.M)
+    assert "accuracy" not in printed
+    assert [line for line in summary_lines(ahead) if line.startswith("rmse")] != []
+
+
+def test_in_a_notebook(ahead: Run) -> None:
+    html = ahead._repr_html_()
+    assert f"<td>{rmse_of(ahead)}</td>" in html
+    assert "<th>rmse</th>" in html
+
+
+def test_the_list_of_runs(folder: Path, ahead: Run) -> None:
+    [heading, line] = run_lines(folder / "runs")
+    assert heading.split()[5:7] == ["rmse", "age"]
+    assert rmse_of(ahead) in line.split()
+
+
+def test_a_list_of_runs_with_different_metrics(folder: Path, tmp_path: Path, ahead: Run) -> None:
+    (tmp_path / ahead.path.name).symlink_to(ahead.path)
+    simulate(from_tables(SIGNS), out=tmp_path)
+    heading, *lines = run_lines(tmp_path)
+    assert "result" in heading.split()
+    assert any(f"rmse {rmse_of(ahead)}" in line for line in lines)
+    assert any(re.search(r"accuracy 0\.\d{4}", line) for line in lines)
+
+
+def test_the_overview(ahead: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    axes = pytest.importorskip("matplotlib.axes").Axes
+    titles, set_ = list[str](), axes.set
+
+    def noted(self: Any, **what: Any) -> Any:
+        titles.append(what.get("title", ""))
+        return set_(self, **what)
+
+    monkeypatch.setattr(axes, "set", noted)
+    draw_overview(ahead, tmp_path)
+    assert "Test rmse" in titles
+    assert "Test accuracy" not in titles
+
+
+def test_the_report_page(ahead: Run) -> None:
+    page, source = report(ahead), Source(ahead)
+    reached = f"{ahead.summary['last_loss'] ** 0.5:#.3g}"
+    assert f"the model reached an rmse of {reached} on the test set" in page
+    assert f"<span class='label'>final rmse</span><span class='value'>{reached}</span>" in page
+    assert "final accuracy" not in page
+    assert "Accuracy by class" not in page
+    assert (source.metric.name, source.metric.loss_note) == ("rmse", " (mse)")
+
+
+def test_the_trackers(ahead: Run) -> None:
+    class Listed(Tracker):
+        def _open(self, run: Run) -> None: ...
+        def _add(self, row: Any, metrics: Any) -> None: ...
+        def _flush(self) -> None: ...
+
+    row = ahead.rounds.astype(object).where(ahead.rounds.notna(), None).to_dict("records")[-1]
+    metrics = Listed(ahead.experiment)._metrics(row)
+    assert metrics["rmse"] ** 2 == pytest.approx(metrics["loss"])
+    assert "accuracy" not in metrics
+
+
+def test_a_comparison_and_its_page(folder: Path) -> None:
+    pytest.importorskip("matplotlib")
+    text = POSITIONS.replace("40.0", "20.0")
+    for kind in ("fdpc", "fedavg", "centralized"):
+        text += f'[[compare]]\nlabel = "{kind}"\nscheme = {{ kind = "{kind}" }}\n'
+    (folder / "compare.toml").write_text(text)
+    compared = compare(
+        load_sweep(folder / "compare.toml", ["data.min_samples=1"], seeds=(1, 2)), folder / "compared", workers=1
+    )
+    lines = "\n".join(comparison_lines(compared))
+    assert re.search(r"J +rmse +best", lines)
+    assert "accuracy" not in lines
+    assert {"rmse", "best_rmse"} <= set(compared.by_seed.columns)
+    assert "rmse" in set(compared.differences()["figure"])
+    compared.write()
+    source = SweepSource(compared.path / "seeds.csv")
+    assert source.parameters == ["variant"]
+    page = sweep_report(source, compared.path)
+    assert "final rmse" in page
+    assert "final loss (mse)" in page
+    assert "test rmse, by round" in page
+    assert "accuracy" not in page
+
+
+def test_metrics_that_differ_are_not_compared(folder: Path) -> None:
+    text = POSITIONS.replace("40.0", "20.0") + '[[compare]]\nlabel = "mse"\n[[compare]]\nlabel = "own"\n'
+    text += 'learning = { loss = "tests.analysis.test_regression_runs:absolute" }\n'
+    (folder / "two.toml").write_text(text)
+    compared = compare(load_sweep(folder / "two.toml", ["data.min_samples=1"]), folder / "two", workers=1)
+    lines = [*comparison_lines(compared)]
+    assert lines[-1].startswith(
+        "note: the variants are not compared by their models, which have different metrics (rmse, ab"
+    )
+    assert compared.metric is None
+    compared.write()
+    assert "by round" not in sweep_report(SweepSource(compared.path / "seeds.csv"), compared.path)
+
+
+def absolute(outputs: Any, targets: Any) -> Any:
+    """A loss of the user."""
+    return abs(outputs - targets).mean(axis=1)
+
+
+# Figures, of runs with invented tables
+
+
+def test_figures_of_the_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    pretend(monkeypatch, {(1,): run(losses=[4.0, 1.0], loss="mse"), (2,): run(losses=[9.0, 4.0], loss="mse")})
+    drawing = draw_figure(sweep(tmp_path, "[sweep]\nseeds = [1, 2]\n[figure]\nmarks = [2]\n"), tmp_path)
+    lines = [*drawing_lines(drawing, tmp_path)]
+    assert drawing.scalars["value"].tolist() == [1.0, 2.0]
+    assert "test rmse, mean ± s.d. over seeds, at x =" in lines
+    assert "final rmse: mean ± s.d. over seeds" in lines
+    loss = draw_figure(sweep(tmp_path, '[sweep]\nseeds = [1, 2]\n[figure]\nkind = "loss"\n'), tmp_path)
+    assert set(loss.scalars["figure"]) == {"final loss (mse)"}
+
+
+def test_in_a_table_the_smallest_error_is_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {(kind, 1): run(losses=[loss], loss="mse") for kind, loss in (("pdpc", 4.0), ("fdpc", 1.0))}
+    pretend(monkeypatch, runs)
+    text = '[sweep]\nscheme.kind = ["pdpc", "fdpc"]\n[figure]\nkind = "table"\n'
+    assert "**1.0000**" in draw_figure(sweep(tmp_path, text), tmp_path).text
+
+
+def test_an_accuracy_and_an_error_are_not_drawn_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, {(1,): run([0.5]), (2,): run(losses=[4.0], loss="mse")})
+    with pytest.raises(
+        BadInput, match=r"different metrics \(accuracy, rmse; learning.loss\), which figure.kind = \"acc"
+    ):
+        draw_figure(sweep(tmp_path, "[sweep]\nseeds = [1, 2]\n"), tmp_path)
+
+
+def test_failure_rates_need_an_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    pretend(monkeypatch, {(1,): run(losses=[4.0], loss="mse")})
+    with pytest.raises(BadInput, match="have no accuracy, because they predict numbers, and are judged by their rmse"):
+        draw_figure(sweep(tmp_path, '[sweep]\nseeds = [1]\n[figure]\nkind = "failure-rate"\n'), tmp_path)
+
+
+def test_probes_of_stored_results_learn_signs(ahead: Run) -> None:
+    probe = probe_experiment(probe_keys(keys_of(ahead.experiment)))
+    assert (probe.data.kind, probe.data.partition, probe.learning.loss) == ("signs", "dirichlet", "cross-entropy")

@@ -1,0 +1,230 @@
+"""Next-position prediction: what CVs record, the frame of a sample, and the split into training and test set."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.scripted import ScriptedCars
+from vefl_sim import from_tables
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.kinds import rule_mse
+from vefl_sim.learning.datasets.positions.prediction import POSITIONS
+from vefl_sim.learning.datasets.positions.samples import HISTORY_S, Samples, constant_velocity
+from vefl_sim.learning.datasets.positions.tracks import Tracks
+from vefl_sim.learning.holdings.groups import SampleGroups
+from vefl_sim.learning.holdings.partition import partition
+from vefl_sim.mobility.scene import Scene
+from vefl_sim.simulation.scenario import data_of
+
+SECOND = 1_000_000_000
+
+
+def experiment(**tables: dict[str, object]) -> Experiment:
+    usual: dict[str, dict[str, object]] = {
+        "run": {"name": "positions", "duration_s": 60.0},
+        "data": {"kind": "positions", "partition": "own"},
+        "model": {"factory": "vefl_models.mlp:mlp"},
+        "learning": {"loss": "mse"},
+    }
+    return from_tables({name: usual.get(name, {}) | tables.get(name, {}) for name in {**usual, **tables}})
+
+
+class Cars(ScriptedCars):
+    """Cars on given paths whose speeds are those of their paths."""
+
+    def __init__(self, *paths: Callable[[float], tuple[float, float] | None], step_s: float = 0.5) -> None:
+        super().__init__(experiment(mobility={"step_s": step_s}), Streams(1))
+        self.paths = paths
+
+    def scene(self) -> Scene:
+        scene, time_s = super().scene(), self._steps * self.step_ns / 1e9
+        for place, number in enumerate(scene.vehicle):
+            ways = [self.paths[number - 1](time_s + shift_s) for shift_s in (0.0, 0.01)]
+            if ways[0] and ways[1]:
+                scene.speed_mps[place] = 100 * np.hypot(ways[1][0] - ways[0][0], ways[1][1] - ways[0][1])
+        return scene
+
+
+def record(*paths: Callable[[float], tuple[float, float] | None], seconds: int = 40, step_s: float = 0.5) -> Tracks:
+    return Tracks.recorded(Cars(*paths, step_s=step_s), 500.0, seconds * SECOND)
+
+
+# Tracks
+
+
+def test_a_track_is_a_visit_to_coverage_without_a_gap() -> None:
+    tracks = record(
+        lambda s: (600.0 - 50 * s, 0.0),  # in coverage from 2 s to 22 s
+        lambda s: None if 10 <= s < 15 else (0.0, 10 * s),  # missing for 5 s
+    )
+    assert tracks.vehicle.tolist() == [1] * 21 + [2] * 36
+    assert tracks.track.tolist() == [0] * 21 + [1] * 10 + [2] * 26
+    assert tracks.place.tolist() == [*range(21), *range(10), *range(26)]
+    assert tracks.xy_m[0].tolist() == [500.0, 0.0]
+
+
+def test_positions_between_scenes_are_interpolated() -> None:
+    tracks = record(lambda s: (10 * s, 0.0), step_s=0.3, seconds=8)
+    assert np.allclose(tracks.xy_m[:, 0], 10.0 * np.arange(9))
+
+
+def test_a_standing_car_keeps_its_heading_and_has_none_before_its_first_way() -> None:
+    tracks = record(lambda s: (0.0, 8 * min(max(0.0, s - 3), 4.0)), seconds=20)
+    headings = tracks.headings()
+    assert np.isnan(headings[:4]).all()
+    assert np.allclose(headings[4:], [0.0, 1.0])
+
+
+def test_a_run_without_cvs_has_no_samples() -> None:
+    samples = Samples.of(record(seconds=20), 3)
+    assert len(samples.inputs) == len(samples.targets) == 0
+
+
+# Samples
+
+
+def test_positions_are_relative_and_turned_to_the_heading() -> None:
+    """A car drives south at 10 m/s and turns to its left, which is east, after 10 s."""
+    samples = Samples.of(record(lambda s: (max(0.0, 10 * (s - 10)), -10 * min(s, 10.0)), seconds=20), 3)
+    first, before_turn = samples.inputs[0], samples.targets[10 - HISTORY_S - 2]
+    assert np.allclose(first[:, 0], [-4, -3, -2, -1, 0], atol=1e-5)
+    assert np.allclose(first[:, 1], 0.0, atol=1e-5)
+    assert np.allclose(first[:, 2], 1.0, atol=1e-3)
+    assert np.allclose(samples.targets[0], [3.0, 0.0], atol=1e-5)
+    assert np.allclose(before_turn, [2.0, 1.0], atol=1e-5)  # at 8 s: two seconds straight on, one to the left
+
+
+def test_constant_velocity_is_exact_for_a_car_that_keeps_its_velocity() -> None:
+    samples = Samples.of(record(lambda s: (6 * s - 100, 8 * s - 200)), 5)
+    assert np.allclose(constant_velocity(samples.inputs, 5), samples.targets, atol=1e-3)
+    assert np.allclose(samples.targets, [5.0, 0.0], atol=1e-5)
+
+
+def faster_and_faster(s: float) -> tuple[float, float]:
+    """A way whose speed, 1 + 0.04·s m/s, tells the time."""
+    return s + 0.02 * s**2, 0.0
+
+
+def seconds_of(inputs: np.ndarray, horizon_s: int) -> set[int]:
+    """The times of all positions that samples of `faster_and_faster` are made of."""
+    past = np.rint((10 * inputs[:, :, 2] - 1) / 0.04).astype(int)
+    return {*past.ravel().tolist(), *(past[:, -1] + horizon_s).tolist()}
+
+
+@pytest.mark.parametrize("horizon_s", [1, 3, 8])
+def test_samples_of_different_pieces_share_no_position(horizon_s: int) -> None:
+    samples = Samples.of(record(faster_and_faster, seconds=120), horizon_s)
+    times = [seconds_of(samples.inputs[samples.piece == piece], horizon_s) for piece in np.unique(samples.piece)]
+    assert len(times) == len(np.unique(samples.piece)) > 2
+    assert sum(map(len, times)) == len(set().union(*times))
+    assert max(map(len, times)) == 4 * (HISTORY_S + horizon_s)
+
+
+def test_pieces_of_different_cvs_are_different() -> None:
+    samples = Samples.of(record(lambda s: (s, 0.0), lambda s: (0.0, 300 - 4 * s), seconds=60), 3)
+    assert len({*zip(samples.vehicle.tolist(), samples.piece.tolist(), strict=True)}) == len(np.unique(samples.piece))
+
+
+# The data set
+
+
+def recorded(e: Experiment) -> Dataset:
+    return data_of(e, Streams(e.run.seed))
+
+
+def test_the_split_holds_out_whole_pieces() -> None:
+    dataset = recorded(experiment())
+    assert dataset.train_groups is not None
+    assert dataset.train_vehicles is not None
+    groups = SampleGroups.of_dataset(dataset)
+    assert groups.vehicles is not None
+    assert len(groups.sizes) == len(np.unique(dataset.train_groups))
+    assert 0.1 < len(dataset.test_targets) / (len(dataset.test_targets) + len(dataset.train_targets)) < 0.3
+    assert (dataset.classes, dataset.input_shape, dataset.outputs) == (None, (5, 3), 2)
+
+
+def test_no_position_of_the_test_set_is_in_the_training_set() -> None:
+    e = experiment(run={"duration_s": 120.0})
+    dataset = POSITIONS.make(e, np.random.default_rng(1), Cars(faster_and_faster))
+    train, test = (seconds_of(inputs, 3) for inputs in (dataset.train_inputs, dataset.test_inputs))
+    assert len(test) > 7
+    assert not train & test
+
+
+def test_each_cv_holds_what_it_recorded() -> None:
+    e, dataset = experiment(data={"min_samples": 1}), recorded(experiment())
+    assert dataset.train_vehicles is not None
+    cvs = np.unique(dataset.train_vehicles)
+    for cv, own in zip(cvs, partition(dataset, cvs, e.data, np.random.default_rng(1)), strict=True):
+        assert (dataset.train_vehicles[own] == cv).all()
+
+
+def test_samples_are_limited_as_in_other_data_sets() -> None:
+    whole, small = recorded(experiment()), recorded(experiment(data={"train_samples": 50, "test_samples": 20}))
+    assert (len(small.train_targets), len(small.test_targets)) == (50, 20)
+    assert {one.tobytes() for one in small.test_inputs} <= {one.tobytes() for one in whole.test_inputs}
+    with pytest.raises(ExperimentError, match=r'data.test_samples = 5000, but data.kind = "positions" has only'):
+        recorded(experiment(data={"test_samples": 5000}))
+
+
+def test_the_seed_and_the_horizon_determine_the_data_and_the_scheme_does_not() -> None:
+    one, same = recorded(experiment()), recorded(experiment(scheme={"kind": "fdpc"}))
+    seed, horizon = recorded(experiment(run={"seed": 2})), recorded(experiment(data={"horizon_s": 5}))
+    assert np.array_equal(one.train_inputs, same.train_inputs)
+    assert np.array_equal(one.test_targets, same.test_targets)
+    assert not np.array_equal(one.test_targets, seed.test_targets)
+    assert np.hypot(*horizon.test_targets.T).mean() > np.hypot(*one.test_targets.T).mean()
+
+
+def test_the_rule_is_scored_on_the_test_set() -> None:
+    e = experiment()
+    dataset = recorded(e)
+    own = ((constant_velocity(dataset.test_inputs, 3).astype(float) - dataset.test_targets) ** 2).mean()
+    assert rule_mse(e.data, dataset) == ("constant velocity", own)
+    assert own > 0
+
+
+# Contradictions
+
+
+@pytest.mark.parametrize(
+    ("tables", "sentence"),
+    [
+        ({"learning": {"loss": "cross-entropy"}}, 'whose targets are numbers: set learning.loss = "mse".'),
+        ({"data": {"partition": "dirichlet"}}, 'set data.partition = "own", with which each CV holds what it has'),
+        ({"data": {"partition": "shards"}}, 'data.partition = "shards" splits by class, and data.kind = "positions"'),
+        ({"model": {"factory": "vefl_models.cnn:cnn"}}, 'set model.factory = "vefl_models.gru:gru" or "vefl_models.m'),
+        ({"run": {"duration_s": 5.0}}, "The run lasts 5 s, and a sample of data.kind = .positions. 7 s"),
+        ({"data": {"image_px": 20}}, 'data.image_px has no effect with data.kind = "positions": remove it.'),
+        ({"data": {"horizon_s": 0}}, "data.horizon_s = 0"),
+    ],
+)
+def test_contradictions_are_one_sentence(tables: dict[str, dict[str, object]], sentence: str) -> None:
+    with pytest.raises(ExperimentError, match=sentence) as refused:
+        experiment(**tables)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_the_bare_kind_says_all_that_is_missing() -> None:
+    with pytest.raises(ExperimentError) as refused:
+        from_tables({"run": {"name": "bare"}, "data": {"kind": "positions"}})
+    assert [line.split(" = ")[0] for line in str(refused.value).splitlines()] == [
+        "learning.loss",
+        "data.partition",
+        "model.factory",
+    ]
+
+
+def test_the_horizon_is_for_positions_only() -> None:
+    with pytest.raises(ExperimentError, match=r'data.horizon_s has no effect with data.kind = "signs": remove it.'):
+        from_tables({"run": {"name": "signs"}, "data": {"horizon_s": 4}})
+
+
+def test_too_little_traffic_is_one_sentence() -> None:
+    e = experiment(run={"duration_s": 10.0}, traffic={"mean_in_coverage": 0.1, "warm_start": False})
+    with pytest.raises(ExperimentError, match="the CVs in coverage record too little in 10 s for a training and a"):
+        recorded(e)
