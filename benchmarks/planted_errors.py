@@ -53,7 +53,8 @@ PLANTED = [
     ),
     PlantedError(
         "κ missing in e_tx, slot", "optimize/rat/books.py",
-        "transmit_j[v] += spent * cell.slot_s", "transmit_j[v] += spent", "tests/protocol tests/simulation/test_audit.py",
+        "transmit_j[v] += spent * cell.slot_s", "transmit_j[v] += spent",
+        "tests/protocol tests/simulation/test_audit.py",
     ),
     PlantedError(
         "κ missing in e_tx, worst case of an order", "protocol/server/orders.py",
