@@ -13,6 +13,8 @@ from nbclient import NotebookClient
 from tests.command_line import ENVIRONMENT, ROOT, finish, start
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+PACKAGES = {"10_hugging_face_data": "datasets"}
+"""Packages that only one example needs, and that are no dependencies."""
 NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
 
 
@@ -24,6 +26,8 @@ NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
     ],
 )
 def test_example(example: Path, tmp_path: Path) -> None:
+    if package := PACKAGES.get(example.stem):
+        pytest.importorskip(package, reason=f"pip install {package}")
     done = finish(start(example, cwd=tmp_path, stderr=PIPE))
     assert done.returncode == 0, done.stderr
     expected = example.with_suffix(".out")
