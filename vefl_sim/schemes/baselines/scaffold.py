@@ -20,10 +20,10 @@ from vefl_sim.schemes.scheme import SUM_KEYS, Aggregated, LocalUpdate
 class Scaffold(FedAvg):
     """The orders of FedAvg; CV v steps along ∇F_v − c_v + c, and sends the changes of its model and of c_v.
 
-    After K steps c_v becomes c_v − c + (ω − ω_v)/(K·δ), and ω moves by the mean change. As published, for clients that
-    stay, c is the mean of all c_v. CVs come and go, and the c_v of those that have left become old. So here c is the
-    mean over the CVs that have delivered in the last round, which is the same if all do; and a new CV starts with
-    c_v = c, that is, its first steps are not corrected. A CV whose update is lost keeps its c_v.
+    After K steps c_v becomes c_v − c + (ω − ω_v)/(K·δ), and ω moves by the mean change. c is the mean of all c_v. CVs
+    come and go, so these are the CVs that have delivered at least once, and a new CV starts with c_v = c: its first
+    steps are not corrected. Both are as published if all CVs deliver in the first round. A CV whose update is lost
+    keeps its c_v.
     """
 
     label = "SCAFFOLD"
@@ -57,7 +57,7 @@ class Scaffold(FedAvg):
             step_size = step_sizes(self._learning, np.array([update.iterations]), np.array([update.samples]))[0]
             gradient = weighted_sum([update.change], [-1 / float(step_size)])
             variates[update.cv] = plus(gradient, minus(variates.get(update.cv, c), c))
-        self.memory["mean"] = mean([variates[update.cv] for update in updates])
+        self.memory["mean"] = mean([variates[cv] for cv in sorted(variates)])
         stepped = plus(model, mean([update.change for update in updates]), self._rate)
         statistics = split(mean([update.model for update in updates]))[1]
         return Aggregated({**stepped, **statistics}, np.full(len(updates), self._rate / len(updates)))
