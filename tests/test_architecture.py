@@ -62,7 +62,6 @@ SMALL = {
     "core/rng.py": "the one place where random streams are named",
     "learning/holdings/adversary.py": "what an adversary does",
     "optimize/rat/edf.py": "Algorithm 3 of the paper",
-    "schemes/centralized.py": "one scheme, one file",
     "schemes/fedbuff.py": "one scheme, one file",
     "schemes/sla.py": "what a CV offers and charges",
 }

@@ -65,7 +65,7 @@ class TestCommand:
         assert lines[1] == "data            signs, 100 test samples"
         hits = round(100 * last["accuracy"])
         assert lines[2] == f"accuracy        {last['accuracy']:.4f} ({hits} of 100 samples)"
-        assert lines[3] == f"loss            {last['loss']:.4f} (cross-entropy)"
+        assert lines[3] == f"loss            {last['loss']:.4f}"
         assert [line.split("  ")[8].strip() for line in lines[4:]] == [face.name for face in FACES]
         assert 'model.factory = "vefl_models.logistic:logistic" would be loaded from ' in done.stderr
 
@@ -165,5 +165,5 @@ class TestOtherData:
 
 def test_a_class_without_samples_has_no_accuracy() -> None:
     counts = np.array([[2, 1], [0, 0]])
-    lines = [*Score("x", 3, ("a", "b"), "cross-entropy", Evaluation(2 / 3, 1.0, counts)).lines()]
+    lines = [*Score("x", 3, ("a", "b"), Evaluation(2 / 3, 1.0, counts)).lines()]
     assert lines[-2:] == [f"{'':16}a  0.6667 (2 of 3)", f"{'':16}b       – (0 of 0)"]

@@ -22,6 +22,7 @@ from vefl_sim.sweep.points import load_sweep
 Tables = dict[str, dict[str, Any]]
 
 OTHER: dict[str, Any] = {
+    "adversary.share": 0.5,
     "aggregation.buffer": 2,
     "aggregation.byzantine_share": 0.4,
     "aggregation.form": "models",
