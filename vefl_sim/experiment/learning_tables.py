@@ -92,7 +92,8 @@ class LearningTable(Table):
     """Rounds between two evaluations; the last round is always evaluated."""
     keep_models: Interval | Literal["best"] | None = None
     """Rounds between two models that are kept in `models/` of the run, besides the last model, `model.npz`, which
-    every run has; "best": keep the model with the highest accuracy on the validation samples."""
+    every run has; "best": keep the model with the highest accuracy, or without classes the smallest loss, on the
+    validation samples."""
 
 
 class UpdateTable(Table):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.analysis.report.pages import hostile, trajectory
-from vefl_sim import Run, why
+from vefl_sim import Run, from_tables, simulate, why
 from vefl_sim.analysis.report.page import write_report
 from vefl_sim.analysis.sweep_report.page import write_sweep_report
 
@@ -22,6 +22,16 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.analysis.report.browsing import at, show, time_of
+
+AHEAD = from_tables(
+    {
+        "run": {"name": "ahead", "duration_s": 20.0},
+        "traffic": {"mean_in_coverage": 12.0},
+        "data": {"kind": "positions", "partition": "own", "min_samples": 1},
+        "model": {"factory": "vefl_models.mlp:mlp"},
+        "learning": {"loss": "mse", "learning_rate": 0.01},
+    }
+)
 
 
 def asked_for(browser: webdriver.Chrome) -> list[str]:
@@ -235,3 +245,12 @@ def test_the_page_of_a_sweep_fits_and_asks_for_nothing(browser: webdriver.Chrome
     assert not browser.execute_script("return window.hit")
     browser.find_element(By.LINK_TEXT, "page").click()
     assert browser.current_url == (own / "report.html").as_uri()
+
+
+def test_a_run_that_predicts_numbers_has_curves_of_its_own_metric(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    show(browser, write_report(simulate(AHEAD, out=tmp_path)))
+    panels = browser.find_elements(By.CSS_SELECTOR, "#curve-panels h3")
+    titles = [browser.execute_script("return arguments[0].firstChild.textContent", panel) for panel in panels]
+    assert titles[:2] == ["rmse", "Loss (mse)"]
+    assert "%" not in panels[0].text
+    assert browser.get_log("browser") == []
