@@ -22,6 +22,7 @@ from vefl_sim.sweep.comparison import Comparison
 HERE = Path(__file__).parent
 EXPERIMENTS = HERE.parents[1] / "experiments"
 STYLE: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True}
+_LINE = 0.042  # height of a line of text, in accuracy
 FAMILIES = {
     "#1f5fa8": ("FDPC", "PDPC"),
     "#c8553d": ("FedAvg", "FedProx", "FedNova", "FedAdam", "FedYogi", "SCAFFOLD", "FedDyn"),
@@ -93,26 +94,36 @@ def draw(figures: pd.DataFrame, costs: tuple[tuple[str, str], ...], path: Path) 
     for axes, (column, name) in zip(places, costs, strict=True):
         for label, row in means.iterrows():
             colour = next((c for c, members in FAMILIES.items() if label in members), "#1f5fa8")
-            axes.errorbar(row[column], row.accuracy, row.accuracy_half_width, fmt="o", color=colour, ms=5, lw=1)
+            axes.errorbar(
+                row[column],
+                row.accuracy,
+                row.accuracy_half_width,
+                fmt="o",
+                color=colour,
+                ms=5,
+                lw=0,
+                elinewidth=1,
+                alpha=0.8,
+            )
         _annotate(axes, means[column], means["accuracy"])
         axes.set(xlabel=name)
         axes.grid(alpha=0.25)
         axes.margins(x=0.12)
-    places[0].set(ylabel="final test accuracy")
+    places[0].set(ylabel="final test accuracy", ylim=(0, 1))
     figure.savefig(path, dpi=130)
     print(path)
 
 
 def _annotate(axes: Any, x: pd.Series, y: pd.Series) -> None:
     """Write the label of each point beside it; labels that would overlap move down or up."""
-    wide, high = x.max() - x.min() or 1.0, y.max() - y.min() or 1.0
+    wide = x.max() - x.min() or 1.0
     taken: list[tuple[float, float]] = []
     for label in y.sort_values(ascending=False).index:
         at = float(y[label])
-        while any(abs(x[label] - px) < 0.2 * wide and abs(at - py) < 0.035 * high for px, py in taken):
-            at -= 0.035 * high
+        while any(abs(x[label] - px) < 0.14 * wide and abs(at - py) < _LINE for px, py in taken):
+            at -= 0.2 * _LINE
         taken.append((float(x[label]), at))
-        axes.annotate(label, (x[label] + 0.012 * wide, at), fontsize=7.5, va="center")
+        axes.annotate(label, (x[label] + 0.018 * wide, at), fontsize=7.5, va="center")
 
 
 if __name__ == "__main__":

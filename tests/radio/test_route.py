@@ -48,6 +48,13 @@ def test_a_vehicle_that_appears_or_ends_its_trip() -> None:
     assert route.sight(0, 1, np.array([1, 2])).tolist() == [[False, True]]  # before it appeared, as at its start
 
 
+def test_a_step_without_vehicles() -> None:
+    route = driven([{}, {3: 1.0}, {3: 4.0}], 10_000)
+    distances = route.driven_m(150, 100, np.array([3]))[:, 0]
+    assert distances[:50].tolist() == [0.0] * 50
+    assert distances[-1] == pytest.approx(3.0 * 49 / SLOTS)
+
+
 def test_slots_before_the_start_are_the_first() -> None:
     route = driven([{1: 0.0}, {1: 2.0}], 10_000)
     assert route.driven_m(-5, 6, np.array([1])).tolist() == [[0.0]] * 6

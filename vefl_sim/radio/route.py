@@ -67,6 +67,9 @@ class Route:
         times_ns = (slot + np.arange(slots)) * self.slot_ns
         driven = np.empty((slots, len(cvs)))
         for step, first, last in self._spans(times_ns):
+            if not len(step.start_m):
+                driven[first:last] = 0.0  # nobody had appeared yet
+                continue
             rows = step.row(cvs)
             known = rows >= 0
             span_ns = max(step.end_ns - step.start_ns, 1)
