@@ -82,9 +82,9 @@ def _radio_contradictions(e: Experiment) -> Iterator[str]:
             yield f"{key} has {value} slots, longer than the round of {slots} slots (vefl.round_s): shorten it."
     if max(mac.grant_delay_slots, mac.bsr_slots) <= slots < mac.grant_delay_slots + mac.bsr_slots - 1:
         yield (
-            f"mac.grant_delay_slots and mac.bsr_slots together let a CV wait for up to "
-            f"{mac.grant_delay_slots + mac.bsr_slots - 1} slots, longer than the round of {slots} slots (vefl.round_s): "
-            "shorten one of them."
+            f"mac.grant_delay_slots and mac.bsr_slots together let a CV wait for "
+            f"{mac.grant_delay_slots + mac.bsr_slots - 1} slots, longer than the {slots} slots of a round (vefl.round_s): "
+            "shorten one."
         )
     if e.downlink.kind == "broadcast" and "D" not in mac.tdd and set(mac.tdd) != {"U"}:
         yield f'downlink.kind = "broadcast" needs downlink slots in mac.tdd = "{mac.tdd}": add a D to the pattern.'
