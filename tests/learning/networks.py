@@ -57,6 +57,18 @@ class WithDeterministic(nn.Module):
         return nn.Dropout(0.5)(nn.Dense(3)(inputs.reshape(len(inputs), -1)), deterministic)
 
 
+class AlwaysDrops(nn.Module):
+    """Dropout that is never switched off."""
+
+    @nn.compact
+    def __call__(self, inputs):  # type: ignore[no-untyped-def]
+        return nn.Dropout(0.5, deterministic=False)(nn.Dense(2)(inputs.reshape(len(inputs), -1)))
+
+
+def always_drops(outputs: int) -> nn.Module:
+    return AlwaysDrops()
+
+
 def without_train(outputs: int) -> nn.Module:
     return WithoutTrain()
 

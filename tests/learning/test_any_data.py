@@ -192,6 +192,8 @@ def test_tokens_and_a_loss_of_the_user(tmp_path: Path) -> None:
         ({"data": {"partition": "own"}}, "leaves samples with the CV that recorded them"),
         ({"model": {"factory": "tests.learning.networks:without_train"}}, "give its __call__ an argument `train`"),
         ({"model": {"factory": "tests.learning.networks:with_deterministic"}}, "needs the argument 'deterministic'"),
+        ({"model": {"factory": "tests.learning.networks:always_drops"}}, r"draws random numbers .* argument `train`"),
+        ({"model": {"factory": "vefl_models.cnn:cnn"}}, r'for inputs that are no images try "vefl_models.mlp:mlp"'),
         ({"learning": {"loss": "tests.learning.networks:summed"}}, "must return one number per sample"),
         ({"learning": {"loss": "tests.learning.networks:plane"}}, "cannot be computed from the outputs of"),
         ({"learning": {"loss": "tests.learning.networks:missing"}}, "has no 'missing'"),

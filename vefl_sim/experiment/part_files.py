@@ -143,7 +143,7 @@ def _not_imported(key: str, part: str, error: Exception) -> ExperimentError:
     name = part.partition(":")[0]
     if isinstance(error, ModuleNotFoundError) and name.split(".")[0] == (error.name or "").split(".")[0]:
         return ExperimentError(
-            f'{key} = "{part}": there is no module {error.name!r}; is its folder on PYTHONPATH, or in resume --parts?'
+            f'{key} = "{part}": there is no module {error.name!r}; is its folder on PYTHONPATH, or named by --parts?'
         )
     return ExperimentError(f'{key} = "{part}": importing {name!r} fails: {type(error).__name__}: {error}')
 

@@ -80,11 +80,11 @@ def _radio_contradictions(e: Experiment) -> Iterator[str]:
     for key, value in (delays | {"mac.bsr_slots": mac.bsr_slots, "the pattern mac.tdd": len(mac.tdd)}).items():
         if value > slots:
             yield f"{key} has {value} slots, longer than the round of {slots} slots (vefl.round_s): shorten it."
-    if max(mac.grant_delay_slots, mac.bsr_slots) <= slots < mac.grant_delay_slots + mac.bsr_slots - 1:
+    wait_slots = mac.grant_delay_slots + mac.bsr_slots - 1
+    if max(mac.grant_delay_slots, mac.bsr_slots) <= slots < wait_slots:
         yield (
-            f"mac.grant_delay_slots and mac.bsr_slots together let a CV wait for "
-            f"{mac.grant_delay_slots + mac.bsr_slots - 1} slots, longer than the {slots} slots of a round (vefl.round_s): "
-            "shorten one."
+            f"mac.grant_delay_slots and mac.bsr_slots let a CV wait for {wait_slots} slots, longer than the {slots} slots "
+            "of a round (vefl.round_s): shorten one of them."
         )
     if e.downlink.kind == "broadcast" and "D" not in mac.tdd and set(mac.tdd) != {"U"}:
         yield f'downlink.kind = "broadcast" needs downlink slots in mac.tdd = "{mac.tdd}": add a D to the pattern.'

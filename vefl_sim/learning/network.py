@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
+from flax import errors
 from flax import linen as nn
 
 from vefl_sim.core.errors import ExperimentError
@@ -72,6 +73,13 @@ def require_usable(module: nn.Module, spec: jax.ShapeDtypeStruct, name: str) -> 
             "learner passes the inputs and, if there is such an argument, `train` (False in evaluation)."
         )
     shapes = jax.eval_shape(lambda: initialize(module, jax.random.key(0), spec))
+    try:
+        jax.eval_shape(lambda model: outputs_of(module, model, jnp.zeros(spec.shape, spec.dtype)), shapes)
+    except errors.InvalidRngError:
+        raise ExperimentError(
+            f'model.factory = "{name}": {type(module).__name__} draws random numbers (dropout) also in evaluation: '
+            "give its __call__ an argument `train`, for example for nn.Dropout(0.5, deterministic=not train)."
+        ) from None
     if (others := [collection for collection in shapes if collection != "params"]) and not takes_train(module):
         raise ExperimentError(
             f'model.factory = "{name}": {type(module).__name__} keeps {others[0]!r} besides its parameters, but cannot '

@@ -151,8 +151,10 @@ def make_model(experiment: Experiment, dataset: Dataset) -> Any:
     except Exception as error:
         shape, message = " × ".join(map(str, dataset.input_shape)), f"{type(error).__name__}: {error}"
         what = "images" if dataset.train_inputs.dtype == np.uint8 else "inputs"
+        hint = "" if len(dataset.input_shape) == 3 else ' (for inputs that are no images try "vefl_models.mlp:mlp")'
         raise ExperimentError(
             f'The experiment cannot be prepared: model.factory = "{name}" does not take {what} of {shape}: {message}'
+            f"{hint}"
         ) from error
     return module
 

@@ -47,7 +47,7 @@ class Session:
         if self.last:
             self._recorder.continue_after(self.last.tables)
         self._tally, self._audit = Tally(), _audit(scenario)
-        self._class_names = scenario.dataset.class_names
+        self._class_names, self._payload_bits = scenario.dataset.class_names, scenario.payload_bits
         card = ModelCard.of(scenario.experiment.model.factory, scenario.experiment.learning.loss, scenario.dataset)
         self._models = ModelFiles(run.path, scenario.experiment.learning.keep_models, card)
         self._confusion: ConfusionMatrix | None = None  # of the last evaluation in this session
@@ -95,7 +95,11 @@ class Session:
 
     def figures(self) -> dict[str, Any]:
         """Figures of the run up to now, as in summary.json."""
-        simulated = {"simulated_s": to_s(self.now_ns), "wall_s": round(self._wall_s, 3)}
+        simulated = {
+            "simulated_s": to_s(self.now_ns),
+            "wall_s": round(self._wall_s, 3),
+            "payload_bits": self._payload_bits,
+        }
         return self._tally.figures() | self._audit.figures() | simulated
 
     @property
