@@ -83,8 +83,8 @@ def _radio_contradictions(e: Experiment) -> Iterator[str]:
     wait_slots = mac.grant_delay_slots + mac.bsr_slots - 1
     if max(mac.grant_delay_slots, mac.bsr_slots) <= slots < wait_slots:
         yield (
-            f"mac.grant_delay_slots and mac.bsr_slots let a CV wait for {wait_slots} slots, longer than the {slots} slots "
-            "of a round (vefl.round_s): shorten one of them."
+            f"mac.grant_delay_slots and mac.bsr_slots let a CV wait for {wait_slots} slots, longer than the {slots} "
+            "slots of a round (vefl.round_s): shorten one of them."
         )
     if e.downlink.kind == "broadcast" and "D" not in mac.tdd and set(mac.tdd) != {"U"}:
         yield f'downlink.kind = "broadcast" needs downlink slots in mac.tdd = "{mac.tdd}": add a D to the pattern.'

@@ -73,6 +73,12 @@ def require_usable(module: nn.Module, spec: jax.ShapeDtypeStruct, name: str) -> 
             "learner passes the inputs and, if there is such an argument, `train` (False in evaluation)."
         )
     shapes = jax.eval_shape(lambda: initialize(module, jax.random.key(0), spec))
+    if (others := [collection for collection in shapes if collection != "params"]) and not takes_train(module):
+        raise ExperimentError(
+            f'model.factory = "{name}": {type(module).__name__} keeps {others[0]!r} besides its parameters, but cannot '
+            "know whether it is trained: give its __call__ an argument `train`, for example for "
+            "nn.BatchNorm(use_running_average=not train), or use nn.LayerNorm or nn.GroupNorm."
+        )
     try:
         jax.eval_shape(lambda model: outputs_of(module, model, jnp.zeros(spec.shape, spec.dtype)), shapes)
     except errors.InvalidRngError:
@@ -80,9 +86,3 @@ def require_usable(module: nn.Module, spec: jax.ShapeDtypeStruct, name: str) -> 
             f'model.factory = "{name}": {type(module).__name__} draws random numbers (dropout) also in evaluation: '
             "give its __call__ an argument `train`, for example for nn.Dropout(0.5, deterministic=not train)."
         ) from None
-    if (others := [collection for collection in shapes if collection != "params"]) and not takes_train(module):
-        raise ExperimentError(
-            f'model.factory = "{name}": {type(module).__name__} keeps {others[0]!r} besides its parameters, but cannot '
-            "know whether it is trained: give its __call__ an argument `train`, for example for "
-            "nn.BatchNorm(use_running_average=not train), or use nn.LayerNorm or nn.GroupNorm."
-        )
