@@ -13,6 +13,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 
 from vefl_sim import load_sweep
@@ -87,7 +88,7 @@ def print_table(figures: pd.DataFrame, reference: str) -> None:
         )
 
 
-def draw(figures: pd.DataFrame, costs: tuple[tuple[str, str], ...], path: Path) -> None:
+def draw(figures: pd.DataFrame, costs: tuple[tuple[str, str], ...], path: Path, *, log: bool = False) -> None:
     """Accuracy against each of the costs: the mean over seeds, with the 95 % interval of the accuracy."""
     means = paired.means(figures)
     figure, places = plt.subplots(1, len(costs), figsize=(10, 4.2), layout="constrained", sharey=True)
@@ -105,7 +106,9 @@ def draw(figures: pd.DataFrame, costs: tuple[tuple[str, str], ...], path: Path) 
                 elinewidth=1,
                 alpha=0.8,
             )
-        _annotate(axes, means[column], means["accuracy"])
+        if log:
+            axes.set_xscale("log")
+        _annotate(axes, np.log10(means[column]) if log else means[column], means["accuracy"], log=log)
         axes.set(xlabel=name)
         axes.grid(alpha=0.25)
         axes.margins(x=0.12)
@@ -114,7 +117,7 @@ def draw(figures: pd.DataFrame, costs: tuple[tuple[str, str], ...], path: Path) 
     print(path)
 
 
-def _annotate(axes: Any, x: pd.Series, y: pd.Series) -> None:
+def _annotate(axes: Any, x: pd.Series, y: pd.Series, *, log: bool) -> None:
     """Write the label of each point beside it; labels that would overlap move down or up."""
     wide = x.max() - x.min() or 1.0
     taken: list[tuple[float, float]] = []
@@ -123,7 +126,8 @@ def _annotate(axes: Any, x: pd.Series, y: pd.Series) -> None:
         while any(abs(x[label] - px) < 0.14 * wide and abs(at - py) < _LINE for px, py in taken):
             at -= 0.2 * _LINE
         taken.append((float(x[label]), at))
-        axes.annotate(label, (x[label] + 0.018 * wide, at), fontsize=7.5, va="center")
+        place = x[label] + 0.018 * wide
+        axes.annotate(label, (10**place if log else place, at), fontsize=7.5, va="center")
 
 
 if __name__ == "__main__":
