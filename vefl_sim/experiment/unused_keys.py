@@ -85,8 +85,6 @@ def _unused_radio_keys(e: Experiment) -> Iterator[Unused]:
         yield 'radio.fading = "none"', ("radio.delay_spread_s",)
     if e.radio.fading == "rician" and e.radio.los == "never":
         yield 'radio.los = "never"', ("radio.rician_k_db",)
-    if e.radio.prbs == 1:
-        yield "radio.prbs = 1", ("radio.delay_spread_s",)
     if e.radio.power == "optimized":
         yield 'radio.power = "optimized"', ("radio.p0_dbm", "radio.alpha")
     if e.downlink.kind == "ignored":
