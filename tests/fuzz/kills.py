@@ -15,6 +15,7 @@ from tests.resumable import EXPERIMENT, contents, figures, only
 from vefl_sim import Run
 
 SCHEMES: tuple[dict[str, Any], ...] = (
+    *({"kind": kind} for kind in ("scaffold", "feddyn", "fedadam", "fedyogi", "oort", "krum", "fedasync")),
     *({"kind": "pdpc", "selected": 5}, {"kind": "fdpc"}, {"kind": "fedprox"}, {"kind": "random", "selected": 4}),
     *({"kind": "afa-cd"}, {"kind": "fedbuff"}, {"kind": "fdpc", "constrained": False}),
 )

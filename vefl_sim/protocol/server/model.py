@@ -50,7 +50,7 @@ class GlobalModel:
         if self.coding and self.is_learnt:
             sent = zip(orders, starts, trained, strict=True)
             trained = [self.coding.transmit(order.cv, order.number, start, model) for order, start, model in sent]
-        aggregated = self._aggregate([*map(self._view, updates, trained, weights)], weights)
+        aggregated = self._aggregate(updates, trained, weights)
         if aggregated is not None:
             self.parameters, weights = aggregated
         elif self.averages:
@@ -85,11 +85,12 @@ class GlobalModel:
         )
 
     def _aggregate(
-        self, views: Sequence[LocalUpdate], weights: Sequence[float]
+        self, updates: Sequence[Update], trained: Sequence[Model], weights: Sequence[float]
     ) -> tuple[Model, Sequence[float]] | None:
         """The next version that the scheme computes, and the weights that it reports; None: it leaves that to us."""
         if self.aggregate_updates is None or not self.is_learnt:
             return None
+        views = [*map(self._view, updates, trained, weights)]
         returned = self.aggregate_updates(views, tree_map(np.asarray, self.parameters))
         if returned is None:
             return None
