@@ -22,7 +22,7 @@ DARK, LIGHT, RED = "#22303c", "#7aa0cf", "#c0392b"
 def main() -> None:
     """Draw three panels with the default parameters."""
     radio, d2d_m = RadioTable(), np.linspace(10, 800, 400)
-    link, worst_prb = Link.of(radio), RayleighFading(0, radio.prbs, radio.antennas).worst_prb()
+    link, worst_prb = Link.of(radio), RayleighFading(0, radio.prbs, radio.antennas).law().worst()
     loss = {sight: pathloss_db(d2d_m, los=sight, carrier_ghz=radio.carrier_ghz) for sight in (True, False)}
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10.5, 3.3), layout="constrained")

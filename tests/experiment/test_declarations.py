@@ -20,6 +20,7 @@ from vefl_sim.experiment.plugins import Unused, load_part
 from vefl_sim.experiment.toml import from_tables
 from vefl_sim.experiment.unused_keys import is_used
 from vefl_sim.schemes.fdpc import Fdpc
+from vefl_sim.schemes.fedprox import FedAvg
 from vefl_sim.schemes.pdpc import Pdpc
 from vefl_sim.simulation.parts import make_scheme
 from vefl_sim.sweep.points import load_sweep
@@ -123,6 +124,32 @@ class Failing:
         raise ZeroDivisionError("oh")
 
 
+class OwnModel(FedAvg):
+    """Makes the next model itself, with the weights of FedAvg."""
+
+    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
+        return model
+
+
+class OwnWeights(OwnModel):
+    """Has weights of its own, which may use any key."""
+
+    def aggregate(self, observation, plan, delivered):  # type: ignore[no-untyped-def]
+        return [1.0] * len(delivered)
+
+
+class Watching(OwnModel):
+    """Sees the updates, and leaves it to the program to add them up: it says which keys it does not use."""
+
+    unused_keys = ("scheme.rounds",)
+
+    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
+        return None
+
+
+OWN_MODEL = "a scheme of your own that has aggregate_updates and declares no unused_keys"
+
+
 def own(name: str) -> dict[str, object]:
     return {"kind": f"{__name__}:{name}"}
 
@@ -147,6 +174,13 @@ class TestUserDefinedSchemes:
             (
                 {"scheme": own("Plain") | {"constrained": False}},
                 "scheme.constrained has no effect with a scheme of your own, which decides it itself: remove it.",
+            ),
+            *(
+                (
+                    {"scheme": own(scheme), "aggregation": {"form": "models"}},
+                    f"aggregation.form has no effect with {OWN_MODEL}: remove it.",
+                )
+                for scheme in ("OwnModel", "OwnWeights")
             ),
             (
                 {"scheme": own("Misspelt")},
@@ -185,6 +219,17 @@ class TestUserDefinedSchemes:
         with pytest.raises(ExperimentError) as refused:
             experiment(**tables)
         assert refused.value.problems == (sentence,)
+
+    @pytest.mark.parametrize(
+        ("scheme", "aggregation"),
+        [
+            ("OwnWeights", {"normalize": True, "p_suc": "history", "sojourn_weight": 0.5}),
+            ("Watching", {"form": "models", "normalize": True}),
+        ],
+    )
+    def test_keys_that_it_may_use_are_accepted(self, scheme: str, aggregation: dict) -> None:
+        accepted = experiment(scheme=own(scheme), aggregation=aggregation)
+        assert accepted.aggregation.model_dump(exclude_unset=True) == aggregation
 
     def test_an_unused_key_does_not_name_a_run(self, tmp_path: Path) -> None:
         shared = '[run]\nname = "x"\nrounds = 1\n[vefl]\nsojourn_weight = 0.2\n[learning]\nkind = "none"\n'

@@ -37,6 +37,7 @@ OTHER: dict[str, Any] = {
     "data.dirichlet_alpha": 7.0,
     "data.partition": "shards",
     "data.shards_per_cv": 3,
+    "downlink.kind": "broadcast",
     "downlink.noise_figure_db": 3.0,
     "downlink.rate_floor": 5e4,
     "downlink.tx_power_w": 1e-3,
@@ -55,6 +56,7 @@ OTHER: dict[str, Any] = {
     "mobility.origin_m": (30.0, -20.0),
     "mobility.start_s": 9.0,
     "radio.alpha": 0.1,
+    "radio.csi_margin_db": 3.0,
     "radio.delay_spread_s": 0.0,
     "radio.p0_dbm": -120.0,
     "radio.rician_k_db": 20.0,
@@ -92,6 +94,7 @@ OTHER: dict[str, Any] = {
 READ_BY_ALL = {
     "aggregation.form": "two forms of a sum, which differ in the last digit where its weights sum to one",
     "aggregation.weights_over": "`theorem2_sum` of a round",
+    "downlink.kind": "worst-case times of orders, and an empty table of broadcasts",
     "update.codec": "worst-case uploads",
     "vefl.sojourn_weight": "`plan_objective` of a baseline's plan",
     "vefl.upload_margin": "worst-case uploads, which show in the tables of plans without constraints, too",

@@ -13,6 +13,7 @@ from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.radio.csi import DelayedCsi
 
 CVS = np.array([3, 8])
+STRONG = "radio.max_tx_power_w=0.2"  # so that plans fit their round although they expect grants to be lost
 
 
 @dataclass
@@ -57,6 +58,13 @@ def test_a_cv_that_was_not_there_is_known_as_it_appeared() -> None:
     assert channel.known_gains(410, 1, CVS)[0, :, 0].tolist() == [110 * 103, 110 * 308]
 
 
+def test_the_margin_is_on_what_was_measured() -> None:
+    channel = moved(2, [3, 8], [3, 8], [3, 8])
+    channel.margin = 0.25
+    assert channel.known_gains(400, 1, CVS)[0, :, 0].tolist() == [398 * 203 / 4, 398 * 208 / 4]
+    assert np.array_equal(channel.mean_snr_per_watt(CVS), [303, 308])
+
+
 def test_before_the_first_slot_the_first_is_known() -> None:
     channel = moved(50, [3, 8])
     assert channel.known_gains(20, 40, CVS)[:, 0, 0].tolist() == [0.0] * 31 + [103.0 * slot for slot in range(1, 10)]
@@ -73,7 +81,7 @@ def old(folder: Path, *settings: str) -> Run:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    settings = ("radio.csi_delay_slots=4", "radio.fading=jakes", "mac.bsr_slots=7", "mac.grant_delay_slots=3")
+    settings = ("radio.csi_delay_slots=4", "radio.fading=jakes", "mac.bsr_slots=7", "mac.grant_delay_slots=3", STRONG)
     return old(tmp_path_factory.mktemp("old"), *settings)
 
 
@@ -109,6 +117,8 @@ def test_cars_that_stand_lose_nothing(tmp_path: Path, fading: str) -> None:
         "radio.csi_delay_slots=9",
         f"radio.fading={fading}",
         "mobility.kind=tests.radio.test_channel:OneParkedCar",
+        "mobility.max_speed_mps=5",
+        "vefl.round_s=4",
     )
     run = old(tmp_path, *settings)
     assert run.summary["grants_lost"] == 0 < run.summary["updates_delivered"]
@@ -121,3 +131,13 @@ def test_plans_count_on_fewer_bits_if_grants_can_be_lost(tmp_path: Path, fading:
         for settings in ([], ["radio.csi_delay_slots=4"])
     )
     assert (unknown[known.index] > known).all()
+
+
+def test_a_margin_saves_grants(tmp_path: Path) -> None:
+    """Both runs have the same channel; 6 dB are enough that most grants arrive."""
+    settings = ("radio.csi_delay_slots=4", STRONG)
+    lost = [
+        (table := old(tmp_path, *settings, *more).table("outages"))["lost_slots"].sum() / table["tx_slots"].sum()
+        for more in ([], ["radio.csi_margin_db=6"])
+    ]
+    assert lost[0] > 0.5 > 0.1 > lost[1]

@@ -52,7 +52,7 @@ def test_gains_are_gamma_distributed_and_independent(antennas: int) -> None:
 def test_the_stated_worst_prb_is_that_of_the_gains(fading: MeanChannel | RayleighFading) -> None:
     """The mean of log₂(1 + gain) over 6000 worst pRBs has a standard error of at most 1.1 %."""
     gains = np.concatenate([fading.gains(slot, BLOCK_SLOTS, CVS) for slot in range(0, 2048, BLOCK_SLOTS)])
-    gain, probability = fading.worst_prb()
+    gain, probability = fading.law().worst()
     assert probability.sum() == pytest.approx(1.0)
     assert np.log2(1 + gain) @ probability == pytest.approx(np.log2(1 + gains.min(axis=2)).mean(), rel=0.03)
 

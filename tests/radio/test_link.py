@@ -29,13 +29,13 @@ def test_worst_case_rate_is_the_mean_over_the_worst_prb(antennas: int, prbs: int
     snr_per_watt = np.array([0.05, 5.0, 5e3, 5e6])
     worst = np.random.default_rng(0).gamma(antennas, size=(100_000, prbs)).min(axis=1)
     simulated = [link.rate_bps(0.2 * snr * worst).mean() for snr in snr_per_watt]
-    rate_bps = link.mean_rate_bps(snr_per_watt, *RayleighFading(1, prbs, antennas).worst_prb())
+    rate_bps = link.mean_rate_bps(snr_per_watt, *RayleighFading(1, prbs, antennas).law().worst())
     assert rate_bps == pytest.approx(simulated, rel=0.01)
 
 
 def test_worst_case_slots_by_hand_on_the_mean_channel() -> None:
     link = Link.of(RadioTable(antennas=1, prb_bandwidth_hz=360e3, max_tx_power_w=0.2))
-    rate_bps = link.mean_rate_bps(np.array([15.0]), *MeanChannel(prbs=10, antennas=1).worst_prb())
+    rate_bps = link.mean_rate_bps(np.array([15.0]), *MeanChannel(prbs=10, antennas=1).law().worst())
     # SNR 0.2 · 15 = 3, so 360 kHz · 13/14 · 2 = 668,571 bit/s, 334.29 bit per slot of 0.5 ms
     assert worst_case_slots(rate_bps, 3343, 1.0, 5e-4) == 11
     assert worst_case_slots(rate_bps, 3342, 1.0, 5e-4) == 10

@@ -164,7 +164,7 @@ def test_the_stated_worst_prb_is_that_of_the_gains(kind: str) -> None:
     spread_s, k_factor, sight = FADINGS[kind]
     fading = ScatteredFading(propagation(spread_s, k_factor=k_factor), driving(600, 20.0, sight=sight))
     gains = np.concatenate([fading.gains(slot, 1, np.arange(600)) for slot in range(0, 2000, 100)])
-    gain, probability = fading.worst_prb(sight=sight)
+    gain, probability = fading.law(sight=sight).worst()
     assert probability.sum() == pytest.approx(1.0)
     assert np.log2(1 + gain) @ probability == pytest.approx(np.log2(1 + gains.min(axis=2)).mean(), rel=0.03)
 
@@ -172,9 +172,9 @@ def test_the_stated_worst_prb_is_that_of_the_gains(kind: str) -> None:
 def test_the_worst_of_correlated_rayleigh_prbs() -> None:
     fading = SelectiveRayleighFading(3, 4, profile("38.901"), driving(40, 20.0, sight=True))
     gains = fading.gains(0, 256, np.arange(40))
-    gain, probability = fading.worst_prb(sight=True)
+    gain, probability = fading.law(sight=True).worst()
     assert np.log2(1 + gain) @ probability == pytest.approx(np.log2(1 + gains.min(axis=2)).mean(), rel=0.02)
-    without = fading.worst_prb(sight=False)
+    without = fading.law(sight=False).worst()
     assert np.log2(1 + without[0]) @ without[1] < np.log2(1 + gain) @ probability
 
 

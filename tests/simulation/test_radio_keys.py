@@ -1,6 +1,7 @@
 """The keys of a realistic radio, alone and all together: bursts, resuming, conservation of bits, and bad input."""
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +28,12 @@ KEYS = {
     "broadcast": ["downlink.kind=broadcast"],
 }
 ALL = [
-    *("radio.fading=rician", 'radio.delay_spread_s="38.901"', "radio.csi_delay_slots=230", "radio.power=open-loop"),
-    *("mac.tdd=DDSUU", "mac.grant_delay_slots=3", "mac.bsr_slots=7", "downlink.kind=broadcast", "radio.p0_dbm=-70"),
+    *("radio.fading=rician", 'radio.delay_spread_s="38.901"', "radio.csi_delay_slots=230", "radio.csi_margin_db=3"),
+    *("radio.power=open-loop", "radio.p0_dbm=-70", "mac.tdd=DDSUU", "mac.grant_delay_slots=3", "mac.bsr_slots=7"),
+    "downlink.kind=broadcast",
 ]
 """Knowledge that is older than a mobility step; the other keys as above."""
+SLOT_NS = 500_000
 NO_ROUNDS = ["scheme.kind=afa-cd", "mac.start=ready", "aggregation.buffer=3"]
 
 
@@ -90,22 +93,41 @@ def test_every_scheme_sees_the_same_fading(tmp_path: Path, monkeypatch: pytest.M
 
 
 def conserved(run: Run) -> None:
-    """Offered = delivered + lost with their update + still queued; granted = arrived + lost in an outage."""
-    events, slots = run.events, run.table("slots")
-    offered = events.query("kind == 'upload_offered'")["bits"].sum()
-    ends = events[events["kind"].isin(["upload_received", "update_lost"])]
-    began = ends[events.set_index("id")["kind"].reindex(ends["cause"]).str.startswith("upload").to_numpy()]
-    queued = offered - (began["bits"] + began["bits_left"]).sum()  # of orders that the end of the run has cut off
-    payload = events.query("kind == 'upload_offered'")["bits"].max() if offered else 1.0
-    assert queued >= -1e-6
-    assert queued / payload == pytest.approx(round(queued / payload), abs=1e-9)  # whole updates
-    received = began.query("kind == 'upload_received'")
-    assert (received["bits_left"] == 0).all()
-    granted = (slots["rate_bps"] * 5e-4).sum()
-    lost = run.table("outages")["lost_bits"].sum() if run.experiment.radio.csi_delay_slots else 0.0
-    cut_off = granted - began["bits"].sum() - lost  # granted in the slot in which a CV left or its round ended
-    last = slots.groupby("cv")["rate_bps"].max().sum() * 5e-4 * max(1, len(run.rounds))
-    assert -1e-3 <= cut_off <= last + 1e-3 or queued > 0
+    """Of each order: offered = delivered + still queued at its end; granted = arrived + lost in outages + cut off."""
+    booked = 0
+    for _, events in run.events[run.events["cv"].notna()].groupby("cv"):
+        for ordered, upload, end in orders_with_upload(events.to_dict("records")):
+            assert end["bits"] + end["bits_left"] == pytest.approx(upload["bits"], rel=1e-12)
+            assert end["bits_left"] == 0 or end["kind"] == "update_lost"
+            granted, lost = granted_and_lost(run, ordered, upload, end)
+            cut_off = granted.sum() - end["bits"] - lost
+            # an order that is lost may end in the middle of its last slot
+            possible = [0.0, *(granted[-1:] if end["kind"] == "update_lost" else [])]
+            assert min(abs(cut_off - bits) for bits in possible) <= 1e-9 * upload["bits"]
+            booked += len(granted)
+    assert booked == len(run.table("slots"))  # no slot without an order
+
+
+def orders_with_upload(events: list[dict]) -> Iterator[tuple[dict, dict, dict]]:
+    """The order, the offer and the end of each upload of a CV, which has one order at a time."""
+    kinds = {"training_ordered", "upload_offered", "upload_received", "update_lost"}
+    steps = [event for event in events if event["kind"] in kinds]
+    for before, upload, after in zip(steps, steps[1:], steps[2:], strict=False):
+        if upload["kind"] == "upload_offered":
+            yield before, upload, after
+
+
+def granted_and_lost(run: Run, ordered: dict, upload: dict, end: dict) -> tuple[np.ndarray, float]:
+    """Bits granted in each slot of an upload, and the bits of the grants that were lost, by the table of outages."""
+    slots = run.table("slots").query("cv == @upload['cv']")
+    start_ns = slots["slot"] * SLOT_NS
+    sent = slots[(start_ns >= upload["time_ns"]) & (start_ns < end["time_ns"])]
+    granted = (sent["rate_bps"] * SLOT_NS * 1e-9).to_numpy(float)
+    if not run.experiment.radio.csi_delay_slots:
+        return granted, 0.0
+    [row] = run.table("outages").query("cv == @upload['cv'] and ordered_ns == @ordered['time_ns']").to_dict("records")
+    assert row["granted_bits"] == pytest.approx(end["bits"] + row["lost_bits"], rel=1e-12)
+    return granted, row["lost_bits"]
 
 
 @pytest.mark.slow
@@ -222,6 +244,14 @@ def test_a_broadcast_waits_for_the_one_before(tmp_path: Path) -> None:
         (
             {"mac": {"special_uplink_symbols": 4}},
             'mac.special_uplink_symbols has no effect with mac.tdd = "U": remove it.',
+        ),
+        (
+            {"radio": {"csi_margin_db": 3.0}},
+            "radio.csi_margin_db has no effect with radio.csi_delay_slots = 0: remove it.",
+        ),
+        (
+            {"scheme": {"constrained": False}, "downlink": {"kind": "broadcast"}},
+            "downlink.kind has no effect with scheme.constrained = false: remove it.",
         ),
         (
             {"downlink": {"rate_floor": 5e6}},

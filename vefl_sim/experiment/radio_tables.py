@@ -28,16 +28,18 @@ class RadioTable(Table):
     max_tx_power_w: Watts = 0.2
     """P_max, the largest transmit power of a CV over all its pRBs."""
     fading: Literal["rayleigh", "jakes", "rician", "none"] = "rayleigh"
-    """"rayleigh": independent from slot to slot (the paper); "jakes": Rayleigh fading, correlated by J₀ over the
+    """"rayleigh": independent from slot to slot; "jakes": Rayleigh fading, correlated by J₀ over the
     distance driven; "rician": the same with a direct path for CVs with line of sight; "none": the mean channel."""
     rician_k_db: Annotated[float, Field(ge=-40, le=40)] = 9.0
     """K, the power of the direct path over that of the scattered ones ("rician"); 9 dB is the mean of TR 38.901 UMa."""
     delay_spread_s: DelaySpread = None
     """Root-mean-square delay spread, which correlates the pRBs: 0 makes all alike, "38.901" takes the UMa medians with
-    and without line of sight; if not given, pRBs fade independently (the paper)."""
+    and without line of sight; if not given, pRBs fade independently."""
     csi_delay_slots: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """Age of the channel knowledge with which a slot is decided; a grant above the capacity of its slot is lost. 0: the
     gNB knows the channel of the slot (the paper)."""
+    csi_margin_db: Annotated[float, Field(ge=0, le=60)] = 0.0
+    """How much worse than measured the gNB takes channels to be (`csi_delay_slots`), so that fewer grants are lost."""
     power: Literal["optimized", "open-loop"] = "optimized"
     """Transmit power: chosen in the RAT sub-problem (the paper), or by the open loop of TS 38.213 from path loss."""
     p0_dbm: Annotated[float, Field(ge=-202, le=60)] = -80.0
@@ -58,6 +60,11 @@ class RadioTable(Table):
     """Height of a CV's antenna."""
     flexible_symbol_uplink: bool = True
     """Whether the flexible symbol carries uplink data: overhead υ = 1/14, else 2/14."""
+
+    @property
+    def csi_margin(self) -> float:
+        """Factor on a measured SNR, from `csi_margin_db`; 1 where the gNB knows the channel."""
+        return float(10 ** (-self.csi_margin_db / 10)) if self.csi_delay_slots else 1.0
 
 
 class MacTable(Table):

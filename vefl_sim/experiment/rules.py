@@ -50,7 +50,7 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
         )
     if e.learning.keep_models == "best" and not e.data.validation_samples:
         yield (
-            'learning.keep_models = "best" would choose a model by its accuracy on the test set: set '
+            'learning.keep_models = "best" would choose a model by its results on the test set: set '
             "data.validation_samples, or keep the models of every n-th round."
         )
     if e.learning.momentum and e.learning.optimizer != "sgd":

@@ -6,13 +6,21 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import Unused, declaration, errors_of_declarations, is_part, kinds_of, nothing
+from vefl_sim.experiment.plugins import (
+    Unused,
+    declaration,
+    errors_of_declarations,
+    is_part,
+    kinds_of,
+    load_part,
+    nothing,
+)
 
 _UNUSED_BY_OWN_SCHEME = ("scheme.constrained", "scheme.rounds", "aggregation.weights_over")
 """Keys that a user-defined scheme does not use, unless it declares `unused_keys` itself."""
 _UNUSED_WITHOUT_CONSTRAINTS = (
     *("vefl.method", "vefl.budget", "vefl.min_local_iterations", "vefl.upload_share", "vefl.upload_margin"),
-    *("server.early_close", "server.retry_s", "aggregation.form", "aggregation.weights_over"),
+    *("server.early_close", "server.retry_s", "aggregation.form", "aggregation.weights_over", "downlink.kind"),
 )
 
 _BROADCAST_KEYS = ("downlink.rate_floor", "downlink.tx_power_w", "downlink.noise_figure_db")
@@ -68,7 +76,11 @@ def unused_by_cause(e: Experiment) -> Iterator[Unused]:
     """Yield (the setting that makes keys useless, these keys)."""
     for key, name in kinds_of(e):
         with errors_of_declarations(key, name):
-            causes = [_unused_by(key, name), *declaration(key, name, "unused_when", nothing)(e)]
+            causes = [
+                _unused_by(key, name),
+                *_unused_by_own_aggregation(key, name),
+                *declaration(key, name, "unused_when", nothing)(e),
+            ]
             for _, keys in causes:
                 _require_known(keys)
         yield from causes
@@ -85,6 +97,8 @@ def _unused_radio_keys(e: Experiment) -> Iterator[Unused]:
         yield 'radio.fading = "none"', ("radio.delay_spread_s",)
     if e.radio.fading == "rician" and e.radio.los == "never":
         yield 'radio.los = "never"', ("radio.rician_k_db",)
+    if not e.radio.csi_delay_slots:
+        yield "radio.csi_delay_slots = 0", ("radio.csi_margin_db",)
     if e.radio.power == "optimized":
         yield 'radio.power = "optimized"', ("radio.p0_dbm", "radio.alpha")
     if e.downlink.kind == "ignored":
@@ -99,6 +113,17 @@ def _unused_by(key: str, name: str) -> Unused:
     if declared is None and key == "scheme.kind":
         return "a scheme of your own, which decides it itself", _UNUSED_BY_OWN_SCHEME
     return f'{key} = "{name}"' + (", which declares it as unused" if is_part(name) else ""), declared or ()
+
+
+def _unused_by_own_aggregation(key: str, name: str) -> Iterator[Unused]:
+    """Yield the key that a user-defined scheme does not use if it makes the next model itself (`aggregate_updates`).
+
+    A scheme that uses it all the same declares `unused_keys`.
+    """
+    if key != "scheme.kind" or not is_part(name) or declaration(key, name, "unused_keys", None) is not None:
+        return
+    if hasattr(load_part(key, name), "aggregate_updates"):
+        yield "a scheme of your own that has aggregate_updates and declares no unused_keys", ("aggregation.form",)
 
 
 def _require_known(keys: Iterable[str]) -> None:

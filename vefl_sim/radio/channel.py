@@ -12,12 +12,14 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.core.state import State, Stateful
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.scene import Scene
+from vefl_sim.radio.arrival import arriving_share
 from vefl_sim.radio.delay_profile import DelayProfile
 from vefl_sim.radio.fading import Fading, MeanChannel, RayleighFading, SelectiveRayleighFading
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.route import Route
 from vefl_sim.radio.shadowing import LargeScale
 from vefl_sim.radio.uma import SPEED_OF_LIGHT_MPS
+from vefl_sim.radio.worst_prb import GainLaw
 
 _MOST_SLOTS = 64  # that a user-defined channel is asked for in one call
 
@@ -57,7 +59,7 @@ def uma(experiment: Experiment, streams: Streams) -> "UmaChannel":
     fading, large_scale = _fading(experiment, streams, route), LargeScale(radio, streams.generator("shadowing"))
     sight_matters = radio.fading == "rician" or radio.delay_spread_s == "38.901"
     follows = sight_matters or radio.fading == "jakes"
-    return UmaChannel(Link.of(radio), large_scale, fading, route if follows else None, sight_matters)
+    return UmaChannel(Link.of(radio), large_scale, fading, route if follows else None, sight_matters, radio.csi_margin)
 
 
 def _fading(experiment: Experiment, streams: Streams, route: Route) -> Fading:
@@ -89,6 +91,7 @@ class UmaChannel:
     fading: Fading
     route: Route | None = None  # None: the fading does not depend on where CVs are
     sight_matters: bool = False  # whether the fading of CVs with line of sight is another one
+    csi_margin: float = 1.0  # factor on measured SNRs with which the gNB decides
 
     def move(self, scene: Scene) -> None:
         """Update path loss and shadowing, which are constant between two scenes."""
@@ -111,13 +114,25 @@ class UmaChannel:
         return self.fading.gains(slot, slots, cvs)
 
     def worst_case_rate_bps(self, cvs: NDArray[np.int64]) -> Floats:
-        """Expected rate over the fading of the worst of Z pRBs (worstCaseTxTTIEstimate), shape (CVs,)."""
+        """Expected rate over the fading of the worst of Z pRBs (worstCaseTxTTIEstimate), shape (CVs,).
+
+        With old channel knowledge: times the share of it that arrives.
+        """
         snr_per_watt = self.mean_snr_per_watt(cvs)
-        rate_bps = self.link.mean_rate_bps(snr_per_watt, *self.fading.worst_prb())
+        rate_bps = self._rate_to_count_on_bps(snr_per_watt, self.fading.law())
         if not self.sight_matters:
             return rate_bps
-        with_sight = self.link.mean_rate_bps(snr_per_watt, *self.fading.worst_prb(sight=True))
+        with_sight = self._rate_to_count_on_bps(snr_per_watt, self.fading.law(sight=True))
         return np.where(self.large_scale.line_of_sight(cvs), with_sight, rate_bps)
+
+    def _rate_to_count_on_bps(self, snr_per_watt: Floats, law: GainLaw) -> Floats:
+        """The rate of CVs whose gains have this law."""
+        rate_bps = self.link.mean_rate_bps(snr_per_watt, *law.worst())
+        if law.is_known and self.csi_margin == 1.0:
+            return rate_bps
+        power_w = np.broadcast_to(self.link.power_w(snr_per_watt), snr_per_watt.shape)
+        full_prbs = self.link.max_power_w / power_w if self.link.open_loop else None
+        return rate_bps * arriving_share(law, self.csi_margin, snr_per_watt * power_w, full_prbs)
 
     def state(self) -> State:
         """State of the large-scale channel and of the route for a checkpoint; fading depends on slot, CV and route."""

@@ -23,11 +23,12 @@ class _Measured:
 
 @dataclass
 class DelayedCsi:
-    """A channel, and what the gNB knows of it: path loss, shadowing and fading as they were `delay_slots` before."""
+    """A channel, and what the gNB counts on: path loss, shadowing and fading as they were `delay_slots` before."""
 
     channel: Channel
     delay_slots: int
     slot_ns: int
+    margin: float = 1.0  # factor on the SNR that was measured
     _history: list[_Measured] = field(default_factory=list)  # in the order of time
 
     def __post_init__(self) -> None:
@@ -61,15 +62,15 @@ class DelayedCsi:
         return self.channel.worst_case_rate_bps(cvs)
 
     def known_gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
-        """SNR per watt of each slot, CV and pRB as the gNB knows it: that of `delay_slots` before, at least of slot 0.
+        """SNR per watt of each slot, CV and pRB with which the gNB decides: that of `delay_slots` before, with margin.
 
-        A CV that was not there yet is known as it was when it appeared.
+        Before slot 0 the channel was that of slot 0. A CV that was not there yet is known as it was when it appeared.
         """
         measured = slot - self.delay_slots + np.arange(slots)
         first = max(int(measured[0]), 0)
         count = max(int(measured[-1]) - first + 1, 1)
         gains = self.channel.fading_gains(first, count, cvs)[np.maximum(measured, 0) - first]
-        known: Floats = gains * self._mean_snr(measured, cvs)[:, :, None]
+        known: Floats = gains * (self.margin * self._mean_snr(measured, cvs))[:, :, None]
         return known
 
     def _mean_snr(self, measured: Ints, cvs: NDArray[np.int64]) -> Floats:

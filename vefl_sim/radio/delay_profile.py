@@ -16,6 +16,7 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.experiment.radio_tables import RadioTable
 
 _LEAST_GHZ = 6.0
+_DETERMINED = 1e-12  # of a pRB's power: if no pRB has more that the ones before leave open, these determine all
 
 Complex = NDArray[np.complexfloating]
 
@@ -67,9 +68,18 @@ class DelayProfile:
         return correlation
 
     def mixing(self, rms_s: float) -> Complex:
-        """A matrix F with F·Fᴴ = correlation: F times independent unit Gaussians gives the gains of the pRBs."""
-        values, vectors = np.linalg.eigh(self.correlation(rms_s))
-        mixing: Complex = vectors * np.sqrt(np.maximum(values, 0.0))
+        """A matrix F with F·Fᴴ = correlation: F times independent unit Gaussians gives the gains of the pRBs.
+
+        Cholesky's, for the pRB first that the ones before determine least, so that rounding does not grow where pRBs
+        are nearly alike. Not by LAPACK, whose last digits depend on the number of cores.
+        """
+        rest, mixing = self.correlation(rms_s), np.zeros((self.prbs, self.prbs), np.complex128)
+        for column in range(self.prbs):
+            prb = int(np.argmax(rest.diagonal().real))
+            if rest[prb, prb].real <= _DETERMINED:
+                break
+            mixing[:, column] = rest[:, prb] / sqrt(rest[prb, prb].real)
+            rest = rest - np.multiply.outer(mixing[:, column], mixing[:, column].conj())
         return mixing
 
     def turns(self, delay_s: Floats) -> Floats:

@@ -26,11 +26,8 @@ class Fading(Protocol):
         """Gains of `slots` slots from `slot` on; shape (slots, CVs, pRBs)."""
         ...
 
-    def worst_prb(self, *, sight: bool = False) -> tuple[Floats, Floats]:
-        """Distribution of the gain of the worst pRB of a CV with or without line of sight, min_z ‖h_z‖².
-
-        Its values, and the probabilities that it has them and that a grant for it arrives.
-        """
+    def law(self, *, sight: bool = False) -> GainLaw:
+        """Distribution of the gains of a CV with or without line of sight, which plans use."""
         ...
 
 
@@ -44,9 +41,9 @@ class MeanChannel:
         """The constant gain N; shape (slots, CVs, pRBs)."""
         return np.tile(self._row, (slots, len(cvs), 1))
 
-    def worst_prb(self, *, sight: bool = False) -> tuple[Floats, Floats]:
-        """The worst pRB is as good as any other: gain N."""
-        return self._row[:1], np.ones(1)
+    def law(self, *, sight: bool = False) -> GainLaw:
+        """Gain N on every pRB: a direct path and nothing else."""
+        return GainLaw(len(self._row), int(self._row[0]), k_factor=np.inf)
 
 
 class RayleighFading:
@@ -73,9 +70,9 @@ class RayleighFading:
             done += count
         return gains
 
-    def worst_prb(self, *, sight: bool = False) -> tuple[Floats, Floats]:
-        """Quantiles of the minimum of Z Gamma(N, 1) variables, at Gauss-Legendre nodes: P(min > x) = Q(N, x)^Z."""
-        return self._law.worst()
+    def law(self, *, sight: bool = False) -> GainLaw:
+        """Gamma(N, 1), independent for each pRB, or correlated by a delay spread."""
+        return self._law
 
     def _block(self, cv: int, block: int) -> Floats:
         kept = self._blocks.get((cv, block))
@@ -143,9 +140,9 @@ class SelectiveRayleighFading:
         sight = self._route.sight(slot, slots, cvs)
         return np.where(sight[:, :, None], self._kinds[True].gains(slot, slots, cvs), gains)
 
-    def worst_prb(self, *, sight: bool = False) -> tuple[Floats, Floats]:
-        """Distribution of the gain of the worst of correlated pRBs."""
-        return self._kinds[sight].worst_prb()
+    def law(self, *, sight: bool = False) -> GainLaw:
+        """Gamma(N, 1), correlated by the delay spread of a CV with or without line of sight."""
+        return self._kinds[sight].law()
 
 
 def _sum_of_last(values: Floats) -> Floats:

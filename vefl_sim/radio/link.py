@@ -65,10 +65,7 @@ class Link:
         return rate
 
     def mean_rate_bps(self, snr_per_watt: Floats, gain: Floats, probability: Floats) -> Floats:
-        """Mean rate of CVs with all power on one pRB whose fading gain is random, with these values and probabilities.
-
-        Probabilities that sum to less than one leave out grants that are lost.
-        """
+        """Mean rate of CVs with all power on one pRB, whose fading gain has these values with these probabilities."""
         power_w = self.max_power_w if self.open_loop is None else self.open_loop.prb_watts(snr_per_watt)[:, None]
         snr = power_w * np.multiply.outer(snr_per_watt, gain)
         return self.rate_bps(snr) @ probability

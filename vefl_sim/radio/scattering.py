@@ -20,6 +20,7 @@ from vefl_sim.radio.route import Route
 from vefl_sim.radio.worst_prb import GainLaw
 
 PATHS = 32  # J₀ is then met by the mean over CVs at any distance
+_FIRST_ZERO = 2.404825557695773  # of J₀, which falls up to there and stays above −0.41 beyond
 _KEPT_NUMBERS = 8_000_000  # of the paths of CVs in memory, or more if as many are in use
 
 
@@ -91,16 +92,15 @@ class ScatteredFading:
                 gains[sights[:, column], column] = own[sights[:, column]]
         return gains
 
-    def worst_prb(self, *, sight: bool = False) -> tuple[Floats, Floats]:
-        """Distribution of the gain of the worst pRB of a CV with or without line of sight."""
+    def law(self, *, sight: bool = False) -> GainLaw:
+        """Distribution of the gains of a CV, at the distance within reach over which they are correlated least."""
         own = self._propagation
         k_factor = own.k_factor if sight else 0.0
         rms_s = own.profile.scattered_rms_s(k_factor, sight=sight)
         profile = None if rms_s is None else own.profile
-        wavelengths = self._known_m / own.wavelength_m
+        wavelengths = min(self._known_m / own.wavelength_m, _FIRST_ZERO / (2 * np.pi))
         correlation = bessel_j0(2 * np.pi * wavelengths)
-        law = GainLaw(own.prbs, own.antennas, k_factor, profile, rms_s or 0.0, correlation, wavelengths)
-        return law.worst()
+        return GainLaw(own.prbs, own.antennas, k_factor, profile, rms_s or 0.0, correlation, wavelengths)
 
     def _paths_of(self, cv: int, sight: bool) -> Paths:
         """The paths of a CV, from memory if they are there."""

@@ -27,7 +27,7 @@ class Centralized:
             "server.early_close",
         ),
         *("scheme.constrained", "learning.proximal_mu", "learning.iterations_per_step"),
-        *("update.codec", "update.levels", "update.keep_share"),
+        *("update.codec", "update.levels", "update.keep_share", "downlink.kind"),
     )
     unused_environment = (
         *("data.dirichlet_alpha", "data.partition", "data.shards_per_cv", "scheme.selected", "vefl.budget"),

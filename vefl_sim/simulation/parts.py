@@ -113,8 +113,10 @@ def make_channel(experiment: Experiment, streams: Streams) -> Channel:
     require_protocol("radio.channel", channel, Channel)
     if is_part(name):
         channel = CheckedChannel(channel, experiment.radio.prbs)
-    delay_slots = experiment.radio.csi_delay_slots
-    return DelayedCsi(channel, delay_slots, experiment.slots.slot_ns) if delay_slots else channel
+    radio = experiment.radio
+    if not radio.csi_delay_slots:
+        return channel
+    return DelayedCsi(channel, radio.csi_delay_slots, experiment.slots.slot_ns, radio.csi_margin)
 
 
 def make_dataset(experiment: Experiment, streams: Streams, *traffic: Callable[[], Mobility]) -> Dataset:

@@ -53,7 +53,7 @@ def check(problem: RatProblem, allocation: RatAllocation) -> None:
     np.testing.assert_allclose(allocation.rate_bps, rate, rtol=1e-9)
 
 
-@given(st.integers(1, 3), st.integers(0, 10**6), st.sampled_from([0.1, 0.5, 3.0]))
+@given(st.integers(1, 4), st.integers(0, 10**6), st.sampled_from([0.1, 0.5, 3.0]))
 def test_the_best_sets_of_all(cvs: int, seed: int, tightness: float) -> None:
     problem = with_powers(cvs, 4, seed, tightness)
     allocation = solve(problem)

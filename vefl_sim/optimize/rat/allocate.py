@@ -140,7 +140,7 @@ def _assignment(problem, owner):
             rate, spent = on_one(problem.gain[v, prb], cv)
             value[v, prb] = cv.weight * rate - cv.price * spent
             deficit[v, prb] = max(0.0, cv.floor - rate)
-    forbidden = -3 * _most_at_stake(problem)  # one such pair outweighs all that the other CVs can gain
+    forbidden = -3 * most_at_stake(problem)  # one such pair outweighs all that the other CVs can gain
     feasible = value.copy()
     for v in range(cvs):
         for prb in range(prbs):
@@ -158,7 +158,7 @@ def _assignment(problem, owner):
 
 
 @kernel
-def _most_at_stake(problem):
+def most_at_stake(problem):
     """More than any allocation can gain or spend."""
     stake = problem.price * total(problem.power) + 1e-300
     for v in range(len(problem.weight)):
@@ -177,7 +177,7 @@ def penalty(problem):
     for floor in problem.floor:
         if floor > 0:
             smallest = min(smallest, floor)
-    return _most_at_stake(problem) * min(1e4 / smallest, 1e11 / max(total(problem.floor), 1e-300))
+    return most_at_stake(problem) * min(1e4 / smallest, 1e11 / max(total(problem.floor), 1e-300))
 
 
 @kernel

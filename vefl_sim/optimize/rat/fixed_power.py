@@ -13,9 +13,11 @@ from vefl_sim.optimize.rat.allocate import (
     AllocationStatus,
     Found,
     misses_a_floor,
+    most_at_stake,
     penalty,
     policy_owners,
 )
+from vefl_sim.optimize.rat.assignment import assign
 from vefl_sim.optimize.rat.exact.subsets import split
 from vefl_sim.optimize.rat.methods import AllocationMethod
 from vefl_sim.optimize.rat.problem import EXACT_PRBS, MET
@@ -31,7 +33,8 @@ def allocate_fixed(method, problem, prb_watts, order, allocation):
     if method >= AllocationMethod.EQUAL:
         policy_owners(method, problem, allocation.owner)
     elif prbs <= EXACT_PRBS:
-        _best_sets(problem, prb_watts, order, allocation.owner)
+        if not _one_each(problem, prb_watts, order, allocation.owner):
+            _best_sets(problem, prb_watts, order, allocation.owner)
     else:
         _greedy(problem, prb_watts, order, allocation.owner)
     _send(problem, prb_watts, order, allocation)
@@ -60,6 +63,27 @@ def _send(problem, prb_watts, order, allocation):
             allocation.rate[v] += np.log1p(allocation.watts[prb] * problem.gain[v, prb])
     for v in range(cvs):
         allocation.rate[v] = min(allocation.rate[v], problem.cap[v])
+
+
+@kernel
+def _one_each(problem, prb_watts, order, owner):
+    """The best assignment where floors force one pRB each; False if they do not, or cannot all be met."""
+    cvs, prbs = problem.gain.shape
+    if cvs < prbs or least(problem.floor) <= 0:
+        return False
+    value, column = np.empty((cvs, prbs)), np.empty(cvs, np.int64)
+    forbidden = -3 * most_at_stake(problem)  # one such pair outweighs all that the other CVs can gain
+    for v in range(cvs):
+        power = min(prb_watts[order[v]], problem.power[v])
+        for prb in range(prbs):
+            rate = min(np.log1p(power * problem.gain[v, prb]), problem.cap[v])
+            met = problem.floor[v] - rate <= MET * problem.floor[v]
+            value[v, prb] = problem.weight[v] * rate - problem.price * power if met else forbidden
+    if assign(value, column) <= 0.5 * forbidden:
+        return False
+    for v in range(cvs):
+        owner[column[v]] = v
+    return True
 
 
 @kernel
@@ -93,12 +117,18 @@ def _best_sets(problem, prb_watts, order, owner):
 @kernel
 def _set_values(problem, v, watts, value, deficit):
     """value[S] = a·r − λ·ΣP of CV v on the set S, and by how much it misses its floor."""
+    prbs = problem.gain.shape[1]
+    rates = np.empty((prbs + 1, prbs))  # by the number of pRBs, on which the power depends
+    for number in range(1, prbs + 1):
+        power = min(watts, problem.power[v] / number)
+        for prb in range(prbs):
+            rates[number, prb] = np.log1p(power * problem.gain[v, prb])
     for subset in range(len(value)):
         number, rate = SUBSET_SIZES[subset], 0.0
         power = min(watts, problem.power[v] / max(1, number))
-        for prb in range(problem.gain.shape[1]):
+        for prb in range(prbs):
             if subset >> prb & 1:
-                rate += np.log1p(power * problem.gain[v, prb])
+                rate += rates[number, prb]
         rate = min(rate, problem.cap[v])
         value[subset] = problem.weight[v] * rate - problem.price * (number * power)
         deficit[subset] = max(0.0, problem.floor[v] - rate)

@@ -1,0 +1,128 @@
+"""The rate that plans count on where grants can be lost: against integrals, and against what the MAC delivers."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import gamma
+
+from tests.protocol.slot_twin import Sender, columns
+from tests.radio.test_scattering import scene
+from vefl_sim import from_tables, with_settings
+from vefl_sim.core.rng import Streams
+from vefl_sim.optimize.rat.allocate import AllocationMethod, needs_large
+from vefl_sim.optimize.rat.books import Air, Books, CellConstants, Knowledge, Queues, new_log
+from vefl_sim.optimize.rat.burst import run_slots
+from vefl_sim.radio.arrival import arriving_share, prb_counts
+from vefl_sim.radio.channel import uma
+from vefl_sim.radio.delay_profile import DelayProfile
+from vefl_sim.radio.route import Route
+from vefl_sim.radio.scattering import Propagation, ScatteredFading
+from vefl_sim.radio.worst_prb import GainLaw
+
+ANTENNAS = 4
+
+
+@pytest.mark.parametrize("margin", [1.0, 0.5])
+def test_two_prbs_at_a_low_snr_are_integrals(margin: float) -> None:
+    """Independent slots: log(1 + x) is x, and the gain of the slot is above that of the grant by chance."""
+    one, both = gamma(ANTENNAS), gamma(2 * ANTENNAS)
+
+    def arriving(density, chance) -> float:
+        return quad(lambda x: margin * x * density(x) * chance(margin * x), 0, 60)[0]
+
+    best = arriving(lambda x: 2 * one.cdf(x) * one.pdf(x), one.sf)
+    worst = arriving(lambda x: 2 * one.sf(x) * one.pdf(x), one.sf)
+    all_of_them = arriving(both.pdf, both.sf) / 2  # half of the power on each
+    mean_of_worst = quad(lambda x: x * 2 * one.sf(x) * one.pdf(x), 0, 60)[0]
+    share = arriving_share(GainLaw(2, ANTENNAS, correlation=0.0), margin, np.array([1e-8]), np.ones(1))
+    assert share[0] == pytest.approx(min(best, worst, all_of_them) / mean_of_worst, rel=0.02)
+
+
+def test_a_known_channel_loses_nothing() -> None:
+    snr = np.array([1e-12, 0.1, 1.0, 30.0])
+    assert arriving_share(GainLaw(10, ANTENNAS), 1.0, snr) == pytest.approx(np.ones(4))
+    assert arriving_share(GainLaw(10, ANTENNAS, k_factor=np.inf), 1.0, snr) == pytest.approx(np.ones(4))
+    halved = np.log1p(snr * ANTENNAS / 2) / np.log1p(snr * ANTENNAS)
+    assert arriving_share(GainLaw(10, ANTENNAS, k_factor=np.inf), 0.5, snr) == pytest.approx(halved, rel=0.01)
+    assert arriving_share(GainLaw(10, ANTENNAS), 1.0, np.empty(0)).shape == (0,)
+
+
+def test_shares_between_two_evaluated_snrs_are_interpolated() -> None:
+    law = GainLaw(10, ANTENNAS, correlation=0.0)
+    low, middle, high = arriving_share(law, 1.0, 10 ** (np.array([6.0, 7.0, 8.0]) / 10))
+    assert middle == pytest.approx((low + high) / 2) != pytest.approx(low)
+
+
+def test_given_powers_are_not_divided_while_they_fit() -> None:
+    """With p = P_max the powers are those of equal shares; with p = P_max/8 eight pRBs have the SNR of one."""
+    law, snr = GainLaw(8, ANTENNAS, correlation=0.0), np.array([3.0, 3.0])
+    weak, strong = arriving_share(law, 1.0, snr, np.array([8.0, 1.0]))
+    measured, now = law.draw()
+    order = np.argsort(-measured, axis=1)
+    measured, now = np.take_along_axis(measured, order, 1), np.take_along_axis(now, order, 1)
+
+    def arriving(count: int, prb_snr: float) -> float:
+        granted, capacity = (np.log1p(prb_snr * gains[:, :count]).sum(axis=1) for gains in (measured, now))
+        return float(np.where(granted <= capacity, granted, 0.0).mean())
+
+    worst = float(np.log1p(3.0 * measured[:, -1]).mean())
+    assert weak * worst == pytest.approx(min(arriving(n, 3.0) / n for n in (1, 2, 3, 5, 8)), rel=0.02)
+    assert strong * worst == pytest.approx(min(arriving(n, 3.0 / n) for n in (1, 2, 3, 5, 8)), rel=0.02)
+
+
+@pytest.mark.parametrize("settings", [[], ["radio.power=open-loop"]])
+def test_plans_know_the_margin(settings: list[str]) -> None:
+    rates = []
+    for margin_db in (0.0, 3.0):
+        tables = {"run": {"name": "x"}, "radio": {"csi_delay_slots": 4, "csi_margin_db": margin_db}}
+        channel = uma(with_settings(from_tables(tables), *settings), Streams(1))
+        channel.move(scene(0.0, {3: 200.0}))
+        rates.append(channel.worst_case_rate_bps(np.array([3]))[0])
+    assert rates[1] > 1.5 * rates[0] > 0
+
+
+def test_older_knowledge_is_worth_less() -> None:
+    shares = [arriving_share(GainLaw(10, ANTENNAS, correlation=c), 1.0, np.ones(1))[0] for c in (0.9, 0.7, 0.5, 0.0)]
+    assert shares == sorted(shares, reverse=True)
+
+
+@pytest.mark.parametrize(("prbs", "counts"), [(1, [1]), (2, [1, 2]), (5, [1, 2, 3, 5]), (10, [1, 2, 3, 5, 8, 10])])
+def test_sizes_of_grants_that_are_tried(prbs: int, counts: list[int]) -> None:
+    assert prb_counts(prbs) == counts
+
+
+@pytest.mark.parametrize(("driven", "correlation"), [(0.0, 1.0), (0.2, 0.6425), (0.3827, 0.0), (0.61, 0.0)])
+def test_plans_take_the_least_correlation_within_reach(driven: float, correlation: float) -> None:
+    """J₀ has its first zero at 0.3827 wavelengths and −0.40 at 0.61: a slower CV is then correlated less."""
+    profile = DelayProfile(None, 3.5, 4, 1.8e6)
+    fading = ScatteredFading(Propagation(1, 4, ANTENNAS, 0.1, 0.0, profile), Route(500_000, 4), known_m=0.1 * driven)
+    assert fading.law().correlation == pytest.approx(correlation, abs=1e-3)
+
+
+@pytest.mark.parametrize("cvs", [1, 2, 3, 5, 10, 20])
+@pytest.mark.parametrize("correlation", [0.0, 0.87])
+@pytest.mark.parametrize("snr", [0.1, 0.3, 3.0, 30.0])
+def test_the_mac_delivers_what_plans_count_on(cvs: int, correlation: float, snr: float) -> None:
+    """CVs with the same mean SNR and full buffers, always as fast as possible, on ten pRBs: each gets its share z̃."""
+    prbs, nats_hz = 10, 1.0
+    slots = 24_000 // cvs  # in some cases one grant in twenty arrives
+    rng, law = np.random.default_rng(cvs), GainLaw(prbs, ANTENNAS, correlation=correlation)
+    unit = rng.standard_normal((2, 2, slots, cvs, prbs, ANTENNAS)) / np.sqrt(2)
+    then, other = unit[0, 0] + 1j * unit[0, 1], unit[1, 0] + 1j * unit[1, 1]
+    now = correlation * then + np.sqrt(1 - correlation**2) * other
+    measured, gains = ((np.abs(h) ** 2).sum(axis=-1) for h in (then, now))
+    senders = [Sender(snr, 0, 10**9, 1e12) for _ in range(cvs)]
+    queues = Queues(*(columns(senders, name) for name in Queues._fields))
+    knowledge = Knowledge(
+        snr * measured, 1, 0, np.zeros(cvs, np.int64), np.zeros(cvs), np.zeros(cvs), np.zeros((cvs, 0))
+    )
+    books = Books(queues, np.zeros(3), new_log(slots, cvs, prbs), np.zeros(cvs))
+    code = AllocationMethod.AUTO
+    cell = CellConstants(int(code), 1.0, nats_hz, 1.0, 0.0, 0.0)
+    air = Air(np.ones(slots), np.array([0, 13]), 13)
+    assert run_slots(needs_large(code, prbs), cell, 0, gains, books, air, knowledge, None) == slots
+    arrived = (books.log.rate_bps - books.log.bits_lost).sum(axis=0).mean() / slots
+    gain, probability = law.worst()
+    counted_on = float(np.log1p(snr * gain) @ probability * arriving_share(law, 1.0, np.array([snr]))[0])
+    assert arrived >= 0.95 * min(1, prbs / cvs) * counted_on
+    assert knowledge.lost_slots.sum() > 0
