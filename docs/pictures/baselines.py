@@ -24,6 +24,7 @@ HERE = Path(__file__).parent
 EXPERIMENTS = HERE.parents[1] / "experiments"
 STYLE: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True}
 _LINE = 0.042  # height of a line of text, in accuracy
+ON_THE_LEFT = ("SCAFFOLD", "FedAvg", "median", "trimmed mean", "Krum")
 FAMILIES = {
     "#1f5fa8": ("FDPC", "PDPC"),
     "#c8553d": ("FedAvg", "FedProx", "FedNova", "FedAdam", "FedYogi", "SCAFFOLD", "FedDyn"),
@@ -118,16 +119,18 @@ def draw(figures: pd.DataFrame, costs: tuple[tuple[str, str], ...], path: Path, 
 
 
 def _annotate(axes: Any, x: pd.Series, y: pd.Series, *, log: bool) -> None:
-    """Write the label of each point beside it; labels that would overlap move down or up."""
+    """Write the label of each point beside it, some on the left; labels that would overlap move down."""
     wide = x.max() - x.min() or 1.0
     taken: list[tuple[float, float]] = []
     for label in y.sort_values(ascending=False).index:
-        at = float(y[label])
-        while any(abs(x[label] - px) < 0.14 * wide and abs(at - py) < _LINE for px, py in taken):
+        at, side = float(y[label]), -1 if label in ON_THE_LEFT else 1
+        middle = float(x[label]) + side * 0.07 * wide
+        while any(abs(middle - px) < 0.14 * wide and abs(at - py) < _LINE for px, py in taken):
             at -= 0.2 * _LINE
-        taken.append((float(x[label]), at))
-        place = x[label] + 0.018 * wide
-        axes.annotate(label, (10**place if log else place, at), fontsize=7.5, va="center")
+        taken.append((middle, at))
+        place = x[label] + side * 0.018 * wide
+        ha = "right" if side < 0 else "left"
+        axes.annotate(label, (10**place if log else place, at), fontsize=7.5, va="center", ha=ha)
 
 
 if __name__ == "__main__":

@@ -88,6 +88,15 @@ def test_schemes_and_codecs_that_remember(kind: str, codec: str, monkeypatch: py
     assert_equal(with_settings(base, *settings), monkeypatch, tmp_path)
 
 
+def test_a_scheme_without_rounds_that_changes_what_cvs_minimise(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    """An update depends on what the scheme knew at its order, although it learns more before the update is trained."""
+    own = ["scheme.kind=tests.schemes.anchored:Anchored", "mac.start=ready", "vefl.max_local_iterations=7"]
+    settings = ["run.rounds=6", "model.factory=vefl_models.mlp:mlp", *own]
+    base = from_tables({name: table for name, table in LEARNING.items() if name not in ("scheme", "aggregation")})
+    lazy = assert_equal(with_settings(base, *settings), monkeypatch, tmp_path)
+    assert lazy.events["staleness"].max() > 0
+
+
 def assert_equal(experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_path) -> Run:
     """Compare a run with the same run in which every update is computed when it is ordered."""
     lazy = simulate(experiment, out=tmp_path / "lazy")

@@ -72,12 +72,13 @@ class PlainWorld:
         p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True) - np.eye(3)[y]
         return np.concatenate([p.mean(axis=0), (x.T @ p).ravel() / len(y)])
 
-    def train(self, w, cv, *, slope=0.0, mu=0.0, momentum=0.0, drift=0.0, steps=STEPS) -> np.ndarray:
-        """ω ← ω − δ·v − δ·drift with v ← momentum·v + ∇F + μ·(ω − ω_k) + slope."""
+    def train(self, w, cv, *, slope=0.0, mu=0.0, momentum=0.0, drift=0.0, steps=STEPS, merged=1) -> np.ndarray:
+        """ω ← ω − δ·v − δ·drift with v ← momentum·v + ∇F + μ·(ω − ω_k) + slope; `merged` steps are one longer step."""
         local, v = w.copy(), np.zeros_like(w)
-        for _ in range(steps):
+        for done in range(0, steps, merged):
+            rate = RATE * min(merged, steps - done)
             v = momentum * v + self.gradient(local, cv) + mu * (local - w) + slope
-            local = local - RATE * v - RATE * drift
+            local = local - rate * v - rate * drift
         return local
 
     def all(self, w, **options) -> np.ndarray:

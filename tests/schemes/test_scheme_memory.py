@@ -10,17 +10,18 @@ from tests.resumable import EXPERIMENT, Kill, Killer, contents, figures
 from tests.schemes.plain_world import experiment
 from vefl_sim import Aggregated, Experiment, Local, from_tables, simulate, trees
 from vefl_sim.core.errors import ExperimentError, RunFailed
+from vefl_sim.records.checkpoint import Checkpoints
 from vefl_sim.schemes.fedprox import FedAvg
 
 
-def stopped(kind: str, codec: str) -> Experiment:
+def stopped(kind: str, codec: str, **changed: dict[str, Any]) -> Experiment:
     tables: dict[str, Any] = {name: dict(table) for name, table in EXPERIMENT.items()}
     if kind not in ("pdpc", "oort"):
         del tables["scheme"]["selected"]
     tables["scheme"]["kind"], tables["update"] = kind, {"codec": codec}
     if kind == "fedasync":
         tables["mac"] = {"start": "ready"}
-    return from_tables(tables)
+    return from_tables(tables | changed)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,23 @@ def test_a_killed_run_is_the_same(kind: str, codec: str, tmp_path: Path) -> None
         with pytest.raises(Kill):
             simulate(stopped(kind, codec), out=tmp_path / "killed", watcher=Killer(round))
     resumed = simulate(stopped(kind, codec), out=tmp_path / "killed")
+    assert contents(resumed) == contents(undisturbed)
+    assert figures(resumed) == figures(undisturbed)
+
+
+def test_orders_of_a_killed_run_without_rounds_keep_what_their_cvs_minimise(tmp_path: Path) -> None:
+    """Orders are under way at a checkpoint, given before the scheme learnt more: their terms are in the checkpoint."""
+    of = stopped("tests.schemes.anchored:Anchored", "float32", mac={"start": "ready"})
+    undisturbed = simulate(of, out=tmp_path / "undisturbed")
+    for round in (3, 6):
+        with pytest.raises(Kill):
+            simulate(of, out=tmp_path / "killed", watcher=Killer(round))
+        [run] = (tmp_path / "killed").iterdir()
+        checkpoint, _ = Checkpoints(run).newest()
+        assert checkpoint is not None
+        terms = checkpoint.state["server"]["locals"].values()
+        assert {name for saved in terms for name, value in saved.items() if value is not None} >= {"slope", "drift"}
+    resumed = simulate(of, out=tmp_path / "killed")
     assert contents(resumed) == contents(undisturbed)
     assert figures(resumed) == figures(undisturbed)
 
