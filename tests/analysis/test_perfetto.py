@@ -356,7 +356,9 @@ def test_the_command(golden: Run, tmp_path: Path) -> None:
         (["--perfetto", "--cv", "1"], "use only --round with it"),
         (["--perfetto", "--why"], "use only --round with it"),
         (["x.pftrace"], "a file is written only with --perfetto"),
-        (["--why", "--cv", "1", "--round", "1-2"], "--why explains one update"),
+        (["--why", "--cv", "1", "--round", "1-2"], "--why explains one update: add one --round to"),
+        (["--why"], "add --cv and one --round to choose it (lost, for example: --cv "),
+        (["--why", "--cv", "1"], "add one --round to choose it (received, for example: --cv 1 --round 1, --cv 1 --"),
         (["--round", "one"], "--round one: write a number or a range"),
     ],
 )

@@ -135,6 +135,7 @@ def test_the_trackers(ahead: Run) -> None:
     assert "accuracy" not in metrics
 
 
+@pytest.mark.slow
 def test_a_comparison_and_its_page(folder: Path) -> None:
     pytest.importorskip("matplotlib")
     text = POSITIONS.replace("40.0", "20.0")

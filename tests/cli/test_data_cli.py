@@ -13,12 +13,14 @@ from tests.command_line import call
 from tests.learning.datasets.files import write_compact_gtsrb, write_gtsrb, write_mnist
 from tests.learning.datasets.test_download import CONTENT, Server, server
 from tests.protocol.test_golden import EXPERIMENT
+from tests.schemes.plain_world import experiment as plain_experiment
 from vefl_sim import Run, from_tables, simulate
-from vefl_sim.analysis.data_split import DataSplit, draw_data_split
+from vefl_sim.analysis.data_split import DataSplit, data_split, draw_data_split
 from vefl_sim.core.errors import BadInput
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.inventory import inventory
 from vefl_sim.learning.datasets.files.sources import SOURCES, RemoteFile
+from vefl_sim.simulation.scenario import build_scenario
 
 __all__ = ["server"]  # a fixture
 
@@ -244,3 +246,17 @@ def test_statistics_of_a_split() -> None:
 def test_one_cv_with_one_sample_can_be_drawn(tmp_path: Path) -> None:
     split = DataSplit("toy", "IID", np.array([[1]]), groups=0)
     assert draw_data_split(split, tmp_path / "one.png").stat().st_size > 1000
+
+
+def test_show_names_the_adversaries() -> None:
+    """The CVs that `data show` names are those whose labels a run flips."""
+    of, honest = (plain_experiment("fedavg", adversary={"share": share}) for share in (0.5, 0.0))
+    run, labels = build_scenario(of), build_scenario(honest).dataset.train_targets
+    flipped = [cv for cv, own in run.shards.items() if (run.dataset.train_targets[own] != labels[own]).any()]
+    split = data_split(of)
+    assert list(split.adversaries) == flipped
+    assert 0 < len(flipped) < len(run.shards)
+    [line] = (line for line in split.lines() if "adversaries" in line)
+    assert line.startswith(f"{len(flipped)} of {len(run.shards)} CVs are adversaries")
+    assert line.endswith(f": {', '.join(map(str, flipped))}")
+    assert not any("adversaries" in line for line in data_split(honest).lines())

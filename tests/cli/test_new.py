@@ -60,6 +60,8 @@ def test_a_wheel_in_an_empty_environment(tmp_path: Path) -> None:
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
         archive.extractall(tmp_path, filter="data")
     subprocess.run([*build, "wheel"], cwd=next(tmp_path.glob("vefl_sim-*/")), check=True)
+    archives = [*tmp_path.glob("*.tar.gz"), *tmp_path.glob("*.whl")]
+    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *archives], check=True)
 
     venv, work = tmp_path / "venv", tmp_path / "work"
     work.mkdir()

@@ -3,7 +3,6 @@
 import re
 import signal
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 import tomli_w
@@ -237,8 +236,8 @@ def test_a_watcher_that_fails_in_a_point_is_reported(toml: Path) -> None:
 
 def test_the_example_in_the_documentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs" / "parts.md").read_text()
-    [block] = re.findall(r"^    # delivered\.py\n((?:(?:    .*)?\n)+)", page, re.MULTILINE)
-    (tmp_path / "delivered.py").write_text(dedent(block))
+    [block] = re.findall(r"^```python\n# delivered\.py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "delivered.py").write_text(block)
     monkeypatch.syspath_prepend(tmp_path)
     run = simulate(with_settings(TWO_ROUNDS, 'run.watch=["delivered:Delivered"]'), out=tmp_path / "runs")
     assert run.path.with_name(f"{run.path.name}.csv").read_text() == "pdpc,1,1,2\npdpc,1,2,1\n"

@@ -50,6 +50,7 @@ def test_the_saved_model_has_exactly_the_loss_of_the_run(tmp_path: Path) -> None
     assert score(run) == run.summary["last_loss"] < run.summary["first_loss"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
     e = small(run={"checkpoint_every": 1})
     whole = simulate(e, out=tmp_path / "whole")

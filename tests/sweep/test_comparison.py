@@ -153,6 +153,14 @@ def test_the_command_line_runs_every_seed_and_writes_the_files(finished: Finishe
     assert (folder / "comparison.png").stat().st_size > 10_000
 
 
+def test_its_folder_is_no_run_to_draw(finished: Finished, capsys: pytest.CaptureFixture[str]) -> None:
+    [folder] = [file.parent for file in finished.out.rglob("comparison.csv")]
+    assert command("figure", folder) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"{folder} holds the tables of a sweep or comparison: name its TOML file" in line
+    assert f"report {folder}`." in line
+
+
 def test_all_variants_of_a_seed_have_the_same_traffic_and_data(finished: Finished) -> None:
     comparison = Comparison.of(load_sweep(finished.file, seeds=[4, 5]), finished.out)
     assert [(c.label, c.seed) for c in comparison.runs] == [

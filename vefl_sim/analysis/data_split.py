@@ -19,6 +19,7 @@ from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import rule_mse
+from vefl_sim.learning.holdings.adversary import adversaries
 from vefl_sim.simulation.scenario import data_and_holdings
 
 
@@ -31,6 +32,7 @@ class DataSplit:
     counts: NDArray[np.int64]  # [CVs, classes]
     groups: int  # number of sample groups, each held by one CV; 0 if there are none, or if they need not stay whole
     has_classes: bool = True  # False: targets are numbers, and all samples count as one class
+    adversaries: tuple[int, ...] = ()  # CVs whose labels a run flips
     rule_note: str = ""  # how good a rule without learning is on the test set, if the data set has one
 
     @property
@@ -55,6 +57,11 @@ class DataSplit:
             )
         if self.groups:
             lines.append(f"{self.groups} groups of samples, each held by one CV")
+        if self.adversaries:
+            lines.append(
+                f"{len(self.adversaries)} of {len(self.counts)} CVs are adversaries, whose labels a run flips (not in "
+                f"these counts): {', '.join(map(str, self.adversaries))}"
+            )
         return [*lines, self.rule_note] if self.rule_note else lines
 
     @property
@@ -71,7 +78,8 @@ class DataSplit:
 
 def data_split(experiment: Experiment) -> DataSplit:
     """Simulate the traffic to find the CVs, read the data, and assign the samples to the CVs as the run would."""
-    dataset, samples_by_cv = data_and_holdings(experiment, Streams(experiment.run.seed))
+    streams = Streams(experiment.run.seed)
+    dataset, samples_by_cv = data_and_holdings(experiment, streams)
     if not samples_by_cv:
         raise ExperimentError("No CV enters coverage, so the data cannot be split: make the run longer.")
     labels = np.zeros(len(dataset.train_targets), np.int64) if dataset.classes is None else dataset.train_targets
@@ -79,9 +87,15 @@ def data_split(experiment: Experiment) -> DataSplit:
     rule = load_part("data.partition", experiment.data.partition)
     ids = None if rule.by_vehicle else dataset.train_groups
     groups = 0 if ids is None else len(np.unique(ids))
-    note = _rule_note(experiment.data, dataset)
+    cvs = np.array([*samples_by_cv], np.int64)
     return DataSplit(
-        dataset.name, rule.title(experiment.data), np.array(counts), groups, dataset.classes is not None, note
+        dataset.name,
+        rule.title(experiment.data),
+        np.array(counts),
+        groups,
+        dataset.classes is not None,
+        tuple(cvs[adversaries(cvs, experiment.adversary.share, streams)].tolist()),
+        _rule_note(experiment.data, dataset),
     )
 
 

@@ -4,12 +4,15 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from vefl_sim.analysis.events import Event, causes_of, rows_of
+from vefl_sim.analysis.events import Event, causes_of, rows_of, select
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.protocol.trace import DEPARTURES, KINDS
 from vefl_sim.records.run_directory import Run
+
+_CANDIDATES = 5
+"""Updates that are named if none was chosen."""
 
 
 def why(run: Run, *, cv: int, round: int) -> list[str]:
@@ -24,6 +27,21 @@ def why(run: Run, *, cv: int, round: int) -> list[str]:
         span = f"1 to {known.max()}" if len(known) else "none"
         raise BadInput(f"There is no round {round} in {run.path}: choose one of the recorded rounds ({span}).")
     return explanations.why(cv, round)
+
+
+def how_to_choose(run: Run, *, cv: int | None, rounds: range | None) -> str:
+    """A sentence that says what is missing to choose one update, and names some, lost ones if there are any."""
+    missing = " and ".join(
+        option
+        for option, absent in (("--cv", cv is None), ("one --round", rounds is None or len(rounds) > 1))
+        if absent
+    )
+    ended = select(run.events, cv=cv, round=rounds)
+    lost, received = (ended[ended["kind"] == kind] for kind in ("update_lost", "upload_received"))
+    shown = lost if len(lost) else received
+    pairs = (f"--cv {row.cv} --round {row.round}" for row in shown.head(_CANDIDATES).itertuples())
+    named = f" ({'lost' if len(lost) else 'received'}, for example: {', '.join(pairs)})" if len(shown) else ""
+    return f"--why explains one update: add {missing} to choose it{named}."
 
 
 class Explanations:

@@ -69,14 +69,17 @@ def evaluate(
         ),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--dir", help="With --data: folder of its files, instead of that of `data get`.")
+        Path | None,
+        typer.Option(
+            "--dir", help="With --data: folder of the files of the data set, instead of the one of `data get`."
+        ),
     ] = None,
     parts: Annotated[
         Path | None,
         typer.Option(help="Folder in which user-defined parts are searched first, instead of the current directory."),
     ] = None,
 ) -> None:
-    """Print accuracy and loss of the model that a run has saved, in all and by class."""
+    """Print accuracy and loss of the model that a run has saved, for all test samples and for each class."""
     from vefl_sim.analysis.evaluation import evaluate as evaluate_run
     from vefl_sim.analysis.evaluation import parts_of, version_note
     from vefl_sim.analysis.runs import find_run, source_lines
@@ -150,6 +153,7 @@ def trace(
     from vefl_sim.analysis.events import event_lines, select
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.verify.verification import blaming_damage
+    from vefl_sim.analysis.why import how_to_choose
     from vefl_sim.analysis.why import why as explain
 
     rounds = None if round is None else _rounds(round)
@@ -166,7 +170,7 @@ def trace(
             return
         if why:
             if cv is None or rounds is None or len(rounds) > 1:
-                raise BadInput("--why explains one update: add --cv and --round to choose it.")
+                raise BadInput(how_to_choose(found, cv=cv, rounds=rounds))
             _print(explain(found, cv=cv, round=rounds.start))
             return
         events = select(found.events, cv=cv, round=rounds, kind=_known_kind(kind), between_s=(from_s, to_s))

@@ -86,7 +86,10 @@ def sweep(
     ] = None,
     restart: Annotated[
         bool,
-        typer.Option("--restart", help="Start a new index if the old one is of another version; the old one is kept."),
+        typer.Option(
+            "--restart",
+            help="Start a new index if that of the sweep is of another version of vefl_sim; the old one is kept.",
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only list the points with their states and estimate the wall time.")
@@ -231,6 +234,7 @@ def figure(
     from vefl_sim.analysis.figures.report import drawing_lines
     from vefl_sim.analysis.overview import draw_overview
     from vefl_sim.analysis.runs import find_run
+    from vefl_sim.analysis.sweep_report.source import find_table
     from vefl_sim.sweep.points import load_sweep
     from vefl_sim.sweep.results.store import FOLDER, Store
     from vefl_sim.sweep.seeds import parse_seeds
@@ -247,6 +251,11 @@ def figure(
     for file in files:
         try:
             if not _is_sweep(file):
+                if find_table(str(file), out) and not (file / "resolved.toml").is_file():
+                    raise BadInput(
+                        f"{file} holds the tables of a sweep or comparison: name its TOML file to draw its figure, or "
+                        f"write its page with `python -m vefl_sim report {file}`."
+                    )
                 run = find_run(str(file), out)
                 lines = [f"in {run.path}: {', '.join(path.name for path in draw_overview(run, to))}"]
             else:

@@ -1,7 +1,7 @@
 """The way of each vehicle as few points, between which it drives straight and evenly.
 
 The `mobility` table has a row per vehicle and second. Between two rows a vehicle brakes, and turns corners that a
-straight line would cut by up to seven metres. So the way between two rows is reconstructed first: it leads over the
+straight line would cut by several metres. So the way between two rows is reconstructed first: it leads over the
 corner, if there is one, and has the two recorded speeds at its ends (a cubic Hermite spline of the distance). Then all
 points are dropped that lie within TOLERANCE_M of the straight line between those that stay.
 """
