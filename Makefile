@@ -4,7 +4,7 @@ BIN = .venv/bin
 KEEP_COMPILED = PYTHONDONTWRITEBYTECODE=  # or each process would compile the tests and our sources again
 
 .DEFAULT_GOAL := help
-.PHONY: help install run paper paper-quick paper-figures test slow fuzz check format bench clean
+.PHONY: help install run paper paper-quick paper-figures test slow fuzz check format docs bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 15
@@ -42,11 +42,15 @@ format: .venv/.dev  ## rewrite the sources in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: .venv/.docs  ## build the documentation site into docs/_build/html, and check its links
+	@$(BIN)/python -m sphinx -c docs/site -W --keep-going -q . docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
 bench: .venv/.dev  ## measure how fast things are (`make bench BENCH=--check`; see `make bench BENCH=--help`)
 	@$(BIN)/python benchmarks $(BENCH)
 
 clean:  ## remove .venv and caches; runs/ stays
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("vefl_sim needs Python 3.11 or newer, this is " + sys.version) if sys.version_info < (3, 11) else None'
@@ -62,4 +66,8 @@ clean:  ## remove .venv and caches; runs/ stays
 
 .venv/.dev: .venv/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+.venv/.docs: .venv/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	@touch $@

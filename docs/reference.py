@@ -1,8 +1,11 @@
 """Write docs/experiment.md from the models of vefl_sim.experiment.experiment, so that it always matches the code.
 
+The column "paper or our choice" comes from docs/choices.toml.
+
 python docs/reference.py
 """
 
+import tomllib
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +18,12 @@ Every table and key of an experiment file, with its default. Only `run.name` is 
 `python docs/reference.py` from the models that check the files; `python -m vefl_sim schema` prints them as JSON schema.
 
 Files for many runs also have `[[compare]]` ([schemes](schemes.md)), `[sweep]` ([sweeps](sweeps.md)) and `[figure]`
-([reproduction](reproduction.md)).
+([figures](figures.md)).
+
+The last column says where a default comes from. "paper": Pervej, Jin and Dai state it (labels such as `ProbSuc` are
+those of their LaTeX source; the [glossary](glossary.md) explains the symbols). "ours": they do not state it, or we
+depart from it, and why. Values that were fitted to the paper's network are in `experiments/paper/base.toml`
+([how](reproduction.md#calibration)). "technical": no part of the system model.
 
 A file may begin with `base = "other.toml"`, a path relative to its folder: it then has all keys of that file, and its
 own keys replace those of the base one by one; write the default to undo a key of the base. A base may have a base;
@@ -26,6 +34,9 @@ removes it, so that its default applies (an empty text is `--set 'table.key=""'`
 
 A value `"module:name"` is a part of your own: a class or function in a module that Python can import.
 """
+
+
+CHOICES = tomllib.loads(Path(__file__).with_name("choices.toml").read_text())
 
 
 def shown(value: Any) -> str:
@@ -68,11 +79,13 @@ def limits(schema: dict[str, Any]) -> str:
 
 def section(name: str, schema: dict[str, Any], table: Any) -> str:
     """The section about one TOML table, in Markdown."""
-    lines = [f"## [{name}]", schema["description"], "", "| key | values | default | meaning |", "|---|---|---|---|"]
+    header = ["| key | values | default | meaning | paper or our choice |", "|---|---|---|---|---|"]
+    lines = [f"## [{name}]", schema["description"], "", *header]
     for key, field in schema["properties"].items():
         default = shown(table.model_fields[key].default)
         meaning = " ".join(field["description"].split()).replace("|", "\\|")
-        lines.append(f"| `{key}` | {allowed(field)} | {f'`{default}`' if default else ''} | {meaning} |")
+        cells = (f"`{key}`", allowed(field), f"`{default}`" if default else "", meaning, CHOICES[name][key])
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from vefl_sim.protocol.trace import KINDS
 from vefl_sim.records.schemas import SCHEMAS
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "experiments").glob("*.md")]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").glob("*.md")]
 
 
 def test_the_experiment_reference_is_up_to_date() -> None:

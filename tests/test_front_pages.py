@@ -1,0 +1,105 @@
+"""README, glossary, scope and the origin of defaults keep up with the keys, the tables, the results and other pages."""
+
+import re
+import tomllib
+import unicodedata
+from pathlib import Path
+from typing import get_args
+
+import pandas as pd
+import pytest
+
+from tests.command_line import call
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.records.schemas import SCHEMAS
+
+ROOT = Path(__file__).parents[1]
+GLOSSARY = ROOT / "docs" / "glossary.md"
+ORIGINS = r"technical$|paper$|paper: |paper for |ours: "
+MARKED = r"[^\W\d_][\u0303\u0304\u0306]|[Α-Ωα-ωϑ]"  # a letter with a tilde, a bar or a breve, or a Greek one
+LABELS = {  # of the paper, that design.md does not name
+    "EE", "cvSelectionIndicator", "energyConstrainedIterBound", "eqnOfCircle", "fdRATProbTransform",
+    "localIterGivenEtaPDCase1", "localIterNewVariables", "lyapunovDrifPenaltyFunc", "successOffloading",
+    "timeConstrainedIterBound", "uplink_RX_signal", "uplink_SINR0", *(f"PD_cons{number}" for number in range(1, 13)),
+}  # fmt: skip
+
+
+def keys() -> dict[str, set[str]]:
+    """The keys of each table of an experiment."""
+    tables = {name: field.annotation for name, field in Experiment.model_fields.items()}
+    models = {name: (get_args(table) or (table,))[0] for name, table in tables.items()}
+    return {name: set(model.model_fields) for name, model in models.items()}
+
+
+def symbols() -> list[list[str]]:
+    """The rows of the glossary's tables of symbols: symbol, meaning, unit, key or column, label."""
+    lines = [line.replace("\\|", "¦") for line in GLOSSARY.read_text().splitlines()]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    return [row for row in rows if len(row) == 5 and row[0] != "symbol"]
+
+
+def test_every_key_has_its_origin() -> None:
+    choices = tomllib.loads((ROOT / "docs" / "choices.toml").read_text())
+    assert {name: set(table) for name, table in choices.items()} == keys()
+    for table, entries in choices.items():
+        for key, origin in entries.items():
+            assert re.match(ORIGINS, origin), f"{table}.{key}: {origin}"
+            assert len(origin) <= 100, f"{table}.{key}: too long for a cell of a table"
+
+
+def test_every_key_and_column_of_the_glossary_exists() -> None:
+    named = [name for row in symbols() for name in re.findall(r"`([^`]+)`", row[3])]
+    assert len(named) > 60
+    for name in named:
+        table, column = name.split(".")
+        assert column in keys().get(table, set()) or column in SCHEMAS.get(table, {}), name
+
+
+def test_every_label_of_the_glossary_is_one_of_the_paper() -> None:
+    design = (ROOT / "docs" / "design.md").read_text()
+    rows = re.findall(r"^\| (`[^|]+) \|[^|]+\| `[\w/]+\.py` \|", design, re.MULTILINE)
+    labels = LABELS | {label for row in rows for label in re.findall(r"`(\w+)`", row)}
+    assert len(labels) > 40
+    for symbol, *_, where in symbols():
+        found = re.findall(r"`(\w+)`", where)
+        assert found or where in ("in the text", "ours"), symbol
+        assert set(found) <= labels, symbol
+
+
+def test_every_symbol_of_the_docs_is_in_the_glossary() -> None:
+    explained = set(re.findall(MARKED, unicodedata.normalize("NFD", " ".join(row[0] for row in symbols()))))
+    assert len(explained) > 25
+    for page in (ROOT / "docs").rglob("*.md"):
+        used = set(re.findall(MARKED, unicodedata.normalize("NFD", page.read_text())))
+        assert used <= explained, f"{page.name}: {sorted(used - explained)}"
+
+
+def test_every_key_of_the_scope_exists() -> None:
+    named = re.findall(r"`(\w+)\.(\w+)`", (ROOT / "docs" / "scope.md").read_text())
+    assert len(named) > 12
+    for table, key in named:
+        assert key in keys()[table], f"{table}.{key}"
+
+
+def test_the_front_page_is_short() -> None:
+    page = (ROOT / "README.md").read_text()
+    assert len(page.splitlines()) < 120
+    assert "make run" in page
+    assert "make test" in page
+    for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page):
+        assert (ROOT / picture).stat().st_size < 1_000_000, picture
+
+
+@pytest.mark.slow
+def test_the_results_of_the_front_page_are_those_of_the_stored_runs(tmp_path: Path) -> None:
+    for figure in ("fig15", "fig18"):
+        drawn = call("figure", f"experiments/paper/{figure}.toml", "--to", tmp_path, "--out", tmp_path / "runs")
+        assert drawn.returncode == 0, drawn.stderr
+    page = (ROOT / "README.md").read_text()
+    marks = pd.read_csv(tmp_path / "fig15_accuracy_marks.csv")
+    last = marks[marks["x"] == 400].set_index("line")
+    for line in ("FDPC", "FedProx, as in the paper", "FedProx, fair"):
+        assert f"{100 * last['mean'][line]:.1f} ± {100 * last['std'][line]:.1f} %" in page, line
+    for file, scale, form in (("fig15_accuracy", 100, ".1f"), ("fig18_cost", 1, ".0f")):
+        row = pd.read_csv(tmp_path / f"{file}_differences.csv").set_index("line").loc["PDPC"]
+        assert f"−{-scale * row['difference']:{form}} ± {scale * row['half_width']:{form}}" in page, file
