@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -35,6 +36,18 @@ def show(browser: webdriver.Chrome, path: Path) -> None:
     """Open a page and wait until it is drawn."""
     browser.get(path.as_uri())
     WebDriverWait(browser, 20).until(lambda b: b.find_elements(By.CSS_SELECTOR, "html.ready"))
+
+
+def fits(page: webdriver.Chrome, width_px: int) -> bool:
+    """Make the window this wide; whether the page then fits, once its charts have been drawn again for the new width."""
+    screen = {"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)  # a window is never narrower than 500 px
+    wide = "return [innerWidth, Math.max(document.documentElement.scrollWidth - document.documentElement.clientWidth, 0)]"
+    try:
+        WebDriverWait(page, 20).until(lambda shown: shown.execute_script(wide) == [width_px, 0])
+    except TimeoutException:
+        return False
+    return True
 
 
 def time_of(page: webdriver.Chrome) -> float:

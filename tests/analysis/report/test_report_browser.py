@@ -21,7 +21,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.analysis.report.browsing import at, show, time_of
+from tests.analysis.report.browsing import at, fits, show, time_of
 
 AHEAD = from_tables(
     {
@@ -45,14 +45,12 @@ def asked_for(browser: webdriver.Chrome) -> list[str]:
 
 def test_everything_is_drawn_without_a_request_or_an_error(page: webdriver.Chrome) -> None:
     for width in (1280, 390):
-        page.set_window_size(width, 900)
-        wide = page.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide <= 0
+        assert fits(page, width)
         for name in ("curve-panels", "funnel-total", "funnel-rounds", "lanes", "shares-samples", "shares-distance"):
             assert page.find_element(By.ID, name).size["height"] > 60
         for figure in page.find_elements(By.CSS_SELECTOR, "#curve-panels svg")[:1]:
             figure.click()
-    page.set_window_size(1280, 900)
+    assert fits(page, 1280)
     assert asked_for(page) == []
     assert page.get_log("browser") == []
 
@@ -233,13 +231,11 @@ def test_the_page_of_a_sweep_fits_and_asks_for_nothing(browser: webdriver.Chrome
         browser.get_log(log)  # what the pages before have done
     browser.get(write_sweep_report(index).as_uri())
     for width in (1280, 390):
-        browser.set_window_size(width, 900)
-        wide = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
-        assert wide <= 0
+        assert fits(browser, width)
         figures = browser.find_elements(By.CSS_SELECTOR, "figure svg")
         assert len(figures) == 5
         assert all(200 < figure.size["width"] <= width and figure.size["height"] > 120 for figure in figures)
-    browser.set_window_size(1280, 900)
+    assert fits(browser, 1280)
     assert asked_for(browser) == []
     assert browser.get_log("browser") == []
     assert not browser.execute_script("return window.hit")
