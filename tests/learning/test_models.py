@@ -8,7 +8,7 @@ from vefl_models.cnn import cnn
 from vefl_models.gru import gru
 from vefl_models.logistic import logistic
 from vefl_models.mlp import mlp
-from vefl_sim.learning.jax_learner import initial_model, parameter_count
+from vefl_sim.learning.jax_learner import initial_model, parameter_count, parameter_shapes
 from vefl_sim.learning.network import input_spec
 
 
@@ -25,14 +25,15 @@ def test_dense_models_take_any_image(factory, parameters: int) -> None:
     images = jnp.zeros((2, 16, 17, 3))
     outputs, _ = jax.eval_shape(factory(5).init_with_output, jax.random.key(0), images)
     assert outputs.shape == (2, 5)
-    assert parameter_count(factory(5), input_spec((16, 17, 3), np.uint8)) == parameters
+    assert parameter_count(parameter_shapes(factory(5), input_spec((16, 17, 3), np.uint8))) == parameters
 
 
 def test_the_recurrent_network_reads_a_series_from_its_first_to_its_last_step() -> None:
     module, series = gru(2), jax.random.normal(jax.random.key(1), (3, 5, 3))
     outputs, model = module.init_with_output(jax.random.key(0), series)
     assert outputs.shape == (3, 2)
-    assert parameter_count(module, input_spec((5, 3), np.float32)) == 3554  # 3·(3 + 32)·32 + 4·32, and 32·2 + 2
+    shapes = parameter_shapes(module, input_spec((5, 3), np.float32))
+    assert parameter_count(shapes) == 3554  # 3·(3 + 32)·32 + 4·32, and 32·2 + 2
     assert not np.allclose(module.apply(model, series[:, ::-1]), outputs)
     assert not np.allclose(module.apply(model, series[:, 1:]), outputs)
 

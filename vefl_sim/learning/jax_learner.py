@@ -62,8 +62,8 @@ class JaxLearner:
         self._threads = options.threads or cores()
         configure_jax(self._threads)
         self._spec = input_spec(dataset.input_shape, dataset.train_inputs.dtype)
-        self.parameters = parameter_count(module, self._spec)
-        self.statistics = statistics_count(module, self._spec)
+        self._shapes = parameter_shapes(module, self._spec)
+        self.parameters, self.statistics = parameter_count(self._shapes), statistics_count(self._shapes)
         self._module, self._seed, self._start = module, seed, start
         self._local = LocalTraining(
             StepMethod(module, options.optimizer, options.loss, options.momentum, options.term),
@@ -130,24 +130,25 @@ class JaxLearner:
 
     def model_of(self, arrays: ModelArrays) -> Model:
         """Rebuild the model from the arrays that `arrays_of` returned."""
-        shapes = parameter_shapes(self._module, self._spec)
         # numpy's files store bfloat16 and other JAX types as raw bytes; a view restores the type
-        return jax.tree.map_with_path(lambda path, leaf: jnp.asarray(arrays[array_name(path)].view(leaf.dtype)), shapes)
-
-
-def parameter_count(module: nn.Module, spec: jax.ShapeDtypeStruct) -> int:
-    """M, the number of parameters, from array shapes alone."""
-    return sum(leaf.size for leaf in jax.tree.leaves(parameter_shapes(module, spec)))
-
-
-def statistics_count(module: nn.Module, spec: jax.ShapeDtypeStruct) -> int:
-    """How many of them are statistics, such as BatchNorm's running averages."""
-    return sum(leaf.size for leaf in jax.tree.leaves(split(parameter_shapes(module, spec))[1]))
+        return jax.tree.map_with_path(
+            lambda path, leaf: jnp.asarray(arrays[array_name(path)].view(leaf.dtype)), self._shapes
+        )
 
 
 def parameter_shapes(module: nn.Module, spec: jax.ShapeDtypeStruct) -> Any:
-    """Shape and type of each array of a model, in the structure of the model; nothing is computed."""
+    """Shape and type of each array of a model, in the structure of the model; traces the network, computes nothing."""
     return jax.eval_shape(_initializer(module, spec), np.uint32(0))
+
+
+def parameter_count(shapes: Any) -> int:
+    """M, the number of parameters of a model with these array shapes."""
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+
+
+def statistics_count(shapes: Any) -> int:
+    """How many of them are statistics, such as BatchNorm's running averages."""
+    return sum(leaf.size for leaf in jax.tree.leaves(split(shapes)[1]))
 
 
 def initial_model(module: nn.Module, spec: jax.ShapeDtypeStruct, seed: int) -> Model:

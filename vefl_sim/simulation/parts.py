@@ -185,14 +185,15 @@ def make_learner(
     streams: Streams,
 ) -> Learner:
     """The learner, with the samples that each CV holds; `centralized` holds all samples under one number."""
-    from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_count, statistics_count
+    from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_count, parameter_shapes, statistics_count
     from vefl_sim.learning.network import input_spec
     from vefl_sim.learning.samples import Shuffling
     from vefl_sim.learning.trained_model import start_model
 
     learning, spec = experiment.learning, input_spec(dataset.input_shape, dataset.train_inputs.dtype)
     if learning.kind == "none":
-        return NullLearner(parameter_count(module, spec), statistics_count(module, spec))
+        shapes = parameter_shapes(module, spec)
+        return NullLearner(parameter_count(shapes), statistics_count(shapes))
     batch_size = learning.batch_size
     if getattr(scheme, "trains_centrally", False):
         shards, batch_size = {EVERYTHING: np.arange(len(dataset.train_targets))}, batch_size or BATCH_SIZE

@@ -39,12 +39,13 @@ def show(browser: webdriver.Chrome, path: Path) -> None:
 
 
 def fits(page: webdriver.Chrome, width_px: int) -> bool:
-    """Make the window this wide; whether the page then fits, once its charts have been drawn again for the new width."""
+    """Make the window this wide; whether the page fits in, once its charts have been drawn again for this width."""
     screen = {"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)  # a window is never narrower than 500 px
-    wide = "return [innerWidth, Math.max(document.documentElement.scrollWidth - document.documentElement.clientWidth, 0)]"
+    fitting = "return innerWidth == arguments[0] && arguments[1].scrollWidth <= arguments[1].clientWidth"
+    root = page.find_element(By.TAG_NAME, "html")
     try:
-        WebDriverWait(page, 20).until(lambda shown: shown.execute_script(wide) == [width_px, 0])
+        WebDriverWait(page, 20).until(lambda shown: shown.execute_script(fitting, width_px, root))
     except TimeoutException:
         return False
     return True
