@@ -2,7 +2,7 @@
 
 XLA passes a C function one frame with the buffers of a call (`xla/ffi/api/c_api.h` in jaxlib); the function returns 0.
 A frame is read here as 64-bit words: the ABI is stable, and fields are only added at the end. Kernels see buffers as
-bare pointers, which compile more than twice as fast as Numba arrays; nothing is checked.
+bare pointers, which compile faster than Numba arrays; nothing is checked.
 """
 
 from typing import Any
