@@ -117,7 +117,7 @@ def described(run: vefl_sim.Run) -> str:
     accuracy = run.rounds["accuracy"].dropna().iloc[-1]
     first = next((row for row in NOTES if not row.size < DIVERGED), None)
     if first is None:
-        return f"accuracy {accuracy:.3f}, largest |c_v| {max(row.size for row in NOTES):.0f}"
+        return f"accuracy {accuracy:.3f}, largest |c_v| {max((row.size for row in NOTES), default=0.0):.0f}"
     own = [row for row in NOTES if row.cv == first.cv and row.round <= first.round]
     last = own[-SHOWN:]
     ages = [row.round - before.round for before, row in pairwise(own)][-SHOWN + 1 :]

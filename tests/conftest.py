@@ -4,8 +4,14 @@ With CI in the environment the examples are the same each time; everywhere else 
 """
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from hypothesis import settings
+
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.signs import drawing
 
 settings.register_profile("vefl_sim", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("vefl_sim")
@@ -14,3 +20,22 @@ settings.load_profile("vefl_sim")
 def pytest_make_parametrize_id(config: object, val: object, argname: str) -> str | None:
     """Archives have the time of their making in them, and every worker must give a test the same name."""
     return argname if isinstance(val, bytes) else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def what_a_process_need_not_repeat() -> Iterator[None]:
+    """Tests cut no power, so files need not reach the disk; and runs of one process draw the same signs only once."""
+    drawn: dict[Any, Dataset] = {}
+    draw = drawing.signs
+
+    def draw_once(*sizes_and_rng: Any) -> Dataset:
+        *sizes, rng = sizes_and_rng
+        key = (*sizes, str(rng.bit_generator.state))
+        if key not in drawn:
+            drawn[key] = draw(*sizes, rng)
+        return drawn[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        patch.setattr(drawing, "signs", draw_once)
+        yield

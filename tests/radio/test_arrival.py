@@ -12,7 +12,7 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.optimize.rat.allocate import AllocationMethod, needs_large
 from vefl_sim.optimize.rat.books import Air, Books, CellConstants, Knowledge, Queues, new_log
 from vefl_sim.optimize.rat.burst import run_slots
-from vefl_sim.radio.arrival import arriving_share, prb_counts
+from vefl_sim.radio.arrival import arriving_share, prb_counts, water_filling
 from vefl_sim.radio.channel import uma
 from vefl_sim.radio.delay_profile import DelayProfile
 from vefl_sim.radio.route import Route
@@ -99,30 +99,89 @@ def test_plans_take_the_least_correlation_within_reach(driven: float, correlatio
     assert fading.law().correlation == pytest.approx(correlation, abs=1e-3)
 
 
-@pytest.mark.parametrize("cvs", [1, 2, 3, 5, 10, 20])
-@pytest.mark.parametrize("correlation", [0.0, 0.87])
-@pytest.mark.parametrize("snr", [0.1, 0.3, 3.0, 30.0])
-def test_the_mac_delivers_what_plans_count_on(cvs: int, correlation: float, snr: float) -> None:
-    """CVs with the same mean SNR and full buffers, always as fast as possible, on ten pRBs: each gets its share z̃."""
-    prbs, nats_hz = 10, 1.0
-    slots = 24_000 // cvs  # in some cases one grant in twenty arrives
-    rng, law = np.random.default_rng(cvs), GainLaw(prbs, ANTENNAS, correlation=correlation)
-    unit = rng.standard_normal((2, 2, slots, cvs, prbs, ANTENNAS)) / np.sqrt(2)
-    then, other = unit[0, 0] + 1j * unit[0, 1], unit[1, 0] + 1j * unit[1, 1]
+def test_a_number_of_full_prbs_between_two_powers_of_two_is_interpolated() -> None:
+    law, snr = GainLaw(10, ANTENNAS, correlation=0.0), np.ones(4)
+    one, below, two, three = arriving_share(law, 1.0, snr, np.array([1.0, 2 - 1e-9, 2.0, 3.0]))
+    assert below == pytest.approx(two) < one
+    assert arriving_share(law, 1.0, snr[:1], np.array([4.0]))[0] < three < two
+
+
+@pytest.mark.parametrize("snr_db", [-170.0, -10.0, 0.0, 20.0])
+def test_water_filling_has_one_level(snr_db: float) -> None:
+    """Shares of the power sum to one; used pRBs reach the same level, which is below 1/SNR of the others."""
+    gains = np.sort(np.random.default_rng(3).gamma(ANTENNAS, size=(50, 8)))[:, ::-1]
+    snr = 10 ** (snr_db / 10) * gains
+    power = water_filling(snr)
+    assert power.sum(axis=1) == pytest.approx(np.ones(50))
+    for row, shares in zip(1 / snr, power, strict=True):
+        level = row[0] + shares[0]
+        assert shares == pytest.approx(np.maximum(level - row, 0), abs=1e-9 + 1e-15 * row[0])
+
+
+MAC_CASES = [
+    *((1, 0.0, snr, 1.0, None) for snr in (0.1, 30.0)),
+    *((cvs, correlation, 1.0, 1.0, None) for cvs in (3, 10, 20) for correlation in (0.0, 0.87)),
+    *((cvs, 0.0, 3.0, 0.5, None) for cvs in (1, 5, 10)),
+    *((cvs, 0.0, 0.1, 1.0, 1) for cvs in (1, 10)),
+    *((10, 0.0, 1.0, 1.0, full) for full in (2, 4, 10)),
+    *((cvs, 0.0, 3.0, 0.5, 4) for cvs in (2, 10)),
+]
+"""CVs, correlation of the channel with what was measured, SNR, margin, and pRBs with full power if powers are given."""
+Case = tuple[int, float, float, float, int | None]
+
+
+@pytest.mark.parametrize("case", MAC_CASES, ids=str)
+def test_the_mac_delivers_what_plans_count_on(case: Case) -> None:
+    arrived, counted_on = delivered_and_planned(case, spread_s=None)
+    assert arrived >= (0.95 if case[-1] is None else 0.9) * counted_on
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spread_s", [93e-9, 364e-9])
+@pytest.mark.parametrize("cvs", [1, 10])
+@pytest.mark.parametrize("snr", [0.1, 30.0])
+@pytest.mark.parametrize("full", [None, 1, 2, 4, 10])
+def test_the_mac_delivers_what_plans_count_on_if_prbs_are_correlated(
+    full: int | None, snr: float, cvs: int, spread_s: float
+) -> None:
+    arrived, counted_on = delivered_and_planned((cvs, 0.0, snr, 1.0, full), spread_s)
+    assert arrived >= 0.9 * counted_on
+
+
+@pytest.mark.parametrize("margin", [1.0, 0.5])
+def test_a_cv_alone_at_a_low_snr_gets_what_plans_count_on_and_no_more(margin: float) -> None:
+    """Water-filling is then what the MAC does, and the least of what plans consider."""
+    arrived, counted_on = delivered_and_planned((1, 0.0, 0.1, margin, None), spread_s=None)
+    assert arrived == pytest.approx(counted_on, rel=0.07)
+
+
+def delivered_and_planned(case: Case, spread_s: float | None) -> tuple[float, float]:
+    """The mean rate per CV that the MAC delivers, and what plans count on, in nats per slot.
+
+    CVs have the same mean SNR and full buffers, are always to be as fast as possible, and share ten pRBs.
+    """
+    cvs, correlation, snr, margin, full = case
+    prbs, slots = 10, 24_000 // cvs  # in some cases one grant in twenty arrives
+    profile = None if spread_s is None else DelayProfile(spread_s, 3.5, prbs, 1.8e6)
+    law = GainLaw(prbs, ANTENNAS, 0.0, profile, spread_s or 0.0, correlation=correlation)
+    rng, mixing = np.random.default_rng(cvs), np.eye(prbs) if profile is None else profile.mixing(law.rms_s)
+    unit = rng.standard_normal((2, 2, slots, cvs, ANTENNAS, prbs)) / np.sqrt(2)
+    then, other = ((parts[0] + 1j * parts[1]) @ mixing.T for parts in unit)
     now = correlation * then + np.sqrt(1 - correlation**2) * other
-    measured, gains = ((np.abs(h) ** 2).sum(axis=-1) for h in (then, now))
-    senders = [Sender(snr, 0, 10**9, 1e12) for _ in range(cvs)]
+    measured, gains = ((np.abs(h) ** 2).sum(axis=-2) for h in (then, now))
+    snr_per_watt = snr * (full or 1)  # a CV has 1 W, or 1/full W on a pRB
+    senders = [Sender(snr_per_watt, 0, 10**9, 1e12) for _ in range(cvs)]
     queues = Queues(*(columns(senders, name) for name in Queues._fields))
-    knowledge = Knowledge(
-        snr * measured, 1, 0, np.zeros(cvs, np.int64), np.zeros(cvs), np.zeros(cvs), np.zeros((cvs, 0))
-    )
+    known = margin * snr_per_watt * measured
+    knowledge = Knowledge(known, 1, 0, np.zeros(cvs, np.int64), np.zeros(cvs), np.zeros(cvs), np.zeros((cvs, 0)))
     books = Books(queues, np.zeros(3), new_log(slots, cvs, prbs), np.zeros(cvs))
     code = AllocationMethod.AUTO
-    cell = CellConstants(int(code), 1.0, nats_hz, 1.0, 0.0, 0.0)
+    cell = CellConstants(int(code), 1.0, 1.0, 1.0, 0.0, 0.0)
     air = Air(np.ones(slots), np.array([0, 13]), 13)
-    assert run_slots(needs_large(code, prbs), cell, 0, gains, books, air, knowledge, None) == slots
+    watts = None if full is None else np.full(cvs, 1 / full)
+    assert run_slots(needs_large(code, prbs), cell, 0, gains, books, air, knowledge, watts) == slots
+    assert knowledge.lost_slots.sum() > 0 or margin < 1
     arrived = (books.log.rate_bps - books.log.bits_lost).sum(axis=0).mean() / slots
     gain, probability = law.worst()
-    counted_on = float(np.log1p(snr * gain) @ probability * arriving_share(law, 1.0, np.array([snr]))[0])
-    assert arrived >= 0.95 * min(1, prbs / cvs) * counted_on
-    assert knowledge.lost_slots.sum() > 0
+    share = arriving_share(law, margin, np.array([snr]), None if full is None else np.array([float(full)]))[0]
+    return arrived, min(1, prbs / cvs) * float(np.log1p(snr * gain) @ probability) * share

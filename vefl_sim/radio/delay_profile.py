@@ -16,6 +16,7 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.experiment.radio_tables import RadioTable
 
 _LEAST_GHZ = 6.0
+_ALIKE = 1e-13  # of a pRB's power: pRBs that differ by less are taken in their order, not by rounding errors
 _DETERMINED = 1e-12  # of a pRB's power: if no pRB has more that the ones before leave open, these determine all
 
 Complex = NDArray[np.complexfloating]
@@ -71,11 +72,13 @@ class DelayProfile:
         """A matrix F with F·Fᴴ = correlation: F times independent unit Gaussians gives the gains of the pRBs.
 
         Cholesky's, for the pRB first that the ones before determine least, so that rounding does not grow where pRBs
-        are nearly alike. Not by LAPACK, whose last digits depend on the number of cores.
+        are nearly alike. Not by LAPACK, whose last digits depend on the number of cores, and with ties decided by the
+        number of the pRB, so that all machines get the same F.
         """
         rest, mixing = self.correlation(rms_s), np.zeros((self.prbs, self.prbs), np.complex128)
         for column in range(self.prbs):
-            prb = int(np.argmax(rest.diagonal().real))
+            left_open = rest.diagonal().real
+            prb = int(np.argmax(left_open >= left_open.max() - _ALIKE))
             if rest[prb, prb].real <= _DETERMINED:
                 break
             mixing[:, column] = rest[:, prb] / sqrt(rest[prb, prb].real)

@@ -159,19 +159,22 @@ def _split(own, fewest, share):
 
 @kernel
 def _greedy(problem, prb_watts, order, owner):
-    """For many pRBs: first the CVs get their floors in turn, then each pRB goes where it is worth most, if anywhere."""
+    """For many pRBs: CVs below their floors take one pRB each in turn; then each pRB goes where it is worth most.
+
+    A CV stops taking pRBs where one more would not raise its rate, so that a floor out of reach does not use up all.
+    """
     cvs, prbs = problem.gain.shape
     owner[:] = -1
-    rate, free = np.zeros(cvs), prbs
-    for v in range(cvs):
-        while free and rate[v] < problem.floor[v]:
-            best = -1
-            for prb in range(prbs):
-                if owner[prb] < 0 and (best < 0 or problem.gain[v, prb] > problem.gain[v, best]):
-                    best = prb
-            owner[best] = v
-            rate[v] = _rate_with(problem, v, prb_watts[order[v]], owner, -1)
-            free -= 1
+    rate, taking = np.zeros(cvs), True
+    while taking:
+        taking = False
+        for v in range(cvs):
+            best = _best_free(problem, v, owner) if rate[v] < problem.floor[v] else -1
+            if best < 0:
+                continue
+            more = _rate_with(problem, v, prb_watts[order[v]], owner, best)
+            if more > rate[v]:
+                owner[best], rate[v], taking = v, more, True
     for prb in range(prbs):
         if owner[prb] >= 0:
             continue
@@ -184,6 +187,16 @@ def _greedy(problem, prb_watts, order, owner):
         owner[prb] = best
         if best >= 0:
             rate[best] = min(_rate_with(problem, best, prb_watts[order[best]], owner, -1), problem.cap[best])
+
+
+@kernel
+def _best_free(problem, v, owner):
+    """The pRB without an owner on which CV v has the largest gain; −1 if all have one."""
+    best = -1
+    for prb in range(len(owner)):
+        if owner[prb] < 0 and (best < 0 or problem.gain[v, prb] > problem.gain[v, best]):
+            best = prb
+    return best
 
 
 @kernel
