@@ -39,10 +39,12 @@ def show(browser: webdriver.Chrome, path: Path) -> None:
 
 
 def fits(page: webdriver.Chrome, width_px: int) -> bool:
-    """Make the window this wide; whether the page then fits, once its charts have been drawn again for the new width."""
+    """Make the window this wide; whether the page then fits, once its charts have been drawn for the new width."""
     screen = {"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)  # a window is never narrower than 500 px
-    wide = "return [innerWidth, Math.max(document.documentElement.scrollWidth - document.documentElement.clientWidth, 0)]"
+    wide = (
+        "const page = document.documentElement; return [innerWidth, Math.max(page.scrollWidth - page.clientWidth, 0)]"
+    )
     try:
         WebDriverWait(page, 20).until(lambda shown: shown.execute_script(wide) == [width_px, 0])
     except TimeoutException:
