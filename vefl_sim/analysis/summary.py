@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from vefl_sim.analysis.grants import GrantCounts
 from vefl_sim.analysis.reasons import why_nobody
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.experiment.plugins import declaration, is_part
@@ -56,8 +57,8 @@ def _figures(run: Run) -> Iterator[tuple[str, str]]:
     yield "energy", energy_text(summary["energy_j"])
     if summary.get("gnb_energy_j"):
         yield "gNB energy", f"{energy_text(summary['gnb_energy_j'])} for broadcasts of the model"
-    if summary.get("grants_lost"):
-        yield "grants lost", f"{summary['grants_lost']}, because they were above the capacity of their slot"
+    if run.experiment.radio.csi_delay_slots and (line := GrantCounts.of(run.table("outages")).line):
+        yield "grants", line
     yield "content digest", str(summary["content_digest"])[:16]
 
 
