@@ -2,7 +2,8 @@
 
 python -m vefl_sim experiments/rush_hour.toml && python docs/pictures/replay.py
 
-The page is set to one instant after the other, so a recording shows the same on a machine of any speed.
+The page is set to one instant after the other, so a recording shows the same on a machine of any speed. Its controls
+are those of a replay that plays at the speed of the recording.
 """
 
 import shutil
@@ -56,7 +57,8 @@ def recorded(browser: webdriver.Chrome, page: Path) -> Iterator[Image.Image]:
     """One picture of the replay for each instant."""
     browser.get(page.resolve().as_uri())
     WebDriverWait(browser, 20).until(lambda b: b.find_elements(By.CSS_SELECTOR, "html.ready"))
-    browser.execute_script("report.clock.choose(arguments[0])", CV)
+    browser.execute_script("report.clock.choose(arguments[0]); report.clock.playing = true", CV)
+    choose_speed(browser, STEP_MS / FRAME_MS)
     box = browser.find_element(By.CSS_SELECTOR, ".replay").rect
     clip = {"x": box["x"], "y": box["y"], "width": box["width"], "height": box["height"], "scale": 1}
     for time_ms in range(BEGIN_MS, END_MS + 1, STEP_MS):
@@ -67,6 +69,16 @@ def recorded(browser: webdriver.Chrome, page: Path) -> Iterator[Image.Image]:
         )
         shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
         yield Image.open(BytesIO(b64decode(shot["data"]))).convert("RGB")
+
+
+def choose_speed(browser: webdriver.Chrome, speed: float) -> None:
+    """Choose a speed of the replay, in simulated seconds per second; fails if the page does not offer it."""
+    script = (  # without a click, which would scroll the page and leave a frame around the menu
+        "const menu = document.getElementById('speed'); menu.value = arguments[0];"
+        "menu.dispatchEvent(new Event('change')); return report.clock.speed"
+    )
+    if browser.execute_script(script, f"{speed:g}") != speed:
+        sys.exit(f"The replay has no speed {speed:g}: choose another STEP_MS or FRAME_MS.")
 
 
 def write(frames: list[Image.Image], file: Path) -> None:

@@ -19,7 +19,7 @@ author = "The vefl_sim authors"
 copyright = author
 release = version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
-extensions = ["myst_parser", "docstrings", "navigation", "source_pages"]
+extensions = ["myst_parser", "docstrings", "navigation", "pictures", "source_pages"]
 root_doc = "docs/index"
 source_suffix = {".md": "markdown", **dict.fromkeys(SUFFIXES, "source file")}
 _pages = ["*.md", "docs/*.md", "docs/howto/*.md", "examples/*.md", "experiments/*.md"]

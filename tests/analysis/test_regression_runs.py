@@ -20,6 +20,7 @@ from vefl_sim.analysis.summary import summary_lines
 from vefl_sim.analysis.sweep_report.page import sweep_report
 from vefl_sim.analysis.sweep_report.source import SweepSource
 from vefl_sim.core.errors import BadInput
+from vefl_sim.experiment.toml import to_toml
 from vefl_sim.records.watchers import Tracker
 from vefl_sim.sweep.comparison import compare
 from vefl_sim.sweep.results.keys import keys_of
@@ -76,6 +77,23 @@ def test_progress_and_summary(folder: Path, ahead: Run) -> None:
     assert re.search(rf"^rmse +\S+ first, \S+ best, {rmse_of(ahead)} last$", printed, re.M)
     assert "accuracy" not in printed
     assert [line for line in summary_lines(ahead) if line.startswith("rmse")] != []
+
+
+def test_the_summary_gives_the_rmse_of_the_rule_to_surpass(folder: Path, ahead: Run) -> None:
+    evaluated = re.search(r"^rmse +\S+ \(constant velocity: (\S+)\)$", call("evaluate", ahead.path).stdout, re.M)
+    assert evaluated
+    line = "compare with    {}, the rmse of constant velocity on the same samples, without any learning\n"
+    assert line.format(evaluated[1]) in (folder / "printed").read_text()
+    again = call("ahead.toml", cwd=folder).stdout  # it is done, and its data are not made again
+    path = ahead.path.relative_to(folder)
+    assert f"compare with    the rmse of constant velocity, which python -m vefl_sim evaluate {path} prints\n" in again
+    assert ahead.content_digest() == ahead.summary["content_digest"]
+
+
+def test_other_data_have_no_rule_to_compare_with(tmp_path: Path) -> None:
+    (tmp_path / "signs.toml").write_text(to_toml(from_tables(SIGNS)))
+    for _ in range(2):
+        assert "compare with" not in call("signs.toml", cwd=tmp_path).stdout
 
 
 def test_in_a_notebook(ahead: Run) -> None:

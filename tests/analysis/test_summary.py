@@ -33,6 +33,23 @@ def test_a_run_with_orders_has_no_warning_and_a_readable_energy(tmp_path) -> Non
     assert f"{'energy':16}{energy_text(run.summary['energy_j'])}" in lines
 
 
+def test_lost_grants_are_given_with_their_total(tmp_path) -> None:
+    run = simulate(with_settings(GOLDEN, "radio.csi_delay_slots=4", "radio.fading=rayleigh"), out=tmp_path)
+    lost, used = run.summary["grants_lost"], len(run.table("slots"))
+    assert 10 < lost < used
+    many = f"{lost} of {used} lost ({lost / used:.1%})"
+    assert f"{'grants':16}{many}, because they were above the capacity of their slot" in [*summary_lines(run)]
+
+
+def test_a_run_that_could_lose_grants_says_that_it_lost_none(tmp_path) -> None:
+    run = simulate(with_settings(GOLDEN, "radio.csi_delay_slots=2"), out=tmp_path)
+    assert f"{'grants':16}none of {len(run.table('slots'))} lost" in [*summary_lines(run)]
+
+
+def test_a_run_that_cannot_lose_grants_does_not_mention_them(tmp_path) -> None:
+    assert not any(line.startswith("grants") for line in summary_lines(simulate(GOLDEN, out=tmp_path)))
+
+
 @pytest.mark.parametrize(
     ("joules", "text"),
     [

@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,19 @@ def test_every_page_is_in_the_navigation_once() -> None:
 def test_all_public_names_are_documented_once() -> None:
     lines = re.findall(r"^Names: (.+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
     assert sorted(name for line in lines for name in re.findall(r"`(\w+)`", line)) == sorted(vefl_sim.__all__)
+
+
+def test_a_picture_becomes_a_link_to_its_file() -> None:
+    """Fast, so that a change of what Sphinx writes is not noticed only in the slow tests."""
+    pytest.importorskip("sphinx", reason="sphinx is not installed")
+    linked = runpy.run_path(str(ROOT / "docs" / "site" / "pictures.py"))["linked"]
+    sizes = {"four.png": (1600, 400), "one.png": (700, 500)}
+    body = '<p><img alt="a &gt; b/c" src="../_images/{}" /></p>'
+    for name, kind, size in [("four.png", "picture wide", (1600, 400)), ("one.png", "picture", (700, 500))]:
+        found = linked(body.format(name), sizes)
+        assert found.startswith(f'<p><a class="{kind}" href="../_images/{name}" title="Show in full size"><img alt=')
+        assert found.endswith(f'src="../_images/{name}" width="{size[0]}" height="{size[1]}"></a></p>')
+    assert linked(body.format("unknown.png"), sizes) == body.format("unknown.png")
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +100,34 @@ def test_search_works_without_a_server(site: Path, browser: Any) -> None:
     sent = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
     assert any(address.endswith("search.html?q=sojourn+bound") for address in sent)
     assert not [address for address in sent if address.startswith(("http", "ws"))]  # the browser has pages of its own
+
+
+@pytest.mark.slow
+def test_panels_side_by_side_can_be_read_on_a_phone(site: Path, browser: Any) -> None:
+    """They are wider than the screen and scroll in a box, which is a link to the picture in full size."""
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    browser.get((site / "docs" / "radio.html").as_uri())
+    script = (
+        "const image = document.querySelector('img[src$=\"fading.png\"]'), box = image.closest('a');"
+        "box.scrollLeft = 10000; return [image.offsetWidth, box.offsetWidth, box.scrollLeft, box.href]"
+    )
+    image_px, box_px, scrolled_px, address = browser.execute_script(script)
+    assert image_px > 1000 > 390 > box_px  # four panels
+    assert scrolled_px > image_px - box_px - 10
+    assert address == (site / "_images" / "fading.png").as_uri()
+    assert (site / "_images" / "fading.png").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pictures_are_dimmed_where_the_page_is_dark(site: Path, browser: Any, scheme: str) -> None:
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    browser.get((site / "docs" / "radio.html").as_uri())
+    effect = browser.execute_script("return getComputedStyle(document.querySelector('a.picture img')).filter")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert effect == {"light": "none", "dark": "brightness(0.8)"}[scheme]
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ _USUAL_FOLDER = Path("runs")
 _FIRST_RUN = "python -m vefl_sim new quickstart && python -m vefl_sim quickstart.toml"
 _NOT_COMPARED = ("run.seed", "run.checkpoint_every", "run.watch", "scheme.kind")  # has its own column, or no effect
 _MOST_KEYS = 4  # shown for each run
+_MOST_RUNS = 12  # of a sweep or comparison, in a message
 
 
 @dataclass(frozen=True)
@@ -105,16 +106,43 @@ def _modified(path: os.PathLike[str]) -> float:
 def find_run(name: str, out: Path = _USUAL_FOLDER, *, unfinished: bool = False) -> Run:
     """Find a run by its directory, or the newest run in `out` whose name begins with `name`.
 
-    Finished runs are preferred, or unfinished runs if `unfinished` is set.
+    Finished runs are preferred, or unfinished runs if `unfinished` is set. If the name is that of a sweep or
+    comparison, the RunNotFound lists its runs.
     """
-    if Path(name).exists():
+    if (Path(name) / "resolved.toml").is_file():
         return Run(name)
+    if Path(name).exists():
+        _refuse_sweep(name, out, unfinished)
+        return Run(name)  # raises RunNotFound
     folder, start = (Path(name).parent, Path(name).name) if len(Path(name).parts) > 1 else (out, name)
     folders = folder.iterdir() if folder.is_dir() else ()
     matches = [path for path in folders if path.name.startswith(start) and (path / "resolved.toml").is_file()]
     if not matches:
+        _refuse_sweep(name, out, unfinished)
         raise RunNotFound(f"{name}: no such run directory, and no run in {folder} has a name that begins with this.")
     return Run(max(matches, key=lambda path: _preference(path, unfinished)))
+
+
+def _refuse_sweep(name: str, out: Path, unfinished: bool) -> None:
+    """Raise RunNotFound with a list of runs if this is the name, folder or TOML file of a sweep or comparison."""
+    from vefl_sim.analysis.sweep_report.source import SweepSource, find_table  # slow to import
+
+    if not (table := find_table(name, out)):
+        return
+    runs = [f"{_from_here(path)} ({words})" for path, words in SweepSource(table).choices.items()]
+    if not runs:
+        raise RunNotFound(f"{name} is a sweep or comparison, not a run, and none of its runs is there: run it first.")
+    more = f" … and {len(runs) - _MOST_RUNS} more, which `report {name}` lists" if len(runs) > _MOST_RUNS else ""
+    whole = ", or run its TOML file again to complete all of them" if unfinished else ""
+    raise RunNotFound(
+        f"{name} is a sweep or comparison, not a run: choose one of its runs{whole}: "
+        f"{', '.join(runs[:_MOST_RUNS])}{more}."
+    )
+
+
+def _from_here(path: Path) -> Path:
+    """A path as it can be typed: relative, if it is below the current directory."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _preference(path: Path, unfinished: bool) -> tuple[bool, bool, float]:

@@ -1,9 +1,11 @@
 """The summary of a run, as printable lines."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from vefl_sim.analysis.grants import GrantCounts
 from vefl_sim.analysis.reasons import why_nobody
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.experiment.plugins import declaration, is_part
@@ -11,11 +13,17 @@ from vefl_sim.learning.metric import metric_of_summary
 from vefl_sim.records.run_directory import Run
 from vefl_sim.records.totals import energy_text
 
+Rule = tuple[str, float]
+"""Name of a rule without learning, which a model should surpass, and its mean squared error on the same samples."""
 
-def summary_lines(run: Run) -> Iterator[str]:
-    """The key figures of a run, its directory and its tables, as printable lines."""
+
+def summary_lines(run: Run, rule: Rule | None = None) -> Iterator[str]:
+    """The key figures of a run, its directory and its tables, as printable lines.
+
+    `rule`: what the model is compared with. It needs the data of the run, so only the process that ran it knows it.
+    """
     try:
-        figures = list(_figures(run))
+        figures = list(_figures(run, rule))
     except (KeyError, TypeError):  # of another version of vefl_sim
         raise RunNotFound(f"{run.path / 'summary.json'} lacks figures of this version of vefl_sim.") from None
     for name, text in figures:
@@ -24,7 +32,7 @@ def summary_lines(run: Run) -> Iterator[str]:
     yield f"{'in':16}{run.path}: {tables}"
 
 
-def _figures(run: Run) -> Iterator[tuple[str, str]]:
+def _figures(run: Run, rule: Rule | None) -> Iterator[tuple[str, str]]:
     """Name and text of each line."""
     summary = run.summary
     lost = {cause: number for cause, number in dict(summary["updates_lost"]).items() if number}
@@ -47,6 +55,8 @@ def _figures(run: Run) -> Iterator[tuple[str, str]]:
     if any(value is not None for value in values.values()):
         shown = (f"{'–' if value is None else metric.text(value)} {which}" for which, value in values.items())
         yield metric.name, ", ".join(shown)
+        if metric.is_root and (text := _comparison(run, rule)):
+            yield "compare with", text
     if summary["diverged"]:
         yield "warning", "training has diverged (the loss is NaN): try a smaller learning.learning_rate"
     if why := why_empty(run):
@@ -56,9 +66,20 @@ def _figures(run: Run) -> Iterator[tuple[str, str]]:
     yield "energy", energy_text(summary["energy_j"])
     if summary.get("gnb_energy_j"):
         yield "gNB energy", f"{energy_text(summary['gnb_energy_j'])} for broadcasts of the model"
-    if summary.get("grants_lost"):
-        yield "grants lost", f"{summary['grants_lost']}, because they were above the capacity of their slot"
+    if run.experiment.radio.csi_delay_slots and (line := GrantCounts.of(run.table("outages")).line):
+        yield "grants", line
     yield "content digest", str(summary["content_digest"])[:16]
+
+
+def _comparison(run: Run, rule: Rule | None) -> str:
+    """The error of the rule that a model should surpass, or how to print it; empty if the data set has no rule."""
+    if rule:
+        return f"{math.sqrt(rule[1]):#.4g}, the rmse of {rule[0]} on the same samples, without any learning"
+    kind = run.experiment.data.kind
+    if not declaration("data.kind", kind, "from_traffic", False):
+        return ""
+    name = declaration("data.kind", kind, "rule_name", "")
+    return f"the rmse of {name}, which python -m vefl_sim evaluate {run.path} prints"
 
 
 def why_empty(run: Run) -> str:

@@ -153,7 +153,10 @@ def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
             raise RunInterrupted(_saved_progress(progress.run)) from None
     if not progress.run:
         console.show("This run is already done; its summary follows. To run it again, run the experiment with --fresh.")
-    for line in (*summary_lines(finished), *(f"{'warning':16}{sentence}" for sentence in progress.warnings)):
+    for line in (
+        *summary_lines(finished, progress.rule),
+        *(f"{'warning':16}{sentence}" for sentence in progress.warnings),
+    ):
         console.show(line)
     if not quiet:
         console.show(f"{'report':16}{_report_page(finished, is_new=progress.run is not None)}")

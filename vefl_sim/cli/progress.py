@@ -14,6 +14,7 @@ from rich.text import Text
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.progress import heard_by
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.learning.datasets.kinds import rule_mse
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.learning.metric import metric_of
 from vefl_sim.protocol.messages import RoundReport
@@ -38,6 +39,7 @@ class RunProgress:
         self._shown_s = 0.0  # when the last line was shown
         self._steps: set[str] = set()  # of the preparation that have begun
         self.run: Run | None = None  # set when the run has started
+        self.rule: tuple[str, float] | None = None  # name and mean squared error of a rule that a model should surpass
         self.warnings: list[str] = []
         self._windows = False  # asynchronous schemes have windows of length t_th instead of rounds
 
@@ -57,6 +59,7 @@ class RunProgress:
     def started(self, run: Run, scenario: Scenario) -> None:
         """Print the numbers of CVs, samples and model parameters."""
         self._began, self.run = time.perf_counter(), run
+        self.rule = rule_mse(scenario.experiment.data, scenario.dataset)
         self._windows = is_asynchronous(scenario.scheme)
         self._show(
             f"{len(scenario.shards)} different CVs will be in coverage, {len(scenario.dataset.train_targets)} samples, "

@@ -7,7 +7,7 @@ import pytest
 
 from tests.analysis.report.pages import RUSH
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import Run, from_tables, simulate
+from vefl_sim import Run, from_tables, simulate, with_settings
 from vefl_sim.analysis.report.page import write_report
 
 
@@ -21,6 +21,13 @@ def rush(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def three_cars(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The golden run: three cars, two rounds, two losses, all slots recorded."""
     return simulate(from_tables(EXPERIMENT), out=tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="session")
+def old_knowledge(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The three cars with channel knowledge so old that many grants are lost."""
+    settings = ("radio.csi_delay_slots=4", "radio.fading=rayleigh")
+    return simulate(with_settings(from_tables(EXPERIMENT), *settings), out=tmp_path_factory.mktemp("old"))
 
 
 @pytest.fixture(scope="session")

@@ -196,6 +196,29 @@ def test_a_cv_that_is_not_served_has_no_prbs(browser: webdriver.Chrome, three_ca
     assert before == {"prbs": 0, "mbps": 0}
 
 
+def test_lost_grants_have_a_curve_and_are_counted_in_the_panel(
+    browser: webdriver.Chrome, old_knowledge: Run, tmp_path: Path
+) -> None:
+    def titles() -> str:
+        return " ".join(heading.text for heading in browser.find_elements(By.CSS_SELECTOR, ".curve h3"))
+
+    show(browser, write_report(old_knowledge, tmp_path / "page.html"))
+    assert "Lost grants" in titles()
+    second = old_knowledge.table("outages").query("round == 2")
+    at(browser, 1500)
+    lost, used = second["lost_slots"].sum(), second["tx_slots"].sum()
+    assert f"{lost} of {used} grants of its orders are lost." in browser.find_element(By.ID, "panel").text
+
+
+def test_a_run_that_cannot_lose_grants_has_no_curve_of_them(
+    browser: webdriver.Chrome, three_cars: Run, tmp_path: Path
+) -> None:
+    show(browser, write_report(three_cars, tmp_path / "page.html"))
+    assert "Lost grants" not in browser.find_element(By.TAG_NAME, "body").text
+    at(browser, 1500)
+    assert "grants" not in browser.find_element(By.ID, "panel").text
+
+
 def test_a_position_that_is_not_recorded_is_not_made_up(
     browser: webdriver.Chrome, three_cars: Run, tmp_path: Path
 ) -> None:

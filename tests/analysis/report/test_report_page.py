@@ -127,6 +127,33 @@ def test_divergence_and_overruns_are_said(three_cars: Run, tmp_path: Path) -> No
     assert "the audit found broken constraints (1)" in text
 
 
+def test_lost_grants_are_shown_in_the_whole_run_and_by_round(old_knowledge: Run) -> None:
+    page, outages = report(old_knowledge), old_knowledge.table("outages")
+    lost, used = outages["lost_slots"].sum(), outages["tx_slots"].sum()
+    text = Elements(page).text
+    assert f"grants lost{lost / used:.1%}{lost} of {used}" in text
+    assert f"{lost / used:.0%} of the grants were lost. {lost} of {used} were above the capacity of their slot" in text
+    assert "as it was 4 slots before (radio.csi_delay_slots)" in text
+    rounds, by_round = data_of(page)["rounds"], outages.groupby("round")
+    assert rounds["grants"] == by_round["tx_slots"].sum().tolist()
+    assert rounds["grants_lost"] == by_round["lost_slots"].sum().tolist()
+    assert rounds["grants_lost_share"][1] == pytest.approx(rounds["grants_lost"][1] / rounds["grants"][1], abs=1e-4)
+
+
+def test_few_lost_grants_are_no_warning(tmp_path: Path) -> None:
+    run = simulate(with_settings(GOLDEN, "radio.csi_delay_slots=4", "radio.fading=jakes"), out=tmp_path)
+    assert 0 < run.summary["grants_lost"] < 10
+    text = Elements(report(run)).text
+    assert f"{run.summary['grants_lost']} of {len(run.table('slots'))}" in text
+    assert "of the grants were lost" not in text
+
+
+def test_a_run_that_cannot_lose_grants_does_not_mention_them(page: str) -> None:
+    assert "grants" not in Elements(page).text
+    assert data_of(page)["rounds"]["grants_lost_share"] == [None, None]  # no curve
+    assert data_of(page)["rounds"]["grants"] == [0, 0]
+
+
 def test_a_page_loads_nothing(page: str) -> None:
     elements = Elements(page).found
     policy = next(a["content"] or "" for t, a in elements if a.get("http-equiv") == "Content-Security-Policy")

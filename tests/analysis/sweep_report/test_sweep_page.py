@@ -14,10 +14,11 @@ from tests.analysis.report.pages import ATTACK, Elements
 from tests.command_line import call
 from tests.sweep.results.stored import TINY
 from vefl_sim.analysis.figures.request import Request
+from vefl_sim.analysis.runs import find_run
 from vefl_sim.analysis.sweep_report.drawings import _groups
 from vefl_sim.analysis.sweep_report.page import sweep_report, write_sweep_report
 from vefl_sim.analysis.sweep_report.source import SweepSource, find_table
-from vefl_sim.core.errors import BadInput
+from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.comparison import Comparison
 from vefl_sim.sweep.index import Index, IndexEntry
@@ -180,6 +181,10 @@ def test_a_comparison_has_a_page_in_its_folder(tmp_path: Path) -> None:
     assert "2 variants, 1 seed: all 2 runs are done." in Elements(page).text
     assert [row[0] for row in cells(page, "Means over seeds")] == ["A", "B & <b>"]
     assert "cost per round, CDF" in Elements(page).text
+    result = call("trace", comparison.path)
+    assert result.returncode == 2
+    for compared in comparison.runs:
+        assert f"{compared.run.path.resolve()} ({compared.label}, seed 1)" in result.stderr
 
 
 def test_a_sweep_is_found_by_folder_name_and_file(swept: Swept, tmp_path: Path) -> None:
@@ -192,6 +197,51 @@ def test_a_sweep_is_found_by_folder_name_and_file(swept: Swept, tmp_path: Path) 
         find_table(str(tmp_path / "one.toml"), tmp_path)
     with pytest.raises(BadInput, match=r"tiny\.toml has no points in .*: run it first"):
         find_table(str(tmp_path / "tiny.toml"), tmp_path)
+
+
+@pytest.mark.parametrize("command", ["trace", "evaluate", "verify", "resume"])
+def test_a_command_for_a_run_lists_the_runs_of_a_sweep(swept: Swept, command: str, tmp_path: Path) -> None:
+    words = [f"(vefl.budget={budget}, seed {seed})" for budget, seed in swept.runs]
+    for name, cwd, before in [
+        ("tiny", swept.out.parent, "runs/"),
+        ("runs/sweeps/tiny", swept.out.parent, "runs/"),
+        ("tiny.toml", swept.out.parent, "runs/"),
+        (str(swept.index.parent), tmp_path, f"{swept.out.resolve()}/"),
+    ]:
+        result = call(command, name, cwd=cwd)
+        assert (result.returncode, result.stdout) == (2, "")
+        [line] = result.stderr.splitlines()
+        assert line.startswith(f"error: {name} is a sweep or comparison, not a run: choose one of its runs")
+        runs = [f"{before}{run.path.name} {own}" for run, own in zip(swept.runs.values(), words, strict=True)]
+        assert line.endswith(f": {', '.join(runs)}.")  # not the point that failed before it had a directory
+        assert ("run its TOML file again" in line) == (command == "resume")
+        assert call("verify", runs[0].split()[0], cwd=cwd).returncode == 0
+
+
+def test_a_name_that_is_the_beginning_of_a_run_is_still_that_run(swept: Swept, tmp_path: Path) -> None:
+    own = swept.copy(tmp_path)
+    copytree(swept.runs[50, 1].path, own.out / "tiny-1a2b3c4d")
+    assert find_run("tiny", own.out).path.name == "tiny-1a2b3c4d"
+
+
+def test_of_many_runs_some_are_listed(swept: Swept, tmp_path: Path) -> None:
+    own = swept.copy(tmp_path)
+    rows = [f"{number},1,a-{number},done" for number in range(15)]
+    for number in range(14):
+        (own.out / f"a-{number}").mkdir()
+        (own.out / f"a-{number}" / "resolved.toml").touch()
+    own.index.write_text("\n".join(["radio.prbs,seed,run,status", *rows, "99,1,../runs/a-1,done"]))
+    with pytest.raises(RunNotFound) as error:
+        find_run("tiny", own.out)
+    assert str(error.value).count("a-") == 12
+    assert str(error.value).endswith("a-11 (radio.prbs=11, seed 1) … and 2 more, which `report tiny` lists.")
+
+
+def test_a_sweep_without_runs_says_so(swept: Swept, tmp_path: Path) -> None:
+    own = swept.copy(tmp_path)
+    own.change(run="")
+    with pytest.raises(RunNotFound, match="and none of its runs is there: run it first"):
+        find_run("tiny", own.out)
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"run,seed\n", b"\x00\xff,\n1"])

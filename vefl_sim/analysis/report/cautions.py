@@ -1,4 +1,4 @@
-"""What a reader of a run must not overlook: an incomplete run, nobody ordered, divergence, exceeded limits."""
+"""What a reader of a run must not overlook: an incomplete run, nobody ordered, divergence, losses, exceeded limits."""
 
 import shlex
 from collections import Counter
@@ -17,7 +17,7 @@ _OVERRUNS = {
     "deadline": "upload ended after its deadline",
     "round_cost": "round cost more than its budget",
 }
-_FEW, _MANY = 0.1, 0.25  # shares of lost updates and of ineligible CVs from which they are worth a warning
+_FEW, _MANY = 0.1, 0.25  # shares from which lost updates, and ineligible CVs or lost grants, are worth a warning
 
 
 class Caution(NamedTuple):
@@ -36,6 +36,7 @@ def cautions(source: Source) -> Iterator[Caution]:
         yield Caution("stop", "The training has diverged", text)
     if source.rounds and not source.trains_centrally:
         yield from _participation(source)
+        yield from _grants(source)
         yield from _limits(source)
     yield from _origin(source)
 
@@ -71,6 +72,19 @@ def _participation(source: Source) -> Iterator[Caution]:
         reasons = Counter(row["reason"] for row in rows if row["state"] == "lost")
         text = "; ".join(f"{count:,} because {in_words(reason)}" for reason, count in reasons.most_common())
         yield Caution("warn", f"{states['lost'] / ordered:.0%} of the ordered updates were lost", f"{text}.")
+
+
+def _grants(source: Source) -> Iterator[Caution]:
+    """Many grants that were lost, and the keys on which that depends."""
+    grants, radio = source.grants, source.experiment.radio
+    if grants and grants.lost_share >= _MANY:
+        age = "a slot" if radio.csi_delay_slots == 1 else f"{radio.csi_delay_slots} slots"
+        text = (
+            f"{grants.lost_text} were above the capacity of their slot, because the gNB knew the channel only as it "
+            f"was {age} before (radio.csi_delay_slots). Their energy was spent in vain, and their bits had to be sent "
+            f"again. A larger radio.csi_margin_db (here {radio.csi_margin_db:g}) makes lost grants rarer."
+        )
+        yield Caution("warn", f"{grants.lost_share:.0%} of the grants were lost", text)
 
 
 def _limits(source: Source) -> Iterator[Caution]:

@@ -92,6 +92,8 @@ def figures(source: Source) -> Iterator[Figure]:
     joules = float(summary.get("energy_j", 0.0))
     each = f"{energy_text(joules / delivered)} per delivered update" if delivered else ""
     yield Figure("energy", energy_text(joules), each)
+    if grants := source.grants:
+        yield Figure("grants lost", f"{grants.lost_share:.1%}", grants.lost_text)
     yield Figure("audit", *_verdict(summary))
 
 

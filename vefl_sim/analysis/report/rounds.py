@@ -4,9 +4,10 @@ import math
 from collections import Counter, defaultdict
 from typing import Any
 
+from vefl_sim.analysis.grants import GrantCounts
 from vefl_sim.analysis.report.source import Source
 
-CURVES = ("metric", "loss", "share", "cost", "energy_j", "bits_per_joule")
+CURVES = ("metric", "loss", "share", "cost", "energy_j", "bits_per_joule", "grants_lost_share")
 """The curves of a page, of which the first two are known without CVs."""
 _COLUMNS = {  # with the digits that a curve can show
     "loss": 5,
@@ -26,7 +27,18 @@ def rounds_of(source: Source) -> dict[str, list[Any]]:
     }
     columns["metric"] = [_metric_of(source, row) for row in rows]
     columns |= {name: [row[name] for row in rows] for name in ("round", *_COUNTS, "plan_status")}
+    columns |= _grants(source)
     return columns | {name: [row[f"{name}_ns"] / 1e6 for row in rows] for name in ("start", "end")}
+
+
+def _grants(source: Source) -> dict[str, list[Any]]:
+    """Used and lost grants of the orders of each round, and the share of lost ones, which is None without grants."""
+    counts = [source.grants_by_round.get(row["round"], GrantCounts()) for row in source.rounds]
+    return {
+        "grants": [count.used for count in counts],
+        "grants_lost": [count.lost for count in counts],
+        "grants_lost_share": [_rounded(count.lost_share, 4) if count.used else None for count in counts],
+    }
 
 
 def decisions_of(source: Source) -> dict[str, Any]:

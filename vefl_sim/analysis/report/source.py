@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from vefl_sim.analysis.events import Event, rows_of
+from vefl_sim.analysis.grants import GrantCounts, grants_by_round
 from vefl_sim.analysis.why import Explanations
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import NotResumable, RunNotFound, VeflError
@@ -102,6 +103,19 @@ class Source:
             if any(file.exists() for file in self._files(name)):  # it is there, but cannot be read
                 raise
             return None
+
+    @cached_property
+    def grants(self) -> GrantCounts | None:
+        """The grants of the whole run; None if it cannot lose any, or if no CV sent anything."""
+        outages = self.table("outages")
+        counts = None if outages is None else GrantCounts.of(outages)
+        return counts if counts and counts.used else None
+
+    @cached_property
+    def grants_by_round(self) -> dict[int, GrantCounts]:
+        """The grants of the orders of each round that has any; empty if the run cannot lose grants."""
+        outages = self.table("outages") if self.grants else None
+        return {} if outages is None else grants_by_round(outages)
 
     def note(self, name: str, read: Callable[..., Any] = read_json) -> Any:
         """The content of a file of the run, None if it is missing, is a link or cannot be read."""

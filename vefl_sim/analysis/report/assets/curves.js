@@ -8,6 +8,8 @@ const CURVES = [
   { key: "cost", title: "Cost", note: "paid to CVs", colour: "--orange" },
   { key: "energy_j", title: "Energy", note: "of the ordered CVs", unit: "J", colour: "--red" },
   { key: "bits_per_joule", title: "Efficiency", note: "received per joule sent", unit: "bit/J", colour: "--purple" },
+  { key: "grants_lost_share", title: "Lost grants", note: "above the capacity of their slot", format: percent, top: 1,
+    colour: "--orange" },
 ];
 
 /** What differs in a curve if the run has no classes: it is then judged by its loss, or by the root of that. */
@@ -30,7 +32,8 @@ class Curves {
     const known = (curve) => data.curves.includes(curve.key) && isKnown(curve.key);
     this.panels = CURVES.filter(known).map((curve) => this.panel({ ...curve, ...named(curve.key, data.metric) }));
     const holder = document.getElementById("curve-panels");
-    holder.classList.add(this.panels.length % 3 ? "even" : "threes");
+    const leavesOneAlone = this.panels.length % 4 === 1;
+    holder.classList.add(this.panels.length % 3 && !leavesOneAlone ? "even" : "threes");
     holder.append(...this.panels.map((panel) => panel.node));
     for (const panel of this.panels) panel.redraw = chart(panel.body, (width) => this.draw(panel, width));
     for (const button of document.querySelectorAll("[data-axis]")) {

@@ -51,9 +51,11 @@ class Panel {
       return element("li", {}, markerOf(state), name, element("b", {}, `${counts[state]}`));
     });
     const plan = `${rounds.ordered[row]} ordered, ${rounds.delivered[row]} delivered in the end`;
+    const [used, lost] = [rounds.grants[row], rounds.grants_lost[row]].map((count) => whole.format(count));
+    const grants = rounds.grants[row] ? ` ${lost} of ${used} grants of its orders are lost.` : "";
     return [
       element("h3", {}, `${capital(unit)} ${rounds.round[row]}`),
-      element("p", { class: "quiet" }, `${rounds.in_coverage[row]} CVs in coverage at its start, ${plan}.`),
+      element("p", { class: "quiet" }, `${rounds.in_coverage[row]} CVs in coverage at its start, ${plan}.${grants}`),
       element("ul", { class: "counts" }, ...lines),
       element("p", { class: "hint" }, "Choose a car to read its story, and why its update arrived or was lost."),
     ];
