@@ -26,13 +26,14 @@ def arriving_share(law: GainLaw, margin: float, snr: Floats, full_prbs: Floats |
     """The rate to count on, as a share of the mean rate of the worst pRB in its slot.
 
     `margin`: factor on what was measured; `snr`: of one antenna, without fading, with the power that a CV uses on a
-    single pRB; `full_prbs`: where powers are given, the number of pRBs on which a CV can send with this power (P_max/p).
+    single pRB; `full_prbs`: where powers are given, P_max/p, the number of pRBs on which a CV can send with this power.
     """
     if full_prbs is None:
         return _interpolated(law, margin, snr, None)
     octave = np.log2(np.clip(full_prbs, 1, law.prbs))
     fewer, more = (_of_octaves(law, margin, snr, edge.astype(int)) for edge in (np.floor(octave), np.ceil(octave)))
-    return fewer + (more - fewer) * (octave - np.floor(octave))
+    between: Floats = fewer + (more - fewer) * (octave - np.floor(octave))
+    return between
 
 
 def _of_octaves(law: GainLaw, margin: float, snr: Floats, octaves: Ints) -> Floats:
@@ -122,7 +123,7 @@ def _arriving_if_shared(law: GainLaw, margin: float, snr: float, full_prbs: int)
     measured, now = (gains[: slots * prbs].reshape(slots, prbs, prbs) for gains in _drawn(law))  # slot, CV, pRB
     owned = measured.argmax(axis=1)[:, None, :] == np.arange(prbs)[:, None]
     power = np.minimum(1.0, full_prbs / np.maximum(owned.sum(axis=2, keepdims=True), 1)) * owned
-    return _arriving(*((gains * power).reshape(-1, prbs) for gains in (measured * margin, now)), snr)
+    return _arriving((measured * margin * power).reshape(-1, prbs), (now * power).reshape(-1, prbs), snr)
 
 
 def prb_counts(prbs: int) -> list[int]:
