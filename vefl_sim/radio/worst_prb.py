@@ -14,7 +14,7 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.radio.delay_profile import Complex, DelayProfile
 
 NODES = 64  # of a distribution: mean rates are exact to 2e-5 relative at N = 4, 2e-4 at N = 1
-_DRAWS = 16_384  # standard error of a mean rate: 1 %, with one antenna up to 2 %; of the share that arrives 3 % at Z = 10
+_DRAWS = 16_384  # standard error of a mean rate: 1 %, with one antenna 2 %; of the share that arrives: 3 % at Z = 10
 _NUMBERS = 3_000_000  # drawn in all: fewer draws if pRBs and antennas are many
 _AT_ONCE = 500_000
 
