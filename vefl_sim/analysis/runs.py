@@ -109,11 +109,10 @@ def find_run(name: str, out: Path = _USUAL_FOLDER, *, unfinished: bool = False) 
     Finished runs are preferred, or unfinished runs if `unfinished` is set. If the name is that of a sweep or
     comparison, the RunNotFound lists its runs.
     """
-    if (Path(name) / "resolved.toml").is_file():
-        return Run(name)
     if Path(name).exists():
-        _refuse_sweep(name, out, unfinished)
-        return Run(name)  # raises RunNotFound
+        if not (Path(name) / "resolved.toml").is_file():
+            _refuse_sweep(name, out, unfinished)
+        return Run(name)
     folder, start = (Path(name).parent, Path(name).name) if len(Path(name).parts) > 1 else (out, name)
     folders = folder.iterdir() if folder.is_dir() else ()
     matches = [path for path in folders if path.name.startswith(start) and (path / "resolved.toml").is_file()]
