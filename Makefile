@@ -27,7 +27,7 @@ test: .venv/.dev  ## run the tests
 	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 slow: .venv/.dev  ## run the tests that take longer
-	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist loadfile -m slow
+	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 MINUTES ?= 10
 fuzz: .venv/.dev  ## attack the program with damaged and absurd input (`make fuzz MINUTES=60`)

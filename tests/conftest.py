@@ -28,11 +28,11 @@ def what_a_process_need_not_repeat() -> Iterator[None]:
     drawn: dict[Any, Dataset] = {}
     draw = drawing.signs
 
-    def draw_once(*sizes_and_rng: Any) -> Dataset:
+    def draw_once(*sizes_and_rng: Any, unseen: bool = False) -> Dataset:
         *sizes, rng = sizes_and_rng
-        key = (*sizes, str(rng.bit_generator.state))
+        key = (*sizes, str(rng.bit_generator.state), unseen)
         if key not in drawn:
-            drawn[key] = draw(*sizes, rng)
+            drawn[key] = draw(*sizes, rng, unseen=unseen)
         return drawn[key]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -1,8 +1,9 @@
 """Counts the grants of a run; one above the capacity of its slot is lost (`radio.csi_delay_slots`)."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import pandas as pd
+if TYPE_CHECKING:  # slow to import, and not needed for a run without lost grants
+    import pandas as pd
 
 
 class GrantCounts(NamedTuple):
@@ -12,7 +13,7 @@ class GrantCounts(NamedTuple):
     lost: int = 0
 
     @classmethod
-    def of(cls, outages: pd.DataFrame) -> "GrantCounts":
+    def of(cls, outages: "pd.DataFrame") -> "GrantCounts":
         """Count the grants in rows of the table `outages`, which only runs have that can lose grants."""
         return cls(int(outages["tx_slots"].sum()), int(outages["lost_slots"].sum()))
 
@@ -34,7 +35,7 @@ class GrantCounts(NamedTuple):
         return f"none of {self.used:,} lost" if self.used else ""
 
 
-def grants_by_round(outages: pd.DataFrame) -> dict[int, GrantCounts]:
+def grants_by_round(outages: "pd.DataFrame") -> dict[int, GrantCounts]:
     """The grants of the orders of each round that gave any."""
     numbers = outages["round"].dropna().unique().tolist()
     return {int(number): GrantCounts.of(outages[outages["round"] == number]) for number in numbers}

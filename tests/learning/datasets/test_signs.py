@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,9 @@ from flax import linen as nn
 from numpy.typing import NDArray
 
 from vefl_models.cnn import cnn
+from vefl_sim import from_tables, simulate
 from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.signs import drawing
 from vefl_sim.learning.datasets.signs.drawing import signs
 from vefl_sim.learning.datasets.signs.faces import FACES
 from vefl_sim.learning.datasets.signs.photo import photograph
@@ -25,6 +29,27 @@ def test_shapes_and_types(image_px: int) -> None:
     assert dataset.test_inputs.shape == (40, image_px, image_px, 3)
     assert dataset.train_inputs.dtype == dataset.test_inputs.dtype == np.uint8
     assert dataset.train_targets.dtype == dataset.test_targets.dtype == np.int32
+
+
+def test_images_that_nobody_sees_are_black_and_have_the_same_labels() -> None:
+    dataset, unseen = draw(), signs(100, 40, 20, np.random.default_rng(1), unseen=True)
+    for split in ("train", "test"):
+        seen_images, images = (getattr(drawn, f"{split}_inputs") for drawn in (dataset, unseen))
+        assert (images.shape, images.dtype) == (seen_images.shape, seen_images.dtype)
+        assert seen_images.any()
+        assert not images.any()
+        assert np.array_equal(getattr(unseen, f"{split}_targets"), getattr(dataset, f"{split}_targets"))
+
+
+def test_a_run_without_learning_draws_no_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = from_tables(
+        {"run": {"name": "none", "rounds": 2}, "learning": {"kind": "none"}, "data": {"validation_samples": 100}}
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(drawing, "photograph", None)
+        without = simulate(experiment, out=tmp_path / "without").summary["content_digest"]
+    monkeypatch.setattr(drawing, "signs", lambda *sizes_and_rng, unseen: signs(*sizes_and_rng))
+    assert simulate(experiment, out=tmp_path / "with").summary["content_digest"] == without
 
 
 def test_classes_are_equally_frequent_and_mixed() -> None:

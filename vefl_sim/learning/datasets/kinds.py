@@ -30,10 +30,12 @@ class DataKind(Kind):
     side_px: int = 28  # of images that are not resized to `data.image_px`
     channels: int = 3
     from_traffic: bool = False  # the CVs of the run record it
+    make_unseen: Callable[[DataTable, np.random.Generator], Dataset] | None = None  # same targets, inputs of zeros
 
     def __call__(self, experiment: Experiment, streams: Streams) -> Dataset:
-        """The data set of an experiment."""
-        dataset: Dataset = self.make(experiment.data, streams.generator("data"))
+        """The data set of an experiment; nobody sees its inputs if nothing is learnt."""
+        unseen = experiment.learning.kind == "none" and self.make_unseen
+        dataset: Dataset = (unseen or self.make)(experiment.data, streams.generator("data"))
         return dataset
 
 
