@@ -23,19 +23,31 @@ def pytest_make_parametrize_id(config: object, val: object, argname: str) -> str
 
 
 @pytest.fixture(scope="session", autouse=True)
-def what_a_process_need_not_repeat() -> Iterator[None]:
-    """Tests cut no power, so files need not reach the disk; and runs of one process draw the same signs only once."""
+def without_fsync() -> Iterator[None]:
+    """Files need not reach the disk, because no test cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signs_drawn_once() -> Iterator[None]:
+    """Runs of one process that use the same signs share them; nobody can write to them."""
     drawn: dict[Any, Dataset] = {}
     draw = drawing.signs
 
     def draw_once(*sizes_and_rng: Any, unseen: bool = False) -> Dataset:
         *sizes, rng = sizes_and_rng
-        key = (*sizes, str(rng.bit_generator.state), unseen)
+        key = (*sizes, str(rng.bit_generator.state), rng.bit_generator.seed_seq.n_children_spawned, unseen)
         if key not in drawn:
-            drawn[key] = draw(*sizes, rng, unseen=unseen)
+            dataset = draw(*sizes, rng, unseen=unseen)
+            for array in (dataset.train_inputs, dataset.train_targets, dataset.test_inputs, dataset.test_targets):
+                array.setflags(write=False)
+            if len(drawn) == 8:
+                drawn.pop(next(iter(drawn)))
+            drawn[key] = dataset
         return drawn[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
         patch.setattr(drawing, "signs", draw_once)
         yield

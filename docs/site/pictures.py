@@ -20,7 +20,7 @@ Sizes = Mapping[str, tuple[int, int]]
 
 
 def linked(body: str, sizes: Sizes) -> str:
-    """The HTML of a page with each image of a known size in a link to its file."""
+    """The HTML of a page with each image of a known size in a link to its file; no image is in a link before."""
 
     def link(match: re.Match[str]) -> str:
         size = sizes.get(PurePosixPath(match["address"]).name)

@@ -46,6 +46,22 @@ def test_a_run_that_could_lose_grants_says_that_it_lost_none(tmp_path) -> None:
     assert f"{'grants':16}none of {len(run.table('slots'))} lost" in [*summary_lines(run)]
 
 
+def test_a_summary_without_the_table_of_outages(tmp_path) -> None:
+    run = simulate(with_settings(GOLDEN, "radio.csi_delay_slots=2"), out=tmp_path)
+    (run.path / "tables" / "outages.parquet").unlink()
+    lines = [*summary_lines(run)]
+    assert any(line.startswith("energy") for line in lines)
+    assert not any(line.startswith("grants") for line in lines)
+
+
+def test_old_knowledge_that_leaves_nobody_to_order_asks_for_a_margin(tmp_path) -> None:
+    """With fifty pRBs hardly any grant arrives."""
+    settings = ("radio.csi_delay_slots=4", "radio.fading=rayleigh", "radio.prbs=50", "vefl.round_s=0.02")
+    experiment = with_settings(GOLDEN, *settings, "rat.method=auto")
+    [warning] = [line for line in summary_lines(simulate(experiment, out=tmp_path)) if line.startswith("warning")]
+    assert "plans count only on grants that arrive (radio.csi_delay_slots), so try radio.csi_margin_db = 3" in warning
+
+
 def test_a_run_that_cannot_lose_grants_does_not_mention_them(tmp_path) -> None:
     assert not any(line.startswith("grants") for line in summary_lines(simulate(GOLDEN, out=tmp_path)))
 

@@ -1,5 +1,8 @@
 """Explanations of updates (`trace --why`) for the golden run, from its trace."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.protocol.test_asynchronous import THREE
@@ -27,6 +30,28 @@ def test_a_delivered_update(run: Run) -> None:
         "weight 0.3333",
     ):  # fmt: skip
         assert fact in sentences
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["mac.tdd=DU"], "17 full uplink slots, which takes {} ms with the pattern DU,"),
+        (
+            ["mac.grant_delay_slots=9", "mac.bsr_slots=5"],
+            "17 slots, which takes {} ms with the wait for a report",
+        ),
+        (["downlink.kind=broadcast"], "17 slots, which takes {} ms with the broadcast of the model,"),
+        (["mac.tdd=DU", "downlink.kind=broadcast"], "ms with the pattern DU and with the broadcast of the model,"),
+    ],
+)
+def test_all_that_is_reserved_adds_up(settings: list[str], words: str, tmp_path: Path) -> None:
+    run = simulate(with_settings(from_tables(EXPERIMENT), *settings), out=tmp_path)
+    planned = why(run, cv=1, round=1)[0]
+    found = re.search(r"which takes (\S+) ms .* left T = (\S+) s", planned)
+    assert found
+    assert words.format(found[1]) in planned
+    assert float(found[1]) > 17 * 0.5
+    assert float(found[1]) / 1e3 + float(found[2]) == pytest.approx(1.0, abs=1e-4)  # the round
 
 
 def test_an_update_lost_to_the_end_of_the_round(run: Run) -> None:

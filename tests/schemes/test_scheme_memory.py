@@ -26,9 +26,7 @@ def stopped(kind: str, codec: str, **changed: dict[str, Any]) -> Experiment:
 
 @pytest.mark.parametrize(
     ("kind", "codec"),
-    [
-        *(("scaffold", "float32"), ("pdpc", "float16"), ("pdpc", "qsgd"), ("fedasync", "top-k")),
-    ],
+    [("scaffold", "float32"), ("pdpc", "float16"), ("pdpc", "qsgd"), ("fedasync", "top-k")],
 )
 def test_a_killed_run_is_the_same(kind: str, codec: str, tmp_path: Path) -> None:
     """One of each kind of memory; test_kill_9.py kills the processes of all schemes that remember."""

@@ -20,7 +20,7 @@ from vefl_sim.core.errors import ExperimentError
 KEYS = {
     "jakes": ["radio.fading=jakes"],
     "rician": ["radio.fading=rician", "radio.delay_spread_s=1e-7"],
-    "delay spread": ['radio.delay_spread_s="38.901"'],
+    "delay spread": ["radio.delay_spread_s=38.901"],  # as a shell passes it on
     "old knowledge": ["radio.csi_delay_slots=4"],
     "TDD": ["mac.tdd=DDDSU", "mac.special_uplink_symbols=5"],
     "grants and reports": ["mac.grant_delay_slots=3", "mac.bsr_slots=7"],

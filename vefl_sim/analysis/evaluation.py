@@ -107,7 +107,7 @@ def evaluate(run: Run, model: TrainedModel, data: str | None = None, folder: Pat
 def _rule_note(data: DataTable, dataset: Dataset) -> str:
     """The error of the rule that the data set declares, on the same samples; empty if there is none."""
     mse = rule_mse(data, dataset)
-    return f" ({mse[0]}: {math.sqrt(mse[1]):.4f})" if mse else ""
+    return f" ({mse[0]}: {math.sqrt(mse[1]):#.4g})" if mse else ""
 
 
 def _traffic_of(run: Run) -> Path | None:

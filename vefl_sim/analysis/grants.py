@@ -37,5 +37,5 @@ class GrantCounts(NamedTuple):
 
 def grants_by_round(outages: "pd.DataFrame") -> dict[int, GrantCounts]:
     """The grants of the orders of each round that gave any."""
-    numbers = outages["round"].dropna().unique().tolist()
-    return {int(number): GrantCounts.of(outages[outages["round"] == number]) for number in numbers}
+    sums = outages.groupby("round")[["tx_slots", "lost_slots"]].sum()
+    return {int(number): GrantCounts(int(used), int(lost)) for number, used, lost in sums.itertuples()}

@@ -132,10 +132,10 @@ def _refuse_sweep(name: str, out: Path, unfinished: bool) -> None:
     if not runs:
         raise RunNotFound(f"{name} is a sweep or comparison, not a run, and none of its runs is there: run it first.")
     more = f" … and {len(runs) - _MOST_RUNS} more, which `report {name}` lists" if len(runs) > _MOST_RUNS else ""
-    whole = ", or run its TOML file again to complete all of them" if unfinished else ""
+    whole = " To complete all of them, run its TOML file again." if unfinished else ""
     raise RunNotFound(
-        f"{name} is a sweep or comparison, not a run: choose one of its runs{whole}: "
-        f"{', '.join(runs[:_MOST_RUNS])}{more}."
+        f"{name} is a sweep or comparison, not a run: choose one of its runs: "
+        f"{', '.join(runs[:_MOST_RUNS])}{more}.{whole}"
     )
 
 

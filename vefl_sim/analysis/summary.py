@@ -9,12 +9,10 @@ from vefl_sim.analysis.grants import GrantCounts
 from vefl_sim.analysis.reasons import why_nobody
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.experiment.plugins import declaration, is_part
+from vefl_sim.learning.datasets.kinds import Rule
 from vefl_sim.learning.metric import metric_of_summary
 from vefl_sim.records.run_directory import Run
 from vefl_sim.records.totals import energy_text
-
-Rule = tuple[str, float]
-"""Name of a rule without learning, which a model should surpass, and its mean squared error on the same samples."""
 
 
 def summary_lines(run: Run, rule: Rule | None = None) -> Iterator[str]:
@@ -66,7 +64,7 @@ def _figures(run: Run, rule: Rule | None) -> Iterator[tuple[str, str]]:
     yield "energy", energy_text(summary["energy_j"])
     if summary.get("gnb_energy_j"):
         yield "gNB energy", f"{energy_text(summary['gnb_energy_j'])} for broadcasts of the model"
-    if run.experiment.radio.csi_delay_slots and (line := GrantCounts.of(run.table("outages")).line):
+    if line := _grants(run):
         yield "grants", line
     yield "content digest", str(summary["content_digest"])[:16]
 
@@ -75,11 +73,18 @@ def _comparison(run: Run, rule: Rule | None) -> str:
     """The error of the rule that a model should surpass, or how to print it; empty if the data set has no rule."""
     if rule:
         return f"{math.sqrt(rule[1]):#.4g}, the rmse of {rule[0]} on the same samples, without any learning"
-    kind = run.experiment.data.kind
-    if not declaration("data.kind", kind, "from_traffic", False):
+    name = declaration("data.kind", run.experiment.data.kind, "rule_name", "")
+    return f"the rmse of {name}, which python -m vefl_sim evaluate {run.path} prints" if name else ""
+
+
+def _grants(run: Run) -> str:
+    """What became of the grants, in runs that can lose some; empty if their table is missing."""
+    if not run.experiment.radio.csi_delay_slots:
         return ""
-    name = declaration("data.kind", kind, "rule_name", "")
-    return f"the rmse of {name}, which python -m vefl_sim evaluate {run.path} prints"
+    try:
+        return GrantCounts.of(run.table("outages")).line
+    except RunNotFound:  # the other figures are known without it
+        return ""
 
 
 def why_empty(run: Run) -> str:
@@ -93,7 +98,11 @@ def why_empty(run: Run) -> str:
     if not is_part(scheme) and declaration("scheme.kind", scheme, "trains_centrally", False):
         return ""
     ineligible = Counter(run.vehicles.query("state == 'ineligible'")["reason"].tolist())
-    return why_nobody(Counter(run.rounds["plan_status"].tolist()), ineligible)
+    words = why_nobody(Counter(run.rounds["plan_status"].tolist()), ineligible)
+    radio = run.experiment.radio
+    if radio.csi_delay_slots and not radio.csi_margin_db and "time" in dict(ineligible.most_common(1)):
+        words += "; plans count only on grants that arrive (radio.csi_delay_slots), so try radio.csi_margin_db = 3"
+    return words
 
 
 def _is_asynchronous(summary: dict[str, Any]) -> bool:

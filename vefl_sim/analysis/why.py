@@ -102,6 +102,17 @@ def _last_of_each_order(events: Sequence[Event]) -> list[int]:
     return list(last.values())
 
 
+def _waits(experiment: Experiment) -> Iterator[str]:
+    """What makes the time of an upload longer than its slots."""
+    mac = experiment.mac
+    if mac.tdd != "U":
+        yield f"with the pattern {mac.tdd}"
+    if mac.grant_delay_slots or mac.bsr_slots > 1:
+        yield "with the wait for a report and a grant"
+    if experiment.downlink.kind == "broadcast":
+        yield "with the broadcast of the model"
+
+
 class _Narrator:
     """Turns the events of one CV into sentences; method `_<kind>` describes an event of that kind."""
 
@@ -110,6 +121,8 @@ class _Narrator:
         self.retry_s = experiment.server.retry_s
         self.round_s = experiment.vefl.round_s
         self.constrained = experiment.scheme.constrained
+        self.tdd = experiment.mac.tdd != "U"
+        self.waits = [*_waits(experiment)]
         self.end_ns = experiment.duration_ns
         self.start_s = to_s(started["time_ns"])
         self.started = started
@@ -145,22 +158,34 @@ class _Narrator:
 
     def _situation(self, event: Event) -> str:
         """What the server knew about the CV when it planned."""
-        slots, limit_s = event["worst_slots"], to_s(event["train_limit_ns"])
         return (
             f"When the server planned, CV {self.cv} was {event['distance_m']:.1f} m from the gNB (mean SNR "
             f"{event['mean_snr_db']:.1f} dB with all power on one pRB), with a sojourn bound of "
-            f"{to_s(event['sojourn_ns']):.3f} s, {self._time_limit(event)} and a worst-case upload of {slots} "
-            f"slots ({slots * self.slot_ms:.1f} ms), which left T = {limit_s:.4f} s for training."
+            f"{to_s(event['sojourn_ns']):.3f} s, {self._time_limit(event)} and {self._reserve(event)}, "
+            f"which left T = {to_s(event['train_limit_ns']):.4f} s for training."
+        )
+
+    def _reserve(self, event: Event) -> str:
+        """The worst-case upload, and how long it takes with all that has to be waited for."""
+        slots = event["worst_slots"]
+        if not self.waits:
+            return f"a worst-case upload of {slots} slots ({slots * self.slot_ms:.1f} ms)"
+        reserved_s = min(self._limit_s(event), to_s(event["sojourn_ns"])) - to_s(event["train_limit_ns"])
+        return (
+            f"a worst-case upload of {slots} {'full uplink ' if self.tdd else ''}slots, which takes "
+            f"{reserved_s * 1e3:.1f} ms {' and '.join(self.waits)}"
         )
 
     def _time_limit(self, event: Event) -> str:
         """The time limit of an order besides the sojourn bound."""
         if not self.without_rounds:
             return f"a round of {self.round_s:g} s"
+        ends = " (until the end of the run)" if self._limit_s(event) < self.round_s else ""
+        return f"at most {self._limit_s(event):g} s for an order{ends}"
+
+    def _limit_s(self, event: Event) -> float:
         left_s = to_s(self.end_ns - event["time_ns"])
-        return f"at most {min(self.round_s, left_s):g} s for an order" + (
-            " (until the end of the run)" if left_s < self.round_s else ""
-        )
+        return min(self.round_s, left_s) if self.without_rounds else self.round_s
 
     def _training_ordered(self, event: Event) -> str:
         version = "" if event["version"] is None else f" from version {event['version']} of the model"

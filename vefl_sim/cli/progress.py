@@ -14,7 +14,7 @@ from rich.text import Text
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.progress import heard_by
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.learning.datasets.kinds import rule_mse
+from vefl_sim.learning.datasets.kinds import Rule, rule_mse
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.learning.metric import metric_of
 from vefl_sim.protocol.messages import RoundReport
@@ -39,7 +39,7 @@ class RunProgress:
         self._shown_s = 0.0  # when the last line was shown
         self._steps: set[str] = set()  # of the preparation that have begun
         self.run: Run | None = None  # set when the run has started
-        self.rule: tuple[str, float] | None = None  # name and mean squared error of a rule that a model should surpass
+        self.rule: Rule | None = None
         self.warnings: list[str] = []
         self._windows = False  # asynchronous schemes have windows of length t_th instead of rounds
 

@@ -58,7 +58,9 @@ def _block_counts(value: Any) -> Any:
 
 
 def _delay_spread(value: Any) -> Any:
-    """Check all forms here, for the same reason."""
+    """Check all forms here, for the same reason; a shell removes the quotes of "38.901"."""
+    if value == 38.901:
+        return "38.901"
     if value != "38.901" and not (type(value) in (int, float) and 0 <= value <= 1e-3):
         raise ValueError('it must be a time from 0 to 0.001 s, or "38.901"')
     return value

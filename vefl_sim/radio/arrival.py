@@ -7,8 +7,9 @@ least mean rate that arrives among several grants:
 - the worst pRB;
 - the 1, 2, 3, 5, … or Z pRBs that were measured best, with equal powers;
 - where powers are optimized: all pRBs, with the powers that are best for the measured channel;
-- where powers are given (open loop): as many of the best pRBs as give the largest rate; and the pRBs of one of Z CVs
-  that share a slot, where each pRB belongs to the CV that was measured best on it.
+- where powers are given (open loop): the pRBs of one of Z CVs that share a slot, where each pRB belongs to the CV that
+  was measured best on it; or, if a CV needs all its power for one pRB, as many of its best pRBs as give the largest
+  rate.
 """
 
 from functools import cache, lru_cache
@@ -19,7 +20,7 @@ from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.radio.worst_prb import GainLaw
 
 _STEP_DB = 2.0  # between two SNRs for which draws are evaluated; in between, the share is interpolated
-_RANGE_DB = 80.0  # above, a large margin costs less than at +80 dB, so plans err on the safe side
+_RANGE_DB = 80.0  # SNRs beyond ±80 dB are treated as ±80 dB; above, this underestimates the share, which is safe
 
 
 def arriving_share(law: GainLaw, margin: float, snr: Floats, full_prbs: Floats | None = None) -> Floats:
@@ -64,13 +65,13 @@ def _share(law: GainLaw, margin: float, snr: float, full_prbs: int | None) -> fl
     rates = [_arriving(granted[:, -1:], now[:, -1:], snr)]
     for count in prb_counts(law.prbs):
         prb_snr = snr * min(1.0, (full_prbs or 1) / count)
-        # A CV that sends on n pRBs uses the power of min(n, P_max/p) CVs with one: sizes are compared for equal powers.
+        # On n pRBs a CV sends with min(n, P_max/p) times the power that it uses on one: compare rates per power.
         rates.append(_arriving(granted[:, :count], now[:, :count], prb_snr) / min(count, full_prbs or 1))
     if full_prbs is None:
         rates.append(_arriving(granted, now, snr * water_filling(granted * snr)))
-    else:
-        rates.append(_arriving(granted, now, snr * _best_number(granted * snr, full_prbs)))
-    if full_prbs is not None and full_prbs > 1 and not law.is_known:
+    elif full_prbs == 1:
+        rates.append(_arriving(granted, now, snr * _best_number(granted * snr)))
+    elif not law.is_known:
         rates.append(_arriving_if_shared(law, margin, snr, full_prbs))
     return min(rates) / float(np.log1p(snr * measured[:, -1]).mean())
 
@@ -107,10 +108,10 @@ def water_filling(snr: Floats) -> Floats:
     return np.maximum(np.take_along_axis(level, used[:, None], 1) - above, 0.0)
 
 
-def _best_number(snr: Floats, full_prbs: int) -> Floats:
-    """Given powers, as shares of the power on one pRB, on as many of the best pRBs as give the largest rate."""
+def _best_number(snr: Floats) -> Floats:
+    """Equal shares of a CV's power on as many of its best pRBs as give the largest rate; arguments as above."""
     prbs = snr.shape[1]
-    power = np.minimum(1.0, full_prbs / np.arange(1, prbs + 1))  # if so many pRBs are used
+    power = 1 / np.arange(1, prbs + 1)  # if so many pRBs are used
     rates = [np.log1p(power[last] * snr[:, : last + 1]).sum(axis=1) for last in range(prbs)]
     best = np.argmax(rates, axis=0)[:, None]
     return np.where(np.arange(prbs) <= best, power[best], 0.0)

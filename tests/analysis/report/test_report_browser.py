@@ -207,7 +207,7 @@ def test_lost_grants_have_a_curve_and_are_counted_in_the_panel(
     second = old_knowledge.table("outages").query("round == 2")
     at(browser, 1500)
     lost, used = second["lost_slots"].sum(), second["tx_slots"].sum()
-    assert f"{lost} of {used} grants of its orders are lost." in browser.find_element(By.ID, "panel").text
+    assert f"{lost} of {used} grants of its orders were lost." in browser.find_element(By.ID, "panel").text
 
 
 def test_a_run_that_cannot_lose_grants_has_no_curve_of_them(

@@ -213,8 +213,8 @@ def test_a_command_for_a_run_lists_the_runs_of_a_sweep(swept: Swept, command: st
         [line] = result.stderr.splitlines()
         assert line.startswith(f"error: {name} is a sweep or comparison, not a run: choose one of its runs")
         runs = [f"{before}{run.path.name} {own}" for run, own in zip(swept.runs.values(), words, strict=True)]
-        assert line.endswith(f": {', '.join(runs)}.")  # not the point that failed before it had a directory
-        assert ("run its TOML file again" in line) == (command == "resume")
+        whole = " To complete all of them, run its TOML file again." if command == "resume" else ""
+        assert line.endswith(f": {', '.join(runs)}.{whole}")  # not the point that failed before it had a directory
         assert call("verify", runs[0].split()[0], cwd=cwd).returncode == 0
 
 
@@ -235,6 +235,15 @@ def test_of_many_runs_some_are_listed(swept: Swept, tmp_path: Path) -> None:
         find_run("tiny", own.out)
     assert str(error.value).count("a-") == 12
     assert str(error.value).endswith("a-11 (radio.prbs=11, seed 1) … and 2 more, which `report tiny` lists.")
+
+
+def test_runs_are_listed_if_the_table_has_no_seeds(swept: Swept, tmp_path: Path) -> None:
+    own = swept.copy(tmp_path)
+    (own.out / "a-1").mkdir()
+    (own.out / "a-1" / "resolved.toml").touch()
+    own.index.write_text("radio.prbs,seed,run,status\n4,,a-1,done\n")
+    with pytest.raises(RunNotFound, match="choose one of its runs: .*a-1"):
+        find_run("tiny", own.out)
 
 
 def test_a_sweep_without_runs_says_so(swept: Swept, tmp_path: Path) -> None:

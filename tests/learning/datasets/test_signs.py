@@ -47,6 +47,7 @@ def test_a_run_without_learning_draws_no_images(tmp_path: Path, monkeypatch: pyt
     )
     with monkeypatch.context() as patch:
         patch.setattr(drawing, "photograph", None)
+        patch.setattr(drawing, "signs", signs)  # not what another test has drawn
         without = simulate(experiment, out=tmp_path / "without").summary["content_digest"]
     monkeypatch.setattr(drawing, "signs", lambda *sizes_and_rng, unseen: signs(*sizes_and_rng))
     assert simulate(experiment, out=tmp_path / "with").summary["content_digest"] == without

@@ -81,16 +81,17 @@ class SweepSource:
         known |= {name for metric in metrics for name in (metric, f"{_BEST}{metric}")}
         return [name for name in columns if name not in known]
 
-    @cached_property
+    @property
     def choices(self) -> dict[Path, str]:
         """The run directories of the points, each with its parameters and its seed in words; the runs are not read."""
         varying = [key for key in self.parameters if self._table[key].nunique(dropna=False) > 1]
         choices: dict[Path, str] = {}
         for row in self._table.to_dict("records"):
             name = _text(row.get("run"))
-            words = [value_text(_value(row[key])) if key == VARIANT else f"{key}={_value(row[key])}" for key in varying]
+            texts = {key: value_text(_value(row[key])) for key in varying}
+            words = [text if key == VARIANT else f"{key}={text}" for key, text in texts.items()]
             if _is_name(name) and (self._out / name / "resolved.toml").is_file():
-                choices.setdefault(self._out / name, ", ".join([*words, f"seed {_value(row['seed'])}"]))
+                choices.setdefault(self._out / name, ", ".join([*words, f"seed {_value(row.get('seed'))}"]))
         return choices
 
     @cached_property

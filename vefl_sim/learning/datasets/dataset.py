@@ -55,7 +55,8 @@ class Dataset:
             raise ValueError(f"{self.name}: {split}_inputs must be an array of numbers [samples, …]")
         if not _all_finite(inputs):
             raise ValueError(f"{self.name}: {split}_inputs have values that are not finite")
-        if inputs.dtype.kind in "iu" and inputs.size and (inputs.min() < -(2**31) or inputs.max() >= 2**31):
+        large = inputs.dtype.kind in "iu" and inputs.dtype.itemsize >= 4 and inputs.size
+        if large and (inputs.min() < -(2**31) or inputs.max() >= 2**31):
             raise ValueError(f"{self.name}: {split}_inputs have integers of more than 32 bits, which JAX does not hold")
 
     def _check_labels(self, split: str, labels: Targets) -> None:
@@ -108,14 +109,17 @@ class Dataset:
 
 
 def empty_pictures(samples: int, image_px: int) -> NDArray[np.uint8]:
-    """An array for RGB pictures, [samples, image_px, image_px, 3]; BadInput if they need more memory than there is."""
+    """Black RGB pictures, [samples, image_px, image_px, 3]; BadInput if they need more memory than there is.
+
+    The system gives memory only to those that are written or copied.
+    """
     shape = (samples, image_px, image_px, 3)
     require_memory(
         2 * np.prod(shape, dtype=np.float64),  # the learner copies them
         f"{samples} pictures of {image_px} × {image_px} pixels",
         "lower data.train_samples, data.test_samples or data.image_px",
     )
-    return np.empty(shape, np.uint8)
+    return np.zeros(shape, np.uint8)
 
 
 def _has_axes(value: object, least: int) -> bool:

@@ -54,7 +54,11 @@ class RecordedKind(DataKind):
         return dataset
 
 
-def rule_mse(data: DataTable, dataset: Dataset) -> tuple[str, float] | None:
+Rule = tuple[str, float]
+"""Name of a rule without learning, which a model should surpass, and its mean squared error on the test set."""
+
+
+def rule_mse(data: DataTable, dataset: Dataset) -> Rule | None:
     """Name of the rule that a kind of data declares, and its mean squared error on the test set; None without one."""
     if not declaration("data.kind", data.kind, "from_traffic", False):
         return None

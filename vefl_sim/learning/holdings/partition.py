@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.learning_tables import DataTable
-from vefl_sim.experiment.plugins import Kind, load_part
+from vefl_sim.experiment.plugins import Kind, declaration, load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.holdings.groups import Holdings, SampleGroups
 
@@ -108,9 +108,12 @@ def _require_enough(samples: int, owners: int, data: DataTable) -> None:
     needed = owners * data.min_samples
     if needed > samples:
         held_out = f" without data.validation_samples = {data.validation_samples}" if data.validation_samples else ""
+        mend = "use fewer CVs, a lower minimum or more samples"
+        if declaration("data.kind", data.kind, "from_traffic", False):
+            mend = "let the run be longer, so that CVs record more, or lower the minimum"
         raise ExperimentError(
             f"{owners} CVs with data.min_samples = {data.min_samples} each need {needed} samples, but the training set "
-            f"has {samples}{held_out} (data.train_samples): use fewer CVs, a lower minimum or more samples."
+            f"has {samples}{held_out} (data.train_samples): {mend}."
         )
 
 

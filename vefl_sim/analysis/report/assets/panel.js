@@ -52,7 +52,7 @@ class Panel {
     });
     const plan = `${rounds.ordered[row]} ordered, ${rounds.delivered[row]} delivered in the end`;
     const [used, lost] = [rounds.grants[row], rounds.grants_lost[row]].map((count) => whole.format(count));
-    const grants = rounds.grants[row] ? ` ${lost} of ${used} grants of its orders are lost.` : "";
+    const grants = rounds.grants[row] ? ` ${lost} of ${used} grants of its orders were lost.` : "";
     return [
       element("h3", {}, `${capital(unit)} ${rounds.round[row]}`),
       element("p", { class: "quiet" }, `${rounds.in_coverage[row]} CVs in coverage at its start, ${plan}.${grants}`),
