@@ -242,7 +242,7 @@ def test_runs_are_listed_if_the_table_has_no_seeds(swept: Swept, tmp_path: Path)
     (own.out / "a-1").mkdir()
     (own.out / "a-1" / "resolved.toml").touch()
     own.index.write_text("radio.prbs,seed,run,status\n4,,a-1,done\n")
-    with pytest.raises(RunNotFound, match="choose one of its runs: .*a-1"):
+    with pytest.raises(RunNotFound, match=r"choose one of its runs: .*a-1"):
         find_run("tiny", own.out)
 
 
