@@ -45,6 +45,7 @@ def test_examples_are_shorter_than_40_lines(example: Path) -> None:
     assert len(example.read_text().splitlines()) < 40
 
 
+@pytest.mark.slow
 def test_the_notebook(tmp_path: Path) -> None:
     """Its text outputs are those that are checked in; names and digests of runs, accuracies and pictures may differ."""
     written = nbformat.read(NOTEBOOK, as_version=4)

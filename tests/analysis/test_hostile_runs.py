@@ -215,6 +215,7 @@ def test_no_way_leads_into_a_run(way: Callable[[Path, Path], str], runs: dict[st
     assert not executed()
 
 
+@pytest.mark.slow
 def test_parts_are_searched_in_the_given_folder(
     here: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,6 +239,7 @@ def test_parts_are_searched_in_the_given_folder(
     assert str(own) not in sys.path
 
 
+@pytest.mark.slow
 def test_the_current_directory_is_left_if_it_is_a_run_or_holds_runs(runs: dict[str, Run], here: Path) -> None:
     """`python -m` searches it before the standard library."""
     path = copytree(runs["done"].path, here / "runs" / "evilrun")

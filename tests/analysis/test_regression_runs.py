@@ -178,6 +178,7 @@ def test_a_comparison_and_its_page(folder: Path) -> None:
     assert "accuracy" not in page
 
 
+@pytest.mark.slow
 def test_metrics_that_differ_are_not_compared(folder: Path) -> None:
     text = POSITIONS.replace("40.0", "20.0") + '[[compare]]\nlabel = "mse"\n[[compare]]\nlabel = "own"\n'
     text += 'learning = { loss = "tests.analysis.test_regression_runs:absolute" }\n'

@@ -210,6 +210,7 @@ def test_a_setting_replaces_a_contradictory_key_of_the_file(toml: Path) -> None:
     assert json.loads((run.path / "versions.json").read_text())["set"] == ["run.duration_s=1.0"]
 
 
+@pytest.mark.slow
 def test_check_radio_prints_the_sheet() -> None:
     done = call("check", "radio")
     assert done.returncode == 0
@@ -227,6 +228,7 @@ def test_check_mobility_prints_the_sheet_and_surveys_the_traffic() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_readable_tables(toml: Path, number: signal.Signals) -> None:
     arguments = toml, "--set", "run.rounds=500"
     process = start("-u", "-m", "vefl_sim", *arguments, cwd=toml.parent, stderr=subprocess.PIPE)

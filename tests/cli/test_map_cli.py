@@ -22,6 +22,7 @@ def map_import(*arguments: object) -> subprocess.CompletedProcess[str]:
     return call("map", "import", *arguments)
 
 
+@pytest.mark.slow
 def test_from_a_map_to_a_run(tmp_path: Path) -> None:
     folder = tmp_path / "maps" / "town"
     done = map_import(osm(tmp_path / "my town.osm"), "-o", folder, "--gnb", "0.0018,10.0027", "--vehicles", 8)

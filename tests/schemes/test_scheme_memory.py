@@ -40,6 +40,7 @@ def test_a_killed_run_is_the_same(kind: str, codec: str, tmp_path: Path) -> None
     assert figures(resumed) == figures(undisturbed)
 
 
+@pytest.mark.slow
 def test_orders_of_a_killed_run_without_rounds_keep_what_their_cvs_minimise(tmp_path: Path) -> None:
     """Orders are under way at a checkpoint, given before the scheme learnt more: their terms are in the checkpoint."""
     of = stopped("tests.schemes.anchored:Anchored", "float32", mac={"start": "ready"})
@@ -182,6 +183,7 @@ class InJax(FedAvg):
         *((kind, "tests.learning.networks:half") for kind in ("scaffold", "feddyn", "fedadam")),
     ],
 )
+@pytest.mark.slow
 def test_arrays_of_jax_and_bfloat16_survive_kills(kind: str, factory: str, tmp_path: Path) -> None:
     tables: dict[str, Any] = {name: dict(table) for name, table in EXPERIMENT.items()}
     del tables["scheme"]["selected"]

@@ -44,6 +44,7 @@ def score(run: Run) -> float:
     return evaluate(run, run.model())[0].evaluation.loss
 
 
+@pytest.mark.slow
 def test_the_saved_model_has_exactly_the_loss_of_the_run(tmp_path: Path) -> None:
     run = simulate(small(), out=tmp_path)
     assert run.summary["last_accuracy"] is None
@@ -73,6 +74,7 @@ def test_a_recording_of_the_run_gives_the_same_data(tmp_path: Path) -> None:
     assert np.array_equal(np.unique(one.train_vehicles), np.unique(two.train_vehicles))
 
 
+@pytest.mark.slow
 def test_with_sumo(tmp_path: Path) -> None:
     run = simulate(positions_in_town(tmp_path), out=tmp_path / "runs")
     assert score(run) == run.summary["last_loss"]
@@ -97,6 +99,7 @@ def test_each_cv_of_a_run_holds_its_own_samples() -> None:
     assert np.mean(own) > 0.6  # the others have recorded too little for training, and got samples of another CV
 
 
+@pytest.mark.slow
 def test_validation_samples_are_whole_pieces(tmp_path: Path) -> None:
     run = simulate(small(data={"validation_samples": 40}, learning={"keep_models": "best"}), out=tmp_path)
     scores = evaluate(run, run.model())

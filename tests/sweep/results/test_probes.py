@@ -72,6 +72,7 @@ def test_a_probe_keeps_the_partition_of_the_data() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_probe_of_recorded_traffic_runs(tmp_path: Path) -> None:
     """Keys contain a file without its folder, which the probe needs."""
     cars = range(6)
