@@ -118,6 +118,7 @@ def drive(experiment: vefl_sim.Experiment, carriers_ghz: Sequence[float] = ()) -
             scene = mobility.advance()
         snapshots.append(_snapshot(k + 1, scene, prepared))
         for ghz, channel in channels.items():
+            channel.begin_round(scene.time_ns)
             worst_rate_bps[ghz].append(channel.worst_case_rate_bps(snapshots[-1].cv))
         scene = mobility.advance()
     return Drive(prepared, snapshots, worst_rate_bps)

@@ -43,12 +43,15 @@ QUICK = (
     "data.train_samples=1000",
     "data.test_samples=500",
 )
-FIRST = ("fig05", "fig13", "fig17", "fig18", "fig15")
-"""Figures that are run first, with all seeds; all but the last need no learning."""
-THEN = ("fig16", "fig14", "fig07", "fig08", "fig09", "fig10", "fig11", "fig12", "table1")
+ORDER = "fig05 fig13 fig17 fig18 fig15 fig09 fig07 fig10 fig14 fig16 fig08 fig11 fig12 table1".split()
+"""Figures in the order in which they are run; the first four need no learning, and are run with all seeds."""
+WITHOUT_LEARNING = ORDER[:4]
+ALL_SEEDS_EARLY = ("fig15", "fig16")
+NAMED_LAMBDAS = (0.0, 0.8, 1.0)
+"""Values of λ that the paper names; those between are ours, and are run later."""
 MAX_LISTED = 4
 """Missing or stale points that are listed for each figure; further ones are only counted."""
-DATA = ("fashion-mnist", "mnist", "gtsrb", "cifar10")
+DATA = ("mnist", "fashion-mnist", "gtsrb", "cifar10")
 
 
 def call(*arguments: str) -> int:
@@ -119,13 +122,21 @@ def in_order(sweeps: Sequence[Sweep]) -> list[Point]:
 
 
 def rank(name: str, point: Point) -> tuple[float, ...]:
-    """Sort key of a point: first all of the figures in FIRST, then two seeds of the others, then the rest."""
+    """Sort key of a point: its stage, then figure, data set, skew and seed."""
     data = point.experiment.data
-    if name in FIRST:
-        return 0, FIRST.index(name), 0, 0, point.seed
-    place = THEN.index(name) if name in THEN else len(THEN)
+    place = ORDER.index(name) if name in ORDER else len(ORDER)
     kind = DATA.index(data.kind) if data.kind in DATA else len(DATA)
-    return 1 + (point.seed > 2), place, kind, data.dirichlet_alpha, point.seed
+    return stage(name, point), place, kind, data.dirichlet_alpha, point.seed
+
+
+def stage(name: str, point: Point) -> int:
+    """Stages: no learning; two seeds of the figures; their other λ; two seeds of the table; more seeds; the rest."""
+    if name in WITHOUT_LEARNING:
+        return 0
+    if point.seed <= 2:
+        is_ours = point.experiment.aggregation.sojourn_weight not in NAMED_LAMBDAS
+        return 3 if name == "table1" else 2 if is_ours else 1
+    return 4 if name in ALL_SEEDS_EARLY else 5 if point.seed == 3 else 6
 
 
 def collect(collector: ResultCollector, sweeps: Sequence[Sweep], limit: int) -> int:

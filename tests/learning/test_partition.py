@@ -31,7 +31,8 @@ def dataset(labels: NDArray[np.int32], groups: NDArray[np.int64] | None = None) 
 
 
 def split(data: Dataset, owners: int, seed: int = 0, **keys: object) -> list[NDArray[np.int64]]:
-    return partition(data, np.arange(owners), DataTable.model_validate(keys), np.random.default_rng(seed))
+    table = DataTable.model_validate(keys)
+    return [*partition(data, np.arange(owners), table, np.random.default_rng(seed)).values()]
 
 
 def counts(labels: NDArray[np.int32], held: list[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -90,7 +90,7 @@ def data_split(experiment: Experiment) -> DataSplit:
     cvs = np.array([*samples_by_cv], np.int64)
     return DataSplit(
         dataset.name,
-        rule.title(experiment.data),
+        rule.title(experiment.data) + (f", shares for {experiment.data.holders}" if experiment.data.holders else ""),
         np.array(counts),
         groups,
         dataset.classes is not None,

@@ -105,19 +105,21 @@ def at(before: Scene, after: Scene, time_ns: int) -> Scene:
 
 
 def visitors(mobility: Mobility, radius_m: float, duration_ns: int) -> Ints:
-    """Numbers of all CVs that are in the circle at any time from now to `duration_ns`, in ascending order.
+    """Numbers of all CVs that are in the circle at any time from now to `duration_ns`, in the order of their first entry.
+
+    CVs that are there at the start come first, in ascending order; so a shorter time gives the beginning of the list.
 
     Advances `mobility`, so the caller must pass an object that is not used elsewhere.
     """
     scene = mobility.scene()
-    visited = set(in_coverage(scene, radius_m).tolist())
+    visited = dict.fromkeys(in_coverage(scene, radius_m).tolist())
     while scene.time_ns < duration_ns:
         before, scene = scene, mobility.advance()
         report("looking for all CVs that will come", to_s(scene.time_ns), to_s(duration_ns))
         for crossing in crossings(before, scene, radius_m):
             if crossing.entered and crossing.time_ns <= duration_ns:
-                visited.add(crossing.cv)
-    return np.array(sorted(visited), np.int64)
+                visited.setdefault(crossing.cv)
+    return np.array([*visited], np.int64)
 
 
 def _covered(scene: Scene, radius_m: float) -> Bools:

@@ -60,6 +60,11 @@ class Observer:
         """The CVs in coverage now, by number."""
         return self.coverage.in_coverage
 
+    def begin_round(self) -> None:
+        """Tell a channel that changes from round to round that a round starts: it has the optional `begin_round`."""
+        if begin_round := getattr(self.channel, "begin_round", None):
+            begin_round(int(self.env.now))
+
     def __call__(self, round: int, cvs: Sequence[int] | None = None, **fields: Any) -> Observation:
         """Observe all CVs in coverage, or only `cvs` (ascending); `fields` are further fields of the snapshot."""
         observed = np.array(sorted(self.in_coverage) if cvs is None else cvs, dtype=np.int64)

@@ -94,7 +94,7 @@ class UmaChannel:
     csi_margin: float = 1.0  # factor on measured SNRs with which the gNB decides
 
     def move(self, scene: Scene) -> None:
-        """Update path loss and shadowing, which are constant between two scenes."""
+        """Update path loss and shadowing, which are constant between two scenes, or during a round."""
         self.large_scale.move(scene)
         if self.route:
             none = np.zeros(len(scene.vehicle), np.bool_)
@@ -104,6 +104,12 @@ class UmaChannel:
         """The next scene: until then CVs drive straight to their places in it, which moves them through the fading."""
         if self.route:
             self.route.approach(scene)
+
+    def begin_round(self, time_ns: int) -> None:
+        """A round starts: with `radio.large_scale = "round"` path loss and shadowing are taken anew."""
+        self.large_scale.begin_round()
+        if self.route and self.sight_matters and self.large_scale.holds:
+            self.route.change_sight(time_ns, self.large_scale.line_of_sight)
 
     def mean_snr_per_watt(self, cvs: NDArray[np.int64]) -> Floats:
         """SNR per watt from path loss and shadowing alone, shape (CVs,)."""
@@ -152,8 +158,9 @@ class CheckedChannel:
     def __init__(self, channel: Channel, prbs: int) -> None:
         self._channel, self._prbs = channel, prbs
         self.move = channel.move
-        if approach := getattr(channel, "approach", None):
-            self.approach = approach
+        for optional in ("approach", "begin_round"):
+            if method := getattr(channel, optional, None):
+                setattr(self, optional, method)
         if isinstance(channel, Stateful):
             self.state, self.restore = channel.state, channel.restore
 

@@ -14,9 +14,9 @@ from vefl_sim.radio.channel import Channel
 
 @dataclass
 class _Measured:
-    """The mean SNR per watt of all vehicles of a scene, until the next scene."""
+    """The mean SNR per watt of all vehicles of a scene, until the next scene or the next round."""
 
-    first_slot: int  # the first slot that starts in the scene or later
+    first_slot: int  # the first slot that starts then or later
     vehicle: Ints
     snr_per_watt: Floats
 
@@ -38,9 +38,20 @@ class DelayedCsi:
     def move(self, scene: Scene) -> None:
         """Update the channel, and remember its mean SNR for the slots that follow."""
         self.channel.move(scene)
-        first_slot = -(-scene.time_ns // self.slot_ns)
-        snr_per_watt = self.channel.mean_snr_per_watt(scene.vehicle)
-        self._history.append(_Measured(first_slot, scene.vehicle, snr_per_watt))
+        self._measure(scene.time_ns, scene.vehicle)
+
+    def begin_round(self, time_ns: int) -> None:
+        """Pass the start of a round on to a channel that changes with it, and remember the new mean SNR."""
+        if begin_round := getattr(self.channel, "begin_round", None):
+            begin_round(time_ns)
+            self._measure(time_ns, self._history[-1].vehicle)
+
+    def _measure(self, time_ns: int, vehicles: Ints) -> None:
+        """Remember the mean SNR of these vehicles from this time on, and forget what is older than `delay_slots`."""
+        first_slot = -(-time_ns // self.slot_ns)
+        if self._history and self._history[-1].first_slot == first_slot:
+            del self._history[-1]
+        self._history.append(_Measured(first_slot, vehicles, self.channel.mean_snr_per_watt(vehicles)))
         while len(self._history) > 1 and self._history[1].first_slot <= first_slot - self.delay_slots:
             del self._history[0]
 

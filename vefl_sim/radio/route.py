@@ -4,6 +4,7 @@ Fading that is correlated in space needs the distance along the path. Between tw
 constant speed, so the distance is interpolated, and a vehicle that waits stays where it is.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -61,6 +62,20 @@ class Route:
         _, here, there = np.intersect1d(start.vehicle, scene.vehicle, assume_unique=True, return_indices=True)
         step.end_ns, step.end_m = scene.time_ns, step.start_m.copy()
         step.end_m[here] += np.hypot(scene.x_m[there] - start.x_m[here], scene.y_m[there] - start.y_m[here])
+
+    def change_sight(self, time_ns: int, line_of_sight: Callable[[NDArray[np.int64]], Bools]) -> None:
+        """From this time on, within the current step, vehicles have another line of sight."""
+        step = self._steps[-1]
+        sight = line_of_sight(step.vehicle)
+        if time_ns <= step.start_ns:
+            step.sight = sight
+            return
+        share = (time_ns - step.start_ns) / (step.end_ns - step.start_ns)
+        here_m = step.start_m + share * (step.end_m - step.start_m)
+        self._steps[-1:] = [
+            _Step(step.start_ns, time_ns, step.vehicle, step.start_m, here_m, step.sight),
+            _Step(time_ns, step.end_ns, step.vehicle, here_m, step.end_m, sight),
+        ]
 
     def driven_m(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
         """Distance driven at the start of each slot, shape (slots, CVs); before it appeared, a vehicle had driven 0."""

@@ -3,6 +3,9 @@
 Both come from Gaussian processes with exponential correlation (TR 38.901, table 7.5-6): a CV has line of
 sight while Φ(g) < P_LOS(d), with g correlated over 50 m. Its shadowing has a standard deviation of 4 dB, correlated
 over 37 m, with line of sight, and of 6 dB, correlated over 50 m, without.
+
+With `radio.large_scale = "round"` the process goes on in the same way, but a CV in coverage is evaluated with its position and its
+Gaussians at the start of the round, or, if it enters later, in the first scene in which it is in coverage.
 """
 
 from dataclasses import dataclass
@@ -35,14 +38,32 @@ class _Track:
     y_m: Floats
     normal: Floats  # shape (vehicles, 3)
 
+    @classmethod
+    def empty(cls) -> "_Track":
+        """The track of a scene without vehicles."""
+        return cls(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty((0, 3)))
+
+    def where(self, chosen: NDArray[np.bool_]) -> "_Track":
+        """A copy of the chosen rows."""
+        return _Track(self.vehicle[chosen], self.x_m[chosen], self.y_m[chosen], self.normal[chosen])
+
+    def with_rows_of(self, other: "_Track") -> "_Track":
+        """A copy in which vehicles that the other track has, too, are as they are there."""
+        copy = self.where(np.ones(len(self.vehicle), np.bool_))
+        here, there = _rows_in_both(self.vehicle, other.vehicle)
+        copy.x_m[here], copy.y_m[here], copy.normal[here] = other.x_m[there], other.y_m[there], other.normal[there]
+        return copy
+
 
 class LargeScale:
-    """Path loss with shadowing, constant between two scenes."""
+    """Path loss with shadowing, constant between two scenes, or during a round."""
 
     def __init__(self, radio: RadioTable, rng: np.random.Generator) -> None:
         self._radio = radio
         self._rng = rng
-        self._track = _Track(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty((0, 3)))
+        self.holds = radio.large_scale == "round"
+        self._track = _Track.empty()
+        self._held = _Track.empty()  # CVs in coverage, as they were when the round started or when they entered
         self._loss_and_los: tuple[Floats, NDArray[np.bool_]] | None = None  # of the current scene, once asked for
 
     def move(self, scene: Scene) -> None:
@@ -54,15 +75,29 @@ class LargeScale:
         correlation = np.exp(-driven[:, None] / _CORRELATIONS_M)
         fresh[known] = correlation * track.normal[old] + np.sqrt(1 - correlation**2) * fresh[known]
         self._track, self._loss_and_los = _Track(scene.vehicle, scene.x_m, scene.y_m, fresh), None
+        if self.holds:
+            self._hold_cvs_in_coverage()
+
+    def begin_round(self) -> None:
+        """If the channel is held during rounds: from now on CVs are as in the present scene, until the next round."""
+        if self.holds:
+            self._held, self._loss_and_los = _Track.empty(), None
+            self._hold_cvs_in_coverage()
+
+    def _hold_cvs_in_coverage(self) -> None:
+        """Hold CVs that are in coverage and not held yet as they are now; release those that have left."""
+        covered = np.hypot(self._track.x_m, self._track.y_m) <= self._radio.coverage_radius_m
+        self._held = self._track.where(covered).with_rows_of(self._held)
 
     def state(self) -> State:
-        """State for a checkpoint: the Gaussians of all vehicles, and the generator of the next ones."""
-        return {"rng": generator_state(self._rng), "track": state_of(self._track)}
+        """State for a checkpoint: the Gaussians of all vehicles, those that are held, and the generator of the next ones."""
+        return {"rng": generator_state(self._rng), "track": state_of(self._track), "held": state_of(self._held)}
 
     def restore(self, state: State) -> None:
         """Restore the Gaussians and the generator from a checkpoint."""
         restore_generator(self._rng, state["rng"])
-        self._track, self._loss_and_los = from_state(_Track, state["track"]), None
+        self._track, self._held = from_state(_Track, state["track"]), from_state(_Track, state["held"])
+        self._loss_and_los = None
 
     def _evaluate(self) -> tuple[Floats, NDArray[np.bool_]]:
         """Path loss plus shadowing in dB, and whether there is line of sight, of all vehicles of the scene.
@@ -72,6 +107,8 @@ class LargeScale:
         if self._loss_and_los:
             return self._loss_and_los
         track, radio = self._track, self._radio
+        if len(self._held.vehicle):
+            track = track.with_rows_of(self._held)
         d2d = np.minimum(np.hypot(track.x_m, track.y_m), MAX_DISTANCE_M)  # vehicles farther away are never served
         if radio.los == "random":
             from scipy.special import ndtr  # slow to import, and not needed to read an experiment

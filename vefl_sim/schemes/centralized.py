@@ -30,8 +30,8 @@ class Centralized:
         *("update.codec", "update.levels", "update.keep_share", "downlink.kind"),
     )
     unused_environment = (
-        *("data.dirichlet_alpha", "data.partition", "data.shards_per_cv", "scheme.selected", "vefl.budget"),
-        "adversary.share",
+        *("data.dirichlet_alpha", "data.partition", "data.shards_per_cv", "data.holders"),
+        *("scheme.selected", "vefl.budget", "adversary.share"),
     )
 
     def __init__(self, experiment: Experiment) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.errors import ExperimentError, VeflError
 from vefl_sim.core.rng import Streams
+from vefl_sim.core.state import Stateful
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import is_part, load_part, make_part, require_function, require_protocol
 from vefl_sim.learning.codecs.codec import Codec
@@ -112,6 +113,11 @@ def make_channel(experiment: Experiment, streams: Streams) -> Channel:
     channel: Channel = make_part("radio.channel", name, experiment, streams)
     require_protocol("radio.channel", channel, Channel)
     if is_part(name):
+        if hasattr(channel, "begin_round") and not isinstance(channel, Stateful):
+            raise ExperimentError(
+                f'radio.channel = "{name}" has begin_round, so it needs state and restore: a resumed run repeats only '
+                "moves."
+            )
         channel = CheckedChannel(channel, experiment.radio.prbs)
     radio = experiment.radio
     if not radio.csi_delay_slots:

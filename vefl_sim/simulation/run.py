@@ -129,19 +129,20 @@ def _complete(
         with _preparing(run, may_remove and run.is_untouched):
             watchers = Watchers.of(watcher, (*(identity.experiment.run.watch or ()), *watch), identity.experiment)
             heard.enter_context(heard_by(partial(watchers.tell, "working")))
-            scenario, prepare_s = _prepare(run, identity.experiment, watchers)
+            scenario, prepare = _prepare(run, identity.experiment, watchers)
             if last:
                 watchers.resuming(last, notes)
-        _simulate(run, scenario, prepare_s, watchers, last)
+        _simulate(run, scenario, prepare, watchers, last)
     return run
 
 
-def _prepare(run: Run, experiment: Experiment, watchers: Watchers) -> tuple[Scenario, float]:
-    """The scenario of a run, and the wall time it took to build."""
+def _prepare(run: Run, experiment: Experiment, watchers: Watchers) -> tuple[Scenario, dict[str, float]]:
+    """The scenario of a run, and the wall time and CPU time that it took to build, as in summary.json."""
     watchers.tell("preparing", experiment)
-    began = time.perf_counter()
+    began_s, began_cpu_s = time.perf_counter(), time.process_time()
     scenario = build_scenario(experiment, run.path / "traffic")
-    return scenario, time.perf_counter() - began
+    spent = {"prepare_s": time.perf_counter() - began_s, "prepare_cpu_s": time.process_time() - began_cpu_s}
+    return scenario, {name: round(seconds, 3) for name, seconds in spent.items()}
 
 
 def _require_traffic(run: Run) -> None:
@@ -151,7 +152,9 @@ def _require_traffic(run: Run) -> None:
         raise NotResumable(f"{run.path} cannot be resumed, because {message}: restore it, or run it with --fresh.")
 
 
-def _simulate(run: Run, scenario: Scenario, prepare_s: float, watchers: Watchers, last: Checkpoint | None) -> None:
+def _simulate(
+    run: Run, scenario: Scenario, prepare: dict[str, float], watchers: Watchers, last: Checkpoint | None
+) -> None:
     """Simulate the rounds after the checkpoint `last` and complete the run; the caller holds the lock."""
     session = Session(scenario, run, last, watchers)
     with watchers.until_the_end():
@@ -162,7 +165,7 @@ def _simulate(run: Run, scenario: Scenario, prepare_s: float, watchers: Watchers
             done = f"{session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds{session.missing_window_note}"
             raise RunInterrupted(f"stopped after {done}; continue with: python -m vefl_sim resume {run.path}")
         digest = run.content_digest()
-        run.finish(session.figures() | {"prepare_s": round(prepare_s, 3), "content_digest": digest})
+        run.finish(session.figures() | prepare | {"content_digest": digest})
 
 
 @contextmanager

@@ -171,13 +171,6 @@ def _holdings(
     message = declaration("mobility.kind", experiment.mobility.kind, "no_cv_message", None)
     if message and not cvs.size:
         raise ExperimentError(message(experiment))
-    return _shards(experiment, dataset, cvs, streams)
-
-
-def _shards(
-    experiment: Experiment, dataset: Dataset, cvs: NDArray[np.int64], streams: Streams
-) -> dict[int, NDArray[np.int64]]:
     from vefl_sim.learning.holdings.partition import partition
 
-    parts = partition(dataset, cvs, experiment.data, streams.generator("partition"))
-    return dict(zip(cvs.tolist(), parts, strict=True))
+    return partition(dataset, cvs, experiment.data, streams.generator("partition"))

@@ -54,10 +54,12 @@ class Session:
         self._actors = wire(scenario, self._env, self._recorder, self._audit, self._report, self._checkpoint_if_due)
         self._stop = StopRequest(lambda: watchers.tell("stopping"))
         self._before_s, self._wait_s = self.last.wall_s if self.last else 0.0, _SECONDS_BETWEEN
+        self._before_cpu_s = float(self.last.figures.get("cpu_s", 0.0)) if self.last else 0.0
 
     def simulate(self) -> bool:
         """Simulate to the end and complete the tables; False if the run was stopped before."""
         self._began, self._saved = time.perf_counter(), time.perf_counter()
+        self._began_cpu_s = time.process_time()
         with self._stop.listening():
             self._restore()
             self._env.run(until=self._actors.processes(self._env))
@@ -98,6 +100,7 @@ class Session:
         simulated = {
             "simulated_s": to_s(self.now_ns),
             "wall_s": round(self._wall_s, 3),
+            "cpu_s": round(self._before_cpu_s + time.process_time() - self._began_cpu_s, 3),
             "payload_bits": self._payload_bits,
         }
         return self._tally.figures() | self._audit.figures() | simulated

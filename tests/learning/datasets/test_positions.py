@@ -159,7 +159,7 @@ def test_each_cv_holds_what_it_recorded() -> None:
     e, dataset = experiment(data={"min_samples": 1}), recorded(experiment())
     assert dataset.train_vehicles is not None
     cvs = np.unique(dataset.train_vehicles)
-    for cv, own in zip(cvs, partition(dataset, cvs, e.data, np.random.default_rng(1)), strict=True):
+    for cv, own in partition(dataset, cvs, e.data, np.random.default_rng(1)).items():
         assert (dataset.train_vehicles[own] == cv).all()
 
 

@@ -15,22 +15,30 @@ from vefl_sim.learning.holdings.groups import Holdings, SampleGroups
 
 def partition(
     dataset: Dataset, cvs: NDArray[np.int64], data: DataTable, rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
-    """Assign the training samples by the rule `data.partition`; return each CV's sample numbers, ascending.
+) -> dict[int, NDArray[np.int64]]:
+    """Assign the training samples by the rule `data.partition`; return each CV's sample numbers, ascending, by CV.
 
-    Each sample belongs to exactly one CV, groups stay whole, and every CV has at least `data.min_samples`: CVs with
-    fewer are topped up (`SampleGroups.top_up`). With "own" these get single samples: a CV that has recorded nothing
-    would otherwise need all of another one's group.
+    `cvs` are in the order of their first entry. Each sample belongs to exactly one holder, groups stay whole, and every
+    holder has at least `data.min_samples`: those with fewer are topped up (`SampleGroups.top_up`). With "own" these get
+    single samples: a CV that has recorded nothing would otherwise need all of another one's group. The holders are the CVs,
+    or `data.holders` of which the CVs are the first.
     """
     if not len(cvs):
-        return []
+        return {}
+    if 0 < data.holders < len(cvs):
+        raise ExperimentError(
+            f"{len(cvs)} CVs enter coverage, but data.holders = {data.holders} has no share for all of them: raise it to "
+            f"{len(cvs)} or more, or set it to 0."
+        )
     rule: PartitionKind = load_part("data.partition", data.partition)
     _require_what_it_needs(rule, dataset, data)
     groups = SampleGroups.of_dataset(replace(dataset, train_groups=None) if rule.by_vehicle else dataset)
-    _require_enough(len(dataset.train_targets), len(cvs), data)
-    holdings: Holdings = rule(groups, cvs, data, rng)
+    holders = np.arange(data.holders) if data.holders else np.sort(cvs)
+    _require_enough(len(dataset.train_targets), len(holders), data)
+    holdings: Holdings = rule(groups, holders, data, rng)
     groups.top_up(holdings, data.min_samples, rng)
-    return groups.samples(holdings)
+    shares = zip((cvs if data.holders else holders).tolist(), groups.samples(holdings), strict=not data.holders)
+    return dict(sorted(shares))
 
 
 def _require_what_it_needs(rule: "PartitionKind", dataset: Dataset, data: DataTable) -> None:
@@ -145,7 +153,7 @@ SHARDS = PartitionKind(
 )
 OWN = PartitionKind(
     make=lambda groups, cvs, data, rng: own(groups, cvs),
-    unused_keys=("data.dirichlet_alpha", "data.shards_per_cv"),
+    unused_keys=("data.dirichlet_alpha", "data.shards_per_cv", "data.holders"),
     title=lambda data: "each CV its own",
     by_vehicle=True,
 )

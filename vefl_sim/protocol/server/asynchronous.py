@@ -151,6 +151,7 @@ class AsynchronousServer(EdgeServer):
         opened = self._note("round_started", k, count=count, version=self.model.version)
         window = Window(k, self.env.now, count, opened)
         self.windows.append(window)
+        self.observe.begin_round()
         self._window_opened.send()
         return window
 

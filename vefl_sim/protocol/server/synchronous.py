@@ -41,6 +41,7 @@ class SynchronousServer(EdgeServer):
         """Observe the CVs in coverage and let the scheme plan round k; also return the `round_started` event."""
         self.reporting.stopwatch.round = k
         with self.reporting.stopwatch("plan"):
+            self.observe.begin_round()
             observation = self.observe(k)
             plan = checked_plan(observation, self.scheme.plan(observation))
         reason = f"{plan.status}, dropped to a selection" if plan.dropped else plan.status

@@ -117,8 +117,8 @@ class ResultCollector:
         return differ
 
     def wall_s(self, point: Point) -> float:
-        """Expected wall time of a point: the median of stored results like it, or else a rough estimate."""
-        measured = self.store.wall_times(point.experiment)
+        """Expected wall time of a point on a quiet core: the median of stored results like it, or a rough estimate."""
+        measured = self.store.times_s(point.experiment)
         return median(measured) if measured else wall_time_s(point.experiment)
 
     def _run(self, experiment: Experiment, out: Path) -> JobOutcome:

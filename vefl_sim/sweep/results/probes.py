@@ -55,6 +55,8 @@ _SMALL = {
 """Fast CVs with little power and a tight budget: some cannot take part, some are dropped, some updates are lost."""
 _MERGED = "learning.iterations_per_step"
 _ITERATIONS_PER_STEP = 8  # of a probe whose experiment merges iterations, so that a CV takes several steps
+_HOLDERS = "data.holders"
+_SMALL_HOLDERS = 100  # of a probe whose experiment sets data.holders: more than the CVs that come in six rounds
 _LEFT_OUT = ("run.duration_s", "traffic.arrivals_per_s", "data.", "model.start")
 _KEPT = ("data.partition", "data.shards_per_cv")  # exceptions to _LEFT_OUT: they select code, not sizes
 _NEEDS_NUMBERS = (
@@ -157,7 +159,11 @@ def probe_keys(keys: Keys) -> dict[str, Any]:
     left_out = () if keys.get("learning.loss", "cross-entropy") == "cross-entropy" else _NEEDS_NUMBERS
     kept = {key: value for key, value in keys.items() if key not in left_out}
     small = {key: value for key, value in kept.items() if key in _KEPT or not key.startswith(_LEFT_OUT)} | _SMALL
-    return small | {_MERGED: _ITERATIONS_PER_STEP} if small.get(_MERGED, 1) > 1 else small
+    if small.get(_MERGED, 1) > 1:
+        small[_MERGED] = _ITERATIONS_PER_STEP
+    if keys.get(_HOLDERS):
+        small[_HOLDERS] = _SMALL_HOLDERS
+    return small
 
 
 def probe_experiment(keys: Keys, file: str = "") -> Experiment:

@@ -104,6 +104,7 @@ class _File(_Strict):
     source: str
     content: str
     wall_s: Annotated[float, Field(ge=0, le=1e9)]  # 30 years
+    cpu_s: Annotated[float, Field(ge=0, le=1e9)] | None = None  # missing in results of version 0.2.0 and before
     ineligible: _Count
     rounds: _Rounds
     sojourn_s: _Distribution
@@ -201,6 +202,7 @@ class Origin:
     source: str  # digest of our sources, from which its probe gives the generation
     content: str  # digest of all tables of the run
     wall_s: float
+    cpu_s: float | None
 
 
 def result_from(measured: RunMeasurements, origin: Origin) -> Result:
@@ -216,6 +218,7 @@ def result_from(measured: RunMeasurements, origin: Origin) -> Result:
             "source": origin.source,
             "content": origin.content,
             "wall_s": round(origin.wall_s, 1),
+            "cpu_s": None if origin.cpu_s is None else round(origin.cpu_s, 1),
             "ineligible": measured.ineligible,
             "rounds": columns,
             "sojourn_s": _distribution(_rounded_down(measured.sojourns_s)),

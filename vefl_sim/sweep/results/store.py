@@ -90,12 +90,15 @@ class Store:
         self.__dict__.pop("probes", None)
         self._read_changed(self._results)
 
-    def wall_times(self, experiment: Experiment) -> list[float]:
-        """Wall times, in seconds, of results with the same scheme, data set, round length and learning."""
+    def times_s(self, experiment: Experiment) -> list[float]:
+        """CPU times, in seconds, of results with the same scheme, data set, round length and learning.
+
+        A result without its CPU time counts with its wall time, which is longer where other work shared the core.
+        """
         alike = ("scheme.kind", "scheme.constrained", "data.kind", "learning.kind", "vefl.round_s")
         keys = keys_of(experiment)
         return [
-            result.file.wall_s
+            result.file.cpu_s or result.file.wall_s
             for result in self._results.values()
             if result.file.wall_s and all(result.keys.get(key) == keys.get(key) for key in alike)
         ]
@@ -144,6 +147,7 @@ class Store:
             source_digest(recorded),
             str(summary.get("content_digest", "")),
             float(summary.get("wall_s", 0.0)) + float(summary.get("prepare_s", 0.0)),
+            float(summary["cpu_s"]) + float(summary.get("prepare_cpu_s", 0.0)) if "cpu_s" in summary else None,
         )
 
 

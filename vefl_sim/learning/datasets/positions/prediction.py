@@ -77,7 +77,7 @@ def _contradictions(e: Experiment) -> Iterator[str]:
 
 POSITIONS = RecordedKind(
     make=_positions,
-    unused_keys=("data.dir", "data.image_px"),
+    unused_keys=("data.dir", "data.image_px", "data.holders"),
     contradictions=_contradictions,
     train_samples=5000,
     test_samples=1000,
