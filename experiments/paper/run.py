@@ -1,6 +1,7 @@
 """Run and draw all figures and the table of the paper, from runs and from the stored results in `results/`.
 
     python experiments/paper/run.py --figures    # draws everything from runs and stored results, and runs nothing
+    python experiments/paper/run.py --claims     # judges every statement of the paper by the stored results
     python experiments/paper/run.py --status     # lists what is stored and missing, and how long the rest would take
     python experiments/paper/run.py --next 10    # runs the ten most useful missing points, and stores their results
     python experiments/paper/run.py --add DIR    # stores the results of the finished runs in a folder
@@ -20,6 +21,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from claims import judged, read_claims, summary, table
 
 from vefl_sim.analysis.figures.drawing import NothingToDraw, draw_figure
 from vefl_sim.analysis.figures.report import drawing_lines
@@ -217,6 +220,15 @@ def draw_figures(collector: ResultCollector, sweeps: Sequence[Sweep]) -> int:
     return 2 if failed else 0
 
 
+def print_claims(collector: ResultCollector, sweeps: Sequence[Sweep]) -> int:
+    """Print the verdict on every statement of the paper, from stored results."""
+    by_name = {sweep.name: sweep for sweep in sweeps}
+    claims = [claim for claim in read_claims(HERE / "claims.toml") if claim.figure in by_name]
+    rows = [*judged(claims, by_name, collector.store.find)]
+    print_line(f"{summary(rows)}\n\n{table(rows)}")
+    return 0
+
+
 def print_line(line: str) -> None:
     """Print a line at once, also if the output is a file."""
     print(line, flush=True)
@@ -228,6 +240,7 @@ def parse_options() -> argparse.Namespace:
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--quick", action="store_true", help="run a small version of everything")
     action.add_argument("--figures", action="store_true", help="draw everything from runs and stored results")
+    action.add_argument("--claims", action="store_true", help="judge the paper's statements (claims.toml), as Markdown")
     action.add_argument("--next", type=count, metavar="N", help="run and store the N most useful missing points")
     action.add_argument("--status", action="store_true", help="list what is stored and what is missing")
     action.add_argument(
@@ -261,10 +274,10 @@ def without_effect(options: argparse.Namespace) -> Iterator[str]:
     if options.accept and not options.probe:
         yield "--accept can only be used with --probe"
     if not uses_store(options) and (options.files or options.out):
-        yield "FILE and --out can only be used with --figures, --status, --next, --add and --probe"
+        yield "FILE and --out can only be used with --figures, --claims, --status, --next, --add and --probe"
     if len({file.resolve().parent for file in options.files}) > 1:
         yield "the FILEs are in several folders, each with results of its own: call this once for each folder"
-    if options.out and (options.status or options.add):
+    if options.out and (options.status or options.claims or options.add):
         yield "--out can only be used with --figures, --next and --probe"
 
 
@@ -294,7 +307,9 @@ def main() -> int:
 
 def uses_store(options: argparse.Namespace) -> bool:
     """Whether the options read or change the stored results."""
-    return bool(options.add or options.figures or options.status or options.probe or options.next is not None)
+    return bool(
+        options.add or options.figures or options.claims or options.status or options.probe or options.next is not None
+    )
 
 
 def from_scratch(options: argparse.Namespace) -> int:
@@ -314,6 +329,8 @@ def with_store(options: argparse.Namespace) -> int:
         added = add_runs(store, runs_in(options.add), points, print_line)
         print_line(f"{added} results added to {store.folder}")
         return 0
+    if options.claims:
+        return print_claims(collector, sweeps)
     if options.status or options.figures:
         return (print_status if options.status else draw_figures)(collector, sweeps)
     return probe(collector, sweeps, options.accept) if options.probe else collect(collector, sweeps, options.next)
