@@ -14,32 +14,31 @@ import harness  # noqa: F401 (one thread)
 import argparse
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 import vefl_sim
+from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.radio.channel import UmaChannel
-from vefl_sim.radio.fading import MeanChannel, RayleighFading
-from vefl_sim.radio.link import Link
-from vefl_sim.radio.shadowing import SHADOWING_DB, LargeScale
-from vefl_sim.radio.uma import MAX_DISTANCE_M, pathloss_db
+from vefl_sim.radio.channel import UmaChannel, uma
+from vefl_sim.radio.shadowing import LargeScale, LossParts
 
 TRAFFIC = {
     "35 CVs that wander (the default)": [],
     "18 CVs that pass through": ["traffic.through_share=1", "traffic.mean_in_coverage=18"],
 }
-UNCHANGED = ["radio.channel=__main__:RecordedChannel"]
+UNCHANGED = ["radio.channel=__main__:nothing_held"]
 CHANGES = {
-    "distance, LOS and shadowing stay as at the start of the round": ["radio.channel=__main__:AllHeld"],
-    "only line of sight stays": ["radio.channel=__main__:SightHeld"],
-    "only shadowing stays": ["radio.channel=__main__:ShadowingHeld"],
-    "only the distance stays": ["radio.channel=__main__:DistanceHeld"],
+    "distance, LOS and shadowing stay as at the start of the round": ["radio.large_scale=round"],
+    "only line of sight stays": ["radio.channel=__main__:sight_held"],
+    "only shadowing stays": ["radio.channel=__main__:shadowing_held"],
+    "only the distance stays": ["radio.channel=__main__:distance_held"],
     "no price for power (rat.efficiency_weight = 0)": ["rat.efficiency_weight=0"],
-    "the same, and everything stays": ["rat.efficiency_weight=0", "radio.channel=__main__:AllHeld"],
+    "the same, and everything stays": ["rat.efficiency_weight=0", "radio.large_scale=round"],
     'served when trained (mac.start = "ready")': ["mac.start=ready"],
     'rat.method = "equal"': ["rat.method=equal"],
     'rat.method = "max-snr"': ["rat.method=max-snr"],
@@ -57,97 +56,51 @@ def fashion_sized(experiment: vefl_sim.Experiment, streams: Any) -> Dataset:
     return Dataset("fashion-sized", images, labels, images[:10], labels[:10], 10)
 
 
-class HeldLargeScale(LargeScale):
-    """The usual large-scale channel of the same world, but its `held` parts change only at the start of a round."""
-
-    def __init__(self, experiment: vefl_sim.Experiment, rng: np.random.Generator, held: tuple[str, ...]) -> None:
-        super().__init__(experiment.radio, rng)
-        self._round_ns, self._held = experiment.round_ns, held
-        self._start: dict[str, np.ndarray] = {}
-
-    def move(self, scene: Scene) -> None:
-        """Update as usual; then restore the held parts of all vehicles that were present at the start of the round."""
-        super().move(scene)
-        now = self._parts()
-        if scene.time_ns % self._round_ns == 0:
-            self._start = {name: column.copy() for name, column in now.items()}
-        known = np.isin(now["vehicle"], self._start["vehicle"])
-        rows = np.searchsorted(self._start["vehicle"], now["vehicle"][known])
-        for name in self._held:
-            now[name][known] = self._start[name][rows]
-        self._los = now["sight"]
-        shadowing_db = np.where(self._los, now["shadowing_los"], now["shadowing_nlos"])
-        self._loss_db = self._pathloss(now["distance"]) + shadowing_db
-
-    def _parts(self) -> dict[str, np.ndarray]:
-        track = self._track
-        factor = 1.0 if self._radio.shadowing == "correlated" else 0.0
-        return {
-            "vehicle": track.vehicle,
-            "distance": np.minimum(np.hypot(track.x_m, track.y_m), MAX_DISTANCE_M),
-            "sight": self._los,
-            "shadowing_los": factor * SHADOWING_DB[True] * track.normal[:, 1],
-            "shadowing_nlos": factor * SHADOWING_DB[False] * track.normal[:, 2],
-        }
-
-    def _pathloss(self, distance_m: np.ndarray) -> np.ndarray:
-        radio = self._radio
-        heights = {"h_bs_m": radio.gnb_height_m, "h_ut_m": radio.cv_height_m}
-        return pathloss_db(distance_m, los=self._los, carrier_ghz=radio.carrier_ghz, **heights)
-
-
-class AllHeld(UmaChannel):
-    """Distance, line of sight and shadowing of a CV stay as at the start of the round, from which t̄_tx is computed."""
-
-    held: ClassVar[tuple[str, ...]] = ("distance", "sight", "shadowing_los", "shadowing_nlos")
-    large_scale_class: ClassVar[type[HeldLargeScale]] = HeldLargeScale
-
-    def __init__(self, experiment: vefl_sim.Experiment, streams: Any) -> None:
-        radio = experiment.radio
-        fading = (
-            MeanChannel(radio.prbs, radio.antennas)
-            if radio.fading == "none"
-            else RayleighFading(streams.philox_key("fading"), radio.prbs, radio.antennas)
-        )
-        large_scale = self.large_scale_class(experiment, streams.generator("shadowing"), self.held)
-        super().__init__(Link.of(radio), large_scale, fading)
-
-
-class SightHeld(AllHeld):
-    """Only the line of sight stays as at the start of the round."""
-
-    held = ("sight",)
-
-
-class ShadowingHeld(AllHeld):
-    """Only the shadowing stays as at the start of the round."""
-
-    held = ("shadowing_los", "shadowing_nlos")
-
-
-class DistanceHeld(AllHeld):
-    """Only the distance in the path loss stays as at the start of the round."""
-
-    held = ("distance",)
-
-
-class RecordedLargeScale(HeldLargeScale):
-    """The usual large-scale channel, which records its values in every scene."""
+class PartlyHeld(LargeScale):
+    """The large-scale channel of the same world, of which only the `held` parts stay as at the start of the round."""
 
     scenes: ClassVar[list[tuple[int, pd.DataFrame]]] = []  # of the last run: time, channel of each vehicle
+
+    def __init__(self, radio: RadioTable, rng: np.random.Generator, held: tuple[str, ...]) -> None:
+        super().__init__(radio.model_copy(update={"large_scale": "round"}), rng)
+        self._held_parts = held
 
     def move(self, scene: Scene) -> None:
         """Update as usual, and record path loss and line of sight."""
         super().move(scene)
-        columns = {"loss_db": self._loss_db.copy(), "sight": self._los.copy()}
+        columns = {"loss_db": self.loss_db(scene.vehicle), "sight": self.line_of_sight(scene.vehicle)}
         self.scenes.append((scene.time_ns, pd.DataFrame(columns, index=scene.vehicle)))
 
+    def _parts(self) -> LossParts:
+        """The parts of now, except for those that are held."""
+        held = super()._parts()._asdict()
+        now = LossParts.of(self._track, self._radio)
+        return now._replace(**{name: held[name] for name in self._held_parts})
 
-class RecordedChannel(AllHeld):
-    """The usual channel, with a recorded large-scale channel."""
 
-    held = ()
-    large_scale_class = RecordedLargeScale
+def _channel(experiment: vefl_sim.Experiment, streams: Any, *held: str) -> UmaChannel:
+    large_scale = PartlyHeld(experiment.radio, streams.generator("shadowing"), held)
+    return replace(uma(experiment, streams), large_scale=large_scale)
+
+
+def nothing_held(experiment: vefl_sim.Experiment, streams: Any) -> UmaChannel:
+    """The usual channel, which records its scenes."""
+    return _channel(experiment, streams)
+
+
+def sight_held(experiment: vefl_sim.Experiment, streams: Any) -> UmaChannel:
+    """Only the line of sight stays as at the start of the round."""
+    return _channel(experiment, streams, "los")
+
+
+def shadowing_held(experiment: vefl_sim.Experiment, streams: Any) -> UmaChannel:
+    """Only the shadowing stays as at the start of the round."""
+    return _channel(experiment, streams, "shadowing_db")
+
+
+def distance_held(experiment: vefl_sim.Experiment, streams: Any) -> UmaChannel:
+    """Only the distance in the path loss stays as at the start of the round."""
+    return _channel(experiment, streams, "distance_m")
 
 
 def orders(rounds: int, settings: list[str]) -> pd.DataFrame:
@@ -180,7 +133,7 @@ def line(run_orders: pd.DataFrame, first: pd.DataFrame) -> str:
 
 def with_channel(run_orders: pd.DataFrame) -> pd.DataFrame:
     """Add to each order how many dB worse its channel was during the upload than at the start, and if LOS was lost."""
-    times, channels = zip(*RecordedLargeScale.scenes, strict=True)
+    times, channels = zip(*PartlyHeld.scenes, strict=True)
     sent = run_orders[["train_ns", "delay_ns"]].astype("int64") + run_orders[["ordered_ns"]].astype("int64").to_numpy()
     spans = np.searchsorted(times, sent, side="right") - 1
     start = np.searchsorted(times, run_orders["ordered_ns"].astype("int64"))
@@ -217,7 +170,7 @@ def main() -> None:
     parser.add_argument("settings", nargs="*", metavar="TABLE.KEY=VALUE")
     options = parser.parse_args()
     for name, traffic in TRAFFIC.items():
-        RecordedLargeScale.scenes.clear()
+        PartlyHeld.scenes.clear()
         first = orders(options.rounds, [*traffic, *UNCHANGED, *options.settings])
         print(f"{name}, {options.rounds} rounds", *channel_lines(with_channel(first)), sep="\n")
         print(

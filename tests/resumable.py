@@ -56,7 +56,11 @@ def contents(run: Run) -> dict[str, bytes]:
 
 def figures(run: Run) -> dict:
     """The summary without wall times."""
-    return {name: value for name, value in run.summary.items() if name not in ("wall_s", "prepare_s")}
+    return {
+        name: value
+        for name, value in run.summary.items()
+        if name not in ("wall_s", "cpu_s", "prepare_s", "prepare_cpu_s")
+    }
 
 
 def only(folder: Path) -> Run:

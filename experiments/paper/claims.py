@@ -266,7 +266,7 @@ def read_claims(file: Path) -> list[Claim]:
         limits = {name: Limits(**entry) for name, entry in tables["tolerance"].items()}
         claims = [claim_of(entry, limits) for entry in tables["claim"]]
         unknown = {claim.rule for claim in claims} - {*RULES} | {claim.measure for claim in claims} - {*MEASURES}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadInput(f"{file} cannot be read ({type(error).__name__}: {error}): restore it.") from None
     if unknown:
         raise BadInput(f"{file} names {', '.join(sorted(unknown))}, which is no rule or measure: correct it.")

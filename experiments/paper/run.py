@@ -4,7 +4,7 @@
     python experiments/paper/run.py --claims     # judges every statement of the paper by the stored results
     python experiments/paper/run.py --status     # lists what is stored and missing, and how long the rest would take
     python experiments/paper/run.py --next 10    # runs the ten most useful missing points, and stores their results
-    python experiments/paper/run.py --add DIR    # stores the results of the finished runs in a folder
+    python experiments/paper/run.py --add DIR    # stores the finished runs of a folder, or the results of another store
     python experiments/paper/run.py --probe      # checks whether the code still gives the stored results
     python experiments/paper/run.py              # runs everything: 5 seeds, 400 rounds, all data; days on two cores
     python experiments/paper/run.py --quick      # a small version: 2 seeds, 12 rounds, 1000 samples; half an hour
@@ -30,8 +30,16 @@ from vefl_sim.core.errors import BadInput, RunFailed, RunInterrupted
 from vefl_sim.learning.datasets.files.inventory import inventory
 from vefl_sim.learning.datasets.files.location import downloads
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
-from vefl_sim.sweep.results.collector import ResultCollector, ResultsChanged, add_runs, duration, require_unchanged
+from vefl_sim.sweep.results.collector import (
+    ResultCollector,
+    ResultsChanged,
+    add_runs,
+    adopt_store,
+    duration,
+    require_unchanged,
+)
 from vefl_sim.sweep.results.keys import key_digest, keys_of
+from vefl_sim.sweep.results.result import SUFFIX
 from vefl_sim.sweep.results.store import Store, runs_in
 
 HERE = Path(__file__).parent
@@ -46,7 +54,10 @@ QUICK = (
     "data.train_samples=1000",
     "data.test_samples=500",
 )
-ORDER = "fig05 fig13 fig17 fig18 fig15 fig09 fig07 fig10 fig14 fig16 fig08 fig11 fig12 table1".split()
+ORDER = (
+    *("fig05", "fig13", "fig17", "fig18", "fig15", "fig09", "fig07", "fig10"),
+    *("fig14", "fig16", "fig08", "fig11", "fig12", "table1"),
+)
 """Figures in the order in which they are run; the first four need no learning, and are run with all seeds."""
 WITHOUT_LEARNING = ORDER[:4]
 ALL_SEEDS_EARLY = ("fig15", "fig16")
@@ -244,7 +255,11 @@ def parse_options() -> argparse.Namespace:
     action.add_argument("--next", type=count, metavar="N", help="run and store the N most useful missing points")
     action.add_argument("--status", action="store_true", help="list what is stored and what is missing")
     action.add_argument(
-        "--add", type=Path, action="append", metavar="DIR", help="store the finished runs of a folder; repeatable"
+        "--add",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="store the finished runs of a folder, or the results of another store; repeatable",
     )
     action.add_argument("--probe", action="store_true", help="check by short runs whether results have changed")
     parser.add_argument(
@@ -326,7 +341,10 @@ def with_store(options: argparse.Namespace) -> int:
     sweeps = [load_sweep(file) for file in files]
     if options.add:
         points = [point for sweep in sweeps for point in sweep.points]
-        added = add_runs(store, runs_in(options.add), points, print_line)
+        others = [Store(folder) for folder in options.add if any(folder.glob(f"*{SUFFIX}"))]
+        added = sum(adopt_store(store, other, points, print_line) for other in others)
+        folders = [folder for folder in options.add if folder not in [other.folder for other in others]]
+        added += add_runs(store, runs_in(folders), points, print_line)
         print_line(f"{added} results added to {store.folder}")
         return 0
     if options.claims:

@@ -214,3 +214,32 @@ def test_every_group_is_assigned_once(assign: object) -> None:
 
 def test_without_owners_nothing_is_assigned() -> None:
     assert split(dataset(labels_of(9, 3, 0)), 0) == []
+
+
+@pytest.mark.parametrize("rule", ["dirichlet", "iid", "shards"])
+def test_cvs_take_the_shares_of_a_fixed_number_of_holders_in_the_order_of_entry(rule: str) -> None:
+    data, table = (
+        dataset(labels_of(600, 12, 0)),
+        DataTable.model_validate({"partition": rule, "holders": 9, "min_samples": 5}),
+    )
+
+    def held_by(*cvs: int) -> dict[int, list[int]]:
+        shares = partition(data, np.array(cvs), table, np.random.default_rng(4))
+        return {cv: own.tolist() for cv, own in shares.items()}
+
+    everybody, some = held_by(7, 2, 5, 1, 0, 3, 4, 8, 6), held_by(7, 2, 5)
+    assert some == {cv: everybody[cv] for cv in (2, 5, 7)}
+    assert [*some] == [2, 5, 7]
+    assert sorted(sample for own in everybody.values() for sample in own) == [*range(600)]
+    assert held_by(1, 7) == {1: everybody[7], 7: everybody[2]}  # shares go by entry, not by number
+
+
+def test_more_cvs_than_holders_are_refused() -> None:
+    with pytest.raises(ExperimentError, match=r"^5 CVs enter coverage, but data.holders = 4 has no share"):
+        split(dataset(labels_of(600, 12, 0)), 5, holders=4)
+    assert len(split(dataset(labels_of(600, 12, 0)), 5, holders=5)) == 5
+
+
+def test_every_holder_has_the_minimum_and_needs_it() -> None:
+    with pytest.raises(ExperimentError, match=r"20 CVs with data.min_samples = 40 each need 800 samples"):
+        split(dataset(labels_of(600, 12, 0)), 5, holders=20, min_samples=40)

@@ -234,5 +234,10 @@ class TestVisitors:
     def test_all_who_are_inside_at_some_instant(self, duration_ns, expected):
         assert visitors(Recorded(*self.PLACES_BY_STEP), R, duration_ns).tolist() == expected
 
+    def test_they_are_in_the_order_of_their_first_entry(self):
+        places = ({9: (0, 0), 8: (1, 0), 4: (505, 0), 3: (600, 0)}, {9: (0, 0), 8: (900, 0), 4: (495, 0), 3: (520, 0)})
+        last = {9: (900, 0), 8: (0, 0), 4: (495, 0), 3: (0, 0)}
+        assert visitors(Recorded(*places, last), R, 2 * STEP_NS).tolist() == [8, 9, 4, 3]
+
     def test_without_vehicles(self):
         assert visitors(Recorded({}, {}), R, STEP_NS).tolist() == []

@@ -53,6 +53,25 @@ def test_a_slot_is_known_as_it_was() -> None:
     assert np.array_equal(channel.mean_snr_per_watt(CVS), [303, 308])
 
 
+@dataclass
+class Stepping(Counting):
+    """The same, but its mean SNR rises with each round, too."""
+
+    def begin_round(self, time_ns: int) -> None:
+        self.scenes += 10
+
+
+@pytest.mark.parametrize(("start_slot", "before"), [(200, 103), (300, 203)])
+def test_a_round_that_changes_the_channel_is_known_later(start_slot: int, before: int) -> None:
+    """A round that starts with the second scene, in slot 200, or between two scenes."""
+    channel = DelayedCsi(Stepping(), 2, GRID.slot_ns)
+    for number in range(2):
+        channel.move(scene(0.1 * number, {3: 0.0}))
+    channel.begin_round(start_slot * GRID.slot_ns)
+    known = channel.known_gains(start_slot, 4, np.array([3]))[:, 0, 0] / np.arange(start_slot - 2, start_slot + 2)
+    assert known.tolist() == [before, before, 1203, 1203]
+
+
 def test_a_cv_that_was_not_there_is_known_as_it_appeared() -> None:
     channel = moved(300, [3], [3], [3, 8])
     assert channel.known_gains(410, 1, CVS)[0, :, 0].tolist() == [110 * 103, 110 * 308]

@@ -75,3 +75,13 @@ def test_a_restored_route_goes_on() -> None:
     restored.move(last, last.x_m < 0)
     restored.approach(scene(3 * STEP_S, path[3]))
     assert np.array_equal(restored.driven_m(350, 240, cvs), whole.driven_m(350, 240, cvs))
+
+
+def test_the_line_of_sight_can_change_within_a_step() -> None:
+    route = driven([{1: -2.0, 3: 1.0}, {1: -1.0, 3: 2.0}], 10_000)
+    cvs, before = np.array([1, 3]), driven([{1: -2.0, 3: 1.0}, {1: -1.0, 3: 2.0}], 10_000)
+    route.change_sight(50 * GRID.slot_ns, lambda vehicles: vehicles == 3)
+    assert route.sight(49, 2, cvs).tolist() == [[True, False], [False, True]]
+    assert route.driven_m(0, SLOTS, cvs) == pytest.approx(before.driven_m(0, SLOTS, cvs), abs=1e-12)
+    route.change_sight(50 * GRID.slot_ns, lambda vehicles: vehicles == 1)  # at the start of what is a step now
+    assert route.sight(49, 2, cvs).tolist() == [[True, False], [True, False]]

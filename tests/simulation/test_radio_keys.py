@@ -16,10 +16,12 @@ from tests.simulation.test_resume import killed_at, same
 from vefl_sim import Run, from_tables, simulate, why, with_settings
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.radio.channel import uma
 
 KEYS = {
     "jakes": ["radio.fading=jakes"],
     "rician": ["radio.fading=rician", "radio.delay_spread_s=1e-7"],
+    "held during a round": ["radio.large_scale=round"],
     "delay spread": ["radio.delay_spread_s=38.901"],  # as a shell passes it on
     "old knowledge": ["radio.csi_delay_slots=4"],
     "TDD": ["mac.tdd=DDDSU", "mac.special_uplink_symbols=5"],
@@ -30,9 +32,10 @@ KEYS = {
 ALL = [
     *("radio.fading=rician", 'radio.delay_spread_s="38.901"', "radio.csi_delay_slots=230", "radio.csi_margin_db=3"),
     *("radio.power=open-loop", "radio.p0_dbm=-70", "mac.tdd=DDSUU", "mac.grant_delay_slots=3", "mac.bsr_slots=7"),
-    "downlink.kind=broadcast",
+    *("downlink.kind=broadcast", "radio.large_scale=round"),
 ]
 """Knowledge that is older than a mobility step; the other keys as above."""
+EARLY = [*ALL, "server.early_close=true"]
 SLOT_NS = 500_000
 NO_ROUNDS = ["scheme.kind=afa-cd", "mac.start=ready", "aggregation.buffer=3"]
 
@@ -42,6 +45,7 @@ NO_ROUNDS = ["scheme.kind=afa-cd", "mac.start=ready", "aggregation.buffer=3"]
     [
         pytest.param(ALL, id="all"),
         pytest.param([*ALL, *NO_ROUNDS, "vefl.sojourn_weight=0.5"], id="all, no rounds"),
+        pytest.param(EARLY, id="rounds that start between two scenes", marks=pytest.mark.slow),
         *(pytest.param(keys, id=name, marks=pytest.mark.slow) for name, keys in KEYS.items()),
     ],
 )
@@ -57,6 +61,7 @@ def test_bursts_of_any_length_give_the_same_run(keys: list[str], tmp_path, monke
     [
         pytest.param(ALL, id="all"),
         pytest.param([*ALL, *NO_ROUNDS, "trace.slots=uploads"], id="all, no rounds"),
+        pytest.param(EARLY, id="rounds that start between two scenes", marks=pytest.mark.slow),
         *(pytest.param(keys, id=name, marks=pytest.mark.slow) for name, keys in KEYS.items()),
     ],
 )
@@ -303,3 +308,61 @@ def test_sigkill_costs_nothing_with_all_keys(tmp_path: Path) -> None:
         process.join()
     assert not (only(folder).path / "DONE").exists()
     assert contents(simulate(experiment, out=folder)) == contents(whole)
+
+
+PASSING = from_tables(
+    {
+        "run": {"name": "passing", "rounds": 40},
+        "mobility": {"max_speed_mps": 26.82},
+        "radio": {"max_tx_power_w": 0.02},
+        "traffic": {"through_share": 1.0, "mean_in_coverage": 12.0},
+        "vefl": {"upload_share": "selected"},
+        "data": {"train_samples": 2000, "test_samples": 100},
+        "learning": {"kind": "none"},
+    }
+)
+
+
+def lost(run: Run) -> int:
+    return sum(run.summary["updates_lost"].values())
+
+
+def test_no_order_is_lost_if_the_channel_stays_as_planned(tmp_path: Path) -> None:
+    """Plans assume a worst case of fading and sharing, but the path loss of the start of the round."""
+    moving, held = (
+        simulate(with_settings(PASSING, f"radio.large_scale={when}"), out=tmp_path) for when in ("step", "round")
+    )
+    assert lost(moving) > 5
+    assert lost(held) == 0
+    first = ["round", "cv", "mean_snr_db"]
+    plans = [run.events.query("kind == 'training_ordered' and round == 1")[first] for run in (moving, held)]
+    assert plans[0].equals(plans[1])
+
+
+def test_without_rounds_the_channel_is_held_in_a_window(tmp_path: Path) -> None:
+    """A CV is planned with the same SNR whenever it asks in a window; it may ask again in the next."""
+    keys = ["scheme.kind=afa-cd", "run.rounds=6", "vefl.upload_share=all"]
+    run = simulate(with_settings(PASSING, "radio.large_scale=round", *keys), out=tmp_path)
+    window_ns = 5_000_000_000
+    orders = run.events.query("kind in ('training_ordered', 'cv_ineligible')").dropna(subset="mean_snr_db")
+    entered = run.events.query("kind == 'coverage_entered'").set_index("cv")["time_ns"].to_dict()
+    settled = orders[[row.time_ns > entered[row.cv] + 200_000_000 for row in orders.itertuples()]]
+    by_window = settled.groupby([settled["time_ns"] // window_ns, "cv"])["mean_snr_db"]
+    assert (by_window.size() > 1).sum() > 5
+    assert (by_window.nunique() == 1).all()
+
+
+class Forgetful:
+    """A channel that wants to know when rounds start, but cannot be saved."""
+
+    def __init__(self, experiment, streams) -> None:
+        channel = uma(experiment, streams)
+        self.move, self.begin_round = channel.move, channel.begin_round
+        self.mean_snr_per_watt, self.worst_case_rate_bps = channel.mean_snr_per_watt, channel.worst_case_rate_bps
+        self.fading_gains = channel.fading_gains
+
+
+def test_a_channel_that_follows_rounds_must_have_a_state(tmp_path: Path) -> None:
+    part = "radio.channel=tests.simulation.test_radio_keys:Forgetful"
+    with pytest.raises(ExperimentError, match="has begin_round, so it needs state and restore"):
+        simulate(with_settings(PASSING, part), out=tmp_path)

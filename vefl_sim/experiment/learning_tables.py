@@ -37,9 +37,9 @@ class DataTable(Table):
     classes, or as recorded ("own", for data sets that CVs have recorded). Groups (GTSRB: the pictures of one sign) stay
     together."""
     holders: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """Number of CVs that the training set is split over. CVs take the shares in the order in which they first enter coverage,
-    and shares that nobody takes stay unused; so a shorter run is the beginning of a longer one. 0: those that enter coverage
-    during the run, as in the paper."""
+    """Number of CVs that the training set is split over. CVs take the shares in the order in which they first enter
+    coverage, and shares that nobody takes stay unused; so a shorter run is the beginning of a longer one. 0: over those
+    that enter coverage during the run."""
     dirichlet_alpha: Annotated[float, Field(ge=1e-6, le=1e9)] = 0.1
     """α of the label distribution over CVs; a small α gives skewed labels ("dirichlet")."""
     shards_per_cv: Annotated[int, Field(ge=1, le=1000)] = 2

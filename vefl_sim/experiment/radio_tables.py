@@ -47,9 +47,9 @@ class RadioTable(Table):
     alpha: Annotated[float, Field(ge=0, le=1)] = 0.8
     """α, the share of the path loss (dB) that the open loop compensates."""
     large_scale: Literal["step", "round"] = "step"
-    """When path loss, line of sight and shadowing of a CV change: in every step of the traffic, or only at the start of
-    a round (of a window, if the scheme has no rounds); then a CV that enters during a round has those of its entry until the
-    round ends. Fast fading always goes on."""
+    """When path loss, line of sight and shadowing of a CV change: in every step of the traffic ("step"), or only at the
+    start of a round ("round"; of a window of t_th, if the scheme has no rounds), where a CV that enters later keeps
+    those of its entry. Fast fading always goes on."""
     shadowing: Literal["correlated", "none"] = "correlated"
     """Log-normal shadowing (4/6 dB), correlated over the distance driven."""
     los: Literal["random", "always", "never"] = "random"

@@ -105,7 +105,7 @@ def at(before: Scene, after: Scene, time_ns: int) -> Scene:
 
 
 def visitors(mobility: Mobility, radius_m: float, duration_ns: int) -> Ints:
-    """Numbers of all CVs that are in the circle at any time from now to `duration_ns`, in the order of their first entry.
+    """Numbers of all CVs that are in the circle at any time from now to `duration_ns`, in the order of first entry.
 
     CVs that are there at the start come first, in ascending order; so a shorter time gives the beginning of the list.
 

@@ -4,12 +4,13 @@ Both come from Gaussian processes with exponential correlation (TR 38.901, table
 sight while Φ(g) < P_LOS(d), with g correlated over 50 m. Its shadowing has a standard deviation of 4 dB, correlated
 over 37 m, with line of sight, and of 6 dB, correlated over 50 m, without.
 
-With `radio.large_scale = "round"` the process goes on in the same way, but a CV in coverage is evaluated with its position and its
-Gaussians at the start of the round, or, if it enters later, in the first scene in which it is in coverage.
+With `radio.large_scale = "round"` the processes go on in the same way, but path loss, line of sight and shadowing of a
+CV in coverage are those of its position and its Gaussians at the start of the round, or, if it enters later, in the
+first scene in which it is in coverage.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,39 @@ class _Track:
         return copy
 
 
+class LossParts(NamedTuple):
+    """What the loss of the vehicles of one scene is made of, one entry each."""
+
+    distance_m: Floats
+    los: NDArray[np.bool_]
+    shadowing_db: Floats  # shape (2, vehicles): without and with line of sight
+
+    @classmethod
+    def of(cls, track: _Track, radio: RadioTable) -> "LossParts":
+        """The parts for these positions and Gaussians."""
+        d2d = np.minimum(np.hypot(track.x_m, track.y_m), MAX_DISTANCE_M)  # vehicles farther away are never served
+        if radio.los == "random":
+            from scipy.special import ndtr  # slow to import, and not needed to read an experiment
+
+            los = ndtr(track.normal[:, 0]) < los_probability(d2d, h_ut_m=radio.cv_height_m)
+        else:
+            los = np.full(len(d2d), radio.los == "always")
+        shadowing_db = SHADOWING_DB[False] * track.normal[:, 2], SHADOWING_DB[True] * track.normal[:, 1]
+        return cls(d2d, los, np.array(shadowing_db) if radio.shadowing == "correlated" else np.zeros((2, len(d2d))))
+
+    def loss_db(self, radio: RadioTable) -> Floats:
+        """Path loss plus shadowing in dB, shape (vehicles,)."""
+        loss_db: Floats = pathloss_db(
+            self.distance_m,
+            los=self.los,
+            carrier_ghz=radio.carrier_ghz,
+            h_bs_m=radio.gnb_height_m,
+            h_ut_m=radio.cv_height_m,
+        )
+        loss_db += np.where(self.los, self.shadowing_db[1], self.shadowing_db[0])
+        return loss_db
+
+
 class LargeScale:
     """Path loss with shadowing, constant between two scenes, or during a round."""
 
@@ -90,7 +124,7 @@ class LargeScale:
         self._held = self._track.where(covered).with_rows_of(self._held)
 
     def state(self) -> State:
-        """State for a checkpoint: the Gaussians of all vehicles, those that are held, and the generator of the next ones."""
+        """State for a checkpoint: the Gaussians of all vehicles, what is held, and the generator of the next ones."""
         return {"rng": generator_state(self._rng), "track": state_of(self._track), "held": state_of(self._held)}
 
     def restore(self, state: State) -> None:
@@ -106,23 +140,13 @@ class LargeScale:
         """
         if self._loss_and_los:
             return self._loss_and_los
-        track, radio = self._track, self._radio
-        if len(self._held.vehicle):
-            track = track.with_rows_of(self._held)
-        d2d = np.minimum(np.hypot(track.x_m, track.y_m), MAX_DISTANCE_M)  # vehicles farther away are never served
-        if radio.los == "random":
-            from scipy.special import ndtr  # slow to import, and not needed to read an experiment
-
-            los = ndtr(track.normal[:, 0]) < los_probability(d2d, h_ut_m=radio.cv_height_m)
-        else:
-            los = np.full(len(d2d), radio.los == "always")
-        loss_db = pathloss_db(
-            d2d, los=los, carrier_ghz=radio.carrier_ghz, h_bs_m=radio.gnb_height_m, h_ut_m=radio.cv_height_m
-        )
-        if radio.shadowing == "correlated":
-            loss_db += np.where(los, SHADOWING_DB[True] * track.normal[:, 1], SHADOWING_DB[False] * track.normal[:, 2])
-        self._loss_and_los = loss_db, los
+        parts = self._parts()
+        self._loss_and_los = parts.loss_db(self._radio), parts.los
         return self._loss_and_los
+
+    def _parts(self) -> "LossParts":
+        """What the loss of each vehicle of the scene is made of; CVs that are held are as they were then."""
+        return LossParts.of(self._track.with_rows_of(self._held) if self.holds else self._track, self._radio)
 
     def loss_db(self, cvs: NDArray[np.int64]) -> Floats:
         """Path loss plus shadowing in dB of these CVs, all of which must be in the scene."""

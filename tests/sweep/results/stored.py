@@ -1,12 +1,15 @@
 """Made-up measurements and results, and a small sweep to run."""
 
+import importlib
+import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import cast
 
 import numpy as np
 import pandas as pd
 
+from tests.command_line import ROOT
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.results.keys import keys_of
 from vefl_sim.sweep.results.measurements import RunMeasurements
@@ -32,6 +35,14 @@ kind = "cost"
 marks = [100]
 """
 """A sweep of four points that take a second each, with a figure."""
+
+
+def paper_module(name: str) -> ModuleType:
+    """A script of experiments/paper, which is no package."""
+    folder = str(ROOT / "experiments" / "paper")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(name)
 
 
 def measurements(accuracies: list[float | None], sojourns_s: list[float] | None = None) -> RunMeasurements:
@@ -64,7 +75,7 @@ def measurements(accuracies: list[float | None], sojourns_s: list[float] | None 
 
 def result(point: Point, accuracies: list[float | None], source: str = "abc") -> Result:
     """A made-up result of a point."""
-    origin = Origin(keys_of(point.experiment), {}, "0.1.0", source, "d1", 12.34)
+    origin = Origin(keys_of(point.experiment), {}, "0.1.0", source, "d1", 12.34, 7.89)
     return result_from(measurements(accuracies), origin)
 
 

@@ -1,6 +1,5 @@
 """`experiments/paper/run.py`: which points are run next, and how their results are stored."""
 
-import importlib.util
 import signal
 import sys
 from collections.abc import Callable
@@ -13,14 +12,15 @@ import vefl_sim
 from tests.command_line import ROOT, finish, start
 from tests.sweep.commands import wait_for
 from tests.sweep.conftest import run_here
-from tests.sweep.results.stored import TINY, store_result
+from tests.sweep.results.stored import TINY, paper_module, store_result
 from vefl_sim.analysis.figures.drawing import draw_figure
 from vefl_sim.analysis.figures.report import drawing_lines
 from vefl_sim.learning.datasets.files.inventory import Holding
 from vefl_sim.sweep.executors.executor import JobOutcome
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
-from vefl_sim.sweep.results.collector import CLAIMS, LOCK, ResultCollector
-from vefl_sim.sweep.results.keys import key_digest, keys_of
+from vefl_sim.sweep.results.collector import CLAIMS, LOCK, ResultCollector, adopt_store
+from vefl_sim.sweep.results.keys import key_digest, keys_of, toml_of
+from vefl_sim.sweep.results.probes import Probe, Probes, probe_keys
 from vefl_sim.sweep.results.store import Store
 
 SCRIPT = ROOT / "experiments" / "paper" / "run.py"
@@ -28,12 +28,7 @@ SCRIPT = ROOT / "experiments" / "paper" / "run.py"
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("paper_run", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return paper_module("run")
 
 
 def test_the_most_useful_points_come_first(script: ModuleType) -> None:
@@ -42,15 +37,19 @@ def test_the_most_useful_points_come_first(script: ModuleType) -> None:
     points = script.in_order(sweeps)
     digests = [key_digest(keys_of(point.experiment)) for point in points]
     assert len(set(digests)) == len(digests)
-    first, second = len(sweeps[3].points), len(sweeps[2].points)
+    first = len(sweeps[3].points)
     assert {point.experiment.learning.kind for point in points[:first]} == {"none"}
-    assert {p.title for p in points[first : first + second]} == {p.title for p in sweeps[2].points}
-    rest = points[first + second :]
+    rest = points[first:]
+    assert {p.title for p in rest[:20]} == {p.title for p in sweeps[2].points if p.seed <= 2}  # Fig. 15
     assert [point.seed > 2 for point in rest] == sorted(point.seed > 2 for point in rest)
     table = [p for p in rest if p.seed <= 2 and p.label and p.label.startswith("FDPC") and "data.kind" in p.values]
     kinds = [(p.experiment.data.kind, p.experiment.data.dirichlet_alpha) for p in table]
-    assert list(dict.fromkeys(kind for kind, _ in kinds)) == ["fashion-mnist", "mnist", "gtsrb", "cifar10"]
+    assert list(dict.fromkeys(kind for kind, _ in kinds)) == ["mnist", "fashion-mnist", "gtsrb", "cifar10"]
     assert list(dict.fromkeys(alpha for kind, alpha in kinds if kind == "mnist")) == [0.1, 0.9, 10.0]
+    later = [point for point in rest if point.seed > 2]
+    figures = sum(p.seed > 2 for p in script.in_order(sweeps[1:3]))
+    assert {p.experiment.data.kind for p in later[:figures]} == {"fashion-mnist"}
+    assert [p.seed > 3 for p in later[figures:]] == sorted(p.seed > 3 for p in later[figures:])
 
 
 @pytest.mark.parametrize(
@@ -116,6 +115,65 @@ def test_only_points_that_are_run_are_probed(tmp_path: Path, tiny: Sweep, calls:
     assert fourth not in [point for _, point in calls]
 
 
+def other_store(folder: Path, tiny: Sweep, source: str = "theirs", slots: int = 5) -> Store:
+    """A store in which two of the points are stored, one of them by older sources; its probe is of generation 3."""
+    store_result(folder, tiny.points[0], [None, None], source)
+    store_result(folder, tiny.points[1], [None, None], "older")
+    sources = {source: (3, 3), "older": (2, 3)}
+    keys = probe_keys(keys_of(tiny.points[0].experiment))
+    probes = Probes(folder / "probes.json", [Probe(toml_of(keys), (3, 3), {"tx_slots": slots}, {}, sources)])
+    probes.write()
+    return Store(folder)
+
+
+def adopted(store: Store, other: Store, tiny: Sweep) -> tuple[int, list[str]]:
+    lines: list[str] = []
+    return adopt_store(store, other, tiny.points, lines.append), lines
+
+
+def test_results_of_another_store_are_added_if_its_probes_agree(tmp_path: Path, tiny: Sweep) -> None:
+    """Both tiny budgets have the same probe; 3 is a generation of the other store, and 1 is the same one here."""
+    store = other_store(tmp_path / "results", tiny, "ours")
+    for path in (tmp_path / "results").glob("*.json.xz"):
+        path.unlink()
+    store.probes.probes[0].generations = store.probes.probes[0].sources["ours"] = (1, 1)
+    store.probes.write()
+    store = Store(tmp_path / "results")
+    added, lines = adopted(store, other_store(tmp_path / "other", tiny), tiny)
+    assert added == 1
+    assert sum("it is stale, or a current one" in line for line in lines) == 1
+    again = Store(tmp_path / "results")
+    found = again.find(tiny.points[0])
+    assert found
+    assert not found.stale
+    assert again.find(tiny.points[1]) is None
+    assert again.probes.probes[0].sources == {"ours": (1, 1), "theirs": (1, 1), "older": (2, 3)}
+    assert adopted(again, other_store(tmp_path / "other", tiny), tiny)[0] == 0  # it is stored
+
+
+def test_results_of_another_store_are_left_out_if_its_probe_gave_other_figures(tmp_path: Path, tiny: Sweep) -> None:
+    store = other_store(tmp_path / "results", tiny, "ours", slots=6)
+    for path in (tmp_path / "results").glob("*.json.xz"):
+        path.unlink()
+    added, lines = adopted(Store(store.folder), other_store(tmp_path / "other", tiny), tiny)
+    assert added == 0
+    assert "gave other figures there: tx_slots was 6 and is 5" in lines[0]
+    assert not [*store.folder.glob("*.json.xz")]
+
+
+def test_results_of_no_point_are_left_out(tmp_path: Path, tiny: Sweep) -> None:
+    other = other_store(tmp_path / "other", tiny)
+    lines: list[str] = []
+    assert adopt_store(Store(tmp_path / "results"), other, tiny.points[2:], lines.append) == 0
+    assert all(line.endswith("belongs to none of the points") for line in lines)
+
+
+def test_a_store_is_told_from_a_folder_of_runs(tmp_path: Path, tiny: Sweep, script, monkeypatch, capsys) -> None:
+    other_store(tmp_path / "other", tiny)
+    assert run_script(script, monkeypatch, "--add", str(tmp_path / "other"), str(tmp_path / "tiny.toml")) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"1 results added to {tmp_path / 'results'}"
+
+
 def test_git_ignores_the_locks_of_a_store() -> None:
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     assert {f"results/{CLAIMS}/", f"results/{LOCK}"} <= {*ignored}
@@ -158,8 +216,11 @@ def command(
     [
         ("--accept --status", "--accept can only be used with --probe"),
         ("--accept", "--accept can only be used with --probe"),
-        ("FILE", "FILE and --out can only be used with --figures, --status, --next, --add and --probe"),
-        ("--quick --out there", "FILE and --out can only be used with --figures, --status, --next, --add and --probe"),
+        ("FILE", "FILE and --out can only be used with --figures, --claims, --status, --next, --add and --probe"),
+        (
+            "--quick --out there",
+            "FILE and --out can only be used with --figures, --claims, --status, --next, --add and --probe",
+        ),
         ("--status --out there", "--out can only be used with --figures, --next and --probe"),
         ("--next -3", "-3 points cannot be run: choose 1 or more"),
         ("--next 0", "0 points cannot be run: choose 1 or more"),

@@ -72,6 +72,11 @@ def test_a_probe_keeps_the_partition_of_the_data() -> None:
     ]  # fmt: skip
 
 
+def test_a_probe_keeps_that_data_are_split_over_a_fixed_number_of_holders() -> None:
+    others = [with_settings(PLAIN, f"data.holders={number}") for number in (288, 500)]
+    assert [experiment.data.holders for _, experiment in probes_for([PLAIN, *others])] == [0, 100]
+
+
 @pytest.mark.slow
 def test_a_probe_of_recorded_traffic_runs(tmp_path: Path) -> None:
     """Keys contain a file without its folder, which the probe needs."""

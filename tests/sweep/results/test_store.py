@@ -51,7 +51,7 @@ def test_a_run_is_stored_and_found_again(tmp_path: Path, sweep: Sweep) -> None:
         assert found.rounds["p_suc_with_ineligible"].to_numpy(float) == pytest.approx(expected, rel=1e-6)
     store.add(run)
     assert [*(tmp_path / "results").iterdir()] == [path]
-    assert store.wall_times(sweep.points[1].experiment) == [found.file.wall_s]
+    assert store.times_s(sweep.points[1].experiment) == [found.file.cpu_s]
 
 
 def test_an_older_result_of_the_same_point_is_replaced(tmp_path: Path, sweep: Sweep) -> None:
@@ -156,7 +156,7 @@ def test_an_exact_result_of_other_inputs_does_not_hide_one_with_learning(
     learnt = learning(sweep, tmp_path).points[0]
     store_result(tmp_path / "results", sweep.points[0], [None])
     monkeypatch.setattr("vefl_sim.sweep.results.store.inputs_of", lambda experiment: {"mobility.file": "d2"})
-    origin = Origin(keys_of(learnt.experiment), {"mobility.file": "d2"}, "0.1.0", "abc", "d1", 1.0)
+    origin = Origin(keys_of(learnt.experiment), {"mobility.file": "d2"}, "0.1.0", "abc", "d1", 1.0, None)
     write_result(result_from(measurements([0.1, 0.2, 0.3]), origin), tmp_path / "results")
     found = Store(tmp_path / "results").find(sweep.points[0])
     assert found

@@ -20,15 +20,15 @@ def partition(
 
     `cvs` are in the order of their first entry. Each sample belongs to exactly one holder, groups stay whole, and every
     holder has at least `data.min_samples`: those with fewer are topped up (`SampleGroups.top_up`). With "own" these get
-    single samples: a CV that has recorded nothing would otherwise need all of another one's group. The holders are the CVs,
-    or `data.holders` of which the CVs are the first.
+    single samples: a CV that has recorded nothing would otherwise need all of another one's group. The holders are the
+    CVs themselves, or `data.holders` of them, whose shares the CVs take one after the other.
     """
     if not len(cvs):
         return {}
     if 0 < data.holders < len(cvs):
         raise ExperimentError(
-            f"{len(cvs)} CVs enter coverage, but data.holders = {data.holders} has no share for all of them: raise it to "
-            f"{len(cvs)} or more, or set it to 0."
+            f"{len(cvs)} CVs enter coverage, but data.holders = {data.holders} has no share for all of them: raise it "
+            f"to {len(cvs)} or more, or set it to 0."
         )
     rule: PartitionKind = load_part("data.partition", data.partition)
     _require_what_it_needs(rule, dataset, data)

@@ -23,7 +23,7 @@ from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.results.keys import key_digest, keys_of, matches
 from vefl_sim.sweep.results.probes import probe_name, probes_for, source_digest_now
-from vefl_sim.sweep.results.store import Store
+from vefl_sim.sweep.results.store import Store, inputs_of
 from vefl_sim.sweep.wall_time import wall_time_s
 
 CLAIMS, LOCK = ".claims", ".lock"  # in a store: locks of the points that are being run, and of the probes
@@ -169,6 +169,29 @@ def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], print_l
             continue
         added += 1
         print_line(f"{run.path.name}: {path.name}, {path.stat().st_size} bytes")
+    return added
+
+
+def adopt_store(store: Store, other: Store, points: Sequence[Point], print_line: PrintLine) -> int:
+    """Store the results of these points that another store has and this one lacks; returns their number.
+
+    A result whose probe gave other figures there, or that is stale there, would be stale here, and is left out.
+    """
+    for problem in (*other.problems, *store.probes.adopt(other.probes)):
+        print_line(problem)
+    wanted = [(keys_of(point.experiment), inputs_of(point.experiment)) for point in points]
+    added = 0
+    for result in other:
+        seed, inputs = result.keys.get("run.seed"), result.file.inputs
+        is_wanted = any(k["run.seed"] == seed and inputs == i and matches(result.keys, k) for k, i in wanted)
+        path = store.adopt(result) if is_wanted else None
+        if path is None:
+            reason = "it is stale, or a current one is stored" if is_wanted else "it belongs to none of the points"
+            print_line(f"{result.name} is left out: {reason}")
+            continue
+        added += 1
+        print_line(f"{path.name}, {path.stat().st_size} bytes")
+    store.probes.write()
     return added
 
 

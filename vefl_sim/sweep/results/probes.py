@@ -148,6 +148,28 @@ class Probes:
         probe.learning = learning if differ[1] else probe.learning
         return [*differ[0], *differ[1]]
 
+    def adopt(self, other: "Probes") -> list[str]:
+        """Take over which sources gave the latest figures of another store, for probes whose figures are the same.
+
+        Generations are counters of one store, so only the sources of its latest one are taken over, as of ours. Probes
+        that we do not have are added. Returns a sentence for each probe whose figures differ.
+        """
+        differ = []
+        for probe in other.probes:
+            current = [source for source, generations in probe.sources.items() if generations == probe.generations]
+            own = next((one for one in self.probes if matches(one.keys, probe.keys)), None)
+            if own is None:
+                sources = dict.fromkeys(current, (1, 1))
+                self.probes.append(Probe(probe.toml, (1, 1), probe.network, probe.learning, sources))
+            elif found := [
+                *probe_differences(own.network, probe.network),
+                *probe_differences(own.learning, probe.learning),
+            ]:
+                differ.append(f"the probe {probe.name} gave other figures there: {'; '.join(found)}")
+            else:
+                own.sources |= dict.fromkeys(current, own.generations)
+        return differ
+
     def write(self) -> None:
         """Write the file, with one line per value, so that changes are visible in a review."""
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -78,12 +78,29 @@ class Store:
         result = result_from(RunMeasurements(run), self._origin(run, experiment, keys))
         if self._is_stale(result) and not all(map(self._is_stale, before.values())):
             raise BadInput("the code has changed its results since this run, and a current one is stored.")
+        return self._write(result, before)
+
+    def _write(self, result: Result, before: Iterable[Path]) -> Path:
+        """Write a result, and remove the files that it replaces."""
         path = write_result(result, self.folder)
         for old in before:
             if old != path:
                 old.unlink(missing_ok=True)
         self._read_changed(self._results)
         return path
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self._results.values())
+
+    def adopt(self, result: Result) -> Path | None:
+        """Store a result of another store, whose probes have been adopted, and remove those that it replaces.
+
+        Returns None, and stores nothing, if the result is stale or a current one is stored.
+        """
+        before = {path: one for path, one in self._results.items() if matches(one.keys, result.keys)}
+        if self._is_stale(result) or not all(map(self._is_stale, before.values())):
+            return None
+        return self._write(result, before)
 
     def refresh(self) -> None:
         """Read the folder again, because another process may have added results or probes."""

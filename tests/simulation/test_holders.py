@@ -1,0 +1,76 @@
+"""`data.holders`: a shorter run is the beginning of a longer one."""
+
+from pathlib import Path
+
+import pytest
+
+from vefl_sim import Experiment, Run, from_tables, simulate, with_settings
+from vefl_sim.core.errors import ExperimentError
+
+SMALL = from_tables(
+    {
+        "run": {"name": "small", "rounds": 2},
+        "traffic": {"mean_in_coverage": 12.0, "through_share": 1.0},
+        "radio": {"coverage_radius_m": 200.0},
+        "scheme": {"selected": 4},
+        "vefl": {"round_s": 5.0, "max_local_iterations": 3},
+        "data": {"holders": 60, "train_samples": 1200, "test_samples": 60, "image_px": 16},
+    }
+)
+
+
+def visitors(run: Run) -> set[int]:
+    return {*run.vehicles["cv"]}
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param([], id="dirichlet"),
+        pytest.param(["data.partition=iid", "learning.kind=none"], id="iid"),
+        pytest.param(["data.partition=shards", "learning.kind=none"], id="shards"),
+        pytest.param(
+            ["scheme.kind=fdpc", "adversary.share=0.3", "learning.batch_size=7"], id="fdpc", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_a_shorter_run_is_the_beginning_of_a_longer_one(keys: list[str], tmp_path: Path) -> None:
+    experiment = with_settings(SMALL, *keys) if keys else SMALL
+    short = simulate(experiment, out=tmp_path)
+    long = simulate(with_settings(experiment, "run.rounds=7"), out=tmp_path)
+    assert visitors(short) < visitors(long)  # CVs that come later would change the split
+    assert long.rounds.iloc[:2].equals(short.rounds)
+    assert long.vehicles[long.vehicles["round"] <= 2].reset_index(drop=True).equals(short.vehicles)
+    assert long.events.iloc[: len(short.events)].drop(columns="version").equals(short.events.drop(columns="version"))
+
+
+def test_without_it_a_shorter_run_has_other_holders(tmp_path: Path) -> None:
+    experiment = with_settings(SMALL, "data.holders=0", "learning.kind=none")
+    short, long = (simulate(with_settings(experiment, f"run.rounds={k}"), out=tmp_path) for k in (2, 7))
+    assert not long.rounds.iloc[:2].equals(short.rounds)
+
+
+def refused(experiment: Experiment, *keys: str) -> str:
+    with pytest.raises(ExperimentError) as caught:
+        simulate(with_settings(experiment, *keys), out="never")
+    return str(caught.value)
+
+
+def test_fewer_shares_than_cvs_are_refused_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "data.holders = 3 has no share for all of them: raise it to" in refused(SMALL, "data.holders=3")
+    assert not [*tmp_path.rglob("*.toml")]
+
+
+def test_it_is_refused_where_cvs_hold_what_they_recorded() -> None:
+    assert refused(SMALL, "data.partition=own").startswith('data.holders has no effect with data.partition = "own"')
+    positions = ["data.kind=positions", "data.partition=iid", "data.image_px=28", "learning.loss=mse"]
+    assert refused(SMALL, *positions, "model.factory=vefl_models.mlp:mlp").startswith(
+        'data.holders has no effect with data.kind = "positions"'
+    )
+
+
+def test_centralized_learning_uses_all_data(tmp_path: Path) -> None:
+    run = simulate(with_settings(SMALL, "scheme.kind=centralized", "scheme.selected=10"), out=tmp_path)
+    other = simulate(with_settings(run.experiment, "data.holders=0"), out=tmp_path)
+    assert run.rounds["accuracy"].equals(other.rounds["accuracy"])

@@ -1,0 +1,165 @@
+"""The rules by which statements of the paper are judged, on made-up results: each verdict can come out."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.sweep.results.stored import ROOT, measurements, paper_module
+from vefl_sim.core.errors import BadInput
+from vefl_sim.sweep.points import Sweep, load_sweep
+
+claims = paper_module("claims")
+FOLDER = ROOT / "experiments" / "paper"
+LIMITS = claims.Limits(0.02, 0.04, "made up")
+V = claims.Verdict
+
+
+def claim(rule: str = "near", measure: str = "accuracy", **fields: Any) -> Any:
+    return claims.Claim("fig15", "something", rule, measure, LIMITS, **fields)
+
+
+def runs(*accuracies: list[float | None]) -> dict[int, Any]:
+    """One run per list of accuracies, by seed."""
+    return {seed: measurements(own) for seed, own in enumerate(accuracies, start=1)}
+
+
+def flat(accuracy: float, seeds: int = 2) -> dict[int, Any]:
+    """Runs that end at this accuracy."""
+    return runs(*[[0.1, accuracy]] * seeds)
+
+
+def verdict(made: Any, *lines: Mapping[int, Any]) -> Any:
+    return claims.judge(made, lines).verdict
+
+
+@pytest.mark.parametrize(
+    ("ours", "expected"), [(0.50, V.REPRODUCED), (0.52, V.REPRODUCED), (0.47, V.TREND), (0.55, V.NOT), (0.44, V.NOT)]
+)
+def test_near(ours: float, expected: str) -> None:
+    assert verdict(claim(at=[2], paper=[0.5]), flat(ours)) == expected
+
+
+def test_the_worst_of_several_numbers_decides() -> None:
+    made = claim(at=[1, 2], paper=[0.1, 0.5])
+    assert verdict(made, flat(0.5)) == V.REPRODUCED
+    assert verdict(replace(made, paper=[0.2, 0.5]), flat(0.5)) == V.NOT
+
+
+@pytest.mark.parametrize(
+    ("rule", "ours", "expected"),
+    [
+        ("at most", (0.4,), V.REPRODUCED), ("at most", (0.53,), V.TREND), ("at most", (0.6,), V.NOT),
+        ("at least", (0.6,), V.REPRODUCED), ("at least", (0.47,), V.TREND), ("at least", (0.4,), V.NOT),
+        ("alike", (0.6, 0.61, 0.62), V.REPRODUCED), ("alike", (0.6, 0.63), V.TREND), ("alike", (0.6, 0.7), V.NOT),
+        ("no better", (0.5, 0.6), V.REPRODUCED), ("no better", (0.63, 0.6), V.TREND), ("no better", (0.7, 0.6), V.NOT),
+        ("falling", (0.6, 0.5, 0.4), V.REPRODUCED), ("falling", (0.6, 0.7, 0.4), V.TREND),
+        ("falling", (0.4, 0.5), V.NOT),
+        ("above", (0.6, 0.5, 0.1), V.REPRODUCED), ("above", (0.6, 0.59), V.TREND), ("above", (0.6, 0.5, 0.7), V.NOT),
+    ],
+)  # fmt: skip
+def test_rules(rule: str, ours: tuple[float, ...], expected: str) -> None:
+    paper = [0.5] * len(ours) if rule.startswith("at ") else []
+    made = claim(rule, "final accuracy", paper=paper)
+    assert verdict(made, *map(flat, ours)) == expected
+
+
+def test_a_lead_must_be_half_of_the_papers() -> None:
+    made = claim("above", "final accuracy", paper=[0.2], leaders=2)
+    assert verdict(made, flat(0.1), flat(0.7), flat(0.6), flat(0.5)) == V.REPRODUCED
+    assert verdict(made, flat(0.1), flat(0.69), flat(0.6), flat(0.5)) == V.TREND
+    assert verdict(made, flat(0.1), flat(0.59), flat(0.6), flat(0.5)) == V.NOT
+
+
+def test_only_seeds_of_all_lines_count_and_one_is_not_enough() -> None:
+    made = claim("alike", "final accuracy")
+    one = claims.judge(made, [flat(0.5, seeds=3), flat(0.5, seeds=1)])
+    assert (one.verdict, one.seeds) == (V.NOT_RUN, 1)
+    assert claims.judge(made, [flat(0.5, seeds=3), flat(0.5, seeds=2)]).seeds == 2
+
+
+def value(measure: str, line: Mapping[int, Any], at: float = 0.0) -> float:
+    return float(claims.MEASURES[measure]([*line.values()], at))
+
+
+def test_measures_of_accuracy() -> None:
+    line = runs([0.2, None, 0.8, 0.6], [0.4, None, 0.6, 0.8])
+    assert value("accuracy", line, 1) == pytest.approx(0.3)
+    assert value("accuracy", line, 2.9) == pytest.approx(0.7)  # the nearest evaluated round
+    assert value("final accuracy", line) == pytest.approx(0.7)
+    assert value("late accuracy", line, 3) == pytest.approx(0.7)
+    assert value("best accuracy", line) == pytest.approx(0.7)  # of the mean curve
+    assert value("best round", line) == 3
+    assert value("highest accuracy of a seed", line) == 0.8
+    assert value("deviation", line, 3) == pytest.approx(np.std([0.6, 0.8], ddof=1))
+    assert value("swing", line, 3) == pytest.approx(0.1)
+    assert value("failures after", line, 2) == 0.5
+    assert value("failing seeds", line, 4) == 0.5
+
+
+def test_measures_of_the_network() -> None:
+    line = runs([None] * 4, [None] * 4)
+    for run in line.values():
+        run.rounds["cost"] = [100.0, 699.9, 700.0, 900.0]
+        run.rounds["p_suc"] = pd.array([1.0, 0.95, None, 0.5], dtype="Float64")
+        run.rounds["p_suc_with_ineligible"] = pd.array([0.9, 0.8, 0.0, 0.4], dtype="Float64")
+    assert value("cost below", line, 700) == 0.5
+    assert value("total cost", line) == pytest.approx(2399.9)
+    assert value("sojourn below", line, 5.0) == pytest.approx(2 / 8)  # 0 and 2.5 of eight
+    assert value("p_suc at least", line, 0.9) == 0.25
+    for run in line.values():
+        run.selects = True
+    assert value("p_suc at least", line, 0.9) == pytest.approx(2 / 3)
+
+
+def sweeps() -> dict[str, Sweep]:
+    return {name: load_sweep(FOLDER / f"{name}.toml") for name in {one.figure for one in all_claims()}}
+
+
+def all_claims() -> list[Any]:
+    found: list[Any] = claims.read_claims(FOLDER / "claims.toml")
+    return found
+
+
+def test_every_claim_of_the_paper_names_lines_that_exist() -> None:
+    by_name, runs_by_seed = sweeps(), runs(*[[0.5] * 400] * 5)
+    for run in runs_by_seed.values():
+        run.rounds["p_suc_with_ineligible"] = run.rounds["p_suc"]
+    rows = [*claims.judged(all_claims(), by_name, lambda point: runs_by_seed[point.seed])]
+    assert len(rows) > 70
+    assert {one.verdict for _, judgements in rows for one in judgements[:1]} <= {V.REPRODUCED, V.TREND, V.NOT}
+    for made, (first, _) in rows:
+        wanted = len(first.values) if made.rule in ("near", "at most", "at least") else int(bool(made.paper))
+        assert len(made.paper) == wanted, made.says
+    assert claims.summary(rows).startswith(f"Of {len(rows)} statements")
+    assert claims.table(rows).count("\n") == len(rows) + 1
+
+
+def test_without_results_nothing_is_judged() -> None:
+    rows = [*claims.judged(all_claims(), sweeps(), lambda point: None)]
+    assert {one.verdict for _, judgements in rows for one in judgements} == {V.NOT_RUN, V.UNDEFINED}
+
+
+def test_stale_results_are_not_judged() -> None:
+    stale = flat(0.5, seeds=5)
+    for run in stale.values():
+        run.stale = True
+    (row,) = claims.judged([claim(of=["PDPC"], at=[2], paper=[0.5])], sweeps(), lambda point: stale[point.seed])
+    assert row[1][0].verdict == V.NOT_RUN
+
+
+@pytest.mark.parametrize("text", ["", "[[claim]]", "claim = 3\ntolerance = 4", "not TOML ="])
+def test_a_damaged_file_gets_one_sentence(tmp_path, text: str) -> None:
+    (tmp_path / "claims.toml").write_text(text)
+    with pytest.raises(BadInput, match=r"claims.toml cannot be read .*: restore it\.$"):
+        claims.read_claims(tmp_path / "claims.toml")
+
+
+def test_an_unknown_rule_is_named(tmp_path) -> None:
+    text = (FOLDER / "claims.toml").read_text().replace('rule = "near"', 'rule = "far"', 1)
+    (tmp_path / "claims.toml").write_text(text)
+    with pytest.raises(BadInput, match="names far, which is no rule or measure"):
+        claims.read_claims(tmp_path / "claims.toml")
