@@ -33,6 +33,7 @@ OTHER: dict[str, Any] = {
     "aggregation.weights_over": "coverage",
     "data.dir": "nowhere",
     "data.horizon_s": 9,
+    "data.holders": 50,
     "data.image_px": 20,
     "data.dirichlet_alpha": 7.0,
     "data.partition": "shards",

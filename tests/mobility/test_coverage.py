@@ -235,9 +235,9 @@ class TestVisitors:
         assert visitors(Recorded(*self.PLACES_BY_STEP), R, duration_ns).tolist() == expected
 
     def test_they_are_in_the_order_of_their_first_entry(self):
-        places = ({9: (0, 0), 8: (1, 0), 4: (505, 0), 3: (600, 0)}, {9: (0, 0), 8: (900, 0), 4: (495, 0), 3: (520, 0)})
-        last = {9: (900, 0), 8: (0, 0), 4: (495, 0), 3: (0, 0)}
-        assert visitors(Recorded(*places, last), R, 2 * STEP_NS).tolist() == [8, 9, 4, 3]
+        places = ({5: (0, 0), 4: (1, 0), 2: (505, 0), 1: (600, 0)}, {5: (0, 0), 4: (900, 0), 2: (495, 0), 1: (520, 0)})
+        last = {5: (900, 0), 4: (0, 0), 2: (495, 0), 1: (0, 0)}
+        assert visitors(Recorded(*places, last), R, 2 * STEP_NS).tolist() == [4, 5, 2, 1]
 
     def test_without_vehicles(self):
         assert visitors(Recorded({}, {}), R, STEP_NS).tolist() == []

@@ -25,20 +25,21 @@ def partition(
     """
     if not len(cvs):
         return {}
-    if 0 < data.holders < len(cvs):
+    rule: PartitionKind = load_part("data.partition", data.partition)
+    shares = 0 if rule.by_vehicle else data.holders  # of a fixed number of holders
+    if 0 < shares < len(cvs):
         raise ExperimentError(
             f"{len(cvs)} CVs enter coverage, but data.holders = {data.holders} has no share for all of them: raise it "
             f"to {len(cvs)} or more, or set it to 0."
         )
-    rule: PartitionKind = load_part("data.partition", data.partition)
     _require_what_it_needs(rule, dataset, data)
     groups = SampleGroups.of_dataset(replace(dataset, train_groups=None) if rule.by_vehicle else dataset)
-    holders = np.arange(data.holders) if data.holders else np.sort(cvs)
+    holders = np.arange(shares) if shares else np.sort(cvs)
     _require_enough(len(dataset.train_targets), len(holders), data)
     holdings: Holdings = rule(groups, holders, data, rng)
     groups.top_up(holdings, data.min_samples, rng)
-    shares = zip((cvs if data.holders else holders).tolist(), groups.samples(holdings), strict=not data.holders)
-    return dict(sorted(shares))
+    takers = cvs if shares else holders
+    return dict(sorted(zip(takers.tolist(), groups.samples(holdings), strict=not shares)))
 
 
 def _require_what_it_needs(rule: "PartitionKind", dataset: Dataset, data: DataTable) -> None:
