@@ -206,7 +206,7 @@ def misfit(figures: dict[str, float]) -> float:
 def fast_bounds(seed: int, settings: Sequence[str]) -> dict[str, float]:
     """Shares of short sojourn bounds at 26.82 m/s, in %."""
     experiment = world(seed, [f"mobility.max_speed_mps={FAST_MPS}", *settings])
-    mobility = traffic.make_mobility(experiment, Streams(seed))
+    mobility = traffic.make_traffic(experiment, Streams(seed))()
     scene, bounds_by_round = mobility.scene(), []
     while scene.time_ns < experiment.duration_ns:
         if scene.time_ns % experiment.round_ns == 0:

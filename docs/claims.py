@@ -1,6 +1,6 @@
 """Write what became of the paper's statements into docs/reproduction.md and README.md, from the stored results.
 
-    python docs/claims.py        # after new results; the same as experiments/paper/run.py --claims prints
+python docs/claims.py        # after new results; the same as experiments/paper/run.py --claims prints
 """
 
 import subprocess
@@ -21,6 +21,7 @@ def between_marks(text: str, new: str) -> str:
 
 
 def main() -> None:
+    """Write the table into the page of the reproduction, and its summary into the README."""
     command = [sys.executable, str(ROOT / "experiments" / "paper" / "run.py"), "--claims"]
     summary, _, table = subprocess.run(command, check=True, text=True, capture_output=True).stdout.partition("\n\n")
     for page, content in (("docs/reproduction.md", f"{summary}\n\n{table.strip()}"), ("README.md", summary)):

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from vefl_sim.analysis.figures.measures import samples
+from vefl_sim.analysis.figures.request import request_from
 from vefl_sim.core.errors import BadInput
 from vefl_sim.sweep.points import Point, Sweep
 from vefl_sim.sweep.results.keys import flat
@@ -19,7 +21,8 @@ from vefl_sim.sweep.results.measurements import floats
 from vefl_sim.sweep.results.result import Measurements
 
 READINGS = ("as in the paper", "fair")
-LEAST_SEEDS = 2
+LEAST_SEEDS = {"deviation": 5, "failing seeds": 5}
+"""Number of seeds that a measure needs; all others need two."""
 THRESHOLD = 0.70
 """Of Fig. 16."""
 LATE = 200
@@ -37,7 +40,8 @@ class Verdict(StrEnum):
     TREND = "in the trend only"
     NOT = "not reproduced"
     NOT_RUN = "not yet run"
-    UNDEFINED = "–"  # the reading has no such line, or it is the same as in the other reading
+    SAME = "the same"  # as in the other reading, which has the same lines
+    NO_LINE = "–"  # the reading has no such line
 
 
 def accuracies(run: Measurements) -> tuple[np.ndarray, np.ndarray]:
@@ -84,11 +88,8 @@ def share(values: Callable[[Measurements], np.ndarray], holds: Callable[[Any, fl
     return lambda runs, limit: float(np.mean([holds(values(run), limit).mean() for run in runs]))
 
 
-def p_suc(run: Measurements) -> np.ndarray:
-    """p_suc of each round, the mean over C_k (docs/reproduction.md#fig-17-what-part-of-an-update-arrives)."""
-    column = "p_suc" if run.selects else "p_suc_with_ineligible"
-    return floats(run.rounds[column].dropna())
-
+P_SUC = request_from({"kind": "p_suc", "count": "paper"})
+"""How Fig. 17 counts: p_suc of each round, the mean over C_k."""
 
 MEASURES: dict[str, Callable[[Runs, float], float]] = {
     "accuracy": accuracy,
@@ -102,7 +103,7 @@ MEASURES: dict[str, Callable[[Runs, float], float]] = {
     "failures after": failures,
     "failing seeds": failing,
     "sojourn below": share(lambda run: run.sojourns_s, np.less),
-    "p_suc at least": share(p_suc, np.greater_equal),
+    "p_suc at least": share(lambda run: samples(run, P_SUC), np.greater_equal),
     "cost below": share(lambda run: floats(run.rounds["cost"]), np.less),
     "total cost": lambda runs, _: float(np.mean([floats(run.rounds["cost"]).sum() for run in runs])),
 }
@@ -134,6 +135,8 @@ class Claim:
     along: dict[str, Any] = field(default_factory=dict)  # one swept key, with a line for each of its values
     at: list[float] = field(default_factory=lambda: [float(LATE)])
     paper: list[float] = field(default_factory=list)
+    fitted: bool = False  # the world or the reading was chosen by these numbers
+    readings: Sequence[str] = READINGS  # in which its lines are run
     leaders: int = 1  # the first lines, which lead ("above") or do not ("no better")
 
     def lines(self) -> Iterator[tuple[str | None, dict[str, Any]]]:
@@ -141,9 +144,9 @@ class Claim:
         steps = [{key: value} for key, values in flat(self.along).items() for value in values] or [{}]
         return ((scheme, flat(self.where) | step) for scheme in self.of for step in steps)
 
-    def text(self, values: Sequence[float]) -> str:
+    def text(self, values: Sequence[float], digits: int = 1) -> str:
         """Numbers as they are printed."""
-        form = PLAIN.get(self.measure, "{:.1f}")
+        form = PLAIN.get(self.measure, f"{{:.{digits}f}}")
         return " / ".join(form.format(value if self.measure in PLAIN else 100 * value) for value in values)
 
 
@@ -154,6 +157,11 @@ class Judgement:
     verdict: Verdict
     values: Sequence[float] = ()
     seeds: int = 0
+
+    @property
+    def text(self) -> str:
+        """The verdict, with the number of seeds that it is from."""
+        return f"{self.verdict} ({self.seeds})" if self.values else str(self.verdict)
 
 
 def within(off: float, limits: Limits) -> Verdict:
@@ -169,8 +177,8 @@ def near(values: np.ndarray, claim: Claim) -> Verdict:
 
 
 def at_most(values: np.ndarray, claim: Claim) -> Verdict:
-    """No number is above the paper's."""
-    return within(float((values - claim.paper).max()), claim.limits)
+    """No number is above the paper's, or above 0 where it has only words."""
+    return within(float((values - (claim.paper or [0.0])).max()), claim.limits)
 
 
 def at_least(values: np.ndarray, claim: Claim) -> Verdict:
@@ -184,28 +192,34 @@ def alike(values: np.ndarray, claim: Claim) -> Verdict:
 
 
 def no_better(values: np.ndarray, claim: Claim) -> Verdict:
-    """The leading lines are not above all others."""
-    return within(lead(values, claim), claim.limits)
+    """The first line is above none of the others."""
+    return within(float(values[0] - values[1:].min()), claim.limits)
 
 
 def above(values: np.ndarray, claim: Claim) -> Verdict:
-    """The leading lines are above all others by half the paper's lead, or by `value` where it names none."""
+    """Each of the first `leaders` lines is above all others."""
+    return leading(float(values[: claim.leaders].min() - values[claim.leaders :].max()), claim)
+
+
+def best_above(values: np.ndarray, claim: Claim) -> Verdict:
+    """The best of the first `leaders` lines is above all others."""
+    return leading(float(values[: claim.leaders].max() - values[claim.leaders :].max()), claim)
+
+
+def leading(lead: float, claim: Claim) -> Verdict:
+    """The verdict on a lead: half of the paper's is wanted, or `value` where it names none."""
     wanted = claim.paper[0] / 2 if claim.paper else claim.limits.value
-    if lead(values, claim) >= wanted - 1e-9:
+    if lead >= wanted - 1e-9:
         return Verdict.REPRODUCED
-    return Verdict.TREND if lead(values, claim) > 0 else Verdict.NOT
-
-
-def lead(values: np.ndarray, claim: Claim) -> float:
-    """The best of the first `leaders` lines over the best of the others."""
-    return float(values[: claim.leaders].max() - values[claim.leaders :].max())
+    return Verdict.TREND if lead > 0 else Verdict.NOT
 
 
 def falling(values: np.ndarray, claim: Claim) -> Verdict:
-    """From line to line the number falls; in the trend only if just the last is below the first."""
-    if (np.diff(values) < 0).all():
+    """The number falls from line to line, each time by more than `value`; in the trend: from the first to the last."""
+    least = claim.limits.value
+    if (np.diff(values) < -least).all():
         return Verdict.REPRODUCED
-    return Verdict.TREND if values[-1] < values[0] else Verdict.NOT
+    return Verdict.TREND if values[-1] < values[0] - least else Verdict.NOT
 
 
 RULES: dict[str, Callable[[np.ndarray, Claim], Verdict]] = {
@@ -215,6 +229,7 @@ RULES: dict[str, Callable[[np.ndarray, Claim], Verdict]] = {
     "alike": alike,
     "no better": no_better,
     "above": above,
+    "best above": best_above,
     "falling": falling,
 }
 """By the name in claims.toml."""
@@ -223,7 +238,7 @@ RULES: dict[str, Callable[[np.ndarray, Claim], Verdict]] = {
 def judge(claim: Claim, lines: Sequence[Mapping[int, Measurements]]) -> Judgement:
     """Judge a claim by the runs of its lines, each by seed."""
     seeds = sorted(set.intersection(*(set(line) for line in lines)))
-    if len(seeds) < LEAST_SEEDS:
+    if len(seeds) < LEAST_SEEDS.get(claim.measure, 2):
         return Judgement(Verdict.NOT_RUN, seeds=len(seeds))
     measure = MEASURES[claim.measure]
     values = np.array([measure([line[seed] for seed in seeds], at) for line in lines for at in claim.at])
@@ -270,6 +285,9 @@ def read_claims(file: Path) -> list[Claim]:
         raise BadInput(f"{file} cannot be read ({type(error).__name__}: {error}): restore it.") from None
     if unknown:
         raise BadInput(f"{file} names {', '.join(sorted(unknown))}, which is no rule or measure: correct it.")
+    for claim in claims:
+        if claim.rule in ("near", "at least") and len(claim.paper) != len([*claim.lines()]) * len(claim.at):
+            raise BadInput(f'{file}: "{claim.says}" needs a number of the paper for each line and round: add them.')
     return claims
 
 
@@ -277,29 +295,37 @@ def judged(claims: Sequence[Claim], sweeps: Mapping[str, Sweep], find: Find) -> 
     """Each claim with its judgement in both readings."""
     for claim in claims:
         sweep = sweeps[claim.figure]
-        judgements = []
-        for reading in READINGS if differ(claim, sweep.labels) else READINGS[:1]:
-            lines = lines_of(claim, sweep, reading, find)
-            judgements.append(Judgement(Verdict.UNDEFINED) if lines is None else judge(claim, lines))
-        yield claim, [*judgements, Judgement(Verdict.UNDEFINED)][:2]
+        lines = [lines_of(claim, sweep, reading, find) if reading in claim.readings else None for reading in READINGS]
+        if lines[0] is None:
+            raise BadInput(f'claims.toml: "{claim.says}" names a line that {claim.figure} does not have: correct it.')
+        first, second = (Judgement(Verdict.NO_LINE) if own is None else judge(claim, own) for own in lines)
+        is_same = lines[1] is not None and not differ(claim, sweep.labels)
+        yield claim, [first, Judgement(Verdict.SAME) if is_same else second]
 
 
 def table(rows: Sequence[tuple[Claim, Sequence[Judgement]]]) -> str:
     """All claims and verdicts as a Markdown table."""
-    lines = ["| | the paper says | paper | as in the paper | verdict | fair | verdict | seeds |", "|---" * 8 + "|"]
+    lines = [
+        "| | the paper says | paper | as in the paper | verdict (seeds) | fair | verdict (seeds) |",
+        "|---" * 7 + "|",
+    ]
     for claim, judgements in rows:
-        cells = [cell for one in judgements for cell in (claim.text(one.values), str(one.verdict))]
-        seeds = min(one.seeds for one in judgements if one.verdict != Verdict.UNDEFINED)
-        lines.append("| " + " | ".join([claim.figure, claim.says, claim.text(claim.paper), *cells, str(seeds)]) + " |")
+        says = f"{claim.says} (fitted)" if claim.fitted else claim.says
+        cells = [cell for one in judgements for cell in (claim.text(one.values), one.text)]
+        lines.append("| " + " | ".join([claim.figure, says, claim.text(claim.paper, digits=2), *cells]) + " |")
     return "\n".join(lines)
 
 
 def summary(rows: Sequence[tuple[Claim, Sequence[Judgement]]]) -> str:
-    """One sentence: how many claims have which verdict in each reading."""
+    """How many statements have which verdict in each reading; those that were fitted are counted apart."""
+    free = [judgements for claim, judgements in rows if not claim.fitted]
     parts = []
     for number, reading in enumerate(READINGS):
-        # a claim that is the same in both readings counts in both
-        verdicts = [js[number].verdict if js[1].verdict != Verdict.UNDEFINED else js[0].verdict for _, js in rows]
-        counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict if verdicts.count(verdict)]
+        verdicts = [js[0].verdict if js[number].verdict == Verdict.SAME else js[number].verdict for js in free]
+        counts = [f"{verdicts.count(v)} {v}" for v in Verdict if verdicts.count(v) and v != Verdict.NO_LINE]
         parts.append(f'read "{reading}": {", ".join(counts)}')
-    return f"Of {len(rows)} statements of the paper's evaluation, " + "; ".join(parts) + "."
+    fitted = sum(claim.fitted for claim, _ in rows)
+    return (
+        f"Of {len(rows)} statements of the paper's evaluation, {fitted} were used to choose our world or the reading. "
+        f"Of the other {len(free)}, {'; '.join(parts)}."
+    )

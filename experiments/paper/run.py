@@ -191,9 +191,9 @@ def print_status(collector: ResultCollector, sweeps: Sequence[Sweep]) -> int:
         own = {key_digest(keys_of(point.experiment)): point for point, result in pairs if not result or result.stale}
         missing |= own
         stored, stale = sum(map(bool, results)), sum(bool(result and result.stale) for result in results)
-        time = duration(sum(collector.wall_s(point) for point in own.values())) if own else "nothing to do"
+        time = duration(sum(collector.expected_s(point) for point in own.values())) if own else "nothing to do"
         print_line(f"{sweep.name:8}{len(results):>8}{stored:>8}{stale:>8}{len(results) - stored:>9}   {time}")
-    left = duration(sum(collector.wall_s(point) for point in missing.values()))
+    left = duration(sum(collector.expected_s(point) for point in missing.values()))
     print_line(f"{len(collector.store)} results in {collector.store.folder}; {len(missing)} points to run, {left}")
     for problem in collector.store.problems:
         print_line(problem)

@@ -15,7 +15,7 @@ from vefl_sim.cli import dry_run
 from vefl_sim.experiment.experiment import Experiment
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = sorted([*ROOT.glob("experiments/*.toml"), *ROOT.glob("experiments/paper/[!c]*.toml")])  # not claims.toml
+SHIPPED = sorted(path for path in ROOT.glob("experiments/**/*.toml") if path.name != "claims.toml")
 
 SMALL: Tree = {
     "run": {"rounds": 2},

@@ -49,7 +49,7 @@ class RadioTable(Table):
     large_scale: Literal["step", "round"] = "step"
     """When path loss, line of sight and shadowing of a CV change: in every step of the traffic ("step"), or only at the
     start of a round ("round"; of a window of t_th, if the scheme has no rounds), where a CV that enters later keeps
-    those of its entry. Fast fading always goes on."""
+    those of the first step in which it is in coverage. Fast fading always goes on."""
     shadowing: Literal["correlated", "none"] = "correlated"
     """Log-normal shadowing (4/6 dB), correlated over the distance driven."""
     los: Literal["random", "always", "never"] = "random"

@@ -64,7 +64,7 @@ class Route:
         step.end_m[here] += np.hypot(scene.x_m[there] - start.x_m[here], scene.y_m[there] - start.y_m[here])
 
     def change_sight(self, time_ns: int, line_of_sight: Callable[[NDArray[np.int64]], Bools]) -> None:
-        """From this time on, within the current step, vehicles have another line of sight."""
+        """From this time on, within the current step, whose end is known, vehicles have another line of sight."""
         step = self._steps[-1]
         sight = line_of_sight(step.vehicle)
         if time_ns <= step.start_ns:

@@ -128,7 +128,7 @@ class LargeScale:
         return {"rng": generator_state(self._rng), "track": state_of(self._track), "held": state_of(self._held)}
 
     def restore(self, state: State) -> None:
-        """Restore the Gaussians and the generator from a checkpoint."""
+        """Restore the Gaussians, what is held, and the generator from a checkpoint."""
         restore_generator(self._rng, state["rng"])
         self._track, self._held = from_state(_Track, state["track"]), from_state(_Track, state["held"])
         self._loss_and_los = None
@@ -144,7 +144,7 @@ class LargeScale:
         self._loss_and_los = parts.loss_db(self._radio), parts.los
         return self._loss_and_los
 
-    def _parts(self) -> "LossParts":
+    def _parts(self) -> LossParts:
         """What the loss of each vehicle of the scene is made of; CVs that are held are as they were then."""
         return LossParts.of(self._track.with_rows_of(self._held) if self.holds else self._track, self._radio)
 

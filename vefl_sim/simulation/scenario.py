@@ -13,7 +13,7 @@ from vefl_sim.core.errors import ExperimentError, VeflError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, load_part, part_names
-from vefl_sim.experiment.unused_keys import without_unused_keys
+from vefl_sim.experiment.unused_keys import unused_environment, without_unused_keys
 from vefl_sim.learning.codecs.codec import Codec
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.holdings.adversary import with_flipped_labels
@@ -173,4 +173,7 @@ def _holdings(
         raise ExperimentError(message(experiment))
     from vefl_sim.learning.holdings.partition import partition
 
-    return partition(dataset, cvs, experiment.data, streams.generator("partition"))
+    data = experiment.data
+    if "data.holders" in unused_environment(experiment.scheme.kind):
+        data = data.model_copy(update={"holders": 0})  # or too few of them would be refused
+    return partition(dataset, cvs, data, streams.generator("partition"))

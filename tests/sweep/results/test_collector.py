@@ -161,11 +161,21 @@ def test_results_of_another_store_are_left_out_if_its_probe_gave_other_figures(t
     assert not [*store.folder.glob("*.json.xz")]
 
 
-def test_results_of_no_point_are_left_out(tmp_path: Path, tiny: Sweep) -> None:
-    other = other_store(tmp_path / "other", tiny)
+def test_results_and_probes_of_no_point_are_left_out(tmp_path: Path, tiny: Sweep) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY + "[radio]\nlos = 'never'\n")
     lines: list[str] = []
-    assert adopt_store(Store(tmp_path / "results"), other, tiny.points[2:], lines.append) == 0
+    store, others = Store(tmp_path / "results"), load_sweep(tmp_path / "tiny.toml").points
+    assert adopt_store(store, other_store(tmp_path / "other", tiny), others, lines.append) == 0
     assert all(line.endswith("belongs to none of the points") for line in lines)
+    assert Store(tmp_path / "results").probes.probes == []
+
+
+def test_damaged_results_of_another_store_are_named(tmp_path: Path, tiny: Sweep) -> None:
+    other_store(tmp_path / "other", tiny)
+    (tmp_path / "other" / "damaged.json.xz").write_bytes(b"junk")
+    added, lines = adopted(Store(tmp_path / "results"), Store(tmp_path / "other"), tiny)
+    assert added == 1
+    assert "damaged.json.xz is not a stored result" in lines[0]
 
 
 def test_a_store_is_told_from_a_folder_of_runs(tmp_path: Path, tiny: Sweep, script, monkeypatch, capsys) -> None:

@@ -80,7 +80,7 @@ class ResultCollector:
 
     def _run_and_store(self, point: Point, number: str) -> JobOutcome:
         """Run a point and store its result."""
-        self.print_line(f"{number}: {describe(point)}, about {duration(self.wall_s(point))}")
+        self.print_line(f"{number}: {describe(point)}, about {duration(self.expected_s(point))}")
         started_s = time.monotonic()
         outcome = self._run(point.experiment, self.out)
         if outcome.state != "done":
@@ -116,7 +116,7 @@ class ResultCollector:
                 self.store.probes.write()
         return differ
 
-    def wall_s(self, point: Point) -> float:
+    def expected_s(self, point: Point) -> float:
         """Expected wall time of a point on a quiet core: the median of stored results like it, or a rough estimate."""
         measured = self.store.times_s(point.experiment)
         return median(measured) if measured else wall_time_s(point.experiment)
@@ -177,11 +177,17 @@ def adopt_store(store: Store, other: Store, points: Sequence[Point], print_line:
 
     A result whose probe gave other figures there, or that is stale there, would be stale here, and is left out.
     """
-    for problem in (*other.problems, *store.probes.adopt(other.probes)):
-        print_line(problem)
     wanted = [(keys_of(point.experiment), inputs_of(point.experiment)) for point in points]
+    results = [*other]
+    store.folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(store.folder / LOCK, is_singleton=False):
+        store.refresh()  # another process may have written probes while we waited for the lock
+        differ = store.probes.adopt(other.probes, [keys for keys, _ in wanted])
+        store.probes.write()
+    for problem in (*other.problems, *differ):
+        print_line(problem)
     added = 0
-    for result in other:
+    for result in results:
         seed, inputs = result.keys.get("run.seed"), result.file.inputs
         is_wanted = any(k["run.seed"] == seed and inputs == i and matches(result.keys, k) for k, i in wanted)
         path = store.adopt(result) if is_wanted else None
@@ -191,7 +197,6 @@ def adopt_store(store: Store, other: Store, points: Sequence[Point], print_line:
             continue
         added += 1
         print_line(f"{path.name}, {path.stat().st_size} bytes")
-    store.probes.write()
     return added
 
 

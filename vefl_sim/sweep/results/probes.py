@@ -148,14 +148,16 @@ class Probes:
         probe.learning = learning if differ[1] else probe.learning
         return [*differ[0], *differ[1]]
 
-    def adopt(self, other: "Probes") -> list[str]:
+    def adopt(self, other: "Probes", experiments: Iterable[Keys]) -> list[str]:
         """Take over which sources gave the latest figures of another store, for probes whose figures are the same.
 
-        Generations are counters of one store, so only the sources of its latest one are taken over, as of ours. Probes
-        that we do not have are added. Returns a sentence for each probe whose figures differ.
+        Only probes of these experiments are looked at. Generations are counters of one store, so only the sources of
+        its latest one are taken over, as of ours. Probes that we do not have are added. Returns a sentence for each
+        probe whose figures differ.
         """
         differ = []
-        for probe in other.probes:
+        wanted = [probe_keys(keys) for keys in experiments]
+        for probe in (one for one in other.probes if any(matches(one.keys, keys) for keys in wanted)):
             current = [source for source, generations in probe.sources.items() if generations == probe.generations]
             own = next((one for one in self.probes if matches(one.keys, probe.keys)), None)
             if own is None:

@@ -115,7 +115,7 @@ class Store:
         alike = ("scheme.kind", "scheme.constrained", "data.kind", "learning.kind", "vefl.round_s")
         keys = keys_of(experiment)
         return [
-            result.file.cpu_s or result.file.wall_s
+            result.file.wall_s if result.file.cpu_s is None else result.file.cpu_s
             for result in self._results.values()
             if result.file.wall_s and all(result.keys.get(key) == keys.get(key) for key in alike)
         ]
