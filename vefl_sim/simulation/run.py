@@ -205,6 +205,10 @@ def _running(run: Run, session: Session) -> Iterator[None]:
         yield
     except CannotWrite:
         raise  # the run itself is fine and can be resumed
+    except NotResumable:  # nothing has been simulated
+        with suppress(CannotWrite):
+            run.mark("FAILED", traceback.format_exc())
+        raise
     except Exception as error:
         with suppress(CannotWrite):
             run.mark("FAILED", traceback.format_exc())
