@@ -110,7 +110,7 @@ def _misfit(name: str, array: NDArray[Any], leaf: jax.ShapeDtypeStruct) -> str |
     if array.shape != leaf.shape:
         return f"{name} has the shape {_shown(array.shape)} in the file and {_shown(leaf.shape)} in the network"
     if array.dtype.kind not in "fiub":
-        return f"{name} does not hold real numbers"
+        return f"{name} holds complex numbers" if array.dtype.kind == "c" else f"{name} does not hold numbers"
     with np.errstate(over="ignore"):
         finite = np.isfinite(array.astype(leaf.dtype)).all()
     return None if finite else f"{name} holds NaN or infinite numbers, as after a training that has diverged"

@@ -5,7 +5,7 @@ from typing import Any
 
 from vefl_sim.core.arrays import NamedArrays
 from vefl_sim.core.clock import to_s
-from vefl_sim.core.errors import NotResumable, first_line
+from vefl_sim.core.errors import NotResumable, VeflError, first_line
 from vefl_sim.core.files import explain_write_errors
 from vefl_sim.core.state import State, Stateful, pack
 from vefl_sim.core.stopping import StopRequest
@@ -172,6 +172,8 @@ class Session:
         for name, part in self._stateful().items():
             try:
                 part.restore(self.last.state[name])
+            except VeflError:
+                raise
             except Exception as error:  # a state that somebody has edited may raise anything
                 raise NotResumable(
                     f"{self._checkpoints.file_of(self.last)} cannot be restored ({name}: {type(error).__name__}: "
