@@ -13,6 +13,7 @@ from tests.resumable import STOPPED, Kill, Killer, Silent, only
 from vefl_sim import Run, RunFailed, simulate, why, with_settings
 from vefl_sim.analysis.verify.verification import blaming_damage, verify
 from vefl_sim.core.errors import RunNotFound
+from vefl_sim.records.table_parts import table_digests
 
 NETWORK = with_settings(STOPPED, "run.rounds=3", "learning.kind=none", "scheme.selected=3")
 
@@ -32,12 +33,13 @@ def faults(run: Run) -> dict[str, str]:
 
 
 def change(run: Run, table: str, edit: Callable[[pd.DataFrame], None]) -> None:
-    """Edit a table, and update the recorded digest so that the edit is not detected by the digest."""
+    """Edit a table, and update the recorded digests so that the edit is not detected by them."""
     rows = run.table(table)
     edit(rows)
     rows.to_parquet(run.path / "tables" / f"{table}.parquet")
     digest = run.content_digest()
-    (run.path / "summary.json").write_text(json.dumps(run.summary | {"content_digest": digest}))
+    digests = {"content_digest": digest, "table_digests": table_digests(run.path)}
+    (run.path / "summary.json").write_text(json.dumps(run.summary | digests))
     (run.path / "DONE").write_text(digest)
 
 
@@ -163,6 +165,8 @@ def test_an_edited_table_has_another_digest(copy: Run) -> None:
 
 def test_a_table_without_a_column_or_of_other_types_is_refused_in_one_sentence(copy: Run) -> None:
     rows = copy.rounds
+    summary = {key: figure for key, figure in copy.summary.items() if key != "table_digests"}  # as in old versions
+    (copy.path / "summary.json").write_text(json.dumps(summary))
     for other in (rows.drop(columns="cost"), rows.assign(cost="x"), rows.assign(cost=None, ordered=[[1]] * len(rows))):
         other.to_parquet(copy.path / "tables" / "rounds.parquet")
         with pytest.raises(

@@ -22,7 +22,7 @@ from uuid import uuid4
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunNotFound
 from vefl_sim.core.files import read_file, read_json, write_text
 from vefl_sim.core.parquet import ParquetFile
-from vefl_sim.core.tables import content_digest, read_table
+from vefl_sim.core.tables import content_digest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import as_toml, load_resolved
 from vefl_sim.records.checkpoint import Checkpoints
@@ -33,7 +33,7 @@ from vefl_sim.records.lock import LOCK_FILES, is_locked
 from vefl_sim.records.models import kept_rounds, saved_model
 from vefl_sim.records.run_html import run_html
 from vefl_sim.records.schemas import SCHEMAS
-from vefl_sim.records.table_parts import PartFile
+from vefl_sim.records.table_parts import PartFile, content_files, fault_of_files, read_rows
 from vefl_sim.records.totals import TABLE_DIGESTS, are_figures
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 RunState = Literal["done", "failed", "running", "unfinished"]
 MAIN_TABLES = ("rounds", "vehicles", "events")  # tables that every run has
-_NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
 
 class Run:
@@ -124,10 +123,7 @@ class Run:
         return summary
 
     def table(self, name: str) -> "pd.DataFrame":
-        """One table by name: events, rounds, vehicles, mobility, timings, slots, uploads.
-
-        RunNotFound if it is missing, damaged or edited, which its digest shows (`is_checked`).
-        """
+        """One table by name: events, rounds, vehicles, mobility, …; RunNotFound if it is missing or has changed."""
         if name not in SCHEMAS:
             raise RunNotFound(f"There is no table {name!r}; the tables are {', '.join(SCHEMAS)}.")
         try:
@@ -155,17 +151,10 @@ class Run:
 
     def _rows(self, name: str) -> "pd.DataFrame":
         files = self.files(name)
-        if fault := self._fault(name, files):
+        digests = self.summary.get(TABLE_DIGESTS, {}) if self.is_done else {}
+        if fault := fault_of_files(files, self._parts(name), digests):
             raise RunNotFound(f"{fault}: restore it, or run the experiment again with --fresh.")
         return read_rows(files)
-
-    def _fault(self, name: str, files: list[Path]) -> str | None:
-        """What is wrong with the files of a table, by the digests that the run has recorded; None if nothing is."""
-        if files[0].parent.name == "parts":
-            return next((fault for part in self._parts(name) if (fault := part.fault(files[0].parent))), None)
-        digests = self.summary.get(TABLE_DIGESTS) if self.is_done and name not in _NOT_CONTENT else None
-        changed = digests and content_digest(files) != digests.get(name)
-        return f"{files[0]} has changed since it was written" if changed else None
 
     @property
     def is_checked(self) -> bool:
@@ -211,14 +200,7 @@ class Run:
 
     def content_digest(self) -> str:
         """Digest of all tables that a repeated run must reproduce exactly (all but `timings`)."""
-        return content_digest(self._content())
-
-    def table_digests(self) -> dict[str, str]:
-        """Digest of each of these tables, by its name."""
-        return {file.stem: content_digest([file]) for file in self._content()}
-
-    def _content(self) -> list[Path]:
-        return [file for file in (self.path / "tables").glob("*.parquet") if file.stem not in _NOT_CONTENT]
+        return content_digest(content_files(self.path))
 
     @property
     def content_fault(self) -> str | None:
@@ -301,21 +283,6 @@ def _renamed(partial: Path, base: Path, is_shared: Callable[[Path], bool]) -> Pa
         if is_shared(path):
             return path
     raise AssertionError("unreachable: count() does not end")
-
-
-def read_rows(files: Sequence[Path]) -> "pd.DataFrame":
-    """Read the rows of these files into one data frame, in this order."""
-    import pandas as pd  # slow to import, and not needed to list runs
-
-    return pd.concat([_read(file) for file in files], ignore_index=True)
-
-
-def _read(file: Path) -> "pd.DataFrame":
-    try:
-        table = file.stem.partition("-")[0]  # of events.parquet, or of events-000001.parquet of a checkpoint
-        return read_table(file, SCHEMAS[table])
-    except BadInput as error:
-        raise RunNotFound(error.problems) from None
 
 
 def _same_configuration(identity: Identity, out: Path) -> list[Path]:

@@ -12,7 +12,8 @@ from vefl_sim.core.errors import NotResumable, RunNotFound
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
-from vefl_sim.records.run_directory import Run, read_rows
+from vefl_sim.records.run_directory import Run
+from vefl_sim.records.table_parts import read_rows
 from vefl_sim.schemes.sla import Agreement, draw_agreement
 
 
