@@ -73,7 +73,7 @@ def test_pixels_are_scaled_as_the_model_says(run: Run, tmp_path: Path) -> None:
     assert score.evaluation.accuracy != run.summary["last_accuracy"]
 
 
-@pytest.mark.parametrize("number", [0, float("nan"), 10**400])
+@pytest.mark.parametrize("number", [0, float("nan"), 10**400], ids=["zero", "nan", "huge"])
 def test_a_scaling_that_gives_no_numbers_is_refused(run: Run, tmp_path: Path, number: float) -> None:
     copy = Path(shutil.copytree(run.path, tmp_path / run.path.name))
     card = json.loads((copy / "model.json").read_text())

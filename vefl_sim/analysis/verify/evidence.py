@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vefl_sim.core.errors import NotResumable, RunNotFound
+from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
@@ -30,7 +30,7 @@ class Evidence:
         checkpoints = Checkpoints(run.path)
         try:
             self.last, self.faults = checkpoints.newest()
-        except NotResumable as error:
+        except BadInput as error:
             self.last, self.faults = checkpoints.last_readable(), [*error.problems]
 
     @cached_property
