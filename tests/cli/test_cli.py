@@ -77,6 +77,9 @@ def test_characters_that_a_stream_cannot_write_are_replaced(finished: Path) -> N
     unknown = finish(start("-m", "vefl_sim", "verify", "größe", cwd=finished, env=ascii_only))
     assert unknown.returncode == 2
     assert "gr??e" in unknown.stdout
+    script = finish(start("experiments/paper/run.py", "--status", "größe.toml", env=ascii_only))
+    assert script.returncode == 2
+    assert "gr??e.toml" in script.stdout
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ app = typer.Typer(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; a first argument that is not a command is taken as the experiment file of `run`."""
     args = list(sys.argv[1:] if arguments is None else arguments)
-    _replace_unwritable_characters()
+    replace_unwritable_characters()
     if args and args[0] not in {*_commands(), "--help", "--version"}:
         args.insert(0, "run")
     try:
@@ -197,7 +197,7 @@ def _dry_run(experiment: object) -> None:
         print(f"# {line}")  # a TOML comment, so that the output is a valid experiment file
 
 
-def _replace_unwritable_characters() -> None:
+def replace_unwritable_characters() -> None:
     """Let a stream that is not UTF-8 show "?" for a character that it cannot write, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
