@@ -4,6 +4,7 @@ With CI in the environment the examples are the same each time; everywhere else 
 """
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,9 @@ from vefl_sim.learning.datasets.signs import drawing
 
 settings.register_profile("vefl_sim", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("vefl_sim")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; tests interrupt runs by it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_make_parametrize_id(config: object, val: object, argname: str) -> str | None:

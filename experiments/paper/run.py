@@ -26,6 +26,7 @@ from claims import judged, read_claims, summary, table
 
 from vefl_sim.analysis.figures.drawing import NothingToDraw, draw_figure
 from vefl_sim.analysis.figures.report import drawing_lines
+from vefl_sim.cli.main import replace_unwritable_characters
 from vefl_sim.core.errors import BadInput, RunFailed, RunInterrupted
 from vefl_sim.learning.datasets.files.inventory import inventory
 from vefl_sim.learning.datasets.files.location import downloads
@@ -298,6 +299,7 @@ def without_effect(options: argparse.Namespace) -> Iterator[str]:
 
 def main() -> int:
     """Run the command line; returns the exit code."""
+    replace_unwritable_characters()
     options = parse_options()
     if options.nice:
         os.nice(19)

@@ -1,5 +1,6 @@
 """`evaluate`: the accuracy that the run has measured, exactly; or that on another data set of the same shape."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -12,10 +13,13 @@ from tests.learning.datasets.files import SHARED
 from tests.resumable import STOPPED
 from vefl_sim import Dataset, Run, simulate, with_settings
 from vefl_sim.analysis.evaluation import Score, evaluate
-from vefl_sim.core.errors import BadInput, NotResumable
+from vefl_sim.core.arrays import read_npz, write_npz
+from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
+from vefl_sim.core.rng import Streams
 from vefl_sim.learning.datasets.files.location import downloads
 from vefl_sim.learning.datasets.signs.faces import FACES
 from vefl_sim.learning.learner import Evaluation
+from vefl_sim.simulation.scenario import data_of
 
 SHORT = with_settings(STOPPED, "run.rounds=2", "trace.slots=off", "model.factory=vefl_models.logistic:logistic")
 
@@ -56,7 +60,38 @@ def test_data_of_the_user_are_those_of_the_run_or_refused(tmp_path: Path) -> Non
         evaluate(own, own.model())
 
 
+def test_pixels_are_scaled_as_the_model_says(run: Run, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(run.path, tmp_path / run.path.name))
+    card = json.loads((copy / "model.json").read_text())
+    card["scaling"] |= {"mean": 0.9, "deviation": -0.5}
+    (copy / "model.json").write_text(json.dumps(card))
+    model = Run(copy).model()
+    [score] = evaluate(Run(copy), model)
+    dataset = data_of(run.experiment, Streams(run.experiment.run.seed), None)
+    hits = model.apply(dataset.test_inputs).argmax(axis=1) == dataset.test_targets
+    assert score.evaluation.accuracy == pytest.approx(hits.mean())
+    assert score.evaluation.accuracy != run.summary["last_accuracy"]
+
+
+@pytest.mark.parametrize("number", [0, float("nan"), 10**400], ids=["zero", "nan", "huge"])
+def test_a_scaling_that_gives_no_numbers_is_refused(run: Run, tmp_path: Path, number: float) -> None:
+    copy = Path(shutil.copytree(run.path, tmp_path / run.path.name))
+    card = json.loads((copy / "model.json").read_text())
+    card["scaling"]["deviation"] = number
+    (copy / "model.json").write_text(json.dumps(card))
+    with pytest.raises(RunNotFound, match=r"model\.json cannot be used \(it has values of other types\)"):
+        Run(copy).model()
+
+
 class TestCommand:
+    def test_weights_that_are_no_numbers_are_refused(self, run: Run, tmp_path: Path) -> None:
+        copy = Path(shutil.copytree(run.path, tmp_path / run.path.name))
+        arrays = read_npz(copy / "model.npz")
+        write_npz(copy / "model.npz", {name: array * np.float32("nan") for name, array in arrays.items()})
+        done = call("evaluate", copy)
+        assert done.returncode == 2
+        assert "params.Dense_0.bias holds NaN or infinite numbers, as after a training that has diver" in done.stderr
+
     def test_it_prints_accuracy_loss_and_classes(self, run: Run) -> None:
         done = call("evaluate", run.path)
         assert done.returncode == 0, done.stderr

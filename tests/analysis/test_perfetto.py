@@ -1,5 +1,6 @@
 """Timelines for Perfetto, decoded with its own protocol buffers and compared with the tables of the run."""
 
+import json
 import sys
 from collections import Counter as TallyOf
 from collections import defaultdict
@@ -26,6 +27,7 @@ from vefl_sim.core.tables import TableWriter
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.protocol.trace import KINDS
 from vefl_sim.records.schemas import SCHEMAS
+from vefl_sim.records.table_parts import table_digests
 
 
 @dataclass
@@ -391,6 +393,8 @@ def test_names_and_values_of_a_stranger_are_short_lines(golden: Run, tmp_path: P
     for row in events.astype(object).where(events.notna(), None).to_dict("records"):
         writer.append(row)
     writer.close()
+    digests = {"table_digests": table_digests(path)}
+    (path / "summary.json").write_text(json.dumps(golden.summary | digests))
     timeline = decoded(write_timeline(Run(path)))
     texts = [*timeline.parents, *(text for one in timeline.instants for text in (one.name, *one.notes.values()))]
     assert all(text.isprintable() and len(text) <= 200 for text in texts if isinstance(text, str))

@@ -10,9 +10,12 @@ import pandas as pd
 import pytest
 
 from tests.resumable import STOPPED, Kill, Killer, Silent, only
-from vefl_sim import Run, RunFailed, simulate, why, with_settings
+from vefl_sim import Run, RunFailed, resume, simulate, why, with_settings
+from vefl_sim.analysis.verify import verification
+from vefl_sim.analysis.verify.evidence import Evidence
 from vefl_sim.analysis.verify.verification import blaming_damage, verify
 from vefl_sim.core.errors import RunNotFound
+from vefl_sim.records.table_parts import table_digests
 
 NETWORK = with_settings(STOPPED, "run.rounds=3", "learning.kind=none", "scheme.selected=3")
 
@@ -32,12 +35,13 @@ def faults(run: Run) -> dict[str, str]:
 
 
 def change(run: Run, table: str, edit: Callable[[pd.DataFrame], None]) -> None:
-    """Edit a table, and update the recorded digest so that the edit is not detected by the digest."""
+    """Edit a table, and update the recorded digests so that the edit is not detected by them."""
     rows = run.table(table)
     edit(rows)
     rows.to_parquet(run.path / "tables" / f"{table}.parquet")
     digest = run.content_digest()
-    (run.path / "summary.json").write_text(json.dumps(run.summary | {"content_digest": digest}))
+    digests = {"content_digest": digest, "table_digests": table_digests(run.path)}
+    (run.path / "summary.json").write_text(json.dumps(run.summary | digests))
     (run.path / "DONE").write_text(digest)
 
 
@@ -163,6 +167,8 @@ def test_an_edited_table_has_another_digest(copy: Run) -> None:
 
 def test_a_table_without_a_column_or_of_other_types_is_refused_in_one_sentence(copy: Run) -> None:
     rows = copy.rounds
+    summary = {key: figure for key, figure in copy.summary.items() if key != "table_digests"}  # as in old versions
+    (copy.path / "summary.json").write_text(json.dumps(summary))
     for other in (rows.drop(columns="cost"), rows.assign(cost="x"), rows.assign(cost=None, ordered=[[1]] * len(rows))):
         other.to_parquet(copy.path / "tables" / "rounds.parquet")
         with pytest.raises(
@@ -266,3 +272,30 @@ class AllCVs:
 
     def aggregate(self, observation, plan, delivered):
         return [0.1] * len(delivered)
+
+
+def test_all_files_of_a_running_run_are_taken_from_one_checkpoint(tmp_path: Path) -> None:
+    """The verification starts in the third round and goes on in the sixth, after three more checkpoints."""
+
+    class Verifying(Silent):
+        def round(self, report) -> None:
+            if report.round == 3:
+                self.evidence = Evidence(only(tmp_path))
+                assert len(self.evidence.rounds) == 2
+            if report.round == 6:
+                checks = verification._CONSISTENCY | verification._CONSTRAINTS
+                self.faults = {what: fault for what, check in checks.items() if (fault := check(self.evidence))}
+
+    watcher = Verifying()
+    simulate(with_settings(NETWORK, "run.rounds=7"), out=tmp_path, watcher=watcher)
+    assert watcher.faults == {}
+
+
+def test_a_run_that_finishes_meanwhile_is_verified_as_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Kill):
+        simulate(NETWORK, out=tmp_path, watcher=Killer(3))
+    look, run = verification._configuration, only(tmp_path)
+    monkeypatch.setattr(verification, "_configuration", lambda found: look(resume(found)))
+    findings = [*verify(run)]
+    assert all(finding.passed for finding in findings)
+    assert "so far" not in [finding.what for finding in findings]

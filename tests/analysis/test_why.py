@@ -1,16 +1,21 @@
 """Explanations of updates (`trace --why`) for the golden run, from its trace."""
 
+import json
 import re
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
+from tests.command_line import call
 from tests.protocol.test_asynchronous import THREE
 from tests.protocol.test_golden import EXPERIMENT
+from tests.resumable import STOPPED, Kill, Killer, only
 from vefl_sim import BadInput, Run, from_tables, simulate, why, with_settings
 from vefl_sim.analysis.events import rows_of
 from vefl_sim.analysis.perfetto.counters import coverage_counter
 from vefl_sim.analysis.report.orders import visits_of
+from vefl_sim.analysis.report.page import report
 from vefl_sim.analysis.report.source import Source
 from vefl_sim.analysis.verify.verification import verify
 
@@ -117,3 +122,46 @@ def test_without_rounds_every_order_of_a_window_is_explained(tmp_path) -> None:
     refused, *_ = why(run, cv=3, round=1)
     reason = "no time was left for training after the worst-case upload"
     assert f"{reason}; it asks for an order again after 0.25 s" in refused
+
+
+def damaged(run: Run, folder: Path) -> Path:
+    """A copy of a run in whose events one CV has another number, in a valid file."""
+    copy = copytree(run.path, folder / run.path.name)
+    events = run.events
+    events["cv"] = events["cv"].where(events["cv"] != 3, 4)
+    events.to_parquet(copy / "tables" / "events.parquet")
+    return copy
+
+
+def test_nothing_is_explained_from_a_damaged_table(run: Run, tmp_path: Path) -> None:
+    copy = damaged(run, tmp_path)
+    for options in (["--why", "--cv", 1, "--round", 1], ["--csv"], [], ["--perfetto"]):
+        answer = call("trace", copy, *options)
+        assert (answer.returncode, answer.stdout) == (2, "")
+        assert answer.stderr == (
+            f"error: {copy}/tables/events.parquet has changed since it was written: restore it, or run the experiment "
+            "again with --fresh.\n"
+        )
+    assert call("report", copy).returncode == 2
+
+
+def test_tables_without_digests_are_not_checked_which_is_said(run: Run, tmp_path: Path) -> None:
+    copy = damaged(run, tmp_path)
+    summary = {key: figure for key, figure in run.summary.items() if key != "table_digests"}
+    (copy / "summary.json").write_text(json.dumps(summary))
+    answer = call("trace", copy, "--why", "--cv", 1, "--round", 1)
+    assert answer.returncode == 0
+    assert answer.stderr == "# not checked: the run has recorded no digests of its tables\n"
+    assert "The tables are not checked" in report(Run(copy))
+
+
+def test_a_damaged_part_file_of_an_unfinished_run_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(Kill):
+        simulate(with_settings(STOPPED, "learning.kind=none"), out=tmp_path, watcher=Killer(3))
+    stopped = only(tmp_path)
+    assert call("trace", stopped.path).returncode == 0
+    part = stopped.path / "parts" / "events-000001.parquet"
+    stopped.events.head(5).to_parquet(part)
+    answer = call("trace", stopped.path)
+    assert answer.returncode == 2
+    assert f"error: {part} has changed since it was written: restore it" in answer.stderr

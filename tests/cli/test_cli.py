@@ -68,6 +68,20 @@ def test_the_same_run_again_is_shown_not_run(finished: Path) -> None:
     assert sorted((finished / "runs").rglob("*")) == before
 
 
+def test_characters_that_a_stream_cannot_write_are_replaced(finished: Path) -> None:
+    ascii_only = ENVIRONMENT | {"PYTHONIOENCODING": "ascii:strict"}
+    listed = finish(start("-m", "vefl_sim", "runs", cwd=finished, env=ascii_only))
+    assert listed.returncode == 0, listed.stdout
+    assert listed.stdout == call("runs", cwd=finished).stdout.replace("–", "?")
+    assert "?" in listed.stdout
+    unknown = finish(start("-m", "vefl_sim", "verify", "größe", cwd=finished, env=ascii_only))
+    assert unknown.returncode == 2
+    assert "gr??e" in unknown.stdout
+    script = finish(start("experiments/paper/run.py", "--status", "größe.toml", env=ascii_only))
+    assert script.returncode == 2
+    assert "gr??e.toml" in script.stdout
+
+
 @pytest.mark.slow
 def test_fresh_runs_again_beside_it_with_the_same_digest(toml: Path) -> None:
     fading = ("--set", "radio.fading=rayleigh", "--quiet")

@@ -107,3 +107,13 @@ def test_what_is_not_a_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="it is not a file"):
         read_npz(tmp_path / "pipe")
+
+
+def test_a_long_name_is_not_repeated_whole(tmp_path: Path) -> None:
+    write_npz(tmp_path / "x.npz", {"a" * 60_000: np.zeros(3)})
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    content[content.index(b"NUMPY") + 130] ^= 1  # in the numbers
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"^Bad CRC-32 for file 'aaaa") as error:
+        read_npz(tmp_path / "x.npz")
+    assert len(str(error.value)) == 200

@@ -18,7 +18,7 @@ from vefl_sim.core.files import PARTIAL, open_unpacked, write_text
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.parquet_pages import chunks, largest_page
 from vefl_sim.core.tables import content_digest
-from vefl_sim.records.run_directory import read_rows
+from vefl_sim.records.table_parts import read_rows
 
 MEBIBYTE = 1 << 20
 

@@ -1,5 +1,6 @@
 """Ways to damage a file of a run; a damage is a JSON object, so that an attempt can be written down and repeated."""
 
+import hashlib
 import io
 import json
 import os
@@ -194,6 +195,9 @@ def _checkpoint(random: Random, content: bytes) -> bytes:
     else:
         np.save(saved := io.BytesIO(), np.array([{}], object), allow_pickle=True)
         members[name] = saved.getvalue()
+    if random.randrange(2):  # or the digests show the damage, and the file is not read further
+        digests = {member: hashlib.sha256(data).hexdigest() for member, data in members.items()}
+        members["digests.json"] = json.dumps(digests).encode()
     with zipfile.ZipFile(
         written := io.BytesIO(), "w", random.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
     ) as archive:

@@ -7,6 +7,7 @@ import resource
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -66,7 +67,9 @@ def wait(process: BaseProcess, output: Path, run: Path, patience_s: float) -> An
 
 def _signs(output: Path, run: Path) -> str:
     """What changes while a run advances: the lines it prints, and the sizes of its files."""
-    files = [*output.parent.glob(f"{output.name}.*"), *run.rglob("*")]
+    files = [*output.parent.glob(f"{output.name}.*")]
+    with suppress(FileNotFoundError):  # a run that finishes removes folders
+        files += run.rglob("*")
     return str([(path.name, size) for path in files if (size := _size(path)) is not None])
 
 

@@ -75,11 +75,27 @@ def test_parameters_of_another_network_are_refused() -> None:
             "params.Dense_0.bias has the shape of one number in the file and 5 in",
         ),
         ({"params.Dense_0.bias": np.array(["x"] * 5)}, "params.Dense_0.bias does not hold numbers"),
+        ({"params.Dense_0.bias": np.full(5, 1j)}, "params.Dense_0.bias holds complex numbers"),
+        ({"params.Dense_0.bias": np.full(5, np.nan)}, "params.Dense_0.bias holds NaN or infinite numbers"),
+        ({"params.Dense_0.bias": np.full(5, -np.inf)}, "params.Dense_0.bias holds NaN or infinite numbers"),
+        ({"params.Dense_0.bias": np.full(5, 1e300)}, "params.Dense_0.bias holds NaN or infinite numbers"),
     ],
 )
 def test_what_does_not_fit_is_named(change: dict, fault: str) -> None:
     assert misfit(arrays_of(logistic(5)), logistic(5), SPEC) is None
     assert (misfit(arrays_of(logistic(5)) | change, logistic(5), SPEC) or "").startswith(fault)
+
+
+def test_long_names_are_shortened() -> None:
+    fault = misfit(arrays_of(logistic(5)) | {"a" * 60_000: np.zeros(1)}, logistic(5), SPEC)
+    assert fault == f"the network has no {'a' * 57}..."
+
+
+@pytest.mark.parametrize("names", [("x", "x.deeper"), ("x.deeper", "x"), ("x.a.b", "y", "x")])
+def test_an_array_inside_of_another_is_refused(names: tuple[str, ...]) -> None:
+    model = TrainedModel(CARD, dict.fromkeys(names, np.zeros(1)), Path("model.npz"), lambda: mlp(5))
+    with pytest.raises(BadInput, match=r"^model\.npz has x\.\S+ inside of another array: restore the file\.$"):
+        _ = model.parameters
 
 
 class Half(nn.Module):

@@ -1,5 +1,6 @@
 """Run directories from anywhere, in which something is not what a run writes: one sentence, and nothing is deleted."""
 
+import hashlib
 import io
 import json
 import os
@@ -179,15 +180,32 @@ class TestCheckpoints:
     ) -> None:
         """Replace all checkpoints by the newest one, with a changed state and perhaps another first array."""
         path = self.newest(run)
+        for other in path.parent.glob("*.npz"):
+            if other != path:
+                other.unlink()
+        self.edit(run, change, array, forge=True, **member)
+
+    def edit(
+        self,
+        run: Path,
+        change: Callable[[dict], object] = lambda content: None,
+        array: bytes | None = None,
+        *,
+        forge: bool = False,
+        **member: object,
+    ) -> None:
+        """Change the newest checkpoint, in a zip file that is valid; `forge`: and its digests."""
+        path = self.newest(run)
         with zipfile.ZipFile(path) as archive:
             content = {name: archive.read(name) for name in archive.namelist()}
-        for other in path.parent.glob("*.npz"):
-            other.unlink()
         state = json.loads(content["state.json"])
         change(state)
         content["state.json"] = json.dumps(state).encode()
         if array:
             content[next(name for name in content if name.endswith(".npy"))] = array
+        if forge:
+            digests = {name: hashlib.sha256(value).hexdigest() for name, value in content.items()}
+            content["digests.json"] = json.dumps(digests).encode()
         with zipfile.ZipFile(path, "w", **member) as archive:  # type: ignore[arg-type]
             for name, value in content.items():
                 archive.writestr(name, value)
@@ -233,7 +251,50 @@ class TestCheckpoints:
     def test_an_array_that_the_state_does_not_name(self, killed: Path) -> None:
         with zipfile.ZipFile(self.newest(killed), "a") as archive:
             archive.writestr("more.npy", bytes(100_000))
+        assert "is damaged (its more.npy has changed since it was written)" in Checkpoints(killed).newest()[1][0]
+        self.edit(killed, forge=True)
         assert "is damaged (its state does not name more.npy)" in Checkpoints(killed).newest()[1][0]
+
+    def test_an_edit_in_a_valid_zip_file_is_noticed_and_the_one_before_is_used(self, killed: Path) -> None:
+        self.edit(killed, lambda content: content.update(time_ns=content["time_ns"] + 1))
+        last, faults = Checkpoints(killed).newest()
+        assert last is not None
+        assert last.round == 2
+        assert "0000003.npz is damaged (its state.json has changed since it was written)" in faults[0]
+        readable = Checkpoints(killed).last_readable()
+        assert readable is not None
+        assert readable.round == 2
+
+    def test_another_array_is_noticed(self, killed: Path) -> None:
+        file = io.BytesIO()
+        np.lib.format.write_array(file, np.zeros(3))
+        self.edit(killed, array=file.getvalue())
+        assert ".npy has changed since it was written)" in Checkpoints(killed).newest()[1][0]
+
+    def test_a_checkpoint_under_the_name_of_another(self, killed: Path) -> None:
+        self.newest(killed).rename(killed / "checkpoints" / "0000009.npz")
+        assert "0000009.npz is damaged (it is the one of round 3)" in Checkpoints(killed).newest()[1][0]
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            (lambda state: state["server"].pop("memory"), "(server: KeyError: 'memory'; traceback in "),
+            (lambda state: state["server"].update(memory=[1]), "(server: TypeError: what the scheme remembers is not"),
+            (lambda state: state.pop("tally"), "(tally: KeyError: 'tally'; traceback in "),
+            (lambda state: state["tally"].update(lost=5), "(tally: TypeError: "),
+        ],
+    )
+    def test_a_forged_state_that_cannot_be_restored_is_bad_input(
+        self, killed: Path, change: Callable[[dict], object], reason: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.edit(killed, lambda content: change(content["state"]), forge=True)
+        sentence = refused(capsys, "resume", "--quiet", killed)
+        assert f"{self.newest(killed)} cannot be restored {reason}" in sentence
+        assert sentence.endswith(
+            ": delete it to resume from the checkpoint before it, or run the experiment with --fresh."
+        )
+        self.newest(killed).unlink()
+        assert exit_code("resume", "--quiet", killed) == 0
 
     def test_a_large_directory(self, killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A directory of 5 MB is not read, whether its size is in the first or the second end record."""

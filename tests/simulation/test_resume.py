@@ -7,7 +7,7 @@ import random
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, rmtree
 
 import numpy as np
 import pytest
@@ -472,3 +472,13 @@ def test_an_unwritable_run(tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match="cannot be written"):
         resume(run)
     assert run.rounds["round"].tolist() == [1, 2]
+
+
+def test_a_run_whose_directory_is_deleted_says_so(tmp_path: Path) -> None:
+    class Remover(Silent):
+        def round(self, report) -> None:
+            if report.round == 2:
+                rmtree(only(tmp_path).path)
+
+    with pytest.raises(CannotWrite, match=r"parts no longer exists: somebody has deleted or moved it; move it"):
+        simulate(STOPPED, out=tmp_path, watcher=Remover())

@@ -20,7 +20,7 @@ from vefl_sim.learning.jax_learner import configure_jax
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.learning.losses import Loss
 from vefl_sim.learning.metric import metric_of
-from vefl_sim.learning.model_card import ModelCard
+from vefl_sim.learning.model_card import PIXELS, ModelCard
 from vefl_sim.learning.objective import Evaluator
 from vefl_sim.learning.trained_model import TrainedModel
 from vefl_sim.records.identity import package_digest, recorded_versions, require_same_parts
@@ -148,8 +148,9 @@ def _score(model: TrainedModel, split: str, dataset: Dataset, name: str | None =
         )
     targets, note = _targets(dataset, card, name or dataset.name)
     loss: Loss = load_part("learning.loss", card.loss)
-    counts = (card.classes or 0) <= _MAX_CLASSES
-    evaluator = Evaluator(model.module, (dataset.test_inputs, targets), card.classes, loss, counts=counts)
+    counts, pixels = (card.classes or 0) <= _MAX_CLASSES, card.scaling or PIXELS
+    samples = dataset.test_inputs, targets
+    evaluator = Evaluator(model.module, samples, card.classes, loss, counts=counts, pixels=pixels)
     evaluation = evaluator.evaluate(model.model)
     names = card.class_names or tuple(map(str, range(card.classes or 0)))
     described = f"{name or dataset.name}, {len(targets)} {split} samples{note}"

@@ -165,6 +165,8 @@ def trace(
     if str(found.path) != run:
         print(f"# {found.path} ({found.state})", file=sys.stderr)
     with blaming_damage(found):
+        if not found.is_checked:
+            print("# not checked: the run has recorded no digests of its tables", file=sys.stderr)
         if perfetto:
             _write_timeline(found, file, rounds)
             return

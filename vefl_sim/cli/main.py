@@ -1,5 +1,6 @@
 """The command line program. Exit codes: 0 done, 1 run failed, 2 bad input, 130 interrupted."""
 
+import io
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -31,6 +32,7 @@ app = typer.Typer(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; a first argument that is not a command is taken as the experiment file of `run`."""
     args = list(sys.argv[1:] if arguments is None else arguments)
+    replace_unwritable_characters()
     if args and args[0] not in {*_commands(), "--help", "--version"}:
         args.insert(0, "run")
     try:
@@ -193,6 +195,13 @@ def _dry_run(experiment: object) -> None:
     print("# simulating the first rounds to estimate the cost …", file=sys.stderr)
     for line in estimate(experiment).lines():
         print(f"# {line}")  # a TOML comment, so that the output is a valid experiment file
+
+
+def replace_unwritable_characters() -> None:
+    """Let a stream that is not UTF-8 show "?" for a character that it cannot write, instead of raising an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _commands() -> set[str]:

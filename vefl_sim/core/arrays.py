@@ -23,6 +23,7 @@ NamedArrays = dict[str, NDArray[Any]]
 
 _SUFFIX = ".npy"
 _MAX_DIRECTORY_BYTES = 1 << 22  # of the zip file; an array has about 100
+_MAX_REASON = 200  # characters of an error, in which zipfile repeats names of any length
 _ZIP64_BYTES = 1 << 31  # a smaller file is written without the second end record of zip64
 
 
@@ -46,7 +47,7 @@ def read_npz(path: Path) -> NamedArrays:
         except OSError:
             raise
         except Exception as error:  # for damaged bytes, zipfile and NumPy raise many kinds of errors
-            raise ValueError(str(error)) from None
+            raise ValueError(str(error)[:_MAX_REASON]) from None
 
 
 def add_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:

@@ -19,6 +19,7 @@ _TYPES = (
     "float32",
     "float64",
 )
+_LARGEST = 3e38  # of a scaling, which is computed in floats of 32 bits
 _MOST_AXES = 33  # of an input, as in numpy, and the number of outputs
 
 
@@ -90,7 +91,8 @@ class ModelCard:
             and re.fullmatch(PART_NAME, self.architecture) is not None
             and 2 <= len(sizes) <= _MOST_AXES
             and all(type(size) is int and 0 < size < 1 << 31 for size in sizes)
-            and all(type(number) in (int, float) for number in scaling.values())
+            and all(type(number) in (int, float) and abs(number) < _LARGEST for number in scaling.values())
+            and (self.scaling is None or 0 not in (self.scaling.divisor, self.scaling.deviation))
             and self.input_type in _TYPES
             and isinstance(self.loss, str)
             and (self.loss in LOSSES or re.fullmatch(PART_NAME, self.loss) is not None)

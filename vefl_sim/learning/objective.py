@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vefl_sim.learning.datasets.dataset import Inputs, Targets
 from vefl_sim.learning.learner import Evaluation, Model
 from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
+from vefl_sim.learning.model_card import PIXELS, Scaling
 from vefl_sim.learning.network import outputs_of
 from vefl_sim.learning.samples import Block, Samples, on_device, padded, padded_length, read_block
 
@@ -28,9 +29,13 @@ class Evaluator:
         loss: Loss = CROSS_ENTROPY,
         *,
         counts: bool = True,
+        pixels: Scaling = PIXELS,
     ) -> None:
-        """`samples`: inputs and targets; `classes`: None if targets are no classes; `counts`: count predictions."""
-        self._module, self._loss, self._targets, self._classes = module, loss, samples[1], classes
+        """`samples`: inputs and targets; `classes`: None if targets are no classes; `counts`: count predictions.
+
+        `pixels`: how 8-bit pixels become inputs of the network.
+        """
+        self._fixed, self._targets, self._classes = (module, loss, pixels), samples[1], classes
         self._size, self._has_counts = len(samples[1]), counts
         self._samples = on_device(*samples)
         self._numbers = padded(np.arange(self._size), padded_length(self._size, BATCH))
@@ -47,7 +52,7 @@ class Evaluator:
 
     def _batches(self, score, model: Model):  # type: ignore[no-untyped-def]
         """The results of a function for all batches."""
-        arguments = self._module, self._loss, model, self._samples, self._numbers
+        arguments = *self._fixed, model, self._samples, self._numbers
         return jax.device_get([score(*arguments, first, self._size - first) for first in range(0, self._size, BATCH)])
 
     def _counts(self, predicted: NDArray[np.int32], classes: int) -> NDArray[np.int64] | None:
@@ -61,23 +66,37 @@ class Evaluator:
         return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _score_batch(
-    module: nn.Module, loss: Loss, model: Model, samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array
+    module: nn.Module,
+    loss: Loss,
+    pixels: Scaling,
+    model: Model,
+    samples: Samples,
+    numbers: jax.Array,
+    first: jax.Array,
+    left: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Number of correct predictions and summed loss of one batch, and the predicted class of each sample."""
-    batch = read_block(samples, numbers, first, left, BATCH)
+    batch = read_block(samples, numbers, first, left, BATCH, pixels)
     outputs = outputs_of(module, model, batch.inputs)
     predicted = jnp.argmax(outputs, axis=1)
     return jnp.dot(batch.weights, predicted == batch.targets), _summed(loss, outputs, batch), predicted
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _batch_loss(
-    module: nn.Module, loss: Loss, model: Model, samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array
+    module: nn.Module,
+    loss: Loss,
+    pixels: Scaling,
+    model: Model,
+    samples: Samples,
+    numbers: jax.Array,
+    first: jax.Array,
+    left: jax.Array,
 ) -> jax.Array:
     """Summed loss of one batch."""
-    batch = read_block(samples, numbers, first, left, BATCH)
+    batch = read_block(samples, numbers, first, left, BATCH, pixels)
     return _summed(loss, outputs_of(module, model, batch.inputs), batch)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import NamedArrays, read_npz
 from vefl_sim.core.errors import BadInput, ExperimentError, first_line
+from vefl_sim.experiment.complaints import shortened
 from vefl_sim.learning.datasets.dataset import Inputs
 from vefl_sim.learning.jax_learner import array_name, parameter_shapes
 from vefl_sim.learning.learner import Model
@@ -34,6 +35,8 @@ class TrainedModel:
     @cached_property
     def parameters(self) -> Model:
         """The parameters in nested dicts, as flax takes them; nothing is imported for this."""
+        if nested := next((name for name in self.arrays if _branches(name) & self.arrays.keys()), None):
+            raise BadInput(f"{self.file} has {shortened(nested)} inside of another array: restore the file.")
         tree: dict[str, Any] = {}
         for name, array in self.arrays.items():
             *above, last = name.split(".")
@@ -48,7 +51,8 @@ class TrainedModel:
         """The flax network, made by its factory; BadInput if the parameters do not fit."""
         module = self.load()
         if fault := misfit(self.arrays, module, self._spec):
-            raise BadInput(f"{self.file} does not fit {self.card.architecture}, because {fault}: restore the file.")
+            fix = "restore the file, or name another round, of which a model was kept"
+            raise BadInput(f"{self.file} does not fit {self.card.architecture}, because {fault}: {fix}.")
         return module
 
     def apply(self, inputs: Inputs) -> NDArray[np.floating]:
@@ -93,17 +97,23 @@ def misfit(arrays: NamedArrays, module: nn.Module, spec: jax.ShapeDtypeStruct) -
         shapes = parameter_shapes(module, spec)
     except Exception as error:  # a network may raise anything
         return f"the network does not take inputs of {_shown(spec.shape[1:])} ({first_line(error)})"
-    wanted = {array_name(path): leaf.shape for path, leaf in jax.tree.leaves_with_path(shapes)}
+    wanted = {array_name(path): leaf for path, leaf in jax.tree.leaves_with_path(shapes)}
     if missing := wanted.keys() - arrays.keys():
         return f"the file has no {min(missing)}"
     if more := arrays.keys() - wanted.keys():
-        return f"the network has no {min(more)}"
-    for name, shape in wanted.items():
-        if arrays[name].shape != shape:
-            return f"{name} has the shape {_shown(arrays[name].shape)} in the file and {_shown(shape)} in the network"
-        if arrays[name].dtype.kind not in "fiubc":
-            return f"{name} does not hold numbers"
-    return None
+        return f"the network has no {shortened(min(more))}"
+    return next((fault for name, leaf in wanted.items() if (fault := _misfit(name, arrays[name], leaf))), None)
+
+
+def _misfit(name: str, array: NDArray[Any], leaf: jax.ShapeDtypeStruct) -> str | None:
+    """Why an array of a file is not this parameter of the network; None if it is."""
+    if array.shape != leaf.shape:
+        return f"{name} has the shape {_shown(array.shape)} in the file and {_shown(leaf.shape)} in the network"
+    if array.dtype.kind not in "fiub":
+        return f"{name} holds complex numbers" if array.dtype.kind == "c" else f"{name} does not hold numbers"
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(array.astype(leaf.dtype)).all()
+    return None if finite else f"{name} holds NaN or infinite numbers, as after a training that has diverged"
 
 
 def start_model(file: str, factory: str, module: nn.Module, spec: jax.ShapeDtypeStruct) -> Model:
@@ -121,6 +131,12 @@ def start_model(file: str, factory: str, module: nn.Module, spec: jax.ShapeDtype
             "same network, input size and number of outputs."
         )
     return model_from(arrays, module, spec)
+
+
+def _branches(name: str) -> set[str]:
+    """The branches of the tree above an array: a and a.b of a.b.c."""
+    above = name.split(".")[:-1]
+    return {".".join(above[:length]) for length in range(1, len(above) + 1)}
 
 
 def _shown(shape: tuple[int, ...]) -> str:

@@ -1,15 +1,17 @@
 """Checkpoints of a run: everything needed to resume it at the start of a round with bit-identical results.
 
-checkpoints/0000013.npz is written before round 13. It is a zip file, like every .npz file, of state.json and one .npy
-per array: `unzip` and `numpy.load` open it. Nothing in it is ever executed. The last two checkpoints are kept: if the
-newest is damaged, which the checksums in the zip file show, the one before it is used.
+checkpoints/0000013.npz is written before round 13. It is a zip file, like every .npz file, of state.json, one .npy per
+array, and digests.json with the SHA-256 of each of them: `unzip` and `numpy.load` open it. Nothing in it is ever
+executed. The last two checkpoints are kept: if the newest is damaged or edited, which its digests show, the one before
+it is used.
 """
 
 import errno
+import hashlib
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +21,13 @@ from vefl_sim.core.arrays import add_array, open_npz, read_array
 from vefl_sim.core.errors import BadInput, NotResumable, first_line
 from vefl_sim.core.files import atomic_file, open_file, parse_json
 from vefl_sim.core.state import Arrays, State, pack, unpack
+from vefl_sim.experiment.complaints import shortened
 from vefl_sim.records.table_parts import PartFile
 from vefl_sim.records.totals import are_figures
 
-_FORMAT = 3
+_FORMAT = 4
 _KEPT = 2
-_STATE = "state.json"
+_STATE, _DIGESTS = "state.json", "digests.json"
 _MAX_STATE_BYTES = 1 << 23  # a run of 3000 rounds with a checkpoint after each has 2 million
 _PART = re.compile(r"[a-z]+-\d{6,}\.parquet")
 
@@ -56,16 +59,21 @@ class Checkpoints:
         """Write a checkpoint, then delete all but the newest two."""
         arrays: Arrays = {}
         content = {"format": _FORMAT, **vars(checkpoint), "state": pack(checkpoint.state, arrays)}
-        with (
-            atomic_file(self.directory / _name(checkpoint)) as partial,
-            zipfile.ZipFile(partial, "w") as archive,
-        ):
-            archive.writestr(_STATE, json.dumps(content))
-            for name, array in arrays.items():
-                add_array(archive, name, array)
+        with atomic_file(self.file_of(checkpoint)) as partial:
+            with zipfile.ZipFile(partial, "w") as archive:
+                archive.writestr(_STATE, json.dumps(content))
+                for name, array in arrays.items():
+                    add_array(archive, name, array)
+            with zipfile.ZipFile(partial, "a") as archive:
+                digests = {member: _digest(archive, member) for member in archive.namelist()}
+                archive.writestr(_DIGESTS, json.dumps(digests))
         for old in self._newest_first()[_KEPT:]:
             with suppress(OSError):  # an extra checkpoint does no harm
                 old.unlink()
+
+    def file_of(self, checkpoint: Checkpoint) -> Path:
+        """The file of a checkpoint."""
+        return self.directory / _name(checkpoint)
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest usable checkpoint (None before the first), and one text per newer checkpoint that is damaged."""
@@ -121,14 +129,15 @@ def _read(file: Path, with_state: bool = True) -> Checkpoint:
     """Read a checkpoint; for damaged bytes, zipfile and NumPy raise many kinds of errors, all of which are caught."""
     try:
         with open_file(file) as opened, open_npz(opened) as archive:
-            if archive.getinfo(_STATE).file_size > _MAX_STATE_BYTES:
-                raise ValueError(f"its {_STATE} has more than {_MAX_STATE_BYTES >> 20} MB")
-            content = parse_json(archive.read(_STATE))
+            content = _json(archive, _STATE)
             if content.pop("format") != _FORMAT:
                 raise NotResumable(f"{file} was written by another version of vefl_sim")
+            _require_digests(archive, archive.namelist() if with_state else [_STATE])
             packed = content.pop("state")
             checkpoint = Checkpoint(**content, state=_state(packed, archive) if with_state else {})
             _require_types(checkpoint)
+            if _name(checkpoint) != file.name:
+                raise ValueError(f"it is the one of round {checkpoint.round}")
             return checkpoint
     except NotResumable:
         raise
@@ -139,11 +148,31 @@ def _read(file: Path, with_state: bool = True) -> Checkpoint:
         raise NotResumable(f"{file} is damaged ({first_line(error)})") from None  # EINVAL: it names a place before it
 
 
+def _json(archive: zipfile.ZipFile, member: str) -> Any:
+    """Read a JSON file of an archive, if it is not too large."""
+    if archive.getinfo(member).file_size > _MAX_STATE_BYTES:
+        raise ValueError(f"its {member} has more than {_MAX_STATE_BYTES >> 20} MB")
+    return parse_json(archive.read(member))
+
+
+def _digest(archive: zipfile.ZipFile, member: str) -> str:
+    with archive.open(member) as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def _require_digests(archive: zipfile.ZipFile, members: Iterable[str]) -> None:
+    """Raise ValueError if one of these members is not what was written: the checksums of the zip file may be right."""
+    digests = _json(archive, _DIGESTS)
+    for member in members:
+        if member != _DIGESTS and _digest(archive, member) != digests.get(member):
+            raise ValueError(f"its {shortened(member)} has changed since it was written")
+
+
 def _state(packed: Any, archive: zipfile.ZipFile) -> State:
     """The state with its arrays, each of which is read when the state names it first."""
     arrays = _ArraysOf(archive)
     state: State = unpack(packed, arrays)
-    if more := {*archive.namelist()} - {_STATE, *(f"{name}.npy" for name in arrays)}:
+    if more := {*archive.namelist()} - {_STATE, _DIGESTS, *(f"{name}.npy" for name in arrays)}:
         raise ValueError(f"its state does not name {min(more)}")
     return state
 
@@ -161,8 +190,9 @@ class _ArraysOf(Arrays):
 
 def _require_types(checkpoint: Checkpoint) -> None:
     """Refuse figures of other types, and part files outside the run."""
-    numbers = checkpoint.round, checkpoint.time_ns, checkpoint.wall_s
-    if not all(isinstance(number, int | float) for number in numbers) or not are_figures(checkpoint.figures):
+    numbers = checkpoint.round, checkpoint.time_ns
+    are_numbers = all(type(number) is int for number in numbers) and type(checkpoint.wall_s) in (int, float)
+    if not are_numbers or not are_figures(checkpoint.figures):
         raise ValueError(f"its {_STATE} has values of other types")
     for part in (PartFile(**part) for parts in checkpoint.tables.values() for part in parts):
         if not _PART.fullmatch(part.file):

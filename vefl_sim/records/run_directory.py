@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunNotFound
-from vefl_sim.core.files import read_json, write_text
+from vefl_sim.core.files import read_file, read_json, write_text
 from vefl_sim.core.parquet import ParquetFile
-from vefl_sim.core.tables import content_digest, read_table
+from vefl_sim.core.tables import content_digest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import as_toml, load_resolved
 from vefl_sim.records.checkpoint import Checkpoints
@@ -33,7 +33,8 @@ from vefl_sim.records.lock import LOCK_FILES, is_locked
 from vefl_sim.records.models import kept_rounds, saved_model
 from vefl_sim.records.run_html import run_html
 from vefl_sim.records.schemas import SCHEMAS
-from vefl_sim.records.totals import are_figures
+from vefl_sim.records.table_parts import PartFile, content_files, fault_of_files, read_rows
+from vefl_sim.records.totals import TABLE_DIGESTS, are_figures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 RunState = Literal["done", "failed", "running", "unfinished"]
 MAIN_TABLES = ("rounds", "vehicles", "events")  # tables that every run has
-_NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
 
 class Run:
@@ -123,7 +123,7 @@ class Run:
         return summary
 
     def table(self, name: str) -> "pd.DataFrame":
-        """One table by name: events, rounds, vehicles, mobility, timings, slots, uploads."""
+        """One table by name: events, rounds, vehicles, mobility, …; RunNotFound if it is missing or has changed."""
         if name not in SCHEMAS:
             raise RunNotFound(f"There is no table {name!r}; the tables are {', '.join(SCHEMAS)}.")
         try:
@@ -133,23 +133,33 @@ class Run:
                 return self._rows(name)
             raise
 
-    def files(self, name: str, *, checkpointed: bool = False) -> list[Path]:
-        """Files with the rows of a table: one file if the run has ended, else the part files of the last checkpoint.
-
-        `checkpointed`: always the part files, although a failed run may also have saved later rows.
-        """
+    def files(self, name: str) -> list[Path]:
+        """Files with the rows of a table: one file if the run has ended, else the part files of the last checkpoint."""
         file = self.path / "tables" / f"{name}.parquet"
-        if file.exists() and not checkpointed:
+        if file.exists():
             return [file]
-        last = Checkpoints(self.path).last_readable()
-        if last and name in last.tables:
-            return [self.path / "parts" / part["file"] for part in last.tables[name]]
+        if parts := self._parts(name):
+            return [self.path / "parts" / part.file for part in parts]
         if name in MAIN_TABLES and self.is_done:
             raise RunNotFound(f"{file} is missing: restore it, or run the experiment again with --fresh.")
         raise RunNotFound(f"{file} is missing: the run does not record this table or has no checkpoint yet.")
 
+    def _parts(self, name: str) -> list[PartFile]:
+        """The part files of a table up to the last checkpoint."""
+        last = Checkpoints(self.path).last_readable()
+        return [PartFile(**part) for part in last.tables.get(name, ())] if last else []
+
     def _rows(self, name: str) -> "pd.DataFrame":
-        return read_rows(self.files(name))
+        files = self.files(name)
+        digests = self.summary.get(TABLE_DIGESTS, {}) if self.is_done else {}
+        if fault := fault_of_files(files, self._parts(name), digests):
+            raise RunNotFound(f"{fault}: restore it, or run the experiment again with --fresh.")
+        return read_rows(files)
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether `table` compares what it reads with digests; a failed run, or one of an old version, has none."""
+        return TABLE_DIGESTS in self.summary if self.is_done else not any(self.path.glob("tables/*.parquet"))
 
     @property
     def events(self) -> "pd.DataFrame":
@@ -190,8 +200,15 @@ class Run:
 
     def content_digest(self) -> str:
         """Digest of all tables that a repeated run must reproduce exactly (all but `timings`)."""
-        files = (self.path / "tables").glob("*.parquet")
-        return content_digest([file for file in files if file.stem not in _NOT_CONTENT])
+        return content_digest(content_files(self.path))
+
+    @property
+    def content_fault(self) -> str | None:
+        """Why the tables of a finished run are not those that it wrote; None if they are."""
+        digest, marked = self.content_digest(), read_file(self.path / "DONE").decode(errors="replace").strip()
+        recorded = self.summary.get("content_digest", "nothing")
+        same = digest == recorded == marked
+        return None if same else f"the digest of the tables is {digest[:16]}, but the summary has {recorded[:16]}"
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Write the summary, then the DONE marker; delete checkpoints and part files, which are not needed any more."""
@@ -266,21 +283,6 @@ def _renamed(partial: Path, base: Path, is_shared: Callable[[Path], bool]) -> Pa
         if is_shared(path):
             return path
     raise AssertionError("unreachable: count() does not end")
-
-
-def read_rows(files: Sequence[Path]) -> "pd.DataFrame":
-    """Read the rows of these files into one data frame, in this order."""
-    import pandas as pd  # slow to import, and not needed to list runs
-
-    return pd.concat([_read(file) for file in files], ignore_index=True)
-
-
-def _read(file: Path) -> "pd.DataFrame":
-    try:
-        table = file.stem.partition("-")[0]  # of events.parquet, or of events-000001.parquet of a checkpoint
-        return read_table(file, SCHEMAS[table])
-    except BadInput as error:
-        raise RunNotFound(error.problems) from None
 
 
 def _same_configuration(identity: Identity, out: Path) -> list[Path]:

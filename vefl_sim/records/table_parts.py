@@ -1,4 +1,4 @@
-"""The tables of an unfinished run: one part file per table and checkpoint, merged at the end into one file per table.
+"""The files of a run's tables: one part file per table and checkpoint, merged at the end into one file per table.
 
 A Parquet file without its footer is unreadable, so rows that must survive a crash are in closed files. A checkpoint
 lists the part files that belong to it; rows in other files are of rounds that will be simulated again.
@@ -8,17 +8,29 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from vefl_sim.core.errors import RunFailed
+from vefl_sim.core.errors import BadInput, RunFailed, RunNotFound
 from vefl_sim.core.files import atomic_file, open_file
 from vefl_sim.core.parquet import ParquetFile
-from vefl_sim.core.tables import ROWS_PER_GROUP, TableWriter, arrow_schema, parquet_writer
+from vefl_sim.core.tables import (
+    ROWS_PER_GROUP,
+    TableWriter,
+    arrow_schema,
+    content_digest,
+    parquet_writer,
+    read_table,
+)
 from vefl_sim.records.schemas import SCHEMAS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
 
 @dataclass(frozen=True)
@@ -118,3 +130,41 @@ def remove_other_files(directory: Path, kept: Sequence[str]) -> None:
     for file in directory.iterdir():
         if file.is_file() and file.name not in kept:
             file.unlink()
+
+
+def fault_of_files(files: Sequence[Path], parts: Iterable[PartFile], digests: Mapping[str, str]) -> str | None:
+    """What is wrong with the files of a table, by what is recorded of them; None if nothing is, or nothing is recorded.
+
+    `files`: its part files, which are among `parts`; or its only file, if the run has ended with these `digests`.
+    """
+    for part in parts:
+        if part.file in {file.name for file in files} and (fault := part.fault(files[0].parent)):
+            return fault
+    table = files[0].stem
+    changed = digests and table not in _NOT_CONTENT and content_digest([*files]) != digests.get(table)
+    return f"{files[0]} has changed since it was written" if changed else None
+
+
+def content_files(run: Path) -> list[Path]:
+    """The files of all tables that a repeated run must reproduce exactly."""
+    return [file for file in (run / "tables").glob("*.parquet") if file.stem not in _NOT_CONTENT]
+
+
+def table_digests(run: Path) -> dict[str, str]:
+    """Digest of each of these tables, by its name."""
+    return {file.stem: content_digest([file]) for file in content_files(run)}
+
+
+def read_rows(files: Sequence[Path]) -> "pd.DataFrame":
+    """Read the rows of these files into one data frame, in this order."""
+    import pandas as pd  # slow to import, and not needed to list runs
+
+    return pd.concat([_read(file) for file in files], ignore_index=True)
+
+
+def _read(file: Path) -> "pd.DataFrame":
+    try:
+        table = file.stem.partition("-")[0]  # of events.parquet, or of events-000001.parquet of a checkpoint
+        return read_table(file, SCHEMAS[table])
+    except BadInput as error:
+        raise RunNotFound(error.problems) from None

@@ -93,6 +93,8 @@ def energy_text(joules: float) -> str:
 
 _COUNTS = ("updates_lost", "plan_breaches", "overruns")
 _TEXTS = ("state", "content_digest")
+TABLE_DIGESTS = "table_digests"
+"""Key of the figures: digests of the tables, by their names."""
 
 
 def are_figures(value: object) -> bool:
@@ -100,10 +102,12 @@ def are_figures(value: object) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("rounds"), int):
         return False
     counts = [value.get(name, {}) for name in _COUNTS]
+    others, digests = (*_COUNTS, *_TEXTS, TABLE_DIGESTS), value.get(TABLE_DIGESTS, {})
     texts = [value.get(name, "") for name in _TEXTS]
-    numbers = [number for name, number in value.items() if name not in (*_COUNTS, *_TEXTS) and number is not None]
+    numbers = [number for name, number in value.items() if name not in others and number is not None]
     return (
-        all(isinstance(text, str) for text in texts)
+        isinstance(digests, dict)
+        and all(isinstance(text, str) for text in (*texts, *digests.values()))
         and all(isinstance(count, dict) for count in counts)
         and all(isinstance(number, int | float) for number in (*numbers, *chain(*(c.values() for c in counts))))
     )

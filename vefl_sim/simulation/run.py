@@ -20,6 +20,8 @@ from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.identity import Identity, library_notes, require_same, require_same_version
 from vefl_sim.records.lock import locked, remove_lock
 from vefl_sim.records.run_directory import Run, create_run, find_or_create_run
+from vefl_sim.records.table_parts import table_digests
+from vefl_sim.records.totals import TABLE_DIGESTS
 from vefl_sim.simulation.scenario import Scenario, build_scenario
 from vefl_sim.simulation.session import Session
 from vefl_sim.simulation.watcher import RunWatcher, Watchers
@@ -164,8 +166,8 @@ def _simulate(
         if not finished:
             done = f"{session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds{session.missing_window_note}"
             raise RunInterrupted(f"stopped after {done}; continue with: python -m vefl_sim resume {run.path}")
-        digest = run.content_digest()
-        run.finish(session.figures() | prepare | {"content_digest": digest})
+        digests = {"content_digest": run.content_digest(), TABLE_DIGESTS: table_digests(run.path)}
+        run.finish(session.figures() | prepare | digests)
 
 
 @contextmanager
@@ -205,6 +207,10 @@ def _running(run: Run, session: Session) -> Iterator[None]:
         yield
     except CannotWrite:
         raise  # the run itself is fine and can be resumed
+    except NotResumable:  # nothing has been simulated
+        with suppress(CannotWrite):
+            run.mark("FAILED", traceback.format_exc())
+        raise
     except Exception as error:
         with suppress(CannotWrite):
             run.mark("FAILED", traceback.format_exc())

@@ -5,6 +5,7 @@ from typing import Any
 
 from vefl_sim.core.arrays import NamedArrays
 from vefl_sim.core.clock import to_s
+from vefl_sim.core.errors import NotResumable, VeflError, first_line
 from vefl_sim.core.files import explain_write_errors
 from vefl_sim.core.state import State, Stateful, pack
 from vefl_sim.core.stopping import StopRequest
@@ -166,9 +167,19 @@ class Session:
 
     def _restore(self) -> None:
         pack(self._state(), {})  # a part whose state cannot be saved is reported now, not at the first checkpoint
-        if self.last:
-            for name, part in self._stateful().items():
+        if not self.last:
+            return
+        for name, part in self._stateful().items():
+            try:
                 part.restore(self.last.state[name])
+            except VeflError:
+                raise
+            except Exception as error:  # a state that somebody has edited may raise anything
+                raise NotResumable(
+                    f"{self._checkpoints.file_of(self.last)} cannot be restored ({name}: {type(error).__name__}: "
+                    f"{first_line(error)}; traceback in {self._run.path / 'FAILED'}): delete it to resume from the "
+                    "checkpoint before it, or run the experiment with --fresh."
+                ) from error
 
     def _stateful(self) -> dict[str, Stateful]:
         ours: dict[str, Stateful] = {"recorder": self._recorder, "audit": self._audit, "tally": self._tally}

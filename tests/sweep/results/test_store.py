@@ -245,3 +245,18 @@ def test_runs_are_found_in_folders(tmp_path: Path, sweep: Sweep) -> None:
     with pytest.raises(BadInput, match="nowhere does not exist"):
         next(runs_in([tmp_path / "nowhere"]))
     assert Run(run.path).state == "unfinished"
+
+
+def test_a_run_whose_tables_contradict_its_digest_is_left_out(tmp_path: Path, sweep: Sweep) -> None:
+    run = vefl_sim.simulate(sweep.points[0].experiment, out=tmp_path / "runs")
+    table = run.path / "tables" / "rounds.parquet"
+    run.rounds.assign(energy_j=777.0).to_parquet(table)
+    summary = {key: figure for key, figure in run.summary.items() if key != "table_digests"}  # of an old version
+    (run.path / "summary.json").write_text(json.dumps(summary))
+    lines: list[str] = []
+    assert add_runs(Store(tmp_path / "results"), [run], sweep.points, lines.append) == 0
+    assert lines == [
+        f"{run.path.name} is left out: the digest of the tables is {run.content_digest()[:16]}, but the summary has "
+        f"{summary['content_digest'][:16]}: restore its tables, or run it again with --fresh."
+    ]
+    assert not [*(tmp_path / "results").glob("*")]

@@ -109,3 +109,6 @@ def _origin(source: Source) -> Iterator[Caution]:
     except NotResumable:
         text = "Its tables are shown as they are; figures that this version adds may be missing."
         yield Caution("note", "Another version of vefl_sim made this run", text)
+    if not source.run.is_checked:
+        text = "The run has recorded no digests of them, which would show whether they were changed afterwards."
+        yield Caution("note", "The tables are not checked", text)

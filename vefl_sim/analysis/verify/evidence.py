@@ -3,13 +3,17 @@
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.records.run_directory import Run, read_rows
+from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
+from vefl_sim.records.run_directory import Run
+from vefl_sim.records.table_parts import read_rows
 from vefl_sim.schemes.sla import Agreement, draw_agreement
 
 
@@ -17,7 +21,22 @@ class Evidence:
     """The tables of a run, and the SLAs of its CVs drawn again from the seed."""
 
     def __init__(self, run: Run) -> None:
-        self.run = run
+        """Of a run that is not done, all is taken from its newest usable checkpoint, as it may still be running."""
+        self.run, self.is_done = run, run.is_done
+        self.last: Checkpoint | None = None
+        self.faults: list[str] = []  # of the checkpoints
+        if self.is_done:
+            return
+        checkpoints = Checkpoints(run.path)
+        try:
+            self.last, self.faults = checkpoints.newest()
+        except BadInput as error:
+            self.last, self.faults = checkpoints.last_readable(), [*error.problems]
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The figures of the run, or those up to its checkpoint."""
+        return self.last.figures if self.last else self.run.summary
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -71,8 +90,12 @@ class Evidence:
         return self.ordered["ordered_ns"].map(durations).fillna(0).astype(np.int64)
 
     def files(self, table: str) -> list[Path]:
-        """The files of a table; of an unfinished run only those covered by the last checkpoint, as its summary is."""
-        return self.run.files(table, checkpointed=not self.run.is_done)
+        """The files of a table; of an unfinished run its part files, as a failed one may have saved later rows."""
+        if not self.last:
+            return self.run.files(table)
+        if table not in self.last.tables:
+            raise RunNotFound(f"the checkpoint of {self.run.path} has no table {table}.")
+        return [self.run.path / "parts" / part["file"] for part in self.last.tables[table]]
 
     def _rows(self, table: str) -> pd.DataFrame:
         return read_rows(self.files(table))

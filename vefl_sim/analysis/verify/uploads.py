@@ -15,7 +15,7 @@ def fault_of_uploads(evidence: Evidence) -> str | None:
     The sums are those of a finished run: of an unfinished one, the checkpoint itself holds the current bin.
     """
     fault = _row_fault(evidence) or _bin_fault(evidence)
-    return fault or (_sum_fault(evidence) if evidence.run.is_done else None)
+    return fault or (_sum_fault(evidence) if evidence.is_done else None)
 
 
 def _row_fault(evidence: Evidence) -> str | None:

@@ -17,11 +17,9 @@ from vefl_sim.analysis.verify.radio import fault_of_broadcasts, fault_of_outages
 from vefl_sim.analysis.verify.slot_books import SlotBooks, orders_by_key
 from vefl_sim.analysis.verify.uploads import fault_of_uploads
 from vefl_sim.core.errors import ExperimentError, NotResumable, RunNotFound, VeflError, first_line
-from vefl_sim.core.files import read_file
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_digest
 from vefl_sim.experiment.plugins import declaration, is_part, part_names
-from vefl_sim.records.checkpoint import Checkpoints
 from vefl_sim.records.identity import Identity, package_digest, recorded_versions, require_same, require_same_version
 from vefl_sim.records.run_directory import Run
 
@@ -44,14 +42,21 @@ class Finding:
 
 
 def verify(run: Run) -> Iterator[Finding]:
-    """Run all checks and yield their findings in turn."""
+    """Run all checks; a run that finishes meanwhile, which removes its checkpoints, is verified again."""
+    was_done = run.is_done
+    findings = [*_findings(run)]
+    yield from findings if was_done or not run.is_done else _findings(run)
+
+
+def _findings(run: Run) -> Iterator[Finding]:
     evidence = Evidence(run)
     yield _configuration(run)
-    if not run.is_done and not Checkpoints(run.path).last_readable():
+    if not evidence.is_done and not evidence.last:
         yield Finding("content", run.loss, "nothing to verify: the run has no checkpoint yet")
         return
-    if not run.is_done:
-        yield Finding("so far", None, f"{run.summary.get('rounds')} rounds up to the last checkpoint are verified")
+    if evidence.last:
+        rounds = evidence.summary.get("rounds")
+        yield Finding("so far", None, f"{rounds} rounds up to the last checkpoint are verified")
     uploads = {"uploads": fault_of_uploads} if evidence.experiment.trace.slots == "uploads" else {}
     outages = {"outages": fault_of_outages} if evidence.experiment.radio.csi_delay_slots else {}
     downlink = {"broadcasts": fault_of_broadcasts} if evidence.experiment.downlink.kind == "broadcast" else {}
@@ -123,22 +128,8 @@ def _part_digests(run: Run) -> tuple[dict[str, str], list[str]]:
 
 
 def _digest(evidence: Evidence) -> str | None:
-    run = evidence.run
-    if not run.is_done:
-        return _checkpoint(run)
-    digest, marked = run.content_digest(), read_file(run.path / "DONE").decode(errors="replace").strip()
-    recorded = run.summary.get("content_digest", "nothing")
-    same = digest == recorded == marked
-    return None if same else f"the digest of the tables is {digest[:16]}, but the summary has {recorded[:16]}"
-
-
-def _checkpoint(run: Run) -> str | None:
-    """The faults of the newest checkpoint and of the table files it covers."""
-    try:
-        _, faults = Checkpoints(run.path).newest()
-    except NotResumable as error:
-        return str(error)
-    return "; ".join(faults) or None
+    """The fault of the tables or, of an unfinished run, of its checkpoints and the table files that they cover."""
+    return evidence.run.content_fault if evidence.is_done else "; ".join(evidence.faults) or None
 
 
 def _trace(evidence: Evidence) -> str | None:
@@ -174,7 +165,7 @@ def _rounds(evidence: Evidence) -> str | None:
 
 
 def _summary(evidence: Evidence) -> str | None:
-    summary, rounds, ordered = evidence.run.summary, evidence.rounds, evidence.ordered
+    summary, rounds, ordered = evidence.summary, evidence.rounds, evidence.ordered
     lost = ordered["reason"][ordered["state"] == "lost"].value_counts().to_dict()
     computed = {
         "rounds": len(rounds),

@@ -90,6 +90,8 @@ class EdgeServer(ABC):
         if state["scheme"] is not None:
             cast(Stateful, self.scheme).restore(state["scheme"])
         if state["memory"] is not None:
+            if not isinstance(state["memory"], dict):
+                raise TypeError("what the scheme remembers is not a dict")
             self.scheme.memory = state["memory"]
         if self.model.coding:
             self.model.coding.restore(state["coding"])

@@ -69,10 +69,13 @@ class Store:
     def add(self, run: Run) -> Path:
         """Store a finished run, and remove the results that it replaces; returns the new file.
 
-        Raises BadInput if the run is stale and would replace a current result, or if its data set was incomplete.
+        Raises BadInput if its tables are not those that it wrote, if it is stale and would replace a current result, or
+        if its data set was incomplete.
         """
         experiment = run.experiment
         require_whole(experiment.data)
+        if fault := run.content_fault:
+            raise BadInput(f"{fault}: restore its tables, or run it again with --fresh.")
         keys = keys_of(experiment)
         before = {path: result for path, result in self._results.items() if matches(result.keys, keys)}
         result = result_from(RunMeasurements(run), self._origin(run, experiment, keys))
