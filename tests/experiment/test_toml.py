@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from vefl_sim.core.errors import ExperimentError
@@ -354,3 +355,26 @@ def test_paths_start_at_the_file_or_at_the_current_directory(tmp_path: Path, mon
     assert named("no.net.xml") == "no.net.xml"
     assert named("no.net.xml", "mobility.file=both.net.xml") == "both.net.xml"
     assert named(str(here / "both.net.xml")) == str(here / "both.net.xml")
+
+
+def test_settings_may_be_a_mapping_of_python_values(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text('[run]\nname = "x"\nrounds = 3\n[radio]\nantennas = 4\n')
+    changes = {
+        "radio.prbs": np.int64(5), "sla.base_fee": [1, 2.5], "scheme.kind": "fdpc", "radio.antennas": None,
+        "scheme.constrained": True, "run.duration_s": 30,
+    }  # fmt: skip
+    for changed in (load(file, changes), with_settings(load(file), changes)):
+        assert (changed.radio.prbs, changed.sla.base_fee, changed.scheme.kind) == (5, (1.0, 2.5), "fdpc")
+        assert changed.radio.antennas == from_tables({"run": {"name": "x"}}).radio.antennas
+        assert (changed.run.rounds, changed.run.duration_s) == (None, 30.0)
+    with pytest.raises(ExperimentError, match=r"radio\.prbs = \"5\": it must be a whole number"):
+        with_settings(load(file), {"radio.prbs": "5"})
+
+
+def test_an_assignment_names_the_function_that_changes_keys(tmp_path: Path) -> None:
+    experiment = from_tables({"run": {"name": "x"}})
+    with pytest.raises(AttributeError, match=r'with_settings\(experiment, \{"radio\.prbs": 5\}\)'):
+        experiment.radio.prbs = 5
+    with pytest.raises(AttributeError, match="with_settings"):
+        experiment.radio = None

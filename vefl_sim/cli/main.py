@@ -1,6 +1,7 @@
 """The command line program. Exit codes: 0 done, 1 run failed, 2 bad input, 130 interrupted."""
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from vefl_sim.cli.inspect import check, evaluate, report, runs, schema, trace, v
 from vefl_sim.cli.maps import map_
 from vefl_sim.cli.new import new
 from vefl_sim.cli.sweep import Settings, SweepOptions, Watch, compare, figure, read_watched, sweep
-from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, first_line, printable
+from vefl_sim.core.errors import BadInput, FinishedRun, RunInterrupted, VeflError, first_line, printable
 
 if TYPE_CHECKING:
     from vefl_sim.records.run_directory import Run
@@ -147,7 +148,8 @@ def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
     with live_display(console) as live:
         progress = RunProgress(console, live)
         try:
-            with stopping_at_once():
+            with stopping_at_once(), warnings.catch_warnings():
+                warnings.simplefilter("ignore", FinishedRun)  # said below
                 finished = work(watcher=progress)
         except KeyboardInterrupt:
             raise RunInterrupted(_saved_progress(progress.run)) from None

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
-from vefl_sim.core.errors import ExperimentError, RunInterrupted, first_line
+from vefl_sim.core.errors import ExperimentError, RunInterrupted, VeflWarning, first_line
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.fields import PART_NAME
 from vefl_sim.experiment.plugins import load_part, make_part, require_protocol
@@ -91,7 +91,7 @@ class Watchers:
         """Tell that the run continues from a checkpoint; Python warns of the notes if the caller does not listen."""
         if not _own(self._given, "resuming"):
             for note in notes:
-                warnings.warn(note, stacklevel=4)
+                warnings.warn(note, VeflWarning, stacklevel=4)
         self.tell("resuming", checkpoint, notes)
 
     @contextmanager
@@ -130,7 +130,7 @@ class Watchers:
             if call := _own(self._given, "warned"):
                 call(sentence)
             else:
-                warnings.warn(sentence, stacklevel=2)
+                warnings.warn(sentence, VeflWarning, stacklevel=2)
 
 
 def require_watcher(name: str) -> None:

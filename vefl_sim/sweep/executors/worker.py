@@ -98,7 +98,9 @@ def _run(job: Job, writer: ReportWriter) -> Any:
 
 def _simulate(job: Job, writer: ReportWriter) -> "Run":
     """Run the experiment, or resume it; a damaged run is renamed and run again."""
-    from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
+    import warnings
+
+    from vefl_sim.core.errors import BadInput, FinishedRun, NotResumable, RunNotFound
     from vefl_sim.core.files import first_free
     from vefl_sim.records.identity import Identity, package_digest
     from vefl_sim.records.run_directory import existing_run
@@ -107,6 +109,7 @@ def _simulate(job: Job, writer: ReportWriter) -> "Run":
     if package_digest() != job.source:
         raise BadInput(f"The worker has other sources of vefl_sim ({package_digest()}, not {job.source}): update it.")
     experiment, out = _experiment(job), Path(job.out)
+    warnings.simplefilter("ignore", FinishedRun)  # another process has finished this point
     while True:
         before = None if job.fresh else existing_run(Identity(experiment), out)
         try:
