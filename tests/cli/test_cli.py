@@ -147,6 +147,29 @@ def test_dry_run_prints_an_experiment_and_its_cost(toml: Path) -> None:
     assert not list(toml.parent.glob("runs/*-2"))
 
 
+@pytest.mark.parametrize(
+    ("setting", "warning"),
+    [
+        ("vefl.budget=0", "nobody got an order in the first 2 rounds: the budget did not pay for a single CV"),
+        ("vefl.round_s=0.001", "nobody got an order in the first 2 rounds: nobody was eligible, every time because"),
+        ("scheme.selected=1000", "scheme.selected = 1000 excludes nobody: at most 3 CVs were in coverage"),
+    ],
+)
+def test_a_dry_run_warns_of_limits_that_exclude_everybody_or_nobody(setting: str, warning: str, toml: Path) -> None:
+    dry = call(toml, "--dry-run", "--set", setting, cwd=toml.parent)
+    assert dry.returncode == 0, dry.stderr
+    assert f"# warning: {warning}" in dry.stdout
+    assert "warning" not in call(toml, "--dry-run", "--set", "scheme.selected=2", cwd=toml.parent).stdout
+
+
+def test_trace_of_a_cv_or_round_that_is_not_there_is_bad_input(finished: Path) -> None:
+    for options in (("--cv", 9999), ("--round", 300), ("--round", "300-310"), ("--cv", 9999, "--csv")):
+        refused = call("trace", "three-cars", *options, cwd=finished)
+        assert refused.returncode == 2
+        assert re.search(rf"error: {options[0]} {options[1]}: no event .* they are between 1 and \d\.", refused.stderr)
+    assert call("trace", "three-cars", "--cv", 3, "--kind", "update_lost", cwd=finished).returncode == 0
+
+
 def test_trace_filters(finished: Path) -> None:
     def lines(*filters: object) -> list[str]:
         done = call("trace", "three-cars", *filters, cwd=finished)

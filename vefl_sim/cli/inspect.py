@@ -150,7 +150,7 @@ def trace(
     ] = False,
 ) -> None:
     """Print the events of a run, explain why one update was received or lost, or write a timeline."""
-    from vefl_sim.analysis.events import event_lines, select
+    from vefl_sim.analysis.events import event_lines, require_known, select
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.verify.verification import blaming_damage
     from vefl_sim.analysis.why import how_to_choose
@@ -173,6 +173,7 @@ def trace(
                 raise BadInput(how_to_choose(found, cv=cv, rounds=rounds))
             _print(explain(found, cv=cv, round=rounds.start))
             return
+        require_known(found.events, cv, rounds)
         events = select(found.events, cv=cv, round=rounds, kind=_known_kind(kind), between_s=(from_s, to_s))
         if events.empty:
             print("# no events match the filters", file=sys.stderr)

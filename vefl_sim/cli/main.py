@@ -1,7 +1,6 @@
 """The command line program. Exit codes: 0 done, 1 run failed, 2 bad input, 130 interrupted."""
 
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from vefl_sim.cli.inspect import check, evaluate, report, runs, schema, trace, v
 from vefl_sim.cli.maps import map_
 from vefl_sim.cli.new import new
 from vefl_sim.cli.sweep import Settings, SweepOptions, Watch, compare, figure, read_watched, sweep
-from vefl_sim.core.errors import BadInput, FinishedRun, RunInterrupted, VeflError, first_line, printable
+from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, first_line, printable
 
 if TYPE_CHECKING:
     from vefl_sim.records.run_directory import Run
@@ -143,13 +142,13 @@ def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
     from vefl_sim.analysis.summary import summary_lines
     from vefl_sim.cli.progress import PipedConsole, RunProgress, live_display
     from vefl_sim.core.stopping import stopping_at_once
+    from vefl_sim.simulation.watcher import warnings_told
 
     console = PipedConsole(quiet=quiet)
     with live_display(console) as live:
         progress = RunProgress(console, live)
         try:
-            with stopping_at_once(), warnings.catch_warnings():
-                warnings.simplefilter("ignore", FinishedRun)  # said below
+            with stopping_at_once(), warnings_told(progress.warned):
                 finished = work(watcher=progress)
         except KeyboardInterrupt:
             raise RunInterrupted(_saved_progress(progress.run)) from None
@@ -189,11 +188,14 @@ def _dry_run(experiment: object) -> None:
     from vefl_sim.cli.dry_run import estimate
     from vefl_sim.experiment.experiment import Experiment
     from vefl_sim.experiment.toml import to_toml
+    from vefl_sim.simulation.watcher import warnings_told
 
     assert isinstance(experiment, Experiment)
     print(to_toml(experiment))
     print("# simulating the first rounds to estimate the cost …", file=sys.stderr)
-    for line in estimate(experiment).lines():
+    with warnings_told(lambda sentence: print(f"# warning: {sentence}")):
+        estimated = estimate(experiment)
+    for line in estimated.lines():
         print(f"# {line}")  # a TOML comment, so that the output is a valid experiment file
 
 

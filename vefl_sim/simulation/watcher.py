@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
-from vefl_sim.core.errors import ExperimentError, RunInterrupted, VeflWarning, first_line
+from vefl_sim.core.errors import ExperimentError, FinishedRun, RunInterrupted, VeflWarning, first_line
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.fields import PART_NAME
 from vefl_sim.experiment.plugins import load_part, make_part, require_protocol
@@ -56,6 +56,24 @@ class RunWatcher(Protocol):
     def ended(self, state: RunEnd) -> None:
         """The run that has `started` is done, was stopped or failed; the last call."""
         ...
+
+
+@contextmanager
+def warnings_told(tell: Callable[[str], None]) -> Iterator[None]:
+    """Within this block, `tell` is called with the warnings of this package, which Python would print with a path.
+
+    A run that is returned because it is done is no news here: who uses this block says so, or does not care.
+    """
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def told(message: Warning | str, category: type[Warning], *where: Any) -> None:
+            tell(str(message)) if issubclass(category, VeflWarning) else show(message, category, *where)
+
+        warnings.simplefilter("always", VeflWarning)
+        warnings.simplefilter("ignore", FinishedRun)
+        warnings.showwarning = told
+        yield
 
 
 class Watchers:

@@ -82,9 +82,10 @@ def _run(job: Job, writer: ReportWriter) -> Any:
     """Run the job; returns state, name of the run and error of the outcome."""
     from vefl_sim.core.errors import RunInterrupted, RunLocked, VeflError
     from vefl_sim.core.stopping import stopping_at_once
+    from vefl_sim.simulation.watcher import warnings_told
 
     try:
-        with stopping_at_once():  # until the run itself handles signals and can save
+        with warnings_told(writer.warned), stopping_at_once():  # until the run itself handles signals and can save
             return "done", _simulate(job, writer).path.name, ""
     except RunLocked as error:
         return "busy", writer.run, str(error)
@@ -98,9 +99,7 @@ def _run(job: Job, writer: ReportWriter) -> Any:
 
 def _simulate(job: Job, writer: ReportWriter) -> "Run":
     """Run the experiment, or resume it; a damaged run is renamed and run again."""
-    import warnings
-
-    from vefl_sim.core.errors import BadInput, FinishedRun, NotResumable, RunNotFound
+    from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
     from vefl_sim.core.files import first_free
     from vefl_sim.records.identity import Identity, package_digest
     from vefl_sim.records.run_directory import existing_run
@@ -109,7 +108,6 @@ def _simulate(job: Job, writer: ReportWriter) -> "Run":
     if package_digest() != job.source:
         raise BadInput(f"The worker has other sources of vefl_sim ({package_digest()}, not {job.source}): update it.")
     experiment, out = _experiment(job), Path(job.out)
-    warnings.simplefilter("ignore", FinishedRun)  # another process has finished this point
     while True:
         before = None if job.fresh else existing_run(Identity(experiment), out)
         try:
