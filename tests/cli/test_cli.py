@@ -170,6 +170,22 @@ def test_trace_of_a_cv_or_round_that_is_not_there_is_bad_input(finished: Path) -
     assert call("trace", "three-cars", "--cv", 3, "--kind", "update_lost", cwd=finished).returncode == 0
 
 
+def test_every_command_finds_runs_in_another_folder(finished: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    reading = ["runs"], ["trace", "three"], ["verify", "three"], ["resume", "three"]
+    for command in (*reading, ["report", "three", "--to", page], ["figure", "three", "--to", tmp_path]):
+        done = call(*command, "--out", finished / "runs", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    refused = call("evaluate", "three", "--out", finished / "runs", cwd=tmp_path)
+    assert "learning.kind" in refused.stderr
+
+
+def test_a_run_of_another_length_has_a_note(toml: Path) -> None:
+    done = call(toml, "--set", "run.rounds=1", cwd=toml.parent)
+    assert "# note: with another run.rounds, the data are split over other CVs" in done.stderr
+    assert not call(toml, "--set", "run.rounds=1", "--quiet", cwd=toml.parent).stderr
+
+
 def test_trace_filters(finished: Path) -> None:
     def lines(*filters: object) -> list[str]:
         done = call("trace", "three-cars", *filters, cwd=finished)

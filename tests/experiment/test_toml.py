@@ -6,6 +6,7 @@ import pytest
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import from_tables, load, resolved, to_toml, with_settings
+from vefl_sim.experiment.unused_keys import length_note
 
 NAMED = {"run": {"name": "x"}}
 PROX = {"scheme": {"kind": "fedprox"}}
@@ -378,3 +379,50 @@ def test_an_assignment_names_the_function_that_changes_keys(tmp_path: Path) -> N
         experiment.radio.prbs = 5
     with pytest.raises(AttributeError, match="with_settings"):
         experiment.radio = None
+
+
+def test_an_unused_key_is_cleared_as_the_message_says(toml: Path) -> None:
+    toml.write_text('[run]\nname = "x"\n[scheme]\nkind = "fedavg"\n[vefl]\nmethod = "exact"\n')
+    with pytest.raises(ExperimentError) as caught:
+        load(toml)
+    sentence = str(caught.value)
+    assert sentence.endswith(', or set scheme.kind = "pdpc" or "fdpc".')
+    setting = sentence.split("--set ")[1].split(")")[0]
+    assert load(toml, [setting]).vefl.method == "lagrangian"
+    assert load(toml, ["scheme.kind=fdpc"]).vefl.method == "exact"
+
+
+@pytest.mark.parametrize(
+    ("tables", "subject"),
+    [
+        ({"cells": {"number": 3}}, "several gNBs and handover"),
+        ({"radio": {"gnbs": 3}}, "several gNBs and handover"),
+        ({"radio": {"handover_margin_db": 3}}, "several gNBs and handover"),
+        ({"radio": {"inter_cell_interference": True}}, "several gNBs and handover"),
+        ({"interference": {}}, "interference"),
+        ({"mac": {"harq": True}}, "modulation and coding, block errors and HARQ"),
+        ({"radio": {"mcs_table": 2}}, "modulation and coding, block errors and HARQ"),
+        ({"sla": {"battery_j": 1e6}}, "batteries and heat"),
+        ({"privacy": {"epsilon": 1.0}}, "privacy and security"),
+    ],
+)
+def test_what_is_not_modelled_leads_to_the_scope(tables: dict, subject: str) -> None:
+    [sentence] = problems(NAMED | tables)
+    assert sentence.endswith(f"; not modelled: {subject} (docs/scope.md says what is).")
+
+
+@pytest.mark.parametrize(
+    ("tables", "settings", "noted"),
+    [
+        ({}, ["run.rounds=3"], True),
+        ({}, ["radio.prbs=12", "run.duration_s = 30"], True),
+        ({}, ["radio.prbs=12"], False),
+        ({"data": {"holders": 50}}, ["run.rounds=3"], False),
+        ({"data": {"kind": "positions", "partition": "own"}, "learning": {"loss": "mse"},
+          "model": {"factory": "vefl_models.mlp:mlp"}}, ["run.rounds=3"], False),
+    ],
+)  # fmt: skip
+def test_a_run_of_another_length_has_other_data(tables: dict, settings: list[str], noted: bool) -> None:
+    note = length_note(from_tables(NAMED | tables), settings)
+    assert bool(note) == noted
+    assert not noted or "not the beginning of a long one, unless data.holders is set" in note

@@ -203,7 +203,7 @@ def figure(
         typer.Argument(
             metavar="FILE|RUN",
             help="TOML files that define a sweep or a comparison; or run directories, or the beginnings of their names "
-            "in ./runs.",
+            "in --out.",
             show_default=False,
         ),
     ],

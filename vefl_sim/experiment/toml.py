@@ -31,7 +31,6 @@ _RIVALS = {
 """Key -> the key of the same table that excludes it."""
 _PATHS = (("mobility", "file"), ("data", "dir"), ("model", "start"))
 _MAX_BYTES = 1 << 24  # of an experiment, which may list many values and variants; the resolved.toml of a run has one
-ALONE = "{what} is for files with [[compare]], and {path} has none: {keep} for one experiment."
 HAS_SWEEP = "{path} has a [sweep]: run it with: python -m vefl_sim sweep {path}"
 _MAP = re.compile(r"\.(osm|osm\.xml|net\.xml|sumocfg)(\.gz)?$")
 _MAX_DEPTH = 10  # [[sweep.zip]] with ranges as values has six levels
@@ -61,7 +60,10 @@ def load(file: str | Path | ExperimentFile, settings: Settings = ()) -> Experime
             f"{file.path} compares several experiments, and this needs one: remove [[compare]] (in Python: load_sweep)."
         )
     if "seeds" in tables:
-        raise ExperimentError(ALONE.format(what="seeds", path=file.path, keep="write run.seed"))
+        raise ExperimentError(
+            f"seeds is for files with [[compare]], and {file.path} has none: write run.seed for one experiment, or run "
+            "it with --seeds."
+        )
     override(tables, settings)
     return from_tables(tables)
 

@@ -67,8 +67,8 @@ def warnings_told(tell: Callable[[str], None]) -> Iterator[None]:
     with warnings.catch_warnings():
         show = warnings.showwarning
 
-        def told(message: Warning | str, category: type[Warning], *where: Any) -> None:
-            tell(str(message)) if issubclass(category, VeflWarning) else show(message, category, *where)
+        def told(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            tell(str(message)) if issubclass(category, VeflWarning) else show(message, category, *where, **more)
 
         warnings.simplefilter("always", VeflWarning)
         warnings.simplefilter("ignore", FinishedRun)

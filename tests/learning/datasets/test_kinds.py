@@ -117,9 +117,7 @@ def test_files_of_another_data_set_are_named(tmp_path: Path, monkeypatch: pytest
         read("mnist", write_mnist(tmp_path))  # a cut of its own
         publish(monkeypatch, "fashion-mnist", tmp_path)
         read("fashion-mnist", tmp_path)
-    with pytest.warns(
-        VeflWarning, match=r'data\.kind = "mnist", but these are the files of fashion-mnist: train-images'
-    ):
+    with pytest.warns(VeflWarning, match='"mnist", but these are the files of fashion-mnist: train-images'):
         read("mnist", tmp_path)
 
 
