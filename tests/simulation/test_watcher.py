@@ -159,3 +159,4 @@ def test_the_remaining_time_leaves_out_the_first_round_which_compiles(
         progress.round(RoundReport(number, 0, number * 10**9, 0, [], [], 0, None))
     lines = [line for line in capsys.readouterr().out.splitlines() if "left" in line]
     assert [line.split(" | ")[-1] for line in lines] == ["? left", "0:02 left", "0:02 left", "0:00 left"]
+    assert [line.split(" | ")[2].strip() for line in lines] == ["0.02 s/s", "1.00 s/s", "0.67 s/s", "0.75 s/s"]

@@ -11,7 +11,16 @@ from shutil import rmtree
 from typing import Any
 
 from vefl_sim.core.clock import to_s
-from vefl_sim.core.errors import BadInput, CannotWrite, FinishedRun, NotResumable, RunFailed, RunInterrupted, VeflError
+from vefl_sim.core.errors import (
+    BadInput,
+    CannotWrite,
+    FinishedRun,
+    NotResumable,
+    RunFailed,
+    RunInterrupted,
+    VeflError,
+    VeflWarning,
+)
 from vefl_sim.core.progress import heard_by
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.fields import Settings, setting_texts
@@ -141,7 +150,13 @@ def _complete(
         raise NotResumable(f"{loss}, or run the experiment again with --fresh; nothing is changed.")
     if last:
         _require_traffic(run)
-    with ExitStack() as heard:
+    elif not run.is_untouched:
+        warnings.warn(
+            f"{run.path} was stopped before its first checkpoint: it starts again from round 1.",
+            VeflWarning,
+            stacklevel=3,
+        )
+    with _naming_resume(run), ExitStack() as heard:
         with _preparing(run, may_remove and run.is_untouched):
             watchers = Watchers.of(watcher, (*(identity.experiment.run.watch or ()), *watch), identity.experiment)
             heard.enter_context(heard_by(partial(watchers.tell, "working")))
@@ -150,6 +165,15 @@ def _complete(
                 watchers.resuming(last, notes)
         _simulate(run, scenario, prepare, watchers, last)
     return run
+
+
+@contextmanager
+def _naming_resume(run: Run) -> Iterator[None]:
+    """Add the command that continues a run to the message about a file that could not be written."""
+    try:
+        yield
+    except CannotWrite as error:
+        raise CannotWrite(f"{error} Continue with: python -m vefl_sim resume {run.path}") from error.__cause__
 
 
 def _prepare(run: Run, experiment: Experiment, watchers: Watchers) -> tuple[Scenario, dict[str, float]]:
