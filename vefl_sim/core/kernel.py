@@ -22,7 +22,8 @@ from vefl_sim.core.memory import slowdown
 from vefl_sim.core.progress import report
 
 _IDLE_S = 15.0  # to compile all kernels in two processes, on two idle cores
-COMPILING = f"compiling (once, about {_IDLE_S * slowdown(2):.0f} s)"
+_BUSY_S = _IDLE_S * slowdown(2)
+COMPILING = f"compiling (once, {'about' if _BUSY_S < 1.2 * _IDLE_S else f'{_IDLE_S:.0f} to'} {_BUSY_S:.0f} s)"
 """The step that is reported whenever a kernel is not in the cache; it takes longer if the machine is busy."""
 
 
