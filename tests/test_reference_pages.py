@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import get_args
 
 import pandas as pd
+import pytest
 
 from tests.small_runs import VARIANTS, small_run
 from vefl_sim.analysis.figures.drawing import require_drawable
 from vefl_sim.analysis.figures.request import FigureKind
+from vefl_sim.protocol.messages import OrderOutcome, RoundReport
 from vefl_sim.protocol.trace import KINDS
+from vefl_sim.schemes.observation import CoverageSnapshot, Observation, RoundConstants
 from vefl_sim.sweep.points import load_sweep
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -42,6 +45,14 @@ def columns_by_kind() -> dict[str, tuple[set[str], set[str]]]:
 def test_the_page_of_commands_is_up_to_date() -> None:
     written = runpy.run_path(str(DOCS / "commands.py"))["reference"]()
     assert written == text("commands.md"), "run python docs/commands.py"
+
+
+@pytest.mark.parametrize("described", [CoverageSnapshot, RoundConstants, Observation, RoundReport, OrderOutcome])
+def test_the_page_of_parts_names_every_field_that_a_scheme_or_watcher_can_read(described: type) -> None:
+    written = set(re.findall(r"`(\w+)[`(]", text("parts.md")))
+    fields = {name for name in (*described.__dataclass_fields__, *vars(described)) if not name.startswith("_")}
+    assert not fields - written
+    assert {"paid", "energy_j", "bits_lost"} <= written
 
 
 def test_the_page_names_columns_for_every_kind() -> None:

@@ -1,8 +1,19 @@
 """Simulate vehicular edge federated learning: a real learner, a per-TTI 5G-NR uplink, and traffic on one clock.
 
 import vefl_sim
-run = vefl_sim.simulate(vefl_sim.load("experiments/quickstart.toml"))
+run = vefl_sim.simulate("experiments/quickstart.toml")
 print(run.rounds[["round", "delivered", "accuracy"]])
+
+These are all public names; help(vefl_sim.simulate) explains one of them, docs/api.md all.
+
+experiments      load, from_tables, with_settings, Experiment
+one run          simulate, resume, Run, why, RunWatcher
+many runs        load_sweep, run_sweep, compare
+figures          draw
+schemes          Scheme, AsynchronousScheme, Observation, Plan, Received, Aggregated, LocalUpdate, Local, Codec
+other parts      Dataset, Channel, Link, Scheduler, Backlog, RatPolicy, RatProblem, RatAllocation, Mobility, Scene
+models           trees
+errors           VeflError, BadInput, RunFailed, VeflWarning, FinishedRun
 """
 
 from vefl_sim.experiment.foreign_code import leave_run_directory
@@ -13,27 +24,45 @@ TYPE_CHECKING = False  # without importing `typing`, see above
 if TYPE_CHECKING:
     from typing import Any
 
-    from vefl_sim.analysis.why import why
-    from vefl_sim.core.errors import BadInput, RunFailed, VeflError
-    from vefl_sim.experiment.experiment import Experiment
-    from vefl_sim.experiment.toml import from_tables, load, with_settings
-    from vefl_sim.learning import trees
-    from vefl_sim.learning.codecs.codec import Codec
-    from vefl_sim.learning.datasets.dataset import Dataset
-    from vefl_sim.learning.learner import Local
-    from vefl_sim.mobility.scene import Mobility, Scene
-    from vefl_sim.optimize.rat.edf import Backlog, Scheduler
-    from vefl_sim.optimize.rat.problem import RatAllocation, RatPolicy, RatProblem
-    from vefl_sim.radio.channel import Channel
-    from vefl_sim.radio.link import Link
-    from vefl_sim.records.run_directory import Run
-    from vefl_sim.schemes.observation import Observation
-    from vefl_sim.schemes.scheme import Aggregated, AsynchronousScheme, LocalUpdate, Plan, Received, Scheme
-    from vefl_sim.simulation.run import resume, simulate
-    from vefl_sim.simulation.watcher import RunWatcher
-    from vefl_sim.sweep.comparison import compare
-    from vefl_sim.sweep.points import load_sweep
-    from vefl_sim.sweep.run_sweep import run_sweep
+    from vefl_sim.analysis.draw import draw as draw
+    from vefl_sim.analysis.why import why as why
+    from vefl_sim.core.errors import BadInput as BadInput
+    from vefl_sim.core.errors import FinishedRun as FinishedRun
+    from vefl_sim.core.errors import RunFailed as RunFailed
+    from vefl_sim.core.errors import VeflError as VeflError
+    from vefl_sim.core.errors import VeflWarning as VeflWarning
+    from vefl_sim.experiment.experiment import Experiment as Experiment
+    from vefl_sim.experiment.toml import from_tables as from_tables
+    from vefl_sim.experiment.toml import load as load
+    from vefl_sim.experiment.toml import with_settings as with_settings
+    from vefl_sim.learning import trees as trees
+    from vefl_sim.learning.codecs.codec import Codec as Codec
+    from vefl_sim.learning.datasets.dataset import Dataset as Dataset
+    from vefl_sim.learning.learner import Local as Local
+    from vefl_sim.mobility.scene import Mobility as Mobility
+    from vefl_sim.mobility.scene import Scene as Scene
+    from vefl_sim.optimize.rat.edf import Backlog as Backlog
+    from vefl_sim.optimize.rat.edf import Scheduler as Scheduler
+    from vefl_sim.optimize.rat.problem import RatAllocation as RatAllocation
+    from vefl_sim.optimize.rat.problem import RatPolicy as RatPolicy
+    from vefl_sim.optimize.rat.problem import RatProblem as RatProblem
+    from vefl_sim.radio.channel import Channel as Channel
+    from vefl_sim.radio.link import Link as Link
+    from vefl_sim.records.run_directory import Run as Run
+    from vefl_sim.schemes.observation import Observation as Observation
+    from vefl_sim.schemes.scheme import Aggregated as Aggregated
+    from vefl_sim.schemes.scheme import AsynchronousScheme as AsynchronousScheme
+    from vefl_sim.schemes.scheme import LocalUpdate as LocalUpdate
+    from vefl_sim.schemes.scheme import Plan as Plan
+    from vefl_sim.schemes.scheme import Received as Received
+    from vefl_sim.schemes.scheme import Scheme as Scheme
+    from vefl_sim.simulation.run import resume as resume
+    from vefl_sim.simulation.run import simulate as simulate
+    from vefl_sim.simulation.watcher import RunWatcher as RunWatcher
+    from vefl_sim.sweep.comparison import compare as compare
+    from vefl_sim.sweep.points import load_sweep as load_sweep
+    from vefl_sim.sweep.run_sweep import run_sweep as run_sweep
+
 
 _MODULES = {
     "Aggregated": "schemes.scheme",
@@ -44,6 +73,7 @@ _MODULES = {
     "Codec": "learning.codecs.codec",
     "Dataset": "learning.datasets.dataset",
     "Experiment": "experiment.experiment",
+    "FinishedRun": "core.errors",
     "Link": "radio.link",
     "Local": "learning.learner",
     "LocalUpdate": "schemes.scheme",
@@ -61,7 +91,9 @@ _MODULES = {
     "Scheduler": "optimize.rat.edf",
     "Scheme": "schemes.scheme",
     "VeflError": "core.errors",
+    "VeflWarning": "core.errors",
     "compare": "sweep.comparison",
+    "draw": "analysis.draw",
     "from_tables": "experiment.toml",
     "load": "experiment.toml",
     "load_sweep": "sweep.points",
@@ -72,44 +104,6 @@ _MODULES = {
     "why": "analysis.why",
     "with_settings": "experiment.toml",
 }
-
-__all__ = [
-    "Aggregated",
-    "AsynchronousScheme",
-    "Backlog",
-    "BadInput",
-    "Channel",
-    "Codec",
-    "Dataset",
-    "Experiment",
-    "Link",
-    "Local",
-    "LocalUpdate",
-    "Mobility",
-    "Observation",
-    "Plan",
-    "RatAllocation",
-    "RatPolicy",
-    "RatProblem",
-    "Received",
-    "Run",
-    "RunFailed",
-    "RunWatcher",
-    "Scene",
-    "Scheduler",
-    "Scheme",
-    "VeflError",
-    "compare",
-    "from_tables",
-    "load",
-    "load_sweep",
-    "resume",
-    "run_sweep",
-    "simulate",
-    "trees",
-    "why",
-    "with_settings",
-]
 
 
 def __getattr__(name: str) -> "Any":
@@ -125,4 +119,5 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> list[str]:
-    return __all__
+    """The public names; there is no __all__, with which help(vefl_sim) would print all of their documentation."""
+    return [*_MODULES]

@@ -161,6 +161,45 @@ def test_dry_run_prints_an_experiment_and_its_cost(toml: Path) -> None:
     assert not list(toml.parent.glob("runs/*-2"))
 
 
+@pytest.mark.parametrize(
+    ("setting", "warning"),
+    [
+        ("vefl.budget=0", "nobody got an order in the first 2 rounds: the budget did not pay for a single CV"),
+        ("vefl.round_s=0.001", "nobody got an order in the first 2 rounds: nobody was eligible, every time because"),
+        ("scheme.selected=1000", "scheme.selected = 1000 excludes nobody: at most 3 CVs were in coverage"),
+    ],
+)
+def test_a_dry_run_warns_of_limits_that_exclude_everybody_or_nobody(setting: str, warning: str, toml: Path) -> None:
+    dry = call(toml, "--dry-run", "--set", setting, cwd=toml.parent)
+    assert dry.returncode == 0, dry.stderr
+    assert f"# warning: {warning}" in dry.stdout
+    assert "warning" not in call(toml, "--dry-run", "--set", "scheme.selected=2", cwd=toml.parent).stdout
+
+
+def test_trace_of_a_cv_or_round_that_is_not_there_is_bad_input(finished: Path) -> None:
+    for options in (("--cv", 9999), ("--round", 300), ("--round", "300-310"), ("--cv", 9999, "--csv")):
+        refused = call("trace", "three-cars", *options, cwd=finished)
+        assert refused.returncode == 2
+        assert re.search(rf"error: {options[0]} {options[1]}: no event .* they are between 1 and \d\.", refused.stderr)
+    assert call("trace", "three-cars", "--cv", 3, "--kind", "update_lost", cwd=finished).returncode == 0
+
+
+def test_every_command_finds_runs_in_another_folder(finished: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    reading = ["runs"], ["trace", "three"], ["verify", "three"], ["resume", "three"]
+    for command in (*reading, ["report", "three", "--to", page], ["figure", "three", "--to", tmp_path]):
+        done = call(*command, "--out", finished / "runs", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    refused = call("evaluate", "three", "--out", finished / "runs", cwd=tmp_path)
+    assert "learning.kind" in refused.stderr
+
+
+def test_a_run_of_another_length_has_a_note(toml: Path) -> None:
+    done = call(toml, "--set", "run.rounds=1", cwd=toml.parent)
+    assert "# note: with another run.rounds, the data are split over other CVs" in done.stderr
+    assert not call(toml, "--set", "run.rounds=1", "--quiet", cwd=toml.parent).stderr
+
+
 def test_trace_filters(finished: Path) -> None:
     def lines(*filters: object) -> list[str]:
         done = call("trace", "three-cars", *filters, cwd=finished)

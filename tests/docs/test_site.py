@@ -27,7 +27,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
 
 def test_all_public_names_are_documented_once() -> None:
     lines = re.findall(r"^Names: (.+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
-    assert sorted(name for line in lines for name in re.findall(r"`(\w+)`", line)) == sorted(vefl_sim.__all__)
+    assert sorted(name for line in lines for name in re.findall(r"`(\w+)`", line)) == dir(vefl_sim)
 
 
 def test_a_picture_becomes_a_link_to_its_file() -> None:

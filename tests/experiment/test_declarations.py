@@ -161,11 +161,12 @@ class TestUserDefinedSchemes:
             (
                 {"scheme": own("Thrifty"), "vefl": {"sojourn_weight": 0.2}},
                 f'vefl.sojourn_weight has no effect with scheme.kind = "{__name__}:Thrifty", which declares it as '
-                "unused: remove it.",
+                "unused: remove it (on the command line: --set vefl.sojourn_weight=).",
             ),
             (
                 {"scheme": own("Thrifty"), "vefl": {"method": "exact", "upload_margin": 2.0}},
-                "vefl.upload_margin has no effect with an exact plan: remove it.",
+                "vefl.upload_margin has no effect with an exact plan: "
+                "remove it (on the command line: --set vefl.upload_margin=).",
             ),
             (
                 {"scheme": own("Thrifty") | {"selected": 51}},
@@ -173,12 +174,14 @@ class TestUserDefinedSchemes:
             ),
             (
                 {"scheme": own("Plain") | {"constrained": False}},
-                "scheme.constrained has no effect with a scheme of your own, which decides it itself: remove it.",
+                "scheme.constrained has no effect with a scheme of your own, which decides it itself: "
+                "remove it (on the command line: --set scheme.constrained=).",
             ),
             *(
                 (
                     {"scheme": own(scheme), "aggregation": {"form": "models"}},
-                    f"aggregation.form has no effect with {OWN_MODEL}: remove it.",
+                    f"aggregation.form has no effect with {OWN_MODEL}: "
+                    "remove it (on the command line: --set aggregation.form=).",
                 )
                 for scheme in ("OwnModel", "OwnWeights")
             ),

@@ -1,10 +1,12 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import from_tables, load, resolved, to_toml, with_settings
+from vefl_sim.experiment.unused_keys import length_note
 
 NAMED = {"run": {"name": "x"}}
 PROX = {"scheme": {"kind": "fedprox"}}
@@ -354,3 +356,73 @@ def test_paths_start_at_the_file_or_at_the_current_directory(tmp_path: Path, mon
     assert named("no.net.xml") == "no.net.xml"
     assert named("no.net.xml", "mobility.file=both.net.xml") == "both.net.xml"
     assert named(str(here / "both.net.xml")) == str(here / "both.net.xml")
+
+
+def test_settings_may_be_a_mapping_of_python_values(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text('[run]\nname = "x"\nrounds = 3\n[radio]\nantennas = 4\n')
+    changes = {
+        "radio.prbs": np.int64(5), "sla.base_fee": [1, 2.5], "scheme.kind": "fdpc", "radio.antennas": None,
+        "scheme.constrained": True, "run.duration_s": 30,
+    }  # fmt: skip
+    for changed in (load(file, changes), with_settings(load(file), changes)):
+        assert (changed.radio.prbs, changed.sla.base_fee, changed.scheme.kind) == (5, (1.0, 2.5), "fdpc")
+        assert changed.radio.antennas == from_tables({"run": {"name": "x"}}).radio.antennas
+        assert (changed.run.rounds, changed.run.duration_s) == (None, 30.0)
+    with pytest.raises(ExperimentError, match=r"radio\.prbs = \"5\": it must be a whole number"):
+        with_settings(load(file), {"radio.prbs": "5"})
+
+
+def test_an_assignment_names_the_function_that_changes_keys(tmp_path: Path) -> None:
+    experiment = from_tables({"run": {"name": "x"}})
+    with pytest.raises(AttributeError, match=r'with_settings\(experiment, \{"radio\.prbs": 5\}\)'):
+        experiment.radio.prbs = 5
+    with pytest.raises(AttributeError, match="with_settings"):
+        experiment.radio = None
+
+
+def test_an_unused_key_is_cleared_as_the_message_says(toml: Path) -> None:
+    toml.write_text('[run]\nname = "x"\n[scheme]\nkind = "fedavg"\n[vefl]\nmethod = "exact"\n')
+    with pytest.raises(ExperimentError) as caught:
+        load(toml)
+    sentence = str(caught.value)
+    assert sentence.endswith(', or set scheme.kind = "pdpc" or "fdpc".')
+    setting = sentence.split("--set ")[1].split(")")[0]
+    assert load(toml, [setting]).vefl.method == "lagrangian"
+    assert load(toml, ["scheme.kind=fdpc"]).vefl.method == "exact"
+
+
+@pytest.mark.parametrize(
+    ("tables", "subject"),
+    [
+        ({"cells": {"number": 3}}, "several gNBs and handover"),
+        ({"radio": {"gnbs": 3}}, "several gNBs and handover"),
+        ({"radio": {"handover_margin_db": 3}}, "several gNBs and handover"),
+        ({"radio": {"inter_cell_interference": True}}, "several gNBs and handover"),
+        ({"interference": {}}, "interference"),
+        ({"mac": {"harq": True}}, "modulation and coding, block errors and HARQ"),
+        ({"radio": {"mcs_table": 2}}, "modulation and coding, block errors and HARQ"),
+        ({"sla": {"battery_j": 1e6}}, "batteries and heat"),
+        ({"privacy": {"epsilon": 1.0}}, "privacy and security"),
+    ],
+)
+def test_what_is_not_modelled_leads_to_the_scope(tables: dict, subject: str) -> None:
+    [sentence] = problems(NAMED | tables)
+    assert sentence.endswith(f"; not modelled: {subject} (docs/scope.md says what is).")
+
+
+@pytest.mark.parametrize(
+    ("tables", "settings", "noted"),
+    [
+        ({}, ["run.rounds=3"], True),
+        ({}, ["radio.prbs=12", "run.duration_s = 30"], True),
+        ({}, ["radio.prbs=12"], False),
+        ({"data": {"holders": 50}}, ["run.rounds=3"], False),
+        ({"data": {"kind": "positions", "partition": "own"}, "learning": {"loss": "mse"},
+          "model": {"factory": "vefl_models.mlp:mlp"}}, ["run.rounds=3"], False),
+    ],
+)  # fmt: skip
+def test_a_run_of_another_length_has_other_data(tables: dict, settings: list[str], noted: bool) -> None:
+    note = length_note(from_tables(NAMED | tables), settings)
+    assert bool(note) == noted
+    assert not noted or "not the beginning of a long one, unless data.holders is set" in note

@@ -43,7 +43,7 @@ COMMANDS = (
         ("trace", "runs/{run}", "--why", "--cv", "4", "--round", "2"),
     ),
     *(("trace", "runs/{run}", "--from", "0.2", "--to", "1.5", "--cv", "3"), ("sweep", "sweep.toml", "--dry-run")),
-    *(("figure", "sweep.toml", "--to", "figures"), ("report", "runs/{run}", "--out", "page.html")),
+    *(("figure", "sweep.toml", "--to", "figures"), ("report", "runs/{run}", "--to", "page.html")),
 )
 Files = dict[str, tuple[int, int, str]]
 

@@ -229,3 +229,32 @@ def test_the_upload_margin_scales_the_time_that_plans_reserve(margin, slots):
     round = observed(**ROUND, payload_bits=58_000, upload_margin=margin)
     assert round.worst_slots.tolist() == [slots] * 4
     assert (round.train_limit_ns == (round.window_slots - slots) * 500_000).all()
+
+
+class TestLowerLimits:
+    """A scheme may lower the budget and the number of CVs for a built-in one that it uses, and not raise them."""
+
+    def test_a_scheme_keeps_to_the_experiment_that_it_was_made_from(self):
+        assert len(scheme("pdpc", scheme={"selected": 1}).plan(observed(**ROUND)).cv) == 1
+        assert len(scheme("random", scheme={"selected": 1}).plan(observed(**ROUND)).cv) == 1
+        free = {"selected": 1, "constrained": False}
+        assert len(scheme("pdpc", scheme=free).plan(observed(**ROUND)).cv) == 1
+
+    @pytest.mark.parametrize("kind", ["pdpc", "fdpc", "fedprox", "fedavg", "random", "afa-cd"])
+    def test_the_smaller_budget_counts(self, kind):
+        for own, of_the_round in ((50.0, 1000.0), (1000.0, 50.0)):
+            plan = scheme(kind, vefl={"budget": own}).plan(observed(**ROUND, budget=of_the_round))
+            assert plan.cost <= 50.0
+
+    def test_an_observation_with_lower_limits(self):
+        lower = observed(**ROUND).with_(budget=40.0, selected=1)
+        assert (lower.constants.budget, lower.constants.max_selected) == (40.0, 1)
+        plan = scheme("pdpc").plan(lower)
+        assert len(plan.cv) == 1
+        assert plan.cost <= 40.0
+        assert np.array_equal(lower.worst_slots, observed(**ROUND).worst_slots)
+
+    @pytest.mark.parametrize("limits", [{"budget": 1000.1}, {"selected": 3}, {"budget": -1.0}, {"budget": np.nan}])
+    def test_limits_cannot_be_raised(self, limits):
+        with pytest.raises(ValueError, match=r"must be from 0 to .*, the limit of this round"):
+            observed(**ROUND).with_(**limits)

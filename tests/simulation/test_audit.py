@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.schemes.rounds import CONSTANTS, TYPICAL, experiment, observed
-from vefl_sim import simulate
+from vefl_sim import simulate, with_settings
 from vefl_sim.core.errors import AuditFailed, LedgerMismatch
 from vefl_sim.optimize.rat.books import Queues, new_log
 from vefl_sim.protocol.ledger import Account, Ledger
@@ -239,6 +239,22 @@ def test_a_run_says_what_was_audited(tmp_path) -> None:
 def test_breaches_of_a_users_scheme_are_in_the_summary(tmp_path) -> None:
     keys = SMALL | {"scheme": {"kind": f"{__name__}:Greedy", "selected": 3}}
     assert simulate(experiment(**keys), out=tmp_path).summary["plan_breaches"]["C1"] == 2
+
+
+class Spender(Pdpc):
+    """Plans with more money than the server has."""
+
+    def __init__(self, keys) -> None:
+        super().__init__(with_settings(keys, "vefl.budget=1e6", "scheme.selected=100"))
+
+    def plan(self, observation):
+        rich = replace(observation.constants, budget=1e6, max_selected=100)
+        return super().plan(replace(observation, constants=rich))
+
+
+def test_plans_are_audited_with_the_limits_of_the_run(tmp_path) -> None:
+    keys = SMALL | {"scheme": {"kind": f"{__name__}:Spender", "selected": 3}, "vefl": {"budget": 60.0}}
+    assert simulate(experiment(**keys), out=tmp_path).summary["plan_breaches"] == {"C1": 2, "C5": 2}
 
 
 KINDS = ["pdpc", "fdpc", "fedprox", "fedavg", "random"]

@@ -240,27 +240,42 @@ def test_a_broadcast_waits_for_the_one_before(tmp_path: Path) -> None:
             {"downlink": {"kind": "broadcast"}, "mac": {"tdd": "SU"}},
             'downlink.kind = "broadcast" needs downlink slots in mac.tdd = "SU": add a D to the pattern.',
         ),
-        ({"radio": {"alpha": 0.5}}, 'radio.alpha has no effect with radio.power = "optimized": remove it.'),
-        ({"radio": {"rician_k_db": 3.0}}, 'radio.rician_k_db has no effect with radio.fading = "rayleigh": remove it.'),
+        (
+            {"radio": {"alpha": 0.5}},
+            'radio.alpha has no effect with radio.power = "optimized": '
+            'remove it (on the command line: --set radio.alpha=), or set radio.power = "open-loop".',
+        ),
+        (
+            {"radio": {"rician_k_db": 3.0}},
+            'radio.rician_k_db has no effect with radio.fading = "rayleigh": '
+            'remove it (on the command line: --set radio.rician_k_db=), or set radio.fading = "rician".',
+        ),
         (
             {"radio": {"fading": "none", "delay_spread_s": 0.0}},
-            'radio.delay_spread_s has no effect with radio.fading = "none": remove it.',
+            'radio.delay_spread_s has no effect with radio.fading = "none": '
+            "remove it (on the command line: --set radio.delay_spread_s=)"
+            ', or set radio.fading = "rayleigh", "jakes" or "rician".',
         ),
         (
             {"mac": {"special_uplink_symbols": 4}},
-            'mac.special_uplink_symbols has no effect with mac.tdd = "U": remove it.',
+            'mac.special_uplink_symbols has no effect with mac.tdd = "U": '
+            'remove it (on the command line: --set mac.special_uplink_symbols=), or set mac.tdd with an "S".',
         ),
         (
             {"radio": {"csi_margin_db": 3.0}},
-            "radio.csi_margin_db has no effect with radio.csi_delay_slots = 0: remove it.",
+            "radio.csi_margin_db has no effect with radio.csi_delay_slots = 0: "
+            "remove it (on the command line: --set radio.csi_margin_db=)"
+            ", or set radio.csi_delay_slots = 1 or more.",
         ),
         (
             {"scheme": {"constrained": False}, "downlink": {"kind": "broadcast"}},
-            "downlink.kind has no effect with scheme.constrained = false: remove it.",
+            "downlink.kind has no effect with scheme.constrained = false: "
+            "remove it (on the command line: --set downlink.kind=), or set scheme.constrained = true.",
         ),
         (
             {"downlink": {"rate_floor": 5e6}},
-            'downlink.rate_floor has no effect with downlink.kind = "ignored": remove it.',
+            'downlink.rate_floor has no effect with downlink.kind = "ignored": '
+            'remove it (on the command line: --set downlink.rate_floor=), or set downlink.kind = "broadcast".',
         ),
     ],
 )

@@ -18,7 +18,7 @@ from vefl_sim import Experiment, Run, from_tables, resume, simulate, with_settin
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.cli.progress import PipedConsole, RunProgress
 from vefl_sim.core import files
-from vefl_sim.core.errors import CannotWrite, NotResumable, RunFailed
+from vefl_sim.core.errors import CannotWrite, NotResumable, RunFailed, VeflWarning
 from vefl_sim.core.state import pack
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.mobility.grid.traffic import IdmTraffic
@@ -482,3 +482,10 @@ def test_a_run_whose_directory_is_deleted_says_so(tmp_path: Path) -> None:
 
     with pytest.raises(CannotWrite, match=r"parts no longer exists: somebody has deleted or moved it; move it"):
         simulate(STOPPED, out=tmp_path, watcher=Remover())
+
+
+def test_a_run_without_a_checkpoint_says_that_it_starts_again(tmp_path: Path) -> None:
+    run = killed_at(with_settings(STOPPED, "run.checkpoint_every=1000", "run.rounds=2"), tmp_path, 2)
+    with pytest.warns(VeflWarning, match="was stopped before its first checkpoint: it starts again from round 1"):
+        resume(run)
+    assert run.is_done

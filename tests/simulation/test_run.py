@@ -1,5 +1,6 @@
 """How a run starts: one directory per configuration, and its identity and file read once."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,9 +10,11 @@ from pathlib import Path
 from shutil import rmtree
 
 import pytest
+import tomli_w
 
 from tests.mobility.recorded.recordings import DATA
 from tests.mobility.sumo.towns import grid_net
+from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import only
 from vefl_sim import BadInput, Experiment, Run, RunFailed, RunWatcher, from_tables, simulate
 from vefl_sim.cli.main import main
@@ -232,3 +235,12 @@ def test_eight_commands_at_once_are_one_run(tmp_path: Path) -> None:
     for printed, code in answers:
         assert code == 0 or (code == 2 and "is being run by process" in printed), printed
     assert 2 in {code for _, code in answers}
+
+
+def test_a_path_can_be_simulated(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(tomli_w.dumps(EXPERIMENT))
+    run = simulate(str(file), out=tmp_path, settings={"run.rounds": 1})
+    assert (run.summary["rounds"], run.experiment.run.name) == (1, EXPERIMENT["run"]["name"])
+    assert (run.path / "experiment.toml").read_text() == file.read_text()
+    assert json.loads((run.path / "versions.json").read_text())["set"] == ["run.rounds=1"]

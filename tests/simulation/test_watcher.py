@@ -1,6 +1,7 @@
 """A watcher is called at every stage of a run, may leave methods out, and cannot fail silently."""
 
 import signal
+import warnings
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from tests.listeners import Diary
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, only
-from vefl_sim import BadInput, RunFailed, RunWatcher, from_tables, resume, simulate, with_settings
+from vefl_sim import BadInput, FinishedRun, RunFailed, RunWatcher, from_tables, resume, simulate, with_settings
 from vefl_sim.cli.progress import PipedConsole, RunProgress
 from vefl_sim.core.errors import RunInterrupted
 from vefl_sim.core.kernel import COMPILING
@@ -57,6 +58,22 @@ class NotDerived:
 def test_any_object_with_some_of_the_methods_is_a_watcher(tmp_path: Path) -> None:
     watcher = NotDerived()
     simulate(TWO_ROUNDS, out=tmp_path, watcher=watcher)
+    assert watcher.rounds == [1, 2]
+
+
+def test_a_finished_run_warns_that_its_watcher_was_not_called(tmp_path: Path) -> None:
+    simulate(TWO_ROUNDS, out=tmp_path)
+    watcher = NotDerived()
+    with pytest.warns(
+        FinishedRun, match=r"watched-.* is done already: .* no watcher is called\. .*fresh=True"
+    ) as warned:
+        simulate(TWO_ROUNDS, out=tmp_path, watcher=watcher)
+    assert warned[0].filename == __file__
+    assert watcher.rounds == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        simulate(TWO_ROUNDS, out=tmp_path)
+        simulate(TWO_ROUNDS, out=tmp_path, watcher=watcher, fresh=True)
     assert watcher.rounds == [1, 2]
 
 
@@ -142,3 +159,4 @@ def test_the_remaining_time_leaves_out_the_first_round_which_compiles(
         progress.round(RoundReport(number, 0, number * 10**9, 0, [], [], 0, None))
     lines = [line for line in capsys.readouterr().out.splitlines() if "left" in line]
     assert [line.split(" | ")[-1] for line in lines] == ["? left", "0:02 left", "0:02 left", "0:00 left"]
+    assert [line.split(" | ")[2].strip() for line in lines] == ["0.02 s/s", "1.00 s/s", "0.67 s/s", "0.75 s/s"]

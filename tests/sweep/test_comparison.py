@@ -275,9 +275,14 @@ def test_a_file_that_also_sweeps_is_run_with_sweep(tmp_path: Path, capsys: pytes
         compare(load_sweep(file), tmp_path)
 
 
-def test_seeds_on_the_command_line_need_a_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(written(tmp_path, HEAD), "--seeds", "1,2") == 2
-    assert capsys.readouterr().err.startswith("error: --seeds is for files with [[compare]]")
+def test_one_experiment_is_run_with_several_seeds(
+    in_process: InProcessExecutor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = written(tmp_path, HEAD), tmp_path / "runs"
+    assert command(file, "--seeds", "1,2", "--out", out) == 0
+    assert f"{file.stem} " in capsys.readouterr().out
+    assert sorted(Run(path.parent).experiment.run.seed for path in out.glob("*/resolved.toml")) == [1, 2]
+    assert len(in_process.jobs) == 2
 
 
 def test_means_over_different_seeds_are_refused(tmp_path: Path) -> None:

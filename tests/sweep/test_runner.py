@@ -4,11 +4,15 @@ import math
 import sys
 from collections.abc import Collection
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
+from vefl_sim.cli.progress import PipedConsole
+from vefl_sim.cli.sweep_progress import SweepProgress
 from vefl_sim.core.errors import BadInput, RunInterrupted
+from vefl_sim.core.memory import slowdown
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.sweep import runner
 from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
@@ -204,8 +208,43 @@ def test_remaining_time_is_corrected_by_finished_points(sweep: Sweep) -> None:
     assert before == short.wall_time_s + long.wall_time_s + middle.wall_time_s
     tasks.workers = 3
     assert tasks.left_s() == long.wall_time_s
-    short.entry.status, short.entry.wall_s, short.share = "done", 2 * short.wall_time_s, 1.0
+    short.entry.status, short.cpu_s, short.share = "done", 2 * short.wall_time_s, 1.0
     assert tasks.left_s() == pytest.approx(2 * long.wall_time_s)
+
+
+def test_the_first_estimate_takes_other_processes_into_account(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = tasks_of([Index(Path("none"), sweep)], Path("none"))
+    alone = tasks.left_s()
+    monkeypatch.setattr("vefl_sim.core.memory.cores", lambda: 2)
+    for load, factor in ((0.0, 1.0), (2.0, 2.0), (6.0, 4.0)):
+        monkeypatch.setattr("os.getloadavg", lambda load=load: (load, load, load))
+        tasks.slowdown = slowdown(2)
+        assert tasks.left_s() == pytest.approx(factor * alone)
+
+
+def test_a_compilation_is_not_counted_into_the_speed(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first tenth takes 100 s, because it compiles, and the others 2 s each."""
+    tasks = tasks_of([Index(Path("none"), sweep)], Path("none"))
+    [_, long, _] = tasks
+    now = iter([100.0, 102.0, 104.0])
+    monkeypatch.setattr("vefl_sim.sweep.tasks.time.monotonic", lambda: next(now))
+    long.mark_running()
+    for share in (0.0, 0.1, 0.1, 0.2, 0.3):
+        long.advance(share)
+    assert long.pace_s == pytest.approx(20.0)
+    assert tasks.factor == pytest.approx(20.0 / long.wall_time_s)
+
+
+def test_the_remaining_time_does_not_jump(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    progress = SweepProgress(PipedConsole(), None)
+    shown = []
+    for now_s, left_s in ((1000.0, 200.0), (1001.0, 18_000.0), (1002.0, 1600.0), (1400.0, 1200.0), (1401.0, 0.0)):
+        monkeypatch.setattr("vefl_sim.cli.sweep_progress.time.monotonic", lambda now_s=now_s: now_s)
+        shown.append(progress._left(SimpleNamespace(left_s=lambda left_s=left_s: left_s)))
+    assert shown[0] == "3:20"
+    assert shown[1] < "8:30"
+    assert shown[-1] == "0:00"
+    assert abs(int(shown[3].split(":")[0]) - 20) <= 1
 
 
 def test_a_part_of_the_script_is_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,8 @@ from typing import Any
 
 import pandas as pd
 
+from vefl_sim.core.errors import BadInput
+
 
 def select(
     events: pd.DataFrame,
@@ -29,6 +31,19 @@ def select(
     if last_s is not None:
         keep &= events["time_ns"] < last_s * 1e9
     return events[keep.fillna(False)]
+
+
+def require_known(events: pd.DataFrame, cv: int | None, rounds: range | None) -> None:
+    """Refuse a CV, or rounds, that a run does not have."""
+    chosen = [("--cv", "cv", range(cv, cv + 1) if cv is not None else None), ("--round", "round", rounds)]
+    for option, column, numbers in chosen:
+        known = events[column].dropna()
+        if numbers is None or known.between(numbers.start, numbers.stop, inclusive="left").any():
+            continue
+        written = f"{numbers.start}-{numbers.stop - 1}" if len(numbers) > 1 else f"{numbers.start}"
+        have = f"they are between {known.min()} and {known.max()}" if len(known) else "it has none"
+        name = "CV" if column == "cv" else "round"
+        raise BadInput(f"{option} {written}: no event of this run has such a {name}; {have}.")
 
 
 Event = dict[str, Any]

@@ -2,11 +2,15 @@
 
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from vefl_sim.analysis.reasons import why_nobody
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import declaration
 from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.recorder import Recorder
@@ -27,6 +31,7 @@ class Estimate:
     cost: float
     energy_j: float
     disk_bytes: float
+    warnings: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """Return the estimate as printable lines."""
@@ -37,6 +42,7 @@ class Estimate:
             f"about {self.wall_s:.0f} s of wall time and {self.disk_bytes / 1e6:.1f} MB of disk on this machine",
             f"about {self.cost:.0f} units paid to the CVs (plans may spend "
             f"at most {experiment.rounds * experiment.vefl.budget:.0f}) and {energy_text(self.energy_j)} of CV energy",
+            *(f"warning: {sentence}" for sentence in self.warnings),
         ]
 
 
@@ -45,10 +51,13 @@ def estimate(experiment: Experiment) -> Estimate:
     began = time.perf_counter()
     scenario = build_scenario(experiment)
     prepared_s = time.perf_counter() - began
-    ends, tally = [time.perf_counter()], Tally()
+    ends, tally, reports = [time.perf_counter()], Tally(), list[RoundReport]()
     simulated = min(_ROUNDS, experiment.rounds)
     with tempfile.TemporaryDirectory() as directory:
-        _run_rounds(scenario, simulated, Path(directory), ends, tally)
+        for report in _run_rounds(scenario, simulated, Path(directory)):
+            ends.append(time.perf_counter())
+            tally.add(report)
+            reports.append(report)
         written = sum(file.stat().st_size for file in Path(directory).iterdir())
     later = ends[2:] or ends[1:]
     per_round = (ends[-1] - ends[-1 - len(later)]) / len(later)
@@ -59,24 +68,41 @@ def estimate(experiment: Experiment) -> Estimate:
         cost=tally.cost * factor,
         energy_j=tally.energy_j * factor,
         disk_bytes=written * factor,
+        warnings=tuple(_warnings(experiment, reports)),
     )
 
 
-def _run_rounds(scenario: Scenario, rounds: int, directory: Path, ends: list[float], tally: Tally) -> None:
-    """Simulate the first rounds; append the wall time at the end of each to `ends` and add its costs to `tally`."""
+def _warnings(experiment: Experiment, reports: list[RoundReport]) -> Iterator[str]:
+    """Yield a sentence if nobody got an order in these rounds, or if `scheme.selected` excludes nobody."""
+    kind, most, rounds = experiment.scheme.kind, max(report.in_coverage for report in reports), len(reports)
+    if declaration("scheme.kind", kind, "trains_centrally", False):
+        return
+    if not any(report.outcomes for report in reports):
+        limits = Counter(limit for report in reports for limit in report.ineligible.values())
+        reason = why_nobody(Counter(report.status for report in reports), limits)
+        yield f"nobody got an order in the first {rounds} rounds: {reason}."
+    elif declaration("scheme.kind", kind, "selects", False) and experiment.scheme.selected > most:
+        yield (
+            f"scheme.selected = {experiment.scheme.selected} excludes nobody: at most {most} CVs were in coverage in "
+            f"the first {rounds} rounds."
+        )
+
+
+def _run_rounds(scenario: Scenario, rounds: int, directory: Path) -> Iterator[RoundReport]:
+    """Simulate the first rounds, and yield the report of each as soon as it has ended."""
     env, recorder = NanosecondEnvironment(), Recorder(directory, scenario.experiment.trace, scenario.experiment.slots)
-    last_round_closed = env.event()
+    reports: list[RoundReport] = []
 
     def report(round_report: RoundReport) -> None:
         recorder.record_round(round_report)
-        tally.add(round_report)
-        ends.append(time.perf_counter())
-        if round_report.round == rounds:
-            last_round_closed.succeed()
+        reports.append(round_report)
 
     try:
         wire(scenario, env, recorder, Audit(scenario.link, scenario.experiment.slots.slot_s), report).processes(env)
-        env.run(until=last_round_closed)
+        for number in range(1, rounds + 1):
+            while len(reports) < number:
+                env.step()
+            yield reports[-1]
     except Exception as error:
         raise RunFailed(f"The first rounds failed: {type(error).__name__}: {error}") from error
     finally:

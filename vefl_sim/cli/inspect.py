@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vefl_sim.cli.sweep import Out
 from vefl_sim.core.errors import BadInput, printable
 
 if TYPE_CHECKING:
@@ -15,12 +16,13 @@ if TYPE_CHECKING:
 
 
 def runs(
-    out: Annotated[Path, typer.Argument(help="Folder that contains the run directories.")] = Path("runs"),
+    folder: Annotated[Path | None, typer.Argument(help="Folder of the runs, as --out.", show_default=False)] = None,
+    out: Out = Path("runs"),
 ) -> None:
     """List all runs: state, scheme, seed, rounds, accuracy, age and the keys that differ; the newest run is last."""
     from vefl_sim.analysis.runs import run_lines
 
-    _print(run_lines(out))
+    _print(run_lines(folder or out))
 
 
 def report(
@@ -28,13 +30,14 @@ def report(
         str,
         typer.Argument(
             metavar="RUN|SWEEP",
-            help="Run directory, or the beginning of its name in ./runs; or a sweep or comparison: its folder, its "
-            "name in ./runs, or its TOML file.",
+            help="Run directory, or the beginning of its name in --out; or a sweep or comparison: its folder, its "
+            "name in --out, or its TOML file.",
         ),
     ],
-    out: Annotated[
+    to: Annotated[
         Path | None, typer.Option(help="File to write, instead of report.html in the folder of the run or sweep.")
     ] = None,
+    out: Out = Path("runs"),
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Write the report page of a run: one HTML file with curves, a replay on the map, and why updates were lost.
@@ -48,15 +51,17 @@ def report(
     from vefl_sim.analysis.sweep_report.page import write_sweep_report
     from vefl_sim.analysis.sweep_report.source import find_table
 
-    table = find_table(what)
-    path = write_sweep_report(table, out) if table else write_report(find_run(what), out)
+    if out.suffix == ".html":
+        raise BadInput(f"--out {out} must be the folder of the runs: name the file to write with --to.")
+    table = find_table(what, out)
+    path = write_sweep_report(table, to) if table else write_report(find_run(what, out), to)
     _print([str(path)])
     if show:
         webbrowser.open(path.resolve().as_uri())
 
 
 def evaluate(
-    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in ./runs.")],
+    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in --out.")],
     round: Annotated[
         int | None, typer.Option(help="Evaluate the model after this round, if learning.keep_models has kept it.")
     ] = None,
@@ -78,6 +83,7 @@ def evaluate(
         Path | None,
         typer.Option(help="Folder in which user-defined parts are searched first, instead of the current directory."),
     ] = None,
+    out: Out = Path("runs"),
 ) -> None:
     """Print accuracy and loss of the model that a run has saved, for all test samples and for each class."""
     from vefl_sim.analysis.evaluation import evaluate as evaluate_run
@@ -87,7 +93,7 @@ def evaluate(
 
     if folder and data is None:
         raise BadInput(f"--dir {folder} holds the files of another data set: add --data to name it.")
-    found = find_run(run)
+    found = find_run(run, out)
     print(f"# {found.path} ({found.state})", file=sys.stderr)
     model, note = found.model(round), version_note(found)
     for line in (*source_lines(parts_of(found, model, data), parts), *([note] if note else ())):
@@ -100,14 +106,15 @@ def evaluate(
 
 
 def verify(
-    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in ./runs.")],
+    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in --out.")],
+    out: Out = Path("runs"),
 ) -> None:
     """Check the files of a run: digests, sums and constraints C1–C6, and C7–C12 if slots were recorded."""
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.verify.verification import finding_lines
     from vefl_sim.analysis.verify.verification import verify as verify_run
 
-    found = find_run(run)
+    found = find_run(run, out)
     findings = list(verify_run(found))
     print(f"{found.path} ({found.state})")
     _print(finding_lines(findings))
@@ -125,7 +132,7 @@ def schema() -> None:
 
 
 def trace(
-    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in ./runs.")],
+    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in --out.")],
     file: Annotated[
         Path | None, typer.Argument(help="With --perfetto: file to write, instead of one in the run directory.")
     ] = None,
@@ -148,9 +155,10 @@ def trace(
         bool,
         typer.Option("--perfetto", help="Write a timeline of the run, or of --round, for https://ui.perfetto.dev."),
     ] = False,
+    out: Out = Path("runs"),
 ) -> None:
     """Print the events of a run, explain why one update was received or lost, or write a timeline."""
-    from vefl_sim.analysis.events import event_lines, select
+    from vefl_sim.analysis.events import event_lines, require_known, select
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.verify.verification import blaming_damage
     from vefl_sim.analysis.why import how_to_choose
@@ -161,7 +169,7 @@ def trace(
         raise BadInput("--perfetto writes a timeline of all events: of the other options, use only --round with it.")
     if file and not perfetto:
         raise BadInput(f"{file}: a file is written only with --perfetto.")
-    found = find_run(run)
+    found = find_run(run, out)
     if str(found.path) != run:
         print(f"# {found.path} ({found.state})", file=sys.stderr)
     with blaming_damage(found):
@@ -175,6 +183,7 @@ def trace(
                 raise BadInput(how_to_choose(found, cv=cv, rounds=rounds))
             _print(explain(found, cv=cv, round=rounds.start))
             return
+        require_known(found.events, cv, rounds)
         events = select(found.events, cv=cv, round=rounds, kind=_known_kind(kind), between_s=(from_s, to_s))
         if events.empty:
             print("# no events match the filters", file=sys.stderr)

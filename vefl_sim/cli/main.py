@@ -3,6 +3,7 @@
 import io
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -13,7 +14,7 @@ from vefl_sim.cli.data import data
 from vefl_sim.cli.inspect import check, evaluate, report, runs, schema, trace, verify
 from vefl_sim.cli.maps import map_
 from vefl_sim.cli.new import new
-from vefl_sim.cli.sweep import Settings, SweepOptions, Watch, compare, figure, read_watched, sweep
+from vefl_sim.cli.sweep import Out, Settings, SweepOptions, Watch, compare, figure, read_watched, sweep
 from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, first_line, printable
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def run(
     seeds: Annotated[
         str | None,
         typer.Option(
-            metavar="SEEDS", help="Seeds with which to run every variant of a comparison, for example 1,2,3 or 1-5."
+            metavar="SEEDS",
+            help="Seeds to run the experiment with, or every variant of a comparison, for example 1,2,3 or 1-5.",
         ),
     ] = None,
     watch: Watch = None,
@@ -88,9 +90,12 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
     """Run an experiment; resume it if it was stopped, or print its summary if it is already done."""
-    from vefl_sim.experiment.toml import ALONE, load
+    from vefl_sim.experiment.toml import load
+    from vefl_sim.experiment.unused_keys import length_note
 
     file = read_watched(experiment, watch or ())
+    if seeds is not None and not {"compare", "sweep"} & set(file.tables):  # compared with nothing else
+        file = replace(file, tables={**file.tables, "compare": [{"label": experiment.stem}]})
     if "compare" in file.tables and "sweep" not in file.tables:
         from vefl_sim.cli.progress import showing_steps
         from vefl_sim.sweep.points import load_sweep
@@ -103,8 +108,8 @@ def run(
         compare(loaded_sweep, options)
         return
     loaded = load(file, settings or ())
-    if seeds is not None:
-        raise BadInput(ALONE.format(what="--seeds", path=file.path, keep="use --set run.seed=…"))
+    if not quiet and (note := length_note(loaded, settings or ())):
+        print(f"# note: {note}", file=sys.stderr)
     if dry_run:
         _dry_run(loaded)
         return
@@ -114,19 +119,20 @@ def run(
 
 
 def resume(
-    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in ./runs.")],
+    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in --out.")],
     parts: Annotated[
         Path | None,
         typer.Option(help="Folder in which user-defined parts are searched first, instead of the current directory."),
     ] = None,
     watch: Watch = None,
+    out: Out = Path("runs"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
     """Resume a stopped or killed run from its last checkpoint."""
     from vefl_sim.analysis.runs import find_run, part_lines
     from vefl_sim.simulation.run import resume as resume_run
 
-    found = find_run(run, unfinished=True)
+    found = find_run(run, out, unfinished=True)
     print(f"# {found.path} ({found.state})", file=sys.stderr)
     for line in part_lines(found, parts, watch or ()):
         print(f"# {line}", file=sys.stderr)
@@ -144,12 +150,13 @@ def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
     from vefl_sim.analysis.summary import summary_lines
     from vefl_sim.cli.progress import PipedConsole, RunProgress, live_display
     from vefl_sim.core.stopping import stopping_at_once
+    from vefl_sim.simulation.watcher import warnings_told
 
     console = PipedConsole(quiet=quiet)
     with live_display(console) as live:
         progress = RunProgress(console, live)
         try:
-            with stopping_at_once():
+            with stopping_at_once(), warnings_told(progress.warned):
                 finished = work(watcher=progress)
         except KeyboardInterrupt:
             raise RunInterrupted(_saved_progress(progress.run)) from None
@@ -189,11 +196,14 @@ def _dry_run(experiment: object) -> None:
     from vefl_sim.cli.dry_run import estimate
     from vefl_sim.experiment.experiment import Experiment
     from vefl_sim.experiment.toml import to_toml
+    from vefl_sim.simulation.watcher import warnings_told
 
     assert isinstance(experiment, Experiment)
     print(to_toml(experiment))
     print("# simulating the first rounds to estimate the cost …", file=sys.stderr)
-    for line in estimate(experiment).lines():
+    with warnings_told(lambda sentence: print(f"# warning: {sentence}")):
+        estimated = estimate(experiment)
+    for line in estimated.lines():
         print(f"# {line}")  # a TOML comment, so that the output is a valid experiment file
 
 

@@ -34,7 +34,7 @@ class RunProgress:
         self._console, self._live = console, live
         self._rounds, self._duration_s, self._fixed = 0, 0.0, True
         self._began, self._first_s = 0.0, 0.0  # start of this session: wall-clock and simulated time
-        self._warm: tuple[float, float] | None = None  # wall time and share of the run at the end of its first round
+        self._warm: tuple[float, float, float] | None = None  # after the first round: wall time, share, simulated time
         self._loss, self._result = "", ""  # learning.loss, and the last evaluation
         self._shown_s = 0.0  # when the last line was shown
         self._steps: set[str] = set()  # of the preparation that have begun
@@ -91,8 +91,7 @@ class RunProgress:
         wall_s = time.perf_counter() - self._began
         delivered = sum(outcome.lost is None for outcome in report.outcomes)
         rounds = f"{report.round:>{len(str(self._rounds))}}/{self._rounds}" if self._fixed else f"{report.round:>4}"
-        speed = (to_s(report.end_ns) - self._first_s) / wall_s
-        left = self._left(wall_s, self._done_share(report.round, to_s(report.end_ns)))
+        speed, left = self._pace(wall_s, self._done_share(report.round, to_s(report.end_ns)), to_s(report.end_ns))
         what, steps = ("window", f", {report.steps} steps") if self._windows else ("round", "")
         self._show(
             f"{what} {rounds} | {to_s(report.end_ns):7.1f} s simulated | {speed:6.2f} s/s"
@@ -100,14 +99,14 @@ class RunProgress:
             f"{self._result} | {left} left"
         )
 
-    def _left(self, wall_s: float, done: float) -> str:
-        """Remaining wall time, as the rounds after the first took it: the first one also compiles."""
+    def _pace(self, wall_s: float, done: float, time_s: float) -> tuple[float, str]:
+        """Simulated over wall time, and remaining wall time, of the rounds after the first one, which also compiles."""
         if self._warm is None:
-            self._warm = wall_s, done
-        began_s, before = self._warm
-        if done >= 1:
-            return clock(0)
-        return clock((wall_s - began_s) * (1 - done) / (done - before)) if done > before else "?"
+            self._warm = wall_s, done, time_s
+            return (time_s - self._first_s) / wall_s, clock(0) if done >= 1 else "?"
+        began_s, before, first_s = self._warm
+        spent_s = wall_s - began_s
+        return (time_s - first_s) / spent_s, clock(max(0.0, spent_s * (1 - done) / (done - before)))
 
     def _done_share(self, rounds: int, time_s: float) -> float:
         """Share of the run that is done after so many rounds or simulated seconds."""

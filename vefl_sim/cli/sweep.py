@@ -128,7 +128,7 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
     """Run all points that are not done with a progress display, or only list them; raises RunFailed if some fail."""
     from vefl_sim.cli.progress import clock, live_display, showing_steps
     from vefl_sim.cli.sweep_progress import SweepProgress
-    from vefl_sim.core.memory import cores
+    from vefl_sim.core.memory import cores, slowdown
     from vefl_sim.sweep.index import Index
     from vefl_sim.sweep.run_sweep import executor_for
     from vefl_sim.sweep.runner import Runner
@@ -142,6 +142,7 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
         tasks.start_afresh()
 
     tasks.workers = options.workers or cores()
+    tasks.slowdown = slowdown(tasks.workers) if options.on is None else 1.0
     done = f", {len(tasks.having('done'))} of them done" if tasks.having("done") else ""
     if options.dry_run:
         for task in tasks:
@@ -203,7 +204,7 @@ def figure(
         typer.Argument(
             metavar="FILE|RUN",
             help="TOML files that define a sweep or a comparison; or run directories, or the beginnings of their names "
-            "in ./runs.",
+            "in --out.",
             show_default=False,
         ),
     ],

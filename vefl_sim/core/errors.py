@@ -11,6 +11,9 @@ VeflError                     everything this package raises on purpose
 │   ├── AuditFailed           a plan or a slot that violates one of C1–C12
 │   └── CannotWrite           the disk is full or write-protected; files written before are kept
 └── RunInterrupted            the user stopped the run; it can be resumed: exit code 130
+
+VeflWarning                   everything this package warns of with Python's `warnings`
+└── FinishedRun               `simulate` returned a run that was done, so that its watchers were not called
 """
 
 from collections.abc import Sequence
@@ -74,6 +77,14 @@ class CannotWrite(RunFailed):
 
 class RunInterrupted(VeflError):
     """A run, sweep or search that was stopped before its end, for example by Ctrl-C."""
+
+
+class VeflWarning(UserWarning):
+    """Base of all warnings of this package, for `warnings.filterwarnings`."""
+
+
+class FinishedRun(VeflWarning):
+    """A run that was done already was returned, and its watchers were not called."""
 
 
 def first_line(error: BaseException) -> str:

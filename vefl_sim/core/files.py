@@ -53,8 +53,8 @@ def explain_write_errors(path: Path) -> Iterator[None]:
             ) from error
         reason = os.strerror(error.errno) if error.errno else error
         raise CannotWrite(
-            f"{error.filename or path} cannot be written ({reason}): free disk space or grant write permission, then "
-            "resume the run; files written before are kept."
+            f"{error.filename or path} cannot be written ({reason}): free disk space or grant write permission; files "
+            "written before are kept."
         ) from error
 
 

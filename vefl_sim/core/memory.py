@@ -1,4 +1,4 @@
-"""How many cores and how much memory there are, and whether something fits into it."""
+"""How many cores and how much memory there are, how busy they are, and whether something fits into the memory."""
 
 import os
 from pathlib import Path
@@ -9,6 +9,12 @@ from vefl_sim.core.errors import BadInput
 def cores() -> int:
     """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def slowdown(processes: int) -> float:
+    """How many times longer than alone so many new processes take, as others use the cores as well; at least 1."""
+    others = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return max(1.0, (others + processes) / cores())
 
 
 def available_mb() -> float | None:

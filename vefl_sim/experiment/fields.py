@@ -1,6 +1,7 @@
-"""Types of TOML keys with their allowed ranges, and the base class of all TOML tables."""
+"""Types of TOML keys with their allowed ranges, the base class of all TOML tables, and how keys are changed."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -91,3 +92,30 @@ class Table(BaseModel):
     model_config = ConfigDict(
         frozen=True, strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
     )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse to change a key, and name the function that makes a changed copy."""
+        table = type(self).__name__.removesuffix("Table").lower()
+        raise AttributeError(
+            f"An experiment cannot be changed. Make a changed copy: vefl_sim.with_settings(experiment, "
+            f'{{"{table}.{name}": {value!r}}}).'
+        )
+
+
+Settings = Sequence[str] | Mapping[str, Any]
+"""Keys to change: texts `table.key=value`, as after --set, or a mapping such as {"radio.prbs": 5}; None removes a key.
+"""
+
+
+def setting_texts(settings: Settings) -> Sequence[str]:
+    """Settings as `table.key=value` texts."""
+    if isinstance(settings, str):
+        return [settings]
+    if isinstance(settings, Mapping):
+        return [f"{key}={'' if value is None else _toml_value(value)}" for key, value in settings.items()]
+    return settings
+
+
+def _toml_value(value: Any) -> str:
+    """A Python value in the syntax of TOML, which is that of JSON for all that a key can hold."""
+    return json.dumps(value, ensure_ascii=False, default=lambda other: getattr(other, "item", other.__str__)())

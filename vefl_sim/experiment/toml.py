@@ -17,6 +17,7 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import MAX_TEXT_BYTES, parse_toml, read_file
 from vefl_sim.experiment.complaints import complaints_about, is_key, shortened, shown
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.fields import Settings, setting_texts
 from vefl_sim.experiment.plugins import declaration, load_part
 from vefl_sim.experiment.rules import contradictions
 from vefl_sim.experiment.unused_keys import is_used, unused_keys
@@ -30,7 +31,6 @@ _RIVALS = {
 """Key -> the key of the same table that excludes it."""
 _PATHS = (("mobility", "file"), ("data", "dir"), ("model", "start"))
 _MAX_BYTES = 1 << 24  # of an experiment, which may list many values and variants; the resolved.toml of a run has one
-ALONE = "{what} is for files with [[compare]], and {path} has none: {keep} for one experiment."
 HAS_SWEEP = "{path} has a [sweep]: run it with: python -m vefl_sim sweep {path}"
 _MAP = re.compile(r"\.(osm|osm\.xml|net\.xml|sumocfg)(\.gz)?$")
 _MAX_DEPTH = 10  # [[sweep.zip]] with ranges as values has six levels
@@ -49,8 +49,8 @@ class ExperimentFile:
         return deepcopy(dict(self.tables))
 
 
-def load(file: str | Path | ExperimentFile, settings: Sequence[str] = ()) -> Experiment:
-    """Read an experiment from a TOML file; `settings` are `table.key=value` strings that override its keys."""
+def load(file: str | Path | ExperimentFile, settings: Settings = ()) -> Experiment:
+    """Read an experiment from a TOML file; `settings` override its keys: {"radio.prbs": 5} or ["radio.prbs=5"]."""
     file = file if isinstance(file, ExperimentFile) else read_experiment(file)
     tables = file.copy_of_tables()
     if "sweep" in tables:
@@ -60,7 +60,10 @@ def load(file: str | Path | ExperimentFile, settings: Sequence[str] = ()) -> Exp
             f"{file.path} compares several experiments, and this needs one: remove [[compare]] (in Python: load_sweep)."
         )
     if "seeds" in tables:
-        raise ExperimentError(ALONE.format(what="seeds", path=file.path, keep="write run.seed"))
+        raise ExperimentError(
+            f"seeds is for files with [[compare]], and {file.path} has none: write run.seed for one experiment, or run "
+            "it with --seeds."
+        )
     override(tables, settings)
     return from_tables(tables)
 
@@ -87,10 +90,10 @@ def validated(tables: Mapping[str, Any]) -> Experiment:
         raise ExperimentError(complaints_about(error.errors())) from None
 
 
-def with_settings(experiment: Experiment, *settings: str) -> Experiment:
-    """A copy with some keys changed by `table.key=value` strings, for varying a parameter in a script."""
+def with_settings(experiment: Experiment, *settings: str | Mapping[str, Any]) -> Experiment:
+    """A copy with some keys changed: with_settings(experiment, {"radio.prbs": 5}) or (experiment, "radio.prbs=5")."""
     tables = experiment.model_dump(exclude_none=True, exclude_defaults=True)
-    override(tables, settings)
+    override(tables, [*chain.from_iterable(map(setting_texts, settings))])
     return from_tables(tables)
 
 
@@ -246,10 +249,9 @@ def _line_of(error: tomllib.TOMLDecodeError, text: str) -> str:
     return f": {shortened(lines[int(found[1]) - 1].strip())}" if found and int(found[1]) <= len(lines) else ""
 
 
-def override(tables: dict[str, Any], settings: Sequence[str]) -> None:
+def override(tables: dict[str, Any], settings: Settings) -> None:
     """Apply --set options to `tables` in place."""
-    if isinstance(settings, str):
-        settings = [settings]
+    settings = setting_texts(settings)
     overridden = (_override(tables, setting) for setting in settings)
     if problems := [*filter(None, overridden), *_rivals(settings)]:
         raise ExperimentError(problems)

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import (
     Unused,
     declaration,
@@ -23,6 +24,17 @@ _UNUSED_WITHOUT_CONSTRAINTS = (
     *("server.early_close", "server.retry_s", "aggregation.form", "aggregation.weights_over", "downlink.kind"),
 )
 
+_REMEDIES = {
+    "scheme.constrained": "scheme.constrained = true",
+    "radio.fading": 'radio.fading = "rayleigh", "jakes" or "rician"',
+    "radio.fading radio.rician_k_db": 'radio.fading = "rician"',
+    "radio.los": 'radio.los = "random"',
+    "radio.csi_delay_slots": "radio.csi_delay_slots = 1 or more",
+    "radio.power": 'radio.power = "open-loop"',
+    "downlink.kind": 'downlink.kind = "broadcast"',
+    "mac.tdd": 'mac.tdd with an "S"',
+}
+"""Setting that makes keys useless, with a key if it is about that one only -> what to set instead."""
 _BROADCAST_KEYS = ("downlink.rate_floor", "downlink.tx_power_w", "downlink.noise_figure_db")
 
 
@@ -31,7 +43,31 @@ def unused_keys(e: Experiment) -> Iterator[tuple[str, str]]:
     for cause, keys in unused_by_cause(e):
         for key in keys:
             if _value(e, key) != _default(key):
-                yield key, f"{key} has no effect with {cause}: remove it."
+                remove = f"remove it (on the command line: --set {key}=)"
+                yield key, f"{key} has no effect with {cause}: {remove}{_remedy(cause, key)}."
+
+
+def _remedy(cause: str, key: str) -> str:
+    """Which values would give a key an effect, for the end of a sentence; empty if that is not known."""
+    setting, _, value = cause.partition(" = ")
+    if setting not in FAMILIES:
+        remedy = _REMEDIES.get(f"{setting} {key}") or _REMEDIES.get(setting)
+        return f", or set {remedy}" if remedy else ""
+    if is_part(value.strip('"')):
+        return ""
+    users = [f'"{kind}"' for kind in FAMILIES[setting] if key not in _unused_by(setting, kind)[1]]
+    return f", or set {setting} = {' or '.join(users[:3])}" if users and value not in users else ""
+
+
+def length_note(e: Experiment, settings: Sequence[str]) -> str:
+    """A sentence if --set options change the length of a run, and with it the samples of every CV; empty if not."""
+    changed = {setting.partition("=")[0].strip() for setting in settings} & {"run.rounds", "run.duration_s"}
+    if not changed or e.data.holders or not is_used(e, "data.holders"):
+        return ""
+    return (
+        f"with another {changed.pop()}, the data are split over other CVs: a short run is not the beginning of a long "
+        "one, unless data.holders is set (docs/data.md)."
+    )
 
 
 def without_unused_keys(e: Experiment) -> Experiment:

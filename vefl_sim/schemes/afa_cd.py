@@ -60,11 +60,12 @@ class AfaCd:
         rule = experiment.aggregation
         self.buffer = None if experiment.scheme.rounds else rule.buffer or experiment.scheme.selected
         self._rate, self._whole = rule.server_rate or self.default_rate, rule.weights_over or "delivered"
-        self._constrained, self._learning = experiment.scheme.constrained, experiment.learning
+        self._constrained, self._budget = experiment.scheme.constrained, experiment.vefl.budget
+        self._learning = experiment.learning
 
     def plan(self, observation: Observation) -> Plan:
         """Order every eligible CV of the observation, within the rest of its share Ξ/V of the budget."""
-        return equal_shares_for_all(observation, self._constrained)
+        return equal_shares_for_all(observation.at_most(self._budget), self._constrained)
 
     def weights(self, received: Received) -> Floats:
         """rate/(m·δ·steps): makes m model differences mean gradients, times the server's learning rate over m."""

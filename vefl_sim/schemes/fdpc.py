@@ -38,13 +38,13 @@ class Fdpc:
     def __init__(self, experiment: Experiment) -> None:
         self.proximal_mu = experiment.learning.proximal_mu
         self._method, self._constrained = experiment.vefl.method, experiment.scheme.constrained
-        self._aggregation = experiment.aggregation
+        self._aggregation, self._budget = experiment.aggregation, experiment.vefl.budget
 
     def plan(self, observation: Observation) -> Plan:
         """Solve the VEFL sub-problem for all CVs in coverage."""
         if not self._constrained:
             return unconstrained_plan(observation, np.arange(len(observation.cv)))
-        problem = observation.problem(self._aggregation.sojourn_weight, everybody=True)
+        problem = observation.at_most(self._budget).problem(self._aggregation.sojourn_weight, everybody=True)
         return replace(plan_from_solution(observation, problem, solve(problem, self._method)), limited=False)
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:

@@ -29,12 +29,12 @@ class FedProx:
 
     def __init__(self, experiment: Experiment) -> None:
         self.proximal_mu = experiment.learning.proximal_mu
-        self._constrained = experiment.scheme.constrained
+        self._constrained, self._budget = experiment.scheme.constrained, experiment.vefl.budget
         self._whole = experiment.aggregation.weights_over or "delivered"
 
     def plan(self, observation: Observation) -> Plan:
         """Order every eligible CV, within a share Ξ/V of the budget each."""
-        return equal_shares_for_all(observation, self._constrained)
+        return equal_shares_for_all(observation.at_most(self._budget), self._constrained)
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Share of each delivered update in the data."""

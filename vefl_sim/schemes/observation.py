@@ -1,8 +1,8 @@
 """What the server observes when it plans, and the worst-case upload times that the plan is based on."""
 
 import math
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
 import numpy as np
 
@@ -129,6 +129,34 @@ class Observation:
     def p_suc_of(self, cvs: Ints, kind: Literal["realized", "history"]) -> Floats:
         """p_suc that the aggregation divides by: "realized": 1 for a received update; "history": the success rate."""
         return self.snapshot.success[np.searchsorted(self.cv, cvs)] if kind == "history" else np.ones(len(cvs))
+
+    def with_(self, *, budget: float | None = None, selected: int | None = None) -> Self:
+        """The same observation with a smaller budget Ξ, or fewer CVs to select: what a scheme gives to another one.
+
+        The worst-case upload times stay as they are; with fewer CVs they are longer than necessary, never too short.
+        """
+        constants = self.constants
+        for name, value, limit in (
+            ("budget", budget, constants.budget),
+            ("selected", selected, constants.max_selected),
+        ):
+            if value is not None and not 0 <= value <= limit:
+                raise ValueError(f"with_({name}={value!r}): it must be from 0 to {limit!r}, the limit of this round.")
+        return self.at_most(constants.budget if budget is None else budget, selected)
+
+    def at_most(self, budget: float, selected: int | None = None) -> Self:
+        """The same observation with at most this budget Ξ, and at most this number of CVs to select (None: as it is).
+
+        Built-in schemes plan within the limits of the experiment that they were made from, which a scheme that uses
+        them may have lowered.
+        """
+        constants = self.constants
+        lower = replace(
+            constants,
+            budget=min(budget, constants.budget),
+            max_selected=constants.max_selected if selected is None else min(selected, constants.max_selected),
+        )
+        return replace(self, constants=lower)
 
     def problem(self, sojourn_weight: float | None = None, *, everybody: bool = False) -> VeflProblem:
         """The VEFL sub-problem of this round: PDPC's (iterPlusCpuFreqPD), or with `everybody` FDPC's.

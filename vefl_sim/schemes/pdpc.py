@@ -33,10 +33,11 @@ class Pdpc:
         self.proximal_mu = experiment.learning.proximal_mu
         self._method, self._constrained = experiment.vefl.method, experiment.scheme.constrained
         self._aggregation = experiment.aggregation
+        self._budget, self._selected = experiment.vefl.budget, experiment.scheme.selected
 
     def plan(self, observation: Observation) -> Plan:
         """Solve the VEFL sub-problem."""
-        problem = observation.problem()
+        problem = observation.at_most(self._budget, self._selected).problem()
         if self._constrained:
             return plan_from_solution(observation, problem, solve(problem, self._method))
         best = np.argsort(-problem.weight, kind="stable")[: problem.max_selected]

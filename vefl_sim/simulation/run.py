@@ -2,6 +2,7 @@
 
 import time
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -10,11 +11,22 @@ from shutil import rmtree
 from typing import Any
 
 from vefl_sim.core.clock import to_s
-from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunFailed, RunInterrupted, VeflError
+from vefl_sim.core.errors import (
+    BadInput,
+    CannotWrite,
+    FinishedRun,
+    NotResumable,
+    RunFailed,
+    RunInterrupted,
+    VeflError,
+    VeflWarning,
+)
 from vefl_sim.core.progress import heard_by
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.fields import Settings, setting_texts
 from vefl_sim.experiment.part_files import parts_in
 from vefl_sim.experiment.plugins import declaration, require_protocol
+from vefl_sim.experiment.toml import load, read_experiment
 from vefl_sim.mobility.recorded.trajectory import has_driven
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.identity import Identity, library_notes, require_same, require_same_version
@@ -28,21 +40,27 @@ from vefl_sim.simulation.watcher import RunWatcher, Watchers
 
 
 def simulate(
-    experiment: Experiment,
+    experiment: Experiment | str | Path,
     *,
     out: str | Path = "runs",
     fresh: bool = False,
     toml: str | None = None,
-    settings: Sequence[str] = (),
+    settings: Settings = (),
     watcher: Any = None,
 ) -> Run:
-    """Run an experiment and return its run directory.
+    """Run an experiment, or the TOML file of one, and return its run directory.
 
-    A run of the same configuration is resumed, or returned if it is done; `fresh` creates another one. `toml` and
-    `settings` are stored beside the results as the user wrote them. `watcher`, an object with some of the methods of
-    RunWatcher, is told what happens, and so are the watchers that `run.watch` names.
+    A run of the same configuration is resumed, or returned if it is done; `fresh` creates another one. `settings`
+    override keys of a file: {"radio.prbs": 5} or ["radio.prbs=5"]; of an Experiment, `toml` and `settings` are only
+    stored beside the results as the user wrote them. `watcher`, an object with some of the methods of RunWatcher, is
+    told what happens, and so are the watchers that `run.watch` names; a run that is done already calls none of them,
+    and a warning (FinishedRun) says so.
     """
     _require_watcher(watcher)
+    if not isinstance(experiment, Experiment):
+        file = read_experiment(experiment)
+        experiment, toml = load(file, settings), file.text
+    settings = setting_texts(settings)
     out, identity = Path(out), Identity(experiment)
     create = create_run if fresh else find_or_create_run
     missing = [folder for folder in (out, *out.parents) if not folder.exists()]
@@ -51,6 +69,13 @@ def simulate(
             run = create(identity, out, toml, settings)
             if run.is_done:
                 run.require_complete()
+                if watcher or experiment.run.watch:
+                    warnings.warn(
+                        f"{run.path} is done already: it is returned as it is, and no watcher is called. "
+                        "simulate(…, fresh=True) runs the experiment again.",
+                        FinishedRun,
+                        stacklevel=2,
+                    )
                 return run
             with _working_on(run, identity) as is_there:
                 if is_there:
@@ -127,7 +152,13 @@ def _complete(
         raise NotResumable(f"{loss}, or run the experiment again with --fresh; nothing is changed.")
     if last:
         _require_traffic(run)
-    with ExitStack() as heard:
+    elif not run.is_untouched:
+        warnings.warn(
+            f"{run.path} was stopped before its first checkpoint: it starts again from round 1.",
+            VeflWarning,
+            stacklevel=3,
+        )
+    with _naming_resume(run), ExitStack() as heard:
         with _preparing(run, may_remove and run.is_untouched):
             watchers = Watchers.of(watcher, (*(identity.experiment.run.watch or ()), *watch), identity.experiment)
             heard.enter_context(heard_by(partial(watchers.tell, "working")))
@@ -136,6 +167,15 @@ def _complete(
                 watchers.resuming(last, notes)
         _simulate(run, scenario, prepare, watchers, last)
     return run
+
+
+@contextmanager
+def _naming_resume(run: Run) -> Iterator[None]:
+    """Add the command that continues a run to the message about a file that could not be written."""
+    try:
+        yield
+    except CannotWrite as error:
+        raise CannotWrite(f"{error} Continue with: python -m vefl_sim resume {run.path}") from error.__cause__
 
 
 def _prepare(run: Run, experiment: Experiment, watchers: Watchers) -> tuple[Scenario, dict[str, float]]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
-from vefl_sim.core.errors import ExperimentError, RunInterrupted, first_line
+from vefl_sim.core.errors import ExperimentError, FinishedRun, RunInterrupted, VeflWarning, first_line
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.fields import PART_NAME
 from vefl_sim.experiment.plugins import load_part, make_part, require_protocol
@@ -58,6 +58,24 @@ class RunWatcher(Protocol):
         ...
 
 
+@contextmanager
+def warnings_told(tell: Callable[[str], None]) -> Iterator[None]:
+    """Within this block, `tell` is called with the warnings of this package, which Python would print with a path.
+
+    A run that is returned because it is done is no news here: who uses this block says so, or does not care.
+    """
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def told(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            tell(str(message)) if issubclass(category, VeflWarning) else show(message, category, *where, **more)
+
+        warnings.simplefilter("always", VeflWarning)
+        warnings.simplefilter("ignore", FinishedRun)
+        warnings.showwarning = told
+        yield
+
+
 class Watchers:
     """The watcher that the caller of a run has given, if any, and those that `run.watch` names.
 
@@ -91,7 +109,7 @@ class Watchers:
         """Tell that the run continues from a checkpoint; Python warns of the notes if the caller does not listen."""
         if not _own(self._given, "resuming"):
             for note in notes:
-                warnings.warn(note, stacklevel=4)
+                warnings.warn(note, VeflWarning, stacklevel=4)
         self.tell("resuming", checkpoint, notes)
 
     @contextmanager
@@ -130,7 +148,7 @@ class Watchers:
             if call := _own(self._given, "warned"):
                 call(sentence)
             else:
-                warnings.warn(sentence, stacklevel=2)
+                warnings.warn(sentence, VeflWarning, stacklevel=2)
 
 
 def require_watcher(name: str) -> None:

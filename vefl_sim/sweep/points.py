@@ -15,6 +15,7 @@ from typing import Any
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.progress import counted
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.fields import Settings, setting_texts
 from vefl_sim.experiment.toml import ExperimentFile, override, read_experiment
 from vefl_sim.experiment.unused_keys import without_unused_environment
 from vefl_sim.records.identity import Identity
@@ -81,15 +82,13 @@ class Sweep:
         return list(dict.fromkeys(point.seed for point in self.points))
 
 
-def load_sweep(
-    file: str | Path | ExperimentFile, settings: Sequence[str] = (), seeds: Sequence[int] | None = None
-) -> Sweep:
+def load_sweep(file: str | Path | ExperimentFile, settings: Settings = (), seeds: Sequence[int] | None = None) -> Sweep:
     """Read a file with a [sweep], or with [[compare]], or both; every variant is swept.
 
-    `settings` are `table.key=value` strings that override keys of all points, or lists of [sweep] itself; `seeds`
+    `settings` ({"radio.prbs": 5} or ["radio.prbs=5"]) override keys of all points, or lists of [sweep] itself; `seeds`
     override those of the file.
     """
-    settings = [settings] if isinstance(settings, str) else settings
+    settings = setting_texts(settings)
     file = file if isinstance(file, ExperimentFile) else read_experiment(file)
     tables = file.copy_of_tables()
     _require_sweep(file.path, tables)

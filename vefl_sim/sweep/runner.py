@@ -152,7 +152,8 @@ class Runner:
             return
         if report.warning:
             self._watcher.warned(task, report.warning)
-        task.share = task.share if report.share is None else report.share
+        if report.share is not None:
+            task.advance(report.share)
         task.fresh_run = report.run if task.fresh and report.run else task.fresh_run
         if task.submitted and task.entry.status != "running":
             task.mark_running()

@@ -33,11 +33,22 @@ class PointTask:
     fresh: bool = False  # to be run in a new directory, although it may have a run
     fresh_run: str = ""  # name of that directory, as soon as a worker has created it
     not_before_s: float = 0.0  # earliest time to submit it, on the monotonic clock
-    started: tuple[float, float] | None = None  # time on that clock, and share at that time
+    cpu_s: float | None = None  # CPU time of its run, if that is done
+    pace_s: float | None = None  # measured wall time of all its rounds, at the speed of those after the first
+    _warm: tuple[float, float] | None = None  # time on that clock, and share, after the first round, which compiles
 
     def mark_running(self) -> None:
         """Note that a worker has started on the point."""
-        self.entry.status, self.started = "running", (time.monotonic(), self.share)
+        self.entry.status, self._warm = "running", None
+
+    def advance(self, share: float) -> None:
+        """Note which share of its rounds is done now, and measure how fast they are."""
+        if share > self.share:
+            now_s = time.monotonic()
+            self._warm = self._warm or (now_s, share)
+            if (progress := share - self._warm[1]) >= _MIN_PROGRESS:
+                self.pace_s = (now_s - self._warm[0]) / progress
+        self.share = share
 
     @property
     def left_s(self) -> float:
@@ -51,6 +62,7 @@ class Tasks:
 
     by_digest: dict[str, PointTask]
     workers: int = 1
+    slowdown: float = 1.0  # by other processes on this machine, before the workers have started
 
     def __len__(self) -> int:
         return len(self.by_digest)
@@ -84,15 +96,14 @@ class Tasks:
 
     @property
     def factor(self) -> float:
-        """Measured over expected wall time: the median of the done points, else of the running ones, else 1."""
-        done = [task.entry.wall_s / task.wall_time_s for task in self.having("done") if task.entry.wall_s]
-        return median(done or [*self._running_factors()] or [1.0])
+        """Measured over expected wall time, the median of all points.
 
-    def _running_factors(self) -> Iterator[float]:
-        """Measured over expected wall time of the running points that are far enough."""
-        for task in self.having("running"):
-            if task.started and (progress := task.share - task.started[1]) >= _MIN_PROGRESS:
-                yield (time.monotonic() - task.started[0]) / (progress * task.wall_time_s)
+        Rounds that were measured in this session count, without those that compile. As long as there are none, it is
+        the CPU time of the finished runs, or else what is expected, times the slowdown by other processes.
+        """
+        measured = [task.pace_s / task.wall_time_s for task in self if task.pace_s]
+        earlier = [task.cpu_s / task.wall_time_s for task in self if task.cpu_s]
+        return median(measured) if measured else median(earlier or [1.0]) * self.slowdown
 
     def left_s(self) -> float:
         """Expected time until all points are done: the work shared by all workers, but at least the longest point."""
@@ -145,6 +156,7 @@ def update_from_run(task: PointTask, run: Run) -> None:
     entry.rounds = summary.get("rounds")
     entry.accuracy, entry.loss = summary.get("last_accuracy"), summary.get("last_loss")
     entry.content = summary.get("content_digest", "")
+    task.cpu_s = summary.get("cpu_s", 0.0) + summary.get("prepare_cpu_s", 0.0) if run.is_done else None
     entry.wall_s = summary.get("wall_s", 0.0) + summary.get("prepare_s", 0.0) if run.is_done else None
     task.share = 1.0 if run.is_done else (entry.rounds or 0) / task.point.experiment.rounds
 

@@ -262,7 +262,9 @@ def test_the_command_writes_into_the_run_and_changes_nothing_else(three_cars: Ru
     assert victim.read_text() == "mine"
     assert Run(copy).content_digest() == three_cars.summary["content_digest"]
     assert call("verify", copy).returncode == 0
-    assert call("report", copy, "--out", tmp_path / "mine.html").returncode == 0
+    assert call("report", copy, "--to", tmp_path / "mine.html").returncode == 0
+    refused = call("report", copy, "--out", tmp_path / "mine.html")
+    assert (refused.returncode, "name the file to write with --to" in refused.stderr) == (2, True)
     assert (tmp_path / "mine.html").exists()
 
 
@@ -272,8 +274,8 @@ def test_what_cannot_be_shown_gets_one_sentence(three_cars: Run, tmp_path: Path)
     for arguments, sentence in [
         ((copy,), "vehicles.parquet"),
         ((tmp_path / "nobody",), "no such run directory"),
-        ((three_cars.path, "--out", tmp_path), "is a folder: name a file in it"),
-        ((three_cars.path, "--out", tmp_path / "no" / "folder.html"), "cannot be written"),
+        ((three_cars.path, "--to", tmp_path), "is a folder: name a file in it"),
+        ((three_cars.path, "--to", tmp_path / "no" / "folder.html"), "cannot be written"),
     ]:
         result = call("report", *arguments)
         assert result.returncode == 2

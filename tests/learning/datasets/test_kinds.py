@@ -1,21 +1,26 @@
 """Data sets from files: reading them, choosing subsets, and one-sentence errors for missing or bad files."""
 
 import gzip
+import hashlib
 import io
 import struct
 import tarfile
+import warnings
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tomli_w
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
+from tests.command_line import call
 from tests.learning.datasets.files import (
     cifar_members,
     folder_members,
@@ -28,12 +33,14 @@ from tests.learning.datasets.files import (
     write_mnist,
     zipped,
 )
-from vefl_sim.core.errors import ExperimentError
+from tests.protocol.test_golden import EXPERIMENT
+from vefl_sim.core.errors import ExperimentError, VeflWarning
 from vefl_sim.experiment.kinds import DATA_SETS
 from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import tar_members
+from vefl_sim.learning.datasets.files.sources import SOURCES
 
 
 def read(kind: str, folder: Path | str, seed: int = 1, **keys: object) -> Dataset:
@@ -94,6 +101,36 @@ def test_mnist_has_grey_images_in_the_order_of_the_file(tmp_path: Path, kind: st
     assert data.train_targets.tolist() == [number % 10 for number in range(40)]
     assert (len(data.test_targets), data.train_groups) == (20, None)
     assert data.train_targets.dtype == np.int32
+
+
+def publish(monkeypatch: pytest.MonkeyPatch, kind: str, folder: Path) -> None:
+    """Let the files in a folder be those that `kind` publishes."""
+    files = tuple(
+        replace(file, md5=hashlib.md5((folder / file.name).read_bytes()).hexdigest()) for file in SOURCES[kind]
+    )
+    monkeypatch.setitem(SOURCES, kind, files)
+
+
+def test_files_of_another_data_set_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read("mnist", write_mnist(tmp_path))  # a cut of its own
+        publish(monkeypatch, "fashion-mnist", tmp_path)
+        read("fashion-mnist", tmp_path)
+    with pytest.warns(VeflWarning, match='"mnist", but these are the files of fashion-mnist: train-images'):
+        read("mnist", tmp_path)
+
+
+def test_a_run_and_a_dry_run_name_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(monkeypatch, "fashion-mnist", write_mnist(tmp_path / "files"))
+    data = {"kind": "mnist", "dir": str(tmp_path / "files"), "min_samples": 1}
+    (tmp_path / "cars.toml").write_text(tomli_w.dumps(EXPERIMENT | {"data": data}))
+    done = call("cars.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    sentence = 'data.kind = "mnist", but these are the files of fashion-mnist'
+    assert f"warning: {sentence}" in done.stdout
+    assert "VeflWarning" not in done.stderr
+    assert f"# warning: {sentence}" in call("cars.toml", "--dry-run", cwd=tmp_path).stdout
 
 
 def test_cifar_has_channels_last_and_batches_in_order(tmp_path: Path) -> None:

@@ -199,7 +199,12 @@ def test_the_rule_is_scored_on_the_test_set() -> None:
         ({"data": {"partition": "shards"}}, 'data.partition = "shards" splits by class, and data.kind = "positions"'),
         ({"model": {"factory": "vefl_models.cnn:cnn"}}, 'set model.factory = "vefl_models.gru:gru" or "vefl_models.m'),
         ({"run": {"duration_s": 5.0}}, "The run lasts 5 s, and a sample of data.kind = .positions. 7 s"),
-        ({"data": {"image_px": 20}}, 'data.image_px has no effect with data.kind = "positions": remove it.'),
+        (
+            {"data": {"image_px": 20}},
+            'data.image_px has no effect with data.kind = "positions": '
+            "remove it .*--set data.image_px=.*"
+            ', or set data.kind = "signs" or "gtsrb" or "folder".',
+        ),
         ({"data": {"horizon_s": 0}}, "data.horizon_s = 0"),
     ],
 )
@@ -220,7 +225,10 @@ def test_the_bare_kind_says_all_that_is_missing() -> None:
 
 
 def test_the_horizon_is_for_positions_only() -> None:
-    with pytest.raises(ExperimentError, match=r'data.horizon_s has no effect with data.kind = "signs": remove it.'):
+    with pytest.raises(
+        ExperimentError,
+        match=r'data.horizon_s has no effect with data.kind = "signs": remove it .*, or set data.kind = "positions"',
+    ):
         from_tables({"run": {"name": "signs"}, "data": {"horizon_s": 4}})
 
 

@@ -22,8 +22,8 @@ _TITLES: dict[FigureKind, str] = {
 _PANEL_IN = 4.2
 
 
-def draw_comparison(comparison: Comparison) -> Path:
-    """Write comparison.png next to the table, without panels that have no values; needs matplotlib."""
+def draw_comparison(comparison: Comparison, folder: Path | None = None) -> Path:
+    """Write comparison.png next to the table, or into `folder`, without empty panels; needs matplotlib."""
     require_matplotlib()
     import matplotlib.pyplot as plt
 
@@ -40,9 +40,11 @@ def draw_comparison(comparison: Comparison) -> Path:
         legend_below(figure, lines)
         if len(comparison.seeds) > 1:
             figure.suptitle(f"mean ± s.d. of {len(comparison.seeds)} seeds", fontsize=9)
-        figure.savefig(comparison.path / "comparison.png", dpi=130)
+        path = (folder or comparison.path) / "comparison.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=130)
         plt.close(figure)
-    return comparison.path / "comparison.png"
+    return path
 
 
 def _title(panel: Curves) -> str:

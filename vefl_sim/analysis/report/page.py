@@ -46,7 +46,7 @@ def write_page(path: Path, page: str) -> Path:
         write_text(path, page)
     except CannotWrite as error:
         reason = getattr(error.__cause__, "strerror", None) or error.__cause__
-        raise BadInput(f"{path} cannot be written ({reason}): choose another file with --out.") from None
+        raise BadInput(f"{path} cannot be written ({reason}): choose another file with --to.") from None
     return path
 
 

@@ -11,6 +11,7 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import open_file
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files.location import Damaged, DataLocation
+from vefl_sim.learning.datasets.files.sources import warn_of_other_files
 from vefl_sim.learning.datasets.kinds import DataKind, from_files
 from vefl_sim.learning.datasets.subset import Samples, Subsets
 
@@ -51,6 +52,7 @@ def mnist(location: DataLocation, subsets: Subsets) -> Dataset:
     train, test = _split(location, "train"), _split(location, "t10k")
     if train[0].shape[1:] != test[0].shape[1:]:
         raise ExperimentError(f"{location.folder}: training and test images differ in size: download the files again.")
+    warn_of_other_files(location.kind, location.folder)
     return subsets.of(location.kind, train, test, GARMENTS if location.kind == "fashion-mnist" else DIGITS)
 
 

@@ -82,9 +82,10 @@ def _run(job: Job, writer: ReportWriter) -> Any:
     """Run the job; returns state, name of the run and error of the outcome."""
     from vefl_sim.core.errors import RunInterrupted, RunLocked, VeflError
     from vefl_sim.core.stopping import stopping_at_once
+    from vefl_sim.simulation.watcher import warnings_told
 
     try:
-        with stopping_at_once():  # until the run itself handles signals and can save
+        with warnings_told(writer.warned), stopping_at_once():  # until the run itself handles signals and can save
             return "done", _simulate(job, writer).path.name, ""
     except RunLocked as error:
         return "busy", writer.run, str(error)

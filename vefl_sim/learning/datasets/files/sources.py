@@ -1,10 +1,12 @@
 """The files of the public data sets: names, digests and download addresses."""
 
 import hashlib
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vefl_sim.core.errors import VeflWarning
 from vefl_sim.learning.datasets.files.location import UNREADABLE, Damaged
 from vefl_sim.learning.datasets.files.tar_members import members
 
@@ -87,3 +89,16 @@ SOURCES: dict[str, tuple[RemoteFile, ...]] = {
     ),
 }
 """Files by `data.kind`. Digests are the publishers' md5, which detect damage, but not manipulation."""
+
+
+def warn_of_other_files(kind: str, folder: Path) -> None:
+    """Warn if a folder holds published files of another data set, whose files have the same names."""
+    digests = {file.name: _md5(folder / file.name) for file in SOURCES[kind]}
+    for other, files in SOURCES.items():
+        if other != kind and (found := [file.name for file in files if digests.get(file.name) == file.md5]):
+            warnings.warn(
+                f'data.kind = "{kind}", but these are the files of {other}: {", ".join(found)} in {folder}. Set '
+                f'data.kind = "{other}", or another data.dir.',
+                VeflWarning,
+                stacklevel=2,
+            )
