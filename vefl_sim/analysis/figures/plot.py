@@ -50,9 +50,11 @@ def _notes(figure: "Figure", places: Sequence["Axes"], curves: Curves, handles: 
     if len(curves.lines) > 1:
         own = {line: handles[line] for line in curves.lines if line in handles}
         shown = {line: with_symbols(line) + _seed_count(line, curves.groups) for line in own}
-        legend_below(figure, own, shown, points=7, title=with_symbols(curves.legend))
+        title = "; ".join(filter(None, [curves.legend, band_note(curves.request)]))
+        legend_below(figure, own, shown, points=7, title=with_symbols(title))
+    band = band_note(curves.request) if len(curves.lines) == 1 else ""
     markers = "○ reference" if len(curves.references) else ""
-    if note := ", ".join(filter(None, [_seed_note(curves.groups), with_symbols(band_note(curves.request)), markers])):
+    if note := ", ".join(filter(None, [_seed_note(curves.groups), band, markers])):
         places[-1].set_title(note, loc="right", fontsize=7, color="0.4")
     if curves.request.title:
         figure.suptitle(with_symbols(curves.request.title), fontsize=9)

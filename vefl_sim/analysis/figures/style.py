@@ -22,7 +22,7 @@ _MARKERS = ("s", "^", "D", "v", "P", "X", "<", "*", ">", "p", "h")
 _COVERING: tuple[Any, ...] = ((0, (4, 2.5)), (0, (1.2, 2.2)), (0, (7, 2, 1.2, 2)))
 """Dashes of lines that lie on another line, which is seen through the gaps."""
 _UNCONSTRAINED = ", unconstrained"
-_MARKUP = re.compile(r"[$\\{}_]|mathrm|bar")
+_MARKUP = re.compile(r"[$\\{}_]|mathrm|mathcal|bar")
 """Markup of formulas, which takes no space in the drawn text."""
 STYLE: Any = {
     "font.size": 9,

@@ -44,8 +44,9 @@ def differences_html(source: SweepSource) -> Iterator[str]:
         reference = html(own.index[0][0])
         heading = f"<h3>{html(name)}</h3>" if name else ""
         columns = [measure.number for measure in measures.values()]
-        first, measure = next(iter(measures.items()))
-        sentence = seeds_sentence(differences[differences["figure"] == first], measure.number, settable=False)
+        first = next((kind for kind in measures if own[kind].nunique() > 1), next(iter(measures)))
+        judged = differences[differences["figure"] == first]
+        sentence = seeds_sentence(judged, measures[first].number, settable=False)
         yield (
             f"{heading}<p class='quiet'>Difference to {reference}</p>{table_html(['', *columns], rows, 'Differences')}"
             + f"<p class='quiet'>{html(sentence)}</p>" * bool(sentence)
