@@ -59,15 +59,18 @@ def band_text(row: pd.Series, band: Band, digits: int, plus_minus: str = "±") -
     return f"{plus_minus}{row['high'] - row['mean']:.{digits}f}"
 
 
-def band_words(band: Band) -> str:
-    """What the numbers of a table mean, for example "mean ± s.d."."""
-    sign = " " if band == "minmax" else " ± "
-    return "mean" + (sign + _WORDS[band] if _WORDS[band] else "")
+def band_words(request: Request, *, is_paired: bool = True) -> str:
+    """What the numbers of a table mean, for example "mean ± s.d."; `is_paired`: whether compare_to has an effect."""
+    sign = " " if request.band == "minmax" else " ± "
+    return "mean" + (sign + _WORDS[request.band] + _paired(request) * is_paired if _WORDS[request.band] else "")
 
 
 def band_note(request: Request) -> str:
     """What the band of a figure is, if the request chose it; empty otherwise."""
     if "band" not in request.model_fields_set or not _SHORT[request.band]:
         return ""
-    paired = f" of the difference to {request.compare_to}" if request.band == "ci95" and request.compare_to else ""
-    return _SHORT[request.band] + paired
+    return _SHORT[request.band] + _paired(request)
+
+
+def _paired(request: Request) -> str:
+    return f" of the difference to {request.compare_to}" if request.band == "ci95" and request.compare_to else ""

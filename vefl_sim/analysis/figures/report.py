@@ -68,7 +68,7 @@ def _mark_lines(drawing: Drawing) -> Iterator[str]:
     reference = ", [reference]" if COLUMN in marks else ""
     yield ""
     band = drawing.request.band
-    yield f"{y_name(drawing.request, drawing.metric)}, {band_words(band)} over seeds{reference}, at x ="
+    yield f"{y_name(drawing.request, drawing.metric)}, {band_words(drawing.request)} over seeds{reference}, at x ="
     by_name = marks.assign(name=names).set_index("x").groupby("name", sort=False)
     cells = {str(name): [_mark_cell(own, head, band, digits) for head in heads] for name, own in by_name}
     column = max(28 if COLUMN in marks else 18, *(len(cell) + 2 for own in cells.values() for cell in own))
@@ -103,7 +103,7 @@ def _scalar_lines(drawing: Drawing) -> Iterator[str]:
     reference = references[0] if len(references) == 1 else request.compare_to or "the first line of each panel"
     name = scalars["figure"].iloc[0]
     yield ""
-    yield f"{name}: {band_words(request.band)} over seeds"
+    yield f"{name}: {band_words(request, is_paired=False)} over seeds"
     if references:
         interval = "± half-width of the 95 % confidence interval; * if it excludes 0"
         yield f"and difference to {reference}, paired by seed, {interval}"

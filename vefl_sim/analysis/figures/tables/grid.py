@@ -52,11 +52,9 @@ class Grid:
     @property
     def note(self) -> str:
         """What the cells are, and what bold means."""
-        paired = f" of the difference to {self.request.compare_to}, paired by seed," if self._is_paired else ""
-        spread = band_words(self.request.band) + paired
         return (
-            f"{self.number}: {spread} over seeds; bold: the best of a row (of constrained schemes), if the 95 % "
-            "confidence interval of its difference to the next best, paired by seed, excludes 0"
+            f"{self.number}: {band_words(self.request)} over seeds; bold: the best of a row (of constrained schemes), "
+            "if the 95 % confidence interval of its difference to the next best, paired by seed, excludes 0"
         )
 
     def markdown(self) -> str:
@@ -75,10 +73,6 @@ class Grid:
             for names, cells in self.rows.items()
         ]
         return latex_table(head, rows, len(self.headings), self.note + ".")
-
-    @property
-    def _is_paired(self) -> bool:
-        return bool(self.request.compare_to) and self.request.band == "ci95"
 
     def _latex_cell(self, cell: TableCell | None) -> str:
         text = self._text(cell, lambda mean: f"\\textbf{{{mean}}}")
