@@ -90,6 +90,24 @@ def test_three_factors_add_up_to_all_of_the_variance() -> None:
     assert [*shares.index] == ["A", "B", "C", "A × B", "A × C", "B × C", "three or more", "seeds", "rest"]
 
 
+def test_what_three_factors_do_together() -> None:
+    a, b, c = np.meshgrid([-1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0], indexing="ij")
+    shares = factorial(np.stack([a * b * c, a * b * c + 1.0], axis=-1)).shares
+    assert shares["share"].to_dict() == pytest.approx(
+        dict.fromkeys(["A", "B", "C", "A × B", "A × C", "B × C", "rest"], 0.0) | {"three or more": 0.8, "seeds": 0.2}
+    )
+    assert shares["df"].to_dict()["three or more"] == 1
+
+
+def test_many_factors_take_no_long_time() -> None:
+    """A table of a stranger may have many columns; there are 2¹⁴ combinations of these."""
+    shares = factorial(np.random.default_rng(5).normal(0.0, 1.0, (2,) * 5 + (1,))).shares
+    assert len(shares) == 5 + 10 + 3
+    values = np.random.default_rng(5).normal(0.0, 1.0, (2,) * 14 + (1,))
+    own = Factorial(tuple(Factor(str(axis), ("0", "1")) for axis in range(14)), (1,), values)
+    assert own.shares["share"].sum() == pytest.approx(1)
+
+
 def test_one_seed_has_no_intervals() -> None:
     own = factorial(np.arange(4.0).reshape(2, 2, 1))
     assert own.contrasts["half_width"].isna().all()
@@ -110,7 +128,7 @@ def test_an_incomplete_seed_or_level_is_left_out() -> None:
     assert own.seeds == (1, 2)
     assert np.array_equal(own.values, values[:, :, :2])
     without_level = values.copy()
-    without_level[1] = math.nan
+    without_level[1] = math.inf
     own = factorial(without_level)
     assert own.left_out == "Not used, because points are missing: A = 1."
     assert own.factors[0].levels == ("0", "2")

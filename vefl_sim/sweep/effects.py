@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput
@@ -51,14 +52,15 @@ class Factorial:
         axes = range(len(self.factors))
         effects = [own for size in (1, 2) for own in combinations(axes, size)]
         rows = {self.name(own): (_squares(self.values, own), self._freedom(own)) for own in effects}
-        more = [own for size in range(3, len(axes) + 1) for own in combinations(axes, size)]
-        if more:
-            squares = sum(_squares(self.values, own) for own in more)
-            rows["three or more"] = squares, sum(map(self._freedom, more))
+        if len(axes) > 2:
+            cells = self.values.mean(axis=-1)
+            between = len(self.seeds) * float(((cells - cells.mean()) ** 2).sum())
+            squares, freedom = (sum(column) for column in zip(*rows.values(), strict=True))
+            rows["three or more"] = max(0.0, between - squares), int(cells.size - 1 - freedom)
         rows[SEEDS] = _squares(self.values, (len(axes),)), len(self.seeds) - 1
         total = float(((self.values - self.values.mean()) ** 2).sum())
-        known, freedom = (sum(column) for column in zip(*rows.values(), strict=True))
-        rows[REST] = max(0.0, total - known), self.values.size - 1 - freedom
+        squares, freedom = (sum(column) for column in zip(*rows.values(), strict=True))
+        rows[REST] = max(0.0, total - squares), int(self.values.size - 1 - freedom)
         table = pd.DataFrame.from_dict(rows, orient="index", columns=["squares", "df"]).rename_axis("effect")
         return table.assign(share=table["squares"] / total if total else 0.0)[["df", "squares", "share"]]
 
@@ -115,7 +117,7 @@ class Factorial:
 
 
 def complete_factorial(factors: Sequence[Factor], seeds: Sequence[Any], values: Floats) -> Factorial:
-    """The factorial without levels and seeds that have missing values (NaN); raises BadInput if too little is left.
+    """The factorial without levels and seeds whose values are not all finite; raises BadInput if too little is left.
 
     Again and again the level or seed of which the largest part is missing is left out, until nothing is missing.
     """
@@ -123,13 +125,9 @@ def complete_factorial(factors: Sequence[Factor], seeds: Sequence[Any], values: 
     names.append([f"seed {seed}" for seed in seeds])
     kept = [list(range(length)) for length in values.shape]
     dropped: list[str] = []
-    while (lacking := np.isnan(values[np.ix_(*kept)])).any():
-        parts = [
-            (float(lacking.take(place, axis).mean()), axis, place)
-            for axis in range(lacking.ndim)
-            if len(kept[axis]) > (2 if axis < len(factors) else 1)
-            for place in range(len(kept[axis]))
-        ]
+    while (lacking := ~np.isfinite(values[np.ix_(*kept)])).any():
+        axes = [axis for axis in range(lacking.ndim) if len(kept[axis]) > (2 if axis < len(factors) else 1)]
+        parts = [(float(part), axis, place) for axis in axes for place, part in enumerate(_parts(lacking, axis))]
         part, axis, place = max(parts, default=(0.0, 0, 0))
         if not part:
             raise BadInput(_too_little(factors, seeds, values))
@@ -142,12 +140,19 @@ def complete_factorial(factors: Sequence[Factor], seeds: Sequence[Any], values: 
     return Factorial(left, tuple(seeds[i] for i in kept[-1]), values[np.ix_(*kept)], sentence)
 
 
+def _parts(lacking: NDArray[np.bool_], axis: int) -> Floats:
+    """The part of the values that is missing, at each place of an axis."""
+    others = tuple(other for other in range(lacking.ndim) if other != axis)
+    return np.asarray(lacking.mean(axis=others), float)
+
+
 def _too_little(factors: Sequence[Factor], seeds: Sequence[Any], values: Floats) -> str:
     """A sentence about one of the missing points."""
-    place = np.argwhere(np.isnan(values))[0]
+    missing = ~np.isfinite(values)
+    place = np.argwhere(missing)[0]
     where = [f"{factor.name} = {factor.levels[level]}" for factor, level in zip(factors, place, strict=False)]
     return (
-        f"Effects need at least two values of each factor with all their combinations, but {np.isnan(values).sum()} of "
+        f"Effects need at least two values of each factor with all their combinations, but {missing.sum()} of "
         f"{values.size} points are missing, the first is {', '.join(where)}, seed {seeds[place[-1]]}: run them first."
     )
 

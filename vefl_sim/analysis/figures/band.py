@@ -22,7 +22,8 @@ def with_band(table: pd.DataFrame, band: Band, reference: pd.DataFrame | None = 
     """For each row of a table with one column per seed: `mean`, `std`, and the ends `low` and `high` of the band.
 
     `reference`: the table of another line; with "ci95", the band is then as wide as the interval of the difference to
-    it, paired by seed, so that the band excludes the mean of the other line where the interval excludes 0.
+    it, paired by seed; if both have the same seeds, the band excludes the mean of the other line where the interval
+    excludes 0.
     """
     mean, std = table.mean(axis=1), table.std(axis=1, ddof=1)
     several = table.shape[1] > 1
@@ -47,7 +48,7 @@ def band_for(group: Group, groups: Sequence[Group], request: Request) -> tuple[B
     if request.band != "ci95" or not request.compare_to:
         return request.band, None
     reference = reference_of(group, groups, request.compare_to)
-    return ("none", None) if reference in (None, group) else ("ci95", reference)
+    return ("none", None) if reference is None or reference is group else ("ci95", reference)
 
 
 def band_text(row: pd.Series, band: Band, digits: int, plus_minus: str = "±") -> str:

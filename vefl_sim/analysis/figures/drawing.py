@@ -100,9 +100,10 @@ def draw_figure(sweep: Sweep, out: Path, folder: Path | None = None, store: Stor
         )
     _require_one_metric(sweep, request, line_groups)
     scalars = _scalars(line_groups, request)
-    _require_values(sweep, request, line_groups, scalars["value"])
+    rows = pd.DataFrame() if request.kind in ("table", "effects") else curves(line_groups, request)
+    _require_values(sweep, request, line_groups, rows["mean"] if "mean" in rows else scalars["value"])
     differences = _differences(line_groups, request)
-    marks, text, content = _content(request, plan, line_groups)
+    marks, text, content = _content(request, plan, line_groups, rows)
     if request.kind != "effects":
         content["_differences.csv"] = _csv(differences)
     measured = [request.measure] if "measure" in request.model_fields_set else []
@@ -113,9 +114,9 @@ def draw_figure(sweep: Sweep, out: Path, folder: Path | None = None, store: Stor
 
 
 def _content(
-    request: Request, plan: Layout, line_groups: Sequence[Group]
+    request: Request, plan: Layout, line_groups: Sequence[Group], rows: pd.DataFrame
 ) -> tuple[pd.DataFrame, str, dict[str, bytes]]:
-    """The values at the marks, the text of a table, and the files by the ending of their names."""
+    """The values at the marks, the text of a table, and the files by the ending of their names; `rows`: of curves."""
     if request.kind == "table":
         table = grid(line_groups, [heading(dimension.key, request.labels) for dimension in plan.panels], request)
         text = table.markdown()
@@ -127,7 +128,6 @@ def _content(
         tables = _files(csv=_csv(effects.contrasts), md=text.encode(), tex=effects.latex().encode())
         shares = {"_shares.csv": _csv(effects.factorial.shares.reset_index())}
         return pd.DataFrame(), text, _files(**effect_pictures(effects)) | tables | shares
-    rows = curves(line_groups, request)
     known = [(", ".join(group.panel), group.line) for group in line_groups]
     marks = with_reference(at_marks(rows, request.marks, against_key=plan.x is not None), request, known)
     title = legend_title([dimension.key for dimension in plan.lines], request.labels)
