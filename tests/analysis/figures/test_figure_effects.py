@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -10,8 +11,10 @@ from tests.command_line import ROOT
 from vefl_sim.analysis.figures.drawing import draw_figure
 from vefl_sim.analysis.figures.report import drawing_lines
 from vefl_sim.analysis.figures.request import Request
+from vefl_sim.analysis.figures.tables.effects import Effects
 from vefl_sim.core.errors import BadInput
 from vefl_sim.records.run_directory import Run
+from vefl_sim.sweep.effects import Factor, Factorial
 
 TEXT = """
 [sweep]
@@ -93,3 +96,10 @@ def test_every_key_of_the_table_is_documented() -> None:
     page = (ROOT / "docs" / "figures.md").read_text()
     described = page[page.index("## The [figure] table") : page.index("## What is written")]
     assert [key for key in Request.model_fields if f"`{key}`" not in described] == []
+
+
+def test_a_factor_of_numbers_is_on_the_axis() -> None:
+    factors = Factor("scheme", ("A", "B"), ("A", "B")), Factor("pRBs (Z)", ("5", "10"), (5, 10))
+    values = np.arange(8.0).reshape(2, 2, 2)
+    assert Effects(Factorial(factors, (1, 2), values), Request(kind="cost"), {}).axes == (1, 0)
+    assert Effects(Factorial(factors[::-1], (1, 2), values), Request(kind="cost"), {}).axes == (0, 1)

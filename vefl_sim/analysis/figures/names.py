@@ -8,7 +8,7 @@ from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import declaration
 
 VARIANTS = "variants"
-_SYMBOL = re.compile(r"\|C_k\||\bC_k\b|\b([A-Za-z])_([a-z]+)\b|λ\u0304|\b[ZNr](?= = | \[|\)|$)")
+_SYMBOL = re.compile(r"\|C_k\||\bC_k\b|\b([A-Za-z])_([a-z]+)\b|λ\u0304|\b[ZNr](?= = | × | \[|\)|$)")
 """A symbol of Latin letters in plain text, for example u_max, or Z in "Z = 6"; and λ with its bar."""
 _LABELS = {
     "mobility.max_speed_mps": "u_max = {} m/s",

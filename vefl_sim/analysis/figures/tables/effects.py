@@ -57,6 +57,13 @@ class Effects:
         return measure_of(self.request.kind, metric_in(self.runs.values()))
 
     @property
+    def axes(self) -> tuple[int, int]:
+        """The two strongest factors: that of an x-axis, which has numbers if one of them has, and that of lines."""
+        first, second = self.factorial.strongest
+        is_text = [any(isinstance(value, str) for value in factor.values) for factor in self.factorial.factors]
+        return (second, first) if is_text[first] and not is_text[second] else (first, second)
+
+    @property
     def contrasts(self) -> pd.DataFrame:
         """The differences between levels, with the name of the measure."""
         return self.factorial.contrasts.assign(figure=self.measure.number)
@@ -121,14 +128,15 @@ def effect_pictures(effects: Effects) -> dict[str, bytes]:
     """Draw the shares of the effects, and the two strongest factors as lines and as a heat map; files by ending."""
     import matplotlib.pyplot as plt
 
+    height = HEIGHT_IN + 0.17 * max(0, len(effects.factorial.shares) - 7)
     with plt.rc_context(PRINT_STYLE):
         figure, (shares, lines, cells) = plt.subplots(
-            1, 3, layout="constrained", figsize=(PAGE_IN, HEIGHT_IN), gridspec_kw={"width_ratios": (0.9, 1.1, 1)}
+            1, 3, layout="constrained", figsize=(PAGE_IN, height), gridspec_kw={"width_ratios": (0.9, 1.1, 1)}
         )
         draw_shares(shares, {"": effects.factorial.shares["share"]})
         handles = draw_interaction(lines, effects)
         draw_heat_map(cells, effects)
-        second = effects.factorial.factors[effects.factorial.strongest[1]]
+        second = effects.factorial.factors[effects.axes[1]]
         legend_below(figure, handles, points=7, title=with_symbols(second.name))
         if title := effects.request.title:
             figure.suptitle(with_symbols(title), fontsize=9)
@@ -150,9 +158,15 @@ def draw_shares(axes: "Axes", shares: Mapping[str, "pd.Series[float]"]) -> dict[
     bars = axes.barh(range(len(own)), 100 * own.to_numpy(float), 0.65, color=[colours[effect] for effect in effects])
     axes.bar_label(bars, [f"{100 * share:.1f}" for share in own], padding=2)
     axes.set_xlim(0, 118 * max(own.max(), 0.05))
-    axes.set_yticks(range(len(own)), ["\n× ".join(map(with_symbols, effect.split(" × "))) for effect in own.index])
+    axes.set_yticks(range(len(own)), [with_symbols(_short(effect)) for effect in own.index])
     axes.invert_yaxis()
     return {}
+
+
+def _short(effect: str) -> str:
+    """The name of an effect; that of an interaction has only symbols: Z × |C_k|."""
+    names = effect.split(" × ")
+    return effect if len(names) == 1 else " × ".join(name.rpartition("(")[2].removesuffix(")") for name in names)
 
 
 def _stacked(
@@ -171,8 +185,8 @@ def _stacked(
 def draw_interaction(axes: "Axes", effects: Effects) -> dict[str, Any]:
     """Draw the measure against the first of the two strongest factors, one line per level of the other."""
     factorial = effects.factorial
-    first, second = (factorial.factors[axis] for axis in factorial.strongest)
-    means = factorial.means(*factorial.strongest)
+    first, second = (factorial.factors[axis] for axis in effects.axes)
+    means = factorial.means(*effects.axes)
     band = effects.request.band if "band" in effects.request.model_fields_set else "ci95"
     request = Request(kind=effects.request.kind, x="first", band=band, count=effects.request.count)
     groups, tables = [], []
@@ -190,8 +204,8 @@ def draw_interaction(axes: "Axes", effects: Effects) -> dict[str, Any]:
 def draw_heat_map(axes: "Axes", effects: Effects) -> None:
     """Draw the means over seeds of the two strongest factors as coloured cells with numbers."""
     factorial = effects.factorial
-    first, second = (factorial.factors[axis] for axis in factorial.strongest)
-    table = factorial.means(*factorial.strongest).mean(axis=-1).T  # rows: levels of the second
+    first, second = (factorial.factors[axis] for axis in effects.axes)
+    table = factorial.means(*effects.axes).mean(axis=-1).T  # rows: levels of the second
     mesh = axes.pcolormesh(table, cmap="Blues", edgecolor="white", linewidth=0.8)
     dark = table.min() + 0.55 * np.ptp(table)
     digits = decimals([np.ptp(table)], 0)
@@ -203,6 +217,8 @@ def draw_heat_map(axes: "Axes", effects: Effects) -> None:
         figure.colorbar(mesh, ax=axes)
     axes.set_xticks(np.arange(len(first.levels)) + 0.5, [with_symbols(level) for level in first.levels])
     axes.set_yticks(np.arange(len(second.levels)) + 0.5, [with_symbols(level) for level in second.levels])
+    if sum(map(len, first.levels)) > 24:
+        axes.tick_params(axis="x", rotation=25)
     axes.set(xlabel=with_symbols(first.name), ylabel=with_symbols(second.name))
     axes.grid(False)
     axes.tick_params(length=0)
