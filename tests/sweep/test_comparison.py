@@ -335,6 +335,34 @@ def test_lines_of_several_seeds_have_intervals_and_differences(tmp_path: Path) -
     assert max(map(len, lines)) < 120
 
 
+def test_without_a_difference_the_necessary_seeds_are_told(tmp_path: Path) -> None:
+    first = [run([0.50], 100.0), run([0.60], 102.0), run([0.70], 104.0)]
+    second = [run([0.52], 100.0), run([0.60], 102.0), run([0.68], 104.0)]
+    unclear = invented(tmp_path, first=first, second=second)  # differences 0.02, 0 and -0.02
+    assert [*comparison_lines(unclear, 0.01)][-1] == (
+        "No difference in accuracy was found. To find one of 0.01, 34 seeds are needed (paired t test, 80 % power, 5 % "
+        "level)."
+    )
+    assert "With 3 seeds, one of 0.065 or more is found" in [*comparison_lines(unclear)][-1]
+
+
+def test_small_energies_are_not_zero(tmp_path: Path) -> None:
+    runs = [run([0.5], 100.0), run([0.5], 100.0)]
+    for one, energy_j in zip(runs, (5.2, 0.031), strict=True):
+        one.rounds["energy_j"] = energy_j
+    lines = [*comparison_lines(invented(tmp_path, first=[runs[0], runs[0]], second=[runs[1], runs[1]]))]
+    assert [lines[3].split()[6], lines[4].split()[6]] == ["5.200", "0.031"]
+
+
+def test_a_bad_figure_is_refused_before_anything_is_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessExecutor
+) -> None:
+    file = written(tmp_path, TWO + "[figure]\ndetect = -1\n")
+    assert command(str(file), "--out", str(tmp_path / "runs")) == 2
+    assert "figure.detect = -1: it must be greater than 0." in capsys.readouterr().err
+    assert in_process.jobs == []
+
+
 def test_a_variant_that_ordered_nobody_is_named(tmp_path: Path) -> None:
     full, empty = run([0.5], 100.0), run([0.1], 0.0)
     empty.summary["updates_ordered"] = 0

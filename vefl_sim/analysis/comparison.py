@@ -5,17 +5,23 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from vefl_sim.analysis.figures.measures import decimals, difference_decimals
 from vefl_sim.analysis.summary import why_empty
 from vefl_sim.learning.metric import Metric
 from vefl_sim.records.totals import energy_unit
 from vefl_sim.sweep.comparison import Comparison, metric_of_run
+from vefl_sim.sweep.power import seeds_sentence
 
-_DIFFERENCES = (("p_suc", "p_suc", ".4f"), ("cost", "paid", ".1f"))
-"""The differences that are printed besides metric and energy: name of the figure, column heading, format."""
+_DIFFERENCES = (("p_suc", "p_suc", 4), ("cost", "paid", 1), ("energy_j", "", 1))
+"""The differences that are printed besides the metric: name of the figure, column heading, least number of decimals."""
 
 
-def comparison_lines(comparison: Comparison) -> Iterator[str]:
-    """The table of means per round (p_suc: over ordered CVs; metric: at the end), then differences."""
+def comparison_lines(comparison: Comparison, detect: float | None = None) -> Iterator[str]:
+    """The table of means per round (p_suc: over ordered CVs; metric: at the end), then differences.
+
+    `detect`: a difference in the metric, or in p_suc without one, of which the necessary number of seeds is told if
+    there is no significant one.
+    """
     table, several = comparison.table(), len(comparison.seeds) > 1
     unit, joules = energy_unit(table["energy_j"].max())
     table["energy_j"] /= joules
@@ -24,11 +30,15 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     if several:
         yield f"means over {_seeds(comparison)}, ± half-width of the 95 % confidence interval"
     metric = _metric(comparison, table)
+    energy_form = f".{decimals(table['energy_j'], 1)}f"
     yield f"{'per round':{width}}{_head(metric, several, unit)}"
     for label, row in table.iterrows():
-        yield f"{label!s:{width}}{_row(row, metric, several)}"
+        yield f"{label!s:{width}}{_row(row, metric, several, energy_form)}"
     if several and len(table) > 1:
         yield from _difference_lines(comparison, metric, width, (unit, joules))
+        differences, name = comparison.differences(), metric.name if metric else "p_suc"
+        if sentence := seeds_sentence(differences[differences["figure"] == name], name, detect):
+            yield sentence
     yield from _warnings(comparison)
 
 
@@ -50,7 +60,7 @@ def _head(metric: Metric | None, several: bool, unit: str) -> str:
     return f"{'ordered':>8}{'delivered':>10}{'p_suc':>8}{paid}{unit:>8}{result}{'sim. s':>8}{'wall s':>8}"
 
 
-def _row(row: pd.Series, metric: Metric | None, several: bool) -> str:
+def _row(row: pd.Series, metric: Metric | None, several: bool, energy_form: str) -> str:
     paid = _number(row["cost"], ".1f", 8) + (_half_width(row["cost_half_width"], ".1f", 7) if several else "")
     result = ""
     if metric:
@@ -60,7 +70,7 @@ def _row(row: pd.Series, metric: Metric | None, several: bool) -> str:
         result += _number(row[f"best_{metric.name}"], metric.form, 8)
     counts = _number(row["ordered"], ".1f", 8) + _number(row["delivered"], ".1f", 10) + _number(row["p_suc"], ".4f", 8)
     times = _number(row["simulated_s"], ".1f", 8) + _number(row["wall_s"], ".1f", 8)
-    return f"{counts}{paid}{_number(row['energy_j'], '.1f', 8)}{result}{times}"
+    return f"{counts}{paid}{_number(row['energy_j'], energy_form, 8)}{result}{times}"
 
 
 def _difference_lines(
@@ -68,10 +78,10 @@ def _difference_lines(
 ) -> Iterator[str]:
     """The differences to the first variant; energies in the unit, which is so many joules."""
     differences = comparison.differences().set_index(["variant", "figure"])
-    energies = differences.index.get_level_values("figure") == "energy_j"
-    differences.loc[energies, ["difference", "half_width"]] /= unit[1]
-    result = [(metric.name, metric.name, metric.form)] if metric else []
-    shown = [*result, *_DIFFERENCES, ("energy_j", unit[0], ".1f")]
+    figures = differences.index.get_level_values("figure")
+    differences.loc[figures == "energy_j", ["difference", "half_width"]] /= unit[1]
+    result: list[tuple[str, str, str | int]] = [(metric.name, metric.name, metric.form)] if metric else []
+    shown = [*result, *((name, heading or unit[0], least) for name, heading, least in _DIFFERENCES)]
     reference = differences["reference"].iloc[0]
     yield ""
     yield (f"differences to {reference}, paired over {_seeds(comparison)}, ± as above; * if the interval excludes 0")
@@ -81,10 +91,11 @@ def _difference_lines(
         yield f"{label!s:{width}}{''.join(cells)}".rstrip()
 
 
-def _cell(row: pd.Series, form: str) -> str:
-    """One signed difference, 19 characters wide."""
+def _cell(row: pd.Series, form: str | int) -> str:
+    """One signed difference, 19 characters wide; `form`: its format, or its least number of decimals."""
     if math.isnan(row["difference"]):
         return f"{'–':>18} "
+    form = form if isinstance(form, str) else f".{difference_decimals(row, form)}f"
     mark = "*" if row["differs"] else " "
     width = _spread(form)
     return f"{format(row['difference'], '+' + form):>{18 - width}}{_half_width(row['half_width'], form, width)}{mark}"

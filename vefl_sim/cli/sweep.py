@@ -173,25 +173,27 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
 
 def compare(sweep: "Sweep", options: SweepOptions) -> None:
     """Run the variants of a comparison as a sweep, then print their table, draw their figure and write the files."""
+    from vefl_sim.analysis.figures.request import request_from
     from vefl_sim.sweep.comparison import Comparison
 
+    detect = request_from(sweep.figure).detect
     try:
         run_sweeps([sweep], options)
     except RunFailed:
         if comparison := Comparison.of_done(sweep, options.out):
-            _show_comparison(comparison, options)
+            _show_comparison(comparison, options, detect)
         raise
     if not options.dry_run:
-        _show_comparison(Comparison.of(sweep, options.out), options)
+        _show_comparison(Comparison.of(sweep, options.out), options, detect)
 
 
-def _show_comparison(comparison: "Comparison", options: SweepOptions) -> None:
+def _show_comparison(comparison: "Comparison", options: SweepOptions, detect: float | None) -> None:
     """Print the table of a comparison, draw its figure and write the files."""
     from vefl_sim.analysis.comparison import comparison_lines
     from vefl_sim.analysis.figures.comparison import draw_comparison
 
     files = comparison.write()
-    for line in comparison_lines(comparison):
+    for line in comparison_lines(comparison, detect):
         options.console.show(line)
     folder = draw_comparison(comparison).parent
     options.console.show(f"in {folder}: {', '.join(files)}, comparison.png")

@@ -5,6 +5,7 @@ traffic, channels, data and initial model, so the effect that a seed has on both
 """
 
 import math
+from typing import Any
 
 import pandas as pd
 from scipy import stats
@@ -21,7 +22,13 @@ def half_width(values: pd.Series) -> float:
     present = values.dropna()
     if len(present) < 2:
         return math.nan
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, len(present) - 1) * present.std(ddof=1) / math.sqrt(len(present)))
+    return critical_t(len(present)) * float(present.std(ddof=1)) / math.sqrt(len(present))
+
+
+def half_widths(table: pd.DataFrame) -> "pd.Series[float]":
+    """The half-width of each row, whose columns are seeds; NaN for fewer than two seeds."""
+    count = table.shape[1]
+    return table.std(axis=1, ddof=1) * (critical_t(count) / math.sqrt(count) if count > 1 else math.nan)
 
 
 def means(figures: pd.DataFrame) -> pd.DataFrame:
@@ -39,14 +46,20 @@ def differences(figures: pd.DataFrame) -> pd.DataFrame:
     reference = figures.loc[labels[0]]
     rows = [
         {"variant": label, "reference": labels[0], "figure": name}
-        | _difference(figures.loc[label][name], reference[name])
+        | difference(figures.loc[label][name], reference[name])
         for label in labels[1:]
         for name in figures.columns
     ]
     return pd.DataFrame(rows, columns=list(_DIFFERENCES))
 
 
-def _difference(variant: pd.Series, reference: pd.Series) -> dict[str, float]:
+def difference(variant: pd.Series, reference: pd.Series) -> dict[str, Any]:
+    """The mean difference of two figures that are given by seed; the columns are those of `differences`."""
     pairs = (variant - reference).dropna()  # matched by seed
     mean, half = float(pairs.mean()), half_width(pairs)
     return {"pairs": len(pairs), "difference": mean, "half_width": half, "differs": abs(mean) > half}
+
+
+def critical_t(pairs: int) -> float:
+    """The t value of the confidence interval of the mean of so many pairs."""
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, pairs - 1))

@@ -225,3 +225,43 @@ def test_only_finished_runs_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     pretend(monkeypatch, {(6, 1): run([0.1]), (6, 2): unfinished})
     rows = drawn(sweep(tmp_path, SWEEP))
     assert rows[["mean", "seeds"]].to_numpy().tolist() == [[0.1, 1]]
+
+
+BANDS = {(6, 1): [0.1, 0.5], (6, 2): [0.2, 0.6], (6, 3): [0.6, 0.8], (12, 1): [0.2, 0.7], (12, 2): [0.3, 0.9]}
+T_1, T_2 = 12.7062, 4.30265  # 97.5 % points of Student's t with 1 and 2 degrees of freedom
+
+
+@pytest.mark.parametrize(
+    ("band", "low", "high"),
+    [
+        ("ci95", 0.3 - T_2 * stdev([0.1, 0.2, 0.6]) / 3**0.5, 0.3 + T_2 * stdev([0.1, 0.2, 0.6]) / 3**0.5),
+        ("sd", 0.3 - stdev([0.1, 0.2, 0.6]), 0.3 + stdev([0.1, 0.2, 0.6])),
+        ("minmax", 0.1, 0.6),
+        ("none", np.nan, np.nan),
+    ],
+)
+def test_bands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, band: str, low: float, high: float) -> None:
+    pretend(monkeypatch, {key: run(values) for key, values in BANDS.items()})
+    rows = line(drawn(sweep(tmp_path, f'{SWEEP}[figure]\nband = "{band}"\n')), "Z = 6")
+    assert rows.loc[1, ["low", "high"]].tolist() == pytest.approx([low, high], rel=1e-5, nan_ok=True)
+    assert rows.loc[1, "std"] == pytest.approx(stdev([0.1, 0.2, 0.6]))
+
+
+@pytest.mark.parametrize("x", ["", 'x = "radio.prbs"\nlines = "variants"\n'])
+def test_the_band_of_a_paired_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, x: str) -> None:
+    """The two seeds that both have differ by 0.2 and 0.3 at the end; the line that is compared to has no band."""
+    variants = '[[compare]]\nlabel = "A"\n[[compare]]\nlabel = "B"\nscheme.kind = "fdpc"\n'
+    names = {6: "A", 12: "B"}
+    pretend(monkeypatch, {(names[prbs], 6, seed): run(values) for (prbs, seed), values in BANDS.items()})
+    text = f'[sweep]\nseeds = [1, 2, 3]\nradio.prbs = [6]\n[figure]\nband = "ci95"\ncompare_to = "A"\n{x}{variants}'
+    rows = drawn(sweep(tmp_path, text))
+    last = rows.groupby("line").tail(1).set_index("line")
+    assert np.isnan(last.loc["A", "low"])
+    half = T_1 * stdev([0.2, 0.3]) / 2**0.5
+    assert last.loc["B", ["low", "high"]].tolist() == pytest.approx([0.8 - half, 0.8 + half], rel=1e-5)
+
+
+def test_one_seed_has_no_band(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, {(6, 1): run([0.1])})
+    for band in ("ci95", "sd", "minmax"):
+        assert drawn(sweep(tmp_path, f'{SWEEP}[figure]\nband = "{band}"\n'))["low"].isna().all()

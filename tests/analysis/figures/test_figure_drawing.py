@@ -190,6 +190,12 @@ def test_runs_that_did_not_learn_have_no_accuracy(tmp_path: Path, monkeypatch: p
     assert not (tmp_path / "figures").exists()
 
 
+def test_runs_that_diverged_are_drawn_up_to_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, {(6, 1): run(losses=[1.0, float("inf")]), (6, 2): run(losses=[2.0, float("inf")])})
+    drawing = draw_figure(sweep(tmp_path, SWEEP + '[figure]\nkind = "loss"\n'), tmp_path)
+    assert pd.read_csv(drawing.files[0].with_suffix(".csv"))["mean"].tolist() == [1.5]
+
+
 def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, {(6, 1): run([0.1])})
     monkeypatch.setitem(sys.modules, "matplotlib", None)

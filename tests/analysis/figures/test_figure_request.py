@@ -7,7 +7,8 @@ import pytest
 from tests.analysis.figures.invented_runs import sweep
 from vefl_sim.analysis.figures.drawing import require_drawable
 from vefl_sim.analysis.figures.layout import Layout, layout
-from vefl_sim.analysis.figures.names import heading, value_label
+from vefl_sim.analysis.figures.measures import decimals
+from vefl_sim.analysis.figures.names import axis_name, heading, legend_title, value_label, with_symbols
 from vefl_sim.analysis.figures.request import request_from
 from vefl_sim.core.errors import ExperimentError
 
@@ -41,6 +42,16 @@ VARIANTS = '[[compare]]\nlabel = "A"\n[[compare]]\nlabel = "B"\nscheme.kind = "f
         ('labels = { radio = { prbs = "Z" } }', "the label of radio.prbs needs one {} for the value"),
         ('labels = { radio = { antennas = "N {}" } }', 'figure.labels = "radio.antennas": it is not varied'),
         ("marks = 3", "figure.marks = 3:"),
+        ('band = "ci"', "figure.band = \"ci\": it must be 'ci95', 'sd', 'minmax' or 'none'"),
+        ('kind = "failure-rate"\nband = "ci95"', "figure.band has no effect on the failures of a round"),
+        ('compare_to = "Z = 7"', "figure.compare_to: 'Z = 7' is not a line of this figure: did you mean 'Z = 6'?"),
+        ("detect = 0", "figure.detect = 0: it must be greater than 0."),
+        ('measure = "cost"', 'figure.measure has no effect with figure.kind = "accuracy": remove it.'),
+        (
+            'kind = "effects"\nlines = "radio.prbs"',
+            'figure.lines has no effect with figure.kind = "effects": remove it.',
+        ),
+        ('kind = "effects"\nmeasure = "table"', 'figure.measure = "table": it must be'),
     ],
 )
 def test_bad_figures_get_one_sentence(tmp_path: Path, figure: str, message: str) -> None:
@@ -123,3 +134,29 @@ def test_names() -> None:
     assert heading("data.dirichlet_alpha", {}) == "α"
     assert heading("server.early_close", {}) == "server.early_close"
     assert heading("radio.prbs", {"radio.prbs": "{} pRBs"}) == "pRBs"
+
+
+def test_axes_and_legends_have_words() -> None:
+    assert axis_name("radio.prbs", {}) == "pRBs (Z)"
+    assert axis_name("vefl.round_s", {}) == "length of a round (t_th) [s]"
+    assert axis_name("radio.prbs", {"radio.prbs": "{} blocks"}) == "blocks"
+    assert axis_name("server.early_close", {}) == "server.early_close"
+    assert axis_name("variants", {}) == "scheme"
+    assert legend_title(["variants", "vefl.round_s", "radio.prbs"], {}) == "length of a round (t_th), pRBs (Z)"
+    assert legend_title(["radio.prbs"], {"radio.prbs": "{} pRBs"}) == ""
+    assert with_symbols("selected CVs (|C_k|)") == r"selected CVs ($|\mathcal{C}_k|$)"
+    assert with_symbols("Z = 6, N") == "$Z$ = 6, $N$"
+    assert with_symbols("Zoo, PDPC") == "Zoo, PDPC"
+
+
+def test_small_numbers_have_significant_digits() -> None:
+    assert decimals([0.0123, 0.2], 1) == 3
+    assert decimals([12.3, 0.0], 1) == 1
+    assert decimals([1e-9, 5.0], 2) == 2  # as good as zero
+    assert decimals([float("nan")], 2) == 2
+
+
+def test_effects_need_two_factors(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="needs two or more swept keys"):
+        require_drawable(sweep(tmp_path, '[sweep]\nradio.prbs = [6, 7]\n[figure]\nkind = "effects"\n'))
+    require_drawable(sweep(tmp_path, f'[sweep]\nradio.prbs = [6, 7]\n[figure]\nkind = "effects"\n{VARIANTS}'))

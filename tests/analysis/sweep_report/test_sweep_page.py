@@ -266,3 +266,61 @@ def test_without_matplotlib_the_tables_remain(swept: Swept, monkeypatch: pytest.
     page = sweep_report(SweepSource(swept.index), swept.index.parent)
     assert "Pictures need matplotlib" in page
     assert cells(page, "Means over seeds")
+
+
+def two_keys(swept: Swept, folder: Path, missing: int = 0) -> SweepSource:
+    """A sweep of two keys and two seeds whose points are the three runs in turn; the last points may be missing."""
+    own = swept.copy(folder)
+    names = [run.path.name for run in swept.runs.values()]
+    places = [(budget, prbs, seed) for budget in (50, 1000) for prbs in (5, 10) for seed in (1, 2)]
+    rows = [
+        {"vefl.budget": budget, "radio.prbs": prbs, "seed": seed, "run": names[number % 3], "status": "done"}
+        for number, (budget, prbs, seed) in enumerate(places)
+    ]
+    for row in rows[len(rows) - missing :]:
+        row |= {"run": "", "status": "waiting"}
+    with own.index.open("w") as file:
+        writer = csv.DictWriter(file, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+    return SweepSource(own.index)
+
+
+def test_the_effects_of_two_keys(swept: Swept, tmp_path: Path) -> None:
+    source = two_keys(swept, tmp_path)
+    page = sweep_report(source, tmp_path)
+    shares = {row[0]: row[1:] for row in cells(page, "Shares of the variance")}
+    assert [*shares] == ["budget per round (Ξ)", "pRBs (Z)", "budget per round (Ξ) × pRBs (Z)", "seeds", "rest"]
+    for column in zip(*shares.values(), strict=True):
+        assert sum(float(cell.removesuffix(" %")) for cell in column) == pytest.approx(100, abs=0.3)
+    effects = cells(page, "Effects")
+    assert [row[0] for row in effects] == [
+        "budget per round (Ξ): 50 → 1000",
+        "pRBs (Z): 5 → 10",
+        "budget per round (Ξ) × pRBs (Z): 50 → 1000; 5 → 10",
+    ]
+    heads = page[page.index("aria-label='Effects'") :].split("</th>")
+    cost = next(place for place, head in enumerate(heads) if head.endswith("mean cost of a round"))
+    values = {
+        (p.parameters["vefl.budget"], p.parameters["radio.prbs"], p.seed): p.numbers["cost"] for p in source.points
+    }
+    wanted = mean(values[1000, prbs, seed] - values[50, prbs, seed] for prbs in (5, 10) for seed in (1, 2))
+    assert float(effects[0][cost].split(" ")[0].replace("−", "-")) == pytest.approx(wanted, abs=0.06)
+    assert "data:" not in page[page.index("aria-label='Effects'") :]  # the heat maps are shapes, not images
+
+
+def test_effects_of_an_incomplete_sweep(swept: Swept, tmp_path: Path) -> None:
+    text = Elements(sweep_report(two_keys(swept, tmp_path, missing=1), tmp_path)).text
+    assert "Not used, because points are missing: seed 2." in text
+    few = Elements(sweep_report(two_keys(swept, tmp_path / "few", missing=5), tmp_path)).text
+    assert "but 5 of 8 points are missing" in few
+
+
+def test_one_key_has_no_effects(swept: Swept) -> None:
+    assert "Effects" not in Elements(sweep_report(SweepSource(swept.index), swept.index.parent)).text
+
+
+def test_seeds_that_are_needed(swept: Swept, tmp_path: Path) -> None:
+    text = Elements(sweep_report(two_keys(swept, tmp_path), tmp_path)).text
+    assert "With 2 seeds, one of " in text
+    assert "figure.detect" not in text  # a page has no [figure]

@@ -1,32 +1,36 @@
-"""Combines the runs of a line into one curve: mean and standard deviation over seeds."""
+"""Combines the runs of a line into one curve: the mean over seeds, and a band around it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vefl_sim.analysis.figures.band import band_for, with_band
 from vefl_sim.analysis.figures.layout import Group
 from vefl_sim.analysis.figures.measures import samples, scalar, series
 from vefl_sim.analysis.figures.request import Request
 
-COLUMNS = ("panel", "line", "x", "mean", "std", "seeds")
+COLUMNS = ("panel", "line", "x", "mean", "std", "seeds", "low", "high")
 CCDFS = ("sojourn", "p_suc")
 """Kinds of which a distribution shows the share above x; the others show the share below."""
 _POINTS = 500  # of the x-grid of a distribution
 
 
 def curves(groups: Sequence[Group], request: Request) -> pd.DataFrame:
-    """One row per panel, line and x: mean and sample standard deviation over the finished seeds."""
+    """One row per panel, line and x: mean and standard deviation (of the sample) over finished seeds, and the band."""
     if request.is_distribution:
         each = _distributions(groups, request)
     elif any(group.x_label for group in groups):
-        each = [[_at(group.x, scalar(run, request)) for run in group.runs.values()] for group in groups]
+        each = [{seed: _at(group.x, scalar(run, request)) for seed, run in group.runs.items()} for group in groups]
     else:
-        each = [[series(run, request) for run in group.runs.values()] for group in groups]
-    each = [[own for own in runs if len(own)] for runs in each]  # runs without values do not hide the others
-    tables = [_rows(group, own, request) for group, own in zip(groups, each, strict=True) if own]
+        each = [{seed: series(run, request) for seed, run in group.runs.items()} for group in groups]
+    known = [
+        {seed: own for seed, own in runs.items() if len(own)} for runs in each
+    ]  # runs without values hide no other
+    aligned = [_aligned(own, hold=request.x == "time") if own else pd.DataFrame() for own in known]
+    tables = [_rows(place, aligned, groups, request) for place, own in enumerate(known) if own]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
 
 
@@ -63,14 +67,14 @@ def _at(x: Any, value: float) -> pd.Series:
     return pd.Series([value], index=[x]).dropna()
 
 
-def _distributions(groups: Sequence[Group], request: Request) -> list[list[pd.Series]]:
-    """For each group, one curve per run: the CDF of costs, or the CCDF of other kinds, all on the same x-grid."""
+def _distributions(groups: Sequence[Group], request: Request) -> list[dict[int, pd.Series]]:
+    """For each group, one curve per seed: the CDF of costs, or the CCDF of other kinds, all on the same x-grid."""
     share = at_least if request.kind in CCDFS else at_most
-    each = [[own for run in group.runs.values() if len(own := samples(run, request))] for group in groups]
+    each = [{seed: own for seed, run in group.runs.items() if len(own := samples(run, request))} for group in groups]
     if not any(each):
-        return [[] for _ in groups]
-    grid = _grid(np.concatenate([values for own in each for values in own]), request)
-    return [[pd.Series(share(values, grid), index=grid) for values in own] for own in each]
+        return [{} for _ in groups]
+    grid = _grid(np.concatenate([values for own in each for values in own.values()]), request)
+    return [{seed: pd.Series(share(values, grid), index=grid) for seed, values in own.items()} for own in each]
 
 
 def _grid(values: NDArray[np.float64], request: Request) -> NDArray[np.float64]:
@@ -89,20 +93,23 @@ def _grid(values: NDArray[np.float64], request: Request) -> NDArray[np.float64]:
     return np.unique(np.concatenate([xs, near]))
 
 
-def _rows(group: Group, each: Sequence[pd.Series], request: Request) -> pd.DataFrame:
-    """The rows of one line; `each` are the values of its runs by x."""
-    table = _aligned(each, hold=request.x == "time")
-    zeros_and_ones = request.kind == "failure-rate" and not group.x_label  # have no meaningful standard deviation
-    std = np.nan if zeros_and_ones else table.std(axis=1, ddof=1)
-    rows: Any = {"x": table.index, "mean": table.mean(axis=1), "std": std, "seeds": len(each)}
-    panel = ", ".join(group.panel)
-    return pd.DataFrame(rows).assign(panel=panel, line=group.line).reset_index(drop=True)[list(COLUMNS)]
+def _rows(place: int, aligned: Sequence[pd.DataFrame], groups: Sequence[Group], request: Request) -> pd.DataFrame:
+    """The rows of one group; `aligned` has the values of each group by x, one column per seed."""
+    group, table = groups[place], aligned[place]
+    band, reference = band_for(group, groups, request)
+    compared = next((own for own, other in zip(aligned, groups, strict=True) if other is reference), None)
+    if group.x_label and compared is not None:
+        compared = compared.set_axis(table.index[: len(compared)])  # the x of the reference may be another variant
+    rows = with_band(table, band, compared)
+    if not request.has_band and not group.x_label:
+        rows[["std", "low", "high"]] = np.nan  # zeros and ones have no meaningful standard deviation
+    rows = rows.assign(x=table.index, seeds=table.shape[1], panel=", ".join(group.panel), line=group.line)
+    return rows.reset_index(drop=True)[list(COLUMNS)]
 
 
-def _aligned(each: Sequence[pd.Series], hold: bool) -> pd.DataFrame:
-    """One column per run, for all x at which every run has a value; with `hold`, a value is valid until the next."""
+def _aligned(each: Mapping[int, pd.Series], hold: bool) -> pd.DataFrame:
+    """One column per seed, for all x at which every run has a value; with `hold`, a value is valid until the next."""
     table = pd.concat(each, axis=1).sort_index()
     if hold:
-        end = min(own.index[-1] for own in each if len(own)) if any(map(len, each)) else 0.0
-        table = table.ffill().loc[:end]
+        table = table.ffill().loc[: min(own.index[-1] for own in each.values())]
     return table.dropna()

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pandas as pd
 
+from vefl_sim.analysis.figures.band import reference_of
 from vefl_sim.analysis.figures.curves import at_marks, curves
-from vefl_sim.analysis.figures.grid import grid
-from vefl_sim.analysis.figures.layout import Group, Layout, ResultSources, groups, layout, names
+from vefl_sim.analysis.figures.layout import Group, Layout, ResultSources, groups, groups_without_runs, layout
 from vefl_sim.analysis.figures.measures import BY_METRIC, measure_of, metric_in, scalar
-from vefl_sim.analysis.figures.names import heading
+from vefl_sim.analysis.figures.names import axis_name, heading, legend_title
 from vefl_sim.analysis.figures.panel import Curves
 from vefl_sim.analysis.figures.plot import pictures
 from vefl_sim.analysis.figures.reference import require_lines, with_reference
 from vefl_sim.analysis.figures.request import Request, request_from
 from vefl_sim.analysis.figures.style import require_matplotlib
+from vefl_sim.analysis.figures.tables.effects import Effects, effect_pictures, require_factors
+from vefl_sim.analysis.figures.tables.grid import grid
 from vefl_sim.core.errors import BadInput, CannotWrite, VeflError
 from vefl_sim.core.files import atomic_file
 from vefl_sim.learning.metric import Metric
@@ -24,7 +26,7 @@ from vefl_sim.sweep import paired
 from vefl_sim.sweep.points import Point, Sweep
 from vefl_sim.sweep.results.store import Store
 
-_LEARNING_KINDS = ("accuracy", "loss", "failure-rate", "table")
+_LEARNING_KINDS = ("accuracy", "loss", "failure-rate")
 _NO_VALUES = dict.fromkeys(_LEARNING_KINDS, "they do not train a model (learning.kind)")
 _NO_VALUES["delay"] = "no update was delivered, or they are stored results, which have no delays"
 _DIFFERENCE_COLUMNS = ("panel", "line", "reference", "figure", "pairs", "difference", "half_width", "differs")
@@ -49,7 +51,7 @@ class Drawing:
     scalars: pd.DataFrame  # one row per panel, line and seed
     differences: pd.DataFrame
     files: tuple[Path, ...]
-    text: str = ""  # the table in Markdown, if figure.kind = "table"
+    text: str = ""  # the table in Markdown, if figure.kind = "table" or "effects"
     problems: tuple[str, ...] = ()  # stored results that cannot be read, and why
 
     @property
@@ -67,7 +69,7 @@ class Drawing:
     def without_value(self) -> list[Point]:
         """The finished points that do not have the measure, for example no accuracy without learning."""
         pairs = [(point, group.runs.get(point.seed)) for group in self.groups for point in group.points]
-        return [point for point, run in pairs if run and math.isnan(scalar(run, self.request))]
+        return [point for point, run in pairs if run and math.isnan(scalar(run, self.request.measured))]
 
     @property
     def incomplete(self) -> str:
@@ -88,7 +90,8 @@ def require_drawable(sweep: Sweep) -> None:
 def draw_figure(sweep: Sweep, out: Path, folder: Path | None = None, store: Store | None = None) -> Drawing:
     """Draw from the finished runs in `out`, or else from stored results; write to `folder` or out/figures/<name>."""
     request, plan = _request_and_layout(sweep)
-    line_groups = groups(sweep, plan, ResultSources(out, store, request.kind in _LEARNING_KINDS))
+    kind = request.measured.kind
+    line_groups = groups(sweep, plan, ResultSources(out, store, kind in _LEARNING_KINDS))
     if not any(group.runs for group in line_groups):
         stored = f" or stored in {store.folder}" if store is not None else ""
         raise NothingToDraw(
@@ -97,29 +100,44 @@ def draw_figure(sweep: Sweep, out: Path, folder: Path | None = None, store: Stor
         )
     _require_one_metric(sweep, request, line_groups)
     scalars = _scalars(line_groups, request)
-    differences = _differences(scalars)
-    metric = metric_in(run for group in line_groups for run in group.runs.values())
-    content: dict[str, bytes] = {}
-    marks, text = pd.DataFrame(), ""
-    if request.kind == "table":
-        _require_values(sweep, request, scalars["value"], metric)
-        table = grid(line_groups, [heading(dimension.key, request.labels) for dimension in plan.panels], request)
-        text = table.markdown()
-        content |= {".csv": _csv(table.csv_rows()), ".md": text.encode(), ".tex": table.latex().encode()}
-    else:
-        require_matplotlib()
-        rows = curves(line_groups, request)
-        _require_values(sweep, request, rows["mean"], metric)
-        known = [(", ".join(group.panel), group.line) for group in line_groups]
-        marks = with_reference(at_marks(rows, request.marks, against_key=plan.x is not None), request, known)
-        drawn = pictures(Curves(rows, line_groups, request, _x_name(plan), marks))
-        content |= {f".{ending}": picture for ending, picture in drawn.items()} | {".csv": _csv(rows)}
-        content |= {"_marks.csv": _csv(marks)} if len(marks) else {}
-    content["_differences.csv"] = _csv(differences)
-    stem = "_".join(filter(None, [sweep.name, request.kind, request.x.replace(".", "-")]))
+    rows = pd.DataFrame() if request.kind in ("table", "effects") else curves(line_groups, request)
+    _require_values(sweep, request, line_groups, rows["mean"] if "mean" in rows else scalars["value"])
+    differences = _differences(line_groups, request)
+    marks, text, content = _content(request, plan, line_groups, rows)
+    if request.kind != "effects":
+        content["_differences.csv"] = _csv(differences)
+    measured = [request.measure] if "measure" in request.model_fields_set else []
+    stem = "_".join(filter(None, [sweep.name, request.kind, *measured, request.x.replace(".", "-")]))
     files = write_files(content, stem, folder or out / "figures" / sweep.name)
     problems = () if store is None else tuple(store.problems)
     return Drawing(sweep.name, request, tuple(line_groups), marks, scalars, differences, tuple(files), text, problems)
+
+
+def _content(
+    request: Request, plan: Layout, line_groups: Sequence[Group], rows: pd.DataFrame
+) -> tuple[pd.DataFrame, str, dict[str, bytes]]:
+    """The values at the marks, the text of a table, and the files by the ending of their names; `rows`: of curves."""
+    if request.kind == "table":
+        table = grid(line_groups, [heading(dimension.key, request.labels) for dimension in plan.panels], request)
+        text = table.markdown()
+        return pd.DataFrame(), text, _files(csv=_csv(table.csv_rows()), md=text.encode(), tex=table.latex().encode())
+    require_matplotlib()
+    if request.kind == "effects":
+        effects = Effects.of(line_groups, plan, request)
+        text = effects.markdown()
+        tables = _files(csv=_csv(effects.contrasts), md=text.encode(), tex=effects.latex().encode())
+        shares = {"_shares.csv": _csv(effects.factorial.shares.reset_index())}
+        return pd.DataFrame(), text, _files(**effect_pictures(effects)) | tables | shares
+    known = [(", ".join(group.panel), group.line) for group in line_groups]
+    marks = with_reference(at_marks(rows, request.marks, against_key=plan.x is not None), request, known)
+    title = legend_title([dimension.key for dimension in plan.lines], request.labels)
+    drawn = pictures(Curves(rows, line_groups, request, _x_name(plan), marks, legend=title))
+    at_the_marks = {"_marks.csv": _csv(marks)} if len(marks) else {}
+    return marks, "", _files(**drawn, csv=_csv(rows)) | at_the_marks
+
+
+def _files(**content: bytes) -> dict[str, bytes]:
+    return {f".{ending}": data for ending, data in content.items()}
 
 
 def missing(drawing: Drawing, out: Path) -> Iterator[str]:
@@ -137,23 +155,27 @@ def _request_and_layout(sweep: Sweep) -> tuple[Request, Layout]:
     """The [figure] of a sweep and its layout; raises an ExperimentError if it does not fit the sweep."""
     request = request_from(sweep.figure)
     plan = layout(sweep, request)
-    require_lines(request, names(sweep, plan))
+    require_lines(request, groups_without_runs(sweep, plan))
+    if request.kind == "effects":
+        require_factors(plan)
     return request, plan
 
 
 def _x_name(plan: Layout) -> str:
-    return heading(plan.x.key, plan.labels) if plan.x else ""
+    return axis_name(plan.x.key, plan.labels) if plan.x else ""
 
 
-def _require_values(sweep: Sweep, request: Request, values: pd.Series, metric: Metric | None) -> None:
+def _require_values(sweep: Sweep, request: Request, line_groups: Sequence[Group], values: pd.Series) -> None:
     """Raise BadInput if no run has the measure."""
     if values.isna().all():
-        name = "accuracy" if request.kind in ("failure-rate", "table") else request.kind
-        reason = _NO_VALUES.get(request.kind, "nobody got an order")
-        if request.kind == "failure-rate" and metric and not metric.is_share:
+        kind, metric = request.measured.kind, metric_in(run for group in line_groups for run in group.runs.values())
+        name = "accuracy" if kind == "failure-rate" else kind
+        reason = _NO_VALUES.get(kind, "nobody got an order")
+        if kind == "failure-rate" and metric and not metric.is_share:
             reason = f"they predict numbers, and are judged by their {metric.name}"
+        key = "kind" if request.measured is request else "measure"
         raise BadInput(
-            f"{sweep.name}: its runs have no {name}, because {reason}, so that this figure.kind has no values: choose "
+            f"{sweep.name}: its runs have no {name}, because {reason}, so that this figure.{key} has no values: choose "
             'another, for example "cost", "energy", "sojourn" or "total-cost".'
         )
 
@@ -163,32 +185,44 @@ def _require_one_metric(sweep: Sweep, request: Request, line_groups: Sequence[Gr
     names = dict.fromkeys(
         run.metric.name for group in line_groups for run in group.runs.values() if run.rounds["loss"].notna().any()
     )
-    if len(names) > 1 and request.kind in BY_METRIC:
+    if len(names) > 1 and request.measured.kind in BY_METRIC:
+        key = "kind" if request.measured is request else "measure"
         raise BadInput(
-            f"{sweep.name}: its runs have different metrics ({', '.join(names)}; learning.loss), which figure.kind = "
-            f'"{request.kind}" cannot compare: choose another, for example "cost" or "delivered".'
+            f"{sweep.name}: its runs have different metrics ({', '.join(names)}; learning.loss), which figure.{key} = "
+            f'"{request.measured.kind}" cannot compare: choose another, for example "cost" or "delivered".'
         )
 
 
 def _scalars(line_groups: Sequence[Group], request: Request) -> pd.DataFrame:
     """One row per panel, line and seed: the number that is compared between lines."""
     rows = [
-        {"panel": ", ".join(group.panel), "line": group.title, "seed": seed, "value": scalar(run, request)}
+        {"panel": ", ".join(group.panel), "line": group.title, "seed": seed, "value": scalar(run, request.measured)}
         for group in line_groups
         for seed, run in group.runs.items()
     ]
     metric = metric_in(run for group in line_groups for run in group.runs.values())
-    return pd.DataFrame(rows).assign(figure=measure_of(request.kind, metric).number)
+    return pd.DataFrame(rows).assign(figure=measure_of(request.measured.kind, metric).number)
 
 
-def _differences(scalars: pd.DataFrame) -> pd.DataFrame:
-    """Differences of every line to the first line of its panel, paired by seed."""
-    name = scalars["figure"].iloc[0]
-    tables = []
-    for panel, own in scalars.groupby("panel", sort=False):
-        indexed = own.rename(columns={"line": "variant", "value": name}).set_index(["variant", "seed"])[[name]]
-        tables.append(paired.differences(indexed).rename(columns={"variant": "line"}).assign(panel=panel))
-    return pd.concat(tables, ignore_index=True)[list(_DIFFERENCE_COLUMNS)]
+def _differences(line_groups: Sequence[Group], request: Request) -> pd.DataFrame:
+    """Differences of every line to the first finished one of its panel, or to figure.compare_to, paired by seed."""
+    metric = metric_in(run for group in line_groups for run in group.runs.values())
+    name = measure_of(request.measured.kind, metric).number
+    finished = [group for group in line_groups if group.runs]
+    values = {id(group): _by_seed(group, request) for group in finished}
+    rows = []
+    for group in finished:
+        first = next(other for other in finished if other.panel == group.panel)
+        reference = reference_of(group, finished, request.compare_to) if request.compare_to else first
+        if reference is None or reference is group:
+            continue
+        names = {"panel": ", ".join(group.panel), "line": group.title, "reference": reference.title, "figure": name}
+        rows.append(names | paired.difference(values[id(group)], values[id(reference)]))
+    return pd.DataFrame(rows, columns=list(_DIFFERENCE_COLUMNS))
+
+
+def _by_seed(group: Group, request: Request) -> pd.Series:
+    return pd.Series({seed: scalar(run, request.measured) for seed, run in group.runs.items()}, dtype=float)
 
 
 def _csv(rows: pd.DataFrame) -> bytes:

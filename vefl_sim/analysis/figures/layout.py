@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.analysis.figures.names import VARIANTS, plain, value_label
-from vefl_sim.analysis.figures.reference import line_name
 from vefl_sim.analysis.figures.request import Request, nearest
 from vefl_sim.core.errors import ExperimentError, RunNotFound
 from vefl_sim.experiment.plugins import declaration
@@ -108,7 +107,7 @@ def layout(sweep: Sweep, request: Request) -> Layout:
     lines = chosen["lines"] or ([] if against_key and left and left[0].keys else left[:1])
     left = [dimension for dimension in left if dimension not in lines]
     panels = chosen[panels_key]
-    as_panels = len(left) == 1 and len(left[0].steps) <= _MOST_PANELS and bool(lines)
+    as_panels = len(left) == 1 and len(left[0].steps) <= _MOST_PANELS and bool(lines) and request.kind != "effects"
     if requested[panels_key] is None and (request.kind == "table" or as_panels):
         panels, left = left, []
     return Layout((*lines, *left), tuple(panels), x[0] if x else None, request.labels, sweep.name)
@@ -137,10 +136,9 @@ def groups(sweep: Sweep, plan: Layout, sources: ResultSources) -> list[Group]:
     return [_group(points, plan, sources) for points in _points_by_group(sweep, plan)]
 
 
-def names(sweep: Sweep, plan: Layout) -> list[str]:
-    """The printed names of all lines, with their panels."""
-    without_runs = [_group(points, plan, None) for points in _points_by_group(sweep, plan)]
-    return [line_name(", ".join(group.panel), group.line) for group in without_runs]
+def groups_without_runs(sweep: Sweep, plan: Layout) -> list[Group]:
+    """The groups of a figure before anything is read."""
+    return [_group(points, plan, None) for points in _points_by_group(sweep, plan)]
 
 
 def _points_by_group(sweep: Sweep, plan: Layout) -> list[list[Point]]:

@@ -1,7 +1,9 @@
 """What each kind of figure measures in a run: a series over its rounds, samples, or one number; and their names."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,29 +25,30 @@ class Measure:
     share: str = ""  # the y-axis of that distribution
     digits: int = 4
     is_share: bool = False  # at most 1
+    lower_is_better: bool = True
 
 
 MEASURES = {
-    "accuracy": Measure("final accuracy", "test accuracy", is_share=True),
+    "accuracy": Measure("final accuracy", "test accuracy", is_share=True, lower_is_better=False),
     "loss": Measure("final loss", "test loss"),
     "failure-rate": Measure("share of rounds under the threshold", "share of seeds below {:g}", is_share=True),
-    "delivered": Measure("delivered share of the orders", "delivered share of the orders", is_share=True),
-    "sojourn": Measure("mean sojourn bound [s]", "", "sojourn bound [s]", "share of CVs ≥ x", digits=2),
+    "delivered": Measure(
+        "delivered share of the orders", "delivered share of the orders", is_share=True, lower_is_better=False
+    ),
+    "sojourn": Measure("mean sojourn bound [s]", "", "sojourn bound [s]", "share of CVs ≥ x", 2, lower_is_better=False),
     "delay": Measure("mean delay of an update [s]", "", "delay of an update [s]", "share of updates ≤ x", digits=3),
-    "p_suc": Measure("mean p_suc", "p_suc", "p_suc", "share of cases ≥ x", is_share=True),
+    "p_suc": Measure("mean p_suc", "p_suc", "p_suc", "share of cases ≥ x", is_share=True, lower_is_better=False),
     "cost": Measure("mean cost of a round", "cost of a round", "cost per round", "share of rounds ≤ x", digits=1),
     "energy": Measure(
         "mean energy of a round [J]", "energy of a round [J]", "energy per round [J]", "share of rounds ≤ x", digits=2
     ),
     "total-cost": Measure("total cost", "total cost", digits=1),
     "total-energy": Measure("total energy [J]", "total energy [J]", digits=1),
-    "table": Measure("final accuracy", is_share=True),
 }
 """By kind of figure."""
 
-BY_METRIC = ("accuracy", "loss", "table")
+BY_METRIC = ("accuracy", "loss")
 """Kinds whose names and values depend on the metric of the runs."""
-_OF_METRIC = ("accuracy", "table")
 _COLUMNS = {"loss": "loss", "failure-rate": "accuracy", "cost": "cost"}
 _COLUMNS |= {"energy": "energy_j", "total-cost": "cost", "total-energy": "energy_j"}
 _P_SUC = {"ordered": "per ordered CV", "with-ineligible": "per CV, ineligible as 0"}
@@ -54,12 +57,27 @@ _P_SUC |= {"paper": "mean per round over C_k"}
 
 
 def measure_of(kind: str, metric: Metric | None) -> Measure:
-    """The measure of a kind of figure; of runs without classes, "accuracy" and "table" are about their own metric."""
+    """The measure of a kind of figure; of runs without classes, "accuracy" is about their own metric."""
     if metric is None or metric.is_share or kind not in BY_METRIC:
         return MEASURES[kind]
     if kind == "loss":
         return Measure(f"final loss{metric.loss_note}", f"test loss{metric.loss_note}")
     return Measure(f"final {metric.name}", f"test {metric.name}")
+
+
+def decimals(values: Iterable[float], least: int) -> int:
+    """How many decimals a column needs to show two significant digits of its smallest value, but at least `least`.
+
+    Values below a millionth of the largest count as zero.
+    """
+    sizes = [abs(value) for value in values if np.isfinite(value) and value]
+    smallest = min((size for size in sizes if size >= 1e-6 * max(sizes)), default=1.0)
+    return max(least, 1 - math.floor(math.log10(smallest)))
+
+
+def difference_decimals(differences: "pd.DataFrame | pd.Series[Any]", least: int) -> int:
+    """How many decimals a difference, or a column of them, needs; a small one in a wide interval needs no more."""
+    return decimals(np.atleast_1d(np.fmax(np.abs(differences["difference"]), differences["half_width"])), least)
 
 
 def metric_in(runs: Iterable[Measurements]) -> Metric | None:
@@ -127,7 +145,7 @@ def _values(run: Measurements, request: Request) -> Floats:
     """The measure of each round; NaN where there is none."""
     if request.kind == "delivered":
         return _delivered(run.rounds)
-    if request.kind in _OF_METRIC:
+    if request.kind == "accuracy":
         column = floats(run.rounds[run.metric.column])
         return np.sqrt(np.maximum(column, 0.0)) if run.metric.is_root else column
     return floats(run.rounds[_column(run, request)])

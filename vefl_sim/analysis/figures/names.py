@@ -1,15 +1,15 @@
 """Names of keys and values in legends and headings: the symbols of the paper, if it has them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import declaration
 
 VARIANTS = "variants"
-SUBSCRIPT = re.compile(r"\b([A-Za-z])_([a-z]+)\b")
-"""A symbol with a subscript in plain text, for example u_max."""
+_SYMBOL = re.compile(r"\|C_k\||\bC_k\b|\b([A-Za-z])_([a-z]+)\b|λ\u0304|\b[ZNr](?= = | × | \[|\)|$)")
+"""A symbol of Latin letters in plain text, for example u_max, or Z in "Z = 6"; and λ with its bar."""
 _LABELS = {
     "mobility.max_speed_mps": "u_max = {} m/s",
     "traffic.mean_in_coverage": "{} CVs in coverage",
@@ -31,6 +31,24 @@ _LABELS = {
     "learning.proximal_mu": "μ = {}",
 }
 _HEADINGS = {VARIANTS: "scheme", "scheme.kind": "scheme", "data.kind": "data set"}
+_WORDS = {
+    "mobility.max_speed_mps": "highest speed",
+    "radio.coverage_radius_m": "radius of coverage",
+    "radio.prbs": "pRBs",
+    "radio.antennas": "antennas",
+    "radio.max_tx_power_w": "highest transmit power",
+    "vefl.round_s": "length of a round",
+    "vefl.budget": "budget per round",
+    "vefl.max_local_iterations": "most local iterations",
+    "vefl.min_local_iterations": "least local iterations",
+    "vefl.sojourn_weight": "weight of sojourns in the plan",
+    "scheme.selected": "selected CVs",
+    "aggregation.sojourn_weight": "weight of sojourns",
+    "data.dirichlet_alpha": "Dirichlet parameter",
+    "learning.learning_rate": "learning rate",
+    "learning.proximal_mu": "proximal weight",
+}
+"""What the symbols mean, for axes and above legends."""
 
 
 def value_label(key: str, value: Any, labels: Mapping[str, str]) -> str:
@@ -44,12 +62,26 @@ def with_symbol(key: str, text: str, labels: Mapping[str, str]) -> str:
 
 
 def heading(key: str, labels: Mapping[str, str]) -> str:
-    """The symbol and the unit of a key, for an axis or the heading of a column."""
+    """The symbol and the unit of a key, for the heading of a column."""
     if key in _HEADINGS and key not in labels:
         return _HEADINGS[key]
     before, _, after = _template(key, labels).partition("{}")
     symbol, unit = before.strip().removesuffix("=").strip(), after.strip()
     return f"{symbol} [{unit}]" if symbol and unit else symbol or unit or key
+
+
+def axis_name(key: str, labels: Mapping[str, str]) -> str:
+    """The meaning of a key in words with its symbol and unit, for example "length of a round (t_th) [s]"."""
+    name = heading(key, labels)
+    if key not in _WORDS or key in labels:
+        return name
+    symbol, space, unit = name.partition(" ")
+    return f"{_WORDS[key]} ({symbol}){space}{unit}"
+
+
+def legend_title(keys: Iterable[str], labels: Mapping[str, str]) -> str:
+    """The meaning of the symbols in a legend, for example "pRBs (Z)"; empty if its labels are words."""
+    return ", ".join(axis_name(key, {}).partition(" [")[0] for key in keys if key in _WORDS and key not in labels)
 
 
 def plain(key: str, value: Any) -> str:
@@ -69,9 +101,24 @@ def with_symbols(text: str) -> str:
         MathTextParser("path").parse(text)
     except ValueError:
         text = text.replace("$", r"\$")
-    if "$" in text:
-        return text
-    return SUBSCRIPT.sub(r"$\1_{\\mathrm{\2}}$", text).replace("λ\u0304", r"$\bar{\lambda}$")
+    return text if "$" in text else "".join(f"${piece}$" if math else piece for piece, math in formulas(text))
+
+
+def formulas(text: str) -> Iterator[tuple[str, bool]]:
+    """The pieces of a text in order, with its symbols as TeX formulas, and whether a piece is a formula."""
+    end = 0
+    for symbol in _SYMBOL.finditer(text):
+        yield text[end : symbol.start()], False
+        yield _formula(symbol), True
+        end = symbol.end()
+    yield text[end:], False
+
+
+def _formula(symbol: "re.Match[str]") -> str:
+    fixed = {"|C_k|": r"|\mathcal{C}_k|", "C_k": r"\mathcal{C}_k", "λ\u0304": r"\bar{\lambda}"}
+    if not symbol[1]:
+        return fixed.get(symbol[0], symbol[0])
+    return f"{symbol[1]}_{{\\mathrm{{{symbol[2]}}}}}"
 
 
 def _template(key: str, labels: Mapping[str, str]) -> str:

@@ -15,6 +15,7 @@ from vefl_sim.analysis.figures.names import with_symbols
 from vefl_sim.analysis.figures.reference import COLUMN
 from vefl_sim.analysis.figures.request import Request
 from vefl_sim.analysis.figures.style import line_styles
+from vefl_sim.core.arrays import Floats
 from vefl_sim.learning.metric import Metric
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Curves:
     request: Request
     x_name: str  # of the swept key on the x-axis, if there is one
     marks: pd.DataFrame = field(default_factory=pd.DataFrame)  # with reference values, if there are any
+    legend: str = ""  # what the symbols in the legend mean
     dashed: Mapping[str, int] | None = None  # instead of `covered`, if other panels have the same legend
 
     @cached_property
@@ -110,14 +112,14 @@ def _lines(axes: "Axes", rows: pd.DataFrame, curves: Curves) -> dict[str, Any]:
     handles = {}
     for line, own in rows.groupby("line", sort=False):
         style = styles[str(line)]
-        x, mean, std = (own[name].to_numpy(float) for name in ("x", "mean", "std"))
+        x, mean = (own[name].to_numpy(float) for name in ("x", "mean"))
         form: Any = {"drawstyle": f"steps-{side}" if side else "default"}
         form |= {"markevery": (_GAP * (0.3 + curves.lines.index(str(line)) / len(styles)), _GAP)} if len(x) > 1 else {}
         if len(styles) == 1 and len(x) > 1:
             form["marker"] = ""
         (handles[str(line)],) = axes.plot(x, mean, **style | form)
-        if not np.isnan(std).all():
-            low, high = np.clip([mean - std, mean + std], 0.0, curves.top)
+        if own["low"].notna().any():
+            low, high = np.clip([own["low"], own["high"]], 0.0, curves.top)
             axes.fill_between(x, low, high, step=side, color=style["color"], alpha=0.15, lw=0)
     return handles
 
@@ -140,7 +142,7 @@ def _bars(axes: "Axes", rows: pd.DataFrame, curves: Curves) -> dict[str, Any]:
     for place, line in enumerate(lines):
         own, style = rows[rows["line"] == line], styles[line]
         at = [curves.xs.index(x) + (place - (len(lines) - 1) / 2) * width for x in own["x"]]
-        error = own["std"].fillna(0.0).to_numpy(float)
+        error = _errors(own)
         handles[line] = axes.bar(
             at, own["mean"].to_numpy(float), 0.92 * width, yerr=error if error.any() else None, capsize=2.5,
             color=style["color"] if len(lines) > 1 else _SINGLE_COLOUR, hatch="///" if style["ls"] == "--" else None,
@@ -150,7 +152,7 @@ def _bars(axes: "Axes", rows: pd.DataFrame, curves: Curves) -> dict[str, Any]:
 
 
 def _points(axes: "Axes", rows: pd.DataFrame, curves: Curves) -> dict[str, Any]:
-    """Draw one panel as points with their standard deviations, lines slightly side by side; returns legend handles."""
+    """Draw one panel as points with error bars, lines slightly side by side; returns legend handles."""
     styles, log = _styles(curves), curves.request.x_scale == "log"
     handles = {}
     for place, line in enumerate(curves.lines):
@@ -158,15 +160,21 @@ def _points(axes: "Axes", rows: pd.DataFrame, curves: Curves) -> dict[str, Any]:
         own = own.assign(at=own["x"] if curves.is_numeric else own["x"].map(curves.xs.index)).sort_values("at")
         if not len(own):
             continue
-        at, mean, std = (own[name].to_numpy(float) for name in ("at", "mean", "std"))
+        at, mean = (own[name].to_numpy(float) for name in ("at", "mean"))
         shift = (place - (len(styles) - 1) / 2) * _shift(curves)
-        error = np.abs(np.clip([mean - std, mean + std], 0.0, curves.top) - mean)
         form = {"ls": styles[line]["ls"] if curves.is_numeric else "", "ms": 4.5, "mec": "white", "mew": 0.5}
         handles[line] = axes.errorbar(
-            at * np.exp(shift) if log else at + shift, mean, yerr=None if np.isnan(std).all() else np.nan_to_num(error),
-            capsize=2, elinewidth=0.9, **styles[line] | form,
+            at * np.exp(shift) if log else at + shift, mean, capsize=2,
+            yerr=_errors(own, curves.top) if own["low"].notna().any() else None, elinewidth=0.9, **styles[line] | form,
         )  # fmt: skip
     return handles
+
+
+def _errors(rows: pd.DataFrame, top: float = np.inf) -> Floats:
+    """Lengths of the error bars below and above the means; 0 where there is no band."""
+    ends = rows[["low", "high"]].to_numpy(float).T
+    lengths: Floats = np.abs(np.clip(ends, 0.0, top) - rows["mean"].to_numpy(float))
+    return np.nan_to_num(lengths)
 
 
 def _shift(curves: Curves) -> float:
@@ -251,18 +259,18 @@ def _with_references(curves: Curves) -> pd.DataFrame:
     own = curves.references
     if not len(own):
         return curves.rows
-    return pd.concat([curves.rows, own.assign(mean=own[COLUMN], std=np.nan)], ignore_index=True)
+    return pd.concat([curves.rows, own.assign(mean=own[COLUMN], low=np.nan, high=np.nan)], ignore_index=True)
 
 
 def _y_range(rows: pd.DataFrame, request: Request, measure: Measure) -> tuple[float, float]:
     """The y-range: from 0, or from the lowest share of p_suc and of delivered updates."""
-    above = float((rows["mean"] + rows["std"].fillna(0)).max())
+    above = float(rows[["mean", "high"]].max().max())
     if request.kind == "accuracy" and measure.is_share:
         return 0.0, min(1.0, ceil(10 * above + 0.1) / 10)
     if not request.is_distribution and not measure.is_share:
         return 0.0, 1.05 * above or 1.0
     lowest = 0.0
     if request.kind in ("p_suc", "delivered"):
-        lowest = max(0.0, float((rows["mean"] - rows["std"].fillna(0)).min()))
+        lowest = max(0.0, float(rows[["mean", "low"]].min().min()))
     depth = min(1.0, max(1.15 * (1 - lowest), 0.01))  # no curve goes below this
     return 1 - 1.02 * depth, 1 + 0.02 * depth

@@ -1,23 +1,31 @@
-"""Reference values of a figure, mostly from the paper, at its marks and by line."""
+"""Reference values of a figure, mostly from the paper, at its marks and by line; and whether such lines exist."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
+from vefl_sim.analysis.figures.layout import Group
 from vefl_sim.analysis.figures.request import Request, nearest
 from vefl_sim.core.errors import ExperimentError
 
 COLUMN = "reference"
 
 
-def require_lines(request: Request, known: Sequence[str]) -> None:
-    """Check that every reference names a line of the figure, with its panel if there are panels."""
+def require_lines(request: Request, groups: Sequence[Group]) -> None:
+    """Check that compare_to names a line, and every reference a line with its panel if there are panels."""
+    known = [line_name(", ".join(group.panel), group.line) for group in groups]
     problems = [
-        f"figure.reference: {line!r} is not a line of this figure: did you mean {nearest(line, [*known])!r}?"
+        f"figure.reference: {line!r} is not a line of this figure: did you mean {nearest(line, known)!r}?"
         for line in request.reference
         if line not in known
     ]
+    lines = list(dict.fromkeys(filter(None, (name for group in groups for name in (group.line, group.title)))))
+    if request.compare_to and request.compare_to not in lines:
+        problems.append(
+            f"figure.compare_to: {request.compare_to!r} is not a line of this figure: did you mean "
+            f"{nearest(request.compare_to, lines)!r}?"
+        )
     if problems:
         raise ExperimentError(problems)
 

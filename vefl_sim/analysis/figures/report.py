@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from vefl_sim.analysis.figures.band import band_text, band_words, with_band
 from vefl_sim.analysis.figures.drawing import Drawing, missing
-from vefl_sim.analysis.figures.measures import measure_of, y_name
+from vefl_sim.analysis.figures.measures import decimals, difference_decimals, measure_of, y_name
 from vefl_sim.analysis.figures.reference import COLUMN, line_name
+from vefl_sim.analysis.figures.request import Band
+from vefl_sim.sweep.power import seeds_sentence
 
 _MOST = 12  # missing points that are listed; more are only counted
 
@@ -57,65 +60,66 @@ def _limited(what: str, titles: Sequence[str], most: int) -> Iterator[str]:
 def _mark_lines(drawing: Drawing) -> Iterator[str]:
     """A table of the values at the marks: one row per line, one column per mark."""
     marks = drawing.marks
-    digits = 4 if drawing.request.is_distribution else measure_of(drawing.request.kind, drawing.metric).digits
+    least = 4 if drawing.request.is_distribution else measure_of(drawing.request.kind, drawing.metric).digits
+    digits = decimals(marks["mean"], least)
     names = [line_name(panel, line) for panel, line in zip(marks["panel"], marks["line"], strict=True)]
     width = max(map(len, names)) + 2
     heads = sorted(set(marks["x"]))
     reference = ", [reference]" if COLUMN in marks else ""
     yield ""
-    yield f"{y_name(drawing.request, drawing.metric)}, mean ± s.d. over seeds{reference}, at x ="
-    yield f"{'':{width}}" + "".join(f"{head:>{_column_width(marks)}g}" for head in heads)
-    for name, own in marks.assign(name=names).groupby("name", sort=False):
-        cells = own.set_index("x")
-        yield f"{name:{width}}" + "".join(_mark_cell(cells, head, digits) for head in heads).rstrip()
+    band = drawing.request.band
+    yield f"{y_name(drawing.request, drawing.metric)}, {band_words(drawing.request)} over seeds{reference}, at x ="
+    by_name = marks.assign(name=names).set_index("x").groupby("name", sort=False)
+    cells = {str(name): [_mark_cell(own, head, band, digits) for head in heads] for name, own in by_name}
+    column = max(28 if COLUMN in marks else 18, *(len(cell) + 2 for own in cells.values() for cell in own))
+    yield f"{'':{width}}" + "".join(f"{head:>{column}g}" for head in heads)
+    for name, own in cells.items():
+        yield f"{name:{width}}" + "".join(f"{cell:>{column}}" for cell in own).rstrip()
 
 
-def _mark_cell(cells: pd.DataFrame, head: float, digits: int) -> str:
-    width = _column_width(cells)
+def _mark_cell(cells: pd.DataFrame, head: float, band: Band, digits: int) -> str:
     if head not in cells.index:
-        return f"{'–':>{width}}"
-    mean, std = float(cells["mean"].loc[head]), float(cells["std"].loc[head])
-    ours = "–" if math.isnan(mean) else f"{mean:.{digits}f} {_half_width(std, digits)}".rstrip()
-    if COLUMN not in cells:
-        return f"{ours:>{width}}"
-    other = float(cells[COLUMN].loc[head])
-    reference = "" if math.isnan(other) else f" [{other:.{digits}f}]"
-    return f"{ours + reference:>{width}}"
-
-
-def _column_width(marks: pd.DataFrame) -> int:
-    return 28 if COLUMN in marks else 18
+        return "–"
+    row = cells.loc[[head]].iloc[0]
+    ours = "–" if math.isnan(row["mean"]) else f"{row['mean']:.{digits}f} {band_text(row, band, digits)}".rstrip()
+    reference = row.get(COLUMN, math.nan)
+    return ours if math.isnan(reference) else f"{ours} [{reference:.{digits}f}]"
 
 
 def _scalar_lines(drawing: Drawing) -> Iterator[str]:
-    """The mean ± standard deviation over seeds of each line, and its difference to the first line."""
-    scalars = drawing.scalars.dropna(subset="value")
+    """The mean over seeds of each line with its band, and its difference to the first line or to compare_to."""
+    scalars, request = drawing.scalars.dropna(subset="value"), drawing.request
     if not len(scalars) or drawing.text:
         return
-    digits = measure_of(drawing.request.kind, drawing.metric).digits
+    digits = measure_of(request.kind, drawing.metric).digits
+    by_line = scalars.set_index("seed").groupby(["panel", "line"], sort=False)["value"]
+    bands = {
+        (str(panel), str(line)): with_band(own.to_frame().T, request.band).iloc[0] for (panel, line), own in by_line
+    }
+    of_means = decimals((band["mean"] for band in bands.values()), digits)
     differences = drawing.differences.set_index(["panel", "line"])
-    names = [line_name(panel, line) for panel, line in zip(scalars["panel"], scalars["line"], strict=True)]
-    width = max(map(len, names)) + 2
+    width = max(len(line_name(*key)) for key in bands) + 2
     references = list(dict.fromkeys(drawing.differences["reference"]))
-    reference = references[0] if len(references) == 1 else "the first line of each panel"
+    reference = references[0] if len(references) == 1 else request.compare_to or "the first line of each panel"
+    name = scalars["figure"].iloc[0]
     yield ""
-    yield f"{scalars['figure'].iloc[0]}: mean ± s.d. over seeds"
+    yield f"{name}: {band_words(request, is_paired=False)} over seeds"
     if references:
         interval = "± half-width of the 95 % confidence interval; * if it excludes 0"
         yield f"and difference to {reference}, paired by seed, {interval}"
-    for (panel, line), own in scalars.groupby(["panel", "line"], sort=False):
-        text = f"{own['value'].mean():>10.{digits}f}{_half_width(own['value'].std(ddof=1), digits):>10}"
-        if (panel, line) in differences.index:
-            text += _difference(differences.loc[[(panel, line)]].iloc[0], digits)
-        yield f"{line_name(str(panel), str(line)):{width}}{text}"
+    for key, band in bands.items():
+        text = f"{band['mean']:>10.{of_means}f} {band_text(band, request.band, of_means):>9}"
+        if key in differences.index:
+            text += _difference(differences.loc[[key]].iloc[0], digits)
+        yield f"{line_name(*key):{width}}{text}".rstrip()
+    if sentence := seeds_sentence(drawing.differences, name, request.detect):
+        yield sentence
 
 
-def _difference(row: pd.Series, digits: int) -> str:
+def _difference(row: pd.Series, least: int) -> str:
     if math.isnan(row["difference"]):
         return ""
+    digits = difference_decimals(row, least)
     mark = "*" if row["differs"] else ""
-    return f"{row['difference']:>+12.{digits}f}{_half_width(row['half_width'], digits):>10}{mark}"
-
-
-def _half_width(value: float, digits: int) -> str:
-    return "" if math.isnan(value) else f"±{value:.{digits}f}"
+    half = "" if math.isnan(row["half_width"]) else f"±{row['half_width']:.{digits}f}"
+    return f" {row['difference']:>+11.{digits}f} {half:>9}{mark}"

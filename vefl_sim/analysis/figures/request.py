@@ -10,10 +10,12 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.complaints import complaints_about
 from vefl_sim.experiment.fields import Share, Table
 
-FigureKind = Literal[
+MeasureKind = Literal[
     "accuracy", "loss", "failure-rate", "delivered", "sojourn", "delay", "p_suc", "cost", "energy", "total-cost",
-    "total-energy", "table",
+    "total-energy",
 ]  # fmt: skip
+FigureKind = Literal[MeasureKind, "table", "effects"]
+Band = Literal["ci95", "sd", "minmax", "none"]
 _DISTRIBUTIONS = ("sojourn", "delay", "p_suc", "cost", "energy")
 _TOTALS = ("total-cost", "total-energy")
 _OF_CVS = ("sojourn", "delay")
@@ -58,6 +60,16 @@ class Request(Table):
     """A [figure] table: the kind of figure, as in the paper, and how the points of the sweep are arranged in it."""
 
     kind: FigureKind = "accuracy"
+    measure: MeasureKind = "accuracy"
+    """What a table or the effects of swept keys are about."""
+    band: Band = "sd"
+    """What is shown around a mean over seeds: Student's 95 % confidence interval, the standard deviation, the least and
+    largest value, or nothing."""
+    compare_to: str = ""
+    """The line to which the others are compared, paired by seed. Default: the first of each panel. With band = "ci95"
+    the intervals of the others are those of their differences to it."""
+    detect: Annotated[float, Field(gt=0)] | None = None
+    """A difference between lines: if none was found, the report tells how many seeds are needed to find this one."""
     title: str = ""
     lines: Names | None = None
     """One line per value: "variants", or swept keys. Default: the variants, or else the first swept key."""
@@ -103,16 +115,28 @@ class Request(Table):
     @property
     def has_rounds(self) -> bool:
         """Whether "round" and "time" are possible x-axes."""
-        return self.kind not in (*_OF_CVS, "table")
+        return self.kind not in (*_OF_CVS, "table", "effects")
+
+    @property
+    def has_band(self) -> bool:
+        """Whether a mean has something around it; the failures of a round are zeros and ones."""
+        return self.kind != "failure-rate" or self.against_key
+
+    @property
+    def measured(self) -> "Request":
+        """The same request for the measure itself, if this one is for a table or effects."""
+        return self.model_copy(update={"kind": self.measure}) if self.kind in ("table", "effects") else self
 
 
-_ALL_KINDS = {"kind", "title", "lines", "labels"}
-_PICTURE = _ALL_KINDS | {"panels", "x", "x_scale", "x_range", "y_range", "marks", "reference"}
-_OF_ONE_KIND = {"failure-rate": {"threshold"}, "p_suc": {"count"}}
+_LINES = {"lines", "band", "compare_to", "detect"}
+_OF_KIND = {"table": _LINES | {"rows", "measure"}, "effects": {"measure", "band", "title"}}
+_PICTURE = _LINES | {"title", "panels", "x", "x_scale", "x_range", "y_range", "marks", "reference"}
+_OF_MEASURE = {"failure-rate": {"threshold"}, "p_suc": {"count"}}
 
 
-def _used_keys(kind: str) -> set[str]:
-    return _ALL_KINDS - {"title"} | {"rows"} if kind == "table" else _PICTURE | _OF_ONE_KIND.get(kind, set())
+def _used_keys(request: Request) -> set[str]:
+    own = _OF_KIND.get(request.kind, _PICTURE) | _OF_MEASURE.get(request.measured.kind, set())
+    return own | {"kind", "labels"}
 
 
 def request_from(table: Mapping[str, Any]) -> Request:
@@ -145,10 +169,12 @@ def _problems(error: ValidationError) -> Iterator[str]:
 
 def _conflicts(request: Request) -> Iterator[str]:
     """Keys that have no effect or contradict each other, as sentences."""
-    for key in sorted(request.model_fields_set - _used_keys(request.kind)):
+    for key in sorted(request.model_fields_set - _used_keys(request)):
         yield f'figure.{key} has no effect with figure.kind = "{request.kind}": remove it.'
-    if request.kind == "table":
+    if request.kind in ("table", "effects"):
         return
+    if "band" in request.model_fields_set and not request.has_band:
+        yield "figure.band has no effect on the failures of a round, which are 0 or 1: remove it."
     if request.x in ("round", "time") and not request.has_rounds:
         yield f'figure.x = "{request.x}": with figure.kind = "{request.kind}" it must be a swept key, or not given.'
     if request.has_bars and request.x_range:

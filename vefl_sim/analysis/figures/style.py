@@ -22,7 +22,7 @@ _MARKERS = ("s", "^", "D", "v", "P", "X", "<", "*", ">", "p", "h")
 _COVERING: tuple[Any, ...] = ((0, (4, 2.5)), (0, (1.2, 2.2)), (0, (7, 2, 1.2, 2)))
 """Dashes of lines that lie on another line, which is seen through the gaps."""
 _UNCONSTRAINED = ", unconstrained"
-_MARKUP = re.compile(r"[$\\{}_]|mathrm|bar")
+_MARKUP = re.compile(r"[$\\{}_]|mathrm|mathcal|bar")
 """Markup of formulas, which takes no space in the drawn text."""
 STYLE: Any = {
     "font.size": 9,
@@ -77,11 +77,15 @@ def legend_order(labels: Sequence[str]) -> list[str]:
 
 
 def legend_below(
-    figure: "Figure", by_label: Mapping[str, Any], shown: Mapping[str, str] | None = None, points: float = 9
+    figure: "Figure",
+    by_label: Mapping[str, Any],
+    shown: Mapping[str, str] | None = None,
+    points: float = 9,
+    title: str = "",
 ) -> None:
     """Add a legend below the panels, in columns that do not separate a pair; the figure becomes higher by its height.
 
-    `shown`: texts to show instead of the labels; `points`: the font size.
+    `shown`: texts to show instead of the labels; `points`: the font size; `title`: above the labels.
     """
     labels = legend_order(list(by_label))
     width_in, height_in = figure.get_size_inches()
@@ -90,8 +94,9 @@ def legend_below(
     fitting = max(1, int(width_in / (points / 9 * (0.62 + 0.066 * longest))))
     rows = ceil(len(labels) / fitting)
     rows += rows % 2 and any(label + _UNCONSTRAINED in labels for label in labels)
-    figure.set_size_inches(width_in, height_in + 0.2 * points / 9 * rows)
+    figure.set_size_inches(width_in, height_in + 0.2 * points / 9 * (rows + bool(title)))
     figure.legend(
         [by_label[label] for label in labels], texts, ncols=ceil(len(labels) / rows),
         loc="outside lower center", frameon=False, handlelength=2.8, columnspacing=1.5, fontsize=points,
+        title=title or None, title_fontsize=points,
     )  # fmt: skip

@@ -1,14 +1,14 @@
 """The figures of a page as SVG inside it: measures against the first swept key, curves by round, distributions."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from vefl_sim.analysis.figures.curves import CCDFS, curves
 from vefl_sim.analysis.figures.layout import Group
 from vefl_sim.analysis.figures.measures import measure_of, y_name
-from vefl_sim.analysis.figures.names import heading, with_symbols
+from vefl_sim.analysis.figures.names import axis_name, legend_title, with_symbols
 from vefl_sim.analysis.figures.panel import Curves, draw_panel
 from vefl_sim.analysis.figures.request import Request
 from vefl_sim.analysis.figures.style import STYLE, legend_below, require_matplotlib
@@ -16,6 +16,7 @@ from vefl_sim.analysis.report.markup import html
 from vefl_sim.analysis.sweep_report.source import KINDS, VARIANT, SweepSource
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MAX_LINES = 12
@@ -34,7 +35,7 @@ def drawings(source: SweepSource) -> Iterator[tuple[str, str]]:
     for kind in (kind for kind in KINDS if kind in source.by_seed):
         measure = measure_of(kind, source.metric)
         if key:
-            yield from _drawn(source, Request(kind=kind, x=key), f"{measure.number}, by {key}")
+            yield from _drawn(source, Request(kind=kind, x=key), f"{measure.number}, by {axis_name(key, {})}")
         if kind in ("accuracy", "loss"):
             yield from _drawn(source, Request(kind=kind), f"{measure.in_round}, by round")
         elif measure.sample and not key:
@@ -51,7 +52,10 @@ def _drawn(source: SweepSource, request: Request, title: str) -> Iterator[tuple[
     groups = [*_groups(source, request)]
     if len({group.line for group in groups}) > MAX_LINES:
         return
-    drawn = Curves(curves(groups, request), groups, request, heading(request.x, {}) if request.x else "")
+    legend = legend_title((key for key in source.varying if key != request.x), {})
+    drawn = Curves(
+        curves(groups, request), groups, request, axis_name(request.x, {}) if request.x else "", legend=legend
+    )
     if len(drawn.rows):
         yield title, _svg(drawn, title)
 
@@ -59,7 +63,7 @@ def _drawn(source: SweepSource, request: Request, title: str) -> Iterator[tuple[
 def _groups(source: SweepSource, request: Request) -> Iterator[Group]:
     """One group per line, or per line and x against a swept key; keys that change together with it name no line."""
     key = request.x
-    together = {key, *(other for other in source.varying if _is_function(source, other, key))} if key else set()
+    together = {key, *(other for other in source.varying if is_function(source, other, key))} if key else set()
     numbers = bool(key) and all(not isinstance(point.parameters[key], str) for point in source.points)
     for own in source.groups.values():
         first = own[0]
@@ -72,23 +76,30 @@ def _groups(source: SweepSource, request: Request) -> Iterator[Group]:
             yield Group((), (), line, source.label(key, first), x, (), runs)
 
 
-def _is_function(source: SweepSource, other: str, key: str) -> bool:
+def is_function(source: SweepSource, other: str, key: str) -> bool:
     """Whether each value of a key has one value of the other, as in lists that vary together."""
     pairs = {(point.parameters[key], point.parameters[other]) for point in source.points}
     return other != VARIANT and len(pairs) == len({value for value, _ in pairs})
 
 
 def _svg(drawn: Curves, title: str) -> str:
+    def draw(figure: "Figure", axes: "Axes") -> None:
+        handles = draw_panel(axes, drawn.rows, drawn)
+        axes.set_ylabel(with_symbols(y_name(drawn.request, drawn.metric)))
+        if len(handles) > 1:
+            legend_below(figure, handles, {line: with_symbols(line) for line in handles}, 8, with_symbols(drawn.legend))
+
+    return drawn_svg(draw, title)
+
+
+def drawn_svg(draw: "Callable[[Figure, Axes], None]", title: str) -> str:
+    """What a function draws on new axes, as SVG for a page."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context(STYLE | {"axes.axisbelow": True, "svg.fonttype": "path", "svg.hashsalt": title}):
         figure = Figure(figsize=_SIZE_IN, layout="constrained")
-        axes = figure.subplots()
-        handles = draw_panel(axes, drawn.rows, drawn)
-        axes.set_ylabel(with_symbols(y_name(drawn.request, drawn.metric)))
-        if len(handles) > 1:
-            legend_below(figure, handles, {line: with_symbols(line) for line in handles}, points=8)
+        draw(figure, figure.subplots())
         return inline(figure, title)
 
 

@@ -8,6 +8,7 @@ from vefl_sim.analysis.report.document import Document, Section
 from vefl_sim.analysis.report.markup import html, pairs
 from vefl_sim.analysis.report.page import NAME, write_page
 from vefl_sim.analysis.sweep_report.drawings import MAX_LINES, drawings
+from vefl_sim.analysis.sweep_report.effects import effects_html
 from vefl_sim.analysis.sweep_report.source import SweepSource, value_text
 from vefl_sim.analysis.sweep_report.tables import differences_html, points_html, results_html
 from vefl_sim.core.errors import BadInput
@@ -88,6 +89,15 @@ def _sections(source: SweepSource, folder: Path) -> Iterator[Section]:
                 "<b>*</b>: the 95 % confidence interval excludes 0."
             )
             yield Section("differences", "Differences", tables, lead)
+        if effects := effects_html(source):
+            lead = (
+                "Which key matters more: the share of each key, and of its interactions, in the variance between all "
+                "runs (an analysis of variance with the seeds as blocks; the rest is how much effects differ between "
+                "seeds), and what a change of it does, averaged over the other keys and paired by seed. With ×: by how "
+                "much the second change alters the effect of the first. <b>*</b>: the 95 % confidence interval "
+                "excludes 0."
+            )
+            yield Section("effects", "Effects", effects, lead)
         yield Section("figures", "Figures", _figures(source), "Mean and standard deviation over seeds.")
     lead = (
         "A run without a page gets one with <code>python -m vefl_sim report RUN</code>; then write this page again "

@@ -8,11 +8,12 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from vefl_sim.analysis.figures.measures import Measure, measure_of
+from vefl_sim.analysis.figures.measures import Measure, decimals, difference_decimals, measure_of
 from vefl_sim.analysis.report.markup import html
 from vefl_sim.analysis.report.page import NAME
 from vefl_sim.analysis.sweep_report.source import VARIANT, PagePoint, SweepSource, value_text
 from vefl_sim.sweep import paired
+from vefl_sim.sweep.power import seeds_sentence
 
 MAX_ROWS = 1000
 _STATES = {"done": "✓", "failed": "✗", "damaged": "✗", "missing": "?"}
@@ -22,12 +23,13 @@ _STATES = {"done": "✓", "failed": "✗", "damaged": "✗", "missing": "?"}
 def results_html(source: SweepSource) -> str:
     """One row per combination of parameters: mean ± half-width of the 95 % confidence interval over seeds."""
     figures = source.by_seed
-    means, measures = paired.means(figures), _measures(source)
+    means, measures = paired.means(figures), measures_of(source)
+    digits = {kind: decimals(means[kind], measure.digits) for kind, measure in measures.items()}
     rows = [
-        [html(title), _seeds(source.groups[str(title)]), *(_mean(row, kind, m) for kind, m in measures.items())]
+        [html(title), _seeds(source.groups[str(title)]), *(_mean(row, kind, digits[kind]) for kind in measures)]
         for title, row in means.iterrows()
     ]
-    return _table(["", "seeds", *(measure.number for measure in measures.values())], rows, "Means over seeds")
+    return table_html(["", "seeds", *(measure.number for measure in measures.values())], rows, "Means over seeds")
 
 
 def differences_html(source: SweepSource) -> Iterator[str]:
@@ -37,11 +39,18 @@ def differences_html(source: SweepSource) -> Iterator[str]:
         own = figures.loc[[title for title in titles if title in figures.index.unique(VARIANT)]]
         if len(own.index.unique(VARIANT)) < 2:
             continue
-        rows = [*_difference_rows(paired.differences(own), _measures(source))]
+        measures, differences = measures_of(source), paired.differences(own)
+        rows = [*difference_rows(differences, measures, "variant")]
         reference = html(own.index[0][0])
         heading = f"<h3>{html(name)}</h3>" if name else ""
-        columns = [measure.number for measure in _measures(source).values()]
-        yield f"{heading}<p class='quiet'>Difference to {reference}</p>{_table(['', *columns], rows, 'Differences')}"
+        columns = [measure.number for measure in measures.values()]
+        first = next((kind for kind in measures if own[kind].nunique() > 1), next(iter(measures)))
+        judged = differences[differences["figure"] == first]
+        sentence = seeds_sentence(judged, measures[first].number, settable=False)
+        yield (
+            f"{heading}<p class='quiet'>Difference to {reference}</p>{table_html(['', *columns], rows, 'Differences')}"
+            + f"<p class='quiet'>{html(sentence)}</p>" * bool(sentence)
+        )
 
 
 def points_html(source: SweepSource, folder: Path) -> str:
@@ -52,7 +61,7 @@ def points_html(source: SweepSource, folder: Path) -> str:
     ]
     left = len(source.points) - MAX_ROWS
     note = f"<p class='quiet'>{left} more points are in {html(source.file.name)}.</p>" if left > 0 else ""
-    return _table([*source.parameters, "seed", "state", "run", "page"], rows, "Points") + note
+    return table_html([*source.parameters, "seed", "state", "run", "page"], rows, "Points") + note
 
 
 def _sections(source: SweepSource) -> dict[str, list[str]]:
@@ -65,28 +74,30 @@ def _sections(source: SweepSource) -> dict[str, list[str]]:
     return sections
 
 
-def _measures(source: SweepSource) -> dict[str, Measure]:
+def measures_of(source: SweepSource) -> dict[str, Measure]:
     """The measures of the columns, with their names and digits."""
     return {str(kind): measure_of(str(kind), source.metric) for kind in source.by_seed.columns}
 
 
-def _difference_rows(table: pd.DataFrame, measures: Mapping[str, Measure]) -> Iterator[list[str]]:
-    for title, own in table.groupby("variant", sort=False):
+def difference_rows(table: pd.DataFrame, measures: Mapping[str, Measure], by: str) -> Iterator[list[str]]:
+    """Rows of differences, one for each value of the column `by`; one column per measure."""
+    for title, own in table.groupby(by, sort=False):
         by_kind = {row["figure"]: row for _, row in own.iterrows()}
         yield [html(title), *(_difference(by_kind[kind], measure.digits) for kind, measure in measures.items())]
 
 
-def _difference(row: pd.Series, digits: int) -> str:
+def _difference(row: pd.Series, least: int) -> str:
     if math.isnan(row["difference"]):
         return "–"
+    digits = difference_decimals(row, least)
     text = f"{row['difference']:+.{digits}f}".replace("-", "−")
     return (f"<b>{text} *</b>" if row["differs"] else text) + _half_width(row["half_width"], digits)
 
 
-def _mean(row: pd.Series, kind: str, measure: Measure) -> str:
+def _mean(row: pd.Series, kind: str, digits: int) -> str:
     if math.isnan(row[kind]):
         return "–"
-    return f"{row[kind]:.{measure.digits}f}{_half_width(row[f'{kind}_half_width'], measure.digits)}"
+    return f"{row[kind]:.{digits}f}{_half_width(row[f'{kind}_half_width'], digits)}"
 
 
 def _half_width(value: float, digits: int) -> str:
@@ -113,7 +124,7 @@ def _run(point: PagePoint, folder: Path) -> tuple[str, str]:
     return name, f'<a href="{html(quote(where))}">page</a>'
 
 
-def _table(head: Iterable[str], rows: Iterable[Sequence[str]], label: str) -> str:
+def table_html(head: Iterable[str], rows: Iterable[Sequence[str]], label: str) -> str:
     """A table that can be scrolled sideways; the cells are HTML."""
     top = "".join(f'<th scope="col">{html(name)}</th>' for name in head)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
