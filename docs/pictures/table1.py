@@ -5,6 +5,8 @@
 Finished runs are not run again. About half an hour on two cores.
 """
 
+import ending  # noqa: F401
+
 import sys
 from pathlib import Path
 
