@@ -50,7 +50,8 @@ def run(scheme: str, blocks: int, simulated_s: float = SIMULATED_S) -> Figures:
 
 def main() -> None:
     """Run every crowd with both schemes, each in a process of its own, so that the memory is that of one run."""
-    run("fdpc", BLOCKS[1000], 5.0)  # compile
+    if not SMALL:
+        run("fdpc", BLOCKS[1000], 5.0)  # compile
     rows = {}
     for scheme in ("fdpc", "pdpc"):
         for vehicles, blocks in BLOCKS.items():

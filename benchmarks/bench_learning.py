@@ -238,7 +238,7 @@ def measure() -> None:
             f"{name:18} {median:7.2f} {min(values):7.2f} {1e6 * median / WORK:14.1f} "
             f"{FLOPS * WORK / median / 1e9:7.1f} {faster}"
         )
-    jax_learner = learner(10_000)
+    jax_learner = learner(100 if SMALL else 10_000)
     start = jax_learner.initial_model()
     jax_learner.evaluate(start)
     evaluations = [seconds(lambda: jax_learner.evaluate(start)) for _ in range(9)]

@@ -40,13 +40,10 @@ def main() -> None:
     """Read both comparisons."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("runs"), help="folder of the runs")
-    parser.add_argument("--seeds", type=int, default=5, help="most seeds of a comparison (5, and 3 for codecs)")
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds (5; of the codecs, at most 3)")
     options = parser.parse_args()
-    out, most = options.out, options.seeds + 1
-    baselines, codecs = (
-        by_seed("baselines", range(1, min(6, most)), out),
-        by_seed("codecs", range(1, min(4, most)), out),
-    )
+    seeds = range(1, options.seeds + 1)
+    baselines, codecs = by_seed("baselines", seeds, options.out), by_seed("codecs", seeds[:3], options.out)
     print_table(baselines, "PDPC")
     print_table(codecs, "float32")
     with plt.rc_context(STYLE):

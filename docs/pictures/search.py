@@ -22,7 +22,7 @@ import vefl_sim
 
 RATES = (0.01, 0.03, 0.05, 0.1, 0.2)
 MUS = (0.0, 0.01, 0.1, 1.0)
-ROUNDS, TRAIN, VALIDATION = (3, 300, 50) if SMALL else (12, 14_000, 2_000)
+ROUNDS, TRAIN, VALIDATION = (1, 900, 50) if SMALL else (12, 14_000, 2_000)
 LAST = 3  # rounds over which accuracy is averaged
 
 
