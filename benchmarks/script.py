@@ -24,19 +24,25 @@ def answer_help(text: str | None) -> None:
         sys.exit()
 
 
+_signals: list[int] = []
+"""The stop signals that arrived. What they interrupt may raise something else: numpy, while imported, an ImportError."""
+
+
 def _stop(number: int, frame: Any) -> None:
+    _signals.append(number)
     raise KeyboardInterrupt
 
 
 def _tell(kind: type[BaseException], error: BaseException, trace: Any) -> None:
     """Print an error that ends the process: stops and refused input as a sentence, all else as a traceback."""
     families = {family.__name__ for family in kind.__mro__}
-    if not families & {"KeyboardInterrupt", "VeflError"}:
+    stopped = bool(_signals) or "RunInterrupted" in families
+    if not stopped and "VeflError" not in families:
         sys.__excepthook__(kind, error, trace)
         return
-    stopped = bool(families & {"KeyboardInterrupt", "RunInterrupted"})
+    reason = f" {error}" if "RunInterrupted" in families else ""
     script = Path(sys.argv[0]).name
-    print(f"\n{script} was stopped. {error}".rstrip() if stopped else f"error: {error}", file=sys.stderr)
+    print(f"\n{script} was stopped.{reason}" if stopped else f"error: {error}", file=sys.stderr)
     raise SystemExit(130 if stopped else 2)
 
 

@@ -22,7 +22,7 @@ RUSH = "experiments/rush_hour.toml"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "experiments" / "README.md"]
 FOLDERS = ("benchmarks", "docs/pictures")
 SMALLER = {
-    "rounds": "2", "duration_s": "10.0", "train_samples": "400", "test_samples": "50", "image_px": "16",
+    "rounds": "2", "duration_s": "10.0", "train_samples": "600", "test_samples": "50", "image_px": "16",
     "max_local_iterations": "2", "seeds": "[1, 2]", "evaluate_every": "1",
 }  # fmt: skip
 VARIANTS = r'label = "(PDPC|SCAFFOLD|float32|QSGD, s = 3|[FP]DPC: (paper|jakes))"'
@@ -142,12 +142,19 @@ def test_the_small_form_of_every_script_runs(script: str, copy: Path) -> None:
 def test_a_stopped_script_ends_with_a_sentence(script: str, number: signal.Signals, copy: Path) -> None:
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen([sys.executable, *script.split()], cwd=copy, env=ENVIRONMENT, **pipes)
-    time.sleep(1.0)  # while it still imports, or in its first run
+    while not catches(process.pid, signal.SIGTERM):  # it still imports what it needs
+        time.sleep(0.02)
     os.kill(process.pid, number)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "was stopped." in errors.splitlines()[-1]
     assert "Traceback" not in errors
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether a process handles a signal (Linux)."""
+    [mask] = re.findall(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 @pytest.mark.slow
