@@ -6,12 +6,13 @@ Mini-batches of 64, Adam at 0.001, the whole training set; accuracy on the whole
 Prints a table; takes some minutes on two cores.
 """
 
+from script import SMALL, answer_help
+
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
-from help_text import answer_help
 
 from vefl_sim import from_tables
 from vefl_sim.experiment.plugins import load_part
@@ -20,12 +21,13 @@ from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.learning.samples import Shuffling
 
-EPOCHS = 10
+EPOCHS = 2 if SMALL else 10
 
 
 def dataset(kind: str, directory: Path | None) -> Dataset:
-    where = {"dir": str(directory / kind)} if directory and kind != "signs" else {}
-    experiment = from_tables({"run": {"name": "accuracy"}, "data": {"kind": kind, **where}})
+    own = {"dir": str(directory / kind)} if directory and kind != "signs" else {}
+    own |= {"train_samples": 200, "test_samples": 50} if SMALL else {}
+    experiment = from_tables({"run": {"name": "accuracy"}, "data": {"kind": kind, **own}})
     return load_part("data.kind", kind).make(experiment.data, np.random.default_rng(1))
 
 

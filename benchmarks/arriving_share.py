@@ -6,6 +6,8 @@ Rows are numbers of pRBs Z, correlations of the measured with the present channe
 of one antenna with all power on one pRB. Four antennas, independent pRBs.
 """
 
+import script  # noqa: F401 (how it ends)
+
 import numpy as np
 
 from vefl_sim.radio.arrival import arriving_share

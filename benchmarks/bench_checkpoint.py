@@ -9,13 +9,12 @@ Takes some minutes; prints a table and writes it to benchmarks/bench_checkpoint.
 """
 
 from harness import ROOT, Figures, Turn, keep, peak_mib, progress, show
+from script import SMALL, answer_help
 
 import json
 import subprocess
 import sys
 import tempfile
-
-from help_text import answer_help
 
 import vefl_sim
 
@@ -51,7 +50,8 @@ def checkpoint() -> Turn:
 
 def main() -> None:
     rows = {}
-    for duration_s in [500.0, 2000.0] + [8000.0] * ("--long" in sys.argv) + [None]:
+    lengths = [50.0] if SMALL else [500.0, 2000.0] + [8000.0] * ("--long" in sys.argv) + [None]
+    for duration_s in lengths:
         name = "quickstart" if duration_s is None else f"network alone, {duration_s:g} s"
         progress(name)
         command = [sys.executable, __file__, "measure", json.dumps(duration_s)]

@@ -6,6 +6,7 @@ One thread, and one process per run. Prints a table and writes benchmarks/bench_
 """
 
 from harness import QUICK, Figures, keep, peak_mib, progress, show
+from script import SMALL, answer_help
 
 import json
 import subprocess
@@ -14,12 +15,11 @@ import tempfile
 import time
 
 from bench_run import Phases
-from help_text import answer_help
 
 import vefl_sim
 
-BLOCKS = {1000: 11, 2000: 17, 5000: 27}  # of a square grid that holds about this many vehicles
-SIMULATED_S = 10.0 if QUICK else 50.0
+BLOCKS = {1000: 11} if SMALL else {1000: 11, 2000: 17, 5000: 27}  # of a square grid that holds about this many vehicles
+SIMULATED_S, IN_COVERAGE = (5.0, 30) if SMALL else (10.0 if QUICK else 50.0, 300)
 
 
 def run(scheme: str, blocks: int, simulated_s: float = SIMULATED_S) -> Figures:
@@ -27,7 +27,7 @@ def run(scheme: str, blocks: int, simulated_s: float = SIMULATED_S) -> Figures:
     tables = {
         "run": {"name": "crowd", "duration_s": simulated_s},
         "roads": {"blocks": blocks},
-        "traffic": {"mean_in_coverage": 300},
+        "traffic": {"mean_in_coverage": IN_COVERAGE},
         "scheme": {"kind": scheme},
         "data": {"train_samples": 4000, "test_samples": 100},
         "learning": {"kind": "none"},
@@ -50,7 +50,8 @@ def run(scheme: str, blocks: int, simulated_s: float = SIMULATED_S) -> Figures:
 
 def main() -> None:
     """Run every crowd with both schemes, each in a process of its own, so that the memory is that of one run."""
-    run("fdpc", BLOCKS[1000], 5.0)  # compile
+    if not SMALL:
+        run("fdpc", BLOCKS[1000], 5.0)  # compile
     rows = {}
     for scheme in ("fdpc", "pdpc"):
         for vehicles, blocks in BLOCKS.items():

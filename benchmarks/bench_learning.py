@@ -14,22 +14,25 @@ they may exceed those of the machine's matrix product. The last line is the eval
 thread.
 """
 
+from script import SMALL, answer_help
+
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "models")]
-QUICK = "--quick" in sys.argv
+QUICK = SMALL or "--quick" in sys.argv
 THREADS = int(os.environ.get("BENCH_THREADS", "0"))
 if THREADS and hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])  # no competitor gets more cores than threads
-SIZES = (30, 480, 60, 350, 100, 260, 140, 200)
+SIZES = (30, 48, 60, 35, 10, 26, 14, 20) if SMALL else (30, 480, 60, 350, 100, 260, 140, 200)
 ITERATIONS = (8, 20, 14, 10, 18, 12, 9, 16)
 RATE, MU = 0.05, 0.01
 WORK = sum(size * l for size, l in zip(SIZES, ITERATIONS, strict=True))
@@ -39,7 +42,6 @@ HIDDEN = 20 * (SECOND // 2) ** 2
 FLOPS = 2 * (2 * FIRST**2 * 10 * 25 * CHANNELS + 3 * SECOND**2 * 20 * 250 + 3 * (HIDDEN * 50 + 50 * 10))  # per sample
 
 import numpy as np
-from help_text import answer_help
 
 if TYPE_CHECKING:
     import torch
@@ -168,7 +170,7 @@ def vmap() -> Callable[[], object]:
     from vefl_sim.learning.samples import scaled
 
     module, most = PlainCnn(10), max(SIZES)
-    start = initial_model(module, (SIDE, SIDE, CHANNELS), 1)
+    start = initial_model(module, jax.ShapeDtypeStruct((1, SIDE, SIDE, CHANNELS), np.float32), 1)
     padded = np.stack([np.resize(shard, most) for shard in SHARDS.values()])
     images, labels = jnp.asarray(IMAGES[padded]), jnp.asarray(LABELS[padded])
     weights = jnp.asarray([np.where(np.arange(most) < size, 1 / size, 0) for size in SIZES], jnp.float32)
@@ -199,22 +201,28 @@ def seconds(run: Callable[[], object]) -> float:
 
 def peak_gflops() -> float:
     """GFLOPS of a matrix product on this machine with the same number of threads, the best of ten."""
-    import torch
+    a = RNG.random((1024, 1024), np.float32)
+    if find_spec("torch"):
+        import torch
 
-    a = torch.rand(1024, 1024)
+        a = torch.from_numpy(a)
     return max(2 * 1024**3 / seconds(lambda: a @ a) / 1e9 for _ in range(10))
 
 
 def measure() -> None:
     """Print the table for one shape and THREADS threads."""
-    runs = {"vefl_sim": ours(), "PyTorch eager": pytorch(), "… channels last": pytorch(channels_last=True)}
-    runs["torch.compile"] = pytorch(compiled=True)
-    once = {"torch.func.vmap": torch_vmap(), "vmap of nn.Conv": vmap()}
+    runs, once = {"vefl_sim": ours()}, {"vmap of nn.Conv": vmap()}
+    if find_spec("torch"):
+        runs |= {"PyTorch eager": pytorch(), "… channels last": pytorch(channels_last=True)}
+        runs["torch.compile"] = pytorch(compiled=True)
+        once = {"torch.func.vmap": torch_vmap()} | once
+    else:
+        print("PyTorch is not installed, so its rows are missing (benchmarks/requirements-learning.txt)")
     for run in runs.values():
         run()  # compiles and warms up
     times: dict[str, list[float]] = {name: [] for name in runs}
     peaks = []
-    for _ in range(5 if QUICK else 9):
+    for _ in range(1 if SMALL else 5 if QUICK else 9):
         peaks.append(peak_gflops())
         for name, run in runs.items():
             times[name].append(seconds(run))
@@ -230,7 +238,7 @@ def measure() -> None:
             f"{name:18} {median:7.2f} {min(values):7.2f} {1e6 * median / WORK:14.1f} "
             f"{FLOPS * WORK / median / 1e9:7.1f} {faster}"
         )
-    jax_learner = learner(10_000)
+    jax_learner = learner(100 if SMALL else 10_000)
     start = jax_learner.initial_model()
     jax_learner.evaluate(start)
     evaluations = [seconds(lambda: jax_learner.evaluate(start)) for _ in range(9)]
@@ -266,9 +274,10 @@ if __name__ == "__main__":
         measure()
     else:
         with tempfile.TemporaryDirectory() as empty:
-            for name in ("First call, nothing compiled yet:", "First call, compiled by an earlier process:"):
+            calls = ("First call, nothing compiled yet:", "First call, compiled by an earlier process:")
+            for name in calls[:0] if SMALL else calls:
                 print(name, end=" ", flush=True)
                 run_in_new_process("--first", 1, VEFL_SIM_CACHE=empty)
-        for shape in ("28 1", "32 3"):
-            for threads in (1, 2):
+        for shape in ("28 1",) if SMALL else ("28 1", "32 3"):
+            for threads in (1,) if SMALL else (1, 2):
                 run_in_new_process("--measure", threads, BENCH_SHAPE=shape)

@@ -6,6 +6,7 @@ One thread. Prints a table and writes benchmarks/bench_mobility.json.
 """
 
 from harness import QUICK, ROOT, Figures, Turn, cpu_s, keep, peak_mib, progress, show, timed
+from script import SMALL, answer_help
 
 import runpy
 import statistics
@@ -17,8 +18,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-from help_text import answer_help
 
 from tests.mobility.grid.plain_step import PlainStep, vehicles_of
 from vefl_sim import from_tables
@@ -53,7 +52,7 @@ def against_the_twin() -> Figures:
     """Median µs per step of the plain and the compiled step, which take turns on the same states."""
     traffic = traffic_of(35)
     streets, times = traffic.streets, ([], [])
-    for _ in range(50 if QUICK else 300):
+    for _ in range(5 if SMALL else 50 if QUICK else 300):
         traffic.advance()
         fleet = streets.fleet._replace(**{name: getattr(streets.fleet, name).copy() for name in CHANGING})
         rest = streets._ways, streets.signals, streets.rules, streets._now
@@ -105,7 +104,8 @@ def mobility() -> Turn:
 
 def against_sumo(seconds: int, turns: int) -> dict[str, Figures]:
     """The same vehicles on the default grid: our traffic, SUMO alone, and SUMO coupled as in a run."""
-    grid = runpy.run_path(str(ROOT / "docs" / "pictures" / "sumo_grid.py"))
+    sys.path.append(str(pictures := ROOT / "docs" / "pictures"))
+    grid = runpy.run_path(str(pictures / "sumo_grid.py"))
     logged = grid["Logged"](1)
     vehicles = statistics.mean(logged.advance().vehicle.size for _ in range(10 * seconds))
     logged.finish()
@@ -189,7 +189,7 @@ def _coupled(case: SumoSetup, seconds: int, client: str) -> None:
 
 
 def main() -> None:
-    share, repeats = (0.1, 1) if QUICK else (1.0, 7)
+    share, repeats = (0.01, 1) if SMALL else (0.1, 1) if QUICK else (1.0, 7)
     figures = {"one step, 60 vehicles": {"": against_the_twin()}, "long runs": {}}
     for mean_in_coverage, blocks, simulated_s in ((35, 8, 2000), (35, 8, 8000), (330, 12, 500)):
         progress(name := f"{mean_in_coverage} in coverage, {simulated_s} s")
@@ -197,7 +197,7 @@ def main() -> None:
     comparisons = (("the same vehicles on the same grid", against_sumo, 600), ("on a map of 5 × 5 km", on_a_map, 150))
     for title, measure, seconds in comparisons:
         progress(title)
-        figures[title] = measure(60 if QUICK else seconds, repeats)
+        figures[title] = measure(10 if SMALL else 60 if QUICK else seconds, repeats)
     for title, rows in figures.items():
         show(title, rows)
     if not QUICK:

@@ -10,6 +10,7 @@ tests/optimize/problems.py).
 """
 
 from harness import QUICK, ROOT, Figures, Turn, keep, progress, show, timed
+from script import SMALL, answer_help
 
 import statistics
 import sys
@@ -18,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from help_text import answer_help
 
 import vefl_sim
 from tests.optimize.problems import random_problem
@@ -36,9 +36,9 @@ from vefl_sim.protocol.messages import TrainOrder
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.radio.channel import uma
 
-CELLS = [(prbs, backlogged) for prbs in (50, 100, 273) for backlogged in (10, 50, 100, 300)]
+CELLS = [(prbs, backlogged) for prbs in (50, 100, 273) for backlogged in ((10,) if SMALL else (10, 50, 100, 300))]
 MAC_TITLE = "The MAC in bursts, Z = 10, all steps included"
-ACTIVE = (1, 2, 5, 8, 10)  # CVs that send
+ACTIVE = (2,) if SMALL else (1, 2, 5, 8, 10)  # CVs that send
 RECORDED: list[RatProblem] = []
 
 
@@ -52,7 +52,7 @@ def recorded_problems() -> dict[int, list[RatProblem]]:
     """Problems of a crowded run at Z = 10, by the number of CVs scheduled."""
     experiment = vefl_sim.from_tables(
         {
-            "run": {"name": "bench-rat", "rounds": 3},
+            "run": {"name": "bench-rat", "rounds": 1 if SMALL else 3},
             "radio": {"max_tx_power_w": 0.02},
             "vefl": {"budget": 5000.0, "sojourn_weight": 0.0},
             "scheme": {"selected": 40},
@@ -234,10 +234,11 @@ def _figure(rows: int, columns: int) -> tuple[Any, Any]:
 def cost_plot(path: Path) -> None:
     figure, axes = _figure(1, 1)
     for cvs, colour in ((2, "#7aa0cf"), (5, "#4a6fa5"), (10, "#22303c")):
-        sizes = [prbs for prbs in (4, 6, 8, 10, 12, 16, 25, 50, 100, 200, 273) if prbs >= cvs]
+        every = (10, 50) if SMALL else (4, 6, 8, 10, 12, 16, 25, 50, 100, 200, 273)
+        sizes = [prbs for prbs in every if prbs >= cvs]
         medians = []
         for prbs in sizes:
-            problems = [random_problem(cvs, prbs, seed, tightness=0.5) for seed in range(9)]
+            problems = [random_problem(cvs, prbs, seed, tightness=0.5) for seed in range(1 if SMALL else 9)]
             medians.append(1e3 * statistics.median(solved(problem, "auto")[0] for problem in problems))
         axes.loglog(sizes, medians, marker="o", ms=4, color=colour, label=f"V = {cvs}")
     axes.axvspan(3.5, 12.5, color="#eef2f5", zorder=0)
@@ -254,7 +255,7 @@ def mac_table() -> dict[str, Figures]:
     mac(2, 0.1, "jakes")  # compile
     for cvs in ACTIVE:
         kinds: dict[str, list[Figures]] = {"rayleigh": [], "jakes": []}
-        for seed in range(7, 16):  # both kinds of fading take turns, in the same places
+        for seed in range(7, 8 if SMALL else 16):  # both kinds of fading take turns, in the same places
             for fading, measured in kinds.items():
                 measured.append(mac(cvs, 0.2 if QUICK else 0.5, fading, seed))
         rows = {
@@ -271,12 +272,12 @@ def main() -> None:
     if "--mac" in sys.argv:
         show(MAC_TITLE, mac_table())
         return
-    references, count = (2, 30) if QUICK else (12, 200)
+    references, count = (1, 2) if SMALL else (2, 30) if QUICK else (12, 200)
     for method in ("exact", "auto", "large"):
         solve(random_problem(3, 10, 0), method)  # compile, or load from numba's cache
     results: dict[str, dict[str, Figures]] = {"small": {}, "large": {}, "mac": {}}
     recorded = recorded_problems()
-    for cvs in (2, 5, 10):
+    for cvs in (2,) if SMALL else (2, 5, 10):
         if recorded.get(cvs):
             results["small"][f"run, V = {cvs}"] = small(recorded[cvs][:count], references)
         else:
@@ -286,7 +287,7 @@ def main() -> None:
     show("Z = 10, medians", results["small"])
     for prbs, cvs in CELLS:
         progress(f"Z = {prbs}, V = {cvs}")
-        results["large"][f"Z = {prbs}, V = {cvs}"] = large_cell(prbs, cvs, 5 if QUICK else 30)
+        results["large"][f"Z = {prbs}, V = {cvs}"] = large_cell(prbs, cvs, 1 if SMALL else 5 if QUICK else 30)
     show("Many pRBs, V CVs backlogged (random)", results["large"])
     results["mac"] = mac_table()
     show(MAC_TITLE, results["mac"])

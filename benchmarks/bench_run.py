@@ -1,6 +1,7 @@
 """Cases of `python benchmarks`: start-up, a run without learning, and the learner."""
 
 from harness import ROOT, Figures, Turn, cpu_s, timed
+from script import answer_help
 
 import os
 import subprocess
@@ -10,7 +11,6 @@ import time
 from functools import partial
 
 import numpy as np
-from help_text import answer_help
 
 import vefl_sim
 from vefl_models.cnn import cnn

@@ -9,16 +9,15 @@ is half of that cost.
 """
 
 from harness import QUICK, Figures, Turn, keep, progress, show, timed
+from script import SMALL, answer_help
 
 import statistics
 from dataclasses import replace
 
-from help_text import answer_help
-
 from tests.optimize.vefl.vefl_problems import realistic_problem
 from vefl_sim.optimize.vefl.problem import METHODS, REFERENCES, VeflPlan, VeflProblem, solve
 
-ROUNDS, REFERENCE_ROUNDS = (20, 3) if QUICK else (100, 25)
+ROUNDS, REFERENCE_ROUNDS = (2, 1) if SMALL else (20, 3) if QUICK else (100, 25)
 COMPARED = [("PDPC", "lagrangian"), ("FDPC", "lagrangian"), ("PDPC", "exact"), ("PDPC", "sca")]
 SHARES = {"slack": 1.001, "binding": 0.5}  # of the cost of the best plan without a budget
 
@@ -80,7 +79,7 @@ def main() -> None:
         solve(realistic_problem(0, 15, budget=100.0), method)  # import everything before anything is timed
     results: dict[str, Figures] = {}
     for scheme in ("PDPC", "FDPC"):
-        for cvs in (15, 35, 60):
+        for cvs in (15,) if SMALL else (15, 35, 60):
             for budget, share in SHARES.items():
                 progress(title := f"{scheme}, V = {cvs}, {budget:7}")
                 rows = measured(rounds(cvs, share, ROUNDS, everybody=scheme == "FDPC"))

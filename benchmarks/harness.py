@@ -8,6 +8,8 @@ import os
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 os.environ.update(dict.fromkeys(THREADS, "1"))
 
+from script import ROOT, SMALL
+
 import json
 import re
 import resource
@@ -19,9 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "models")]
-QUICK = "--quick" in sys.argv
+QUICK = SMALL or "--quick" in sys.argv
 
 T = TypeVar("T")
 Figures = dict[str, float]

@@ -7,6 +7,8 @@ differ, round by round, and how much faster the first was. Finished runs are not
 continued. Only the tables of an experiment are read from the file, not [sweep], [[compare]] or seeds.
 """
 
+import script  # noqa: F401 (how it ends)
+
 import argparse
 from pathlib import Path
 

@@ -9,6 +9,8 @@ A mutant whose tests use three times as much processor time as those of the unch
 machine makes no difference). Not every survivor is a gap in the tests: some changes make no difference.
 """
 
+import script  # noqa: F401 (how it ends)
+
 import argparse
 import ast
 import copy as copies

@@ -9,6 +9,8 @@ every round and delivered (`scheme.constrained = false`), so that only the learn
 weight decay of 1e-5, which vefl_sim has not. A run that was stopped is resumed. One round takes about 20 s on one core.
 """
 
+import script  # noqa: F401 (how it ends)
+
 import argparse
 from pathlib import Path
 

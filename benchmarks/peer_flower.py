@@ -4,9 +4,9 @@ The CNN, clients, samples, iterations and step size are those of bench_learning.
 thread. The round that is timed is the second, because Ray starts its actors in the first.
 """
 
-import os
+from script import answer_help
 
-from help_text import answer_help
+import os
 
 answer_help(__doc__)  # before the imports of packages that may be missing
 os.environ |= {

@@ -13,6 +13,7 @@ medians. A peer that is not installed is skipped, with the reason.
 """
 
 from harness import Figures, Skipped, Turn, cpu_s, measured, progress, show, timed
+from script import SMALL
 
 import argparse
 import json
@@ -91,7 +92,8 @@ def traffic(turns: int) -> None:
     from bench_mobility import against_sumo
 
     progress("traffic")
-    show("Traffic: 600 s on the same grid", against_sumo(600, turns))
+    seconds = 10 if SMALL else 600
+    show(f"Traffic: {seconds} s on the same grid", against_sumo(seconds, turns))
 
 
 def main() -> None:

@@ -6,6 +6,8 @@ Golden traces and examples do not count, since they notice any change. The progr
 if its line is no longer in the sources. Changes of compiled kernels take a minute each, because they compile again.
 """
 
+from script import answer_help
+
 import os
 import re
 import subprocess
@@ -16,8 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import NamedTuple
-
-from help_text import answer_help
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("vefl_sim", "models", "tests", "experiments", "examples", "docs")

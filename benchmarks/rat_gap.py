@@ -9,6 +9,7 @@ row per problem; all gaps are relative to Σ a·r of the best known.
 """
 
 from harness import Figures, keep, progress, show
+from script import SMALL
 
 import argparse
 import statistics
@@ -26,7 +27,7 @@ from vefl_sim.optimize.rat.large import large, powers, search_owners, survey
 from vefl_sim.optimize.rat.local_search import new_holdings, new_market
 from vefl_sim.optimize.rat.problem import Allocation, SlotProblem, new_allocation
 
-SIZES = ((10, 25), (10, 50), (15, 30), (25, 50))  # (V, Z)
+SIZES = ((10, 25),) if SMALL else ((10, 25), (10, 50), (15, 30), (25, 50))  # (V, Z)
 TANGENTS = 2.0 ** -np.arange(0, 6.5, 0.5)  # powers where the rate is touched, as shares of P_max
 
 

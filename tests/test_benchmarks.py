@@ -20,7 +20,7 @@ with mock.patch.dict(os.environ):  # the harness limits its process to one threa
     from history import Damaged, History, Measurement, ratios, regressions
 
 main = command["main"]
-MODULES = ("harness", "history", "help_text")  # they do nothing by themselves
+MODULES = ("harness", "history", "script")  # they do nothing by themselves
 SCRIPTS = [path for path in sorted((ROOT / "benchmarks").glob("*.py")) if path.stem not in MODULES]
 CALLS: list[str] = []
 VALUES: dict[str, list[float]] = {}

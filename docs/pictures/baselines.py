@@ -2,8 +2,10 @@
 
 python -m vefl_sim experiments/baselines.toml --seeds 1-5
 python -m vefl_sim experiments/codecs.toml --seeds 1-3
-python docs/pictures/baselines.py [--out runs]
+python docs/pictures/baselines.py [--out runs] [--seeds 5]
 """
+
+import ending  # noqa: F401
 
 import argparse
 from pathlib import Path
@@ -38,8 +40,10 @@ def main() -> None:
     """Read both comparisons."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("runs"), help="folder of the runs")
-    out = parser.parse_args().out
-    baselines, codecs = by_seed("baselines", range(1, 6), out), by_seed("codecs", range(1, 4), out)
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds (5; of the codecs, at most 3)")
+    options = parser.parse_args()
+    seeds = range(1, options.seeds + 1)
+    baselines, codecs = by_seed("baselines", seeds, options.out), by_seed("codecs", seeds[:3], options.out)
     print_table(baselines, "PDPC")
     print_table(codecs, "float32")
     with plt.rc_context(STYLE):

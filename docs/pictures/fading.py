@@ -3,6 +3,8 @@
 python docs/pictures/fading.py
 """
 
+import ending  # noqa: F401
+
 from pathlib import Path
 
 import matplotlib

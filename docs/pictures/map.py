@@ -3,6 +3,8 @@
 python docs/pictures/map.py
 """
 
+import ending  # noqa: F401
+
 import tempfile
 from pathlib import Path
 from shutil import copyfile

@@ -3,6 +3,8 @@
 python docs/pictures/mobility.py
 """
 
+from ending import SMALL
+
 from pathlib import Path
 
 import matplotlib
@@ -66,7 +68,7 @@ def streets(axes: Axes) -> None:
 
 def sojourn(axes: Axes) -> None:
     """Draw P(t_soj > t) at four speeds, the two values in the paper, and the CCDF of a uniform disc."""
-    for speed_mps, colour in zip(SPEEDS_MPS, SHADES, strict=True):
+    for speed_mps, colour in [*zip(SPEEDS_MPS, SHADES, strict=True)][: 1 if SMALL else None]:
         bound_s = default_traffic(speed_mps, seed=1).sojourn_s
         axes.step(bound_s, 1 - np.arange(bound_s.size) / bound_s.size, color=colour, label=f"u_max = {speed_mps:g} m/s")
     rng = np.random.default_rng(1)

@@ -3,6 +3,8 @@
 python -m vefl_sim experiments/quickstart.toml && python docs/pictures/overview.py
 """
 
+import ending  # noqa: F401
+
 import sys
 import tempfile
 from pathlib import Path

@@ -3,6 +3,8 @@
 python docs/pictures/partition.py
 """
 
+from ending import SMALL
+
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ SPLITS: tuple[dict[str, Any], ...] = (
     {"partition": "shards", "shards_per_cv": 2},
     {"partition": "iid"},
 )
-TABLES = {"run": {"name": "picture", "duration_s": 500.0}}
+TABLES = {"run": {"name": "picture", "duration_s": 10.0 if SMALL else 500.0}}
 NAMES = ('partition = "dirichlet", α = 0.1', 'partition = "shards", 2 per CV', 'partition = "iid"')
 STYLE: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True}
 

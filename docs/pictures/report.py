@@ -3,6 +3,8 @@
 python -m vefl_sim experiments/rush_hour.toml && python docs/pictures/report.py
 """
 
+import ending  # noqa: F401
+
 import shutil
 import sys
 from base64 import b64decode

@@ -6,6 +6,8 @@ First our traffic is simulated, from empty streets. SUMO then gets the same grid
 with its departure time and its route in our simulation.
 """
 
+from ending import SMALL
+
 import gzip
 import re
 import sys
@@ -33,7 +35,8 @@ from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Street, read_net
 from vefl_sim.mobility.sumo.programs import run_program
 
-FILL_S, MEASURED_S, RADIUS_M, BLOCKS, BLOCK_M = 600, 1200, 500.0, 8, 128.0
+FILL_S, MEASURED_S = (100, 300) if SMALL else (600, 1200)
+RADIUS_M, BLOCKS, BLOCK_M = 500.0, 8, 128.0
 GREEN_S, AMBER_S = 20, 5  # SUMO accepts only whole seconds; our amber time is 4.7 s at this speed
 DARK, BLUE, RED = "#22303c", "#7aa0cf", "#c0392b"
 COLUMNS = {"ours": DARK, "SUMO, free turns": BLUE, "SUMO, slow turns": RED}

@@ -5,6 +5,8 @@
 Finished runs are not run again. About half an hour on two cores.
 """
 
+from ending import SMALL
+
 import sys
 from pathlib import Path
 
@@ -66,7 +68,7 @@ def draw(signs: Comparison, mnist: Comparison) -> None:
 def main() -> None:
     """Run what is not finished, print the table, draw the figure."""
     directory, out = sys.argv[1], (sys.argv[2:] or ["runs"])[0]
-    signs = compared("schemes.toml", out, "run.duration_s=300", "data.dirichlet_alpha=0.1")
+    signs = compared("schemes.toml", out, f"run.duration_s={10 if SMALL else 300}", "data.dirichlet_alpha=0.1")
     mnist = compared("mnist.toml", out, f'data.dir="{directory}"')
     print("\n".join(lines(signs, mnist)))
     draw(signs, mnist)

@@ -26,6 +26,8 @@ def started(profile: Path) -> Iterator[webdriver.Chrome]:
     for option in (*_OPTIONS, f"--user-data-dir={profile}"):
         options.add_argument(option)
     options.binary_location = chromium
+    more_than_ten = {"profile.default_content_setting_values.automatic_downloads": 1}  # files from one page
+    options.add_experimental_option("prefs", more_than_ten)
     options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
     browser = webdriver.Chrome(options, webdriver.ChromeService(driver))
     yield browser

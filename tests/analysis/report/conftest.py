@@ -24,6 +24,13 @@ def three_cars(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="session")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Two rounds of the default world, in which every update arrives."""
+    tables = {"run": {"name": "calm", "rounds": 2}, "learning": {"kind": "none"}}
+    return simulate(from_tables(tables), out=tmp_path_factory.mktemp("calm"))
+
+
+@pytest.fixture(scope="session")
 def old_knowledge(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The three cars with channel knowledge so old that many grants are lost."""
     settings = ("radio.csi_delay_slots=4", "radio.fading=rayleigh")

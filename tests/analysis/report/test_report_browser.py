@@ -55,6 +55,17 @@ def test_everything_is_drawn_without_a_request_or_an_error(page: webdriver.Chrom
     assert page.get_log("browser") == []
 
 
+def test_the_navigation_fits_on_a_phone(page: webdriver.Chrome) -> None:
+    assert fits(page, 390)
+    wide, seen = page.execute_script(
+        "const nav = document.querySelector('nav');"
+        "return [nav.scrollWidth - nav.clientWidth, [...nav.children].map((a) => a.getBoundingClientRect().right)]"
+    )
+    assert wide == 0
+    assert max(seen) <= 390
+    assert fits(page, 1280)
+
+
 def test_cars_are_where_the_tables_say(page: webdriver.Chrome, rush: Run) -> None:
     draw, rows = random.Random(5), rush.table("mobility")
     instants = draw.sample(sorted({*rows["time_ns"]}), 20)

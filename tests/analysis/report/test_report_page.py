@@ -9,17 +9,19 @@ import pandas as pd
 import pytest
 
 from tests.analysis.report.pages import ATTACK, Elements, data_of, hostile
-from tests.command_line import call
+from tests.command_line import ROOT, call
 from tests.protocol.test_asynchronous import THREE
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, Killer, only
 from vefl_sim import Run, from_tables, simulate, why, with_settings
 from vefl_sim.analysis.reasons import REASONS
 from vefl_sim.analysis.report.document import asset
+from vefl_sim.analysis.report.facts import changed_keys
 from vefl_sim.analysis.report.markup import html, source_hash
 from vefl_sim.analysis.report.page import NAME, report, write_report
 from vefl_sim.analysis.report.provenance import commands_of
 from vefl_sim.analysis.report.source import Source
+from vefl_sim.analysis.report.terms import TERMS
 from vefl_sim.analysis.report.uploads import uploads_of
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.protocol.trace import LOSSES
@@ -45,6 +47,32 @@ def test_the_page_says_what_the_run_was(page: str, three_cars: Run) -> None:
     assert f"left unspent. On average {three_cars.summary['cost'] / 2:.1f} of Ξ = 1,000 was paid per round" in text
     assert three_cars.summary["content_digest"] in text
     assert f"{three_cars.path}/resolved.toml --fresh" in text
+
+
+def test_every_changed_key_has_its_default_beside_it(rush: Run) -> None:
+    settings = (
+        "learning.batch_size=8",
+        "data.train_samples=500",
+        "run.rounds=7",
+        "traffic.through_share=0.3",
+    )
+    shown = {key: (value, default) for key, value, default in changed_keys(with_settings(rush.experiment, *settings))}
+    assert shown["data.train_samples"] == ("500", "12000")
+    assert shown["learning.batch_size"] == ("8", "not given")
+    assert all(default for _, default in shown.values())
+    same = with_settings(rush.experiment, "data.train_samples=12000")  # as many as without the key
+    assert "data.train_samples" not in {key for key, _, _ in changed_keys(same)}
+
+
+def test_terms_are_explained_as_in_the_glossary(page: str) -> None:
+    rows = [line.split(" | ") for line in (ROOT / "docs" / "glossary.md").read_text().splitlines() if "| " in line]
+    glossary = {
+        row[0].removeprefix("| "): re.sub(r"\[(.+?)\]\(.+?\)", r"\1", row[1].removesuffix(" |")) for row in rows
+    }
+    assert {term.name: term.meaning for term in TERMS}.items() <= glossary.items()
+    words = [word for term in TERMS for word in term.words]
+    assert len({*words}) == len(words)
+    assert data_of(page)["terms"] == [[term.name, term.meaning, [*term.words]] for term in TERMS]
 
 
 def test_the_sections_are_in_order(page: str) -> None:
@@ -81,6 +109,23 @@ def test_the_worst_losses_come_with_their_reasons(rush: Run) -> None:
     assert [(int(cv), int(k)) for cv, k in shown] == list(zip(lost["cv"], lost["round"], strict=True))[:10]
     for cv, round_ in lost[["cv", "round"]].to_numpy().tolist():
         assert why(rush, cv=cv, round=round_)[-1] in text
+
+
+def test_without_losses_the_closest_calls_are_told(calm: Run) -> None:
+    page = report(calm)
+    orders = pd.DataFrame(data_of(page)["orders"])
+    assert set(orders["state"]) == {"delivered"}
+    spare_ms = (orders["deadline"] - orders["ended"]).sort_values()
+    text = Elements(page).text
+    assert "No update was lost. These had the least time left before their deadline." in text
+    closest = re.findall(r"CV (\d+), round (\d+) delivered", text)
+    chosen = [orders.query(f"cv == {cv} and round == {number}").index[0] for cv, number in closest]
+    assert spare_ms[chosen].tolist() == spare_ms.iloc[:10].tolist()
+    cv, number = map(int, closest[0])
+    assert f"CV {cv}, round {number} delivered in the last slot before its deadline" in text
+    assert why(calm, cv=cv, round=number)[-2] in text
+    assert text.count("Show on the map") == 10
+    assert "Worst losses" not in text
 
 
 def test_slots_are_shown_as_bins_and_missing_ones_are_named(page: str, three_cars: Run, rush: Run) -> None:

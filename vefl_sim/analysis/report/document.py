@@ -67,7 +67,8 @@ def policy(style: str, scripts: Sequence[str]) -> str:
     """The Content-Security-Policy: nothing is loaded, and only these scripts and this style are used."""
     hashes = " ".join(map(source_hash, scripts))
     own = f"script-src {hashes}; style-src {source_hash(style)}"
-    return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
+    pictures = "img-src blob:; " if scripts else ""  # a chart on its way to a file; only the page can make a blob
+    return f"default-src 'none'; {own}; {pictures}base-uri 'none'; form-action 'none'"
 
 
 def _section(section: Section) -> str:

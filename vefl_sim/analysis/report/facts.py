@@ -137,16 +137,19 @@ def changed_keys(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
             value, default = getattr(table, name), field.get_default()
             if f"{table_name}.{name}" == "run.name" or value is None or value == default:
                 continue
-            if default is None and value == _implied(experiment, f"{table_name}.{name}"):
-                continue
-            yield f"{table_name}.{name}", _shown(value), "" if default is None else _shown(default)
+            if default is None:
+                default = _implied(experiment, f"{table_name}.{name}")
+            if value != default:
+                yield f"{table_name}.{name}", _shown(value), _shown(default)
 
 
 def _implied(experiment: Experiment, key: str) -> Any:
-    """The value that a run uses for a key whose default is to have none."""
-    if key in ("data.train_samples", "data.test_samples") and not is_part(experiment.data.kind):
-        return declaration("data.kind", experiment.data.kind, key.partition(".")[2], None)
-    return {"run.duration_s": 2000.0, "traffic.mean_in_coverage": 35.0}.get(key)
+    """What a run uses for a key whose default is to have no value, or words for it."""
+    if key in ("data.train_samples", "data.test_samples"):
+        kind = experiment.data.kind
+        own = None if is_part(kind) else declaration("data.kind", kind, key.partition(".")[2], None)
+        return own or "all"
+    return {"run.duration_s": 2000.0, "traffic.mean_in_coverage": 35.0}.get(key, "not given")
 
 
 def _shown(value: Any) -> str:
@@ -157,7 +160,7 @@ def _shown(value: Any) -> str:
         return f"{value:g}"
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(_shown, value))}]"
-    return str(value)[:200]
+    return str(value)[:200] or '""'
 
 
 def _label(key: str, value: str) -> str:

@@ -16,7 +16,13 @@ _REFUSALS = {"cv_ineligible": "ineligible", "cv_passed_over": "passed_over"}
 
 def orders_of(source: Source) -> Columns:
     """One row per order, as columns: times in ms, and what happened to its update."""
-    return _columns(order for cv in source.explanations.cvs for order in _orders(source.events_of(cv)))
+    return _columns(all_orders(source))
+
+
+def all_orders(source: Source) -> Iterator[dict[str, Any]]:
+    """All orders of the run, CV by CV."""
+    for cv in source.explanations.cvs:
+        yield from _orders(source.events_of(cv))
 
 
 def refusals_of(source: Source) -> Columns:

@@ -10,14 +10,15 @@ from vefl_sim.analysis.reasons import REASONS
 from vefl_sim.analysis.report.cautions import cautions
 from vefl_sim.analysis.report.document import Document, Section, asset
 from vefl_sim.analysis.report.facts import changed_keys, figures, sentence
-from vefl_sim.analysis.report.losses import losses_html, worst_losses
 from vefl_sim.analysis.report.markup import fold, html
 from vefl_sim.analysis.report.orders import orders_of, refusals_of, visits_of
 from vefl_sim.analysis.report.provenance import provenance_html
 from vefl_sim.analysis.report.rounds import CURVES, decisions_of, rounds_of
 from vefl_sim.analysis.report.shares import STATES, confusion_of, shares_of
 from vefl_sim.analysis.report.source import Source
+from vefl_sim.analysis.report.stories import stories_of
 from vefl_sim.analysis.report.streets import bounds_of, streets_of
+from vefl_sim.analysis.report.terms import TERMS
 from vefl_sim.analysis.report.tracks import TOLERANCE_M, Track, tracks_of
 from vefl_sim.analysis.report.uploads import uploads_of
 from vefl_sim.analysis.verify.verification import blaming_damage
@@ -27,7 +28,7 @@ from vefl_sim.records.run_directory import Run
 
 NAME = "report.html"
 _SCRIPTS = (
-    *("data.js", "svg.js", "states.js", "curves.js", "funnel.js", "cars.js", "clock.js"),
+    *("data.js", "svg.js", "download.js", "terms.js", "states.js", "curves.js", "funnel.js", "cars.js", "clock.js"),
     *("strip.js", "map.js", "panel.js", "timeline.js", "shares.js", "confusion.js", "main.js"),
 )
 _MAX_TEXTS = 60_000  # explanations on a page; a run of 2000 s has some 6000 to 14,000
@@ -117,8 +118,8 @@ def _participation(source: Source, tracks: list[Track], unit: str) -> Iterator[S
     yield Section("funnel", "Who took part", "<div id='funnel-total'></div><div id='funnel-rounds'></div>", lead)
     notes = "".join(f"<p class='quiet'>{html(note)}</p>" for note in _notes(source, tracks))
     yield Section("replay", "Replay", f"{asset('replay.html')}<div class='notes'>{notes}</div>")
-    all_lost = sum(row["state"] == "lost" for row in source.vehicles)
-    yield Section("losses", "Worst losses", losses_html(worst_losses(source), all_lost, unit))
+    stories = stories_of(source)
+    yield Section("losses", stories.title, stories.html(unit), stories.lead)
     lead = "How decisions about CVs ended, by how much data the CV holds, and by its distance from the gNB."
     yield Section("shares", "Participation", asset("shares.html"), lead)
 
@@ -164,6 +165,7 @@ def _data(source: Source, tracks: list[Track]) -> dict[str, Any]:
     limited = experiment.scheme.constrained and not source.trains_centrally
     streets = streets_of(source, tracks)
     return {
+        "terms": TERMS,
         "unit": source.unit,
         "slot_ms": experiment.slots.slot_ns / 1e6,
         "radius": experiment.radio.coverage_radius_m,

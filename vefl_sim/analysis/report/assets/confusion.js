@@ -7,6 +7,9 @@ function drawConfusion(data) {
   if (!data.confusion) return;
   const { counts, classes } = data.confusion;
   const holder = document.getElementById("confusion");
+  const table = () => [["true class", ...classes], ...counts.map((row, truth) => [classes[truth], ...row])];
+  const saving = downloads("Confusion matrix", () => holder.querySelector("svg[role=img]"), table);
+  holder.append(element("div", { class: "beside" }, saving));
   readableChart(holder, (width) => confusionMatrix(counts, classes, width), counts.length);
 }
 

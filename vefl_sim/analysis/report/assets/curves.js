@@ -2,9 +2,9 @@
 // Small charts by round, side by side: all show the same round under the pointer or the arrow keys.
 
 const CURVES = [
-  { key: "metric", title: "Accuracy", note: "on the test set", format: percent, top: 1, colour: "--blue" },
+  { key: "metric", column: "accuracy", title: "Accuracy", note: "on the test set", format: percent, top: 1, colour: "--blue" },
   { key: "loss", title: "Loss", note: "on the test set", colour: "--blue" },
-  { key: "share", title: "Delivered", note: "share of ordered updates", format: percent, top: 1, colour: "--green" },
+  { key: "share", column: "delivered_share", title: "Delivered", note: "share of ordered updates", format: percent, top: 1, colour: "--green" },
   { key: "cost", title: "Cost", note: "paid to CVs", colour: "--orange" },
   { key: "energy_j", title: "Energy", note: "of the ordered CVs", unit: "J", colour: "--red" },
   { key: "bits_per_joule", title: "Efficiency", note: "received per joule sent", unit: "bit/J", colour: "--purple" },
@@ -15,7 +15,7 @@ const CURVES = [
 /** What differs in a curve if the run has no classes: it is then judged by its loss, or by the root of that. */
 function named(key, metric) {
   if (metric.share) return {};
-  if (key === "metric") return { title: metric.name, format: undefined, top: undefined };
+  if (key === "metric") return { title: metric.name, column: metric.name, format: undefined, top: undefined };
   return key === "loss" ? { title: `Loss${metric.loss}` } : {};
 }
 
@@ -46,8 +46,17 @@ class Curves {
     const reading = element("span", { class: "reading" });
     const body = element("div");
     const heading = element("h3", {}, curve.title, reading);
-    const note = element("p", { class: "quiet" }, curve.note);
+    const title = `${curve.title} by ${this.unit}`;
+    const saving = downloads(title, () => body.firstChild, () => this.table(curve));
+    const note = element("div", { class: "beside" }, element("p", { class: "quiet" }, curve.note), saving);
     return { curve, reading, body, node: element("figure", { class: "curve" }, heading, note, body) };
+  }
+
+  /** The numbers of a curve, for a CSV file. */
+  table(curve) {
+    const values = this.values[curve.key];
+    const rows = this.rounds.round.map((number, row) => [number, this.rounds.end[row] / 1000, values[row]]);
+    return [[this.unit, "end_s", curve.column ?? curve.key], ...rows];
   }
 
   useAxis(chosen) {

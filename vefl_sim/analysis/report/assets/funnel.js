@@ -22,8 +22,22 @@ function drawFunnel(data, jump) {
   const total = added(byRound);
   document.getElementById("funnel-total").append(funnelSteps(data, total));
   const holder = document.getElementById("funnel-rounds");
-  holder.append(outcomeLegend(new Set(Object.keys(total))));
+  const legend = outcomeLegend(new Set(Object.keys(total)));
+  const drawing = () => holder.querySelector("svg[role=img]");
+  legend.append(downloads(`Decisions by ${data.unit}`, drawing, () => funnelTable(data, byRound), () => legend));
+  holder.append(legend);
   readableChart(holder, (width) => stackedRounds(data, byRound, width, jump));
+}
+
+/** The numbers of all rounds, for a CSV file. */
+function funnelTable(data, byRound) {
+  const counts = ["in_coverage", "eligible", "ordered", "delivered"];
+  const others = OUTCOMES.filter(({ key }) => key !== "delivered" && byRound.some((round) => round[key]));
+  const rows = byRound.map((outcomes, row) => [
+    ...[data.rounds.round[row], ...counts.map((name) => data.rounds[name][row])],
+    ...others.map(({ key }) => outcomes[key] ?? 0),
+  ]);
+  return [[data.unit, ...counts, ...others.map(({ label }) => label)], ...rows];
 }
 
 /** Four bars, each with what was left out on the way to it. */

@@ -8,6 +8,7 @@ async function start() {
   if (!replay) { // nobody trains in a vehicle, so there is nothing to replay
     new Curves(data, () => {});
     drawConfusion(data);
+    useTerms(data.terms);
     return data;
   }
   const cars = new Cars(data);
@@ -19,25 +20,41 @@ async function start() {
   new Curves(data, jump);
   drawFunnel(data, jump);
   const map = new CarMap(data, cars, clock);
-  new Panel(data, cars, clock);
   new Timeline(data, cars, clock);
   wireTransport(clock, cars, data.unit);
   drawStrip(data, clock);
-  drawLegend(cars);
+  drawLegend(cars, map);
   drawShares(data);
   drawConfusion(data);
-  for (const button of document.querySelectorAll("[data-action=jump]")) {
+  useTerms(data.terms);
+  new Panel(data, cars, clock);
+  const stories = [...document.querySelectorAll("[data-action=jump]")];
+  for (const button of stories) {
     button.addEventListener("click", () => {
       clock.pause();
-      clock.chosen = Number(button.dataset.cv);
-      clock.set(Number(button.dataset.time) - 1);
+      tellStory(clock, button);
       replay.scrollIntoView({ block: "start" });
       document.getElementById("map").focus({ preventScroll: true });
     });
   }
+  if (stories.length) tellStory(clock, stories[0]);
+  else if (cars.cvs.length) chooseDecided(clock, cars);
   preparePrinting(map);
   Object.assign(window, { report: { data, cars, clock, map } }); // for the console, and for tests
   return data;
+}
+
+/** Chooses the CV of a worst loss or closest call, shortly before its update was lost or received. */
+function tellStory(clock, button) {
+  clock.chosen = Number(button.dataset.cv);
+  clock.set(Number(button.dataset.time) - 1);
+}
+
+/** Chooses the first CV about which the server decided something; nobody got an order. */
+function chooseDecided(clock, cars) {
+  const [cv, [decision]] = cars.decisions.entries().next().value ?? [cars.cvs[0], [{ at: 0 }]];
+  clock.chosen = cv;
+  clock.set(decision.at);
 }
 
 /** On paper everything is light, and the reasons of the losses are open. */
@@ -58,7 +75,7 @@ function preparePrinting(map) {
 }
 
 /** The markers of the map and the marks of the timeline. */
-function drawLegend(cars) {
+function drawLegend(cars, map) {
   const item = (sign, words) => element("span", {}, sign, ` ${words}`);
   const markers = Object.entries(STATES).map(([name, state]) => item(markerOf(name), state.label));
   const sign = (mark) => shape("svg", { width: 10, height: 16, "aria-hidden": "true" }, mark);
@@ -70,6 +87,7 @@ function drawLegend(cars) {
   const beam = cars.uploads.kind === "off" ? [] : [item(line, words)];
   const legend = document.getElementById("legend");
   legend.append(...markers, ...beam, item(deadline, "deadline"), item(sojourn, "end of the sojourn bound"));
+  legend.append(downloads("Map", () => map.canvas, () => map.table(), () => legend));
 }
 
 start().then(

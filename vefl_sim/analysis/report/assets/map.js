@@ -127,6 +127,12 @@ class CarMap {
     if (chosen) this.drawChosen(chosen, size);
   }
 
+  /** The vehicles that are shown, for a CSV file. */
+  table() {
+    const rows = this.shown.map(({ vehicle, connected, x, y, state }) => [vehicle, x, y, connected ? state : "not a CV"]);
+    return [["vehicle", "x_m", "y_m", "state"], ...rows];
+  }
+
   /** A line from an uploading CV to the gNB, as wide as its share of the pRBs if that is recorded. */
   drawBeam(car) {
     const radio = this.cars.radio(car.vehicle, this.clock.time);

@@ -29,6 +29,7 @@ class Panel {
   /** Shows other content; the event that had the focus of the keyboard keeps it, else the panel gets it. */
   keepingFocus(content) {
     const focused = this.node.contains(document.activeElement) ? document.activeElement : null;
+    hideTerm();
     this.node.replaceChildren(...content);
     const same = focused?.dataset.at && this.node.querySelector(`[data-at="${focused.dataset.at}"]`);
     if (focused) (same || this.node).focus({ preventScroll: true });
@@ -69,6 +70,8 @@ class Panel {
     const text = cars.why.get(`${cv}/${round}`);
     const why = text ? text.split("\n").map((line) => element("p", { class: "why" }, line))
       : [element("p", { class: "quiet" }, `The server decided nothing about this CV in ${data.unit} ${round}.`)];
+    const explained = element("div", { id: "why", "data-cv": cv, "data-round": round }, ...why);
+    explain(explained);
     const told = this.story(cv, time);
     const story = told.slice(this.all === cv ? 0 : -LATEST).map(([at, words, mark]) => {
       const time = { type: "button", class: "time", "data-at": at, onclick: () => clock.set(at) };
@@ -88,7 +91,7 @@ class Panel {
       element("h3", {}, markerOf(state, 7), ` CV ${cv} `, label, element("button", close, "×")),
       this.now,
       element("h4", {}, `Why, in ${data.unit} ${round}`),
-      element("div", { id: "why", "data-cv": cv, "data-round": round }, ...why),
+      explained,
       element("h4", {}, "Story so far"),
       element("ol", { class: "story" }, ...story.reverse()),
       hidden ? button : "",

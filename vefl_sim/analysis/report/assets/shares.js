@@ -9,9 +9,17 @@ function drawShares(data) {
     const seen = parts.filter((_, n) => bins.some((bin) => bin.counts[n]));
     const legend = element("div", { class: "legend" }, ...seen.map(({ fill, label }) => patchOf(fill, label)));
     const holder = document.getElementById(`shares-${name}`);
+    const title = `Participation by ${name === "samples" ? "data size" : "distance"}`;
+    const drawing = () => holder.querySelector("svg[role=img]");
+    legend.append(downloads(title, drawing, () => sharesTable(bins, parts), () => legend));
     holder.append(legend);
     readableChart(holder, (width) => stackedShares(bins, unit, parts, width));
   }
+}
+
+/** The numbers of the bins, for a CSV file. */
+function sharesTable(bins, parts) {
+  return [["from", "to", ...parts.map(({ label }) => label)], ...bins.map(({ from, to, counts }) => [from, to, ...counts])];
 }
 
 /** A bar per bin: the shares of the outcomes, and how many decisions there were. */

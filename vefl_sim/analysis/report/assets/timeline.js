@@ -10,6 +10,8 @@ class Timeline {
     this.text = document.getElementById("lane-text");
     this.row = -1;
     this.redraw = chart(document.getElementById("lanes"), (width) => this.draw(width));
+    const [head, lanes] = ["timeline-head", "lanes"].map((id) => document.getElementById(id));
+    head.append(downloads("Timeline", () => lanes.firstChild, () => this.table()));
     clock.listen(() => this.update());
   }
 
@@ -40,6 +42,13 @@ class Timeline {
     lanes.sort((a, b) => a[0] - b[0]);
     const works = ([, own]) => own.some((one) => "ended" in one);
     return [lanes.filter(works), lanes.filter((lane) => !works(lane))];
+  }
+
+  /** The orders and refusals that are shown, for a CSV file; times in ms. */
+  table() {
+    const decisions = this.lanes(this.row).flat().flatMap(([, own]) => own);
+    const names = [...new Set(decisions.flatMap((decision) => Object.keys(decision)))];
+    return [names, ...decisions.map((decision) => names.map((name) => decision[name]))];
   }
 
   /** CVs without an order, a line per reason, each as a button. */
