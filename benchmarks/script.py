@@ -25,7 +25,7 @@ def answer_help(text: str | None) -> None:
 
 
 _signals: list[int] = []
-"""The stop signals that arrived. What they interrupt may raise something else: numpy, while imported, an ImportError."""
+"""The stop signals that arrived. What they interrupt may raise something else, such as numpy during its import."""
 
 
 def _stop(number: int, frame: Any) -> None:
