@@ -25,7 +25,7 @@ def answer_help(text: str | None) -> None:
 
 
 _signals: list[int] = []
-"""The stop signals that arrived. What they interrupt may raise something else, such as numpy during its import."""
+"""The stop signals that arrived; what they interrupt may raise another error (an import of numpy, ImportError)."""
 
 
 def _stop(number: int, frame: Any) -> None:

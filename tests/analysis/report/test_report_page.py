@@ -21,8 +21,8 @@ from vefl_sim.analysis.report.markup import html, source_hash
 from vefl_sim.analysis.report.page import NAME, report, write_report
 from vefl_sim.analysis.report.provenance import commands_of
 from vefl_sim.analysis.report.source import Source
-from vefl_sim.analysis.report.terms import TERMS
 from vefl_sim.analysis.report.uploads import uploads_of
+from vefl_sim.analysis.terms import TERMS
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.protocol.trace import LOSSES
 

@@ -18,9 +18,9 @@ from vefl_sim.analysis.report.shares import STATES, confusion_of, shares_of
 from vefl_sim.analysis.report.source import Source
 from vefl_sim.analysis.report.stories import stories_of
 from vefl_sim.analysis.report.streets import bounds_of, streets_of
-from vefl_sim.analysis.report.terms import TERMS
 from vefl_sim.analysis.report.tracks import TOLERANCE_M, Track, tracks_of
 from vefl_sim.analysis.report.uploads import uploads_of
+from vefl_sim.analysis.terms import TERMS
 from vefl_sim.analysis.verify.verification import blaming_damage
 from vefl_sim.core.errors import BadInput, CannotWrite, RunNotFound
 from vefl_sim.core.files import write_text

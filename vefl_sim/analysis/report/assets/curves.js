@@ -2,9 +2,11 @@
 // Small charts by round, side by side: all show the same round under the pointer or the arrow keys.
 
 const CURVES = [
-  { key: "metric", column: "accuracy", title: "Accuracy", note: "on the test set", format: percent, top: 1, colour: "--blue" },
+  { key: "metric", column: "accuracy", title: "Accuracy",
+    note: "on the test set", format: percent, top: 1, colour: "--blue" },
   { key: "loss", title: "Loss", note: "on the test set", colour: "--blue" },
-  { key: "share", column: "delivered_share", title: "Delivered", note: "share of ordered updates", format: percent, top: 1, colour: "--green" },
+  { key: "share", column: "delivered_share", title: "Delivered",
+    note: "share of ordered updates", format: percent, top: 1, colour: "--green" },
   { key: "cost", title: "Cost", note: "paid to CVs", colour: "--orange" },
   { key: "energy_j", title: "Energy", note: "of the ordered CVs", unit: "J", colour: "--red" },
   { key: "bits_per_joule", title: "Efficiency", note: "received per joule sent", unit: "bit/J", colour: "--purple" },

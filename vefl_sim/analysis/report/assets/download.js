@@ -20,7 +20,8 @@ function downloads(title, drawing, rows, legend = () => null) {
   return element("span", { class: "downloads" }, png, button("CSV", () => csvOf(rows())));
 }
 
-const fileName = (title, kind) => `${`${runName()} ${title}`.replaceAll(/[^\p{L}\p{N}_.]+/gu, "-")}.${kind.toLowerCase()}`;
+const plainName = (words) => words.replaceAll(/[^\p{L}\p{N}_.]+/gu, "-");
+const fileName = (title, kind) => `${plainName(`${runName()} ${title}`)}.${kind.toLowerCase()}`;
 const runName = () => document.title.replace(/: vefl_sim$/, "");
 
 function saveAs(name, blob) {
@@ -94,7 +95,8 @@ function legendDrawing(legend) {
   const svg = shape("svg", { width: box.width, height: box.height });
   for (const item of legend.querySelectorAll(":scope > span:has(> svg)")) {
     const [sign, place] = [item.querySelector("svg"), item.getBoundingClientRect()];
-    const [x, middle, at] = [place.left - box.left, (place.top + place.bottom) / 2 - box.top, sign.getBoundingClientRect()];
+    const at = sign.getBoundingClientRect();
+    const [x, middle] = [place.left - box.left, (place.top + place.bottom) / 2 - box.top];
     const copy = standalone(sign);
     copy.setAttribute("x", x);
     copy.setAttribute("y", middle - at.height / 2);

@@ -129,7 +129,8 @@ class CarMap {
 
   /** The vehicles that are shown, for a CSV file. */
   table() {
-    const rows = this.shown.map(({ vehicle, connected, x, y, state }) => [vehicle, x, y, connected ? state : "not a CV"]);
+    const named = (car) => (car.connected ? car.state : "not a CV");
+    const rows = this.shown.map((car) => [car.vehicle, car.x, car.y, named(car)]);
     return [["vehicle", "x_m", "y_m", "state"], ...rows];
   }
 

@@ -19,7 +19,8 @@ function drawShares(data) {
 
 /** The numbers of the bins, for a CSV file. */
 function sharesTable(bins, parts) {
-  return [["from", "to", ...parts.map(({ label }) => label)], ...bins.map(({ from, to, counts }) => [from, to, ...counts])];
+  const rows = bins.map(({ from, to, counts }) => [from, to, ...counts]);
+  return [["from", "to", ...parts.map(({ label }) => label)], ...rows];
 }
 
 /** A bar per bin: the shares of the outcomes, and how many decisions there were. */

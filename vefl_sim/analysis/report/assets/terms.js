@@ -40,7 +40,8 @@ function explain(node) {
   for (const text of texts) {
     if (text.parentElement.closest("button, select, summary, svg, dd, .term")) continue;
     const parts = text.data.split(termPattern); // every second one is a term
-    if (parts.length > 1) text.replaceWith(...parts.map((part, n) => (n % 2 && isFirst(part, seen) ? marked(part) : part)));
+    const nodes = parts.map((part, n) => (n % 2 && isFirst(part, seen) ? marked(part) : part));
+    if (nodes.length > 1) text.replaceWith(...nodes);
   }
 }
 
