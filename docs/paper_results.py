@@ -53,6 +53,7 @@ def drawn(name: str, folder: Path) -> Drawing | None:
 
 def marks_table(marks: pd.DataFrame) -> str:
     """Accuracies in % at the marks of a figure, a row per line: mean ± standard deviation over the seeds."""
+    marks = marks.dropna(subset="mean")
     xs = sorted(marks["x"].unique())
     has_panels, has_reference = (
         marks["panel"].astype(bool).any(),
@@ -69,9 +70,8 @@ def marks_table(marks: pd.DataFrame) -> str:
         at = own.set_index("x")
         cells = [f"{100 * at['mean'][x]:.1f} ± {100 * at['std'][x]:.1f}" if x in at.index else "" for x in xs]
         paper = [", ".join(f"{100 * value:.2f}" for value in own["reference"].dropna())] if has_reference else []
-        rows.append(
-            "| " + " | ".join([*([panel] if has_panels else []), line, *cells, *paper, str(own["seeds"].min())]) + " |"
-        )
+        cells = [*([panel] if has_panels else []), line, *cells, *paper, f"{own['seeds'].min():.0f}"]
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows).replace("± nan", "")
 
 

@@ -214,9 +214,10 @@ def test_figures_of_the_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_in_a_table_the_smallest_error_is_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = {(kind, 1): run(losses=[loss], loss="mse") for kind, loss in (("pdpc", 4.0), ("fdpc", 1.0))}
+    kinds = (("pdpc", 4.0), ("fdpc", 1.0))
+    runs = {(kind, seed): run(losses=[loss], loss="mse") for kind, loss in kinds for seed in (1, 2)}
     pretend(monkeypatch, runs)
-    text = '[sweep]\nscheme.kind = ["pdpc", "fdpc"]\n[figure]\nkind = "table"\n'
+    text = '[sweep]\nseeds = [1, 2]\nscheme.kind = ["pdpc", "fdpc"]\n[figure]\nkind = "table"\n'
     assert "**1.0000**" in draw_figure(sweep(tmp_path, text), tmp_path).text
 
 

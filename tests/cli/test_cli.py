@@ -177,7 +177,13 @@ def test_a_dry_run_warns_of_limits_that_exclude_everybody_or_nobody(setting: str
 
 
 def test_trace_of_a_cv_or_round_that_is_not_there_is_bad_input(finished: Path) -> None:
-    for options in (("--cv", 9999), ("--round", 300), ("--round", "300-310"), ("--cv", 9999, "--csv")):
+    for options in (
+        ("--cv", 9999),
+        ("--round", 300),
+        ("--round", "300-310"),
+        ("--cv", 9999, "--csv"),
+        ("--cv", 9999, "--round", 1, "--why"),
+    ):
         refused = call("trace", "three-cars", *options, cwd=finished)
         assert refused.returncode == 2
         assert re.search(rf"error: {options[0]} {options[1]}: no event .* they are between 1 and \d\.", refused.stderr)

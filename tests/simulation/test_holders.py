@@ -50,6 +50,13 @@ def test_without_it_a_shorter_run_has_other_holders(tmp_path: Path) -> None:
     assert not long.rounds.iloc[:2].equals(short.rounds)
 
 
+def test_settings_of_simulate_change_an_experiment(tmp_path: Path) -> None:
+    short = with_settings(SMALL, "learning.kind=none")
+    runs = [simulate(short, {"run.seed": seed}, out=tmp_path) for seed in (1, 2)]
+    assert [run.experiment.run.seed for run in runs] == [1, 2]
+    assert runs[0].path != runs[1].path
+
+
 def refused(experiment: Experiment, *keys: str) -> str:
     with pytest.raises(ExperimentError) as caught:
         simulate(with_settings(experiment, *keys), out="never")

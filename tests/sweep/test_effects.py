@@ -150,3 +150,11 @@ def test_the_strongest_factors() -> None:
         pytest.approx([0.1, 5.1]),
         pytest.approx([1.1, 6.1]),
     ]
+
+
+def test_factors_of_the_same_name_are_told_apart() -> None:
+    values = np.array([[[1.0, 2.0], [2.0, 2.5]], [[9.0, 9.5], [9.0, 9.0]]])
+    same = complete_factorial([Factor("scheme", ("a", "b")), Factor("scheme", ("c", "d"))], (1, 2), values)
+    other = complete_factorial([Factor("scheme", ("a", "b")), Factor("x", ("c", "d"))], (1, 2), values)
+    assert [*same.shares.index[:2]] == ["scheme", "scheme (2)"]
+    assert same.shares["share"].tolist() == pytest.approx(other.shares["share"].tolist())

@@ -187,3 +187,12 @@ def test_relative_paths_start_at_the_folder_of_the_file(tmp_path: Path) -> None:
     assert first.experiment.data.dir == str(tmp_path / "pictures")
     assert second.experiment.data.dir == "nowhere"
     assert first.experiment.mobility.file == str(tmp_path / "s.toml")
+
+
+def test_seeds_make_a_comparison_of_one_experiment(tmp_path: Path) -> None:
+    file = tmp_path / "one.toml"
+    file.write_text('[run]\nname = "one"\nrounds = 2\n')
+    sweep = load_sweep(file, seeds=[3, 4])
+    assert [(point.label, point.seed) for point in sweep.points] == [("one", 3), ("one", 4)]
+    with pytest.raises(ExperimentError, match=r"has no \[sweep\]"):
+        load_sweep(file)

@@ -56,7 +56,7 @@ def test_the_sentence() -> None:
         "level)."
     )
     text = seeds_sentence(unclear, "accuracy")
-    assert "With 3 seeds, one of 0.065 or more is found; for half of it, 6 seeds are needed" in text
+    assert "With 3 seeds, one of 0.065 is found in 80 % of experiments; for half of it, 6 seeds are needed" in text
     assert text.endswith("set figure.detect.")
     assert "more than 10000 seeds are needed" in seeds_sentence(unclear, "accuracy", 1e-5)
 

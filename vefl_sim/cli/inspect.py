@@ -178,13 +178,14 @@ def trace(
         if perfetto:
             _write_timeline(found, file, rounds)
             return
+        recorded = found.events
+        require_known(recorded, cv, rounds)
         if why:
             if cv is None or rounds is None or len(rounds) > 1:
                 raise BadInput(how_to_choose(found, cv=cv, rounds=rounds))
             _print(explain(found, cv=cv, round=rounds.start))
             return
-        require_known(found.events, cv, rounds)
-        events = select(found.events, cv=cv, round=rounds, kind=_known_kind(kind), between_s=(from_s, to_s))
+        events = select(recorded, cv=cv, round=rounds, kind=_known_kind(kind), between_s=(from_s, to_s))
         if events.empty:
             print("# no events match the filters", file=sys.stderr)
         if csv:

@@ -3,7 +3,6 @@
 import io
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -94,8 +93,10 @@ def run(
     from vefl_sim.experiment.unused_keys import length_note
 
     file = read_watched(experiment, watch or ())
-    if seeds is not None and not {"compare", "sweep"} & set(file.tables):  # compared with nothing else
-        file = replace(file, tables={**file.tables, "compare": [{"label": experiment.stem}]})
+    if seeds is not None:
+        from vefl_sim.sweep.points import compared_with_itself
+
+        file = compared_with_itself(file)
     if "compare" in file.tables and "sweep" not in file.tables:
         from vefl_sim.cli.progress import showing_steps
         from vefl_sim.sweep.points import load_sweep

@@ -16,6 +16,7 @@ VeflWarning                   everything this package warns of with Python's `wa
 └── FinishedRun               `simulate` returned a run that was done, so that its watchers were not called
 """
 
+import warnings
 from collections.abc import Sequence
 
 _MAX_CHARACTERS = 2000  # of a sentence; a value or a path in it may be of any length
@@ -81,6 +82,9 @@ class RunInterrupted(VeflError):
 
 class VeflWarning(UserWarning):
     """Base of all warnings of this package, for `warnings.filterwarnings`."""
+
+
+warnings.filterwarnings("always", category=VeflWarning, append=True)  # also when a cell of a notebook runs again
 
 
 class FinishedRun(VeflWarning):

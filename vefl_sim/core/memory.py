@@ -13,7 +13,10 @@ def cores() -> int:
 
 def slowdown(processes: int) -> float:
     """How many times longer than alone so many new processes take, as others use the cores as well; at least 1."""
-    others = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    try:
+        others = os.getloadavg()[0]
+    except (AttributeError, OSError):  # not on every system
+        others = 0.0
     return max(1.0, (others + processes) / cores())
 
 

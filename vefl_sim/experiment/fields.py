@@ -95,10 +95,12 @@ class Table(BaseModel):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse to change a key, and name the function that makes a changed copy."""
-        table = type(self).__name__.removesuffix("Table").lower()
+        own = type(self).__name__
+        is_table = own.endswith("Table")
+        key, new = (f"{own.removesuffix('Table').lower()}.{name}", repr(value)) if is_table else ("radio.prbs", "5")
         raise AttributeError(
-            f"An experiment cannot be changed. Make a changed copy: vefl_sim.with_settings(experiment, "
-            f'{{"{table}.{name}": {value!r}}}).'
+            f"An experiment cannot be changed. Make a changed copy, for example vefl_sim.with_settings(experiment, "
+            f'{{"{key}": {new}}}).'
         )
 
 

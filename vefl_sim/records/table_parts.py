@@ -137,8 +137,9 @@ def fault_of_files(files: Sequence[Path], parts: Iterable[PartFile], digests: Ma
 
     `files`: its part files, which are among `parts`; or its only file, if the run has ended with these `digests`.
     """
+    names = {file.name for file in files}
     for part in parts:
-        if part.file in {file.name for file in files} and (fault := part.fault(files[0].parent)):
+        if part.file in names and (fault := part.fault(files[0].parent)):
             return fault
     table = files[0].stem
     changed = digests and table not in _NOT_CONTENT and content_digest([*files]) != digests.get(table)

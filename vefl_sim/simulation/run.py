@@ -26,7 +26,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.fields import Settings, setting_texts
 from vefl_sim.experiment.part_files import parts_in
 from vefl_sim.experiment.plugins import declaration, require_protocol
-from vefl_sim.experiment.toml import load, read_experiment
+from vefl_sim.experiment.toml import load, read_experiment, with_settings
 from vefl_sim.mobility.recorded.trajectory import has_driven
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.identity import Identity, library_notes, require_same, require_same_version
@@ -41,25 +41,27 @@ from vefl_sim.simulation.watcher import RunWatcher, Watchers
 
 def simulate(
     experiment: Experiment | str | Path,
+    settings: Settings = (),
     *,
     out: str | Path = "runs",
     fresh: bool = False,
     toml: str | None = None,
-    settings: Settings = (),
     watcher: Any = None,
 ) -> Run:
     """Run an experiment, or the TOML file of one, and return its run directory.
 
     A run of the same configuration is resumed, or returned if it is done; `fresh` creates another one. `settings`
-    override keys of a file: {"radio.prbs": 5} or ["radio.prbs=5"]; of an Experiment, `toml` and `settings` are only
-    stored beside the results as the user wrote them. `watcher`, an object with some of the methods of RunWatcher, is
-    told what happens, and so are the watchers that `run.watch` names; a run that is done already calls none of them,
-    and a warning (FinishedRun) says so.
+    override keys: {"radio.prbs": 5} or ["radio.prbs=5"]; with `toml`, the text that an Experiment was read from with
+    these settings, both are only stored beside the results. `watcher`, an object with some of the methods of
+    RunWatcher, is told what happens, and so are the watchers that `run.watch` names; a run that is done already calls
+    none of them, and a warning (FinishedRun) says so.
     """
     _require_watcher(watcher)
     if not isinstance(experiment, Experiment):
         file = read_experiment(experiment)
         experiment, toml = load(file, settings), file.text
+    elif settings and toml is None:
+        experiment = with_settings(experiment, *setting_texts(settings))
     settings = setting_texts(settings)
     out, identity = Path(out), Identity(experiment)
     create = create_run if fresh else find_or_create_run

@@ -6,7 +6,7 @@ much effects differ between seeds.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -121,6 +121,7 @@ def complete_factorial(factors: Sequence[Factor], seeds: Sequence[Any], values: 
 
     Again and again the level or seed of which the largest part is missing is left out, until nothing is missing.
     """
+    factors = _with_own_names(factors)
     names = [[f"{factor.name} = {level}" for level in factor.levels] for factor in factors]
     names.append([f"seed {seed}" for seed in seeds])
     kept = [list(range(length)) for length in values.shape]
@@ -138,6 +139,16 @@ def complete_factorial(factors: Sequence[Factor], seeds: Sequence[Any], values: 
     )
     sentence = f"Not used, because points are missing: {', '.join(dropped)}." if dropped else ""
     return Factorial(left, tuple(seeds[i] for i in kept[-1]), values[np.ix_(*kept)], sentence)
+
+
+def _with_own_names(factors: Sequence[Factor]) -> list[Factor]:
+    """The factors, where a name that an earlier one has, too, gets a number."""
+    names = [factor.name for factor in factors]
+    counts = [names[: place + 1].count(name) for place, name in enumerate(names)]
+    return [
+        replace(f, name=f"{f.name} ({count})" if count > 1 else f.name)
+        for f, count in zip(factors, counts, strict=True)
+    ]
 
 
 def _parts(lacking: NDArray[np.bool_], axis: int) -> Floats:

@@ -5,7 +5,7 @@ A point is named by its configuration, not by its sweep, so sweeps with a point 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -86,10 +86,11 @@ def load_sweep(file: str | Path | ExperimentFile, settings: Settings = (), seeds
     """Read a file with a [sweep], or with [[compare]], or both; every variant is swept.
 
     `settings` ({"radio.prbs": 5} or ["radio.prbs=5"]) override keys of all points, or lists of [sweep] itself; `seeds`
-    override those of the file.
+    override those of the file, which may then be that of one experiment.
     """
     settings = setting_texts(settings)
     file = file if isinstance(file, ExperimentFile) else read_experiment(file)
+    file = file if seeds is None else compared_with_itself(file)
     tables = file.copy_of_tables()
     _require_sweep(file.path, tables)
     variants = pop_variants(tables, settings)
@@ -106,6 +107,13 @@ def load_sweep(file: str | Path | ExperimentFile, settings: Settings = (), seeds
     points = tuple(counted(_points(tables, swept_axes, variants, chosen), "checking the points", count))
     _require_effect(points)
     return Sweep(_name(tables), points, tuple(swept_axes), figure)
+
+
+def compared_with_itself(file: ExperimentFile) -> ExperimentFile:
+    """The file of one experiment as a comparison with one entry, whose runs differ in their seeds; others unchanged."""
+    if {"compare", "sweep"} & set(file.tables):
+        return file
+    return replace(file, tables={**file.tables, "compare": [{"label": file.path.stem}]})
 
 
 def _require_sweep(path: Path, tables: Mapping[str, Any]) -> None:

@@ -20,24 +20,24 @@ _QUANTILES = (np.arange(2000) + 0.5) / 2000
 def seeds_sentence(differences: pd.DataFrame, name: str, detect: float | None = None, *, settable: bool = True) -> str:
     """How many seeds are needed to find a difference, from rows of `paired.differences`; empty if one was found.
 
-    The row with the largest spread counts. `name`: of the figure; `detect`: the difference, if one was chosen;
-    `settable`: whether one can be.
+    The row with the largest spread counts, with its own number of seeds. `name`: of the figure; `detect`: the
+    difference, if one was chosen; `settable`: whether one can be.
     """
     known = differences[differences["pairs"] > 1]
     if not len(known) or known["differs"].any():
         return ""
-    spreads = [deviation(row["half_width"], int(row["pairs"])) for _, row in known.iterrows()]
-    seeds, spread = int(known["pairs"].min()), max(spreads)
+    spreads = [(deviation(row["half_width"], int(row["pairs"])), int(row["pairs"])) for _, row in known.iterrows()]
+    spread, seeds = max(spreads)
     if spread == 0:
         return ""
-    test = "paired t test, 80 % power, 5 % level"
+    test = "paired t test, 80 % power, 5 % level"  # the power is the share of experiments
     if detect:
         return f"No difference in {name} was found. To find one of {detect:g}, {_count(detect, spread)} ({test})."
     found = detectable(spread, seeds)
     hint = " For another difference, set figure.detect." if settable else ""
     return (
-        f"No difference in {name} was found. With {seeds} seeds, one of {found:.2g} or more is found; for half of it, "
-        f"{_count(found / 2, spread)} ({test}).{hint}"
+        f"No difference in {name} was found. With {seeds} seeds, one of {found:.2g} is found in 80 % of experiments; "
+        f"for half of it, {_count(found / 2, spread)} ({test}).{hint}"
     )
 
 

@@ -98,10 +98,14 @@ class Tasks:
     def factor(self) -> float:
         """Measured over expected wall time, the median of all points.
 
-        Rounds that were measured in this session count, without those that compile. As long as there are none, it is
-        the CPU time of the finished runs, or else what is expected, times the slowdown by other processes.
+        Points that were finished in this session count; as long as there are none, the rounds of those that run,
+        without rounds that compile. Before that, it is the CPU time of the finished runs, or else what is expected,
+        times the slowdown by other processes.
         """
-        measured = [task.pace_s / task.wall_time_s for task in self if task.pace_s]
+        finished = [
+            task.entry.wall_s / task.wall_time_s for task in self.having("done") if task.pace_s and task.entry.wall_s
+        ]
+        measured = finished or [task.pace_s / task.wall_time_s for task in self if task.pace_s]
         earlier = [task.cpu_s / task.wall_time_s for task in self if task.cpu_s]
         return median(measured) if measured else median(earlier or [1.0]) * self.slowdown
 

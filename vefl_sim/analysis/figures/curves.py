@@ -100,6 +100,9 @@ def _rows(place: int, aligned: Sequence[pd.DataFrame], groups: Sequence[Group], 
     compared = next((own for own, other in zip(aligned, groups, strict=True) if other is reference), None)
     if group.x_label and compared is not None:
         compared = compared.set_axis(table.index[: len(compared)])  # the x of the reference may be another variant
+    if request.x == "time" and compared is not None:  # rounds of other lines may end at other times
+        times = compared.index.union(table.index)
+        compared = compared.reindex(times).ffill().loc[: compared.index[-1]].reindex(table.index)
     rows = with_band(table, band, compared)
     if not request.has_band and not group.x_label:
         rows[["std", "low", "high"]] = np.nan  # zeros and ones have no meaningful standard deviation

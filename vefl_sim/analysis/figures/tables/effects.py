@@ -72,9 +72,11 @@ class Effects:
     def note(self) -> str:
         """What the table shows."""
         seeds = len(self.factorial.seeds)
+        if seeds == 1:
+            return f"{self.measure.number}: shares of the variance; with one seed interactions include chance"
         return (
             f"{self.measure.number}: shares of the variance between all runs; differences are averaged over the other "
-            f"keys and paired over {seeds} seed{'s' * (seeds > 1)}, ± half-width of the 95 % confidence interval, * if "
+            f"keys and paired over {seeds} seeds, ± half-width of the 95 % confidence interval, * if "
             "it excludes 0; with ×: by how much the second change alters the effect of the first"
         )
 

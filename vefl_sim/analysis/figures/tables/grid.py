@@ -1,5 +1,6 @@
 """A table of one number per run, as in the paper's Table I: as CSV, Markdown and LaTeX."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -76,7 +77,7 @@ class Grid:
 
     def _latex_cell(self, cell: TableCell | None) -> str:
         text = self._text(cell, lambda mean: f"\\textbf{{{mean}}}")
-        return text.replace("–", "--").replace("±", r"$\pm$").replace(" -", " $-$")
+        return re.sub(r"(?<![-\d])-(?=\d)", "$-$", text.replace("–", "--").replace("±", r"$\pm$"))
 
     def _text(self, cell: TableCell | None, bold: Text) -> str:
         """A cell as in the paper, for example 0.8177 ± 0.0064, with the number of seeds if some are missing."""
@@ -125,5 +126,8 @@ def _with_best(cells: Mapping[str, TableCell], constrained: set[str], lower_is_b
     """Mark the best cell of a row, if it is better than the next best beyond its confidence interval."""
     rivals = [line for line, cell in cells.items() if line in constrained and len(cell.values)]
     rivals.sort(key=lambda line: cells[line].band["mean"], reverse=not lower_is_better)
-    differs = len(rivals) > 1 and difference(cells[rivals[0]].values, cells[rivals[1]].values)["differs"]
-    return {line: replace(cell, best=bool(differs) and line == rivals[0]) for line, cell in cells.items()}
+    is_best = False
+    if len(rivals) > 1:
+        paired = difference(cells[rivals[0]].values, cells[rivals[1]].values)  # of the seeds that both have
+        is_best = bool(paired["differs"]) and (paired["difference"] < 0) == lower_is_better
+    return {line: replace(cell, best=is_best and line == rivals[0]) for line, cell in cells.items()}
