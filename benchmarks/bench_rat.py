@@ -28,10 +28,10 @@ from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.optimize.rat.methods import AUTO
 from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, solve
-from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.gnb import GNodeB
+from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.ledger import Ledger
-from vefl_sim.protocol.mac import MacScheduler
+from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import TrainOrder
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.radio.channel import uma
@@ -157,8 +157,9 @@ def mac(cvs: int, seconds: float, fading: str = "rayleigh", seed: int = 7) -> Fi
     channel.approach(spots(1))
     scheduler = MacScheduler(link, channel, edf, AUTO, grid.slot_s, tradeoff=grid.slot_s * 1e9)
     used = []
-    ledger, trace = Ledger(), Trace(lambda row: None)
-    gnb = GNodeB(env, grid, scheduler, ledger, trace, True, lambda burst: used.append(burst.slots))
+    ledger, trace = Ledger(), Trace(env)
+    trace.on(Burst, lambda burst: used.append(burst.slots))
+    gnb = GNodeB(env, grid, scheduler, ledger, trace, wait_for_tau=True)
 
     def streets():
         for step in range(1, 10**6):

@@ -29,7 +29,7 @@ from vefl_sim.mobility.coverage import in_coverage, sojourn_bound_s, visitors
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.schemes.observation import CoverageSnapshot, observe
 from vefl_sim.schemes.sla import draw_agreement
-from vefl_sim.simulation import parts, scenario, traffic, wiring
+from vefl_sim.simulation import scenario, wiring
 
 BASE = ROOT / "experiments" / "paper" / "base.toml"
 SCHEMES = ("fdpc", "pdpc", "fedprox", "afa-cd")
@@ -105,7 +105,7 @@ def drive(experiment: vefl_sim.Experiment, carriers_ghz: Sequence[float] = ()) -
     prepared = scenario.build_scenario(experiment)
     mobility = prepared.mobility()
     channels = {
-        ghz: parts.make_channel(vefl_sim.with_settings(experiment, f"radio.carrier_ghz={ghz}"), prepared.streams)
+        ghz: scenario.make_channel(vefl_sim.with_settings(experiment, f"radio.carrier_ghz={ghz}"), prepared.streams)
         for ghz in carriers_ghz or (experiment.radio.carrier_ghz,)
     }
     scene, snapshots, worst_rate_bps = mobility.scene(), [], {ghz: [] for ghz in channels}
@@ -206,7 +206,7 @@ def misfit(figures: dict[str, float]) -> float:
 def fast_bounds(seed: int, settings: Sequence[str]) -> dict[str, float]:
     """Shares of short sojourn bounds at 26.82 m/s, in %."""
     experiment = world(seed, [f"mobility.max_speed_mps={FAST_MPS}", *settings])
-    mobility = traffic.make_traffic(experiment, Streams(seed))()
+    mobility = scenario.make_traffic(experiment, Streams(seed))()
     scene, bounds_by_round = mobility.scene(), []
     while scene.time_ns < experiment.duration_ns:
         if scene.time_ns % experiment.round_ns == 0:
@@ -221,7 +221,7 @@ def density(settings: Sequence[str], wanted: float = PAPER["unique CVs"]) -> flo
     tried = 20.0
     for _ in range(2):
         experiment = world(1, [*settings, f"traffic.mean_in_coverage={tried}"])
-        mobility = traffic.make_mobility(experiment, Streams(1))
+        mobility = scenario.make_traffic(experiment, Streams(1))()
         tried = round(
             tried * wanted / len(visitors(mobility, experiment.radio.coverage_radius_m, experiment.duration_ns)), 1
         )

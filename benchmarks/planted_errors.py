@@ -52,8 +52,8 @@ PLANTED = [
         "tests/protocol/test_orders.py tests/schemes tests/protocol",
     ),
     PlantedError(
-        "κ missing in e_tx, slot", "optimize/rat/books.py",
-        "transmit_j[v] += spent * cell.slot_s", "transmit_j[v] += spent",
+        "κ missing in e_tx, slot", "optimize/rat/burst.py",
+        "transmit_j[v] += spent * config.slot_s", "transmit_j[v] += spent",
         "tests/protocol tests/simulation/test_audit.py",
     ),
     PlantedError(
@@ -81,12 +81,7 @@ PLANTED = [
         "tests/radio",
     ),
     PlantedError(
-        "EDF ties by index, Python", "optimize/rat/edf.py",
-        "(backlog.cv, -backlog.bits_left, backlog.deadline_slot)", "(backlog.cv, backlog.deadline_slot)",
-        "tests/optimize/rat/test_edf.py tests/protocol",
-    ),
-    PlantedError(
-        "EDF ties by index, burst", "optimize/rat/burst.py",
+        "EDF ties by index", "optimize/rat/burst.py",
         "bits_left[v] > bits_left[order[to - 1]]", "v < order[to - 1]",
         "tests/optimize/rat/test_edf.py tests/protocol tests/simulation/test_slot_check.py",
     ),
@@ -156,7 +151,7 @@ PLANTED = [
     ),
     PlantedError(
         "RAT cap ignored, burst", "optimize/rat/burst.py",
-        "cap[row] = known[v] / slot_s / cell.nats_hz", "cap[row] = 1e6 * known[v] / slot_s / cell.nats_hz",
+        "cap[row] = bits / slot_s / config.nats_hz", "cap[row] = 1e6 * bits / slot_s / config.nats_hz",
         "tests/simulation/test_slot_check.py tests/protocol",
     ),
     PlantedError(

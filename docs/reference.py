@@ -1,12 +1,17 @@
 """Write docs/experiment.md from the models of vefl_sim.experiment.experiment, so that it always matches the code.
 
-The column "paper or our choice" comes from docs/choices.toml.
+The column "paper or our choice" comes from docs/choices.toml. Also writes the sources that docs/design.md prints.
 
 python docs/reference.py
 """
 
+import inspect
+import re
 import tomllib
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, get_args
 
 from pydantic_core import PydanticUndefined
@@ -99,5 +104,19 @@ def reference() -> str:
     return HEADER + "\n" + "\n\n".join(sections) + "\n"
 
 
+def design() -> str:
+    """docs/design.md with its printed sources up to date: after <!-- not run: source of module name … -->."""
+    page = Path(__file__).with_name("design.md").read_text()
+    return re.sub(r"(<!-- not run: source of (\S+) ([^>]*) -->\n)```python\n.*?```\n", _source, page, flags=re.DOTALL)
+
+
+def _source(found: re.Match[str]) -> str:
+    module, blocks = import_module(f"vefl_sim.{found[2]}"), []
+    for name in found[3].split():
+        blocks.append(inspect.getsource(attrgetter(name)(module)))
+    return f"{found[1]}```python\n{dedent(chr(10).join(blocks))}```\n"
+
+
 if __name__ == "__main__":
+    Path(__file__).with_name("design.md").write_text(design())
     Path(__file__).with_name("experiment.md").write_text(reference())

@@ -5,10 +5,8 @@ import numpy as np
 import vefl_sim
 
 
-class LongestStay:
+class LongestStay(vefl_sim.Scheme):
     """Selects the CVs with the largest sojourn bound; each trains ten iterations at its lowest feasible frequency."""
-
-    proximal_mu = 0.01
 
     def __init__(self, experiment: vefl_sim.Experiment) -> None:
         self.selected = experiment.scheme.selected

@@ -5,14 +5,10 @@ import numpy as np
 import vefl_sim
 
 
-class Discounted:
+class Discounted(vefl_sim.AsynchronousScheme):
     """A CV that asks gets an order of at most ten iterations; an update s steps late has the weight 1/(3·(1 + s))."""
 
     buffer = 3
-    proximal_mu = 0.01
-
-    def __init__(self, experiment: vefl_sim.Experiment) -> None:
-        pass
 
     def plan(self, observation: vefl_sim.Observation) -> vefl_sim.Plan:
         problem = observation.problem()

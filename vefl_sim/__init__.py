@@ -7,7 +7,7 @@ print(run.rounds[["round", "delivered", "accuracy"]])
 These are all public names; help(vefl_sim.simulate) explains one of them, docs/api.md all.
 
 experiments      load, from_tables, with_settings, Experiment
-one run          simulate, resume, Run, why, RunWatcher
+one run          simulate, resume, Run, Simulation, why, RunWatcher
 many runs        load_sweep, run_sweep, compare
 figures          draw
 schemes          Scheme, AsynchronousScheme, Observation, Plan, Received, Aggregated, LocalUpdate, Local, Codec
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from vefl_sim.schemes.scheme import Scheme as Scheme
     from vefl_sim.simulation.run import resume as resume
     from vefl_sim.simulation.run import simulate as simulate
+    from vefl_sim.simulation.simulation import Simulation as Simulation
     from vefl_sim.simulation.watcher import RunWatcher as RunWatcher
     from vefl_sim.sweep.comparison import compare as compare
     from vefl_sim.sweep.points import load_sweep as load_sweep
@@ -90,6 +91,7 @@ _MODULES = {
     "Scene": "mobility.scene",
     "Scheduler": "optimize.rat.edf",
     "Scheme": "schemes.scheme",
+    "Simulation": "simulation.simulation",
     "VeflError": "core.errors",
     "VeflWarning": "core.errors",
     "compare": "sweep.comparison",

@@ -21,7 +21,7 @@ from vefl_sim.analysis.sweep_report.page import sweep_report
 from vefl_sim.analysis.sweep_report.source import SweepSource
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.toml import to_toml
-from vefl_sim.records.watchers import Tracker
+from vefl_sim.records.watchers import metrics_of
 from vefl_sim.sweep.comparison import compare
 from vefl_sim.sweep.results.keys import keys_of
 from vefl_sim.sweep.results.probes import probe_experiment, probe_keys
@@ -142,13 +142,8 @@ def test_the_report_page(ahead: Run) -> None:
 
 
 def test_the_trackers(ahead: Run) -> None:
-    class Listed(Tracker):
-        def _open(self, run: Run) -> None: ...
-        def _add(self, row: Any, metrics: Any) -> None: ...
-        def _flush(self) -> None: ...
-
     row = ahead.rounds.astype(object).where(ahead.rounds.notna(), None).to_dict("records")[-1]
-    metrics = Listed(ahead.experiment)._metrics(row)
+    metrics = metrics_of(ahead.experiment, row)
     assert metrics["rmse"] ** 2 == pytest.approx(metrics["loss"])
     assert "accuracy" not in metrics
 

@@ -72,7 +72,8 @@ def test_characters_that_a_stream_cannot_write_are_replaced(finished: Path) -> N
     ascii_only = ENVIRONMENT | {"PYTHONIOENCODING": "ascii:strict"}
     listed = finish(start("-m", "vefl_sim", "runs", cwd=finished, env=ascii_only))
     assert listed.returncode == 0, listed.stdout
-    assert listed.stdout == call("runs", cwd=finished).stdout.replace("–", "?")
+    without_ages = [re.sub(r"\b\d+ s\b", "", text) for text in (listed.stdout, call("runs", cwd=finished).stdout)]
+    assert without_ages[0] == without_ages[1].replace("–", "?")
     assert "?" in listed.stdout
     unknown = finish(start("-m", "vefl_sim", "verify", "größe", cwd=finished, env=ascii_only))
     assert unknown.returncode == 2

@@ -22,7 +22,7 @@ from vefl_sim.experiment.unused_keys import is_used
 from vefl_sim.schemes.fdpc import Fdpc
 from vefl_sim.schemes.fedprox import FedAvg
 from vefl_sim.schemes.pdpc import Pdpc
-from vefl_sim.simulation.parts import make_scheme
+from vefl_sim.simulation.scenario import make_scheme
 from vefl_sim.sweep.points import load_sweep
 from vefl_sim.sweep.wall_time import wall_time_s
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.optimize.rat.burst_state import QUEUE, Queues
 from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, solve
 
 
@@ -21,13 +22,13 @@ class Sender:
     slots: int = 0
     snr_sum: float = 0.0
     lost_slots: int = 0
-    lost_bits: float = 0.0
+    bits_lost: float = 0.0
     lost_j: float = 0.0
     outages: dict[int, float] = field(default_factory=dict)  # slot -> bits of its lost grant
 
 
 @dataclass
-class PlainAir:
+class PlainAccess:
     """What one slot of the twin has besides its fading, where the radio is not that of the paper."""
 
     symbols: tuple[int, ...] = (13,)  # uplink symbols of the slots of the TDD pattern; 13 are a full slot
@@ -51,8 +52,8 @@ class PlainAir:
 
 
 @dataclass
-class PlainCell:
-    """The cell of the twin, with the sums that β is computed from."""
+class PlainMac:
+    """The MAC of the twin, with the sums that β is computed from."""
 
     slot_s: float
     bandwidth_hz: float
@@ -65,18 +66,18 @@ class PlainCell:
     first_beta: float = 0.0
 
     def run_slot(
-        self, slot: int, fading: Floats, senders: list[Sender], air: PlainAir | None = None
+        self, slot: int, fading: Floats, senders: list[Sender], access: PlainAccess | None = None
     ) -> dict[str, object]:
         """Schedule, allocate and send in one slot; returns what a log row says of it."""
-        air = air or PlainAir()
-        known, share = [air.known(slot, sender) for sender in senders], air.share(slot)
+        access = access or PlainAccess()
+        known, share = [access.known(slot, sender) for sender in senders], access.share(slot)
         order = sorted(range(len(senders)), key=lambda v: (senders[v].deadline_slot, -known[v], v))
         rows = [v for v in order if known[v] > 0][: fading.shape[1]]
         bits_left = [sender.bits_left for sender in senders]
         bits, power, lost = np.zeros(len(senders)), np.zeros(len(senders)), np.zeros(len(senders))
         if not rows or not share:
             return {"power_w": power, "bits": bits, "bits_left": bits_left, "gap": float("nan"), "lost": lost}
-        problem = self.problem(slot, fading, senders, rows, air)
+        problem = self.problem(slot, fading, senders, rows, access)
         allocation = solve(problem, self.method)
         rates: list[float] = []
         self.power_sum += share * allocation.power_w.sum() + len(rows) * self.circuit_w
@@ -92,7 +93,7 @@ class PlainCell:
                 sender.transmit_j += power[v] * self.slot_s
                 granted = min(allocation.rate_bps[row] * self.slot_s * share, known[v])
                 capacity = self.bandwidth_hz * sum(np.log2(1 + one) for one in snr)
-                arrives = air.known_gain is None or allocation.rate_bps[row] <= capacity * (1 + 1e-9)
+                arrives = access.known_gain is None or allocation.rate_bps[row] <= capacity * (1 + 1e-9)
                 if arrives:
                     bits[v] = granted
                     sender.bits_drained += granted
@@ -100,33 +101,35 @@ class PlainCell:
                 else:
                     lost[v] = sender.outages[slot] = allocation.rate_bps[row] * self.slot_s * share
                     sender.lost_slots += 1
-                    sender.lost_bits += lost[v]
+                    sender.bits_lost += lost[v]
                     sender.lost_j += power[v] * self.slot_s
             rates.append(share * float(allocation.rate_bps[row]) if arrives else 0.0)
         self.rate_sum += sum(rates)
         gap = self.gap(problem, allocation)
         return {"power_w": power, "bits": bits, "bits_left": bits_left, "gap": gap, "lost": lost}
 
-    def problem(self, slot: int, fading: Floats, senders: list[Sender], rows: list[int], air: PlainAir) -> RatProblem:
+    def problem(
+        self, slot: int, fading: Floats, senders: list[Sender], rows: list[int], access: PlainAccess
+    ) -> RatProblem:
         """The RAT sub-problem of the slot, as docs/radio.md states it."""
         chosen, prbs = [senders[v] for v in rows], fading.shape[1]
-        backlogged = sum(air.known(slot, sender) > 0 for sender in senders)
+        backlogged = sum(access.known(slot, sender) > 0 for sender in senders)
         count = min(1.0, prbs / backlogged)
-        left_slots = [air.slots_left(slot, sender.deadline_slot) for sender in chosen]
+        left_slots = [access.slots_left(slot, sender.deadline_slot) for sender in chosen]
         usable = [max(1, int(np.floor(count * slots + 1e-9))) for slots in left_slots]
-        left = np.array([air.known(slot, sender) for sender in chosen])
+        left = np.array([access.known(slot, sender) for sender in chosen])
         gain = np.array([fading[v] * senders[v].snr_per_watt for v in rows])
         return RatProblem(
-            snr_per_watt=gain if air.known_gain is None else air.known_gain[rows],
+            snr_per_watt=gain if access.known_gain is None else access.known_gain[rows],
             max_power_w=np.full(len(rows), self.max_power_w),
             bits_left=left,
             floor_bps=left / self.slot_s / np.array(usable),
             mean_bps=np.array([s.bits_drained / max(1, slot - s.earliest_slot) for s in chosen]) / self.slot_s,
-            slot_s=self.slot_s * air.share(slot),
+            slot_s=self.slot_s * access.share(slot),
             bandwidth_hz=self.bandwidth_hz,
             tradeoff=self.tradeoff,
             efficiency=self.rate_sum / self.power_sum if self.power_sum > 0 else self.first_beta,
-            prb_power_w=None if air.prb_watts is None else air.prb_watts[rows],
+            prb_power_w=None if access.prb_watts is None else access.prb_watts[rows],
         )
 
     def gap(self, problem: RatProblem, allocation: RatAllocation) -> float:
@@ -140,3 +143,8 @@ class PlainCell:
 def columns(senders: list[Sender], name: str) -> Floats | Ints:
     """One attribute of all senders, as an array."""
     return np.array([getattr(sender, name) for sender in senders])
+
+
+def queues_of(senders: list[Sender]) -> Queues:
+    """The senders as the kernel takes them."""
+    return np.array([tuple(getattr(sender, name) for name in QUEUE.names or ()) for sender in senders], QUEUE)

@@ -1,5 +1,7 @@
 """Many slots in one call give the same results, bit for bit, as one slot per call, and nearly the same as in Python."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,16 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.optimize.problems import random_problem
-from tests.protocol.slot_twin import PlainCell, Sender, columns
+from tests.protocol.slot_twin import PlainMac, Sender, columns, queues_of
 from tests.protocol.test_golden import EXPERIMENT as GOLDEN
 from tests.scripted import ScriptedCars
 from vefl_sim import Backlog, Experiment, RatAllocation, RatProblem, Run, from_tables, simulate, with_settings
-from vefl_sim.optimize.rat.allocate import AllocationMethod, AllocationStatus, Found, needs_large
-from vefl_sim.optimize.rat.books import Air, Books, CellConstants, Grants, Moment, Queues, new_log, settle
-from vefl_sim.optimize.rat.burst import _edf, run_slots, slots_to_count_on
+from vefl_sim.core.errors import VeflWarning
+from vefl_sim.optimize.rat.allocate import AllocationMethod, AllocationStatus, needs_large
+from vefl_sim.optimize.rat.burst import apply_grants, run_slots, slots_to_count_on
+from vefl_sim.optimize.rat.burst_state import BurstChannel, BurstState, Grants, MacConfig, Slot, UplinkPattern, new_log
 from vefl_sim.optimize.rat.edf import edf
-from vefl_sim.optimize.rat.problem import solve
+from vefl_sim.optimize.rat.methods import AUTO, SCA
+from vefl_sim.optimize.rat.problem import Solution, solve
 from vefl_sim.protocol.mac import MacScheduler
+from vefl_sim.radio.link import Link
 
 BUSY = from_tables(
     {
@@ -32,7 +37,7 @@ BUSY = from_tables(
 )
 
 
-UPLINK = Air(np.ones(8), np.array([0, 13]), 13)
+UPLINK = UplinkPattern(np.ones(8), np.array([0, 13]), 13)
 
 
 def plain_edf(backlog: Backlog, limit: int) -> np.ndarray:
@@ -97,7 +102,7 @@ def test_leaving_in_the_middle_of_a_burst(tmp_path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.slow
 def test_python_parts_see_the_same_slots(tmp_path) -> None:
-    """With Python parts a slot is scheduled and allocated in Python, and settled by the same kernel."""
+    """With Python parts a slot is scheduled and allocated in Python, and all else is done by the same kernels."""
     compiled = simulate(BUSY, out=tmp_path).table("slots")
     python = simulate(
         with_settings(
@@ -113,35 +118,58 @@ def test_python_parts_see_the_same_slots(tmp_path) -> None:
         np.testing.assert_allclose(python[column], compiled[column], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("own", "keys"),
+    [
+        ({}, None),
+        ({"policy": SCA}, None),
+        ({"scheduler": plain_edf}, "mac.scheduler"),
+        ({"policy": plain_policy}, "rat.method"),
+        ({"scheduler": plain_edf, "policy": plain_policy}, "mac.scheduler and rat.method"),
+    ],
+)
+def test_a_run_says_once_that_slots_in_python_are_slow(own: dict, keys: str | None) -> None:
+    parts = {"scheduler": edf, "policy": AUTO} | own
+    with warnings.catch_warnings(record=True) as caught:
+        MacScheduler(Link.of(BUSY.radio), None, **parts, slot_s=5e-4, tradeoff=0.0)
+    assert [(type(warning.message), str(warning.message).split(",")[0]) for warning in caught] == (
+        [(VeflWarning, f"With your own {keys}")] if keys else []
+    )
+
+
 @pytest.mark.parametrize(("method", "cvs", "prbs"), [("auto", 4, 6), ("auto", 9, 5), ("large", 4, 14), ("equal", 3, 5)])
 def test_many_slots_equal_their_plain_twin(method: str, cvs: int, prbs: int) -> None:
     """Power, energy, bits and gap of every slot, until all has been sent: with floors, caps and a price on power."""
     rng = np.random.default_rng(cvs)
-    plain = PlainCell(0.5e-3, 1.6e6, 0.2, 200.0, 0.05, method, first_beta=2e7)
+    plain = PlainMac(0.5e-3, 1.6e6, 0.2, 200.0, 0.05, method, first_beta=2e7)
     senders = [Sender(10 ** rng.uniform(1, 3), 0, int(rng.integers(20, 60)), rng.uniform(2e4, 2e5)) for _ in range(cvs)]
     code, efficiency = AllocationMethod[method.upper()], np.array([0.0, 0.0, 2e7])
-    cell = CellConstants(int(code), 0.5e-3, 1.6e6 / np.log(2), 0.2, 200.0, 0.05)
+    config = MacConfig(int(code), 0.5e-3, 1.6e6 / np.log(2), 0.2, 200.0, 0.05)
     # Rounding of λ moves the bound of `large` by up to 1e-3 of Σ a·r (the descent takes another path), and can change
     # the owner of a pRB without power, over which the mean SNR is taken.
     slot, gap_error = 0, 3e-3 if method == "large" else 1e-9
     while senders:
         fading = rng.gamma(4, size=(8, len(senders), prbs))
-        queues = Queues(*(columns(senders, name) for name in Queues._fields))
-        books = Books(queues, efficiency, new_log(8, len(senders), prbs), np.zeros(len(senders)))
-        done = run_slots(needs_large(code, prbs), cell, slot, fading, books, UPLINK, None, None)
+        queues, log = queues_of(senders), new_log(8, len(senders), prbs)
+        channel, state = (
+            BurstChannel(slot, columns(senders, "snr_per_watt"), fading),
+            BurstState(queues, efficiency, log),
+        )
+        done = run_slots(needs_large(code, prbs), config, channel, state, UPLINK, None, None)
         for index in range(done):
             row = plain.run_slot(slot + index, fading[index], senders)
             close = {"rtol": 1e-8, "atol": 1e-12}
-            np.testing.assert_allclose(books.log.power_w[index], row["power_w"], **close)
-            np.testing.assert_allclose(books.log.rate_bps[index] * 0.5e-3, row["bits"], rtol=1e-8, atol=1e-6)
-            np.testing.assert_allclose(books.log.bits_left[index], row["bits_left"], **close)
-            np.testing.assert_allclose(books.log.gap[index], row["gap"], rtol=0, atol=gap_error)
-        np.testing.assert_allclose(queues.transmit_j, columns(senders, "transmit_j"), rtol=1e-8)
+            np.testing.assert_allclose(log.power_w[index], row["power_w"], **close)
+            for bits in (log.bits[index], log.rate_bps[index] * 0.5e-3):
+                np.testing.assert_allclose(bits, row["bits"], rtol=1e-8, atol=1e-6)
+            np.testing.assert_allclose(log.bits_left[index], row["bits_left"], **close)
+            np.testing.assert_allclose(log.gap[index], row["gap"], rtol=0, atol=gap_error)
+        np.testing.assert_allclose(queues["transmit_j"], columns(senders, "transmit_j"), rtol=1e-8)
         if method != "large":
-            np.testing.assert_allclose(queues.snr_sum, columns(senders, "snr_sum"), rtol=1e-8)
-        np.testing.assert_array_equal(queues.slots, columns(senders, "slots"))
+            np.testing.assert_allclose(queues["snr_sum"], columns(senders, "snr_sum"), rtol=1e-8)
+        np.testing.assert_array_equal(queues["slots"], columns(senders, "slots"))
         np.testing.assert_allclose(efficiency[:2], [plain.rate_sum, plain.power_sum], rtol=1e-8)
-        np.testing.assert_allclose(queues.bits_left - books.last_bits, columns(senders, "bits_left"), rtol=1e-8)
+        np.testing.assert_allclose(queues["bits_left"] - log.bits[done - 1], columns(senders, "bits_left"), rtol=1e-8)
         senders = [sender for sender in senders if sender.bits_left]
         slot += done
     assert slot > 20
@@ -153,23 +181,23 @@ def test_many_slots_equal_their_plain_twin(method: str, cvs: int, prbs: int) -> 
 )
 def test_the_gap_of_a_slot(status: str, bound: float, gap: float) -> None:
     """(bound − objective)/Σ a·r, never negative, and only where a bound is claimed."""
-    cell = CellConstants(0, 0.5e-3, 1.0, 0.2, 0.0, 0.0)
-    queues = Queues(*(np.ones(1) if name in ("snr_per_watt", "bits_left") else np.zeros(1) for name in Queues._fields))
-    books = Books(queues, np.zeros(3), new_log(1, 1, 2), np.zeros(1))
-    found = Found(10.0, bound, AllocationStatus[status])
+    config = MacConfig(0, 0.5e-3, 1.0, 0.2, 0.0, 0.0)
+    log = new_log(1, 1, 2)
+    solution = Solution(10.0, bound, AllocationStatus[status])
     first, one_of_two = np.zeros(1, np.int64), np.array([0, -1])
-    grants = Grants(first, np.ones((1, 2)), one_of_two, np.ones(2), np.ones(1), 4.0, found)
-    settle(cell, 0, grants, books, Moment(0, 1.0, np.ones((1, 2))), None)
-    np.testing.assert_allclose(books.log.gap, [gap], rtol=1e-15)
-    assert books.log.prbs.tolist() == [[1]]
-    assert books.log.watts.tolist() == [[1.0, 0.0]]
+    grants = Grants(first, np.ones((1, 2)), one_of_two, np.ones(2), np.ones(1), 4.0, solution)
+    state = BurstState(queues_of([Sender(1.0, 0, 0, 1.0)]), np.zeros(3), log)
+    apply_grants(config, Slot(0, 0, 1.0, np.ones(1), np.ones((1, 2))), grants, state, None)
+    np.testing.assert_allclose(log.gap, [gap], rtol=1e-15)
+    assert log.prbs.tolist() == [[1]]
+    assert log.watts.tolist() == [[1.0, 0.0]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(1, 5)), min_size=1, max_size=12))
 def test_the_compiled_order_is_edf(rows: list[tuple[int, float]]) -> None:
     deadline, left = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
     backlog = Backlog(0, np.arange(len(rows)), deadline, left, np.ones(len(rows)))
-    assert _edf(deadline, left).tolist() == edf(backlog, len(rows)).tolist()
+    assert edf(backlog, len(rows)).tolist() == sorted(range(len(rows)), key=lambda v: (deadline[v], -left[v], v))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from tests.protocol.test_golden import EXPERIMENT
 from tests.scripted import ScriptedCars
 from vefl_sim import from_tables, simulate, with_settings
-from vefl_sim.protocol.events import NanosecondEnvironment
+from vefl_sim.protocol.instants import NanosecondEnvironment
 
 
 class Elsewhere(ScriptedCars):
@@ -27,7 +27,7 @@ def event_counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counts.append(0)
         return CountingEnvironment(start_ns)
 
-    monkeypatch.setattr("vefl_sim.simulation.session.NanosecondEnvironment", begin)
+    monkeypatch.setattr("vefl_sim.simulation.simulation.NanosecondEnvironment", begin)
     return counts
 
 

@@ -1,15 +1,14 @@
 """Computing updates only when they are aggregated gives the same run as computing every update when it is ordered."""
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Experiment, Run, from_tables, simulate, with_settings
-from vefl_sim.learning.learner import LocalJob
-from vefl_sim.protocol.server.asynchronous import AsynchronousServer
-from vefl_sim.protocol.server.synchronous import SynchronousServer
+from vefl_sim.learning.learner import LocalJob, Start
+from vefl_sim.protocol.messages import TrainOrder
+from vefl_sim.protocol.server.model import GlobalModel
 
 LEARNING = EXPERIMENT | {
     "learning": {"kind": "jax"},
@@ -22,30 +21,21 @@ LEARNING = EXPERIMENT | {
 WITHOUT_ROUNDS = ("afa-cd", "fedbuff")
 
 
-class Eager:
-    """Mixin for a server that computes every update when its order is sent, and looks it up when it is aggregated."""
+class Eager(GlobalModel):
+    """A model that computes every update when it is ordered, and looks it up when it is aggregated."""
 
     trained: ClassVar[list[int]] = []
 
     def __init__(self, *arguments, **options) -> None:
         super().__init__(*arguments, **options)
-        self.model.learner = _LookUp(self.model.learner)
+        self.learner: Any = _LookUp(self.learner)
 
-    def _announce(self, *arguments) -> Iterator[Any]:
-        for order, event in super()._announce(*arguments):  # type: ignore[misc]
-            start = self.start_of(order)
-            job = LocalJob(order.cv, order.iterations, order.number, start.local)
-            self.model.learner.results[job] = self.model.learner.real.train([start.model], [job])[0]
-            Eager.trained.append(order.cv)
-            yield order, event
-
-
-class EagerRounds(Eager, SynchronousServer):
-    pass
-
-
-class EagerBuffer(Eager, AsynchronousServer):
-    pass
+    def start_of(self, order: TrainOrder) -> Start:
+        start = super().start_of(order)
+        job = LocalJob(order.cv, order.iterations, order.number, start.local)
+        self.learner.results[job] = self.learner.real.train([start.model], [job])[0]
+        Eager.trained.append(order.cv)
+        return start
 
 
 class _LookUp:
@@ -100,8 +90,7 @@ def test_a_scheme_without_rounds_that_changes_what_cvs_minimise(monkeypatch: pyt
 def assert_equal(experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_path) -> Run:
     """Compare a run with the same run in which every update is computed when it is ordered."""
     lazy = simulate(experiment, out=tmp_path / "lazy")
-    monkeypatch.setattr("vefl_sim.simulation.wiring.SynchronousServer", EagerRounds)
-    monkeypatch.setattr("vefl_sim.simulation.wiring.AsynchronousServer", EagerBuffer)
+    monkeypatch.setattr("vefl_sim.simulation.wiring.GlobalModel", Eager)
     monkeypatch.setattr(Eager, "trained", [])
     eager = simulate(experiment, out=tmp_path / "eager")
     assert len(Eager.trained) == lazy.summary["updates_ordered"] > lazy.summary["updates_delivered"]

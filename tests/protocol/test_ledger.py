@@ -18,7 +18,8 @@ def test_bits_joules_and_money_add_up(orders: list[tuple[float, list[float], flo
         for share in shares:
             ledger.drain(account, share * account.bits_left)
         ledger.compute(account, compute_j)
-        ledger.transmitted(account, account.bits_drained, account.bits_left, transmit_j)
+        account.queue["transmit_j"] += transmit_j
+        ledger.transmitted(0.0, 0.0, transmit_j)
         ledger.check()  # holds at any moment, not only at the end
         ledger.settle(account)
         paid += account.paid
@@ -37,11 +38,16 @@ def test_drained_bits_that_were_never_offered_are_caught() -> None:
         ledger.settle(account)
 
 
-def test_energy_booked_on_one_side_only_is_caught() -> None:
-    ledger = Ledger()
+@pytest.mark.parametrize("name", ["bits_drained", "bits_lost", "transmit_j"])
+@pytest.mark.parametrize("side", ["queue", "log"])
+def test_what_only_one_side_counts_is_caught(side: str, name: str) -> None:
+    ledger, amounts = Ledger(), dict.fromkeys(("bits_drained", "bits_lost", "transmit_j"), 0.0)
     account = ledger.open(1, 1, 1.0, 1.0)
-    account.transmit_j += 0.5
-    with pytest.raises(LedgerMismatch, match="transmit_j"):
+    if side == "queue":
+        account.queue[name] += 0.5
+    else:
+        ledger.transmitted(**amounts | {name: 0.5})
+    with pytest.raises(LedgerMismatch, match=name):
         ledger.check()
 
 

@@ -1,19 +1,62 @@
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from vefl_sim.analysis.events import causes_of, rows_of, select
-from vefl_sim.protocol.trace import Trace
+from vefl_sim.protocol.instants import NanosecondEnvironment
+from vefl_sim.protocol.messages import TrainOrder
+from vefl_sim.protocol.trace import (
+    KINDS,
+    CoverageEntered,
+    ModelReceived,
+    Noted,
+    Trace,
+    TraceEvent,
+    TrainingFinished,
+    UploadStarted,
+)
+from vefl_sim.records.recorder import _columns, event_row
 
 
 def recorded() -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
-    trace = Trace(rows.append)
-    order = trace.note(10, "training_ordered", "server", cv=1, round=1)
-    finished = trace.note(20, "training_finished", "cv 1", cause=order, cv=1, round=1)
-    trace.note(25, "coverage_entered", "streets", cv=2)
-    trace.note(30, "upload_received", "cv 1", cause=finished, cv=1, round=1)
+    order = TrainOrder(
+        cv=1, round=1, iterations=1, cpu_hz=1e9, train_ns=1, compute_j=1.0, payload_bits=1, earliest_slot=0,
+        deadline_slot=1, worst_j=1.0,
+    )  # fmt: skip
+    trace = Trace(NanosecondEnvironment())
+    trace.on(Noted, lambda noted: rows.append(event_row(noted)))
+    received = trace.note(ModelReceived(order, 5.0), time_ns=10)
+    finished = trace.note(TrainingFinished(order, 5.0), received, time_ns=20)
+    trace.note(CoverageEntered(2, 5.0), time_ns=25)
+    trace.note(UploadStarted(order), finished, time_ns=30)
     return pd.DataFrame(rows).convert_dtypes()
+
+
+def test_every_kind_of_event_has_columns() -> None:
+    kinds = [TraceEvent]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    public = [kind for kind in kinds if kind is not TraceEvent and not kind.__name__.startswith("_")]
+    assert sorted(kind.kind for kind in public) == sorted(KINDS)
+    for kind in public:
+        with pytest.raises(AttributeError):  # it has no values, but its columns are known
+            _columns(kind.__new__(kind))
+
+
+def test_who_listens_gets_what_it_asked_for() -> None:
+    trace, heard = Trace(NanosecondEnvironment()), list[object]()
+    trace.on(int, heard.append)
+    trace.tell("text")
+    trace.tell(3)
+    trace.tell(True)  # a kind of int
+    assert heard == [3, True]
+
+
+def test_an_unknown_event_has_no_columns() -> None:
+    with pytest.raises(TypeError, match="no columns"):
+        event_row(Noted(1, None, 0, type("_Unknown", (TraceEvent,), {})()))
 
 
 def test_numbers_ascend_from_one() -> None:
@@ -24,14 +67,14 @@ def test_filters_combine() -> None:
     events = recorded()
     assert select(events, cv=2)["id"].tolist() == [3]
     assert select(events, round=1)["id"].tolist() == [1, 2, 4]
-    assert select(events, cv=1, kind="upload_received")["id"].tolist() == [4]
+    assert select(events, cv=1, kind="upload_started")["id"].tolist() == [4]
     assert select(events, between_s=(20e-9, 30e-9))["id"].tolist() == [2, 3]
     assert len(select(events)) == 4
 
 
 def test_a_chain_starts_with_the_first_cause() -> None:
     assert [event["kind"] for event in causes_of({event["id"]: event for event in rows_of(recorded())}, 4)] == [
-        "training_ordered",
+        "model_received",
         "training_finished",
-        "upload_received",
+        "upload_started",
     ]

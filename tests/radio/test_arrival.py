@@ -5,13 +5,13 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import gamma
 
-from tests.protocol.slot_twin import Sender, columns
+from tests.protocol.slot_twin import Sender, queues_of
 from tests.radio.test_scattering import scene
 from vefl_sim import from_tables, with_settings
 from vefl_sim.core.rng import Streams
 from vefl_sim.optimize.rat.allocate import AllocationMethod, needs_large
-from vefl_sim.optimize.rat.books import Air, Books, CellConstants, Knowledge, Queues, new_log
 from vefl_sim.optimize.rat.burst import run_slots
+from vefl_sim.optimize.rat.burst_state import BurstChannel, BurstState, Feedback, MacConfig, UplinkPattern, new_log
 from vefl_sim.radio.arrival import arriving_share, prb_counts, water_filling
 from vefl_sim.radio.channel import uma
 from vefl_sim.radio.delay_profile import DelayProfile
@@ -210,18 +210,16 @@ def delivered_and_planned(case: Case, spread_s: float | None) -> tuple[float, fl
     now = correlation * then + np.sqrt(1 - correlation**2) * other
     measured, gains = ((np.abs(h) ** 2).sum(axis=-2) for h in (then, now))
     snr_per_watt = snr * (full or 1)  # a CV has 1 W, or 1/full W on a pRB
-    senders = [Sender(snr_per_watt, 0, 10**9, 1e12) for _ in range(cvs)]
-    queues = Queues(*(columns(senders, name) for name in Queues._fields))
-    known = margin * snr_per_watt * measured
-    knowledge = Knowledge(known, 1, 0, np.zeros(cvs, np.int64), np.zeros(cvs), np.zeros(cvs), np.zeros((cvs, 0)))
-    books = Books(queues, np.zeros(3), new_log(slots, cvs, prbs), np.zeros(cvs))
+    queues, log = queues_of([Sender(snr_per_watt, 0, 10**9, 1e12)] * cvs), new_log(slots, cvs, prbs)
+    channel, state = BurstChannel(0, np.full(cvs, snr_per_watt), gains), BurstState(queues, np.zeros(3), log)
+    feedback = Feedback(margin * snr_per_watt * measured, 1, 0, np.zeros((cvs, 0)))
     code = AllocationMethod.AUTO
-    cell = CellConstants(int(code), 1.0, 1.0, 1.0, 0.0, 0.0)
-    air = Air(np.ones(slots), np.array([0, 13]), 13)
+    config = MacConfig(int(code), 1.0, 1.0, 1.0, 0.0, 0.0)
+    pattern = UplinkPattern(np.ones(slots), np.array([0, 13]), 13)
     watts = None if full is None else np.full(cvs, 1 / full)
-    assert run_slots(needs_large(code, prbs), cell, 0, gains, books, air, knowledge, watts) == slots
-    assert knowledge.lost_slots.sum() > 0 or margin < 1
-    arrived = (books.log.rate_bps - books.log.bits_lost).sum(axis=0).mean() / slots
+    assert run_slots(needs_large(code, prbs), config, channel, state, pattern, feedback, watts) == slots
+    assert queues["lost_slots"].sum() > 0 or margin < 1
+    arrived = (log.rate_bps - log.bits_lost).sum(axis=0).mean() / slots
     gain, probability = law.worst()
     share = arriving_share(law, margin, np.array([snr]), None if full is None else np.array([float(full)]))[0]
     return arrived, min(1, prbs / cvs) * float(np.log1p(snr * gain) @ probability) * share

@@ -13,7 +13,7 @@ from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.learning.datasets.signs.faces import FACES
 from vefl_sim.learning.learner import Evaluation
-from vefl_sim.records.confusion import ConfusionMatrix, read_confusion
+from vefl_sim.records.models import ConfusionMatrix, read_confusion
 
 SHORT = with_settings(STOPPED, "run.rounds=3", "learning.evaluate_every=2")
 

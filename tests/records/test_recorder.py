@@ -65,7 +65,7 @@ def test_the_row_of_a_round_without_orders(report: RoundReport) -> None:
 
 
 def test_the_rows_of_the_vehicles(report: RoundReport) -> None:
-    rows = vehicle_rows(report)
+    rows = [*vehicle_rows(report)]
     assert [row["state"] for row in rows] == ["delivered", "lost", "ineligible"]
     assert [row.get("reason") for row in rows] == [None, "round_ended", "time"]
     assert rows[1]["delivered_fraction"] == pytest.approx(0.5)

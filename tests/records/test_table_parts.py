@@ -59,7 +59,7 @@ def test_a_resumed_writer_appends_after_the_committed_rows(tmp_path: Path) -> No
     parts = first.commit()
     first.append({"round": 2, "what": "plan", "wall_s": 0.5})  # lost in a crash
     second = PartWriter(tmp_path, "timings")
-    second.continue_after(parts)
+    second.parts = parts
     second.append({"round": 2, "what": "train", "wall_s": 0.25})
     second.compact(tmp_path)
     assert pq.read_table(tmp_path / "timings.parquet")["what"].to_pylist() == ["plan", "train"]

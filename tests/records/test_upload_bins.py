@@ -52,7 +52,7 @@ def burst(first_slot: int, left: np.ndarray, prbs: np.ndarray, power_w: np.ndarr
     """A burst with these rows of slots."""
     log = SimpleNamespace(prbs=prbs, power_w=power_w, bits_left=left)
     uploads = [SimpleNamespace(cv=cv) for cv in cvs]
-    return Burst(first_slot, len(left), None, left[-1], log, uploads, None)  # type: ignore[arg-type]
+    return Burst(first_slot, len(left), log, uploads, None, None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("cuts", [[], [7], [1, 2, 99, 100, 101], list(range(1, 250))])

@@ -1,14 +1,17 @@
 """The audit catches a planted error of every kind, and lets a lawful run pass."""
 
+from collections.abc import Generator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from simpy import Event
 
 from tests.schemes.rounds import CONSTANTS, TYPICAL, experiment, observed
 from vefl_sim import simulate, with_settings
 from vefl_sim.core.errors import AuditFailed, LedgerMismatch
-from vefl_sim.optimize.rat.books import Queues, new_log
+from vefl_sim.optimize.rat.burst_state import new_log
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, RoundReport
@@ -129,8 +132,7 @@ def burst(prbs, power_w, rate_bps=None, bits_left=None) -> Burst:
     log.power_w[:] = [[0.1, 0.1], power_w]
     log.rate_bps[:] = [[1e6, 1e6], rate_bps or [1e6, 1e6]]
     log.bits_left[:] = [[500.0, 500.0], bits_left or [400.0, 0.0]]
-    empty = np.zeros(2)
-    return Burst(70, 2, Queues(*[empty] * 8), empty, log, [], np.zeros((2, 2, 10)))
+    return Burst(70, 2, log, [], np.zeros(2), np.zeros((2, 2, 10)))
 
 
 @pytest.mark.parametrize(
@@ -153,8 +155,8 @@ def test_a_slot_that_breaks_a_law(law: str, slot: dict) -> None:
 
 
 def test_more_cvs_than_prbs_in_a_slot() -> None:
-    log, none = new_log(1, 11, 10), np.zeros(11)
-    slot = Burst(0, 1, Queues(*[none] * 8), none, log, [], np.zeros((1, 11, 10)))
+    log = new_log(1, 11, 10)
+    slot = Burst(0, 1, log, [], np.zeros(11), np.zeros((1, 11, 10)))
     log.prbs[:] = 1
     log.prbs[0, 0] = 0
     Audit(CONSTANTS.link, 5e-4).burst(slot)  # ten of ten is lawful
@@ -166,8 +168,8 @@ def test_more_cvs_than_prbs_in_a_slot() -> None:
 def test_a_kernel_that_invents_bits_fails_the_run(tmp_path, monkeypatch) -> None:
     lawful = MacScheduler.transmit
 
-    def generous(self, *arguments) -> Burst:
-        slots = lawful(self, *arguments)
+    def generous(self, *arguments) -> Generator[Event, Any, Burst]:
+        slots = yield from lawful(self, *arguments)
         slots.log.rate_bps[:] *= 1.01
         return slots
 
@@ -195,12 +197,16 @@ def test_energy_and_bits_of_the_slots_must_be_those_of_the_ledger() -> None:
     audit.burst(burst([5, 5], [0.1, 0.1]))  # 4 × 0.1 W and 4 × 1 Mbit/s for half a millisecond
     account = ledger.open(1, 1, 10.0, 10.0)
     ledger.offer(account, 3000.0)
-    ledger.transmitted(account, 2000.0, 1000.0, 2e-4)
+    account.bits_drained, account.bits_left, account.transmit_j = 2000.0, 1000.0, 2e-4
+    ledger.transmitted(2000.0, 0.0, 2e-4)
     audit.close(ledger)
-    ledger.transmitted(account, 2000.0, 1000.0, 2.1e-4)
+    account.transmit_j += 1e-5
+    ledger.transmitted(0.0, 0.0, 1e-5)
     with pytest.raises(AuditFailed, match="the slots used"):
         audit.close(ledger)
-    ledger.transmitted(account, 2001.0, 999.0, 2e-4)
+    account.transmit_j -= 1e-5
+    account.bits_drained += 1.0
+    ledger.transmitted(1.0, 0.0, -1e-5)
     with pytest.raises(AuditFailed, match="but the slots carried"):
         audit.close(ledger)
 

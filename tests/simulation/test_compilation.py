@@ -14,8 +14,7 @@ from vefl_sim.core.kernel import COMPILING
 from vefl_sim.core.progress import heard_by
 from vefl_sim.protocol import mac
 from vefl_sim.simulation import compilation
-from vefl_sim.simulation.compilation import Compilation
-from vefl_sim.simulation.rehearsal import rehearse
+from vefl_sim.simulation.compilation import compiling_ahead, rehearse
 
 MANY_PRBS = with_settings(BUSY, "radio.prbs=20", "run.rounds=1")
 
@@ -57,17 +56,16 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[subprocess.
 def test_the_kernels_are_compiled_once(started: list[subprocess.Popen[bytes]]) -> None:
     heard = []
     for code in (b"1", b"0", None):  # the first process fails, the third is not needed
-        with heard_by(lambda *words: heard.append(words)), Compilation(BUSY) as compiling:
-            assert compiling.is_running == (code is not None)
+        with heard_by(lambda *words: heard.append(words)), compiling_ahead(BUSY) as compiler:
+            assert (compiler is not None) == (code is not None)
             if code:
                 started[-1].communicate(code)
-            compiling.wait()
     assert [process.returncode for process in started] == [1, 0]
     assert set(heard) == {(COMPILING, "")}
 
 
 def test_the_process_ends_with_an_error_of_the_preparation(started: list[subprocess.Popen[bytes]]) -> None:
-    with pytest.raises(KeyboardInterrupt), Compilation(BUSY):
+    with pytest.raises(KeyboardInterrupt), compiling_ahead(BUSY):
         raise KeyboardInterrupt
     assert started[0].poll() is not None
 
@@ -87,8 +85,8 @@ def test_no_process_where_it_would_not_help(started: list[subprocess.Popen[bytes
     table, _, value = setting.partition("=")
     name, _, key = table.partition(".")
     changed = getattr(BUSY, name).model_copy(update={key: {"1": 1, "false": False}.get(value, value)})
-    with Compilation(BUSY.model_copy(update={name: changed})) as compiling:
-        compiling.wait()
+    with compiling_ahead(BUSY.model_copy(update={name: changed})):
+        pass
     assert not started
 
 

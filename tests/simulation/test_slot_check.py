@@ -15,7 +15,7 @@ from vefl_sim.optimize.rat.methods import AUTO
 from vefl_sim.protocol.ledger import Account
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import TrainOrder
-from vefl_sim.protocol.uplink import Upload
+from vefl_sim.protocol.uplink import Uplink, Upload
 from vefl_sim.radio.fading import RayleighFading
 from vefl_sim.radio.link import Link
 from vefl_sim.simulation.audit import EVERY, Audit
@@ -27,12 +27,15 @@ LINK = Link.of(RadioTable(antennas=1))
 def decided(cvs: int, slots: int = 3) -> Burst:
     """Slots as the MAC decides them: `cvs` uploads with one deadline on ten pRBs, all with their bits left."""
     mac = MacScheduler(LINK, Still(), edf, AUTO, 5e-4, tradeoff=1e3)
-    uploads = []
+    uplink = Uplink()
     for cv in range(1, cvs + 1):
         order = TrainOrder(cv, 1, 1, 1e9, 1, 0.0, 40_000, 3, 100, 0.0)
         account = Account(cv, 1, 1.0, 1.0, 40_000.0, 0.0, 40_000.0 + cv)
-        uploads.append(Upload(order, account, Event(Environment()), 0, 3))
-    return mac.transmit(64, uploads, slots)
+        uplink.add(Upload(order, account, Event(Environment()), 0, 3))
+    uplink.admit(64)
+    with pytest.raises(StopIteration) as end:  # nobody is asked, so it runs to its end
+        next(mac.transmit(64, uplink, slots))
+    return end.value.value
 
 
 class Still:

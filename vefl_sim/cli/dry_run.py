@@ -5,19 +5,17 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from vefl_sim.analysis.reasons import why_nobody
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration
-from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.messages import RoundReport
-from vefl_sim.records.recorder import Recorder
 from vefl_sim.records.totals import Tally, energy_text
-from vefl_sim.simulation.audit import Audit
 from vefl_sim.simulation.scenario import Scenario, build_scenario
-from vefl_sim.simulation.wiring import wire
+from vefl_sim.simulation.simulation import Simulation
 
 _ROUNDS = 3  # the first round includes compilation, so only the later ones are timed
 
@@ -54,10 +52,15 @@ def estimate(experiment: Experiment) -> Estimate:
     ends, tally, reports = [time.perf_counter()], Tally(), list[RoundReport]()
     simulated = min(_ROUNDS, experiment.rounds)
     with tempfile.TemporaryDirectory() as directory:
-        for report in _run_rounds(scenario, simulated, Path(directory)):
-            ends.append(time.perf_counter())
-            tally.add(report)
-            reports.append(report)
+        simulation = Simulation(scenario, parts=Path(directory))
+        try:
+            for report in islice(simulation, simulated):
+                ends.append(time.perf_counter())
+                tally.add(report)
+                reports.append(report)
+        except Exception as error:
+            raise RunFailed(f"The first rounds failed: {type(error).__name__}: {error}") from error
+        simulation.recorder.commit()
         written = sum(file.stat().st_size for file in Path(directory).iterdir())
     later = ends[2:] or ends[1:]
     per_round = (ends[-1] - ends[-1 - len(later)]) / len(later)
@@ -86,24 +89,3 @@ def _warnings(experiment: Experiment, reports: list[RoundReport]) -> Iterator[st
             f"scheme.selected = {experiment.scheme.selected} excludes nobody: at most {most} CVs were in coverage in "
             f"the first {rounds} rounds."
         )
-
-
-def _run_rounds(scenario: Scenario, rounds: int, directory: Path) -> Iterator[RoundReport]:
-    """Simulate the first rounds, and yield the report of each as soon as it has ended."""
-    env, recorder = NanosecondEnvironment(), Recorder(directory, scenario.experiment.trace, scenario.experiment.slots)
-    reports: list[RoundReport] = []
-
-    def report(round_report: RoundReport) -> None:
-        recorder.record_round(round_report)
-        reports.append(round_report)
-
-    try:
-        wire(scenario, env, recorder, Audit(scenario.link, scenario.experiment.slots.slot_s), report).processes(env)
-        for number in range(1, rounds + 1):
-            while len(reports) < number:
-                env.step()
-            yield reports[-1]
-    except Exception as error:
-        raise RunFailed(f"The first rounds failed: {type(error).__name__}: {error}") from error
-    finally:
-        recorder.commit()

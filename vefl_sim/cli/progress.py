@@ -20,8 +20,7 @@ from vefl_sim.learning.metric import metric_of
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.checkpoint import Checkpoint
 from vefl_sim.records.run_directory import Run
-from vefl_sim.simulation.parts import is_asynchronous
-from vefl_sim.simulation.scenario import Scenario
+from vefl_sim.simulation.scenario import Scenario, make_scheme
 
 _QUIET_S = 10.0  # between two lines about the preparation, without a terminal
 _REPEAT_S = 20.0  # between two lines about the same step of other work, without a terminal
@@ -60,7 +59,7 @@ class RunProgress:
         """Print the numbers of CVs, samples and model parameters."""
         self._began, self.run = time.perf_counter(), run
         self.rule = rule_mse(scenario.experiment.data, scenario.dataset)
-        self._windows = is_asynchronous(scenario.scheme)
+        self._windows = make_scheme(scenario.experiment).buffer is not None
         self._show(
             f"{len(scenario.shards)} different CVs will be in coverage, {len(scenario.dataset.train_targets)} samples, "
             f"{scenario.learner.parameters} parameters ({scenario.payload_bits / 1e3:.1f} kbit per update)",

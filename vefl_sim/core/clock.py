@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000
@@ -49,16 +48,25 @@ class SlotGrid:
         return slot * self.slot_ns
 
 
-class Stopwatch:
-    """Measures the wall-clock time of code blocks and adds a row for each to the `timings` table."""
+@dataclass(frozen=True)
+class Timing:
+    """Wall-clock time that some work took, in the round that it was done for."""
 
-    def __init__(self, append: Callable[[dict[str, Any]], None]) -> None:
-        self._append = append
+    round: int
+    what: str
+    wall_s: float
+
+
+class Stopwatch:
+    """Measures the wall-clock time of code blocks."""
+
+    def __init__(self, tell: Callable[[Timing], None]) -> None:
+        self._tell = tell
         self.round = 0
 
     @contextmanager
     def __call__(self, what: str) -> Iterator[None]:
-        """Measure a block of code; `what` names its work in the table."""
+        """Measure a block of code; `what` names its work."""
         started = time.perf_counter()
         yield
-        self._append({"round": self.round, "what": what, "wall_s": time.perf_counter() - started})
+        self._tell(Timing(self.round, what, time.perf_counter() - started))

@@ -1,7 +1,8 @@
 """Parquet tables: written by rows or columns, in row groups that limit memory use; read, and digested by content."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,17 +36,13 @@ def parquet_writer(path: Path, schema: pa.Schema) -> Any:
     return pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=others, use_byte_stream_split=floats)
 
 
-class TableWriter:
-    """Appends rows, one by one or as columns, and writes row groups; the file gets its name when it is complete."""
+class RowBuffer:
+    """Rows of a table, added one by one or as columns, until a row group of them is taken."""
 
-    def __init__(self, path: Path, schema: Schema) -> None:
-        self.path, self._partial = path, path.with_name(path.name + PARTIAL)
-        self._schema = arrow_schema(schema)
-        self._columns: dict[str, list[Any]] = {name: [] for name in schema}  # of the next row group
+    def __init__(self, schema: Schema) -> None:
+        self.schema = arrow_schema(schema)
+        self._columns: dict[str, list[Any]] = {name: [] for name in schema}
         self._rows: list[Mapping[str, Any]] = []  # that follow them
-        with explain_write_errors(self.path):
-            remove_leftover(self._partial)
-            self._writer = parquet_writer(self._partial, self._schema)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add one row, which must not be changed afterwards; missing columns are null."""
@@ -59,6 +56,51 @@ class TableWriter:
         for name, values in self._columns.items():
             values.extend(columns[name].tolist())
         self._flush(ROWS_PER_GROUP)
+
+    def _add_rows(self) -> None:
+        """Add the rows to the columns, many at once, which is faster."""
+        for name, values in self._columns.items():
+            values.extend([row.get(name) for row in self._rows])
+        self._rows.clear()
+
+    def _flush(self, least: int) -> None:
+        """Write a row group if at least that many rows wait."""
+        self._add_rows()
+        if len(next(iter(self._columns.values()))) < least:
+            return
+        self._write(pa.table(self._columns, self.schema))
+        for values in self._columns.values():
+            values.clear()
+
+    def _write(self, group: pa.Table) -> None:
+        raise NotImplementedError
+
+
+class MemoryTable(RowBuffer):
+    """A table that is kept in memory."""
+
+    def __init__(self, schema: Schema) -> None:
+        super().__init__(schema)
+        self._groups: list[pa.Table] = []
+
+    def table(self) -> pa.Table:
+        """All rows so far."""
+        self._flush(1)
+        return pa.concat_tables(self._groups or [self.schema.empty_table()])
+
+    def _write(self, group: pa.Table) -> None:
+        self._groups.append(group)
+
+
+class TableWriter(RowBuffer):
+    """A table that is written to a file, which gets its name when it is complete."""
+
+    def __init__(self, path: Path, schema: Schema) -> None:
+        super().__init__(schema)
+        self.path, self._partial = path, path.with_name(path.name + PARTIAL)
+        with explain_write_errors(self.path):
+            remove_leftover(self._partial)
+            self._writer = parquet_writer(self._partial, self.schema)
 
     def close(self, path: Path | None = None, metadata: Mapping[str, str] | None = None) -> None:
         """Write the remaining rows and the footer with key-value metadata; publish the file, as `path` if given."""
@@ -74,25 +116,18 @@ class TableWriter:
             self._writer.close()
             self._partial.unlink(missing_ok=True)
 
-    def _add_rows(self) -> None:
-        """Add the rows to the columns, many at once, which is faster."""
-        for name, values in self._columns.items():
-            values.extend([row.get(name) for row in self._rows])
-        self._rows.clear()
-
-    def _flush(self, least: int) -> None:
-        """Write a row group if at least that many rows wait."""
-        self._add_rows()
-        if len(next(iter(self._columns.values()))) < least:
-            return
+    def _write(self, group: pa.Table) -> None:
         with explain_write_errors(self.path):
-            self._writer.write_table(pa.table(self._columns, self._schema))
-        for values in self._columns.values():
-            values.clear()
+            self._writer.write_table(group)
 
 
 def read_table(path: Path, schema: Schema) -> "pd.DataFrame":
     """The columns of a schema as a data frame; BadInput if the file lacks one, or is out of all proportion."""
+    return data_frame(ParquetFile(path).read(arrow_schema(schema)))
+
+
+def data_frame(table: pa.Table) -> "pd.DataFrame":
+    """A table of Arrow as a data frame, in which missing values are marked."""
     import pandas as pd  # slow to import, and not needed to write tables or to list runs
 
     types = {  # that mark missing values, which NumPy's integers cannot
@@ -102,7 +137,7 @@ def read_table(path: Path, schema: Schema) -> "pd.DataFrame":
         pa.bool_(): pd.BooleanDtype(),
         pa.string(): pd.StringDtype(),
     }
-    return pd.DataFrame(ParquetFile(path).read(arrow_schema(schema)).to_pandas(types_mapper=types.get))
+    return pd.DataFrame(table.to_pandas(types_mapper=types.get))
 
 
 def content_digest(paths: list[Path]) -> str:
@@ -119,13 +154,35 @@ def content_digest(paths: list[Path]) -> str:
     return digest.hexdigest()
 
 
+def digest_of_tables(tables: Mapping[str, pa.Table]) -> str:
+    """The content digest of tables in memory: that of files with the same names and content."""
+    digest = hashlib.sha256()
+    for name, table in sorted(tables.items()):
+        _digest_columns(digest, name, table.num_rows, table.schema, partial(_chunks, table))
+    return digest.hexdigest()
+
+
+def _chunks(table: pa.Table, column: str) -> list[Any]:
+    return list(table.column(column).chunks)
+
+
 def _digest_table(digest: Any, path: Path) -> None:
     file = pq.ParquetFile(path)
-    digest.update(f"{path.stem} {file.metadata.num_rows}\n".encode())
-    for field in file.schema_arrow:
+
+    def chunks(column: str) -> Iterator[Any]:
+        return (batch.column(0) for batch in file.iter_batches(ROWS_PER_GROUP, columns=[column]))
+
+    _digest_columns(digest, path.stem, file.metadata.num_rows, file.schema_arrow, chunks)
+
+
+def _digest_columns(
+    digest: Any, name: str, rows: int, schema: pa.Schema, chunks: Callable[[str], Iterable[Any]]
+) -> None:
+    digest.update(f"{name} {rows}\n".encode())
+    for field in schema:
         digest.update(f"{field.name} {field.type}\n".encode())
-        for batch in file.iter_batches(ROWS_PER_GROUP, columns=[field.name]):
-            _digest_values(digest, batch.column(0))
+        for chunk in chunks(field.name):
+            _digest_values(digest, chunk)
 
 
 def _digest_values(digest: Any, column: Any) -> None:

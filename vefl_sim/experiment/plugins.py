@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from vefl_sim.core.errors import ExperimentError, VeflError
+from vefl_sim.core.state import Stateful
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.part_files import load_module, part_digest
@@ -83,17 +84,45 @@ def require_protocol(key: str, part: Any, protocol: type, *, partly: bool = Fals
     for method, definition in methods.items():
         call = f"{method}({', '.join(_arguments(definition))}) of vefl_sim.{protocol.__name__}"
         own = getattr(part, method, None)
-        if not callable(own):
+        if not callable(own) or getattr(own, "__isabstractmethod__", False):
             raise ExperimentError(f"{key}: {type(part).__name__} has no method {call}: add it.")
         if (taken := _other_arguments(own, definition)) is not None:
             raise ExperimentError(f"{key}: {type(part).__name__}.{method}({taken}) must be {call}.")
 
 
-def require_function(key: str, name: str, function: Any, protocol: Any) -> None:
-    """Refuse a user-defined function that takes other arguments than `protocol`, which has one method, __call__."""
+def with_defaults(part: Any, base: type) -> Any:
+    """A part with the defaults that `base` has for optional members; a part that inherits from it has them already."""
+    if isinstance(part, base):
+        return part
+    completed = type(type(part).__name__, (_Completed,), {"_base": base})  # error messages have the name of the part
+    return completed(part)
+
+
+class _Completed:
+    """Reads and writes the members of a part that does not inherit from the base class of its kind."""
+
+    _base: type
+
+    def __init__(self, part: Any) -> None:
+        vars(self)["_part"] = part
+        if isinstance(part, Stateful):
+            vars(self).update(state=part.state, restore=part.restore)
+
+    def __getattr__(self, name: str) -> Any:
+        part, defaults = vars(self)["_part"], vars(self._base)
+        return getattr(part, name, defaults[name]) if name in defaults else getattr(part, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(vars(self)["_part"], name, value)
+
+
+def load_function(key: str, name: str, protocol: Any) -> Any:
+    """Import the function that the TOML `key` names; `protocol`, with one method, __call__, defines its arguments."""
+    function = load_part(key, name)
     if is_part(name) and (taken := _other_arguments(function, protocol.__call__)) is not None:
         wanted = ", ".join(_arguments(protocol.__call__))
         raise ExperimentError(f'{key} = "{name}" takes the arguments ({taken}): it must take ({wanted}).')
+    return function
 
 
 def _arguments(definition: Callable[..., Any]) -> list[str]:

@@ -158,7 +158,7 @@ def _unused_by_own_aggregation(key: str, name: str) -> Iterator[Unused]:
     """
     if key != "scheme.kind" or not is_part(name) or declaration(key, name, "unused_keys", None) is not None:
         return
-    if hasattr(load_part(key, name), "aggregate_updates"):
+    if getattr(load_part(key, name), "aggregate_updates", None) is not None:
         yield "a scheme of your own that has aggregate_updates and declares no unused_keys", ("aggregation.form",)
 
 

@@ -35,10 +35,6 @@ class Start:
     local: Local = Local()
 
 
-NO_START = Start(None)
-"""The start of a CV that does not hold a model itself: with rounds the server remembers it."""
-
-
 @dataclass(frozen=True)
 class LocalJob:
     """Local training of one CV whose result is needed."""

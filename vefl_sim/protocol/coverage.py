@@ -1,7 +1,8 @@
 """The coverage process: moves all vehicles, and lets CVs enter and leave coverage at the exact instant."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -11,9 +12,9 @@ from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.state import State, Stateful, from_state, optional_state, state_of
 from vefl_sim.mobility.coverage import Crossing, crossings, in_coverage
 from vefl_sim.mobility.scene import Mobility, Scene
-from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
-from vefl_sim.protocol.trace import Departure, Trace
-from vefl_sim.protocol.vehicle import ConnectedVehicle
+from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence
+from vefl_sim.protocol.trace import CoverageEntered, CoverageLeft, Trace, TripEnded
+from vefl_sim.protocol.vehicle import ConnectedVehicle, VehicleFactory
 from vefl_sim.radio.channel import Channel
 
 
@@ -26,10 +27,9 @@ class CoverageProcess:
     channel: Channel
     radius_m: float
     trace: Trace
-    on_scene: Callable[[Scene], None]  # called with every scene
-    make_vehicle: Callable[[int], ConnectedVehicle]
-    on_entered: Callable[[ConnectedVehicle], None]  # called with every CV that enters coverage
+    factory: VehicleFactory
     in_coverage: dict[int, ConnectedVehicle] = field(default_factory=dict)
+    outside: dict[int, ConnectedVehicle] = field(default_factory=dict)  # those that have left, and may come back
 
     def __post_init__(self) -> None:
         self._before = self._after = self.mobility.scene()
@@ -56,8 +56,10 @@ class CoverageProcess:
     def _advance(self) -> None:
         self._before = self._after
         self.channel.move(self._before)
-        self.on_scene(self._before)
+        self.trace.tell(self._before)
         self._after = self.mobility.advance()
+        for cv in self.outside.keys() - self._after.vehicle.tolist():
+            del self.outside[cv]  # its trip has ended
         self._approach(self._after)
 
     def _approach(self, scene: Scene) -> None:
@@ -76,9 +78,9 @@ class CoverageProcess:
         }
 
     def restore(self, state: State) -> None:
-        """Restore the current step and the CVs in coverage from a checkpoint."""
+        """Restore the current step and the CVs in coverage, which are to be started, from a checkpoint."""
         self._before, self._after = from_state(Scene, state["before"]), from_state(Scene, state["after"])
-        self.in_coverage.update((cv, self.make_vehicle(cv)) for cv in state["in_coverage"])
+        self.in_coverage.update((cv, self._new_vehicle(cv)) for cv in state["in_coverage"])
         mobility, channel = state["mobility"], state["channel"]
         if mobility is None or channel is None:
             self._replay()
@@ -111,14 +113,23 @@ class CoverageProcess:
         return float(np.hypot(*self.position_m(cv)))
 
     def _enter(self, cv: int) -> None:
-        self.in_coverage[cv] = self.make_vehicle(cv)
-        self.trace.note(self.env.now, "coverage_entered", "streets", cv=cv, distance_m=self.distance_m(cv))
-        self.on_entered(self.in_coverage[cv])
+        self.trace.note(CoverageEntered(cv, self.distance_m(cv)))
+        if vehicle := self.outside.pop(cv, None):
+            self.in_coverage[cv] = vehicle
+            vehicle.enter()
+        else:
+            self.in_coverage[cv] = self._new_vehicle(cv)
+            self.in_coverage[cv].start()
 
     def _leave(self, cv: int) -> None:
-        how: Departure = "trip_ended" if _row(self._after, cv) is None else "coverage_left"
-        self.trace.note(self.env.now, how, "streets", cv=cv, distance_m=self.distance_m(cv))
-        self.in_coverage.pop(cv).leave(how)
+        has_ended, vehicle = _row(self._after, cv) is None, self.in_coverage.pop(cv)
+        self.trace.note((TripEnded if has_ended else CoverageLeft)(cv, self.distance_m(cv)))
+        vehicle.leave("trip_ended" if has_ended else "coverage_left")
+        if not has_ended:
+            self.outside[cv] = vehicle
+
+    def _new_vehicle(self, cv: int) -> ConnectedVehicle:
+        return self.factory.vehicle(cv, partial(self.distance_m, cv))
 
 
 def _row(scene: Scene, cv: int) -> int | None:

@@ -1,20 +1,27 @@
 """The gNB: receives the updates of the CVs, slot by slot, while any CV has bits to send."""
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from simpy import Event
 
 from vefl_sim.core.clock import SlotGrid
 from vefl_sim.core.state import State, from_state
-from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence, Signal
+from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence, Signal
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import TrainOrder
-from vefl_sim.protocol.trace import Trace
+from vefl_sim.protocol.trace import Trace, UploadOffered, UploadStarted
 from vefl_sim.protocol.uplink import Uplink, Upload
+
+
+class Arrival(NamedTuple):
+    """Bits that a CV has sent in the last slot of a burst, and that the gNB has received."""
+
+    cv: int
+    bits: float
 
 
 @dataclass
@@ -27,11 +34,9 @@ class GNodeB:
     ledger: Ledger
     trace: Trace
     wait_for_tau: bool  # mac.start = "tau": serve a CV from slot τ_v on, not as soon as it is ready
-    record_burst: Callable[[Burst], None]
-    record_arrival: Callable[[int, float], None] = lambda cv, bits: None  # bits of a CV, in the last slot of a burst
-    uplink: Uplink = field(default_factory=Uplink)
 
     def __post_init__(self) -> None:
+        self.uplink = Uplink(self.mac.unreported_slots)
         self._offered = Signal(self.env)
 
     def offer(self, order: TrainOrder, account: Account, cause: int) -> Upload:
@@ -40,10 +45,8 @@ class GNodeB:
         earliest = max(now_slot, order.earliest_slot) if self.wait_for_tau else now_slot
         self.ledger.offer(account, order.payload_bits)
         event = self.trace.note(
-            self.env.now, "upload_offered", f"cv {order.cv}", cause=cause, cv=order.cv, round=order.round,
-            bits=order.payload_bits, earliest_ns=self.grid.start_ns(earliest),
-            deadline_ns=self.grid.start_ns(order.deadline_slot),
-        )  # fmt: skip
+            UploadOffered(order, self.grid.start_ns(earliest), self.grid.start_ns(order.deadline_slot)), cause
+        )
         upload = Upload(order, account, self.env.event(), event, earliest)
         self.uplink.add(upload)
         self._offered.send()
@@ -77,8 +80,8 @@ class GNodeB:
                 continue
             start = Instant(self.env, self.grid.start_ns(slot), Precedence.SLOT_START)
             yield start if slot == upcoming else start | self._offered.next()
-            if start.processed and (uploads := self.uplink.eligible(slot)):
-                burst = self.mac.transmit(slot, uploads, self._slots_until_next_event(slot))
+            if start.processed and self.uplink.admit(slot):
+                burst = yield from self.mac.transmit(slot, self.uplink, self._slots_until_next_event(slot))
                 self._book(burst)
                 yield Instant(self.env, self.grid.start_ns(slot + burst.slots), Precedence.SLOT_END)
                 self._collect(burst)
@@ -92,7 +95,7 @@ class GNodeB:
         next_ns = self.env.peek()
         if next_ns <= self.env.now:
             return 1
-        limits = [upload.earliest_slot for upload in self.uplink if upload.earliest_slot > slot]
+        limits = self.uplink.starts_after(slot)
         if next_ns != float("inf"):
             limits.append(self.grid.ceil(int(next_ns)))
         return max(1, min(limits, default=slot + 1) - slot)
@@ -102,39 +105,34 @@ class GNodeB:
 
         A CV that leaves coverage within the last slot has used its energy, but delivers no bits in it.
         """
-        started = []
-        for row, upload in enumerate(burst.uploads):
-            queues = burst.queues
-            self.ledger.transmitted(
-                upload.account,
-                float(queues.bits_drained[row]),
-                float(queues.bits_left[row]),
-                float(queues.transmit_j[row]),
-            )
-            if not upload.slots and queues.slots[row]:
-                first = burst.first_slot + int(np.flatnonzero(burst.log.prbs[:, row])[0])
-                started.append((first, upload.cv, upload))
-            upload.slots, upload.snr_sum = int(queues.slots[row]), float(queues.snr_sum[row])
-            if (knowledge := burst.knowledge) is not None:
-                self.ledger.lost(upload.account, float(knowledge.lost_bits[row]))
-                upload.lost_slots, upload.lost_j = int(knowledge.lost_slots[row]), float(knowledge.lost_j[row])
-                upload.unreported = knowledge.unreported[row]
-        for first, _, upload in sorted(started, key=lambda item: item[:2]):
+        log, slots = burst.log, burst.slots
+        self.ledger.transmitted(
+            bits_drained=float(log.bits[: slots - 1].sum()),
+            bits_lost=float(log.bits_lost[:slots].sum()),
+            transmit_j=self.grid.slot_s * float(log.power_w[:slots].sum()),
+        )
+        for first, _, upload in sorted(self._started(burst), key=lambda start: start[:2]):
             self._note_start(upload, self.grid.start_ns(first))
-        self.record_burst(burst)
+        self.trace.tell(burst)
+
+    def _started(self, burst: Burst) -> Iterator[tuple[int, int, Upload]]:
+        """First slot, CV and upload of those that were scheduled in this burst and never before."""
+        used = self.uplink.queues["slots"]
+        for row in np.flatnonzero((used > 0) & (used <= burst.slots)).tolist():
+            served = np.flatnonzero(burst.log.prbs[: burst.slots, row])
+            if len(served) == used[row]:
+                yield burst.first_slot + int(served[0]), burst.uploads[row].cv, burst.uploads[row]
 
     def _note_start(self, upload: Upload, time_ns: int) -> None:
         """Note the first slot in which the upload was scheduled."""
-        upload.cause = self.trace.note(
-            time_ns, "upload_started", "gnb", cause=upload.cause, cv=upload.cv, round=upload.order.round
-        )
+        upload.cause = self.trace.note(UploadStarted(upload.order), upload.cause, time_ns)
 
     def _collect(self, burst: Burst) -> None:
         """Book the bits of the last slot, except those of CVs whose upload was withdrawn during the slot."""
-        for upload, bits in zip(burst.uploads, burst.last_bits.tolist(), strict=True):
-            if upload in self.uplink:
+        for upload, bits in zip(burst.uploads, burst.log.bits[burst.slots - 1].tolist(), strict=True):
+            if bits and upload in self.uplink:
                 self.ledger.drain(upload.account, bits)
-                self.record_arrival(upload.cv, bits)
+                self.trace.tell(Arrival(upload.cv, bits))
                 if not upload.account.bits_left:
                     self.uplink.remove(upload.cv)
                     upload.received.succeed()

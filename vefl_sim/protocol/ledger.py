@@ -2,31 +2,55 @@
 
 An `Account` belongs to one CV and one round. Each amount is booked twice, on the account and in the totals
 of the other side (bits at the gNB, energy of all CVs, money of the server), and `Ledger.check` compares them.
+What the radio of a CV does is counted in its uplink queue, which the account reads; the totals come from the log of
+all slots.
 """
 
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
 
 from vefl_sim.core.errors import LedgerMismatch
-from vefl_sim.core.state import State, from_state, state_of
+from vefl_sim.core.state import NOT_SAVED, State, from_state, state_of
+from vefl_sim.optimize.rat.burst_state import QUEUE
 
 _TOLERANCE = 1e-9  # relative; sums of a million doubles stay well inside it
+T = TypeVar("T")
+
+
+class QueueField(Generic[T]):
+    """A field of a dataclass whose value is in its `queue`, an entry of dtype QUEUE, where the MAC updates it."""
+
+    def __init__(self, default: T) -> None:
+        self._default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: Any, kind: type) -> T:
+        return self._default if owner is None else cast(T, owner.queue[self._name].item())
+
+    def __set__(self, owner: Any, value: T) -> None:
+        owner.queue[self._name] = value
 
 
 @dataclass
 class Account:
     """Bits, energy and money of one order of one CV."""
 
+    queue: np.void = field(init=False, repr=False, metadata=NOT_SAVED, default_factory=lambda: np.zeros(1, QUEUE)[0])
     cv: int
     round: int
     price_per_joule: float
     base_fee: float
     bits_offered: float = 0.0
-    bits_drained: float = 0.0
-    bits_left: float = 0.0
+    bits_drained: QueueField[float] = QueueField(0.0)
+    bits_left: QueueField[float] = QueueField(0.0)
     compute_j: float = 0.0
-    transmit_j: float = 0.0
+    transmit_j: QueueField[float] = QueueField(0.0)
     paid: float = 0.0
-    bits_lost: float = 0.0  # of grants above the capacity of their slot; they stay in bits_left, and are sent again
+    bits_lost: QueueField[float] = QueueField(0.0)
 
     @property
     def energy_j(self) -> float:
@@ -87,16 +111,11 @@ class Ledger:
         """Book energy that the gNB used to send the model."""
         self.gnb_j += joules
 
-    def transmitted(self, account: Account, bits_drained: float, bits_left: float, transmit_j: float) -> None:
-        """Book what the CV's radio did so far; the arguments are totals since the order, as the MAC counts them."""
-        self.totals.bits_drained += bits_drained - account.bits_drained
-        self.totals.transmit_j += transmit_j - account.transmit_j
-        account.bits_drained, account.bits_left, account.transmit_j = bits_drained, bits_left, transmit_j
-
-    def lost(self, account: Account, bits_lost: float) -> None:
-        """Book bits of lost grants; the argument is the total since the order."""
-        self.totals.bits_lost += bits_lost - account.bits_lost
-        account.bits_lost = bits_lost
+    def transmitted(self, bits_drained: float, bits_lost: float, transmit_j: float) -> None:
+        """Book bits and energy of all CVs in some slots, by the log of the slots; the MAC counts them in the queues."""
+        self.totals.bits_drained += bits_drained
+        self.totals.bits_lost += bits_lost
+        self.totals.transmit_j += transmit_j
 
     def settle(self, account: Account) -> None:
         """Pay for an order that has ended, check its account and close it."""
@@ -140,6 +159,6 @@ def _require_equal(what: str, one: float, other: float) -> None:
 
 
 def _require_not_negative(account: Account) -> None:
-    for name, amount in vars(account).items():
+    for name, amount in state_of(account).items():
         if not amount >= 0:
             raise LedgerMismatch(f"the ledger holds a negative {name} for CV {account.cv}: {amount!r}")

@@ -1,35 +1,36 @@
 """The MAC scheduler: decides which CVs send on which pRBs with what power, for a burst of slots at a time."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from simpy import Event
 
-from vefl_sim.core.arrays import Floats
-from vefl_sim.core.errors import RunFailed
+from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.core.errors import RunFailed, VeflWarning
 from vefl_sim.core.state import State
-from vefl_sim.optimize.rat.allocate import AllocationStatus, Found, needs_large
-from vefl_sim.optimize.rat.books import (
+from vefl_sim.optimize.rat.allocate import AllocationStatus, needs_large
+from vefl_sim.optimize.rat.burst import apply_grants, efficiency_of, fill_demand, report_backlogs, run_slots, skip_slot
+from vefl_sim.optimize.rat.burst_state import (
     LAST_BIT,
-    Air,
-    Books,
-    CellConstants,
+    BurstChannel,
+    BurstState,
+    Feedback,
     Grants,
-    Knowledge,
-    Log,
-    Moment,
-    Queues,
-    idle,
-    know_backlogs,
+    MacConfig,
+    Slot,
+    SlotDemand,
+    SlotLog,
+    UplinkPattern,
     new_log,
-    settle,
 )
-from vefl_sim.optimize.rat.burst import run_slots, slots_to_count_on, uplink_slots
 from vefl_sim.optimize.rat.edf import Backlog, Scheduler, edf
 from vefl_sim.optimize.rat.methods import AllocationMethod, RatMethod
-from vefl_sim.optimize.rat.problem import RatAllocation, RatPolicy, RatProblem
-from vefl_sim.protocol.uplink import Upload
+from vefl_sim.optimize.rat.problem import RatAllocation, RatPolicy, RatProblem, Solution
+from vefl_sim.protocol.control import AllocationDue, Control
+from vefl_sim.protocol.uplink import Uplink, Upload
 from vefl_sim.radio.access import IMMEDIATE, Access
 from vefl_sim.radio.channel import Channel
 from vefl_sim.radio.csi import DelayedCsi
@@ -44,13 +45,11 @@ class Burst:
 
     first_slot: int
     slots: int
-    queues: Queues  # state after the burst, except for the bits of its last slot
-    last_bits: Floats  # bits sent in the last slot, by CV
-    log: Log
-    uploads: Sequence[Upload]
+    log: SlotLog
+    uploads: Sequence[Upload]  # one per column of the log
+    snr_per_watt: Floats  # of each CV, without fast fading
     fading: Floats  # fading gains of the slots; shape (slots, CVs, pRBs)
-    knowledge: Knowledge | None = None  # after the burst; None: the gNB knows the channel of each slot
-    prb_watts: Floats | None = None  # transmit power of each CV on a pRB; None: the gNB chooses powers
+    feedback: Feedback | None = None  # None: the gNB knows the channel of each slot
 
 
 @dataclass
@@ -66,45 +65,52 @@ class MacScheduler:
     circuit_w: float = 0.0
     longest_burst: int = 256
     access: Access = IMMEDIATE
+    control: Control | None = None  # None: nobody steps through the run
     _efficiency: Floats = field(default_factory=lambda: np.zeros(3))  # Σ rate, Σ power of the round; β of the last one
     _round: int = 0
 
-    def transmit(self, slot: int, uploads: Sequence[Upload], slots: int) -> Burst:
-        """Run up to `slots` slots from `slot` on; only the queues of these uploads change during them."""
+    def __post_init__(self) -> None:
+        own = {"mac.scheduler": self.scheduler is not edf, "rat.method": not isinstance(self.policy, RatMethod)}
+        if keys := " and ".join(key for key, is_own in own.items() if is_own):
+            sentence = (
+                f"With your own {keys}, slots run one by one in Python, about 0.3 ms each: a hundred times slower."
+            )
+            warnings.warn(sentence, VeflWarning, stacklevel=3)
+
+    @property
+    def unreported_slots(self) -> int:
+        """Slots after which a CV has surely reported the bits of a lost grant; 0 if the gNB knows the channel."""
+        return self.access.wait_slots if isinstance(self.channel, DelayedCsi) else 0
+
+    def transmit(self, slot: int, uplink: Uplink, slots: int) -> Generator[Event, Any, Burst]:
+        """Run up to `slots` slots from `slot` on; only the queues of the uploads that may send change during them."""
+        uploads, cvs = uplink.uploads, uplink.cvs
         self._begin_round(max(upload.order.round for upload in uploads))
-        code = self._code if self.scheduler is edf else None
+        is_asked = self.control is not None and self.control.stops_for is AllocationDue
+        code = None if self.scheduler is not edf or is_asked else self._code
         slots = 1 if code is None else min(slots, self._longest_burst(len(uploads)))
-        cvs = np.array([upload.cv for upload in uploads])
-        fading = self.channel.fading_gains(slot, slots, cvs)
-        log = new_log(slots, len(uploads), self.link.prbs)
-        books = Books(self._queues(uploads), self._efficiency, log, np.zeros(len(uploads)))
-        knowledge = self._knowledge(slot, slots, uploads, cvs)
+        channel = BurstChannel(slot, self.channel.mean_snr_per_watt(cvs), self.channel.fading_gains(slot, slots, cvs))
+        state = BurstState(uplink.queues, self._efficiency, new_log(slots, len(uploads), self.link.prbs))
+        feedback = self._feedback(slot, slots, uplink)
         open_loop = self.link.open_loop
-        prb_watts = open_loop.prb_watts(books.queues.snr_per_watt) if open_loop else None
-        air = Air(self.access.pattern.shares(slot, slots), self.access.pattern.before, self.access.pattern.full)
+        prb_watts = open_loop.prb_watts(channel.snr_per_watt) if open_loop else None
+        tdd = self.access.pattern
+        pattern = UplinkPattern(tdd.shares(slot, slots), tdd.before, tdd.full)
         if code is not None:
             large = None if open_loop else needs_large(code, self.link.prbs)
-            done = run_slots(large, self._cell, slot, fading, books, air, knowledge, prb_watts)
+            done = run_slots(large, self._config, channel, state, pattern, feedback, prb_watts)
         else:
             done = 1
-            self._tick(Moment(slot, air.share[0], fading[0]), cvs, books, knowledge, prb_watts)
-        return Burst(slot, done, books.queues, books.last_bits, log, uploads, fading, knowledge, prb_watts)
+            only = Slot(0, slot, pattern.share[0], channel.snr_per_watt, channel.fading[0])
+            yield from self._run_slot(only, cvs, state, pattern, feedback, prb_watts)
+        return Burst(slot, done, state.log, uploads, channel.snr_per_watt, channel.fading, feedback)
 
-    def _knowledge(self, slot: int, slots: int, uploads: Sequence[Upload], cvs: NDArray[np.int64]) -> Knowledge | None:
+    def _feedback(self, slot: int, slots: int, uplink: Uplink) -> Feedback | None:
         """What the gNB knows of the channel and of the backlogs; None if it knows the channel of each slot."""
         if not isinstance(self.channel, DelayedCsi):
             return None
-        window = self.access.wait_slots
-        unreported = [upload.unreported if upload.unreported.size else np.zeros(window) for upload in uploads]
-        return Knowledge(
-            gain=self.channel.known_gains(slot, slots, cvs),
-            report_slots=self.access.report_slots,
-            grant_slots=self.access.grant_slots,
-            lost_slots=np.array([upload.lost_slots for upload in uploads]),
-            lost_bits=np.array([upload.account.bits_lost for upload in uploads]),
-            lost_j=np.array([upload.lost_j for upload in uploads]),
-            unreported=np.array(unreported).reshape(len(uploads), window),
-        )
+        gain = self.channel.known_gains(slot, slots, uplink.cvs)
+        return Feedback(gain, self.access.report_slots, self.access.grant_slots, uplink.unreported)
 
     def _longest_burst(self, cvs: int) -> int:
         """Slots per compiled call: stop signals are heard between calls, so a call must take less than a second."""
@@ -129,10 +135,10 @@ class MacScheduler:
         self._efficiency[:], self._round = state["efficiency"], state["round"]
 
     @property
-    def _cell(self) -> CellConstants:
-        """Constants of the cell for the compiled kernel."""
+    def _config(self) -> MacConfig:
+        """Constants for the compiled kernel."""
         method = -1 if self._code is None else int(self._code)
-        return CellConstants(method, self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w)
+        return MacConfig(method, self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w)
 
     @property
     def _code(self) -> AllocationMethod | None:
@@ -144,97 +150,80 @@ class MacScheduler:
         """Bandwidth of a pRB over ln 2, so that rates in bit/s follow from natural logarithms."""
         return self.link.bandwidth_hz / float(np.log(2))
 
-    def _queues(self, uploads: Sequence[Upload]) -> Queues:
-        """The uploads as arrays, one entry per CV."""
-        cvs = np.array([upload.cv for upload in uploads])
-        return Queues(
-            snr_per_watt=self.channel.mean_snr_per_watt(cvs),
-            earliest_slot=np.array([upload.earliest_slot for upload in uploads]),
-            deadline_slot=np.array([upload.order.deadline_slot for upload in uploads]),
-            bits_left=np.array([upload.account.bits_left for upload in uploads]),
-            bits_drained=np.array([upload.account.bits_drained for upload in uploads]),
-            transmit_j=np.array([upload.account.transmit_j for upload in uploads]),
-            slots=np.array([upload.slots for upload in uploads]),
-            snr_sum=np.array([upload.snr_sum for upload in uploads]),
-        )
-
-    def _tick(
+    def _run_slot(
         self,
-        moment: Moment,
-        cvs: NDArray[np.int64],
-        books: Books,
-        knowledge: Knowledge | None,
+        slot: Slot,
+        cvs: Ints,
+        state: BurstState,
+        pattern: UplinkPattern,
+        feedback: Feedback | None,
         prb_watts: Floats | None,
-    ) -> None:
-        """Run one slot with a scheduler or a policy in Python; it is settled as in `run_slots`."""
-        know_backlogs(moment.slot, books.queues, knowledge, books.log.bits_known[0])
-        gain = moment.fading * books.queues.snr_per_watt[:, None] if knowledge is None else knowledge.gain[0]
-        rows = self._schedule(moment.slot, cvs, gain, books) if moment.share else np.empty(0, np.int64)
+    ) -> Generator[Event, Any, None]:
+        """Run one slot with a scheduler or a policy in Python; all else is computed as in `run_slots`."""
+        known = state.log.bits_known[slot.row]
+        report_backlogs(slot.number, state.queues, feedback, known)
+        gain = slot.fading * slot.snr_per_watt[:, None] if feedback is None else feedback.gain[slot.row]
+        rows = self._scheduled(slot, cvs, gain, state) if slot.share else np.empty(0, np.int64)
         if not len(rows):
-            idle(0, books)
+            skip_slot(slot.row, state)
             return  # a scheduler may leave a slot idle
-        problem = self._problem(moment, rows, gain[rows], books, prb_watts)
-        allocation = self.policy(problem)
-        if not isinstance(allocation, RatAllocation) or allocation.status.upper() not in AllocationStatus.__members__:
-            raise RunFailed('rat.method must return a RatAllocation; the status of a policy is "policy".')
-        _check(problem, allocation.owner, allocation.power_w, allocation.rate_bps)
-        found = Found(float(allocation.objective), float(allocation.bound), AllocationStatus[allocation.status.upper()])
+        count, prbs = len(rows), self.link.prbs
+        demand = SlotDemand(np.empty((count, prbs)), np.empty(count), np.empty(count, np.int64), np.empty(count))
+        fill_demand(slot, rows, int((known > 0).sum()), state, pattern, feedback, demand)
+        problem = self._problem(slot, demand, None if prb_watts is None else prb_watts[rows])
+        if self.control and self.control.stops_for is AllocationDue:
+            allocation = yield self.control.ask(AllocationDue(problem))
+        else:
+            allocation = self.policy(problem)
+        require_valid(problem, allocation)
+        status = AllocationStatus[allocation.status.upper()]
         grants = Grants(
             cv=rows,
             gain=problem.snr_per_watt,
             owner=allocation.owner.astype(np.int64),
             watts=allocation.power_w.astype(np.float64),
             rate_bps=allocation.rate_bps.astype(np.float64),
-            worth=float(((self.tradeoff + problem.slot_s * problem.bits_left) * allocation.rate_bps).sum()),
-            found=found,
+            weighted_rate=float(((self.tradeoff + problem.slot_s * problem.bits_left) * allocation.rate_bps).sum()),
+            solution=Solution(float(allocation.objective), float(allocation.bound), status),
         )
-        settle(self._cell, 0, grants, books, moment, knowledge)
+        apply_grants(self._config, slot, grants, state, feedback)
 
-    def _schedule(self, slot: int, cvs: NDArray[np.int64], gain: Floats, books: Books) -> NDArray[np.int64]:
+    def _scheduled(self, slot: Slot, cvs: Ints, gain: Floats, state: BurstState) -> Ints:
         """Rows of the CVs that the scheduler selects for the slot, among those whose backlog is known; checked."""
-        known = np.flatnonzero(books.log.bits_known[0] > 0)
-        if not known.size:
-            return known
-        return known[self._scheduled(slot, cvs[known], gain[known], books, known)]
-
-    def _scheduled(
-        self, slot: int, cvs: NDArray[np.int64], gain: Floats, books: Books, known: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        full_power_snr = self.link.max_power_w * gain.mean(axis=1)
-        backlog = Backlog(slot, cvs, books.queues.deadline_slot[known], books.log.bits_known[0, known], full_power_snr)
+        known = state.log.bits_known[slot.row]
+        backlogged = np.flatnonzero(known > 0)
+        if not backlogged.size:
+            return backlogged
+        full_power_snr = self.link.max_power_w * gain[backlogged].mean(axis=1)
+        deadline_slot = state.queues["deadline_slot"][backlogged]
+        backlog = Backlog(slot.number, cvs[backlogged], deadline_slot, known[backlogged], full_power_snr)
         rows = np.asarray(self.scheduler(backlog, self.link.prbs))
         distinct = set(rows.tolist()) if rows.ndim == 1 and (rows.dtype.kind in "iu" or not rows.size) else {None}
-        if len(distinct) != rows.size or len(distinct) > self.link.prbs or not distinct <= set(range(len(cvs))):
+        if len(distinct) != rows.size or len(distinct) > self.link.prbs or not distinct <= {*range(len(backlogged))}:
             raise RunFailed("mac.scheduler must return row numbers of the backlog, each once, at most `limit` of them.")
-        return rows.astype(np.int64)
+        return backlogged[rows.astype(np.int64)]
 
-    def _problem(
-        self, moment: Moment, rows: NDArray[np.int64], gain: Floats, books: Books, prb_watts: Floats | None
-    ) -> RatProblem:
-        """The RAT sub-problem of the slot for the selected CVs."""
-        queues, known, pattern = books.queues, books.log.bits_known[0], self.access.pattern
-        left = known[rows]
-        backlogged, prbs = int((known > 0).sum()), self.link.prbs
-        slots_left = [uplink_slots(pattern.before, pattern.full, moment.slot, queues.deadline_slot[v]) for v in rows]
-        usable_slots = [slots_to_count_on(slots, backlogged, prbs) for slots in slots_left]
-        waited = np.maximum(1, moment.slot - queues.earliest_slot[rows])
-        total_rate, total_power, last_round = self._efficiency
+    def _problem(self, slot: Slot, demand: SlotDemand, prb_watts: Floats | None) -> RatProblem:
+        """The RAT sub-problem of the slot in SI units."""
         return RatProblem(
-            snr_per_watt=gain,
-            max_power_w=np.full(len(rows), self.link.max_power_w),
-            bits_left=left,
-            floor_bps=left / self.slot_s / np.array(usable_slots),
-            mean_bps=queues.bits_drained[rows] / waited / self.slot_s,
-            slot_s=self.slot_s * moment.share,
+            snr_per_watt=demand.gain,
+            max_power_w=np.full(len(demand.bits), self.link.max_power_w),
+            bits_left=demand.bits,
+            floor_bps=demand.bits / self.slot_s / demand.slots,
+            mean_bps=demand.mean / self.slot_s,
+            slot_s=self.slot_s * slot.share,
             bandwidth_hz=self.link.bandwidth_hz,
             tradeoff=self.tradeoff,
-            efficiency=total_rate / total_power if total_power > 0 else last_round,
-            prb_power_w=None if prb_watts is None else prb_watts[rows],
+            efficiency=float(efficiency_of(self._efficiency)),
+            prb_power_w=prb_watts,
         )
 
 
-def _check(problem: RatProblem, owner: NDArray[np.int64], power_w: Floats, rate_bps: Floats) -> None:
+def require_valid(problem: RatProblem, allocation: Any) -> None:
     """Raise RunFailed if a policy gives a pRB to two CVs (by shape), exceeds P_max, or claims a rate above capacity."""
+    if not isinstance(allocation, RatAllocation) or allocation.status.upper() not in AllocationStatus.__members__:
+        raise RunFailed('rat.method must return a RatAllocation; the status of a policy is "policy".')
+    owner, power_w, rate_bps = allocation.owner, allocation.power_w, allocation.rate_bps
     cvs, prbs = problem.snr_per_watt.shape
     if owner.shape != (prbs,) or power_w.shape != (prbs,) or rate_bps.shape != (cvs,):
         raise RunFailed("rat.method must return owner and power_w per pRB and rate_bps per CV.")

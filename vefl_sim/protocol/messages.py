@@ -34,7 +34,12 @@ class TrainOrder:
     number: int = 0  # distinguishes the orders of a CV; seeds the shuffling of its mini-batches
     version: int | None = None  # model version the CV trains from; None with rounds
     model_ns: int = 0  # time from the order until the CV has the model
-    expiry_ns: int | None = None  # time at which the CV gives the order up; None: the server ends the round instead
+    expiry_ns: int | None = None  # time at which the order is revoked; None: when the round ends
+
+    @property
+    def bypasses_network(self) -> bool:
+        """Whether the update is delivered without the radio, and so surely."""
+        return self.bypass_ns is not None
 
 
 @dataclass(frozen=True)
@@ -112,18 +117,18 @@ class Applied:
     staleness: int = 0  # server steps between the model version it was trained from and its aggregation
 
 
-@dataclass(frozen=True)
+@dataclass
 class RoundReport:
     """Decisions, outcomes and evaluation of a finished round, or of a window of t_th in a run without rounds."""
 
     round: int  # k, from 1
     start_ns: int
-    end_ns: int
+    end_ns: int  # not known before it ends
     in_coverage: int  # number of CVs in coverage at its start
-    decisions: list[Decision]  # the first was made at its start; with rounds it is the only one
-    applied: list[Applied]  # updates aggregated during the round
-    steps: int  # number of new global models
-    evaluation: Evaluation | None  # None: not evaluated in this round
+    decisions: list[Decision] = field(default_factory=list)  # the first at its start; with rounds it is the only one
+    applied: list[Applied] = field(default_factory=list)  # updates aggregated during the round
+    steps: int = 0  # number of new global models
+    evaluation: Evaluation | None = None  # None: not evaluated in this round
     theorem2_sum: float | None = None  # Σ p_v/(q_v·p_suc,v), where the scheme aggregates by such weights
 
     @property

@@ -1,20 +1,24 @@
-"""The edge server's view of its coverage: the CVs, their positions, channels, agreements and success so far."""
+"""What the edge server knows of the CVs when it plans: positions, channels, agreements, success so far."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from simpy import Event
 
 from vefl_sim.core.arrays import Floats
+from vefl_sim.core.clock import Stopwatch
 from vefl_sim.core.state import State
 from vefl_sim.protocol.broadcaster import Broadcaster
+from vefl_sim.protocol.control import Control, PlanDue
 from vefl_sim.protocol.coverage import CoverageProcess
-from vefl_sim.protocol.events import NanosecondEnvironment
-from vefl_sim.protocol.vehicle import ConnectedVehicle
+from vefl_sim.protocol.instants import NanosecondEnvironment
+from vefl_sim.protocol.server.orders import checked_plan
 from vefl_sim.radio.channel import Channel
 from vefl_sim.schemes.observation import CoverageSnapshot, Observation, RoundConstants, observe
+from vefl_sim.schemes.scheme import Plan
 
 
 @dataclass
@@ -24,10 +28,10 @@ class SuccessHistory:
     ordered: Counter[int] = field(default_factory=Counter)
     delivered: Counter[int] = field(default_factory=Counter)
 
-    def add(self, ordered: Iterable[int], delivered: Iterable[int]) -> None:
-        """Count the orders and the delivered updates of a round."""
-        self.ordered.update(ordered)
-        self.delivered.update(delivered)
+    def add(self, cv: int, delivered: bool) -> None:
+        """Count an order that has ended."""
+        self.ordered[cv] += 1
+        self.delivered[cv] += delivered
 
     def state(self) -> State:
         """Both counts, for a checkpoint."""
@@ -55,19 +59,9 @@ class Observer:
     sojourn_bound_s: Callable[[Floats, Floats], Floats]  # positions x_m, y_m -> sojourn bounds
     broadcaster: Broadcaster | None = None  # None: a CV has the model with its order
 
-    @property
-    def in_coverage(self) -> dict[int, ConnectedVehicle]:
-        """The CVs in coverage now, by number."""
-        return self.coverage.in_coverage
-
-    def begin_round(self) -> None:
-        """Tell a channel that changes from round to round that a round starts: it has the optional `begin_round`."""
-        if begin_round := getattr(self.channel, "begin_round", None):
-            begin_round(int(self.env.now))
-
-    def __call__(self, round: int, cvs: Sequence[int] | None = None, **fields: Any) -> Observation:
+    def observe(self, round: int, cvs: Sequence[int] | None = None, **fields: Any) -> Observation:
         """Observe all CVs in coverage, or only `cvs` (ascending); `fields` are further fields of the snapshot."""
-        observed = np.array(sorted(self.in_coverage) if cvs is None else cvs, dtype=np.int64)
+        observed = np.array(sorted(self.coverage.in_coverage) if cvs is None else cvs, dtype=np.int64)
         x_m, y_m = np.array([self.coverage.position_m(cv) for cv in observed]).reshape(-1, 2).T
         snapshot = CoverageSnapshot(
             round=round,
@@ -78,10 +72,38 @@ class Observer:
             snr_per_watt=self.channel.mean_snr_per_watt(observed),
             worst_rate_bps=self.channel.worst_case_rate_bps(observed),
             samples=np.array([self.samples[cv] for cv in observed], dtype=np.int64),
-            agreements=[self.in_coverage[cv].agreement for cv in observed],
+            agreements=[self.coverage.in_coverage[cv].agreement for cv in observed],
             success=self.history.success(observed.tolist()),
             **fields,
         )
         if self.broadcaster:
             snapshot = replace(snapshot, downlink_ns=self.broadcaster.worst_ns(snapshot))
         return observe(snapshot, self.constants)
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Observes the CVs, and asks for a plan: the scheme, or whoever steps through the run."""
+
+    observer: Observer
+    scheme: Any  # Scheme or AsynchronousScheme
+    control: Control
+    stopwatch: Stopwatch
+
+    def begin_round(self, round: int) -> None:
+        """Measure times for this round from now on, and tell a channel that changes from round to round."""
+        self.stopwatch.round = round
+        if begin_round := getattr(self.observer.channel, "begin_round", None):
+            begin_round(int(self.observer.env.now))
+
+    def plan(
+        self, round: int, cvs: Sequence[int] | None = None, **known: Any
+    ) -> Generator[Event, Any, tuple[Observation, Plan]]:
+        """What is observed now, and the plan for it, which is checked; arguments as those of `Observer.observe`."""
+        is_asked = self.control.stops_for is PlanDue
+        with self.stopwatch("plan"):
+            observation = self.observer.observe(round, cvs, **known)
+            plan = None if is_asked else self.scheme.plan(observation)
+        if is_asked:
+            plan = yield self.control.ask(PlanDue(observation))
+        return observation, checked_plan(observation, plan)

@@ -1,24 +1,32 @@
-"""A connected vehicle: accepts an order, trains the model, and sends its update to the gNB."""
+"""A connected vehicle: it gets an order, trains, uploads, turns its update in; one life, with rounds and without."""
 
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
-from simpy import Event, Interrupt, Process
+from simpy import Event, Interrupt
 
+from vefl_sim.core.rng import Streams
 from vefl_sim.core.state import NOT_SAVED, State, from_state
-from vefl_sim.learning.learner import NO_START, Start
-from vefl_sim.protocol.events import Instant, NanosecondEnvironment, Precedence
+from vefl_sim.experiment.scheme_tables import SlaTable
+from vefl_sim.learning.learner import Start
 from vefl_sim.protocol.gnb import GNodeB
+from vefl_sim.protocol.inbox import Assignment, Inbox
+from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.messages import Loss, OrderOutcome, TrainOrder, Update
-from vefl_sim.protocol.trace import DEPARTURES, Departure, Trace
+from vefl_sim.protocol.trace import (
+    DEPARTURES,
+    Departure,
+    ModelReceived,
+    Trace,
+    TrainingFinished,
+    UpdateLost,
+    UploadReceived,
+)
 from vefl_sim.protocol.uplink import Upload
-from vefl_sim.schemes.sla import Agreement
-
-if TYPE_CHECKING:
-    from vefl_sim.protocol.server.asynchronous import AsynchronousServer
+from vefl_sim.schemes.sla import Agreement, draw_agreement
 
 
 @dataclass
@@ -28,7 +36,7 @@ class OrderInProgress:
     order: TrainOrder
     account: Account = field(metadata=NOT_SAVED)  # saved with the ledger
     cause: int  # number of the last trace event of this order
-    start: Start = field(default=NO_START, metadata=NOT_SAVED)  # what the CV trains from; empty with rounds
+    start: Start = field(metadata=NOT_SAVED)  # what the CV trains from
     upload: Upload | None = None  # None until the training has ended
     has_model: bool = False  # whether a broadcast of the model was received
 
@@ -38,142 +46,141 @@ class OrderInProgress:
         return self.order.ordered_ns + self.order.model_ns
 
 
-class Grant(NamedTuple):
-    """An order that the server gives to a CV on request."""
-
-    order: TrainOrder
-    event: int  # number of its `training_ordered` event
-    start: Start
-
-
 @dataclass
 class ConnectedVehicle:
-    """A CV in coverage. It works on at most one order at a time."""
+    """A CV that is in coverage, or was there and may come back. It works on at most one order at a time."""
 
     env: NanosecondEnvironment
     number: int
     agreement: Agreement
+    inbox: Inbox  # of the server
     gnb: GNodeB
     ledger: Ledger
     trace: Trace
     distance_m: Callable[[], float]  # current distance from the gNB
-    has_left_coverage: bool = False
-    task: OrderInProgress | None = None  # None if the CV is idle; with rounds it stays until the next order
-    work: Process | None = None  # works on the last order
-    participation: Process | None = None  # without rounds: pulls orders and pushes updates
+    work: OrderInProgress | None = None  # None if the CV is idle
 
-    def accept(self, order: TrainOrder, cause: int, start: Start = NO_START) -> Process:
-        """Start working on an order; the process returns its OrderOutcome."""
-        price, fee = self.agreement.price_per_joule, self.agreement.base_fee
-        return self._begin(OrderInProgress(order, self.ledger.open(self.number, order.round, price, fee), cause, start))
+    def __post_init__(self) -> None:
+        self._entered = self.env.event()  # coverage; a new one when the CV leaves
 
-    def resume(self, state: State, start: Start) -> Process:
-        """Resume an order that was in progress when the checkpoint was written."""
-        order = from_state(TrainOrder, state["order"])
-        task = OrderInProgress(order, self.ledger.account(self.number, order.round), state["cause"], start)
-        task.has_model = state["has_model"]
-        if state["upload"] is not None:
-            task.upload = self.gnb.resume_upload(order, task.account, state["upload"])
-        return self._begin(task)
+    def start(self) -> None:
+        """Begin to live, in coverage."""
+        self.enter()
+        self._process = self.env.process(self.life())
 
-    def start(self, server: "AsynchronousServer") -> None:
-        """Start to take part in a run without rounds."""
-        self.participation = self.env.process(self.participate(server))
+    def life(self) -> Generator[Event, Any, None]:
+        """Get an order, train, upload, turn the update in; and again. After its trip a CV waits, and is forgotten."""
+        while True:
+            if self.work is None:  # else it was resumed from a checkpoint
+                self.work = yield from self._next_order()
+            lost = yield from self._train_and_upload(self.work)
+            outcome = self._settle(self.work, lost)
+            self.inbox.turn_in(Update(outcome, self.work.start))
+            self.work = None
 
-    def participate(self, server: "AsynchronousServer") -> Generator[Event, Any, None]:
-        """Without rounds: pull an order, train and upload before it expires, push the update; until the CV leaves."""
-        with suppress(Interrupt):  # the CV leaves while it waits for an order
-            while not self.has_left_coverage:
-                if self.task is None:
-                    self.accept(*(yield from server.pull(self)))
-                assert self.task is not None
-                outcome = yield from self._before_expiry(self.task.order)
-                yield server.push(Update(outcome, self.task.start))
-                self.task = None
+    def _next_order(self) -> Generator[Event, Any, OrderInProgress]:
+        """Ask the server for an order until it gives one; while the CV is out of coverage, wait."""
+        while True:
+            yield self._entered
+            try:
+                answer = yield self.inbox.request(self.number)
+                if isinstance(answer, Assignment):
+                    price, fee = self.agreement.price_per_joule, self.agreement.base_fee
+                    account = self.ledger.open(self.number, answer.order.round, price, fee)
+                    return OrderInProgress(answer.order, account, answer.event, answer.start)
+                yield answer.until  # a refusal, without rounds only: else a request waits for its plan
+            except Interrupt:  # it has left coverage
+                self.inbox.withdraw(self.number)
 
-    def _before_expiry(self, order: TrainOrder) -> Generator[Event, Any, OrderOutcome]:
-        """Wait until the work on an order ends; at its expiry, end it."""
-        assert self.work is not None
-        if order.expiry_ns is not None:
-            yield self.work | Instant(self.env, order.expiry_ns, Precedence.ROUND)
-            if self.work.is_alive:
-                self.work.interrupt("expired")
-        outcome: OrderOutcome = yield self.work
-        return outcome
+    def _train_and_upload(self, work: OrderInProgress) -> Generator[Event, Any, Loss | None]:
+        """Train for t_cmp, offer the update to the gNB and wait until it is received; an interrupt loses the update.
 
-    def leave(self, how: Departure) -> None:
-        """Leave coverage: the order in progress is lost, and no other is requested."""
-        self.has_left_coverage = True
-        for process in (self.work, self.participation if self.task is None else None):
-            if process is not None and process.is_alive:
-                process.interrupt(how)
+        An order that bypasses the network is delivered in any case.
+        """
+        order, account = work.order, work.account
+        if order.bypasses_network:
+            yield from self._deliver(order, account)
+            return None
+        try:
+            if work.upload is None:  # else it was resumed from a checkpoint
+                yield from self._receive_model(work)
+                yield Instant(self.env, work.training_start_ns + order.train_ns, Precedence.TRAINING)
+                self.ledger.compute(account, order.compute_j)
+                work.cause = self.trace.note(TrainingFinished(order, self.distance_m()), work.cause)
+                work.upload = self.gnb.offer(order, account, work.cause)
+            yield work.upload.received
+        except Interrupt as interrupt:
+            self.gnb.withdraw(self.number)  # what is not sent yet
+            if work.upload is None:  # the CPU has worked for a part of t_cmp
+                trained_ns = max(self.env.now - work.training_start_ns, 0)
+                self.ledger.compute(account, order.compute_j * trained_ns / order.train_ns)
+            return _loss(interrupt.cause, work.upload)
+        return None
 
-    def _begin(self, task: OrderInProgress) -> Process:
-        """Start the process of an order."""
-        method = self.train_and_upload if task.order.bypass_ns is None else self.deliver
-        self.task, self.work = task, self.env.process(method(task))
-        return self.work
+    def _receive_model(self, work: OrderInProgress) -> Generator[Event, Any, None]:
+        """Wait for the end of the broadcast; without one, the CV has the model with its order."""
+        if work.order.model_ns and not work.has_model:
+            yield Instant(self.env, work.training_start_ns, Precedence.TRAINING)
+            work.has_model, work.cause = True, self.trace.note(ModelReceived(work.order, self.distance_m()), work.cause)
 
-    def deliver(self, task: OrderInProgress) -> Generator[Event, Any, OrderOutcome]:
+    def _deliver(self, order: TrainOrder, account: Account) -> Generator[Event, Any, None]:
         """Without constraints: deliver the update in time, even if the CV leaves; only the training uses energy."""
-        order, account = task.order, task.account
         with suppress(Interrupt):
             yield Instant(self.env, order.ordered_ns + (order.bypass_ns or 0), Precedence.ROUND)
         self.ledger.compute(account, order.compute_j)
         self.ledger.offer(account, order.payload_bits)
         self.ledger.drain(account, order.payload_bits)
-        return self._conclude(task, None)
 
-    def train_and_upload(self, task: OrderInProgress) -> Generator[Event, Any, OrderOutcome]:
-        """Train for t_cmp, offer the update to the gNB and wait until it is received; an interrupt loses the update."""
-        order, account, lost = task.order, task.account, None
-        try:
-            if task.upload is None:
-                yield from self._receive_model(task)
-                yield Instant(self.env, task.training_start_ns + order.train_ns, Precedence.TRAINING)
-                self.ledger.compute(account, order.compute_j)
-                task.cause = self._note("training_finished", order, task.cause, energy_j=order.compute_j)
-                task.upload = self.gnb.offer(order, account, task.cause)
-            yield task.upload.received
-        except Interrupt as interrupt:
-            lost = _loss(interrupt.cause, task.upload)
-            self.gnb.withdraw(self.number)
-            if task.upload is None:  # the CPU has worked for a part of t_cmp
-                trained_ns = max(self.env.now - task.training_start_ns, 0)
-                self.ledger.compute(account, order.compute_j * trained_ns / order.train_ns)
-        return self._conclude(task, lost)
-
-    def _receive_model(self, task: OrderInProgress) -> Generator[Event, Any, None]:
-        """Wait for the end of the broadcast; without one, the CV has the model with its order."""
-        if task.order.model_ns and not task.has_model:
-            yield Instant(self.env, task.training_start_ns, Precedence.TRAINING)
-            task.has_model, task.cause = True, self._note("model_received", task.order, task.cause)
-
-    def _conclude(self, task: OrderInProgress, lost: Loss | None) -> OrderOutcome:
-        """Settle the account, note how the order ended, and return its outcome."""
-        order, account, upload = task.order, task.account, task.upload
-        self.ledger.settle(account)
-        event = self._note(
-            "upload_received" if lost is None else "update_lost",
-            order,
-            upload.cause if upload else task.cause,
-            reason=lost,
-            slots=upload.slots if upload else 0,
-            count=upload.lost_slots if upload and upload.lost_slots else None,
-            mean_snr_db=upload.mean_snr_db if upload else None,
-            bits=account.bits_drained,
-            bits_left=account.bits_left if account.bits_offered else float(order.payload_bits),
-            energy_j=account.energy_j,
-            cost=account.paid,
-        )
+    def _settle(self, work: OrderInProgress, lost: Loss | None) -> OrderOutcome:
+        """Settle the account of an order that has ended, and note its outcome."""
+        upload = work.upload
+        self.ledger.settle(work.account)
         slots = (upload.slots, upload.lost_slots, upload.lost_j) if upload else (0, 0, 0.0)
-        return OrderOutcome(order, account, lost, slots[0], self.env.now, event, *slots[1:])
+        outcome = OrderOutcome(work.order, work.account, lost, slots[0], self.env.now, 0, *slots[1:])
+        ended = UploadReceived if lost is None else UpdateLost
+        cause = upload.cause if upload else work.cause
+        return replace(outcome, event=self.trace.note(ended(outcome, upload, self.distance_m()), cause))
 
-    def _note(self, kind: str, order: TrainOrder, cause: int, **columns: Any) -> int:
-        return self.trace.note(
-            self.env.now, kind, f"cv {self.number}", cause=cause, cv=self.number, round=order.round,
-            distance_m=self.distance_m(), **columns,
-        )  # fmt: skip
+    def enter(self) -> None:
+        """Enter coverage, for the first time or again."""
+        self._entered.succeed()
+
+    def leave(self, how: Departure) -> None:
+        """Leave coverage: an order in progress is lost, and no other is requested until the CV comes back."""
+        self._entered = self.env.event()
+        self._process.interrupt(how)
+
+    def revoke(self, order: TrainOrder, reason: Loss) -> None:
+        """End an order whose time is over, unless it has ended already."""
+        if self.work is not None and self.work.order is order:
+            self._process.interrupt(reason)
+
+    def resume(self, state: State, start: Start) -> TrainOrder:
+        """Take up an order that was in progress when the checkpoint was written; to be called before `start`."""
+        order = from_state(TrainOrder, state["order"])
+        self.work = OrderInProgress(order, self.ledger.account(self.number, order.round), state["cause"], start)
+        self.work.has_model = state["has_model"]
+        if state["upload"] is not None:
+            self.work.upload = self.gnb.resume_upload(order, self.work.account, state["upload"])
+        return order
+
+
+@dataclass(frozen=True)
+class VehicleFactory:
+    """Makes the CVs of a run, each with the agreement that its number draws."""
+
+    env: NanosecondEnvironment
+    sla: SlaTable
+    streams: Streams
+    inbox: Inbox
+    gnb: GNodeB
+    ledger: Ledger
+    trace: Trace
+
+    def vehicle(self, cv: int, distance_m: Callable[[], float]) -> ConnectedVehicle:
+        """A CV that has not started to live yet."""
+        agreement = draw_agreement(cv, self.sla, self.streams)
+        return ConnectedVehicle(self.env, cv, agreement, self.inbox, self.gnb, self.ledger, self.trace, distance_m)
 
 
 def _loss(cause: Any, upload: Upload | None) -> Loss:
@@ -182,4 +189,4 @@ def _loss(cause: Any, upload: Upload | None) -> Loss:
         return cast(Departure, cause)
     if upload is None:
         return "training_unfinished"
-    return "expired" if cause == "expired" else "round_ended"
+    return cast(Loss, cause)

@@ -11,9 +11,9 @@ import hashlib
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +40,13 @@ class Checkpoint:
     time_ns: int
     wall_s: float  # wall-clock time spent so far
     figures: dict[str, Any]  # figures of the summary up to here
-    tables: dict[str, list[dict[str, Any]]]  # table -> part files with its rows up to here
+    tables: dict[str, list[PartFile]]  # table -> part files with its rows up to here
     state: State
 
     @property
     def files(self) -> list[str]:
         """Names of all part files that this checkpoint refers to."""
-        return [part["file"] for parts in self.tables.values() for part in parts]
+        return [part.file for parts in self.tables.values() for part in parts]
 
 
 class Checkpoints:
@@ -61,7 +61,7 @@ class Checkpoints:
         content = {"format": _FORMAT, **vars(checkpoint), "state": pack(checkpoint.state, arrays)}
         with atomic_file(self.file_of(checkpoint)) as partial:
             with zipfile.ZipFile(partial, "w") as archive:
-                archive.writestr(_STATE, json.dumps(content))
+                archive.writestr(_STATE, json.dumps(content, default=vars))  # of part files
                 for name, array in arrays.items():
                     add_array(archive, name, array)
             with zipfile.ZipFile(partial, "a") as archive:
@@ -81,15 +81,15 @@ class Checkpoints:
         for file in self._newest_first():
             try:
                 checkpoint = _read(file)
+                for part in chain.from_iterable(checkpoint.tables.values()):
+                    if fault := part.fault(self._parts):
+                        raise NotResumable(f"{file} needs a part file, but {fault}")
+                return checkpoint, faults
             except NotResumable as error:
                 faults.append(str(error))
-                continue
-            if fault := next(self._faults(checkpoint), None):
-                faults.append(f"{file} needs a part file, but {fault}")
-                continue
-            return checkpoint, faults
         if faults:
-            raise NotResumable([*(f"{fault}." for fault in faults), _NO_OTHER.format(run=self.directory.parent)])
+            none, fix = "has no other checkpoint to resume from", "restore the file, or run the experiment with --fresh"
+            raise NotResumable([*(f"{fault}." for fault in faults), f"{self.directory.parent} {none}: {fix}."])
         return None, []
 
     def remove_after(self, last: Checkpoint | None) -> None:
@@ -101,24 +101,12 @@ class Checkpoints:
     def last_readable(self) -> Checkpoint | None:
         """The newest readable checkpoint without its state, for inspecting a run; None if there is none."""
         for file in self._newest_first():
-            try:
+            with suppress(BadInput):
                 return _read(file, with_state=False)
-            except BadInput:
-                continue
         return None
 
     def _newest_first(self) -> list[Path]:
         return sorted(self.directory.glob("[0-9]*.npz"), reverse=True)
-
-    def _faults(self, checkpoint: Checkpoint) -> Iterator[str]:
-        """Yield what is wrong with the part files that a checkpoint needs."""
-        for parts in checkpoint.tables.values():
-            for part in parts:
-                if fault := PartFile(**part).fault(self._parts):
-                    yield fault
-
-
-_NO_OTHER = "{run} has no other checkpoint to resume from: restore the file, or run the experiment with --fresh."
 
 
 def _name(checkpoint: Checkpoint) -> str:
@@ -132,9 +120,14 @@ def _read(file: Path, with_state: bool = True) -> Checkpoint:
             content = _json(archive, _STATE)
             if content.pop("format") != _FORMAT:
                 raise NotResumable(f"{file} was written by another version of vefl_sim")
-            _require_digests(archive, archive.namelist() if with_state else [_STATE])
-            packed = content.pop("state")
-            checkpoint = Checkpoint(**content, state=_state(packed, archive) if with_state else {})
+            digests = _json(archive, _DIGESTS)
+            for member in archive.namelist() if with_state else [_STATE]:
+                if member != _DIGESTS and _digest(archive, member) != digests.get(member):
+                    raise ValueError(f"its {shortened(member)} has changed since it was written")
+            content["state"] = _state(content["state"], archive) if with_state else {}
+            for name, parts in content["tables"].items():
+                content["tables"][name] = [PartFile(**part) for part in parts]
+            checkpoint = Checkpoint(**content)
             _require_types(checkpoint)
             if _name(checkpoint) != file.name:
                 raise ValueError(f"it is the one of round {checkpoint.round}")
@@ -160,14 +153,6 @@ def _digest(archive: zipfile.ZipFile, member: str) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
-def _require_digests(archive: zipfile.ZipFile, members: Iterable[str]) -> None:
-    """Raise ValueError if one of these members is not what was written: the checksums of the zip file may be right."""
-    digests = _json(archive, _DIGESTS)
-    for member in members:
-        if member != _DIGESTS and _digest(archive, member) != digests.get(member):
-            raise ValueError(f"its {shortened(member)} has changed since it was written")
-
-
 def _state(packed: Any, archive: zipfile.ZipFile) -> State:
     """The state with its arrays, each of which is read when the state names it first."""
     arrays = _ArraysOf(archive)
@@ -190,10 +175,8 @@ class _ArraysOf(Arrays):
 
 def _require_types(checkpoint: Checkpoint) -> None:
     """Refuse figures of other types, and part files outside the run."""
-    numbers = checkpoint.round, checkpoint.time_ns
-    are_numbers = all(type(number) is int for number in numbers) and type(checkpoint.wall_s) in (int, float)
-    if not are_numbers or not are_figures(checkpoint.figures):
+    numbers = type(checkpoint.round) is type(checkpoint.time_ns) is int and type(checkpoint.wall_s) in (int, float)
+    if not numbers or not are_figures(checkpoint.figures):
         raise ValueError(f"its {_STATE} has values of other types")
-    for part in (PartFile(**part) for parts in checkpoint.tables.values() for part in parts):
-        if not _PART.fullmatch(part.file):
-            raise ValueError(f"it names a part file {part.file!r}")
+    if other := next((file for file in checkpoint.files if not _PART.fullmatch(file)), None):
+        raise ValueError(f"it names a part file {other!r}")

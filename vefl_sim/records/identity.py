@@ -5,6 +5,7 @@ import json
 import os
 import platform
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
@@ -21,6 +22,8 @@ from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.mobility.recorded import recording
 
 _VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "pyarrow", "pandas")
+_PRESENTATION = {"__main__", "cli", "analysis", "sweep"}
+"""Packages that use simulations and cannot change them: editing these (a figure, say) requires no new runs."""
 
 version = cache(metadata.version)  # it reads a file each time, and a sweep asks for it at every point
 
@@ -70,11 +73,16 @@ class Identity:
     @cached_property
     def versions(self) -> dict[str, Any]:
         """Versions and digests of everything that a run depends on, as written to versions.json."""
+        traffic = declaration("mobility.kind", self.experiment.mobility.kind, "packages", ())
+        packages = {}
+        for name in (*_VERSIONED, *traffic):
+            with suppress(metadata.PackageNotFoundError):  # resuming a run does not need the traffic simulator
+                packages[name] = version(name)
         return {
             "python": platform.python_version(),
             "machine": platform.machine(),
             "vefl_sim source": package_digest(),
-            "packages": {name: version(name) for name in (*_VERSIONED, *_traffic_packages(self.experiment))},
+            "packages": packages,
             "parts": self.parts,
             "configuration": self.configuration,
         }
@@ -107,20 +115,20 @@ def start_digest(file: str) -> str:
 
 
 def _without_neutral_keys(experiment: Experiment) -> Experiment:
-    """Reset the keys that change no result, so that a run can be resumed after they were edited."""
-    run = experiment.run.model_copy(update={"checkpoint_every": None, "watch": None})
-    learning = experiment.learning.model_copy(update={"threads": None})
-    sumo = experiment.sumo.model_copy(update={"client": "libsumo"})
-    file_name = Path(experiment.mobility.file).name  # the folder does not matter; the content is digested separately
-    mobility = experiment.mobility.model_copy(update={"file": file_name})
-    start = experiment.model.start and Path(experiment.model.start).name
-    model = experiment.model.model_copy(update={"start": start})
-    tables = {"run": run, "learning": learning, "sumo": sumo, "mobility": mobility, "model": model}
+    """Reset the keys that change no result, so that a run can be resumed after they were edited.
+
+    Of files only the names count, not their folders; their contents are digested separately.
+    """
+    file, start = experiment.mobility.file, experiment.model.start
+    neutral: dict[str, dict[str, Any]] = {
+        "run": {"checkpoint_every": None, "watch": None},
+        "learning": {"threads": None},
+        "sumo": {"client": "libsumo"},
+        "mobility": {"file": Path(file).name},
+        "model": {"start": start and Path(start).name},
+    }
+    tables = {table: getattr(experiment, table).model_copy(update=keys) for table, keys in neutral.items()}
     return experiment.model_copy(update=tables)
-
-
-_PRESENTATION = {"__main__", "cli", "analysis", "sweep"}
-"""Packages that use simulations and cannot change them: editing these (a figure, say) requires no new runs."""
 
 
 @cache
@@ -134,28 +142,14 @@ def package_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def _traffic_packages(experiment: Experiment) -> list[str]:
-    """The installed packages of the traffic simulator; they may be missing, because resuming a run does not need it."""
-    packages = declaration("mobility.kind", experiment.mobility.kind, "packages", ())
-    return [name for name in packages if _is_installed(name)]
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        version(package)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
 def require_same_version(run: Path) -> None:
     """Refuse to resume a run that was started with another version of vefl_sim."""
     before = recorded_versions(run)
-    then, here = before.get("packages", {}).get("vefl_sim", "unknown"), version("vefl_sim")
-    sources = before.get("vefl_sim source", "unknown"), package_digest()
-    if (then, sources[0]) != (here, sources[1]):
+    then = before["packages"].get("vefl_sim", "unknown"), before.get("vefl_sim source", "unknown")
+    here = version("vefl_sim"), package_digest()
+    if then != here:
         raise NotResumable(
-            f"{run} was started with vefl_sim {then} (source {sources[0]}), but this is {here} (source {sources[1]}), "
+            f"{run} was started with vefl_sim {then[0]} (source {then[1]}), but this is {here[0]} (source {here[1]}), "
             "whose results may differ: resume it with that version, or run its experiment.toml again."
         )
 
@@ -165,9 +159,8 @@ def require_same(run: Path, identity: Identity) -> None:
     before, now = recorded_versions(run), identity.versions
     if before.get("configuration") == now["configuration"]:
         return
-    parts = [name for name, digest in now["parts"].items() if before.get("parts", {}).get(name) != digest]
-    inputs = "its resolved.toml or its recording, map or initial model"
-    what = f"the source of {', '.join(parts)}" if parts else inputs
+    parts = [name for name, digest in now["parts"].items() if before["parts"].get(name) != digest]
+    what = f"the source of {', '.join(parts)}" if parts else "its resolved.toml or its recording, map or initial model"
     raise NotResumable(f"{run} cannot be resumed, because {what} has changed: restore it, or run the experiment again.")
 
 
@@ -176,7 +169,7 @@ def require_same_parts(run: Path, *parts: tuple[str, str]) -> None:
 
     The networks of vefl_models may differ: a model outlives the version of vefl_sim that has trained it.
     """
-    before = recorded_versions(run).get("parts", {})
+    before = recorded_versions(run)["parts"]
     for key, name in parts:
         if not name.startswith("vefl_models.") and before.get(name) != part_digest(key, name):
             raise NotResumable(
@@ -187,22 +180,17 @@ def require_same_parts(run: Path, *parts: tuple[str, str]) -> None:
 
 def library_notes(run: Path, identity: Identity) -> Iterator[str]:
     """Yield a note if library versions have changed since the run started, which may change the last digits."""
-    before, now = recorded_versions(run), identity.versions
-    then, here = before.get("packages", {}), now["packages"]
+    versions = recorded_versions(run), identity.versions
+    then, here = (known["packages"] | {"Python": known.get("python")} for known in versions)
     changed = [f"{name} {then.get(name)} is now {here[name]}" for name in here if then.get(name) != here[name]]
-    if before.get("python") != now["python"]:
-        changed.append(f"Python {before.get('python')} is now {now['python']}")
     if changed:
         yield f"{', '.join(changed)}: the results may differ in the last digits from those of an uninterrupted run"
 
 
 def recorded_versions(run: Path) -> dict[str, Any]:
-    """The versions.json of a run, written when it started."""
-    try:
-        recorded: dict[str, Any] = read_json(run / "versions.json")
-        tables = recorded.get("packages", {}), recorded.get("parts", {})
-        if not all(isinstance(table, dict) for table in tables):
-            raise ValueError
-        return recorded
-    except (OSError, ValueError, AttributeError):  # the last one: it is not even a table
-        raise NotResumable(f"{run / 'versions.json'} is missing or damaged: run the experiment with --fresh.") from None
+    """The versions.json of a run, written when it started; tables that it lacks are empty."""
+    with suppress(OSError, ValueError, TypeError):  # the last one: it is not even a table
+        recorded: dict[str, Any] = {"packages": {}, "parts": {}} | read_json(run / "versions.json")
+        if isinstance(recorded["packages"], dict) and isinstance(recorded["parts"], dict):
+            return recorded
+    raise NotResumable(f"{run / 'versions.json'} is missing or damaged: run the experiment with --fresh.")

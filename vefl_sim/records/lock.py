@@ -6,6 +6,7 @@ import platform
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from vefl_sim.core.errors import RunLocked
 from vefl_sim.core.files import explain_write_errors, parse_json, read_text
 
 LOCK_FILES = _LOCK, _SESSIONS = "LOCK", "sessions.jsonl"
+_lock = partial(FileLock, is_singleton=False, thread_local=False)
 _WAIT_S = 1.0  # `is_locked` in another process holds the lock for a moment
 
 
@@ -22,13 +24,16 @@ _WAIT_S = 1.0  # `is_locked` in another process holds the lock for a moment
 def locked(run: Path, versions: dict[str, Any]) -> Iterator[None]:
     """Hold the lock of a run while the block runs, and log this process and its versions in sessions.jsonl."""
     with explain_write_errors(run / _LOCK):
-        lock = _lock(run)
+        lock = _lock(run / _LOCK)
         try:
             lock.acquire(timeout=_WAIT_S, poll_interval=0.05)
         except Timeout:
             raise RunLocked(f"{run} is being run {_owner(run)}: wait until it ends, or use --fresh.") from None
     try:
-        _log(run, versions)
+        started = time.strftime("%Y-%m-%d %H:%M:%S")
+        session = {"process": os.getpid(), "host": platform.node(), "started": started, "versions": versions}
+        with explain_write_errors(run / _SESSIONS), (run / _SESSIONS).open("a", encoding="utf-8") as log:
+            log.write(json.dumps(session) + "\n")
         yield
     finally:
         lock.release()
@@ -38,15 +43,13 @@ def is_locked(run: Path) -> bool:
     """Whether a process is working on a run."""
     if (run / _LOCK).is_symlink() or not (run / _LOCK).is_file():  # of what is not a lock, nothing is opened
         return False
-    lock = _lock(run)
     try:
-        lock.acquire(timeout=0)
+        with _lock(run / _LOCK).acquire(timeout=0):
+            return False
     except Timeout:
         return True
     except OSError:  # no process works on a run in a read-only archive
         return False
-    lock.release()
-    return False
 
 
 def remove_lock(run: Path) -> None:
@@ -55,17 +58,6 @@ def remove_lock(run: Path) -> None:
         for name in LOCK_FILES:
             (run / name).unlink(missing_ok=True)
         run.rmdir()
-
-
-def _lock(run: Path) -> FileLock:
-    return FileLock(run / _LOCK, is_singleton=False, thread_local=False)
-
-
-def _log(run: Path, versions: dict[str, Any]) -> None:
-    started = time.strftime("%Y-%m-%d %H:%M:%S")
-    session = {"process": os.getpid(), "host": platform.node(), "started": started, "versions": versions}
-    with explain_write_errors(run / _SESSIONS), (run / _SESSIONS).open("a", encoding="utf-8") as log:
-        log.write(json.dumps(session) + "\n")
 
 
 def _owner(run: Path) -> str:

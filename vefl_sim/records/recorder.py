@@ -1,245 +1,308 @@
-"""Records the events, rounds, positions and slots of a simulation as rows of tables."""
+"""Records the events, rounds, positions and slots of a run as rows of tables."""
 
-from collections.abc import Collection
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vefl_sim.core.clock import SlotGrid, to_ns
+from vefl_sim.core.clock import Timing, to_ns
 from vefl_sim.core.state import State
-from vefl_sim.experiment.experiment import Experiment, TraceTable
+from vefl_sim.core.tables import MemoryTable, data_frame, digest_of_tables
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.allocate import AllocationStatus
+from vefl_sim.protocol import trace as events
+from vefl_sim.protocol.gnb import Arrival
 from vefl_sim.protocol.mac import Burst
-from vefl_sim.protocol.messages import OrderOutcome, RoundReport
+from vefl_sim.protocol.messages import Decision, OrderOutcome, RoundReport, TrainOrder
 from vefl_sim.protocol.server.overruns import overruns
+from vefl_sim.protocol.trace import Noted, Trace
 from vefl_sim.records.schemas import SCHEMAS
-from vefl_sim.records.table_parts import PartWriter
+from vefl_sim.records.table_parts import NOT_CONTENT, PartFile, PartWriter
 from vefl_sim.records.upload_bins import UploadBins
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 
-OPTIONAL = ("outages", "broadcasts")
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = dict[str, Any]
 _SAMPLED_SLOTS = 100  # `trace.slots = "sampled"`: every 100th slot
+_STATUSES = np.array([status.name.lower() for status in AllocationStatus])
 
 
 class Recorder:
-    """Writes the tables of one run, each as a series of part files."""
+    """Keeps the tables of one run, in memory or as a series of part files each."""
 
-    def __init__(self, directory: Path, trace: TraceTable, grid: SlotGrid, optional: Collection[str] = ()) -> None:
-        """`directory` is the folder of the part files, `optional` names further tables to record."""
-        self._slot_every = {"sampled": _SAMPLED_SLOTS, "full": 1}.get(trace.slots, 0)
-        recorded = {"slots": self._slot_every > 0, "uploads": trace.slots == "uploads"}
-        recorded |= {name: name in optional for name in OPTIONAL}
-        self._tables = {name: PartWriter(directory, name) for name in SCHEMAS if recorded.get(name, True)}
-        self._mobility_every_ns = to_ns(trace.mobility_every_s)
-        self._mobility_due_ns = 0
-        uploads = self._tables.get("uploads")
-        self._bins = UploadBins(grid, uploads.append) if uploads else None
+    def __init__(self, experiment: Experiment, trace: Trace, directory: Path | None = None) -> None:
+        """Listen to a trace; `directory` is the folder of the part files, None: the tables are kept in memory."""
+        self._slot_every = {"sampled": _SAMPLED_SLOTS, "full": 1}.get(experiment.trace.slots, 0)
+        recorded = {
+            "slots": self._slot_every > 0,
+            "uploads": experiment.trace.slots == "uploads",
+            "outages": experiment.radio.csi_delay_slots > 0,
+            "broadcasts": experiment.downlink.kind == "broadcast",
+        }
+        names = [name for name in SCHEMAS if recorded.get(name, True)]
+        self._files = {name: PartWriter(directory, name) for name in names} if directory else {}
+        self._tables: Mapping[str, PartWriter | MemoryTable] = self._files or {
+            name: MemoryTable(SCHEMAS[name]) for name in names
+        }
+        self._mobility_every_ns, self._mobility_due_ns = to_ns(experiment.trace.mobility_every_s), 0
+        self._bins = UploadBins(experiment.slots, lambda row: self._tables["uploads"].append(row))
+        trace.on(Noted, lambda noted: self._tables["events"].append(event_row(noted)))
+        trace.on(Scene, self._record_scene)
+        if recorded["slots"]:
+            trace.on(Burst, self._record_slots)
+        if recorded["uploads"]:
+            trace.on(Burst, self._bins.add)
+            trace.on(Arrival, lambda arrival: self._bins.receive(arrival.cv, arrival.bits))
+        trace.on(RoundReport, self._record_round)
+        trace.on(Timing, lambda timing: self._tables["timings"].append(vars(timing)))
 
-    def append(self, table: str, row: dict[str, Any]) -> None:
-        """Add a row to a table."""
-        self._tables[table].append(row)
-
-    def record_scene(self, scene: Scene) -> None:
+    def _record_scene(self, scene: Scene) -> None:
         """Record the positions of all vehicles, once per `trace.mobility_every_s`."""
-        if scene.time_ns < self._mobility_due_ns:
-            return
-        self._mobility_due_ns += self._mobility_every_ns
-        times = {"time_ns": np.full(len(scene.vehicle), scene.time_ns)}
-        self._tables["mobility"].extend(vars(scene) | times)
+        if scene.time_ns >= self._mobility_due_ns:
+            self._mobility_due_ns += self._mobility_every_ns
+            times = {"time_ns": np.full(len(scene.vehicle), scene.time_ns)}
+            self._tables["mobility"].extend(vars(scene) | times)
 
-    def record_burst(self, burst: Burst) -> None:
-        """Record what each CV was allocated in the slots of a burst, as far as `trace.slots` asks for it."""
-        if self._bins:
-            self._bins.add(burst)
-        if not self._slot_every:
-            return
-        log = burst.log
-        for index in range(burst.slots):
-            slot = burst.first_slot + index
-            if slot % self._slot_every:
-                continue
-            for row in np.flatnonzero(log.prbs[index]).tolist():
-                self.append(
-                    "slots",
-                    {
-                        "slot": slot,
-                        "cv": burst.uploads[row].cv,
-                        "prbs": int(log.prbs[index, row]),
-                        "power_w": float(log.power_w[index, row]),
-                        "rate_bps": float(log.rate_bps[index, row]),
-                        "bits_left": float(log.bits_left[index, row]),
-                        "gap": None if np.isnan(log.gap[index]) else float(log.gap[index]),
-                        "status": AllocationStatus(log.outcome[index]).name.lower(),
-                    },
-                )
+    def _record_slots(self, burst: Burst) -> None:
+        """Record what each CV was allocated in the slots of a burst, or in every 100th slot."""
+        columns = _slot_columns(burst, self._slot_every)
+        if columns["slot"].size:
+            self._tables["slots"].extend(columns)
 
-    def record_arrival(self, cv: int, bits: float) -> None:
-        """Record that the gNB has received what a CV sent in the last slot of a burst."""
-        if self._bins:
-            self._bins.receive(cv, bits)
-
-    def record_round(self, report: RoundReport) -> None:
+    def _record_round(self, report: RoundReport) -> None:
         """Record a finished round and the CVs that were in coverage at its start."""
-        self.append("rounds", round_row(report))
-        for row in vehicle_rows(report):
-            self.append("vehicles", row)
-        if "outages" in self._tables:
-            for outcome in report.outcomes:
-                self.append("outages", _outage_row(outcome))
-        if "broadcasts" in self._tables:
-            for broadcast in filter(None, (decision.broadcast for decision in report.decisions)):
-                self.append("broadcasts", {"round": report.round} | vars(broadcast))
+        broadcasts = (decision.broadcast for decision in report.decisions if decision.broadcast)
+        rows = {
+            "rounds": [round_row(report)],
+            "vehicles": vehicle_rows(report),
+            "outages": map(_outage_row, report.outcomes),
+            "broadcasts": ({"round": report.round} | vars(broadcast) for broadcast in broadcasts),
+        }
+        for name, added in rows.items():
+            for row in added if name in self._tables else ():
+                self._tables[name].append(row)
 
-    def commit(self) -> dict[str, list[dict[str, Any]]]:
+    def table(self, name: str) -> "pd.DataFrame":
+        """A table with all rows so far; KeyError if it is not recorded."""
+        return data_frame(self._tables[name].table())
+
+    def content_digest(self) -> str:
+        """Digest of all rows so far that a repeated run must reproduce exactly."""
+        tables = {name: table.table() for name, table in self._tables.items() if name not in NOT_CONTENT}
+        return digest_of_tables(tables)
+
+    def commit(self) -> dict[str, list[PartFile]]:
         """Write all rows so far to disk; return the part files that hold them, by table."""
-        return {name: table.commit() for name, table in self._tables.items()}
+        return {name: table.commit() for name, table in self._files.items()}
 
     def compact(self, directory: Path) -> None:
-        """Write one file per table with all rows so far."""
-        self._close_bins()
-        for table in self._tables.values():
+        """At the end of the run: write one file per table."""
+        for table in self._files.values():
             table.compact(directory)
 
     def discard(self) -> None:
         """Delete part files that are not complete; committed rows are kept."""
-        for table in self._tables.values():
+        for table in self._files.values():
             table.discard()
 
     def salvage(self, directory: Path) -> None:
-        """Like `compact`, after an error: tables that cannot be completed are skipped."""
-        self._close_bins()
-        for table in self._tables.values():
+        """Like `compact`, after an error: rows so far are written, and tables that cannot be completed are skipped."""
+        self.close()
+        for table in self._files.values():
             with suppress(Exception):  # the error that stopped the run is the one to report
                 table.compact(directory)
 
     def state(self) -> State:
         """What is in no part file: the time of the next record of positions, and the current upload bin."""
-        due: State = {"mobility_due_ns": self._mobility_due_ns}
-        return due | {"uploads": self._bins.state()} if self._bins else due
+        return {"mobility_due_ns": self._mobility_due_ns, "uploads": self._bins.state()}
 
     def restore(self, state: State) -> None:
         """Restore the time of the next record of positions, and the current upload bin, from a checkpoint."""
         self._mobility_due_ns = state["mobility_due_ns"]
-        if self._bins:
-            self._bins.restore(state["uploads"])
+        self._bins.restore(state["uploads"])
 
-    def _close_bins(self) -> None:
-        if self._bins:
-            self._bins.close()
+    def close(self) -> None:
+        """At the end of the run: add the rows of the current upload bin."""
+        self._bins.close()
 
-    def continue_after(self, parts: dict[str, list[dict[str, Any]]]) -> None:
+    def continue_after(self, parts: dict[str, list[PartFile]]) -> None:
         """Append new rows after those in these part files, given by table."""
-        for name, table in self._tables.items():
-            table.continue_after(parts[name])
+        for name, table in self._files.items():
+            table.parts = [*parts[name]]
 
 
-def round_row(report: RoundReport) -> dict[str, Any]:
+def event_row(noted: Noted) -> Row:
+    """The row of an event; columns that it does not have are null."""
+    event = noted.event
+    head = {"id": noted.number, "cause": noted.cause, "time_ns": noted.time_ns, "kind": event.kind, "actor": "server"}
+    return head | _columns(event)
+
+
+def _columns(event: events.TraceEvent) -> Row:
+    """The columns of an event besides those that all have."""
+    match event:
+        case events.CoverageEntered() | events.CoverageLeft():
+            return {"actor": "streets", "cv": event.cv, "distance_m": event.distance_m}
+        case events.RoundStarted():
+            row: Row = {"round": event.round, "count": event.in_coverage, "version": event.version}
+            if event.decision:
+                plan = event.decision.plan
+                status = f"{plan.status}, dropped to a selection" if plan.dropped else plan.status
+                row |= {"reason": status, "cost": plan.cost}
+            return row
+        case events.CvPassedOver():
+            return _of_decision(event.decision, event.row)
+        case events.CvIneligible():
+            row = _of_decision(event.decision, event.row)
+            return row | {"reason": event.decision.plan.ineligible.get(row["cv"])}
+        case events.TrainingOrdered():
+            order, start_ns = event.order, event.decision.observation.constants.grid.start_ns
+            row = _of_decision(event.decision, event.row) | attributes(order, "iterations cpu_hz train_ns version")
+            return row | {"earliest_ns": start_ns(order.earliest_slot), "deadline_ns": start_ns(order.deadline_slot)}
+        case events.ModelReceived():
+            return _of_order(event.order, distance_m=event.distance_m)
+        case events.TrainingFinished():
+            return _of_order(event.order, distance_m=event.distance_m, energy_j=event.order.compute_j)
+        case events.UploadOffered():
+            times = {"earliest_ns": event.earliest_ns, "deadline_ns": event.deadline_ns}
+            return _of_order(event.order, bits=event.order.payload_bits, **times)
+        case events.UploadStarted():
+            return _of_order(event.order, actor="gnb")
+        case events.UploadReceived() | events.UpdateLost():
+            return _of_outcome(event)
+        case events.RoundEnded():
+            return {"round": event.round, "count": event.delivered, "version": event.version}
+        case events.UpdateAggregated():
+            order, applied = event.outcome.order, event.applied
+            staleness = None if order.version is None else applied.staleness
+            row = {"round": order.round, "cv": order.cv, "weight": applied.weight}
+            return row | {"version": order.version, "staleness": staleness}
+        case events.ModelAggregated():
+            weight = sum(applied.weight for applied in event.applied)
+            return {"round": event.round, "count": len(event.applied), "weight": weight, "version": event.version}
+        case events.ModelEvaluated():
+            return {"round": event.round, "accuracy": event.evaluation.accuracy, "loss": event.evaluation.loss}
+    raise TypeError(f"{type(event).__name__} has no columns")
+
+
+def _of_decision(decision: Decision, row: int) -> Row:
+    """What the server knew of the CV in a row of its observation."""
+    observation = decision.observation
+    observed = observed_columns(observation, row)
+    return observed | {
+        "round": observation.snapshot.round,
+        "mean_snr_db": observation.mean_snr_db(row),
+        "train_limit_ns": int(observation.train_limit_ns[row]),
+        "max_iterations": decision.plan.max_iterations.get(observed["cv"]),
+    }
+
+
+def _of_order(order: TrainOrder, **columns: Any) -> Row:
+    return {"actor": f"cv {order.cv}", "cv": order.cv, "round": order.round, **columns}
+
+
+def _of_outcome(event: events.UploadReceived | events.UpdateLost) -> Row:
+    outcome, account = event.outcome, event.outcome.account
+    return _of_order(
+        outcome.order,
+        distance_m=event.distance_m,
+        reason=outcome.lost,
+        slots=outcome.tx_slots,
+        count=outcome.lost_slots or None,
+        mean_snr_db=event.upload.mean_snr_db if event.upload else None,
+        bits=account.bits_drained,
+        bits_left=account.bits_left if account.bits_offered else float(outcome.order.payload_bits),
+        energy_j=account.energy_j,
+        cost=account.paid,
+    )
+
+
+def _slot_columns(burst: Burst, every: int) -> dict[str, NDArray[Any]]:
+    """The columns of the `slots` rows of a burst: one row per CV with a pRB, in every slot that is recorded."""
+    log, slots = burst.log, burst.first_slot + np.arange(burst.slots)
+    index, row = np.nonzero((log.prbs[: burst.slots] != 0) & (slots % every == 0)[:, None])
+    gap = log.gap[index]
+    return {name: getattr(log, name)[index, row] for name in ("prbs", "power_w", "rate_bps", "bits_left")} | {
+        "slot": slots[index],
+        "cv": np.array([upload.cv for upload in burst.uploads])[row],
+        "gap": np.where(np.isnan(gap), None, gap),  # type: ignore[call-overload]  # an array of objects
+        "status": _STATUSES[log.outcome[index]],
+    }
+
+
+def round_row(report: RoundReport) -> Row:
     """The `rounds` row of a round."""
     outcomes, plan, ineligible = report.outcomes, report.plan, len(report.ineligible)
-    fractions = [outcome.delivered_fraction for outcome in outcomes]
-    transmit_j = sum(outcome.account.transmit_j for outcome in outcomes)
-    drained = sum(outcome.account.bits_drained for outcome in outcomes)
-    return {
-        "round": report.round,
-        "start_ns": report.start_ns,
-        "end_ns": report.end_ns,
-        "in_coverage": report.in_coverage,
+    accounts, fractions = [outcome.account for outcome in outcomes], [o.delivered_fraction for o in outcomes]
+    transmit_j = sum(account.transmit_j for account in accounts)
+    return attributes(report, "round start_ns end_ns in_coverage steps theorem2_sum") | {
         "eligible": report.in_coverage - ineligible,
         "ordered": len(outcomes),
         "delivered": sum(outcome.lost is None for outcome in outcomes),
         "p_suc": float(np.mean(fractions)) if fractions else None,
-        "p_suc_with_ineligible": _mean_with_zeros(fractions, ineligible),
-        "steps": report.steps,
+        "p_suc_with_ineligible": sum(fractions) / count if (count := len(fractions) + ineligible) else None,
         "staleness": float(np.mean([update.staleness for update in report.applied])) if report.applied else None,
         "weight_sum": sum(update.weight for update in report.applied),
-        "theorem2_sum": report.theorem2_sum,
         "planned_cost": sum(outcome.worst_cost for outcome in outcomes),
-        "cost": sum(outcome.account.paid for outcome in outcomes),
-        "energy_j": sum(outcome.account.energy_j for outcome in outcomes),
-        "bits_per_joule": drained / transmit_j if transmit_j > 0 else None,
+        "cost": sum(account.paid for account in accounts),
+        "energy_j": sum(account.energy_j for account in accounts),
+        "bits_per_joule": sum(account.bits_drained for account in accounts) / transmit_j if transmit_j > 0 else None,
         "accuracy": report.evaluation.accuracy if report.evaluation else None,
         "loss": report.evaluation.loss if report.evaluation else None,
         "plan_status": report.status,
-        "plan_dropped": plan.dropped,
-        "plan_objective": plan.objective,
-        "plan_bound": plan.bound,
-        "plan_gap": plan.gap,
+        **{f"plan_{name}": getattr(plan, name) for name in ("dropped", "objective", "bound", "gap")},
         "overruns": sum(1 for _ in overruns(report)),
     }
 
 
-def vehicle_rows(report: RoundReport) -> list[dict[str, Any]]:
+def vehicle_rows(report: RoundReport) -> Iterator[Row]:
     """The `vehicles` rows of a round: one per order, and one per CV in coverage at its start that got no order."""
     ineligible, ordered = report.ineligible, {outcome.order.cv for outcome in report.outcomes}
-    rows = []
     for decision in report.decisions:
-        outcomes = {outcome.order.cv: outcome for outcome in decision.outcomes}
-        for index, cv in enumerate(decision.observation.cv.tolist()):
-            row = {"round": report.round, "cv": cv} | _observed_columns(decision.observation, index)
+        observation, outcomes = decision.observation, {outcome.order.cv: outcome for outcome in decision.outcomes}
+        for index, cv in enumerate(observation.cv.tolist()):
+            limit_ns = int(observation.window_slots[index]) * observation.constants.grid.slot_ns
+            row = {"round": report.round, "samples": int(observation.snapshot.samples[index]), "limit_ns": limit_ns}
+            row |= observed_columns(observation, index)
             if cv in outcomes:
-                rows.append(row | _outcome_columns(outcomes[cv]))
-            elif cv in ineligible and decision is report.decisions[0]:
-                rows.append(row | {"state": "ineligible", "reason": ineligible[cv]})
+                yield row | _outcome_columns(outcomes[cv])
             elif cv not in ordered and decision is report.decisions[0]:
-                rows.append(row | {"state": "passed_over"})
-    return rows
+                state = "ineligible" if cv in ineligible else "passed_over"
+                yield row | {"state": state, "reason": ineligible.get(cv)}
 
 
-def _observed_columns(observation: Observation, index: int) -> dict[str, Any]:
-    snapshot = observation.snapshot
+def _outcome_columns(outcome: OrderOutcome) -> Row:
+    return (
+        attributes(outcome.order, "ordered_ns version iterations cpu_hz train_ns worst_j")
+        | attributes(outcome.account, "compute_j transmit_j paid")
+        | attributes(outcome, "tx_slots worst_cost delivered_fraction")
+        | {"state": "lost" if outcome.lost else "delivered", "reason": outcome.lost}
+        | {"delay_ns": outcome.end_ns - outcome.order.ordered_ns}
+    )
+
+
+def _outage_row(outcome: OrderOutcome) -> Row:
+    account = outcome.account
+    bits = {"granted_bits": account.bits_drained + account.bits_lost, "lost_bits": account.bits_lost}
+    return attributes(outcome.order, "round cv ordered_ns") | attributes(outcome, "tx_slots lost_slots lost_j") | bits
+
+
+def observed_columns(observation: Observation, row: int) -> Row:
+    """What was observed of a CV, in columns that the tables `events` and `vehicles` share."""
     return {
-        "distance_m": float(snapshot.distance_m[index]),
-        "sojourn_ns": sojourn_ns(float(snapshot.sojourn_s[index])),
-        "samples": int(snapshot.samples[index]),
-        "limit_ns": int(observation.window_slots[index]) * observation.constants.grid.slot_ns,
-        "worst_slots": int(observation.worst_slots[index]),
+        "cv": int(observation.cv[row]),
+        "distance_m": float(observation.snapshot.distance_m[row]),
+        "sojourn_ns": sojourn_ns(float(observation.snapshot.sojourn_s[row])),
+        "worst_slots": int(observation.worst_slots[row]),
     }
 
 
-def _outcome_columns(outcome: OrderOutcome) -> dict[str, Any]:
-    order, account = outcome.order, outcome.account
-    return {
-        "ordered_ns": order.ordered_ns,
-        "version": order.version,
-        "state": "delivered" if outcome.lost is None else "lost",
-        "reason": outcome.lost,
-        "iterations": order.iterations,
-        "cpu_hz": order.cpu_hz,
-        "train_ns": order.train_ns,
-        "delay_ns": outcome.end_ns - order.ordered_ns,
-        "tx_slots": outcome.tx_slots,
-        "compute_j": account.compute_j,
-        "transmit_j": account.transmit_j,
-        "worst_j": order.worst_j,
-        "paid": account.paid,
-        "worst_cost": outcome.worst_cost,
-        "delivered_fraction": outcome.delivered_fraction,
-    }
-
-
-def _outage_row(outcome: OrderOutcome) -> dict[str, Any]:
-    order, account = outcome.order, outcome.account
-    return {
-        "round": order.round,
-        "cv": order.cv,
-        "ordered_ns": order.ordered_ns,
-        "tx_slots": outcome.tx_slots,
-        "lost_slots": outcome.lost_slots,
-        "granted_bits": account.bits_drained + account.bits_lost,
-        "lost_bits": account.bits_lost,
-        "lost_j": outcome.lost_j,
-    }
-
-
-def optional_tables(experiment: Experiment) -> list[str]:
-    """The tables that a run of the experiment records because a key of the radio asks for what they show."""
-    wanted = experiment.radio.csi_delay_slots > 0, experiment.downlink.kind == "broadcast"
-    return [name for name, recorded in zip(OPTIONAL, wanted, strict=True) if recorded]
-
-
-def _mean_with_zeros(fractions: list[float], zeros: int) -> float | None:
-    count = len(fractions) + zeros
-    return sum(fractions) / count if count else None
+def attributes(source: object, names: str) -> Row:
+    """The columns that have the names of attributes."""
+    return {name: getattr(source, name) for name in names.split()}

@@ -11,30 +11,29 @@ runs/<name>-<configuration digest>/
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import count
+from html import escape
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunNotFound
+from vefl_sim.core.errors import BadInput, CannotWrite, NotResumable, RunNotFound, VeflError, first_line, printable
 from vefl_sim.core.files import read_file, read_json, write_text
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.tables import content_digest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import as_toml, load_resolved
-from vefl_sim.records.checkpoint import Checkpoints
-from vefl_sim.records.confusion import ConfusionMatrix, read_confusion
-from vefl_sim.records.entries import INITIAL, fault_of_entries
+from vefl_sim.learning.metric import metric_of_summary
+from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.lock import LOCK_FILES, is_locked
-from vefl_sim.records.models import kept_rounds, saved_model
-from vefl_sim.records.run_html import run_html
+from vefl_sim.records.models import ConfusionMatrix, kept_rounds, read_confusion, saved_model
 from vefl_sim.records.schemas import SCHEMAS
-from vefl_sim.records.table_parts import PartFile, content_files, fault_of_files, read_rows
-from vefl_sim.records.totals import TABLE_DIGESTS, are_figures
+from vefl_sim.records.table_parts import PartFile, content_files, read_rows, table_fault
+from vefl_sim.records.totals import TABLE_DIGESTS, are_figures, energy_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +42,13 @@ if TYPE_CHECKING:
 
 RunState = Literal["done", "failed", "running", "unfinished"]
 MAIN_TABLES = ("rounds", "vehicles", "events")  # tables that every run has
+FOLDERS = ("tables", "parts", "checkpoints")
+_ALL_FOLDERS = (*FOLDERS, "models", "traffic", "tensorboard")
+_INITIAL = ("experiment.toml", "resolved.toml", "versions.json")  # files that a run has from its beginning
+_RESULTS = ("summary.json", "confusion.json", "model.npz", "model.json", "DONE", "FAILED")
+_FILES = (*_INITIAL, *_RESULTS, *LOCK_FILES)
+_MAX_CHARACTERS = 200  # of a cell in a notebook
+_FIX = "restore it, or run the experiment again with --fresh"
 
 
 class Run:
@@ -52,8 +58,8 @@ class Run:
         self.path = Path(path)
         if not (self.path / "resolved.toml").is_file():
             raise RunNotFound(f"{self.path} is not a run directory: it has no resolved.toml.")
-        if fault := fault_of_entries(self.path):
-            raise RunNotFound(f"{fault}: restore it, or run the experiment again with --fresh.")
+        if fault := _fault_of_entries(self.path):
+            raise RunNotFound(f"{fault}: {_FIX}.")
 
     @property
     def is_done(self) -> bool:
@@ -72,20 +78,25 @@ class Run:
     @property
     def is_untouched(self) -> bool:
         """Whether nothing has been simulated yet; SUMO may have written into `traffic`."""
-        return {path.name for path in self.path.iterdir()} <= {*INITIAL, *LOCK_FILES, "traffic"}
+        return {path.name for path in self.path.iterdir()} <= {*_INITIAL, *LOCK_FILES, "traffic"}
 
     @property
     def loss(self) -> str | None:
         """What is lost of a run that has no readable checkpoint but once had one; None if nothing is."""
-        if self.is_done or Checkpoints(self.path).last_readable():
+        if self.is_done or self._last:
             return None
-        if (self.path / "summary.json").exists():
-            return f"{self.path / 'DONE'} is missing, although the run has its summary: restore it"
-        if any(self.path.glob("checkpoints/*.npz")):
-            return f"all files in {self.path / 'checkpoints'} are damaged: restore them"
-        if any(self.path.glob("parts/*-000002.parquet")):
-            return f"the files in {self.path / 'checkpoints'} are missing: restore them"
-        return None
+        checkpoints = self.path / "checkpoints"
+        losses = {
+            "summary.json": f"{self.path / 'DONE'} is missing, although the run has its summary: restore it",
+            "checkpoints/*.npz": f"all files in {checkpoints} are damaged: restore them",
+            "parts/*-000002.parquet": f"the files in {checkpoints} are missing: restore them",
+        }
+        return next((loss for files, loss in losses.items() if any(self.path.glob(files))), None)
+
+    @property
+    def _last(self) -> Checkpoint | None:
+        """The last readable checkpoint."""
+        return Checkpoints(self.path).last_readable()
 
     @property
     def experiment(self) -> Experiment:
@@ -96,16 +107,21 @@ class Run:
         return f"Run({str(self.path)!r}, {self.state})"
 
     def _repr_html_(self) -> str:
-        """The key figures, in a notebook."""
-        return run_html(self)
+        """The key figures as a table, in a notebook; of a run that cannot be read, the reason."""
+        cells = {"run": self.path.resolve().name, "state": self.state}
+        try:
+            cells |= _cells(self.experiment, self.summary)
+        except (VeflError, OSError, OverflowError) as error:
+            cells["problem"] = first_line(error)
+        head, body = _html_row("th", cells), _html_row("td", cells.values())
+        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
 
     @property
     def summary(self) -> dict[str, Any]:
         """Figures of the whole run or, if it is not done, up to its last checkpoint; empty before the first one."""
         file = self.path / "summary.json"
         if not self.is_done:
-            last = Checkpoints(self.path).last_readable()
-            return last.figures if last else {}
+            return last.figures if (last := self._last) else {}
         with suppress(OSError, ValueError):
             if are_figures(figures := read_json(file)):
                 return dict(figures)
@@ -114,12 +130,12 @@ class Run:
     def require_complete(self) -> dict[str, Any]:
         """The summary; RunNotFound if a finished run lacks it or a main table. `verify` also checks their content."""
         summary = self.summary
-        for name in MAIN_TABLES:
-            for file in self.files(name):
-                try:
+        try:
+            for name in MAIN_TABLES:
+                for file in self.files(name):
                     ParquetFile(file)
-                except BadInput as error:
-                    raise RunNotFound(str(error)) from None
+        except BadInput as error:
+            raise RunNotFound(error.problems) from None
         return summary
 
     def table(self, name: str) -> "pd.DataFrame":
@@ -140,20 +156,20 @@ class Run:
             return [file]
         if parts := self._parts(name):
             return [self.path / "parts" / part.file for part in parts]
-        if name in MAIN_TABLES and self.is_done:
-            raise RunNotFound(f"{file} is missing: restore it, or run the experiment again with --fresh.")
-        raise RunNotFound(f"{file} is missing: the run does not record this table or has no checkpoint yet.")
+        unrecorded = "the run does not record this table or has no checkpoint yet"
+        raise RunNotFound(f"{file} is missing: {_FIX if name in MAIN_TABLES and self.is_done else unrecorded}.")
 
     def _parts(self, name: str) -> list[PartFile]:
         """The part files of a table up to the last checkpoint."""
-        last = Checkpoints(self.path).last_readable()
-        return [PartFile(**part) for part in last.tables.get(name, ())] if last else []
+        return last.tables.get(name, []) if (last := self._last) else []
 
     def _rows(self, name: str) -> "pd.DataFrame":
         files = self.files(name)
-        digests = self.summary.get(TABLE_DIGESTS, {}) if self.is_done else {}
-        if fault := fault_of_files(files, self._parts(name), digests):
-            raise RunNotFound(f"{fault}: restore it, or run the experiment again with --fresh.")
+        faults = [part.fault(file.parent) for part in self._parts(name) for file in files if file.name == part.file]
+        if self.is_done:
+            faults.append(table_fault(files[0], self.summary.get(TABLE_DIGESTS, {})))
+        if fault := next(filter(None, faults), None):
+            raise RunNotFound(f"{fault}: {_FIX}.")
         return read_rows(files)
 
     @property
@@ -222,34 +238,85 @@ class Run:
         write_text(self.path / state, text + "\n")
 
 
+def _fault_of_entries(run: Path) -> str | None:
+    """The first entry of a run directory that is not what a run writes there, as a phrase; None if all are.
+
+    A link would lead what is written to a run, or deleted from it, out of its folder; a pipe in the place of a file
+    would hold up whoever opens it.
+    """
+    try:
+        for entry in [*os.scandir(run)]:
+            if fault := _fault(entry):
+                return f"{entry.path} {fault}"
+        for folder in _ALL_FOLDERS:
+            with suppress(FileNotFoundError):  # it has none, or the process that works on it has just removed it
+                for entry in [*os.scandir(run / folder)]:
+                    if not entry.is_file(follow_symlinks=False):
+                        return f"{entry.path} is not a file"
+    except OSError as error:
+        return f"{error.filename or run} cannot be read: {error.strerror}"
+    return None
+
+
+def _fault(entry: os.DirEntry[str]) -> str | None:
+    if entry.name not in (*_FILES, *_ALL_FOLDERS):
+        return None
+    if entry.is_symlink():
+        return "is a link, and a run is changed only within its folder"
+    if entry.name in _ALL_FOLDERS:
+        return None if entry.is_dir() else "is not a folder"
+    if not entry.is_file():
+        return "is not a file"
+    readable = os.access(entry.path, os.R_OK) or not os.access(entry.path, os.F_OK)  # it may just have been removed
+    return None if readable or entry.name == "LOCK" else "cannot be read: Permission denied"
+
+
+def _cells(experiment: Experiment, summary: dict[str, Any]) -> dict[str, str]:
+    """Name and text of the key figures of a run; unknown ones are a dash."""
+    figure = {name: value for name, value in summary.items() if value is not None}
+    metric = metric_of_summary(experiment.learning.loss, figure)
+    last = metric.of_summary("last", figure)
+    return {
+        "scheme": experiment.scheme.kind,
+        "rounds": f"{figure.get('rounds', 0)} of {experiment.rounds}",
+        metric.name: "–" if last is None else metric.text(last),
+        "delivered": f"{figure.get('updates_delivered', '–')} of {figure.get('updates_ordered', '–')}",
+        "paid": format(figure["cost"], ",.1f") if "cost" in figure else "–",
+        "energy": energy_text(figure["energy_j"]) if "energy_j" in figure else "–",
+        "content digest": str(figure.get("content_digest", "–"))[:16],
+    }
+
+
+def _html_row(tag: str, texts: Iterable[str]) -> str:
+    """A row of a table, with everything from the run directory escaped."""
+    cells = (f"<{tag}>{escape(printable(text[:_MAX_CHARACTERS]))}</{tag}>" for text in texts)
+    return f"<tr>{''.join(cells)}</tr>"
+
+
 def existing_run(identity: Identity, out: Path) -> Run | None:
     """The run of this configuration that is done or, if none is, the most advanced one; None if there is no run."""
-    runs = [Run(path) for path in _same_configuration(identity, out)]
+    paths = (out / identity.directory, *out.glob(f"{identity.directory}-*"))
+    runs = [Run(path) for path in paths if _is_run_of(path, identity.configuration)]
     return max(runs, key=_progress, default=None)
 
 
 def _progress(run: Run) -> tuple[bool, int, float]:
-    last = Checkpoints(run.path).last_readable()
-    return run.is_done, last.round if last else 0, run.path.stat().st_mtime
-
-
-def create_run(identity: Identity, out: Path, toml: str | None = None, settings: Sequence[str] = ()) -> Run:
-    """Create a run directory with its files; a number is added if the name is taken. It appears only when complete."""
-    return _created(identity, out, toml, settings, lambda path: False)
+    return run.is_done, last.round if (last := run._last) else 0, run.path.stat().st_mtime
 
 
 def find_or_create_run(identity: Identity, out: Path, toml: str | None = None, settings: Sequence[str] = ()) -> Run:
     """The run of this configuration, created if there is none; of processes that do this at once one creates it."""
-    return existing_run(identity, out) or _created(
-        identity, out, toml, settings, lambda path: _is_run_of(path, identity.configuration)
-    )
+    return existing_run(identity, out) or create_run(identity, out, toml, settings, may_share=True)
 
 
-def _created(
-    identity: Identity, out: Path, toml: str | None, settings: Sequence[str], is_shared: Callable[[Path], bool]
+def create_run(
+    identity: Identity, out: Path, toml: str | None = None, settings: Sequence[str] = (), *, may_share: bool = False
 ) -> Run:
-    """Create a run directory, or return the one that another process has created meanwhile if it `is_shared`."""
-    experiment = identity.experiment
+    """Create a run directory with its files, which appears only when complete; a number is added if the name is taken.
+
+    `may_share`: a run of this configuration that another process has created meanwhile is returned instead.
+    """
+    experiment, shared = identity.experiment, identity.configuration if may_share else None
     partial = out / f".{experiment.run.name}-{uuid4().hex}"
     try:
         partial.mkdir(parents=True)
@@ -257,7 +324,7 @@ def _created(
         origin = identity.versions | {"set": list(settings)}
         write_text(partial / "versions.json", json.dumps(origin, indent=2) + "\n")
         write_text(partial / "resolved.toml", as_toml(experiment))
-        return Run(_renamed(partial, out / identity.directory, is_shared))
+        return Run(_renamed(partial, out / identity.directory, shared))
     except (OSError, CannotWrite) as error:
         cause = error if isinstance(error, OSError) else error.__cause__
         reason, where = getattr(cause, "strerror", cause), getattr(cause, "filename", None) or out
@@ -266,35 +333,30 @@ def _created(
         rmtree(partial, ignore_errors=True)
 
 
-def _renamed(partial: Path, base: Path, is_shared: Callable[[Path], bool]) -> Path:
-    """Rename a directory to `base`, or to `base` with the first free number, unless a shared one is found before.
+def _renamed(partial: Path, base: Path, shared: str | None) -> Path:
+    """Rename a directory to `base`, or to `base` with the first free number; unless a run with digest `shared` is met.
 
     Renaming is atomic and fails if the name is taken, so of processes that start at once one gets the first free name,
     and the others find its directory.
     """
-    for number in count(1):
-        path = base if number == 1 else base.with_name(f"{base.name}-{number}")
+    path, number = base, 1
+    while True:
         if not path.exists():
             try:
                 return partial.rename(path)
             except OSError:
                 if not path.exists():
                     raise
-        if is_shared(path):
+        if shared and _is_run_of(path, shared):
             return path
-    raise AssertionError("unreachable: count() does not end")
-
-
-def _same_configuration(identity: Identity, out: Path) -> list[Path]:
-    name = identity.directory
-    return [path for path in (out / name, *out.glob(f"{name}-*")) if _is_run_of(path, identity.configuration)]
+        number += 1
+        path = base.with_name(f"{base.name}-{number}")
 
 
 def _is_run_of(path: Path, digest: str) -> bool:
     """Compare the full digest, because the name has only its beginning; true if versions.json is unreadable."""
     if not (path / "resolved.toml").is_file():
         return False
-    try:
+    with suppress(NotResumable):
         return bool(recorded_versions(path).get("configuration", digest) == digest)
-    except NotResumable:
-        return True
+    return True

@@ -1,131 +1,77 @@
-"""The tables of a run, with the names and types of their columns."""
+"""The tables of a run: names and types of their columns, in the order of the files (docs/tables.md explains them)."""
 
 from vefl_sim.core.tables import Schema
 from vefl_sim.mobility.scene import SCENE_SCHEMA
 
+
+def _schema(columns: str) -> Schema:
+    """A schema from lines with a type and the names of columns that follow each other."""
+    return {name: kind for kind, *names in map(str.split, columns.strip().splitlines()) for name in names}
+
+
 SCHEMAS: dict[str, Schema] = {
-    "events": {
-        "id": "int64",
-        "cause": "int64",
-        "time_ns": "int64",
-        "kind": "string",
-        "actor": "string",
-        "round": "int32",
-        "cv": "int64",
-        "reason": "string",
-        "distance_m": "float64",
-        "sojourn_ns": "int64",  # bound at the start of the round
-        "train_limit_ns": "int64",  # T_v
-        "iterations": "int32",
-        "max_iterations": "int32",  # hi_v
-        "cpu_hz": "float64",
-        "train_ns": "int64",  # t_cmp
-        "worst_slots": "int64",  # t̄_tx
-        "slots": "int64",  # slots used so far
-        "earliest_ns": "int64",  # start of slot τ_v
-        "deadline_ns": "int64",
-        "mean_snr_db": "float64",
-        "bits": "float64",
-        "bits_left": "float64",
-        "energy_j": "float64",
-        "cost": "float64",
-        "weight": "float64",
-        "version": "int32",  # model version, in schemes without rounds
-        "staleness": "int32",  # server steps since that version
-        "count": "int32",
-        "accuracy": "float64",
-        "loss": "float64",
-    },
-    "rounds": {
-        "round": "int32",
-        "start_ns": "int64",
-        "end_ns": "int64",
-        "in_coverage": "int32",
-        "eligible": "int32",
-        "ordered": "int32",
-        "delivered": "int32",
-        "p_suc": "float64",  # mean over ordered CVs
-        "p_suc_with_ineligible": "float64",  # ineligible CVs count as 0
-        "steps": "int32",  # server steps; 0 or 1 in schemes with rounds
-        "staleness": "float64",  # mean over applied updates: server steps since the model they started from
-        "weight_sum": "float64",
-        "theorem2_sum": "float64",  # Σ p_v/(q_v·p_suc) over the CVs with p_v > 0
-        "planned_cost": "float64",
-        "cost": "float64",
-        "energy_j": "float64",
-        "bits_per_joule": "float64",  # drained bits over transmit energy
-        "accuracy": "float64",
-        "loss": "float64",
-        "plan_status": "string",
-        "plan_dropped": "bool",  # FDPC: the budget did not suffice for all CVs
-        "plan_objective": "float64",
-        "plan_bound": "float64",
-        "plan_gap": "float64",
-        "overruns": "int32",  # number of exceeded worst cases, over all ordered CVs
-    },
-    "vehicles": {
-        "round": "int32",
-        "cv": "int64",
-        "ordered_ns": "int64",
-        "version": "int32",  # model version that it trained from, in schemes without rounds
-        "state": "string",  # delivered, lost, passed_over, ineligible
-        "reason": "string",  # cause of a loss, or the binding constraint
-        "distance_m": "float64",
-        "sojourn_ns": "int64",
-        "samples": "int64",
-        "iterations": "int32",
-        "cpu_hz": "float64",
-        "train_ns": "int64",
-        "limit_ns": "int64",  # min(t_th, t_soj), in whole slots
-        "delay_ns": "int64",  # from the order until the update was received or lost
-        "worst_slots": "int64",
-        "tx_slots": "int64",
-        "compute_j": "float64",
-        "transmit_j": "float64",
-        "worst_j": "float64",  # compute and transmit, as planned
-        "paid": "float64",
-        "worst_cost": "float64",
-        "delivered_fraction": "float64",  # p_suc of ProbSuc
-    },
+    "events": _schema("""
+        int64    id cause time_ns
+        string   kind actor
+        int32    round
+        int64    cv
+        string   reason
+        float64  distance_m
+        int64    sojourn_ns train_limit_ns
+        int32    iterations max_iterations
+        float64  cpu_hz
+        int64    train_ns worst_slots slots earliest_ns deadline_ns
+        float64  mean_snr_db bits bits_left energy_j cost weight
+        int32    version staleness count
+        float64  accuracy loss
+    """),
+    "rounds": _schema("""
+        int32    round
+        int64    start_ns end_ns
+        int32    in_coverage eligible ordered delivered
+        float64  p_suc p_suc_with_ineligible
+        int32    steps
+        float64  staleness weight_sum theorem2_sum planned_cost cost energy_j bits_per_joule accuracy loss
+        string   plan_status
+        bool     plan_dropped
+        float64  plan_objective plan_bound plan_gap
+        int32    overruns
+    """),
+    "vehicles": _schema("""
+        int32    round
+        int64    cv ordered_ns
+        int32    version
+        string   state reason
+        float64  distance_m
+        int64    sojourn_ns samples
+        int32    iterations
+        float64  cpu_hz
+        int64    train_ns limit_ns delay_ns worst_slots tx_slots
+        float64  compute_j transmit_j worst_j paid worst_cost delivered_fraction
+    """),
     "mobility": SCENE_SCHEMA,
-    "slots": {
-        "slot": "int64",
-        "cv": "int64",
-        "prbs": "int32",
-        "power_w": "float64",
-        "rate_bps": "float64",
-        "bits_left": "float64",  # at the start of the slot
-        "gap": "float64",  # (bound − objective) / Σ a·r of the slot
-        "status": "string",
-    },
-    "uploads": {
-        "time_ns": "int64",  # start of a bin of 50 ms
-        "cv": "int64",
-        "slots": "int32",  # in which the CV had a pRB
-        "prbs": "float64",  # mean over these slots
-        "power_w": "float64",  # mean over these slots
-        "bits": "float64",  # received in the bin
-        "bits_left": "float64",  # at its end
-    },
-    "outages": {  # if radio.csi_delay_slots > 0
-        "round": "int32",
-        "cv": "int64",
-        "ordered_ns": "int64",
-        "tx_slots": "int64",
-        "lost_slots": "int64",  # slots of these whose grant was above the capacity
-        "granted_bits": "float64",
-        "lost_bits": "float64",  # of these grants
-        "lost_j": "float64",  # energy of these slots
-    },
-    "broadcasts": {  # if downlink.kind = "broadcast"
-        "round": "int32",
-        "ordered_ns": "int64",
-        "start_ns": "int64",
-        "end_ns": "int64",  # when all CVs of the plan have the model
-        "cvs": "int32",
-        "bits": "int64",
-        "rate_bps": "float64",
-        "energy_j": "float64",  # of the gNB
-    },
+    "slots": _schema("""
+        int64    slot cv
+        int32    prbs
+        float64  power_w rate_bps bits_left gap
+        string   status
+    """),
+    "uploads": _schema("""
+        int64    time_ns cv
+        int32    slots
+        float64  prbs power_w bits bits_left
+    """),
+    "outages": _schema("""
+        int32    round
+        int64    cv ordered_ns tx_slots lost_slots
+        float64  granted_bits lost_bits lost_j
+    """),
+    "broadcasts": _schema("""
+        int32    round
+        int64    ordered_ns start_ns end_ns
+        int32    cvs
+        int64    bits
+        float64  rate_bps energy_j
+    """),
     "timings": {"round": "int32", "what": "string", "wall_s": "float64"},
 }

@@ -6,7 +6,7 @@ lists the part files that belong to it; rows in other files are of rounds that w
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,20 +17,13 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import BadInput, RunFailed, RunNotFound
 from vefl_sim.core.files import atomic_file, open_file
 from vefl_sim.core.parquet import ParquetFile
-from vefl_sim.core.tables import (
-    ROWS_PER_GROUP,
-    TableWriter,
-    arrow_schema,
-    content_digest,
-    parquet_writer,
-    read_table,
-)
+from vefl_sim.core.tables import ROWS_PER_GROUP, TableWriter, arrow_schema, content_digest, parquet_writer, read_table
 from vefl_sim.records.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
+NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
 
 @dataclass(frozen=True)
@@ -63,8 +56,8 @@ class PartWriter:
     """Writes one table as a series of part files."""
 
     def __init__(self, directory: Path, table: str) -> None:
-        self._directory, self._table = directory, table
-        self._parts: list[PartFile] = []
+        self._directory, self._table, self._schema = directory, table, arrow_schema(SCHEMAS[table])
+        self.parts: list[PartFile] = []  # closed files; a resumed run continues after them
         self._open: TableWriter | None = None
 
     def append(self, row: dict[str, Any]) -> None:
@@ -75,14 +68,19 @@ class PartWriter:
         """Add rows, given as all columns of the table, each of the same length."""
         self._opened().extend(columns)
 
-    def commit(self) -> list[dict[str, Any]]:
+    def commit(self) -> list[PartFile]:
         """Close the part file of the rows since the last call; return all part files, at least one."""
-        if self._open or not self._parts:
+        if self._open or not self.parts:
             writer = self._opened()
             writer.close()
-            self._parts.append(PartFile.of(writer.path))
+            self.parts.append(PartFile.of(writer.path))
             self._open = None
-        return [asdict(part) for part in self._parts]
+        return [*self.parts]
+
+    def table(self) -> pa.Table:
+        """All rows so far."""
+        self.commit()
+        return pa.concat_tables([self._schema.empty_table(), *self._groups()])
 
     def discard(self) -> None:
         """Delete the rows since the last commit."""
@@ -90,21 +88,17 @@ class PartWriter:
             self._open.discard()
             self._open = None
 
-    def continue_after(self, parts: Iterable[dict[str, Any]]) -> None:
-        """Append new rows after those in these part files."""
-        self._parts = [PartFile(**part) for part in parts]
-
     def compact(self, directory: Path) -> None:
         """Write all rows to one file, in row groups whose size does not depend on the part files."""
         self.commit()
-        target, schema = directory / f"{self._table}.parquet", arrow_schema(SCHEMAS[self._table])
-        with atomic_file(target) as partial, parquet_writer(partial, schema) as writer:
+        target = directory / f"{self._table}.parquet"
+        with atomic_file(target) as partial, parquet_writer(partial, self._schema) as writer:
             for group in self._groups():
                 writer.write_table(group)
 
     def _opened(self) -> TableWriter:
         if self._open is None:
-            path = self._directory / f"{self._table}-{len(self._parts) + 1:06d}.parquet"
+            path = self._directory / f"{self._table}-{len(self.parts) + 1:06d}.parquet"
             if path.exists():
                 raise RunFailed(
                     f"{path} holds rows of no checkpoint: copy it if you need it, because resuming the run deletes it."
@@ -113,8 +107,8 @@ class PartWriter:
         return self._open
 
     def _groups(self) -> Iterable[Any]:
-        pending = arrow_schema(SCHEMAS[self._table]).empty_table()
-        for path in (self._directory / part.file for part in self._parts):
+        pending = self._schema.empty_table()
+        for path in (self._directory / part.file for part in self.parts):
             ParquetFile(path).require_bounded()
             for batch in pq.ParquetFile(path).iter_batches(ROWS_PER_GROUP):
                 pending = pa.concat_tables([pending, pa.Table.from_batches([batch])])
@@ -132,23 +126,15 @@ def remove_other_files(directory: Path, kept: Sequence[str]) -> None:
             file.unlink()
 
 
-def fault_of_files(files: Sequence[Path], parts: Iterable[PartFile], digests: Mapping[str, str]) -> str | None:
-    """What is wrong with the files of a table, by what is recorded of them; None if nothing is, or nothing is recorded.
-
-    `files`: its part files, which are among `parts`; or its only file, if the run has ended with these `digests`.
-    """
-    names = {file.name for file in files}
-    for part in parts:
-        if part.file in names and (fault := part.fault(files[0].parent)):
-            return fault
-    table = files[0].stem
-    changed = digests and table not in _NOT_CONTENT and content_digest([*files]) != digests.get(table)
-    return f"{files[0]} has changed since it was written" if changed else None
+def table_fault(file: Path, digests: Mapping[str, str]) -> str | None:
+    """What is wrong with a table of a finished run with these digests; None if nothing is, or there are none."""
+    changed = digests and file.stem not in NOT_CONTENT and content_digest([file]) != digests.get(file.stem)
+    return f"{file} has changed since it was written" if changed else None
 
 
 def content_files(run: Path) -> list[Path]:
     """The files of all tables that a repeated run must reproduce exactly."""
-    return [file for file in (run / "tables").glob("*.parquet") if file.stem not in _NOT_CONTENT]
+    return [file for file in (run / "tables").glob("*.parquet") if file.stem not in NOT_CONTENT]
 
 
 def table_digests(run: Path) -> dict[str, str]:
@@ -157,15 +143,11 @@ def table_digests(run: Path) -> dict[str, str]:
 
 
 def read_rows(files: Sequence[Path]) -> "pd.DataFrame":
-    """Read the rows of these files into one data frame, in this order."""
+    """Read the rows of files of one table into one data frame, in this order."""
     import pandas as pd  # slow to import, and not needed to list runs
 
-    return pd.concat([_read(file) for file in files], ignore_index=True)
-
-
-def _read(file: Path) -> "pd.DataFrame":
+    schema = SCHEMAS[files[0].stem.partition("-")[0]]  # of events.parquet, or of events-000001.parquet of a checkpoint
     try:
-        table = file.stem.partition("-")[0]  # of events.parquet, or of events-000001.parquet of a checkpoint
-        return read_table(file, SCHEMAS[table])
+        return pd.concat([read_table(file, schema) for file in files], ignore_index=True)
     except BadInput as error:
         raise RunNotFound(error.problems) from None

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from vefl_sim.core.state import State, from_state, state_of
@@ -54,7 +53,8 @@ class Tally:
         vars(self).update(vars(from_state(Tally, state)))
 
     def figures(self) -> dict[str, Any]:
-        """The figures in the form of summary.json."""
+        """The figures in the form of summary.json, which has finite numbers only."""
+        losses = [loss if math.isfinite(loss) else None for loss in self.losses]
         return {
             "rounds": self.rounds,
             "updates_ordered": self.ordered,
@@ -68,15 +68,11 @@ class Tally:
             "first_accuracy": self.accuracies[0] if self.accuracies else None,
             "last_accuracy": self.accuracies[-1] if self.accuracies else None,
             "best_accuracy": max(self.accuracies, default=None),
-            "first_loss": _finite(self.losses[0]) if self.losses else None,
-            "last_loss": _finite(self.losses[-1]) if self.losses else None,
+            "first_loss": losses[0] if losses else None,
+            "last_loss": losses[-1] if losses else None,
             "best_loss": min(filter(math.isfinite, self.losses), default=None),
             "diverged": self.diverged,
         }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None  # JSON has no other
 
 
 def energy_unit(joules: float) -> tuple[str, float]:
@@ -91,23 +87,21 @@ def energy_text(joules: float) -> str:
     return f"{joules / factor:.{1 if joules >= 10 * factor else 2}f} {unit}"
 
 
-_COUNTS = ("updates_lost", "plan_breaches", "overruns")
-_TEXTS = ("state", "content_digest")
 TABLE_DIGESTS = "table_digests"
 """Key of the figures: digests of the tables, by their names."""
+_TABLES = {"updates_lost": int | float, "plan_breaches": int | float, "overruns": int | float, TABLE_DIGESTS: str}
 
 
 def are_figures(value: object) -> bool:
     """Whether a value read from a file is the figures of a run: at least its rounds, and each figure of its type."""
     if not isinstance(value, dict) or not isinstance(value.get("rounds"), int):
         return False
-    counts = [value.get(name, {}) for name in _COUNTS]
-    others, digests = (*_COUNTS, *_TEXTS, TABLE_DIGESTS), value.get(TABLE_DIGESTS, {})
-    texts = [value.get(name, "") for name in _TEXTS]
-    numbers = [number for name, number in value.items() if name not in others and number is not None]
-    return (
-        isinstance(digests, dict)
-        and all(isinstance(text, str) for text in (*texts, *digests.values()))
-        and all(isinstance(count, dict) for count in counts)
-        and all(isinstance(number, int | float) for number in (*numbers, *chain(*(c.values() for c in counts))))
-    )
+    return all(_has_its_type(name, figure) for name, figure in value.items())
+
+
+def _has_its_type(name: str, figure: object) -> bool:
+    if kind := _TABLES.get(name):
+        return isinstance(figure, dict) and all(isinstance(entry, kind) for entry in figure.values())
+    if name in ("state", "content_digest"):
+        return isinstance(figure, str)
+    return figure is None or isinstance(figure, int | float)

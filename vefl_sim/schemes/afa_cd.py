@@ -16,11 +16,11 @@ from vefl_sim.experiment.learning_tables import LearningTable
 from vefl_sim.experiment.plugins import Unused
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import equal_shares_for_all
-from vefl_sim.schemes.scheme import BYZANTINE_KEYS, PROBLEM_KEYS, RULE_KEYS, SUM_KEYS, Plan, Received
+from vefl_sim.schemes.scheme import BYZANTINE_KEYS, PROBLEM_KEYS, RULE_KEYS, SUM_KEYS, Plan, Received, Scheme
 from vefl_sim.schemes.weights import shares_over
 
 
-class AfaCd:
+class AfaCd(Scheme):
     """AFA-CD without rounds, as published, or with rounds (`scheme.rounds`): the orders of FedProx, no proximal term.
 
     Without rounds, CVs get an order when they request one, and `weights` is asked for the updates of a full buffer.

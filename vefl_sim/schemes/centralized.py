@@ -3,15 +3,16 @@
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.scheme import BYZANTINE_KEYS, KEYS_WITHOUT_ROUNDS, PROBLEM_KEYS, RULE_KEYS, SUM_KEYS, Plan
+from vefl_sim.schemes.scheme import BYZANTINE_KEYS, KEYS_WITHOUT_ROUNDS, PROBLEM_KEYS, RULE_KEYS, SUM_KEYS, Plan, Scheme
 
+EVERYTHING = 0
+"""The CV number under which the learner of a centralized run holds all samples."""
 BATCH_SIZE = 32
 """Samples per step if `learning.batch_size` is not given; a step on all samples would take seconds."""
 
 
-class Centralized:
+class Centralized(Scheme):
     """One pass over all samples in mini-batches per round, at the server."""
 
     proximal_mu = 0.0
@@ -33,9 +34,6 @@ class Centralized:
         *("data.dirichlet_alpha", "data.partition", "data.shards_per_cv", "data.holders"),
         *("scheme.selected", "vefl.budget", "adversary.share"),
     )
-
-    def __init__(self, experiment: Experiment) -> None:
-        pass
 
     def plan(self, observation: Observation) -> Plan:
         """A plan without orders."""

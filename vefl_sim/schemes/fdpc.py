@@ -12,11 +12,11 @@ from vefl_sim.learning.aggregation import fdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import plan_from_solution, unconstrained_plan
-from vefl_sim.schemes.scheme import BYZANTINE_KEYS, KEYS_WITHOUT_ROUNDS, Plan
+from vefl_sim.schemes.scheme import BYZANTINE_KEYS, KEYS_WITHOUT_ROUNDS, Plan, Scheme
 from vefl_sim.schemes.weights import shares_over, theorem2_sum, unused_if_delivered, unused_if_normalized
 
 
-class Fdpc:
+class Fdpc(Scheme):
     """The VEFL sub-problem without selection, weighted by p_v of (p_V_Mobility); aggregate by (aggregationRule).
 
     CVs that cannot train even one iteration, or that the budget does not suffice for, get no order; p_v is renormalized

@@ -11,14 +11,15 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import Unused
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import equal_shares_for_all
-from vefl_sim.schemes.scheme import BYZANTINE_KEYS, KEYS_WITHOUT_ROUNDS, PROBLEM_KEYS, RULE_KEYS, Plan
+from vefl_sim.schemes.scheme import BYZANTINE_KEYS, KEYS_WITHOUT_ROUNDS, PROBLEM_KEYS, RULE_KEYS, Plan, Scheme
 from vefl_sim.schemes.weights import shares_over, unused_if_delivered
 
 
-class FedProx:
+class FedProx(Scheme):
     """Equal shares of the budget, full CPU speed; weights D_v/Σ D, over the delivered or `aggregation.weights_over`."""
 
     label = "FedProx"
+    proximal_mu: float
     unused_keys: tuple[str, ...] = (*RULE_KEYS, *PROBLEM_KEYS, *KEYS_WITHOUT_ROUNDS, *BYZANTINE_KEYS)
     unused_environment = ("scheme.selected",)
 

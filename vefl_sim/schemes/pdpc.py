@@ -8,11 +8,11 @@ from vefl_sim.learning.aggregation import pdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import plan_from_solution, unconstrained_plan
-from vefl_sim.schemes.scheme import BYZANTINE_KEYS, KEYS_WITHOUT_ROUNDS, Plan
+from vefl_sim.schemes.scheme import BYZANTINE_KEYS, KEYS_WITHOUT_ROUNDS, Plan, Scheme
 from vefl_sim.schemes.weights import theorem2_sum, unused_if_normalized
 
 
-class Pdpc:
+class Pdpc(Scheme):
     """Plans by (iterPlusCpuFreqPD), aggregates by (aggregationRulePartialNORep) with equal p_v = 1/V.
 
     Without constraints the CVs with the largest Θ_v are selected.

@@ -1,21 +1,14 @@
-"""The interface of a learning scheme, with rounds and without: it plans orders, and weights the delivered updates.
+"""The interface of a learning scheme, with rounds and without: it plans orders, and weights the delivered updates."""
 
-A scheme that needs more than weights has some of these members as well; each alone is enough:
-
-local(cv) -> Local               what a CV minimises besides F_v and μ; asked when the CV gets its order
-local_term(local, start)         a further term of the objective, the same for all CVs: JAX code, from ω and ω_k
-aggregate_updates(updates, model)  the next model, from the updates themselves; None: add them up with their weights
-memory                           a dict of numbers and arrays, by CV if need be: what it remembers, kept in checkpoints
-models_per_update                how many times the size of a model an update has; 1 if not given
-"""
-
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.learning.learner import LocalLoss, Model
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.learning.learner import Local, LocalLoss, Model
 from vefl_sim.learning.trees import minus
 from vefl_sim.schemes.observation import Observation
 
@@ -46,19 +39,42 @@ class Plan:
     bypasses_network: bool = False  # without constraints: updates are delivered without using the radio
 
 
-class Scheme(Protocol):
-    """A scheme with rounds. It is created once per run from the experiment; both methods are pure."""
+class AnyScheme:
+    """What all schemes have: members that a scheme may leave out, with their defaults. Each works without the rest.
 
-    proximal_mu: float
-    """μ of the local objective F_v(ω) + (μ/2)·‖ω − ω_k‖²; 0 means no proximal term."""
+    A missing abstract method is reported in one sentence by the program, so this is no `ABC`.
+    """
 
+    proximal_mu: float | None = None  # μ of F_v(ω) + (μ/2)·‖ω − ω_k‖²; 0: no such term; None: `learning.proximal_mu`
+    buffer: int | None = None  # number of received updates that the server aggregates; None: it has rounds
+    memory: dict[str, Any] | None = None  # what the scheme remembers, in numbers and arrays; kept in checkpoints
+    models_per_update: int = 1  # how many times the size of a model an update has
+    trains_centrally: bool = False  # the server trains on all data, and no CV gets an order
+    selects: bool = False  # at most `scheme.selected` CVs get an order (C1), instead of all that are eligible
+    wall_s_per_s: float = 1 / 15  # wall time per simulated second without learning, for estimates
+    local: Callable[[int], Local] | None = None
+    """local(cv): what a CV minimises besides F_v and μ; asked when the CV gets its order."""
+    local_term: Callable[[Any, Any], Any] | None = None
+    """local_term(local, start): a further term of the objective, the same for all CVs: JAX code, from ω and ω_k."""
+    aggregate_updates: "Callable[[Sequence[LocalUpdate], Model], Model | Aggregated | None] | None" = None
+    """aggregate_updates(updates, model): the next model; None: add the updates up with their weights."""
+    theorem2_sum: Callable[[Observation, Plan], float | None] | None = None
+    """theorem2_sum(observation, plan): the sum in Theorem 2 of the paper, for the rounds table."""
+
+    def __init__(self, experiment: Experiment | None = None) -> None:
+        """A scheme is created from the experiment, anew for every run."""
+
+
+class Scheme(AnyScheme):
+    """A scheme with rounds; both methods are pure."""
+
+    @abstractmethod
     def plan(self, observation: Observation) -> Plan:
         """Decide which CVs train, how many iterations, and at what CPU frequency."""
-        ...
 
+    @abstractmethod
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Weights of the delivered updates, in the order of `delivered` (CV numbers, ascending)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -71,21 +87,16 @@ class Received:
     staleness: Ints  # server steps since the model version that the CV trained from
 
 
-class AsynchronousScheme(Protocol):
-    """A scheme without rounds, recognized by its `buffer`. It is created once per run; both methods are pure."""
+class AsynchronousScheme(AnyScheme):
+    """A scheme without rounds, recognized by its `buffer`; both methods are pure."""
 
-    proximal_mu: float
-    """μ of the local objective, as in `Scheme`."""
-    buffer: int
-    """Number of received updates after which the server aggregates them."""
-
+    @abstractmethod
     def plan(self, observation: Observation) -> Plan:
         """Plan for the CVs of the observation, which request an order now: iterations and CPU frequency of each."""
-        ...
 
+    @abstractmethod
     def weights(self, received: Received) -> Floats:
         """Weights of the updates: the next model is ω + Σ weight·(update − the model that its CV trained from)."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The audit of a run, done while it runs: constraints C1–C6 for every plan, C7–C12 for every slot.
 
-One slot in EVERY is recomputed from the definitions (slot_check.py), because the books of a slot cannot show whether
+One slot in EVERY is recomputed from the definitions (slot_check.py), because the log of a slot cannot show whether
 a rate is within the capacity, a floor is met or the order of deadlines is kept. A violation by a built-in scheme or by
 a slot ends the run. Uploads that take longer, cost more or end later than the planned worst case are not violations:
 they are overruns, which are counted and reported.
@@ -16,15 +16,16 @@ import numpy as np
 from vefl_sim.core.clock import SlotGrid
 from vefl_sim.core.errors import AuditFailed
 from vefl_sim.core.state import State
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.plugins import is_part
 from vefl_sim.optimize.vefl.problem import VeflProblem
 from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.mac import Burst
-from vefl_sim.protocol.messages import Decision, OrderOutcome, RoundReport, TrainOrder
+from vefl_sim.protocol.messages import Decision, RoundReport, TrainOrder
 from vefl_sim.protocol.server.overruns import OVERRUNS, overruns
 from vefl_sim.radio.access import Access
 from vefl_sim.radio.link import Link
-from vefl_sim.schemes.observation import Observation, sojourn_ns
-from vefl_sim.schemes.scheme import Plan
+from vefl_sim.schemes.observation import sojourn_ns
 from vefl_sim.simulation.slot_check import SlotCheck
 
 _TOLERANCE = 1e-9  # relative: sums in another order
@@ -52,6 +53,13 @@ class Audit:
     breaches: Counter[str] = field(default_factory=Counter)
     overruns: Counter[str] = field(default_factory=Counter)
 
+    @classmethod
+    def of(cls, experiment: Experiment, link: Link) -> "Audit":
+        """The audit of a run; user-defined parts are held to fewer laws."""
+        slot_s, edf, floors = experiment.slots.slot_s, experiment.mac.scheduler, experiment.rat.method
+        check = SlotCheck(link, slot_s, Access.of(experiment), edf=not is_part(edf), floors=not is_part(floors))
+        return cls(link, slot_s, binding=not is_part(experiment.scheme.kind), check=check)
+
     def round(self, report: RoundReport) -> None:
         """Check the plan of a finished round, and count its overruns."""
         for decision in report.decisions:
@@ -69,18 +77,17 @@ class Audit:
         """Check the slots of a burst, after the MAC has decided them."""
         log, slots = burst.log, burst.slots
         prbs, power_w, rate_bps = log.prbs[:slots], log.power_w[:slots], log.rate_bps[:slots]
+        bits_left, bits_lost = log.bits_left[:slots], log.bits_lost[:slots]
         first, self.slots = self.slots, self.slots + slots
         self.transmit_j += self.slot_s * float(power_w.sum())
-        bits_lost = log.bits_lost[:slots]
         self.bits += self.slot_s * float(rate_bps.sum()) - float(bits_lost.sum())
         self.bits_lost += float(bits_lost.sum())
         self.grants_lost += int((bits_lost > 0).sum())
-        limit_w, bits_left = self.link.max_power_w * (1 + _TOLERANCE), log.bits_left[:slots]
         kept = {  # nan breaks C12, and the laws of rates and queues
             "C7 or C9: more pRBs are allocated than exist": prbs.sum(axis=1) <= self.link.prbs,
             "C10: a negative number of pRBs": prbs >= 0,
             "C11: power without a pRB, or below zero": ~((power_w < 0) | (power_w > 0) & (prbs == 0)),
-            "C12: more power than P_max": power_w <= limit_w,
+            "C12: more power than P_max": power_w <= self.link.max_power_w * (1 + _TOLERANCE),
             "a rate that is negative or not a number": (rate_bps >= 0) & (rate_bps < np.inf),
             "a queue below zero": bits_left >= 0,
             "more bits lost than granted": (bits_lost >= 0) & (bits_lost <= self.slot_s * rate_bps * (1 + _TOLERANCE)),
@@ -89,13 +96,11 @@ class Audit:
             if not entries.all():
                 slot = int(np.argmin(entries.reshape(slots, -1).all(axis=1)))
                 raise AuditFailed(f"slot {burst.first_slot + slot} breaks {law}.")
-        for index in range(-first % EVERY, slots, EVERY) if self.check else ():
-            self._recompute(burst, index)
-
-    def _recompute(self, burst: Burst, index: int) -> None:
-        self.recomputed += 1
-        for law, sentence in self.check.broken(burst, index) if self.check else ():
-            raise AuditFailed(f"slot {burst.first_slot + index} breaks {law}: {sentence}")
+        if self.check:
+            for index in range(-first % EVERY, slots, EVERY):
+                self.recomputed += 1
+                for law, sentence in self.check.broken(burst, index):
+                    raise AuditFailed(f"slot {burst.first_slot + index} breaks {law}: {sentence}")
 
     def close(self, ledger: Ledger) -> None:
         """At the end of the run: check that the ledger adds up and agrees with the energy and bits of all slots."""
@@ -117,8 +122,7 @@ class Audit:
 
     def restore(self, state: State) -> None:
         """Restore the counters from a checkpoint."""
-        for name in _COUNTED:
-            setattr(self, name, state[name])
+        vars(self).update({name: state[name] for name in _COUNTED})
         self.breaches, self.overruns = Counter(state["breaches"]), Counter(state["overruns"])
 
     def figures(self) -> dict[str, Any]:
@@ -136,66 +140,55 @@ class Audit:
 
 def broken_laws(report: RoundReport) -> Iterator[tuple[str, str]]:
     """(constraint, sentence) for each violation of C1–C6, from orders and observation, not from the optimizer."""
-    energy_j: defaultdict[int, float] = defaultdict(float)
+    worst_j: defaultdict[int, float] = defaultdict(float)  # CV -> energy of all its orders of the round
     cost, budget = 0.0, report.decisions[0].observation.constants.budget
     for decision in report.constrained:
-        yield from _broken_by(decision)
-        cost += _worst_cost(decision.outcomes)
-        for outcome in decision.outcomes:
-            energy_j[outcome.order.cv] += outcome.order.worst_j
-            yield from _too_much_energy(decision.observation, outcome.order.cv, energy_j[outcome.order.cv])
+        plan, outcomes, limit = decision.plan, decision.outcomes, decision.observation.constants.max_selected
+        if plan.limited and len(outcomes) > limit:
+            yield "C1", f"{len(outcomes)} CVs were ordered, |C_k| = {limit}."
+        problem = decision.observation.problem()
+        for outcome in outcomes:
+            worst_j[outcome.order.cv] += outcome.order.worst_j
+            yield from _broken_by(outcome.order, decision, problem, worst_j[outcome.order.cv])
+        worst_cost = sum(outcome.worst_cost for outcome in outcomes)
+        if plan.cost is not None and abs(plan.cost - worst_cost) > 1e-6 * max(worst_cost, 1.0):
+            yield "C5", f"the plan states a cost of {plan.cost:.6g}, but its orders cost up to {worst_cost:.6g}."
+        cost += worst_cost
     if cost > budget * (1 + _TOLERANCE):
         yield "C5", f"the orders cost up to {cost:.6g}, the budget is {budget:.6g}."
 
 
-def _broken_by(decision: Decision) -> Iterator[tuple[str, str]]:
-    observation, plan, outcomes = decision.observation, decision.plan, decision.outcomes
-    if plan.limited and len(outcomes) > observation.constants.max_selected:
-        yield "C1", f"{len(outcomes)} CVs were ordered, |C_k| = {observation.constants.max_selected}."
-    problem = observation.problem()
-    for outcome in outcomes:
-        row = int(np.searchsorted(observation.cv, outcome.order.cv))
-        yield from _too_much(observation, outcome.order, row)
-        yield from _out_of_range(plan, problem, outcome.order, row)
-    cost = _worst_cost(outcomes)
-    if plan.cost is not None and abs(plan.cost - cost) > 1e-6 * max(cost, 1.0):
-        yield "C5", f"the plan states a cost of {plan.cost:.6g}, but its orders cost up to {cost:.6g}."
+def _broken_by(
+    order: TrainOrder, decision: Decision, problem: VeflProblem, worst_j: float
+) -> Iterator[tuple[str, str]]:
+    """C2–C4 and C6: an order is within round, sojourn bound, energy budget (of all orders of a CV) and allowed ranges.
 
-
-def _worst_cost(outcomes: list[OrderOutcome]) -> float:
-    return sum(outcome.worst_cost for outcome in outcomes)
-
-
-def _too_much(observation: Observation, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
-    """C2 and C3: training and worst-case upload end within the round and the sojourn bound."""
-    snapshot, constants = observation.snapshot, observation.constants
-    worst_ns = worst_delay_ns(constants.access, constants.grid, order, int(observation.worst_slots[row]))
+    Iterations are from l_des (if possible; no l_des for equal shares) to l_max, frequencies those of the CPU.
+    """
+    observation, cv = decision.observation, f"CV {order.cv}"
+    snapshot, constants, row = (
+        observation.snapshot,
+        observation.constants,
+        int(np.searchsorted(observation.cv, order.cv)),
+    )
+    worst_ns = _worst_delay_ns(constants.access, constants.grid, order, int(observation.worst_slots[row]))
     for law, limit_ns in (("C2", constants.round_ns), ("C3", sojourn_ns(float(snapshot.sojourn_s[row])))):
         if worst_ns > limit_ns:
-            yield law, f"CV {order.cv} needs up to {worst_ns / 1e9:.6f} s of {limit_ns / 1e9:.6f} s."
+            yield law, f"{cv} needs up to {worst_ns / 1e9:.6f} s of {limit_ns / 1e9:.6f} s."
+    budget_j = snapshot.agreements[row].energy_budget_j
+    if worst_j > budget_j * (1 + _TOLERANCE):
+        yield "C4", f"{cv} needs up to {worst_j:.6g} J of {budget_j:.6g} J."
+    least, most = 1 if decision.plan.status == "equal_share" else int(problem.least[row]), problem.max_iterations
+    if not least <= order.iterations <= most:
+        yield "C6", f"{cv} was ordered {order.iterations} iterations, allowed are {least} to {most}."
+    low_hz, high_hz = float(problem.cpu_min_hz[row]), float(problem.cpu_max_hz[row])
+    if not low_hz * (1 - _TOLERANCE) <= order.cpu_hz <= high_hz * (1 + _TOLERANCE):
+        yield "C6", f"{cv} was ordered {order.cpu_hz:.6g} Hz, it runs at {low_hz:.6g} to {high_hz:.6g} Hz."
 
 
-def worst_delay_ns(access: Access, grid: SlotGrid, order: TrainOrder, worst_slots: int) -> int:
+def _worst_delay_ns(access: Access, grid: SlotGrid, order: TrainOrder, worst_slots: int) -> int:
     """Time from an order to the end of its upload if that takes t̄_tx uplink slots from the first possible one on."""
     if access.is_immediate:
         return order.model_ns + order.train_ns + worst_slots * grid.slot_ns
     offered_slot = grid.ceil(order.ordered_ns + order.model_ns + order.train_ns)
     return grid.start_ns(int(access.end_slot(offered_slot, worst_slots))) - order.ordered_ns
-
-
-def _too_much_energy(observation: Observation, cv: int, worst_j: float) -> Iterator[tuple[str, str]]:
-    """C4: the worst-case energy of all orders of a CV in a round is within its budget."""
-    budget_j = observation.snapshot.agreements[int(np.searchsorted(observation.cv, cv))].energy_budget_j
-    if worst_j > budget_j * (1 + _TOLERANCE):
-        yield "C4", f"CV {cv} needs up to {worst_j:.6g} J of {budget_j:.6g} J."
-
-
-def _out_of_range(plan: Plan, problem: VeflProblem, order: TrainOrder, row: int) -> Iterator[tuple[str, str]]:
-    """C6: iterations from l_des (if possible) to l_max, frequency within the CPU's range; no l_des for equal shares."""
-    least = 1 if plan.status == "equal_share" else int(problem.least[row])
-    if not least <= order.iterations <= problem.max_iterations:
-        wanted = f"{least} to {problem.max_iterations}"
-        yield "C6", f"CV {order.cv} was ordered {order.iterations} iterations, allowed are {wanted}."
-    low_hz, high_hz = float(problem.cpu_min_hz[row]), float(problem.cpu_max_hz[row])
-    if not low_hz * (1 - _TOLERANCE) <= order.cpu_hz <= high_hz * (1 + _TOLERANCE):
-        yield "C6", f"CV {order.cv} was ordered {order.cpu_hz:.6g} Hz, it runs at {low_hz:.6g} to {high_hz:.6g} Hz."

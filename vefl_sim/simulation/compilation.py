@@ -1,63 +1,63 @@
 """Compiles the kernels of the radio network in a second process, while the first one prepares traffic, data and model.
 
 Numba compiles one function at a time, and those kernels take as long as all the rest together. The second process
-simulates a round without traffic and learning (`rehearsal.py`), which leaves the kernels in the cache of
+rehearses: it simulates one round with a few standing CVs and without learning, which leaves the kernels in the cache of
 `core/kernel.py`. If anything goes wrong there, the first process compiles them itself, at their first call.
 """
 
 import os
 import subprocess
 import sys
-from contextlib import suppress
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 
+import numpy as np
+
+from vefl_sim.core.clock import to_ns
 from vefl_sim.core.kernel import COMPILING, cache_folder
 from vefl_sim.core.memory import cores
 from vefl_sim.core.progress import report
+from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, is_part, load_part
-from vefl_sim.experiment.toml import as_toml
+from vefl_sim.experiment.toml import as_toml, validated
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.learner import NullLearner
+from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.allocate import needs_large
+from vefl_sim.radio.link import Link
 
 _HERE = str(Path(__file__).parents[2])  # vefl_sim itself; the second process needs no module of the user
 _LONGEST_S = 300.0  # many times what compiling takes: then the second process is stuck
+_CVS = 3  # of a rehearsal
 
 
-class Compilation:
-    """The second process, if one is needed; as a context manager, ends it if the preparation fails."""
+@contextmanager
+def compiling_ahead(experiment: Experiment) -> Iterator[subprocess.Popen[bytes] | None]:
+    """Compile in a second process, unless all kernels are in the cache or the run may use one core only.
 
-    def __init__(self, experiment: Experiment) -> None:
-        """Start the process unless all kernels are in the cache, or the run may use one core only."""
-        self._marker = _marker(experiment)
-        self._process: subprocess.Popen[bytes] | None = None
-        if self._marker and not self._marker.exists() and (experiment.learning.threads or cores()) > 1:
-            with suppress(OSError):  # no process can be started
-                self._process = _start(experiment)
-                report(COMPILING)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the first process has time to compile something else."""
-        return self._process is not None and self._process.poll() is None
-
-    def wait(self) -> None:
-        """Wait until the kernels are in the cache, and remember that they are."""
-        if self._process and self._marker:
+    The end of the block waits until the kernels are in the cache, and remembers that they are. An error in the block
+    ends the process.
+    """
+    process, marker = None, _marker(experiment)
+    if marker and not marker.exists() and (experiment.learning.threads or cores()) > 1:
+        with suppress(OSError):  # no process can be started
+            process = _start(experiment)
+            report(COMPILING)
+    try:
+        yield process
+        if process and marker:
             report(COMPILING)
             with suppress(OSError, subprocess.TimeoutExpired):  # the disk is full: the next run rehearses again
-                if self._process.wait(_LONGEST_S) == 0:
-                    self._marker.touch()
-
-    def __enter__(self) -> "Compilation":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        if self._process:
-            self._process.kill()  # does nothing after its end
-            self._process.wait()
+                if process.wait(_LONGEST_S) == 0:
+                    marker.touch()
+    finally:
+        if process:
+            process.kill()  # does nothing after its end
+            process.wait()
 
 
 def _marker(experiment: Experiment) -> Path | None:
@@ -65,12 +65,11 @@ def _marker(experiment: Experiment) -> Path | None:
 
     User-defined parts are not run in a second process, because nobody knows what else they do.
     """
-    scheme, rat, radio = experiment.scheme, experiment.rat, experiment.radio
+    scheme, rat, radio, folder = experiment.scheme, experiment.rat, experiment.radio, cache_folder()
     if any(map(is_part, (scheme.kind, experiment.mac.scheduler, rat.method, radio.channel))):
         return None
     uses_network = scheme.constrained and not declaration("scheme.kind", scheme.kind, "trains_centrally", False)
     code = load_part("rat.method", rat.method).code
-    folder = cache_folder()
     if not uses_network or code is None or folder is None:
         return None
     kinds = {
@@ -84,7 +83,7 @@ def _marker(experiment: Experiment) -> Path | None:
 
 def _start(experiment: Experiment) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "vefl_sim.simulation.rehearsal"],  # -P: no modules of the current directory
+        [sys.executable, "-P", "-m", __name__],  # -P: no modules of the current directory
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (_HERE, os.environ.get("PYTHONPATH"))))},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -94,3 +93,50 @@ def _start(experiment: Experiment) -> subprocess.Popen[bytes]:
     with suppress(OSError), process.stdin:  # it may have ended already
         process.stdin.write(as_toml(experiment).encode())
     return process
+
+
+class StandingCars:
+    """CVs that stand at different distances from the gNB."""
+
+    def __init__(self, step_ns: int, radius_m: float) -> None:
+        self.step_ns, self._time_ns = step_ns, 0
+        self._x_m, self._zeros = np.linspace(0.2, 1.0, _CVS) * min(100.0, 0.5 * radius_m), np.zeros(_CVS)
+
+    def scene(self) -> Scene:
+        """The current scene: the same at all times."""
+        cv, is_there = np.arange(1, _CVS + 1), np.ones(_CVS, np.bool_)
+        return Scene(self._time_ns, cv, self._x_m, self._zeros, self._zeros, is_there)
+
+    def advance(self) -> Scene:
+        """Let one step pass."""
+        self._time_ns += self.step_ns
+        return self.scene()
+
+
+def rehearse(experiment: Experiment) -> None:
+    """Simulate one round of the experiment with standing CVs and without learning; nothing is kept of it."""
+    from vefl_sim.simulation.scenario import Scenario  # here, since it imports this file
+    from vefl_sim.simulation.simulation import Simulation
+
+    run = experiment.run.model_copy(update={"rounds": 1, "duration_s": None})
+    update = experiment.update.model_copy(update={"codec": "float32"})
+    images, labels = np.zeros((1, 1, 1, 1), np.uint8), np.zeros(1, np.int32)
+    scenario = Scenario(
+        experiment=experiment.model_copy(update={"run": run, "update": update}),
+        streams=Streams(run.seed),
+        shards={cv: np.zeros(1, np.int64) for cv in range(1, _CVS + 1)},
+        dataset=Dataset("rehearsal", images, labels, images, labels, classes=1),
+        learner=NullLearner(parameters=1000),
+        mobility=partial(StandingCars, to_ns(experiment.mobility.step_s), experiment.radio.coverage_radius_m),
+        link=Link.of(experiment.radio),
+        payload_bits=33_000,  # few enough to be sent within some slots
+    )
+    simulation = Simulation(scenario)
+    for _ in simulation:
+        pass
+    if not simulation.audit.slots:
+        raise RuntimeError("no CV has sent anything, so the kernels are not compiled")
+
+
+if __name__ == "__main__":
+    rehearse(validated(tomllib.loads(sys.stdin.read())))

@@ -8,12 +8,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import Any, overload
 
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import (
     BadInput,
     CannotWrite,
+    ExperimentError,
     FinishedRun,
     NotResumable,
     RunFailed,
@@ -36,9 +37,11 @@ from vefl_sim.records.table_parts import table_digests
 from vefl_sim.records.totals import TABLE_DIGESTS
 from vefl_sim.simulation.scenario import Scenario, build_scenario
 from vefl_sim.simulation.session import Session
+from vefl_sim.simulation.simulation import Simulation
 from vefl_sim.simulation.watcher import RunWatcher, Watchers
 
 
+@overload
 def simulate(
     experiment: Experiment | str | Path,
     settings: Settings = (),
@@ -47,21 +50,42 @@ def simulate(
     fresh: bool = False,
     toml: str | None = None,
     watcher: Any = None,
-) -> Run:
+) -> Run: ...
+
+
+@overload
+def simulate(
+    experiment: Experiment | str | Path, settings: Settings = (), *, out: None, watcher: Any = None
+) -> Simulation: ...
+
+
+def simulate(
+    experiment: Experiment | str | Path,
+    settings: Settings = (),
+    *,
+    out: str | Path | None = "runs",
+    fresh: bool = False,
+    toml: str | None = None,
+    watcher: Any = None,
+) -> Run | Simulation:
     """Run an experiment, or the TOML file of one, and return its run directory.
 
     A run of the same configuration is resumed, or returned if it is done; `fresh` creates another one. `settings`
     override keys: {"radio.prbs": 5} or ["radio.prbs=5"]; with `toml`, the text that an Experiment was read from with
     these settings, both are only stored beside the results. `watcher`, an object with some of the methods of
     RunWatcher, is told what happens, and so are the watchers that `run.watch` names; a run that is done already calls
-    none of them, and a warning (FinishedRun) says so.
+    none of them, and a warning (FinishedRun) says so. With `out=None` nothing is written and nothing resumed: the
+    result is a `Simulation` that is over, with its tables in memory.
     """
-    _require_watcher(watcher)
+    if watcher:
+        require_protocol("watcher", watcher, RunWatcher, partly=True)
     if not isinstance(experiment, Experiment):
         file = read_experiment(experiment)
         experiment, toml = load(file, settings), file.text
     elif settings and toml is None:
         experiment = with_settings(experiment, *setting_texts(settings))
+    if out is None:
+        return _simulate_in_memory(experiment, watcher)
     settings = setting_texts(settings)
     out, identity = Path(out), Identity(experiment)
     create = create_run if fresh else find_or_create_run
@@ -89,11 +113,7 @@ def simulate(
 
 
 def resume(
-    run: Run | str | Path,
-    *,
-    parts: str | Path | None = None,
-    watcher: Any = None,
-    watch: Sequence[str] = (),
+    run: Run | str | Path, *, parts: str | Path | None = None, watcher: Any = None, watch: Sequence[str] = ()
 ) -> Run:
     """Resume a run from its last checkpoint; a run that is done is returned unchanged.
 
@@ -101,7 +121,8 @@ def resume(
     directory, and only if their sources are those that the run was started with. `watch` names watchers in addition to
     those of the run; they are imported in the same way, but may have changed, as they change no result.
     """
-    _require_watcher(watcher)
+    if watcher:
+        require_protocol("watcher", watcher, RunWatcher, partly=True)
     run = run if isinstance(run, Run) else Run(run)
     if run.is_done:
         run.require_complete()
@@ -112,6 +133,21 @@ def resume(
         require_same(run.path, identity)
         with locked(run.path, identity.versions):
             return _complete(run, identity, watcher, watch)
+
+
+def _simulate_in_memory(experiment: Experiment, watcher: Any) -> Simulation:
+    """Simulate to the end without a directory; `watcher` is told of the preparation and of every round."""
+    if experiment.run.watch:
+        raise ExperimentError("run.watch needs a run directory: remove it, or give one (out).")
+    watchers = Watchers(watcher)
+    with heard_by(partial(watchers.tell, "working")):
+        watchers.tell("preparing", experiment)
+        simulation = Simulation(experiment)
+    with watchers.until_the_end():
+        watchers.tell("started", simulation, simulation.scenario)
+        for report in simulation:
+            watchers.tell("round", report)
+    return simulation
 
 
 @contextmanager
@@ -125,25 +161,15 @@ def _working_on(run: Run, identity: Identity) -> Iterator[bool]:
                 raise
             yield False  # without the lock, even if a third process has just created the run again
             return
-        if is_there := (run.path / "resolved.toml").exists():
-            yield is_there
+        if (run.path / "resolved.toml").exists():
+            yield True
             return
     remove_lock(run.path)  # locking has created the folder again
     yield False
 
 
-def _require_watcher(watcher: Any) -> None:
-    if watcher:
-        require_protocol("watcher", watcher, RunWatcher, partly=True)
-
-
 def _complete(
-    run: Run,
-    identity: Identity,
-    watcher: Any,
-    watch: Sequence[str] = (),
-    *,
-    may_remove: bool = False,
+    run: Run, identity: Identity, watcher: Any, watch: Sequence[str] = (), *, may_remove: bool = False
 ) -> Run:
     """Simulate what is left of a run, whose lock is held; `may_remove`: after bad input, unless something is done."""
     if run.is_done:  # another process finished this run while we waited for the lock
@@ -155,29 +181,20 @@ def _complete(
     if last:
         _require_traffic(run)
     elif not run.is_untouched:
-        warnings.warn(
-            f"{run.path} was stopped before its first checkpoint: it starts again from round 1.",
-            VeflWarning,
-            stacklevel=3,
-        )
-    with _naming_resume(run), ExitStack() as heard:
-        with _preparing(run, may_remove and run.is_untouched):
-            watchers = Watchers.of(watcher, (*(identity.experiment.run.watch or ()), *watch), identity.experiment)
-            heard.enter_context(heard_by(partial(watchers.tell, "working")))
-            scenario, prepare = _prepare(run, identity.experiment, watchers)
-            if last:
-                watchers.resuming(last, notes)
-        _simulate(run, scenario, prepare, watchers, last)
-    return run
-
-
-@contextmanager
-def _naming_resume(run: Run) -> Iterator[None]:
-    """Add the command that continues a run to the message about a file that could not be written."""
+        sentence = f"{run.path} was stopped before its first checkpoint: it starts again from round 1."
+        warnings.warn(sentence, VeflWarning, stacklevel=3)
     try:
-        yield
+        with ExitStack() as heard:
+            with _preparing(run, may_remove and run.is_untouched):
+                watchers = Watchers(watcher, (*(identity.experiment.run.watch or ()), *watch), identity.experiment)
+                heard.enter_context(heard_by(partial(watchers.tell, "working")))
+                scenario, prepare = _prepare(run, identity.experiment, watchers)
+                if last:
+                    watchers.resuming(last, notes)
+            _simulate(run, scenario, prepare, watchers, last)
     except CannotWrite as error:
         raise CannotWrite(f"{error} Continue with: python -m vefl_sim resume {run.path}") from error.__cause__
+    return run
 
 
 def _prepare(run: Run, experiment: Experiment, watchers: Watchers) -> tuple[Scenario, dict[str, float]]:
@@ -202,11 +219,14 @@ def _simulate(
     """Simulate the rounds after the checkpoint `last` and complete the run; the caller holds the lock."""
     session = Session(scenario, run, last, watchers)
     with watchers.until_the_end():
-        with _running(run, session):
+        with _failing(run, session):
             watchers.tell("started", run, scenario)
             finished = session.simulate()
         if not finished:
-            done = f"{session.rounds} rounds, {to_s(session.now_ns):.1f} simulated seconds{session.missing_window_note}"
+            simulation = session.simulation
+            done = f"{simulation.rounds_done} rounds, {to_s(simulation.now_ns):.1f} simulated seconds"
+            if simulation.rounds_done > simulation.summary["rounds"]:  # without rounds, orders are under way
+                done += ", of which the last is written to the tables after resuming"
             raise RunInterrupted(f"stopped after {done}; continue with: python -m vefl_sim resume {run.path}")
         digests = {"content_digest": run.content_digest(), TABLE_DIGESTS: table_digests(run.path)}
         run.finish(session.figures() | prepare | digests)
@@ -220,9 +240,8 @@ def _preparing(run: Run, may_remove: bool) -> Iterator[None]:
     unless it holds files of SUMO. Other errors are written to FAILED.
     """
     try:
-        yield
-    except CannotWrite:
-        raise
+        with _failing(run):
+            yield
     except BadInput as error:
         if has_driven(run.path / "traffic"):
             with suppress(CannotWrite):
@@ -234,30 +253,23 @@ def _preparing(run: Run, may_remove: bool) -> Iterator[None]:
         if may_remove and not (run.path / "traffic").exists():
             rmtree(run.path, ignore_errors=True)
         raise
-    except Exception as error:
-        with suppress(CannotWrite):
-            run.mark("FAILED", traceback.format_exc())
-        if isinstance(error, VeflError):
-            raise
-        raise RunFailed(f"{type(error).__name__}: {error} (traceback in {run.path / 'FAILED'})") from error
 
 
 @contextmanager
-def _running(run: Run, session: Session) -> Iterator[None]:
-    """After an error, keep the tables and a traceback for investigation, and raise one sentence."""
+def _failing(run: Run, session: Session | None = None) -> Iterator[None]:
+    """After an error, keep a traceback and the tables for investigation, and raise one sentence."""
     try:
         yield
     except CannotWrite:
         raise  # the run itself is fine and can be resumed
-    except NotResumable:  # nothing has been simulated
-        with suppress(CannotWrite):
-            run.mark("FAILED", traceback.format_exc())
-        raise
     except Exception as error:
+        if session is None and isinstance(error, BadInput):
+            raise  # a run that is being prepared does not fail because of it
         with suppress(CannotWrite):
             run.mark("FAILED", traceback.format_exc())
-            session.salvage()
-        if isinstance(error, VeflError) and not isinstance(error, BadInput):
+            if session and not isinstance(error, NotResumable):  # then nothing has been simulated
+                session.simulation.recorder.salvage(run.path / "tables")
+        if isinstance(error, NotResumable) or (isinstance(error, VeflError) and not isinstance(error, BadInput)):
             raise
-        original = error.__cause__ or error  # SimPy re-creates exceptions, which fails for some types
+        original = (session and error.__cause__) or error  # SimPy re-creates exceptions, which fails for some types
         raise RunFailed(f"{type(original).__name__}: {original} (traceback in {run.path / 'FAILED'})") from error

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from vefl_sim.core.errors import ExperimentError, FinishedRun, RunInterrupted, VeflWarning, first_line
 from vefl_sim.experiment.experiment import Experiment
@@ -83,19 +83,14 @@ class Watchers:
     because no result depends on it.
     """
 
-    def __init__(self, given: Any, named: dict[str, Any]) -> None:
-        self._given, self._named = given, named
-        self._unreported: list[str] = []  # failures since the last report
-
-    @classmethod
-    def of(cls, given: Any, names: Iterable[str], experiment: Experiment) -> Self:
+    def __init__(self, given: Any, names: Iterable[str] = (), experiment: Experiment | None = None) -> None:
         """Make the named watchers; one that cannot work is refused."""
-        named = {}
+        self._given, self._named = given, dict[str, Any]()
+        self._unreported: list[str] = []  # failures since the last report
         for name in dict.fromkeys(names):
             require_watcher(name)
-            named[name] = make_part(_KEY, name, experiment)
-            require_protocol(f'{_KEY} = "{name}"', named[name], RunWatcher, partly=True)
-        return cls(given, named)
+            self._named[name] = make_part(_KEY, name, experiment)
+            require_protocol(f'{_KEY} = "{name}"', self._named[name], RunWatcher, partly=True)
 
     def tell(self, method: str, *arguments: Any) -> None:
         """Call a method of every watcher that has it."""

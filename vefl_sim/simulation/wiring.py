@@ -1,8 +1,6 @@
 """The only place where actors are created and connected: a scenario becomes SimPy processes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from simpy import Process
 
@@ -12,133 +10,121 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.codecs.codec import Coding
 from vefl_sim.mobility.coverage import sojourn_bound_of
 from vefl_sim.protocol.broadcaster import Broadcaster
+from vefl_sim.protocol.control import Control
 from vefl_sim.protocol.coverage import CoverageProcess
-from vefl_sim.protocol.events import NanosecondEnvironment
 from vefl_sim.protocol.gnb import GNodeB
+from vefl_sim.protocol.inbox import Inbox
+from vefl_sim.protocol.instants import NanosecondEnvironment
 from vefl_sim.protocol.ledger import Ledger
-from vefl_sim.protocol.mac import Burst, MacScheduler
-from vefl_sim.protocol.messages import RoundReport
-from vefl_sim.protocol.observer import Observer, SuccessHistory
-from vefl_sim.protocol.server.asynchronous import AsynchronousServer
-from vefl_sim.protocol.server.edge import EdgeServer, Reporting, Timetable
+from vefl_sim.protocol.mac import MacScheduler
+from vefl_sim.protocol.observer import Observer, Planner, SuccessHistory
+from vefl_sim.protocol.server.edge import EdgeServer, Timetable
 from vefl_sim.protocol.server.model import GlobalModel
-from vefl_sim.protocol.server.synchronous import CentralServer, SynchronousServer
+from vefl_sim.protocol.server.pace import Buffer, Central, Pace, Rounds
+from vefl_sim.protocol.server.saved import SavedServer
 from vefl_sim.protocol.trace import Trace
-from vefl_sim.protocol.vehicle import ConnectedVehicle
+from vefl_sim.protocol.vehicle import VehicleFactory
 from vefl_sim.radio.access import Access
-from vefl_sim.radio.channel import Channel
 from vefl_sim.radio.downlink import Downlink
-from vefl_sim.records.recorder import Recorder
 from vefl_sim.schemes.observation import RoundConstants
-from vefl_sim.schemes.sla import draw_agreement
-from vefl_sim.simulation.audit import Audit
-from vefl_sim.simulation.parts import is_asynchronous
-from vefl_sim.simulation.scenario import Scenario
+from vefl_sim.schemes.scheme import AnyScheme
+from vefl_sim.simulation.scenario import Scenario, make_channel, make_codec, make_scheduler_and_policy, make_scheme
 
 
 @dataclass(frozen=True)
 class Actors:
-    """The actors of a run, in the order in which they are restored: later ones refer to earlier ones."""
+    """The actors of a run."""
 
+    env: NanosecondEnvironment
+    trace: Trace
     ledger: Ledger
     history: SuccessHistory
-    trace: Trace
     coverage: CoverageProcess
     gnb: GNodeB
     server: EdgeServer
+    control: Control
+    stopwatch: Stopwatch
 
     def stateful(self) -> dict[str, Stateful]:
-        """All actors that have a state, by name."""
-        return dict(vars(self))
+        """The actors that have a state, by name, in the order in which they are restored: later ones need earlier."""
+        return {
+            "ledger": self.ledger,
+            "history": self.history,
+            "trace": self.trace,
+            "coverage": self.coverage,
+            "gnb": self.gnb,
+            "server": SavedServer(self.server),
+        }
 
-    def processes(self, env: NanosecondEnvironment) -> Process:
+    def start(self) -> Process:
         """Start all processes in a fixed order; return the server's, whose end is the end of the run."""
-        env.process(self.coverage.moves())
-        env.process(self.gnb.ticks())
-        return env.process(self.server.rounds())
+        self.env.process(self.coverage.moves())
+        self.env.process(self.gnb.ticks())
+        return self.env.process(self.server.run())
 
 
-def wire(
-    scenario: Scenario,
-    env: NanosecondEnvironment,
-    recorder: Recorder,
-    audit: Audit,
-    report: Callable[[RoundReport], None],
-    checkpoint: Callable[[], bool] = lambda: True,
-) -> Actors:
-    """Create the actors of a run.
-
-    `audit` sees every slot; `report` is called with every finished round; `checkpoint` is called before every round,
-    and the run stops there if it returns False.
-    """
-
-    def watch(burst: Burst) -> None:
-        audit.burst(burst)
-        recorder.record_burst(burst)
-
-    experiment, grid, ledger = scenario.experiment, scenario.experiment.slots, Ledger()
-    trace = Trace(lambda row: recorder.append("events", row))
-    channel = scenario.channel()
-    tradeoff = experiment.rat.efficiency_weight * grid.slot_s * scenario.payload_bits
+def wire(scenario: Scenario, env: NanosecondEnvironment, trace: Trace) -> Actors:
+    """Create the actors of a run, each after those that it needs."""
+    experiment, grid, constants = scenario.experiment, scenario.experiment.slots, round_constants(scenario)
+    scheme, codec, channel = make_scheme(experiment), make_codec(experiment), make_channel(experiment, scenario.streams)
+    ledger, history, inbox, control = Ledger(), SuccessHistory(), Inbox(env), Control(env)
+    stopwatch = Stopwatch(trace.tell)
     mac = MacScheduler(
         scenario.link,
         channel,
-        scenario.scheduler,
-        scenario.policy,
+        *make_scheduler_and_policy(experiment),
         grid.slot_s,
-        tradeoff,
-        experiment.rat.circuit_power_w,
-        access=Access.of(experiment),
+        tradeoff=experiment.rat.efficiency_weight * grid.slot_s * scenario.payload_bits,
+        circuit_w=experiment.rat.circuit_power_w,
+        access=constants.access,
+        control=control,
     )
-    gnb = GNodeB(env, grid, mac, ledger, trace, experiment.mac.start == "tau", watch, recorder.record_arrival)
-
-    def make_vehicle(cv: int) -> ConnectedVehicle:
-        agreement = draw_agreement(cv, experiment.sla, scenario.streams)
-        return ConnectedVehicle(env, cv, agreement, gnb, ledger, trace, lambda: coverage.distance_m(cv))
-
-    coverage = CoverageProcess(
-        env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, recorder.record_scene,
-        make_vehicle, lambda vehicle: server.on_entered(vehicle),
-    )  # fmt: skip
-    history = SuccessHistory()
-    server = _server_kind(scenario)(
-        env,
-        _timetable(experiment),
-        scenario.scheme,
-        GlobalModel(
-            scenario.learner,
-            averages=experiment.aggregation.form == "models",
-            coding=None if getattr(scenario.codec, "is_exact", False) else Coding(scenario.codec, scenario.streams),
-            aggregate_updates=getattr(scenario.scheme, "aggregate_updates", None),
-        ),
-        _observer(scenario, env, coverage, channel, history, ledger),
-        Reporting(trace, Stopwatch(lambda row: recorder.append("timings", row)), report, checkpoint),
-    )
-    return Actors(ledger, history, trace, coverage, gnb, server)
-
-
-def _server_kind(scenario: Scenario) -> Callable[..., EdgeServer]:
-    """The kind of server that the scheme needs: central, without rounds (a scheme with a buffer), or with rounds."""
-    if getattr(scenario.scheme, "trains_centrally", False):
-        return CentralServer
-    if is_asynchronous(scenario.scheme):
-        return partial(AsynchronousServer, retry_ns=to_ns(scenario.experiment.server.retry_s))
-    return SynchronousServer
-
-
-def _observer(
-    scenario: Scenario,
-    env: NanosecondEnvironment,
-    coverage: CoverageProcess,
-    channel: Channel,
-    history: SuccessHistory,
-    ledger: Ledger,
-) -> Observer:
-    bound = sojourn_bound_of(scenario.experiment)
-    samples = {cv: len(shard) for cv, shard in scenario.shards.items()}
-    downlink = Downlink.of(scenario.experiment, scenario.link, scenario.model_bits)
+    gnb = GNodeB(env, grid, mac, ledger, trace, wait_for_tau=experiment.mac.start == "tau")
+    factory = VehicleFactory(env, experiment.sla, scenario.streams, inbox, gnb, ledger, trace)
+    coverage = CoverageProcess(env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, factory)
+    model_bits = scenario.learner.parameters * (1 + experiment.model.float_bits) * scheme.models_per_update
+    downlink = Downlink.of(experiment, scenario.link, model_bits)
     broadcaster = Broadcaster(downlink, ledger) if downlink else None
-    return Observer(env, coverage, channel, history, round_constants(scenario), samples, bound, broadcaster)
+    samples, bound = {cv: len(shard) for cv, shard in scenario.shards.items()}, sojourn_bound_of(experiment)
+    observer = Observer(env, coverage, channel, history, constants, samples, bound, broadcaster)
+    model = GlobalModel(
+        scenario.learner,
+        scheme,
+        stopwatch,
+        averages=experiment.aggregation.form == "models",
+        coding=None if codec.is_exact else Coding(codec, scenario.streams),
+    )
+    timetable = Timetable(
+        grid=grid,
+        round_ns=experiment.round_ns,
+        rounds=experiment.run.rounds,
+        duration_ns=experiment.duration_ns,
+        early_close=experiment.server.early_close,
+        evaluate_every=experiment.learning.evaluate_every,
+    )
+    server = EdgeServer(
+        env,
+        timetable,
+        _pace(experiment, env, scheme),
+        Planner(observer, scheme, control, stopwatch),
+        model,
+        coverage,
+        history,
+        broadcaster,
+        inbox,
+        control,
+        trace,
+    )
+    return Actors(env, trace, ledger, history, coverage, gnb, server, control, stopwatch)
+
+
+def _pace(experiment: Experiment, env: NanosecondEnvironment, scheme: AnyScheme) -> Pace:
+    """The pace that a scheme needs: central, without rounds (a scheme with a buffer), or with rounds."""
+    if scheme.trains_centrally:
+        return Central(env, scheme)
+    if scheme.buffer is not None:
+        return Buffer(env, scheme, retry_ns=to_ns(experiment.server.retry_s))
+    return Rounds(env, scheme)
 
 
 def round_constants(scenario: Scenario) -> RoundConstants:
@@ -159,15 +145,4 @@ def round_constants(scenario: Scenario) -> RoundConstants:
         share_among_selected=vefl.upload_share == "selected",
         upload_margin=vefl.upload_margin,
         access=Access.of(experiment),
-    )
-
-
-def _timetable(experiment: Experiment) -> Timetable:
-    return Timetable(
-        grid=experiment.slots,
-        round_ns=experiment.round_ns,
-        rounds=experiment.run.rounds,
-        duration_ns=experiment.duration_ns,
-        early_close=experiment.server.early_close,
-        evaluate_every=experiment.learning.evaluate_every,
     )

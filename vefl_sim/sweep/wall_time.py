@@ -8,11 +8,11 @@ import math
 
 from vefl_sim.core.clock import to_s
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import load_part
+from vefl_sim.experiment.plugins import load_part, with_defaults
 from vefl_sim.experiment.unused_keys import is_used
+from vefl_sim.schemes.scheme import AnyScheme
 
 _START_S = 4.0  # imports, traffic, data
-_WALL_S_PER_S = 1 / 15  # per simulated second without learning, if all CVs take part
 _TRAFFIC_ONLY_S_PER_S = 1 / 300
 _SAMPLE_S = 42e-6  # forward and backward pass of one sample of 28 × 28 × 1
 _TEST_SAMPLE_S = 12e-6
@@ -24,22 +24,21 @@ _SHARE_OF_ITERATIONS = 0.7  # of l_max, under constraints
 def wall_time_s(experiment: Experiment) -> float:
     """Estimated wall time of an experiment on one core."""
     duration_s = to_s(experiment.duration_ns)
-    scheme = load_part("scheme.kind", experiment.scheme.kind)
-    traffic_only = not experiment.scheme.constrained or getattr(scheme, "trains_centrally", False)
-    radio = _TRAFFIC_ONLY_S_PER_S if traffic_only else getattr(scheme, "wall_s_per_s", _WALL_S_PER_S)
-    learning_s = _learning_s(experiment, duration_s) if experiment.learning.kind == "jax" else 0.0
+    scheme: AnyScheme = with_defaults(load_part("scheme.kind", experiment.scheme.kind), AnyScheme)
+    traffic_only = not experiment.scheme.constrained or scheme.trains_centrally
+    radio = _TRAFFIC_ONLY_S_PER_S if traffic_only else scheme.wall_s_per_s
+    learning_s = _learning_s(experiment, scheme, duration_s) if experiment.learning.kind == "jax" else 0.0
     return _START_S + radio * duration_s + learning_s
 
 
-def _learning_s(experiment: Experiment, duration_s: float) -> float:
-    scheme, rounds = load_part("scheme.kind", experiment.scheme.kind), experiment.rounds
+def _learning_s(experiment: Experiment, scheme: AnyScheme, duration_s: float) -> float:
+    rounds, in_coverage = experiment.rounds, experiment.mean_in_coverage
     train, test, size = _samples(experiment)
     tested = rounds / experiment.learning.evaluate_every * test * _TEST_SAMPLE_S
-    if getattr(scheme, "trains_centrally", False):
+    if scheme.trains_centrally:
         return size * (rounds * train * _SAMPLE_S + tested)
-    held = train / (experiment.mean_in_coverage + duration_s * _ARRIVALS_PER_S)  # by one CV
-    selects, in_coverage = getattr(scheme, "selects", False), experiment.mean_in_coverage
-    taking_part = min(experiment.scheme.selected, in_coverage) if selects else in_coverage
+    held = train / (in_coverage + duration_s * _ARRIVALS_PER_S)  # by one CV
+    taking_part = min(experiment.scheme.selected, in_coverage) if scheme.selects else in_coverage
     share = _SHARE_OF_ITERATIONS if experiment.scheme.constrained else 1.0
     steps = math.ceil(share * experiment.vefl.max_local_iterations / experiment.learning.iterations_per_step)
     return size * (rounds * taking_part * held * steps * _SAMPLE_S + tested)

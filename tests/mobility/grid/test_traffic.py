@@ -14,7 +14,7 @@ from vefl_sim.mobility.grid.junctions import PATHS_MEET
 from vefl_sim.mobility.grid.roads import NONE
 from vefl_sim.mobility.grid.signals import light
 from vefl_sim.mobility.grid.traffic import IdmTraffic
-from vefl_sim.simulation.traffic import make_traffic
+from vefl_sim.simulation.scenario import make_traffic
 
 LENGTH = 5.0
 

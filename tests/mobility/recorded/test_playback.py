@@ -24,8 +24,7 @@ from vefl_sim.experiment.toml import resolved
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.recorded.playback import Playback
 from vefl_sim.records.identity import config_digest
-from vefl_sim.simulation.scenario import build_scenario
-from vefl_sim.simulation.traffic import make_mobility
+from vefl_sim.simulation.scenario import build_scenario, make_traffic
 
 WRITERS = [own_table, fcd_xml, fcd_parquet]
 IDM = {
@@ -308,7 +307,7 @@ class TestIdenticalRun:
 
 
 def test_playback_is_made_by_its_name(tmp_path: Path) -> None:
-    assert isinstance(make_mobility(experiment(own_table(tmp_path)), Streams(1)), Playback)
+    assert isinstance(make_traffic(experiment(own_table(tmp_path)), Streams(1))(), Playback)
 
 
 @st.composite

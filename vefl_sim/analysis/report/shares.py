@@ -9,7 +9,7 @@ import numpy as np
 
 from vefl_sim.analysis.report.source import Source
 from vefl_sim.core.errors import RunNotFound
-from vefl_sim.records.confusion import ConfusionMatrix, read_confusion
+from vefl_sim.records.models import ConfusionMatrix, read_confusion
 
 STATES = ("delivered", "lost", "passed_over", "ineligible")
 _BINS = 8

@@ -95,7 +95,7 @@ class Evidence:
             return self.run.files(table)
         if table not in self.last.tables:
             raise RunNotFound(f"the checkpoint of {self.run.path} has no table {table}.")
-        return [self.run.path / "parts" / part["file"] for part in self.last.tables[table]]
+        return [self.run.path / "parts" / part.file for part in self.last.tables[table]]
 
     def _rows(self, table: str) -> pd.DataFrame:
         return read_rows(self.files(table))

@@ -1,7 +1,8 @@
 """The interface of a codec, and its use: every delivered update is encoded by its CV and decoded by the server."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,24 +17,25 @@ Numbers = NDArray[np.float32]
 """The change of a model by local training, ω_v − ω_k, in one vector."""
 
 
-class Codec(Protocol):
-    """Encodes the change of a model. The size of a message depends only on the number of numbers, so plans know it.
+class Codec:
+    """Encodes the change of a model. The size of a message depends only on the number of numbers, so plans know it."""
 
-    Optional: `feedback = True` lets each CV remember what its last message has left out, and add it to the next one;
-    `is_exact = True`: updates arrive as they are, so that nothing is encoded, and only `bits` is used.
-    """
+    feedback: bool = False
+    """Whether each CV remembers what its last message has left out, and adds it to the next one."""
+    is_exact: bool = False
+    """Whether updates arrive as they are: nothing is encoded, and only `bits` is used."""
 
+    @abstractmethod
     def bits(self, numbers: int) -> int:
         """Bits of a message with this many numbers: S, the payload of an update."""
-        ...
 
+    @abstractmethod
     def encode(self, change: Numbers, rng: np.random.Generator) -> bytes:
         """The message; its length is ⌈bits / 8⌉ bytes."""
-        ...
 
+    @abstractmethod
     def decode(self, message: bytes, numbers: int) -> Numbers:
         """What the server reads from the message."""
-        ...
 
 
 @dataclass
@@ -57,13 +59,12 @@ class Coding:
         change = vector(minus(ended, begun))
         if not np.all(np.isfinite(change)):
             return trained
-        feedback = getattr(self.codec, "feedback", False)
-        if feedback and cv in self.errors:
+        if self.codec.feedback and cv in self.errors:
             change = change + self.errors[cv]
         message = self.codec.encode(change, self.streams.generator("codec", cv, order))
         received = np.asarray(self.codec.decode(message, len(change)), np.float32)
         self._check(message, received, len(change))
-        if feedback:
+        if self.codec.feedback:
             self.errors[cv] = change - received
         decoded = {**plus(begun, from_vector(received, begun)), **statistics}
         return cast_like(decoded, start)

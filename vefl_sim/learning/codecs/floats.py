@@ -3,10 +3,10 @@
 import numpy as np
 
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.learning.codecs.codec import Numbers
+from vefl_sim.learning.codecs.codec import Codec, Numbers
 
 
-class Float32:
+class Float32(Codec):
     """S = M·(1 + FPP) bits (`model.float_bits`), as the paper counts them; the update itself is not changed."""
 
     is_exact = True
@@ -28,7 +28,7 @@ class Float32:
         return np.frombuffer(message, "<f4").astype(np.float32)
 
 
-class Float16:
+class Float16(Codec):
     """Half precision: 16 bits per number; numbers beyond its range become the largest, ±65504."""
 
     unused_keys = ("update.levels", "update.keep_share", "model.float_bits")

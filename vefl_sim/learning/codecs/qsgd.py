@@ -7,13 +7,13 @@ of 512 numbers and a code of fixed length.
 import numpy as np
 
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.learning.codecs.codec import Numbers, packed, unpacked
+from vefl_sim.learning.codecs.codec import Codec, Numbers, packed, unpacked
 
 BUCKET = 512
 _NORM_BYTES = 4
 
 
-class Qsgd:
+class Qsgd(Codec):
     """Per bucket its norm ‖x‖ (32 bits), per number a sign and a level ℓ: the server reads ±‖x‖·ℓ/s.
 
     |x|/‖x‖·s is rounded up with the probability of its fraction. So the code is unbiased, with a variance of at most

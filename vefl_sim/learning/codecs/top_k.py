@@ -6,12 +6,12 @@ Stich, Cordonnier and Jaggi, Sparsified SGD with Memory (NeurIPS 2018).
 import numpy as np
 
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.learning.codecs.codec import Numbers, packed, unpacked
+from vefl_sim.learning.codecs.codec import Codec, Numbers, packed, unpacked
 
 _VALUE_BYTES = 4
 
 
-class TopK:
+class TopK(Codec):
     """k = share · M numbers, each with its position; of equal ones the first."""
 
     feedback = True

@@ -1,7 +1,6 @@
 """Allocate one slot with any of our methods: the kernel that `rat.solve` and the MAC's bursts call."""
 
 from enum import IntEnum
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from vefl_sim.optimize.rat.exact.pruned import prune
 from vefl_sim.optimize.rat.exact.subsets import split, subset_values
 from vefl_sim.optimize.rat.large import large, powers
 from vefl_sim.optimize.rat.methods import AllocationMethod
-from vefl_sim.optimize.rat.problem import EXACT_PRBS, MET
+from vefl_sim.optimize.rat.problem import EXACT_PRBS, MET, Solution
 from vefl_sim.optimize.rat.water import demand_of, on_one
 
 
@@ -33,20 +32,12 @@ class AllocationStatus(IntEnum):
     POLICY = 3
 
 
-class Found(NamedTuple):
-    """What is known of the allocation that a kernel has filled."""
-
-    objective: float  # Σ a·r − λ·ΣP
-    bound: float  # on the objective of all allocations that meet the floors; nan if none is computed
-    status: int  # AllocationStatus
-
-
 SUBSET_SIZES = np.array([bin(subset).count("1") for subset in range(1 << EXACT_PRBS)])  # pRBs in each subset
 
 
 @kernel
 def allocate(with_large, method, problem, allocation):
-    """Fill the arrays of an `Allocation`; returns a `Found`.
+    """Fill the arrays of an `Allocation`; returns a `Solution`.
 
     `with_large` is None where LARGE cannot be needed: numba then compiles without it, in half the time.
     """
@@ -54,7 +45,7 @@ def allocate(with_large, method, problem, allocation):
     if method >= AllocationMethod.EQUAL:
         _apply_policy(method, problem, allocation)
         objective = dot(problem.weight, allocation.rate) - problem.price * total(allocation.watts)
-        return Found(objective, np.nan, AllocationStatus.POLICY)
+        return Solution(objective, np.nan, AllocationStatus.POLICY)
     one_each = method == AllocationMethod.ASSIGNMENT or (
         method <= AllocationMethod.EXACT and cvs == prbs and least(problem.floor) > 0
     )
@@ -68,8 +59,8 @@ def allocate(with_large, method, problem, allocation):
     elif with_large is not None:
         objective, bound = large(problem, allocation)
         if misses_a_floor(problem, allocation):
-            return Found(objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS)  # the bound holds if floors are met
-        return Found(objective, bound, AllocationStatus.GAP)
+            return Solution(objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS)  # the bound holds if floors are met
+        return Solution(objective, bound, AllocationStatus.GAP)
     objective = powers(problem, allocation)
     missed = misses_a_floor(problem, allocation)
     if missed and one_each and method != AllocationMethod.ASSIGNMENT and cvs > 1:
@@ -80,10 +71,10 @@ def allocate(with_large, method, problem, allocation):
         elif with_large is not None:
             objective, _ = large(problem, allocation)
     if method == AllocationMethod.ASSIGNMENT and cvs > 1 and (cvs < prbs or least(problem.floor) <= 0):
-        return Found(objective, np.nan, AllocationStatus.POLICY)  # here the floors do not force one pRB each
+        return Solution(objective, np.nan, AllocationStatus.POLICY)  # here the floors do not force one pRB each
     if missed:
-        return Found(objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS)
-    return Found(objective, objective, AllocationStatus.OPTIMAL)
+        return Solution(objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS)
+    return Solution(objective, objective, AllocationStatus.OPTIMAL)
 
 
 @kernel

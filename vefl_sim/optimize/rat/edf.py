@@ -31,5 +31,7 @@ def edf(backlog: Backlog, limit: int) -> NDArray[np.int64]:
 
     Many deadlines are equal, namely the end of the round; ties go to the larger backlog, then to the lower CV number.
     """
-    order = np.lexsort((backlog.cv, -backlog.bits_left, backlog.deadline_slot))
-    return order[:limit].astype(np.int64)
+    from vefl_sim.optimize.rat.burst import by_deadline  # on the first call, because numba is slow to load
+
+    order: NDArray[np.int64] = by_deadline(backlog.deadline_slot, backlog.bits_left)[:limit]
+    return order

@@ -11,7 +11,6 @@ from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.allocate import (
     SUBSET_SIZES,
     AllocationStatus,
-    Found,
     misses_a_floor,
     most_at_stake,
     penalty,
@@ -20,12 +19,12 @@ from vefl_sim.optimize.rat.allocate import (
 from vefl_sim.optimize.rat.assignment import assign
 from vefl_sim.optimize.rat.exact.subsets import split
 from vefl_sim.optimize.rat.methods import AllocationMethod
-from vefl_sim.optimize.rat.problem import EXACT_PRBS, MET
+from vefl_sim.optimize.rat.problem import EXACT_PRBS, MET, Solution
 
 
 @kernel
 def allocate_fixed(method, problem, prb_watts, order, allocation):
-    """Fill the arrays of an `Allocation`; returns a `Found`. The power of row v on a pRB is prb_watts[order[v]].
+    """Fill the arrays of an `Allocation`; returns a `Solution`. The power of row v on a pRB is prb_watts[order[v]].
 
     Up to EXACT_PRBS pRBs AUTO and EXACT find the best sets; with more, AUTO is a policy without a bound.
     """
@@ -40,10 +39,10 @@ def allocate_fixed(method, problem, prb_watts, order, allocation):
     _send(problem, prb_watts, order, allocation)
     objective = dot(problem.weight, allocation.rate) - problem.price * total(allocation.watts)
     if method >= AllocationMethod.EQUAL or prbs > EXACT_PRBS:
-        return Found(objective, np.nan, AllocationStatus.POLICY)
+        return Solution(objective, np.nan, AllocationStatus.POLICY)
     if misses_a_floor(problem, allocation):
-        return Found(objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS)
-    return Found(objective, objective, AllocationStatus.OPTIMAL)
+        return Solution(objective, np.nan, AllocationStatus.INFEASIBLE_FLOORS)
+    return Solution(objective, objective, AllocationStatus.OPTIMAL)
 
 
 @kernel

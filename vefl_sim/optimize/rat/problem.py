@@ -116,6 +116,14 @@ class Allocation(NamedTuple):
     rate: Floats  # in nats; shape (V,)
 
 
+class Solution(NamedTuple):
+    """What is known of the allocation that a kernel has filled."""
+
+    objective: float  # Σ a·r − λ·ΣP
+    bound: float  # on the objective of all allocations that meet the floors; nan if none is computed
+    status: int  # AllocationStatus (allocate.py)
+
+
 def new_allocation(cvs: int, prbs: int) -> Allocation:
     """An allocation of nothing."""
     return Allocation(np.zeros(prbs, np.int64), np.zeros(prbs), np.zeros(cvs))
@@ -156,19 +164,19 @@ def solve(problem: RatProblem, method: str = "auto") -> RatAllocation:
     kernel, needs_large, statuses = _compiled()
     allocation = new_allocation(cvs, prbs)
     if problem.prb_power_w is None:
-        found = kernel(needs_large(code, prbs), int(code), problem.scaled, allocation)
+        solution = kernel(needs_large(code, prbs), int(code), problem.scaled, allocation)
     else:
         from vefl_sim.optimize.rat.fixed_power import allocate_fixed
 
-        found = allocate_fixed(int(code), problem.scaled, problem.prb_power_w, np.arange(cvs), allocation)
+        solution = allocate_fixed(int(code), problem.scaled, problem.prb_power_w, np.arange(cvs), allocation)
     unit = problem.nats_hz * problem.largest_weight
     return RatAllocation(
         owner=allocation.owner,
         power_w=allocation.watts,
         rate_bps=allocation.rate * problem.nats_hz,
-        objective=found.objective * unit,
-        bound=found.bound * unit,
-        status=statuses[found.status],
+        objective=solution.objective * unit,
+        bound=solution.bound * unit,
+        status=statuses[solution.status],
     )
 
 

@@ -1,1 +1,1 @@
-"""The edge server: synchronous (with rounds), asynchronous (without rounds), centralized (all data at the server)."""
+"""The edge server: Algorithm 1 (`edge`), at its pace: in rounds, by a full buffer, or centrally."""

@@ -1,28 +1,31 @@
-"""The edge server: what all kinds of server share. When to plan and when to aggregate is decided by the subclasses.
+"""The edge server: Algorithm 1. Its pace says when it plans and when it aggregates (pace.py)."""
 
-`SynchronousServer` has rounds, `AsynchronousServer` has none, `CentralServer` trains without CVs.
-"""
-
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from simpy import Event
 
-from vefl_sim.core.clock import SlotGrid, Stopwatch
-from vefl_sim.core.state import State, Stateful, optional_state
-from vefl_sim.learning.learner import Evaluation, Local, Start
-from vefl_sim.learning.trees import plain
-from vefl_sim.protocol.events import NanosecondEnvironment
-from vefl_sim.protocol.messages import Decision, RoundReport, TrainOrder
-from vefl_sim.protocol.observer import Observer
+from vefl_sim.core.clock import SlotGrid
+from vefl_sim.protocol.broadcaster import Broadcaster
+from vefl_sim.protocol.control import Control, RoundDue
+from vefl_sim.protocol.coverage import CoverageProcess
+from vefl_sim.protocol.inbox import Assignment, Inbox
+from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence
+from vefl_sim.protocol.messages import Applied, Decision, Loss, TrainOrder, Update
+from vefl_sim.protocol.observer import Planner, SuccessHistory
 from vefl_sim.protocol.server.model import GlobalModel
-from vefl_sim.protocol.server.orders import checked_local
-from vefl_sim.protocol.trace import Trace
-from vefl_sim.protocol.vehicle import ConnectedVehicle
-from vefl_sim.schemes.observation import Observation, sojourn_ns
-from vefl_sim.schemes.scheme import Plan
+from vefl_sim.protocol.server.pace import Pace
+from vefl_sim.protocol.server.window import Window
+from vefl_sim.protocol.trace import (
+    CvIneligible,
+    CvPassedOver,
+    ModelAggregated,
+    ModelEvaluated,
+    Trace,
+    TrainingOrdered,
+    UpdateAggregated,
+)
 
 
 @dataclass(frozen=True)
@@ -40,141 +43,124 @@ class Timetable:
         """Whether the run has a round of this number, starting at this time."""
         return round <= self.rounds if self.rounds else start_ns + self.round_ns <= self.duration_ns
 
+    def has_after(self, round: int, end_ns: int) -> bool:
+        """Whether the run has another round after this one, which ends at this time."""
+        return self.has(round + 1, self.next_start_ns(end_ns))
 
-@dataclass(frozen=True)
-class Reporting:
-    """How the server is connected to the run: what it reports, and whether the run goes on."""
+    def next_start_ns(self, time_ns: int) -> int:
+        """Start of the first slot, and so of the first round, that does not start before this time."""
+        return self.grid.start_ns(self.grid.ceil(time_ns))
 
-    trace: Trace
-    stopwatch: Stopwatch
-    report: Callable[[RoundReport], None]  # called with every finished round
-    checkpoint: Callable[[], bool]  # called before every round, may save the state; False: stop the run here
+    def evaluates(self, round: int, end_ns: int) -> bool:
+        """Whether the model is evaluated after this round: every so many rounds, and after the last one."""
+        return round % self.evaluate_every == 0 or not self.has_after(round, end_ns)
 
 
 @dataclass
-class EdgeServer(ABC):
-    """Sends orders to CVs, aggregates their updates and evaluates the model; the only place where k is counted."""
+class EdgeServer:
+    """Sends orders to CVs, aggregates their updates and evaluates the model; the only place where k is counted.
+
+    Without rounds, k counts windows of t_th, and what is said of a round holds for a window.
+    """
 
     env: NanosecondEnvironment
     timetable: Timetable
-    scheme: Any  # Scheme or AsynchronousScheme
+    pace: Pace
+    planner: Planner
     model: GlobalModel
-    observe: Observer
-    reporting: Reporting
+    coverage: CoverageProcess
+    history: SuccessHistory
+    broadcaster: Broadcaster | None  # None: a CV has the model with its order
+    inbox: Inbox
+    control: Control
+    trace: Trace
     round: int = 1  # k, number of the current round or of the next one
-    evaluation: Evaluation | None = None  # of the model after the last round; None if it was not evaluated
+    windows: list[Window] = field(default_factory=list)  # rounds that are not reported yet, the current one last
 
-    @abstractmethod
-    def rounds(self) -> Generator[Event, Any, None]:
-        """The server's process: run one round after the other until the timetable ends."""
+    def run(self) -> Generator[Event, Any, None]:
+        """Algorithm 1: in each round, plan and order, collect the updates, aggregate them, evaluate and report."""
+        yield Instant(self.env, self.env.now, self.pace.precedence)
+        self.model.start()
+        self.env.process(self.collect())
+        while self.timetable.has(self.round, self.env.now):
+            yield self.control.ask(RoundDue(self.round))
+            self.planner.begin_round(self.round)
+            window = Window(self.round, self.env.now, self.env.now, len(self.coverage.in_coverage))
+            self.windows.append(window)
+            yield from self.pace.order_and_wait(self, window)
+            cause = self.pace.aggregate(self, window)
+            self.evaluate(window, cause)
+            self.report()
+            self.round += 1
+            yield Instant(self.env, self.timetable.next_start_ns(self.env.now), self.pace.precedence)
 
-    def on_entered(self, vehicle: ConnectedVehicle) -> None:  # noqa: B027 (with rounds it waits for the next)
-        """Called when a CV has entered coverage."""
+    def collect(self) -> Generator[Event, Any, None]:
+        """During the whole run, take the updates that CVs turn in, delivered or lost."""
+        while True:
+            update: Update = yield self.inbox.updates.get()
+            order = update.outcome.order
+            [window] = (window for window in self.windows if window.round == order.round)
+            window.add(update.outcome)
+            self.history.add(order.cv, update.delivered)
+            self.pace.receive(self, window, update)
 
-    def state(self) -> State:
-        """k, ω_k, what the scheme remembers, and the errors of coded updates."""
-        return {
-            "round": self.round,
-            "version": self.model.version,
-            "model": self.model.learner.arrays_of(self.model.parameters),
-            "scheme": optional_state(self.scheme),
-            "memory": plain(getattr(self.scheme, "memory", None)),
-            "coding": optional_state(self.model.coding),
-            "broadcaster": optional_state(self.observe.broadcaster),
-        }
+    def decide(self, window: Window, cvs: Sequence[int] | None = None, **known: Any) -> Generator[Event, Any, Decision]:
+        """Plan for all CVs in coverage, or for `cvs`, and send them the model; `known` is what else the plan uses."""
+        observation, plan = yield from self.planner.plan(window.round, cvs, **known)
+        sent = self.broadcaster.send(observation, plan) if self.broadcaster else None
+        window.decisions.append(Decision(observation, plan, [], sent))
+        return window.decisions[-1]
 
-    def restore(self, state: State) -> None:
-        """Restore k, ω_k and the scheme from a checkpoint."""
-        self.round, self.model.version = state["round"], state["version"]
-        self.model.parameters = self.model.learner.model_of(state["model"])
-        if state["scheme"] is not None:
-            cast(Stateful, self.scheme).restore(state["scheme"])
-        if state["memory"] is not None:
-            if not isinstance(state["memory"], dict):
-                raise TypeError("what the scheme remembers is not a dict")
-            self.scheme.memory = state["memory"]
-        if self.model.coding:
-            self.model.coding.restore(state["coding"])
-        if self.observe.broadcaster:
-            self.observe.broadcaster.restore(state["broadcaster"])
-
-    def start_of(self, order: TrainOrder) -> Start:
-        """What a CV trains from if it gets an order now: the current model, and what the scheme lets it minimise."""
-        local = getattr(self.scheme, "local", None) if self.model.is_learnt else None
-        return Start(self.model.parameters, checked_local(local(order.cv), self.model.parameters) if local else Local())
-
-    def _tidy_memory(self) -> None:
-        """Turn arrays of JAX in what the scheme remembers into numpy's, as they will be after a checkpoint."""
-        if memory := getattr(self.scheme, "memory", None):
-            self.scheme.memory = plain(memory)
-
-    def _decision(self, observation: Observation, plan: Plan) -> Decision:
-        """A new decision; the model is broadcast to the CVs of the plan unless the downlink is ignored."""
-        broadcaster = self.observe.broadcaster
-        return Decision(observation, plan, [], broadcaster.send(observation, plan) if broadcaster else None)
-
-    def _announce(
-        self, decision: Decision, orders: Iterable[TrainOrder], cause: int
-    ) -> Iterator[tuple[TrainOrder, int]]:
-        """Note the decision on every observed CV: ordered, ineligible or passed over; yield orders and their events."""
-        observation, plan = decision.observation, decision.plan
-        k, ordered = observation.snapshot.round, {order.cv: order for order in orders}
-        for row, cv in enumerate(observation.cv.tolist()):
-            columns = _cv_columns(observation, row) | {
-                "cv": cv,
-                "cause": cause,
-                "max_iterations": plan.max_iterations.get(cv),
-            }
+    def send(self, window: Window, decision: Decision, orders: Iterable[TrainOrder]) -> None:
+        """Give the orders of a decision to their CVs, and note what was decided on each CV that was observed."""
+        ordered = {order.cv: order for order in orders}
+        for row, cv in enumerate(decision.observation.cv.tolist()):
             if order := ordered.get(cv):
-                yield (
-                    order,
-                    self._note("training_ordered", k, **columns, **_order_columns(order, self.timetable.grid)),
-                )
-            elif limit := plan.ineligible.get(cv):
-                self._note("cv_ineligible", k, reason=limit, **columns)
+                window.commit(order, self.coverage.in_coverage[cv].agreement)
+                event = self.trace.note(TrainingOrdered(decision, row, order), window.opened)
+                self.inbox.requests.pop(cv).succeed(Assignment(order, event, self.model.start_of(order)))
+            elif cv in decision.plan.ineligible:
+                self.trace.note(CvIneligible(decision, row), window.opened)
             else:
-                self._note("cv_passed_over", k, **columns)
+                self.trace.note(CvPassedOver(decision, row), window.opened)
 
-    def _evaluate(self, k: int, cause: int) -> Evaluation | None:
-        """Evaluate the model if round k is due or the last one, and note the result."""
-        last = not self.timetable.has(k + 1, self._next_slot_ns())
-        self.evaluation = None
-        if k % self.timetable.evaluate_every and not last:
-            return None
-        with self.reporting.stopwatch("evaluate"):
-            self.evaluation = evaluation = self.model.evaluate()
-        if evaluation is not None:
-            self._note("model_evaluated", k, cause=cause, accuracy=evaluation.accuracy, loss=evaluation.loss)
-        return evaluation
+    def revoke(self, order: TrainOrder, reason: Loss) -> None:
+        """Tell the CV of an order that its time is over."""
+        if vehicle := self.coverage.in_coverage.get(order.cv):
+            vehicle.revoke(order, reason)
 
-    def _next_slot_ns(self) -> int:
-        """Start of the first slot that does not start before now."""
-        grid = self.timetable.grid
-        return grid.start_ns(grid.ceil(self.env.now))
+    def expire(self, order: TrainOrder) -> None:
+        """End an order at its expiry, if it has one and is still in progress then."""
+        if order.expiry_ns is not None:
+            expiry = Instant(self.env, order.expiry_ns, Precedence.ROUND)
+            expiry.callbacks.append(lambda _: self.revoke(order, "expired"))
 
-    def _note(self, kind: str, k: int, **columns: Any) -> int:
-        return self.reporting.trace.note(self.env.now, kind, "server", round=k, **columns)
+    def step(self, window: Window, updates: Sequence[Update], weights: Sequence[float], cause: int) -> int:
+        """Aggregate updates to the next model; without any, the model stays. Returns the event."""
+        version, applied = self.model.version, list[Applied]()
+        if updates:
+            weights = self.model.step(updates, weights)
+            window.steps += 1
+        for update, weight in zip(updates, weights, strict=True):
+            outcome, started = update.outcome, update.outcome.order.version
+            applied.append(Applied(weight, 0 if started is None else version - started))
+            self.trace.note(UpdateAggregated(outcome, applied[-1]), outcome.event)
+        window.applied += applied
+        made = self.model.version if self.pace.has_versions else None
+        return self.trace.note(ModelAggregated(self.round, applied, made), cause)
 
+    def evaluate(self, window: Window, cause: int) -> None:
+        """End a round: evaluate the model, if that is due."""
+        window.end_ns = self.env.now
+        window.evaluation = self.model.evaluate(self.timetable.evaluates(window.round, self.env.now))
+        if window.evaluation is not None:
+            self.trace.note(ModelEvaluated(window.round, window.evaluation), cause)
 
-def _cv_columns(observation: Observation, row: int) -> dict[str, Any]:
-    """Columns of the events table: what the server knew about a CV when it planned."""
-    snapshot = observation.snapshot
-    return {
-        "distance_m": float(snapshot.distance_m[row]),
-        "sojourn_ns": sojourn_ns(float(snapshot.sojourn_s[row])),
-        "mean_snr_db": observation.mean_snr_db(row),
-        "worst_slots": int(observation.worst_slots[row]),
-        "train_limit_ns": int(observation.train_limit_ns[row]),
-    }
-
-
-def _order_columns(order: TrainOrder, grid: SlotGrid) -> dict[str, Any]:
-    """Columns of the events table: the contents of an order."""
-    return {
-        "iterations": order.iterations,
-        "cpu_hz": order.cpu_hz,
-        "train_ns": order.train_ns,
-        "earliest_ns": grid.start_ns(order.earliest_slot),
-        "deadline_ns": grid.start_ns(order.deadline_slot),
-        "version": order.version,
-    }
+    def report(self) -> None:
+        """Report the rounds whose orders have all ended: with rounds this one, without rounds the one before it."""
+        last = not self.timetable.has_after(self.round, self.env.now)
+        count = len(self.windows) if last else len(self.windows) - self.pace.overlap
+        complete, self.windows = self.windows[:count], self.windows[count:]
+        for window in complete:
+            window.close()
+            self.trace.tell(window)

@@ -1,17 +1,19 @@
 """The global model ω: the only place where delivered updates are trained, decoded and aggregated."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from vefl_sim.core.clock import Stopwatch
 from vefl_sim.core.errors import RunFailed
 from vefl_sim.learning.codecs.codec import Coding
-from vefl_sim.learning.learner import Evaluation, Learner, LocalJob, Model
-from vefl_sim.learning.trees import cast_like, misfit, tree_map
-from vefl_sim.protocol.messages import Update
+from vefl_sim.learning.learner import Evaluation, Learner, Local, LocalJob, Model, Start
+from vefl_sim.learning.trees import cast_like, misfit, plain, tree_map
+from vefl_sim.protocol.messages import TrainOrder, Update
+from vefl_sim.protocol.server.orders import checked_local
 from vefl_sim.schemes.scheme import Aggregated, LocalUpdate
 
 
@@ -20,11 +22,13 @@ class GlobalModel:
     """The server's model. Each step makes a new version of it from updates that CVs have delivered."""
 
     learner: Learner
+    scheme: Any  # Scheme or AsynchronousScheme
+    stopwatch: Stopwatch
     averages: bool = False  # the next version is a weighted sum of local models, not a step from this version
     coding: Coding | None = None  # None: updates arrive as they are
-    aggregate_updates: Callable[[Sequence[LocalUpdate], Model], Any] | None = None  # of the scheme, if it has it
     parameters: Model = None  # ω
     version: int = 0  # number of steps so far
+    evaluation: Evaluation | None = None  # after the last round; None if it was not evaluated
 
     def start(self) -> None:
         """Draw the initial model ω_0; a model that was restored from a checkpoint stays."""
@@ -36,11 +40,23 @@ class GlobalModel:
         """Whether there is a model at all (`learning.kind`)."""
         return self.parameters is not None
 
+    def start_of(self, order: TrainOrder) -> Start:
+        """What a CV trains from if it gets an order now: this version, and what the scheme lets it minimise."""
+        local = self.scheme.local if self.is_learnt else None
+        return Start(self.parameters, checked_local(local(order.cv), self.parameters) if local else Local())
+
     def step(self, updates: Sequence[Update], weights: Sequence[float]) -> list[float]:
         """Compute the local training of these updates in one call, and aggregate them to the next version.
 
         Local training is lazy: an update that was lost is never computed. Returns the weights that were applied.
         """
+        with self.stopwatch("train"):
+            weights = self._step(updates, weights)
+        if self.scheme.memory:
+            self.scheme.memory = plain(self.scheme.memory)  # without arrays of JAX, as it is after a checkpoint
+        return weights
+
+    def _step(self, updates: Sequence[Update], weights: Sequence[float]) -> list[float]:
         starts, orders = [update.start.model for update in updates], [update.outcome.order for update in updates]
         jobs = [
             LocalJob(order.cv, order.iterations, order.number, update.start.local)
@@ -62,12 +78,17 @@ class GlobalModel:
 
     def train(self, job: LocalJob) -> None:
         """Train the model itself, on the samples of one job: centralized training."""
-        [self.parameters] = self.learner.train([self.parameters], [job])
+        with self.stopwatch("train"):
+            [self.parameters] = self.learner.train([self.parameters], [job])
         self.version += 1
 
-    def evaluate(self) -> Evaluation | None:
-        """Accuracy and loss on the test set; None if nothing is learnt."""
-        return self.learner.evaluate(self.parameters)
+    def evaluate(self, is_due: bool) -> Evaluation | None:
+        """Accuracy and loss on the test set; None if it is not due, or if nothing is learnt."""
+        self.evaluation = None
+        if is_due:
+            with self.stopwatch("evaluate"):
+                self.evaluation = self.learner.evaluate(self.parameters)
+        return self.evaluation
 
     def _view(self, update: Update, trained: Model, weight: float) -> LocalUpdate:
         """An update as the scheme sees it."""
@@ -88,10 +109,10 @@ class GlobalModel:
         self, updates: Sequence[Update], trained: Sequence[Model], weights: Sequence[float]
     ) -> tuple[Model, Sequence[float]] | None:
         """The next version that the scheme computes, and the weights that it reports; None: it leaves that to us."""
-        if self.aggregate_updates is None or not self.is_learnt:
+        if self.scheme.aggregate_updates is None or not self.is_learnt:
             return None
         views = [*map(self._view, updates, trained, weights)]
-        returned = self.aggregate_updates(views, tree_map(np.asarray, self.parameters))
+        returned = self.scheme.aggregate_updates(views, tree_map(np.asarray, self.parameters))
         if returned is None:
             return None
         if isinstance(returned, Aggregated):

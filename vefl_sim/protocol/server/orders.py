@@ -64,7 +64,7 @@ def checked_plan(observation: Observation, returned: Any) -> Plan:
         iterations=np.asarray(returned.iterations),
         cpu_hz=np.asarray(returned.cpu_hz, np.float64),
     )
-    if not plan.cv.shape == plan.iterations.shape == plan.cpu_hz.shape:
+    if plan.cv.ndim != 1 or not plan.cv.shape == plan.iterations.shape == plan.cpu_hz.shape:
         raise RunFailed("scheme.kind must return a Plan with one value of iterations and cpu_hz for each CV.")
     for flags, sentence in _violations(observation, plan):
         if flags.any():
@@ -77,8 +77,8 @@ def _violations(observation: Observation, plan: Plan) -> Iterator[tuple[NDArray[
     yield ~np.isin(plan.cv, observation.cv), "was ordered, but is not in coverage."
     first = np.unique(plan.cv, return_index=True)[1]
     yield ~np.isin(np.arange(len(plan.cv)), first), "was ordered twice."
-    valid = (plan.iterations >= 1) & (plan.iterations == np.floor(plan.iterations))
-    yield ~valid, "was ordered a number of iterations that is not 1, 2, 3, …"
+    valid = (plan.iterations >= 1) & (plan.iterations == np.floor(plan.iterations)) & (plan.iterations < 2**31)
+    yield ~valid, "was ordered a number of iterations that is not 1, 2, 3, … (at most 2,147,483,647)."
     limit_hz = column(observation.snapshot.agreements, "cpu_max_hz")[np.searchsorted(observation.cv, plan.cv)]
     fast_enough = (plan.cpu_hz > 0) & (plan.cpu_hz <= limit_hz * (1 + 1e-9))
     yield (

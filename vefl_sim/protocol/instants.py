@@ -4,9 +4,11 @@ SimPy's own events (a process starting, an interrupt, an event that has succeede
 all consequences of one `Instant` are processed before the next `Instant` of the same nanosecond.
 """
 
+from collections.abc import Generator
 from enum import IntEnum
+from typing import Any, cast
 
-from simpy import Environment, Event
+from simpy import Environment, Event, Process
 
 
 class NanosecondEnvironment(Environment):
@@ -15,10 +17,21 @@ class NanosecondEnvironment(Environment):
     def __init__(self, start_ns: int = 0) -> None:
         super().__init__(initial_time=start_ns)
 
+    def process(self, generator: Generator[Event, Any, Any]) -> Process:
+        """Start a process. What it raises is raised as it is: SimPy would raise a copy, which fails for some types."""
+        process = Process(self, generator)
+        process.callbacks.append(_raise_failure)
+        return process
+
     @property
     def now(self) -> int:
         """Simulated time since the start of the run, in nanoseconds."""
         return self._now  # type: ignore[return-value]  # SimPy allows floats; all delays here are integers
+
+
+def _raise_failure(process: Event) -> None:
+    if not process.ok:
+        raise cast(BaseException, process.value)
 
 
 class Precedence(IntEnum):
