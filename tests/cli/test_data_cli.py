@@ -1,7 +1,6 @@
 """`data get`, `data list`, `data show`, and a run on data from files, as a user sees them."""
 
 import hashlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -188,14 +187,6 @@ def test_show_counts_and_draws(toml: Path) -> None:
     assert len(colours) > 50  # something is drawn
 
 
-def test_show_without_matplotlib_still_counts(toml: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    code, out, err = vefl_sim("data", "show", toml)
-    assert code == 2
-    assert "over 3 CVs" in out
-    assert err == "error: Pictures need matplotlib: install it with pip install 'vefl_sim[report]'.\n"
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -241,11 +232,6 @@ def test_statistics_of_a_split() -> None:
         "classes per CV: minimum 2, median 2, maximum 3; the 2 largest (median) contain 90% of the samples of a CV",
         "5 groups of samples, each held by one CV",
     ]
-
-
-def test_one_cv_with_one_sample_can_be_drawn(tmp_path: Path) -> None:
-    split = DataSplit("toy", "IID", np.array([[1]]), groups=0)
-    assert draw_data_split(split, tmp_path / "one.png").stat().st_size > 1000
 
 
 def test_show_names_the_adversaries() -> None:
