@@ -8,6 +8,7 @@ import gzip
 import os
 import shutil
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -172,7 +173,7 @@ class DataFiles:
     def make(self, random: Random, folder: Path) -> None:
         """Copy valid files, and damage one or two of them, or what is in their place."""
         kind = random.choice(sorted(KINDS))
-        shutil.copytree(_valid_files(folder.parent) / kind, folder / kind)
+        shutil.copytree(_valid_files() / kind, folder / kind)
         present = sorted(path for path in (folder / kind).rglob("*") if path.is_file())
         for path in random.sample(present, min(len(present), random.choice((1, 1, 2)))):
             if random.random() < 0.05:
@@ -212,9 +213,9 @@ def _replace(random: Random, path: Path) -> None:
 
 
 @cache
-def _valid_files(parent: Path) -> Path:
-    """A folder with the valid files of all kinds, beside the attempts, with which it is removed."""
-    folder = parent / "valid"
+def _valid_files() -> Path:
+    """A temporary folder with the valid files of all kinds."""
+    folder = Path(tempfile.mkdtemp())
     for kind, (write, _) in KINDS.items():
         (folder / kind).mkdir(parents=True)
         write(folder / kind)
