@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from vefl_sim.learning.datasets import signs as drawing
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.signs import drawing
 
 settings.register_profile("vefl_sim", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("vefl_sim")

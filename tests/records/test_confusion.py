@@ -11,7 +11,7 @@ from tests.resumable import STOPPED, Kill, Killer, only
 from vefl_sim import Run, resume, simulate, with_settings
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import RunNotFound
-from vefl_sim.learning.datasets.signs.faces import FACES
+from vefl_sim.learning.datasets.signs import FACES
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.records.models import ConfusionMatrix, read_confusion
 

@@ -10,7 +10,7 @@ from vefl_models.logistic import logistic
 from vefl_sim import from_tables, simulate, with_settings
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.learning.datasets.signs.drawing import signs
+from vefl_sim.learning.datasets.signs import signs
 from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.learning.local import Descent

@@ -30,13 +30,13 @@ MOBILITY = {
     "sumo": "vefl_sim.mobility.sources:SUMO",
 }
 DATA_SETS = {
-    "signs": "vefl_sim.learning.datasets.signs.drawing:SIGNS",
+    "signs": "vefl_sim.learning.datasets.signs:SIGNS",
     "mnist": "vefl_sim.learning.datasets.mnist:MNIST",
     "fashion-mnist": "vefl_sim.learning.datasets.mnist:FASHION_MNIST",
     "cifar10": "vefl_sim.learning.datasets.cifar10:CIFAR10",
     "gtsrb": "vefl_sim.learning.datasets.gtsrb:GTSRB",
     "folder": "vefl_sim.learning.datasets.folder:FOLDER",
-    "positions": "vefl_sim.learning.datasets.positions.prediction:POSITIONS",
+    "positions": "vefl_sim.learning.datasets.positions:POSITIONS",
 }
 PARTITIONS = {
     "dirichlet": "vefl_sim.learning.holdings.partition:DIRICHLET",

@@ -11,7 +11,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import Kind, declaration, load_part
 from vefl_sim.learning.datasets.dataset import Dataset, Inputs, Targets
-from vefl_sim.learning.datasets.files.location import DataLocation
+from vefl_sim.learning.datasets.files import DataLocation
 from vefl_sim.learning.datasets.subset import Subsets
 from vefl_sim.mobility.scene import Mobility
 
