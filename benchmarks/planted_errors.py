@@ -83,7 +83,7 @@ PLANTED = [
     PlantedError(
         "EDF ties by index", "optimize/rat/burst.py",
         "bits_left[v] > bits_left[order[to - 1]]", "v < order[to - 1]",
-        "tests/optimize/rat/test_edf.py tests/protocol tests/simulation/test_slot_check.py",
+        "tests/optimize/rat/test_rat.py tests/protocol tests/simulation/test_slot_check.py",
     ),
     PlantedError(
         "p_v not renormalised over the ordered CVs", "schemes/fdpc.py",

@@ -39,20 +39,20 @@ DATA_SETS = {
     "positions": "vefl_sim.learning.datasets.positions:POSITIONS",
 }
 PARTITIONS = {
-    "dirichlet": "vefl_sim.learning.holdings.partition:DIRICHLET",
-    "iid": "vefl_sim.learning.holdings.partition:IID",
-    "shards": "vefl_sim.learning.holdings.partition:SHARDS",
-    "own": "vefl_sim.learning.holdings.partition:OWN",
+    "dirichlet": "vefl_sim.learning.holdings:DIRICHLET",
+    "iid": "vefl_sim.learning.holdings:IID",
+    "shards": "vefl_sim.learning.holdings:SHARDS",
+    "own": "vefl_sim.learning.holdings:OWN",
 }
 LOSSES = {
     "cross-entropy": "vefl_sim.learning.losses:CROSS_ENTROPY",
     "mse": "vefl_sim.learning.losses:MSE",
 }
 CODECS = {
-    "float32": "vefl_sim.learning.codecs.floats:Float32",
-    "float16": "vefl_sim.learning.codecs.floats:Float16",
-    "qsgd": "vefl_sim.learning.codecs.qsgd:Qsgd",
-    "top-k": "vefl_sim.learning.codecs.top_k:TopK",
+    "float32": "vefl_sim.learning.codecs:Float32",
+    "float16": "vefl_sim.learning.codecs:Float16",
+    "qsgd": "vefl_sim.learning.codecs:Qsgd",
+    "top-k": "vefl_sim.learning.codecs:TopK",
 }
 CHANNELS = {"uma": "vefl_sim.radio.channel:uma"}
 SCHEDULERS = {"edf": "vefl_sim.optimize.rat.edf:edf"}

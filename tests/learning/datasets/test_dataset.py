@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.subset import held_out
+from vefl_sim.learning.datasets.kinds import held_out
 
 
 def test_a_sample_has_height_times_width_times_channels_values() -> None:

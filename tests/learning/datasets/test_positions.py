@@ -13,8 +13,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import rule_mse
 from vefl_sim.learning.datasets.positions import HISTORY_S, POSITIONS, Samples, Tracks, constant_velocity
-from vefl_sim.learning.holdings.groups import SampleGroups
-from vefl_sim.learning.holdings.partition import partition
+from vefl_sim.learning.holdings import SampleGroups, partition
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.simulation.scenario import data_of
 

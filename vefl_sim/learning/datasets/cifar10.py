@@ -7,8 +7,7 @@ import numpy as np
 
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import Damaged, DataLocation, tar_members
-from vefl_sim.learning.datasets.kinds import DataKind, from_files
-from vefl_sim.learning.datasets.subset import Samples, Subsets
+from vefl_sim.learning.datasets.kinds import DataKind, Samples, Subsets, from_files
 
 ARCHIVE = "cifar-10-binary.tar.gz"
 OBJECTS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

@@ -20,8 +20,7 @@ from vefl_sim.learning.datasets.files import (
     errors_as_sentence,
     read_pictures,
 )
-from vefl_sim.learning.datasets.kinds import DataKind, from_files
-from vefl_sim.learning.datasets.subset import Subsets
+from vefl_sim.learning.datasets.kinds import DataKind, Subsets, from_files
 
 _SPLITS = ("train", "test")
 

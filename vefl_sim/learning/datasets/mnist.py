@@ -11,9 +11,8 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import open_file
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import Damaged, DataLocation
-from vefl_sim.learning.datasets.kinds import DataKind, from_files
+from vefl_sim.learning.datasets.kinds import DataKind, Samples, Subsets, from_files
 from vefl_sim.learning.datasets.public import warn_of_other_files
-from vefl_sim.learning.datasets.subset import Samples, Subsets
 
 _UNSIGNED_BYTE = 8
 _MAX_BYTES = 1 << 29  # MNIST has 47 million, the digits of EMNIST 220 million

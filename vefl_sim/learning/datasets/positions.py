@@ -17,8 +17,7 @@ from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.kinds import RecordedKind
-from vefl_sim.learning.datasets.subset import Subsets
+from vefl_sim.learning.datasets.kinds import RecordedKind, Subsets
 from vefl_sim.mobility.coverage import at, in_coverage
 from vefl_sim.mobility.scene import Mobility, Scene
 
