@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import tomli_w
 
+from tests.fuzz.file_damages import cut, flip, insert
 from tests.fuzz.toml_mutations import TREE_MUTATIONS, any_value, places, toml_text
 
 Damage = dict[str, Any]
@@ -71,29 +72,13 @@ def _name_part(path: Path, table: str, key: str, name: str) -> None:
 # Bytes
 
 
-def _flip(random: Random, content: bytes) -> bytes:
-    changed = bytearray(content)
-    for _ in range(random.choice((1, 1, 3, 50)) if content else 0):
-        changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
-    return bytes(changed)
-
-
 def _cut(random: Random, content: bytes) -> bytes:
     return content[: random.randint(0, len(content))]
-
-
-def _cut_out(random: Random, content: bytes) -> bytes:
-    start, end = sorted(random.choices(range(len(content) + 1), k=2))
-    return content[:start] + content[end:]
 
 
 def _zero(random: Random, content: bytes) -> bytes:
     start, end = sorted(random.choices(range(len(content) + 1), k=2))
     return content[:start] + bytes(end - start) + content[end:]
-
-
-def _append(random: Random, content: bytes) -> bytes:
-    return content + random.choice((content, random.randbytes(100), b"\n", b"\0"))
 
 
 def _rubbish(random: Random, content: bytes) -> bytes:
@@ -103,7 +88,7 @@ def _rubbish(random: Random, content: bytes) -> bytes:
 
 
 BYTES: dict[str, Callable[[Random, bytes], bytes]] = {
-    **{"flip": _flip, "cut": _cut, "cut out": _cut_out, "zero": _zero, "append": _append, "rubbish": _rubbish}
+    **{"flip": flip, "cut": _cut, "cut out": cut, "insert": insert, "zero": _zero, "rubbish": _rubbish}
 }
 
 # Formats
@@ -162,16 +147,15 @@ def _parquet(random: Random, content: bytes) -> bytes:
 def _inflate(random: Random, content: bytes) -> bytes:
     """A small table that takes gigabytes: one long value that is repeated, in another column or in those with text."""
     schema, rows = pq.read_schema(io.BytesIO(content)), random.choice((100, 100_000))
-    size = 3 * 10**9 // rows if rows == 100 else 4000
 
     def repeated(value: str | bytes) -> pa.Array:
         return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([value]))
 
     columns = {field.name: pa.nulls(rows, field.type) for field in schema}
     if rows == 100:
-        columns["other"] = repeated(b"x" * size)
+        columns["other"] = repeated(b"x" * 30_000_000)
     else:
-        columns |= {field.name: repeated("x" * size) for field in schema if pa.types.is_string(field.type)}
+        columns |= {field.name: repeated("x" * 4000) for field in schema if pa.types.is_string(field.type)}
     pq.write_table(pa.table(columns), written := io.BytesIO(), compression="zstd", store_schema=False)
     return written.getvalue()
 
@@ -191,7 +175,7 @@ def _checkpoint(random: Random, content: bytes) -> bytes:
         np.save(saved := io.BytesIO(), array)
         members[name] = saved.getvalue()
     elif kind == 2:
-        members[name] = _flip(random, members[name])
+        members[name] = flip(random, members[name])
     else:
         np.save(saved := io.BytesIO(), np.array([{}], object), allow_pickle=True)
         members[name] = saved.getvalue()
@@ -233,15 +217,8 @@ def _swap(random: Random, path: Path) -> None:
 
 def _copy(random: Random, path: Path) -> None:
     """Copy the file to a name that the program looks for, which need not make sense."""
-    names = (
-        "tables/other.parquet",
-        "checkpoints/0000099.npz",
-        "checkpoints/12.npz",
-        "checkpoints/x.npz",
-        "DONE",
-        "FAILED",
-        "LOCK",
-    )
+    checkpoints = [f"checkpoints/{name}.npz" for name in ("0000099", "12", "x")]
+    names = ("tables/other.parquet", *checkpoints, "DONE", "FAILED", "LOCK")
     if path.is_file():
         run = path.parent if (path.parent / "resolved.toml").exists() else path.parent.parent
         target = run / random.choice(names)

@@ -115,46 +115,19 @@ def _arguments(random: Random, tables: Tree) -> list[str]:
     for _ in range(random.choice((0, 0, 1, 2))):
         words += ["--set", _setting(random)]
     if random.random() < 0.15:
-        words += [
-            "--seeds",
-            random.choice(("1-5", "5-1", "1,1", "", "x", "1-99999999999", "-1", "9" * 30, "9" * 5000, "1-5,", "１")),
-        ]
+        seeds = ("1-5", "5-1", "1,1", "", "x", "1-99999999999", "-1", "9" * 30, "9" * 5000, "1-5,", "１")
+        words += ["--seeds", random.choice(seeds)]
     return words
 
 
 def _setting(random: Random) -> str:
     name, field = random.choice([*Experiment.model_fields.items()])
     key = f"{name}.{random.choice([*getattr(field.annotation, 'model_fields', {'x': 0})])}"
-    wrong = (
-        "",
-        "=",
-        "run",
-        "run.",
-        ".x",
-        "a.b.c",
-        "sweep.radio.prbs",
-        "compare.label",
-        "base",
-        "run.x\0",
-        "sweep.seeds",
-        "a" * 5000,
-        "run.\x1b[1m",
-    )
+    words = ["=", "run", "run.", ".x", "a.b.c", "sweep.radio.prbs", "compare.label", "base", "sweep.seeds"]
+    wrong = ("", *words, "run.x\0", "a" * 5000, "run.\x1b[1m")
     value = toml_text({"v": any_value(random)}).partition("=")[2].strip()
-    text = random.choice(
-        (
-            value,
-            value,
-            value,
-            "[" * random.choice((10, 1000, 100_000)),
-            "1\nrun.name=2",
-            "1 # x",
-            '"',
-            "nan",
-            "[1,",
-            "a b",
-        )
-    )
+    deep = "[" * random.choice((10, 1000, 100_000))
+    text = random.choice((value, value, value, deep, "1\nrun.name=2", "1 # x", '"', "nan", "[1,", "a b"))
     return f"{random.choice((key, key, key, random.choice(wrong)))}{random.choice(('=', '=', '=', ' = ', ''))}{text}"
 
 

@@ -33,16 +33,11 @@ class Kills:
 
     def make(self, random: Random, folder: Path) -> None:
         """Write the experiment, and the moments of the kills as shares of the time of an undisturbed run."""
-        run = EXPERIMENT["run"] | {
-            "rounds": 12,
-            "checkpoint_every": random.choice((1, 1, 2, 3, 5)),
-            "seed": random.randrange(1000),
-        }
-        learning = {"kind": "none"} if random.random() < 0.7 else {}
+        random_run = {"checkpoint_every": random.choice((1, 1, 2, 3, 5)), "seed": random.randrange(1000)}
         changed = {
-            "run": run,
+            "run": EXPERIMENT["run"] | {"rounds": 12} | random_run,
             "scheme": random.choice(SCHEMES),
-            "learning": learning,
+            "learning": {"kind": "none"} if random.random() < 0.7 else {},
             "vefl": {"round_s": 0.5, "max_local_iterations": 4},
         }
         (folder / "killed.toml").write_text(tomli_w.dumps(EXPERIMENT | changed))

@@ -24,27 +24,27 @@ from vefl_sim.core.errors import VeflError
 from vefl_sim.core.tables import content_digest
 
 _INDEX = "sweeps/pair/index.csv"
-COMMANDS = (
-    *(("runs", "runs"), ("runs", "runs"), ("runs", "runs/sweeps")),
-    *(
-        ("verify", "runs/{run}"),
-        ("verify", "runs/{run}"),
-        ("verify", "{run}"),
-        ("resume", "runs/{run}", "-q"),
-        ("resume", "runs/{run}"),
-    ),
-    *(
-        ("trace", "runs/{run}", "--perfetto", "page.pftrace"),
-        ("trace", "runs/{run}", "--perfetto", "page.pftrace", "--round", "1-2"),
-    ),
-    *(("trace", "runs/{run}"), ("trace", "runs/{run}", "--csv"), ("trace", "{run}", "--kind", "update_lost")),
-    *(
-        ("trace", "runs/{run}", "--why", "--cv", "1", "--round", "1"),
-        ("trace", "runs/{run}", "--why", "--cv", "4", "--round", "2"),
-    ),
-    *(("trace", "runs/{run}", "--from", "0.2", "--to", "1.5", "--cv", "3"), ("sweep", "sweep.toml", "--dry-run")),
-    *(("figure", "sweep.toml", "--to", "figures"), ("report", "runs/{run}", "--to", "page.html")),
-)
+COMMANDS = [
+    line.split()
+    for line in """
+    runs runs
+    runs runs/sweeps
+    verify runs/{run}
+    verify {run}
+    resume runs/{run} -q
+    resume runs/{run}
+    trace runs/{run} --perfetto page.pftrace
+    trace runs/{run} --perfetto page.pftrace --round 1-2
+    trace runs/{run} --csv
+    trace {run} --kind update_lost
+    trace runs/{run} --why --cv 1 --round 1
+    trace runs/{run} --why --cv 4 --round 2
+    trace runs/{run} --from 0.2 --to 1.5 --cv 3
+    sweep sweep.toml --dry-run
+    figure sweep.toml --to figures
+    report runs/{run} --to page.html
+    """.strip().splitlines()
+]
 Files = dict[str, tuple[int, int, str]]
 
 
@@ -63,7 +63,7 @@ class RunDirectories:
         damages = [draw_damage(random, random.choice(files)) for _ in range(random.choice((1, 1, 1, 2, 4)))]
         if random.random() < 0.05:
             damages = [draw_damage(random, f"../{_INDEX}")]
-        commands = [[word.format(run="{run}") for word in random.choice(COMMANDS)] for _ in range(3)]
+        commands = random.choices(COMMANDS, k=3)
         attempt = {"run": run, "damages": damages, "commands": [["verify", "runs/{run}"], *commands]}
         (folder / "attempt.json").write_text(json.dumps(attempt, indent=1))
 
@@ -77,13 +77,10 @@ class RunDirectories:
             run = Path("runs") / name
             (run / "evil.py").write_text(EVIL)
             before = _files(run)
-            for one in sorted(
-                attempt["damages"], key=lambda one: one["do"] == "inflate"
-            ):  # last: none else could read it
+            for one in sorted(attempt["damages"], key=lambda one: one["do"] == "inflate"):  # last: it cannot be read
                 damage(one, run)
-            damaged = {
-                path for path, state in _files(run).items() if before.get(path) != state
-            } | before.keys() - _files(run).keys()
+            after = _files(run)
+            damaged = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
             for words in attempt["commands"]:
                 _give([word.format(run=name) for word in words], attempt, run, samples, damaged)
             for path in run.rglob("*"):

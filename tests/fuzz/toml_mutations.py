@@ -16,98 +16,29 @@ Tree = dict[str, Any]
 # Values: plain wrong ones, and numbers and texts at the edge of what a format or a machine can hold.
 
 _MARK = "%%literal%%"  # what follows it in a text is written into the TOML as it stands
+# fmt: off
 NUMBERS: tuple[Any, ...] = (
-    *(
-        0,
-        1,
-        -1,
-        2,
-        7,
-        255,
-        256,
-        2**31 - 1,
-        2**31,
-        2**32,
-        2**53 + 1,
-        2**63 - 1,
-        2**63,
-        -(2**63),
-        2**64,
-        10**25,
-        -(10**25),
-    ),
-    *(0.0, -0.0, 0.5, 1e-9, 1e-300, 5e-324, -1.5, 1e9, 1e17, 1e18, 1e300, 1.7976931348623157e308),
-    *(float("nan"), float("inf"), float("-inf")),
+    0, 1, -1, 2, 7, 255, 256, 2**31 - 1, 2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 2**64, 10**25, -(10**25),
+    0.0, -0.0, 0.5, 1e-9, 1e-300, 5e-324, -1.5, 1e9, 1e17, 1e18, 1e300, 1.7976931348623157e308,
+    float("nan"), float("inf"), float("-inf"),
 )
 LITERALS = (
-    "9" * 26,
-    "9" * 5000,
-    "-" + "1" * 4400,
-    "1e400",
-    "0x" + "f" * 3000,
-    "0b1",
-    "1979-05-27T07:32:00Z",
-    "07:32:00",
+    "9" * 26, "9" * 5000, "-" + "1" * 4400, "1e400", "0x" + "f" * 3000, "0b1", "1979-05-27T07:32:00Z", "07:32:00",
     "1_000",
 )
 PARTS = (
-    *(
-        "json:dumps",
-        "math:sin",
-        "builtins:dict",
-        "collections:OrderedDict",
-        "vefl_sim.schemes.pdpc:Pdpc",
-        "no_such:thing",
-    ),
-    *(
-        "vefl_sim:nothing",
-        "a:b:c",
-        ":",
-        "x:",
-        ":x",
-        "..a:b",
-        "a..b:c",
-        "ä:ö",
-        "tests.scripted:ThreeCars",
-        "vefl_models.cnn:nothing",
-    ),
-    *("vefl_sim.radio.channel:uma", "tests.scripted:thousand_weights", "decimal:ROUND_UP", "types:NoneType"),
+    "json:dumps", "math:sin", "builtins:dict", "collections:OrderedDict", "vefl_sim.schemes.pdpc:Pdpc", "no_such:thing",
+    "vefl_sim:nothing", "a:b:c", ":", "x:", ":x", "..a:b", "a..b:c", "ä:ö", "tests.scripted:ThreeCars",
+    "vefl_models.cnn:nothing", "vefl_sim.radio.channel:uma", "tests.scripted:thousand_weights", "decimal:ROUND_UP",
+    "types:NoneType",
 )
 STRINGS = (
-    *(
-        "",
-        " ",
-        "x",
-        "\0",
-        "a\0b",
-        "\x1b[31mred",
-        "a\nb",
-        "a\rb",
-        "\u202eabc",
-        "ä" * 50,
-        "😀",
-        "x" * 300,
-        "y" * 100_000,
-        "\ufeff",
-    ),
-    *(
-        "../../etc/passwd",
-        "/",
-        ".",
-        "..",
-        "/dev/null",
-        "/dev/zero",
-        "~",
-        "%s%n",
-        "{0}",
-        "{__class__}",
-        "nan",
-        "none",
-        "\\",
-        "a/" * 3000,
-    ),
-    *("\x7f", "\x9b31m", "\u2028", "[bold]x[/bold]", "--help", "-q", "CON", "x.toml", "experiment.toml", "base.toml"),
+    "", " ", "x", "\0", "a\0b", "\x1b[31mred", "a\nb", "a\rb", "\u202eabc", "ä" * 50, "😀", "x" * 300, "y" * 100_000,
+    "\ufeff", "../../etc/passwd", "/", ".", "..", "/dev/null", "/dev/zero", "~", "%s%n", "{0}", "{__class__}", "nan",
+    "none", "\\", "a/" * 3000, "\x7f", "\x9b31m", "\u2028", "[bold]x[/bold]", "--help", "-q", "CON", "x.toml",
+    "experiment.toml", "base.toml",
 )
+# fmt: on
 
 
 def any_value(random: Random, depth: int = 0) -> Any:
@@ -221,7 +152,7 @@ def _several(random: Random, tables: Tree) -> None:
             {"label": f"v{n}"} for n in range(random.choice((0, 1, 40)))
         ]
     else:
-        keys = (
+        keys = [
             "kind",
             "x",
             "y",
@@ -234,7 +165,7 @@ def _several(random: Random, tables: Tree) -> None:
             "threshold",
             "x_scale",
             "nothing",
-        )
+        ]
         tables["figure"] = {random.choice(keys): any_value(random) for _ in range(3)}
 
 

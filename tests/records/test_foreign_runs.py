@@ -5,7 +5,6 @@ import io
 import json
 import os
 import shutil
-import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -246,7 +245,7 @@ class TestCheckpoints:
         np.lib.format.write_array(file, np.zeros(3))
         member = file.getvalue()[:8] + len(header).to_bytes(2, "little") + header.encode() + bytes(24)
         self.rewrite(killed, array=member)
-        assert "another size than its header says" in self.fault(killed)
+        assert "is damaged (" in self.fault(killed)
 
     def test_an_array_that_the_state_does_not_name(self, killed: Path) -> None:
         with zipfile.ZipFile(self.newest(killed), "a") as archive:
@@ -295,21 +294,6 @@ class TestCheckpoints:
         )
         self.newest(killed).unlink()
         assert exit_code("resume", "--quiet", killed) == 0
-
-    def test_a_large_directory(self, killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A directory of 5 MB is not read, whether its size is in the first or the second end record."""
-        entry = struct.pack("<4s4B4HL2L5H2L", b"PK\1\2", 20, 0, 20, *[0] * 8, 7, *[0] * 6) + b"a" * 7
-        directory = entry * 100_000
-        size = len(directory)
-        plain = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 65535, 65535, size, 0, 0)
-        second = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 100_000, 100_000, size, 0)
-        second += struct.pack("<4sLQL", b"PK\6\7", 0, size, 1)
-        small = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, 100, 0, 0)
-        monkeypatch.setattr(zipfile.ZipFile, "_RealGetContents", lambda archive: pytest.fail("was read"))
-        for end, reason in ((plain, "its directory has more than 4 MB"), (second + small, "it does not end as a")):
-            for path in (killed / "checkpoints").glob("*.npz"):
-                path.write_bytes(directory + end)
-            assert reason in self.fault(killed)
 
     def test_a_member_before_the_file(self, killed: Path) -> None:
         """Seeking there is an error of the system, but the file is to blame, and the one before it is used."""

@@ -286,7 +286,7 @@ class TestBadParquet:
         path = own_table(tmp_path, LONG)
         content = path.read_bytes()
         path.write_bytes(content.replace(b"\x28\xb5\x2f\xfd", b"\xff" * 4))  # with which all of zstd begins
-        assert "mobility.parquet is damaged after row 0 (" in complaint(lambda: scenes(path))
+        assert "mobility.parquet is damaged (" in complaint(lambda: scenes(path))
         path.write_bytes(content[:4] + b"\xff" * 96 + content[100:])
         assert "mobility.parquet is damaged (it has a field of a kind that Parquet does not use)" in complaint(
             lambda: scenes(path)
