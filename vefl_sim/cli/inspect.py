@@ -109,7 +109,7 @@ def verify(
     run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in --out.")],
     out: Out = Path("runs"),
 ) -> None:
-    """Check the files of a run: digests, sums and constraints C1–C6, and C7–C12 if slots were recorded."""
+    """Check the files of a run: digests, sums, payments and constraints C1–C6."""
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.verify.verification import finding_lines
     from vefl_sim.analysis.verify.verification import verify as verify_run
