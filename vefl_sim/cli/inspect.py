@@ -227,7 +227,7 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _write_timeline(run: "Run", file: Path | None, rounds: range | None) -> None:
-    from vefl_sim.analysis.perfetto.timeline import write_timeline
+    from vefl_sim.analysis.timeline import write_timeline
 
     path = write_timeline(run, file, rounds)
     size = f"{path.stat().st_size / 1e6:.1f} MB"
