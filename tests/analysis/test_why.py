@@ -13,10 +13,10 @@ from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import STOPPED, Kill, Killer, only
 from vefl_sim import BadInput, Run, from_tables, simulate, why, with_settings
 from vefl_sim.analysis.events import rows_of
-from vefl_sim.analysis.timeline import coverage_changes
-from vefl_sim.analysis.report.orders import visits_of
+from vefl_sim.analysis.report.data import visits_of
 from vefl_sim.analysis.report.page import report
 from vefl_sim.analysis.report.source import Source
+from vefl_sim.analysis.timeline import coverage_changes
 from vefl_sim.analysis.verify.verification import verify
 
 

@@ -15,13 +15,13 @@ from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, Killer, only
 from vefl_sim import Run, from_tables, simulate, why, with_settings
 from vefl_sim.analysis.reasons import REASONS
+from vefl_sim.analysis.report.data import uploads_of
 from vefl_sim.analysis.report.document import asset
 from vefl_sim.analysis.report.facts import changed_keys
 from vefl_sim.analysis.report.markup import html, source_hash
 from vefl_sim.analysis.report.page import NAME, report, write_report
 from vefl_sim.analysis.report.provenance import commands_of
 from vefl_sim.analysis.report.source import Source
-from vefl_sim.analysis.report.uploads import uploads_of
 from vefl_sim.analysis.terms import TERMS
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.protocol.trace import LOSSES
