@@ -358,11 +358,6 @@ def test_bad_input_is_one_sentence(golden: Run, tmp_path: Path, arguments: list[
     assert {file: file.stat().st_mtime_ns for file in golden.path.rglob("*")} == before
 
 
-def test_a_range_of_rounds_is_listed(golden: Run) -> None:
-    listed = [len(call("trace", golden.path, "--round", rounds).stdout.splitlines()) for rounds in ("1", "2", "1-2")]
-    assert listed[0] + listed[1] == listed[2] > 0
-
-
 def test_names_and_values_of_a_stranger_are_short_lines(golden: Run, tmp_path: Path) -> None:
     path = copytree(golden.path, tmp_path / f"<script>alert(1)</script>{'x' * 200}")
     events = golden.events
@@ -377,12 +372,3 @@ def test_names_and_values_of_a_stranger_are_short_lines(golden: Run, tmp_path: P
     texts = [*timeline.parents, *(text for one in timeline.instants for text in (one.name, *one.notes.values()))]
     assert all(text.isprintable() and len(text) <= 200 for text in texts if isinstance(text, str))
     assert [one.name[:15] for one in lost(timeline)] == [r"lost: \x1b[2J\n"] * 2
-
-
-def test_a_link_in_the_place_of_the_timeline_is_replaced(golden: Run, tmp_path: Path) -> None:
-    path = copytree(golden.path, tmp_path / "run")
-    (tmp_path / "mine").write_text("mine")
-    (path / "linked.pftrace").symlink_to(tmp_path / "mine")
-    write_timeline(Run(path), path / "linked.pftrace")
-    assert not (path / "linked.pftrace").is_symlink()
-    assert (tmp_path / "mine").read_text() == "mine"
