@@ -283,26 +283,6 @@ def test_bad_input_is_one_sentence(tables: dict, sentence: str) -> None:
     assert refused.value.problems == (sentence,)
 
 
-@pytest.mark.parametrize(
-    ("table", "column", "what"),
-    [("outages", "lost_bits", "outages"), ("outages", "lost_j", "outages"), ("broadcasts", "end_ns", "broadcasts")],
-)
-def test_an_edited_table_is_found(table: str, column: str, what: str, tmp_path: Path) -> None:
-    from vefl_sim.core.tables import TableWriter
-    from vefl_sim.records.schemas import SCHEMAS
-
-    run = simulate(with_settings(BUSY, *KEYS["old knowledge"], *KEYS["broadcast"]), out=tmp_path)
-    rows = run.table(table)
-    rows.loc[0, column] = rows.loc[0, column] * 100 + 1000
-    file = run.path / "tables" / f"{table}.parquet"
-    file.unlink()
-    writer = TableWriter(file, SCHEMAS[table])
-    for row in rows.to_dict("records"):
-        writer.append(row)
-    writer.close()
-    assert {"content", what} <= {finding.what for finding in verify(run) if not finding.passed}
-
-
 @pytest.mark.slow
 def test_sigkill_costs_nothing_with_all_keys(tmp_path: Path) -> None:
     """A process of its own, killed as soon as it has written some more checkpoints, and started again."""
