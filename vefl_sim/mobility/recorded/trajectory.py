@@ -15,7 +15,7 @@ from vefl_sim.core.tables import TableWriter
 from vefl_sim.mobility.recorded.own_table import END, own_frames
 from vefl_sim.mobility.scene import SCENE_SCHEMA, Mobility, Scene
 
-COMPLETE, UNFINISHED = "trajectory.parquet", "unfinished.parquet"
+COMPLETE = "trajectory.parquet"
 _EMPTY = np.zeros(0)
 _EMPTY_SCENE = Scene(0, _EMPTY.astype(np.int64), _EMPTY, _EMPTY, _EMPTY, _EMPTY.astype(np.bool_))
 
@@ -26,17 +26,16 @@ class TrajectoryWriter:
     def __init__(self, path: Path) -> None:
         self._table = TableWriter(path, SCENE_SCHEMA)
         self._end_ns = 0
-        self.is_empty = True
 
     def append(self, scene: Scene) -> None:
         """Append one scene to the file."""
         time_ns = np.full(scene.vehicle.size, scene.time_ns, np.int64)
         self._table.extend({**vars(scene), "time_ns": time_ns})
-        self._end_ns, self.is_empty = scene.time_ns, False
+        self._end_ns = scene.time_ns
 
-    def close(self, path: Path | None = None) -> None:
-        """Finish the file under its own name, or under `path` if the trajectory is incomplete."""
-        self._table.close(path, {END: str(self._end_ns)})  # in the metadata, because the last scenes may have no rows
+    def close(self) -> None:
+        """Finish the file."""
+        self._table.close(metadata={END: str(self._end_ns)})  # because the last scenes may have no rows
 
     def discard(self) -> None:
         """Delete the partial file."""
@@ -75,11 +74,6 @@ class Trajectory:
             return replace(_EMPTY_SCENE, time_ns=time_ns)
         scene, self._next = self._next, next(self._scenes, None)
         return scene
-
-
-def has_driven(folder: Path) -> bool:
-    """Whether the folder holds a trajectory, complete or unfinished, which took time to simulate."""
-    return any((folder / name).exists() for name in (COMPLETE, UNFINISHED))
 
 
 def record(traffic: Mobility, writer: TrajectoryWriter, until_ns: int) -> Iterator[int]:
