@@ -5,7 +5,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from vefl_sim.core.arrays import Ints
-from vefl_sim.core.state import State, generator_state, restore_generator
 
 
 class Arrivals:
@@ -27,15 +26,6 @@ class Arrivals:
         """Remove the first vehicle at each of these entries from the queue; return the entries in order of arrival."""
         first = sorted(self.waiting.index(entry) for entry in open_entries)
         return [self.waiting.pop(place) for place in reversed(first)][::-1]
-
-    def state(self) -> State:
-        """The queue, the time of the next arrival and the state of the generator."""
-        return {"rng": generator_state(self._rng), "next_s": self._next_s, "waiting": list(self.waiting)}
-
-    def restore(self, state: State) -> None:
-        """Restore the queue and the arrival process from a checkpoint."""
-        restore_generator(self._rng, state["rng"])
-        self._next_s, self.waiting = state["next_s"], state["waiting"]
 
     def _interval_s(self) -> float:
         return float(self._rng.exponential(1 / self._rate_per_s))

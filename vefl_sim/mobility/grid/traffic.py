@@ -5,7 +5,6 @@ import numpy as np
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
-from vefl_sim.core.state import State
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.grid.arrivals import Arrivals
 from vefl_sim.mobility.grid.car_following import Rules
@@ -46,16 +45,6 @@ class IdmTraffic:
             self._admit_waiting()
         self._scene = self._make_scene()
         return self._scene
-
-    def state(self) -> State:
-        """State of the vehicles on the grid and of the arrivals."""
-        return {"streets": self.streets.state(), "arrivals": self._arrivals.state()}
-
-    def restore(self, state: State) -> None:
-        """Restore the vehicles and the arrivals from a checkpoint."""
-        self.streets.restore(state["streets"])
-        self._arrivals.restore(state["arrivals"])
-        self._scene = self._make_scene()
 
     @property
     def waiting_outside(self) -> int:
