@@ -10,7 +10,8 @@ from vefl_sim.mobility.kept import KeptTraffic
 
 EXPERIMENT = from_tables(
     {"run": {"name": "kept", "rounds": 1}, "roads": {"blocks": 4, "block_m": 60.0},
-     "radio": {"coverage_radius_m": 100.0}, "traffic": {"arrivals_per_s": 1.0, "warm_start": False}, "mobility": {"step_s": 0.5}}
+     "radio": {"coverage_radius_m": 100.0}, "mobility": {"step_s": 0.5},
+     "traffic": {"arrivals_per_s": 1.0, "warm_start": False}}
 )  # fmt: skip
 STEPS = 150
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.mobility.grid.arrivals import Arrivals
+from vefl_sim.mobility.grid.traffic import Arrivals
 
 
 def test_poisson():
