@@ -247,12 +247,12 @@ def test_without_a_warm_start_the_streets_fill_from_the_border():
 
 
 def test_share_of_connected_vehicles():
-    part = traffic_with(cv_share=0.3, mean_in_coverage=200.0).scene()
-    more = traffic_with(cv_share=0.6, mean_in_coverage=200.0).scene()
+    part = traffic_with(cv_share=0.3, mean_in_coverage=200.0, step=1.0).scene()
+    more = traffic_with(cv_share=0.6, mean_in_coverage=200.0, step=1.0).scene()
     assert part.connected.mean() == pytest.approx(0.3, abs=0.08)
     assert more.connected.mean() == pytest.approx(0.6, abs=0.08)
     assert (more.connected >= part.connected).all()  # a larger share connects more of the same vehicles
-    assert traffic_with().scene().connected.all()
+    assert traffic_with(step=1.0).scene().connected.all()
 
 
 def test_who_cannot_come_in_waits_outside():
