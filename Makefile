@@ -26,8 +26,8 @@ paper: .venv/.report  ## all figures of the paper; prints how long it will take,
 test: .venv/.dev  ## run the tests
 	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
-slow: .venv/.dev  ## run the tests that take longer
-	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m slow
+slow: .venv/.dev  ## run the tests that take longer, and those of properties with more examples
+	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m "slow or hypothesis" --hypothesis-profile=full
 
 MINUTES ?= 10
 fuzz: .venv/.dev  ## attack the program with damaged and absurd input (`make fuzz MINUTES=60`)

@@ -1,6 +1,7 @@
 """Shared by all tests: machines are noisy, so no example of a property has a deadline.
 
-With CI in the environment the examples are the same each time; everywhere else each test run tries others.
+`make test` tries 25 examples of each property, `make slow` 200. With CI in the environment the examples are the same
+each time; everywhere else each test run tries others.
 """
 
 import os
@@ -14,8 +15,9 @@ from hypothesis import settings
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.signs import drawing
 
-settings.register_profile("vefl_sim", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("vefl_sim")
+settings.register_profile("quick", deadline=None, derandomize="CI" in os.environ, max_examples=25)
+settings.register_profile("full", settings.get_profile("quick"), max_examples=200)  # pytest --hypothesis-profile=full
+settings.load_profile("quick")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; tests interrupt runs by it
     signal.signal(signal.SIGINT, signal.default_int_handler)
