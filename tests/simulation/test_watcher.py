@@ -12,7 +12,7 @@ from tests.resumable import Kill, only
 from vefl_sim import BadInput, FinishedRun, RunFailed, RunWatcher, from_tables, resume, simulate, with_settings
 from vefl_sim.cli.progress import PipedConsole, RunProgress
 from vefl_sim.core.errors import RunInterrupted
-from vefl_sim.core.kernel import COMPILING
+from vefl_sim.core.kernel import compiling
 from vefl_sim.protocol.messages import RoundReport
 
 TWO_ROUNDS = from_tables(EXPERIMENT | {"run": {"name": "watched", "rounds": 2, "checkpoint_every": 1}})
@@ -136,15 +136,20 @@ def test_the_preparation_of_traffic_is_reported_until_the_run_starts(tmp_path: P
     diary = Diary()
     tables = {"run": {"name": "prepared", "rounds": 1}, "learning": {"kind": "none"}, "data": {"train_samples": 600}}
     simulate(from_tables(tables), out=tmp_path, watcher=diary)
-    assert diary.worked - {COMPILING} == {"the traffic settles", "looking for all CVs that will come"}
+    assert diary.worked - {compiling()} == {"the traffic settles", "looking for all CVs that will come"}
 
 
 def test_without_a_terminal_a_step_whose_end_is_unknown_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     progress = RunProgress(PipedConsole(), None)
     progress.preparing(TWO_ROUNDS)
-    for step, so_far in [(COMPILING, ""), ("the traffic settles", "1 of 100 s"), (COMPILING, ""), ("points", "9 of 9")]:
+    for step, so_far in [
+        (compiling(), ""),
+        ("the traffic settles", "1 of 100 s"),
+        (compiling(), ""),
+        ("points", "9 of 9"),
+    ]:
         progress.working(step, so_far)
-    assert capsys.readouterr().out.splitlines() == ["watched: preparing traffic, data and model", COMPILING]
+    assert capsys.readouterr().out.splitlines() == ["watched: preparing traffic, data and model", compiling()]
 
 
 def test_the_remaining_time_leaves_out_the_first_round_which_compiles(
