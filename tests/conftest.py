@@ -7,11 +7,14 @@ each time; everywhere else each test run tries others.
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from vefl_sim import Run, from_tables, simulate
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.signs import drawing
 
@@ -57,3 +60,17 @@ def signs_drawn_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawing, "signs", draw_once)
         yield
+
+
+@pytest.fixture(scope="session")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The finished run of tests/protocol/test_golden.py; who changes it takes `golden_copy`."""
+    from tests.protocol.test_golden import EXPERIMENT
+
+    return simulate(from_tables(EXPERIMENT), out=tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture
+def golden_copy(golden: Run, tmp_path: Path) -> Run:
+    """A copy of this run."""
+    return Run(copytree(golden.path, tmp_path / "copies" / golden.path.name))

@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import Run, from_tables, simulate
+from vefl_sim import Run
 from vefl_sim.records.totals import energy_text
 
 
@@ -16,11 +15,6 @@ def cells(run: Run) -> dict[str, str]:
     """The cells of the only table by their headings."""
     table = ElementTree.fromstring(run._repr_html_())
     return dict(zip(*([cell.text for cell in table.iter(tag)] for tag in ("th", "td")), strict=True))
-
-
-@pytest.fixture(scope="module")
-def golden(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return simulate(from_tables(EXPERIMENT), out=tmp_path_factory.mktemp("golden"))
 
 
 def test_a_finished_run(golden: Run) -> None:
