@@ -7,8 +7,8 @@ from shutil import copytree
 import numpy as np
 import pytest
 
-from tests.resumable import STOPPED, Kill, Killer, only
-from vefl_sim import Run, resume, simulate, with_settings
+from tests.resumable import STOPPED
+from vefl_sim import Run, simulate, with_settings
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.learning.datasets.signs import FACES
@@ -33,14 +33,6 @@ def test_it_is_that_of_the_last_evaluation(finished: Run) -> None:
     assert (counts.sum(axis=1) >= 6).all()  # 100 test samples of 16 classes, whose numbers differ by at most one
     assert np.trace(counts) / 100 == finished.summary["last_accuracy"]
     assert json.loads((finished.path / "confusion.json").read_text()) == vars(matrix)
-
-
-def test_a_resumed_run_has_the_same(finished: Run, tmp_path: Path) -> None:
-    with pytest.raises(Kill):
-        simulate(SHORT, out=tmp_path, watcher=Killer(3))
-    assert not (only(tmp_path).path / "confusion.json").exists()  # it belongs to the last evaluation
-    run = resume(only(tmp_path))
-    assert (run.path / "confusion.json").read_bytes() == (finished.path / "confusion.json").read_bytes()
 
 
 def test_without_it_the_run_is_still_whole(finished: Run, tmp_path: Path) -> None:

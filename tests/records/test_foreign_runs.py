@@ -83,12 +83,16 @@ OTHERS: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize(
-    "name",
-    ["DONE", "FAILED", "LOCK", "versions.json", "summary.json", "sessions.jsonl", "tables/vehicles.parquet",
-     "checkpoints/0000009.npz", "parts/events-000009.parquet", "tables", "parts", "checkpoints", "traffic"],
-)  # fmt: skip
+    ("name", "other"),
+    [
+        *((name, "link") for name in ("DONE", "FAILED", "LOCK", "versions.json", "summary.json", "sessions.jsonl")),
+        *((name, "dangling link") for name in ("tables", "parts", "checkpoints", "traffic", "DONE")),
+        *((name, "folder") for name in ("DONE", "tables", "tables/vehicles.parquet")),
+        *((name, "pipe") for name in ("tables/vehicles.parquet", "checkpoints/0000009.npz", "summary.json")),
+        ("parts/events-000009.parquet", "link"),
+    ],
+)
 def test_what_is_not_a_file(run: Path, capsys: pytest.CaptureFixture[str], name: str, other: str) -> None:
     path = run / name
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -144,17 +148,7 @@ def test_without_a_readable_experiment(run: Path, capsys: pytest.CaptureFixture[
     assert list_runs(run.parent) == []
 
 
-NONSENSE = (
-    "",
-    "5",
-    "[]",
-    "[" * 100_000,
-    '"x"',
-    "{}",
-    '{"rounds": "x", "last_accuracy": [], "packages": 5}',
-    '{"packages": []}',
-    "\xff",
-)
+NONSENSE = ("", "5", "[" * 100_000, '{"rounds": "x", "last_accuracy": [], "packages": 5}', '{"packages": []}', "\xff")
 
 
 @pytest.mark.parametrize("text", NONSENSE)
@@ -166,142 +160,122 @@ def test_figures_that_are_none(run: Path, text: str) -> None:
         assert exit_code(command, run) in (0, 1, 2)
 
 
-class TestCheckpoints:
-    def newest(self, run: Path) -> Path:
-        return max((run / "checkpoints").glob("*.npz"))
+# Checkpoints
 
-    def rewrite(
-        self,
-        run: Path,
-        change: Callable[[dict], object] = lambda content: None,
-        array: bytes | None = None,
-        **member: object,
-    ) -> None:
-        """Replace all checkpoints by the newest one, with a changed state and perhaps another first array."""
-        path = self.newest(run)
-        for other in path.parent.glob("*.npz"):
-            if other != path:
-                other.unlink()
-        self.edit(run, change, array, forge=True, **member)
 
-    def edit(
-        self,
-        run: Path,
-        change: Callable[[dict], object] = lambda content: None,
-        array: bytes | None = None,
-        *,
-        forge: bool = False,
-        **member: object,
-    ) -> None:
-        """Change the newest checkpoint, in a zip file that is valid; `forge`: and its digests."""
-        path = self.newest(run)
-        with zipfile.ZipFile(path) as archive:
-            content = {name: archive.read(name) for name in archive.namelist()}
-        state = json.loads(content["state.json"])
-        change(state)
-        content["state.json"] = json.dumps(state).encode()
-        if array:
-            content[next(name for name in content if name.endswith(".npy"))] = array
-        if forge:
-            digests = {name: hashlib.sha256(value).hexdigest() for name, value in content.items()}
-            content["digests.json"] = json.dumps(digests).encode()
-        with zipfile.ZipFile(path, "w", **member) as archive:  # type: ignore[arg-type]
-            for name, value in content.items():
-                archive.writestr(name, value)
+def newest(run: Path) -> Path:
+    return max((run / "checkpoints").glob("*.npz"))
 
-    def fault(self, run: Path) -> str:
-        with pytest.raises(NotResumable) as error:
-            Checkpoints(run).newest()
-        return error.value.problems[0]
 
-    def test_a_compressed_one_is_not_unpacked(self, killed: Path) -> None:
-        self.rewrite(killed, lambda state: state.update(more=" " * 10_000_000), compression=zipfile.ZIP_DEFLATED)
-        assert Checkpoints(killed).last_readable() is None
-        assert "is damaged (it is compressed)" in self.fault(killed)
-        assert [run.state for run in list_runs(killed.parent)] == ["damaged"]
+def edit(
+    run: Path,
+    change: Callable[[dict], object] = lambda content: None,
+    array: bytes | None = None,
+    *,
+    forge: bool = False,
+    **member: object,
+) -> None:
+    """Change the state or the first array of the newest checkpoint, in a zip file that is valid; `forge`: its digests.
 
-    def test_many_members_in_the_same_bytes(self, killed: Path) -> None:
-        path = self.newest(killed)
-        with zipfile.ZipFile(path, "a") as archive:
-            archive.writestr("big.npy", bytes(100_000))
-            archive.filelist += [archive.getinfo("big.npy")] * 50
-        assert "its members are larger than the file" in Checkpoints(killed).newest()[1][0]
+    `member`: options of the zip file.
+    """
+    path = newest(run)
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    state = json.loads(content["state.json"])
+    change(state)
+    content["state.json"] = json.dumps(state).encode()
+    if array:
+        content[next(name for name in content if name.endswith(".npy"))] = array
+    if forge:
+        digests = {name: hashlib.sha256(value).hexdigest() for name, value in content.items()}
+        content["digests.json"] = json.dumps(digests).encode()
+    with zipfile.ZipFile(path, "w", **member) as archive:  # type: ignore[arg-type]
+        for name, value in content.items():
+            archive.writestr(name, value)
 
-    @pytest.mark.parametrize("name", ["../../secret.parquet", "/dev/zero", "events.parquet", "x/events-000001.parquet"])
-    def test_part_files_of_others(self, killed: Path, name: str) -> None:
-        self.rewrite(killed, lambda state: state["tables"]["events"][0].update(file=name))
-        assert f"it names a part file {name!r}" in self.fault(killed)
 
-    @pytest.mark.parametrize("change", [{"round": "x"}, {"figures": 5}, {"tables": 5}, {"tables": {"events": 5}}])
-    def test_values_of_other_types(self, killed: Path, change: dict) -> None:
-        self.rewrite(killed, lambda state: state.update(change))
-        assert "is damaged (" in self.fault(killed)
+def array_file(header: str = "") -> bytes:
+    """An array of three numbers, perhaps with another header."""
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.zeros(3))
+    content = file.getvalue()
+    return content[:8] + len(header).to_bytes(2, "little") + header.encode() + bytes(24) if header else content
 
-    @pytest.mark.parametrize("kind", ["<f8", "|V0"])
-    def test_arrays_that_announce_more_than_they_have(self, killed: Path, kind: str) -> None:
-        header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (10000000000,), }}"
-        header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (10000000000,), }}"
-        file = io.BytesIO()
-        np.lib.format.write_array(file, np.zeros(3))
-        member = file.getvalue()[:8] + len(header).to_bytes(2, "little") + header.encode() + bytes(24)
-        self.rewrite(killed, array=member)
-        assert "is damaged (" in self.fault(killed)
 
-    def test_an_array_that_the_state_does_not_name(self, killed: Path) -> None:
-        with zipfile.ZipFile(self.newest(killed), "a") as archive:
-            archive.writestr("more.npy", bytes(100_000))
-        assert "is damaged (its more.npy has changed since it was written)" in Checkpoints(killed).newest()[1][0]
-        self.edit(killed, forge=True)
-        assert "is damaged (its state does not name more.npy)" in Checkpoints(killed).newest()[1][0]
+def announcing(kind: str) -> bytes:
+    return array_file(f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (10000000000,), }}")
 
-    def test_an_edit_in_a_valid_zip_file_is_noticed_and_the_one_before_is_used(self, killed: Path) -> None:
-        self.edit(killed, lambda content: content.update(time_ns=content["time_ns"] + 1))
-        last, faults = Checkpoints(killed).newest()
-        assert last is not None
-        assert last.round == 2
-        assert "0000003.npz is damaged (its state.json has changed since it was written)" in faults[0]
-        readable = Checkpoints(killed).last_readable()
-        assert readable is not None
-        assert readable.round == 2
 
-    def test_another_array_is_noticed(self, killed: Path) -> None:
-        file = io.BytesIO()
-        np.lib.format.write_array(file, np.zeros(3))
-        self.edit(killed, array=file.getvalue())
-        assert ".npy has changed since it was written)" in Checkpoints(killed).newest()[1][0]
+def add_members(run: Path, name: str, times: int) -> None:
+    """Add a member, listed several times with the same bytes."""
+    with zipfile.ZipFile(newest(run), "a") as archive:
+        archive.writestr(name, bytes(100_000))
+        archive.filelist += [archive.getinfo(name)] * (times - 1)
 
-    def test_a_checkpoint_under_the_name_of_another(self, killed: Path) -> None:
-        self.newest(killed).rename(killed / "checkpoints" / "0000009.npz")
-        assert "0000009.npz is damaged (it is the one of round 3)" in Checkpoints(killed).newest()[1][0]
 
-    @pytest.mark.parametrize(
-        ("change", "reason"),
-        [
-            (lambda state: state["server"].pop("memory"), "(server: KeyError: 'memory'; traceback in "),
-            (lambda state: state["server"].update(memory=[1]), "(server: TypeError: what the scheme remembers is not"),
-            (lambda state: state.pop("tally"), "(tally: KeyError: 'tally'; traceback in "),
-            (lambda state: state["tally"].update(lost=5), "(tally: TypeError: "),
-        ],
-    )
-    def test_a_forged_state_that_cannot_be_restored_is_bad_input(
-        self, killed: Path, change: Callable[[dict], object], reason: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        self.edit(killed, lambda content: change(content["state"]), forge=True)
-        sentence = refused(capsys, "resume", "--quiet", killed)
-        assert f"{self.newest(killed)} cannot be restored {reason}" in sentence
-        assert sentence.endswith(
-            ": delete it to resume from the checkpoint before it, or run the experiment with --fresh."
-        )
-        self.newest(killed).unlink()
-        assert exit_code("resume", "--quiet", killed) == 0
+def move_members(run: Path) -> None:
+    """A member before the file: seeking there is an error of the system, but the file is to blame."""
+    content = bytearray(newest(run).read_bytes())
+    content[-6:-2] = (int.from_bytes(content[-6:-2], "little") + 1000).to_bytes(4, "little")
+    newest(run).write_bytes(content)
 
-    def test_a_member_before_the_file(self, killed: Path) -> None:
-        """Seeking there is an error of the system, but the file is to blame, and the one before it is used."""
-        path = self.newest(killed)
-        content = bytearray(path.read_bytes())
-        content[-6:-2] = (int.from_bytes(content[-6:-2], "little") + 1000).to_bytes(4, "little")
-        path.write_bytes(content)
-        assert "is damaged (" in Checkpoints(killed).newest()[1][0]
+
+def part_file(name: str) -> Callable[[Path], None]:
+    return lambda run: edit(run, lambda state: state["tables"]["events"][0].update(file=name), forge=True)
+
+
+def value(**change: object) -> Callable[[Path], None]:
+    return lambda run: edit(run, lambda state: state.update(change), forge=True)
+
+
+DAMAGES: list[tuple[Callable[[Path], object], str]] = [
+    (lambda run: edit(run, forge=True, compression=zipfile.ZIP_DEFLATED), "it is compressed"),
+    (lambda run: add_members(run, "big.npy", 50), "its members are larger than the file"),
+    (lambda run: add_members(run, "more.npy", 1), "its more.npy has changed since it was written"),
+    (lambda run: (add_members(run, "more.npy", 1), edit(run, forge=True)), "its state does not name more.npy"),
+    *((part_file(name), f"it names a part file {name!r}") for name in ("../../secret.parquet", "/dev/zero", "x/y")),
+    *((value(**one), "") for one in ({"round": "x"}, {"figures": 5}, {"tables": 5}, {"tables": {"events": 5}})),
+    *((lambda run, k=k: edit(run, array=announcing(k), forge=True), "") for k in ("<f8", "|V0")),
+    (lambda run: edit(run, lambda content: content.update(time_ns=1)), "its state.json has changed"),
+    (lambda run: edit(run, array=array_file()), ".npy has changed since it was written"),
+    (lambda run: newest(run).rename(run / "checkpoints" / "0000009.npz"), "it is the one of round 3"),
+    (move_members, ""),
+]
+
+
+@pytest.mark.parametrize(("damage", "reason"), DAMAGES, ids=[f"{n}" for n in range(len(DAMAGES))])
+def test_a_damaged_checkpoint_is_noticed_and_the_one_before_is_used(
+    damage: Callable[[Path], object], reason: str, killed: Path
+) -> None:
+    damage(killed)
+    last, [fault] = Checkpoints(killed).newest()
+    assert last is not None
+    assert last.round == 2
+    assert "is damaged (" in fault
+    assert reason in fault
+    newest(killed).replace(killed / "checkpoints" / "0000002.npz")  # now there is no other
+    with pytest.raises(NotResumable, match="is damaged"):
+        Checkpoints(killed).newest()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda state: state["server"].pop("memory"), "(server: KeyError: 'memory'"),
+        (lambda state: state["server"].update(memory=[1]), "(server: TypeError: what the scheme remembers is not"),
+        (lambda state: state["tally"].update(lost=5), "(tally: TypeError: "),
+    ],
+)
+def test_a_forged_state_that_cannot_be_restored_is_bad_input(
+    killed: Path, change: Callable[[dict], object], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(killed, lambda content: change(content["state"]), forge=True)
+    sentence = refused(capsys, "resume", "--quiet", killed)
+    assert f"{newest(killed)} cannot be restored {reason}" in sentence
+    assert "delete it to resume from the checkpoint before it" in sentence
+    newest(killed).unlink()
+    assert exit_code("resume", "--quiet", killed) == 0
 
 
 class TestFiles:

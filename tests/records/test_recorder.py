@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from tests.protocol.test_burst import BUSY
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import Plan, from_tables, simulate, with_settings
+from vefl_sim import Plan, Run, from_tables, simulate, with_settings
 from vefl_sim.core.clock import SlotGrid
 from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.learning.learner import Evaluation
@@ -101,32 +100,14 @@ def test_the_timetable_ends_by_rounds_or_by_time(rounds: int | None, round: int,
     assert timetable.has(round, start_s * 10**9) is more
 
 
-def test_keys_that_change_what_is_recorded_and_applied(tmp_path) -> None:
-    golden = from_tables(EXPERIMENT)
-    plain = simulate(golden, out=tmp_path)
-    other = simulate(
-        with_settings(
-            golden,
-            "trace.mobility_every_s=0.5",
-            "aggregation.normalize=true",
-        ),
-        out=tmp_path,
-    )
+def test_keys_that_change_what_is_recorded_and_applied(golden: Run, tmp_path) -> None:
+    plain, keys = golden, ["trace.mobility_every_s=0.5", "aggregation.normalize=true"]
+    other = simulate(with_settings(from_tables(EXPERIMENT), *keys), out=tmp_path)
     assert plain.table("mobility")["time_ns"].unique().tolist() == [0, 10**9, 2 * 10**9]
     assert other.table("mobility")["time_ns"].unique().tolist() == [0, 5 * 10**8, 10**9, 15 * 10**8, 2 * 10**9]
     assert plain.rounds["weight_sum"].tolist() == pytest.approx([2 / 3, 1 / 2])
     assert other.rounds["weight_sum"].tolist() == pytest.approx([1.0, 1.0])
     assert plain.vehicles.query("round == 2 and cv == 2")["sojourn_ns"].item() == 20 * 10**9
-
-
-def test_sampled_slots_are_every_hundredth_of_all(tmp_path) -> None:
-    full, sampled = (
-        simulate(with_settings(BUSY, f"trace.slots={slots}"), out=tmp_path).table("slots")
-        for slots in ("full", "sampled")
-    )
-    expected = full[full["slot"] % 100 == 0].reset_index(drop=True)
-    assert 0 < len(expected) < len(full) / 50
-    pd.testing.assert_frame_equal(sampled, expected)
 
 
 def test_the_radial_sojourn_bound_is_the_distance_to_the_circle(tmp_path) -> None:

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import BadInput, Run, from_tables, simulate, with_settings
+from vefl_sim import BadInput, Run, from_tables, with_settings
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.core.tables import TableWriter, content_digest
 from vefl_sim.experiment.toml import resolved
@@ -78,8 +78,8 @@ def test_the_content_digest_depends_on_values_and_not_on_row_groups(tmp_path: Pa
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_the_content_digest_leaves_out_timings(tmp_path: Path) -> None:
-    run = simulate(GOLDEN, out=tmp_path)
+def test_the_content_digest_leaves_out_timings(golden_copy: Run) -> None:
+    run = golden_copy
     before = run.content_digest()
     (run.path / "tables" / "timings.parquet").unlink()
     assert run.content_digest() == before
@@ -87,8 +87,8 @@ def test_the_content_digest_leaves_out_timings(tmp_path: Path) -> None:
     assert run.content_digest() != before
 
 
-def test_missing_and_damaged_tables_are_named(tmp_path: Path) -> None:
-    run = simulate(GOLDEN, out=tmp_path)
+def test_missing_and_damaged_tables_are_named(golden_copy: Run) -> None:
+    run = golden_copy
     with pytest.raises(RunNotFound, match="no table 'nonsense'"):
         run.table("nonsense")
     (run.path / "tables" / "rounds.parquet").write_bytes(b"PAR1 rubbish")

@@ -7,8 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from tests.resumable import STOPPED, Kill, Killer, contents, only
-from vefl_sim import Experiment, Run, resume, simulate, with_settings
+from tests.resumable import STOPPED, Kill, Killer, only
+from vefl_sim import Run, simulate, with_settings
 from vefl_sim.analysis.evaluation import evaluate
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
@@ -19,17 +19,11 @@ from vefl_sim.records.models import ModelFiles, kept_rounds
 
 SHORT = with_settings(STOPPED, "run.rounds=3", "trace.slots=off", "learning.keep_models=1")
 CARD = ModelCard("vefl_models.mlp:mlp", (16, 16, 3), "uint8", PIXELS, 5, "cross-entropy", 5, None)
-KINDS = {"rounds": "pdpc", "no rounds": "fedbuff", "central": "centralized"}
 
 
-@pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS.keys())
-def experiment(request: pytest.FixtureRequest) -> Experiment:
-    return with_settings(SHORT, f"scheme.kind={request.param}")
-
-
-@pytest.fixture(scope="module")
-def finished(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return simulate(experiment, out=tmp_path_factory.mktemp("finished"))
+@pytest.fixture(scope="module", params=["pdpc", "fedbuff", "centralized"])
+def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return simulate(with_settings(SHORT, f"scheme.kind={request.param}"), out=tmp_path_factory.mktemp("finished"))
 
 
 @pytest.fixture(scope="module")
@@ -54,17 +48,13 @@ def test_each_is_the_model_that_was_evaluated(finished: Run) -> None:
     assert all(np.array_equal(array, finished.model(3).arrays[name]) for name, array in last.arrays.items())
 
 
-def test_a_killed_run_has_the_same_after_resuming(experiment: Experiment, finished: Run, tmp_path: Path) -> None:
+def test_kept_models_can_be_used_before_the_run_is_done(done: Run, tmp_path: Path) -> None:
     with pytest.raises(Kill):
-        simulate(experiment, out=tmp_path, watcher=Killer(2))
-    assert not (only(tmp_path).path / "model.npz").exists()
-    with pytest.raises(RunNotFound, match=r"has no model yet: python -m vefl_sim resume .* completes the run\.$"):
+        simulate(SHORT, out=tmp_path, watcher=Killer(2))
+    with pytest.raises(RunNotFound, match="has no model yet"):
         only(tmp_path).model()
-    kept = only(tmp_path).model(1)  # kept models can be used before the run is done
-    assert np.array_equal(kept.arrays["params.Dense_0.kernel"], finished.model(1).arrays["params.Dense_0.kernel"])
-    run = resume(only(tmp_path))
-    assert {"model.npz", "model.json", "0000001.npz", "0000002.npz", "0000003.npz"} < contents(run).keys()
-    assert contents(run) == contents(finished)
+    kept = only(tmp_path).model(1)
+    assert np.array_equal(kept.arrays["params.Dense_0.kernel"], done.model(1).arrays["params.Dense_0.kernel"])
 
 
 def test_a_model_says_how_to_use_it(done: Run) -> None:
@@ -97,30 +87,13 @@ class TestBest:
     """`learning.keep_models = "best"`."""
 
     def test_it_is_the_first_with_the_highest_accuracy(self, tmp_path: Path) -> None:
-        best = with_settings(
-            STOPPED,
-            "run.rounds=4",
-            "learning.keep_models=best",
-            "data.validation_samples=60",
-            "learning.learning_rate=0.5",
-        )
-        whole = simulate(best, out=tmp_path / "whole")
-        accuracies = whole.rounds.set_index("round")["accuracy"]
-        assert whole.kept_models == [accuracies.idxmax()]
-        validation, test = evaluate(whole, whole.model(whole.kept_models[0]))
-        assert validation.evaluation.accuracy == whole.summary["best_accuracy"]
+        best = with_settings(SHORT, "learning.keep_models=best", "data.validation_samples=60")
+        run = simulate(with_settings(best, "learning.learning_rate=0.5"), out=tmp_path)
+        accuracies = run.rounds.set_index("round")["accuracy"]
+        assert run.kept_models == [accuracies.idxmax()]
+        validation, test = evaluate(run, run.model(run.kept_models[0]))
+        assert validation.evaluation.accuracy == run.summary["best_accuracy"]
         assert (validation.size, test.size) == (60, 100)
-        with pytest.raises(Kill):
-            simulate(best, out=tmp_path / "pieces", watcher=Killer(3))
-        assert contents(resume(only(tmp_path / "pieces"))) == contents(whole)
-
-    def test_of_equal_ones_the_first_is_kept_also_after_a_kill(self, tmp_path: Path) -> None:
-        settings = ("learning.keep_models=best", "data.validation_samples=60", "learning.learning_rate=1e-12")
-        with pytest.raises(Kill):
-            simulate(with_settings(SHORT, *settings), out=tmp_path, watcher=Killer(3))
-        run = resume(only(tmp_path))
-        assert run.rounds["accuracy"].nunique() == 1
-        assert run.kept_models == [1]
 
     def test_a_restored_one_is_not_replaced_by_a_worse_one(self, tmp_path: Path) -> None:
         arrays = {"a": np.zeros(3)}
@@ -141,22 +114,19 @@ class TestStrangers:
     """A run directory may come from anywhere."""
 
     @pytest.mark.parametrize("file", ["model.npz", "model.json"])
-    def test_a_missing_file(self, copied: Run, file: str) -> None:
+    def test_a_missing_or_damaged_file(self, copied: Run, file: str) -> None:
         (copied.path / file).unlink()
-        with pytest.raises(RunNotFound, match=rf"{file} is missing: restore it, or run the experiment again with --f"):
+        with pytest.raises(RunNotFound, match=rf"{file} is missing: .*--fresh"):
             copied.model()
-
-    @pytest.mark.parametrize("file", ["model.npz", "model.json"])
-    def test_a_damaged_file(self, copied: Run, file: str) -> None:
         (copied.path / file).write_bytes(b"\0" * 100)
-        with pytest.raises(RunNotFound, match=rf"{file} cannot be used \(.*\): restore it, or run .* --fresh\.$"):
+        with pytest.raises(RunNotFound, match=rf"{file} cannot be used .*--fresh"):
             copied.model()
 
     @pytest.mark.parametrize("file", ["model.npz", "model.json"])
     def test_any_changed_byte_is_a_sentence_or_harmless(self, copied: Run, file: str) -> None:
         content, random = (copied.path / file).read_bytes(), Random(5)
         arrays, refused = copied.model().arrays, 0
-        for _ in range(150):
+        for _ in range(60):
             changed, place = (
                 bytearray(content),
                 random.choice([random.randrange(len(content)), -random.randint(1, 150)]),
@@ -170,7 +140,7 @@ class TestStrangers:
                 refused += len(error.problems) == 1
             else:
                 assert all(np.array_equal(array, arrays[name]) for name, array in model.arrays.items())
-        assert refused > 50
+        assert refused > 20
 
     @pytest.mark.parametrize("file", ["model.npz", "model.json", "models/0000001.npz", "models"])
     def test_a_link_in_its_place(self, copied: Run, file: str, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vefl_sim.core.tables import TableWriter, content_digest
@@ -35,7 +35,6 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.lists(st.integers(0, 60)), st.integers(1, 20))
-@settings(max_examples=60)
 def test_the_table_does_not_depend_on_the_part_files(rows: list[dict], cuts: list[int], group: int) -> None:
     from vefl_sim.core import tables
     from vefl_sim.records import table_parts

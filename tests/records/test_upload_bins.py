@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.protocol.test_burst import BUSY
@@ -30,10 +31,13 @@ def test_three_cars_by_hand(tmp_path: Path) -> None:
     assert not (run.path / "tables" / "slots.parquet").exists()
 
 
-def test_the_bins_are_the_means_and_sums_of_the_slots(tmp_path: Path) -> None:
-    full, binned = (
-        simulate(with_settings(BUSY, f"trace.slots={slots}"), out=tmp_path) for slots in ("full", "uploads")
+def test_bins_and_samples_are_those_of_all_slots(tmp_path: Path) -> None:
+    full, binned, sampled = (
+        simulate(with_settings(BUSY, f"trace.slots={slots}"), out=tmp_path) for slots in ("full", "uploads", "sampled")
     )
+    hundredth = full.table("slots").query("slot % 100 == 0").reset_index(drop=True)
+    assert 0 < len(hundredth) < len(full.table("slots")) / 50
+    pd.testing.assert_frame_equal(sampled.table("slots"), hundredth)
     slots, bins = full.table("slots"), binned.table("uploads")
     assert full.events.equals(binned.events)
     slots_per_bin, slot_s = 50_000_000 // BUSY.slots.slot_ns, BUSY.slots.slot_s
