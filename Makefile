@@ -2,9 +2,10 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN = .venv/bin
 KEEP_COMPILED = PYTHONDONTWRITEBYTECODE=  # or each process would compile the tests and our sources again
+ABOUT_DOCS = tests/docs tests/test_small_scripts.py tests/test_benchmarks.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install run paper paper-quick paper-figures test slow fuzz check format docs bench clean
+.PHONY: help install run paper paper-quick paper-figures test slow docs-test fuzz check format docs bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 15
@@ -24,10 +25,14 @@ paper: .venv/.installed  ## all figures of the paper; prints how long it will ta
 	@$(BIN)/python experiments/paper/run.py
 
 test: .venv/.dev  ## run the tests
-	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(addprefix --ignore=,$(ABOUT_DOCS))
 
-slow: .venv/.dev  ## run the tests that take longer
-	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m slow
+slow: .venv/.dev  ## run the tests that take longer, and those of properties with more examples
+	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m "slow or hypothesis" --hypothesis-profile=full \
+		$(addprefix --ignore=,$(ABOUT_DOCS))
+
+docs-test: .venv/.dev  ## do what the pages tell a reader to do, and run every script that they name
+	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal $(ABOUT_DOCS)
 
 MINUTES ?= 10
 fuzz: .venv/.dev  ## attack the program with damaged and absurd input (`make fuzz MINUTES=60`)

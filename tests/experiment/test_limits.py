@@ -11,7 +11,7 @@ from vefl_sim.core import memory
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import from_tables, load
-from vefl_sim.learning.datasets.signs.drawing import signs
+from vefl_sim.learning.datasets.signs import signs
 from vefl_sim.sweep.points import load_sweep
 
 
