@@ -27,11 +27,10 @@ from vefl_sim.experiment.plugins import (
     with_defaults,
 )
 from vefl_sim.experiment.unused_keys import unused_environment, without_unused_keys
-from vefl_sim.learning.codecs.codec import Codec
+from vefl_sim.learning.codecs import Codec
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.subset import held_out
-from vefl_sim.learning.holdings.adversary import with_flipped_labels
-from vefl_sim.learning.holdings.partition import partition
+from vefl_sim.learning.datasets.kinds import held_out
+from vefl_sim.learning.holdings import partition, with_flipped_labels
 from vefl_sim.learning.learner import Learner, NullLearner
 from vefl_sim.learning.losses import Loss, require_loss
 from vefl_sim.mobility.coverage import visitors
