@@ -23,6 +23,7 @@ from vefl_sim.sweep.results.keys import key_digest, keys_of, toml_of
 from vefl_sim.sweep.results.probes import Probe, Probes, probe_keys
 from vefl_sim.sweep.results.store import Store
 
+Command = Callable[..., tuple[int, str]]
 SCRIPT = ROOT / "experiments" / "paper" / "run.py"
 
 
@@ -159,12 +160,6 @@ def test_results_and_probes_of_no_point_are_left_out(tmp_path: Path, tiny: Sweep
     assert Store(tmp_path / "results").probes.probes == []
 
 
-def test_a_store_is_told_from_a_folder_of_runs(tmp_path: Path, tiny: Sweep, script, monkeypatch, capsys) -> None:
-    other_store(tmp_path / "other", tiny)
-    assert run_script(script, monkeypatch, "--add", str(tmp_path / "other"), str(tmp_path / "tiny.toml")) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"1 results added to {tmp_path / 'results'}"
-
-
 def test_git_ignores_the_locks_of_a_store() -> None:
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     assert {f"results/{CLAIMS}/", f"results/{LOCK}"} <= {*ignored}
@@ -189,17 +184,46 @@ def with_folders(tmp_path: Path, *arguments: object) -> list[str]:
 @pytest.fixture
 def command(
     script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str]]:
+) -> Command:
     """The script, run in this process, as well as its points; returns exit code and output."""
     monkeypatch.setattr("vefl_sim.sweep.results.collector.run_in_process", run_here)
 
     def run(*arguments: object) -> tuple[int, str]:
         monkeypatch.chdir(ROOT)
-        code = run_script(script, monkeypatch, *with_folders(tmp_path, *arguments))
+        monkeypatch.setattr(sys, "argv", ["run.py", *with_folders(tmp_path, *arguments)])
+        code = script.main()
         captured = capsys.readouterr()
         return code, captured.out + captured.err
 
     return run
+
+
+def test_a_store_is_told_from_a_folder_of_runs(tmp_path: Path, tiny: Sweep, command: Command) -> None:
+    other_store(tmp_path / "other", tiny)
+    code, output = command("--add", tmp_path / "other")
+    assert (code, output.splitlines()[-1]) == (0, f"1 results added to {tmp_path / 'results'}")
+
+
+def test_an_out_that_is_not_a_folder_gets_one_sentence(tmp_path: Path, tiny: Sweep, command: Command) -> None:
+    (tmp_path / "runs").touch()
+    code, output = command("--next", 1)
+    assert code == 2
+    [line] = output.splitlines()
+    assert line.startswith(f"error: {tmp_path / 'runs'}")
+    assert line.endswith("choose another --out.")
+
+
+def test_a_figure_that_cannot_be_drawn_is_an_error_and_one_without_results_is_not(
+    tmp_path: Path, tiny: Sweep, command: Command
+) -> None:
+    code, output = command("--figures")
+    assert code == 0
+    assert "none of its 4 points is done" in output
+    store_result(tmp_path / "results", tiny.points[0], [None, None])
+    (tmp_path / "tiny.toml").write_text(TINY.replace('"cost"', '"accuracy"'))
+    code, output = command("--figures")
+    assert code == 2
+    assert "error: tiny: its runs have no accuracy" in output
 
 
 @pytest.mark.parametrize(
@@ -229,56 +253,8 @@ def test_options_without_effect_are_refused(
     assert problem in capsys.readouterr().err
 
 
-def run_script(script: ModuleType, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["run.py", *map(str, arguments)])
-    return int(script.main())
-
-
-def test_an_out_that_is_not_a_folder_gets_one_sentence(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
-) -> None:
-    assert run_script(script, monkeypatch, "--next", 1, "--out", "/dev/null", tmp_path / "tiny.toml") == 2
-    output = capsys.readouterr().err
-    assert output.startswith("error: /dev/null")
-    assert output.endswith("choose another --out.\n")
-    assert output.count("\n") == 1
-
-
-def test_a_figure_that_cannot_be_drawn_is_an_error_and_one_without_results_is_not(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
-) -> None:
-    arguments = ("--figures", "--out", tmp_path / "runs", tmp_path / "tiny.toml")
-    assert run_script(script, monkeypatch, *arguments) == 0
-    assert "none of its 4 points is done" in capsys.readouterr().out
-    store_result(tmp_path / "results", tiny.points[0], [None, None])
-    (tmp_path / "tiny.toml").write_text(TINY.replace('"cost"', '"accuracy"'))
-    assert run_script(script, monkeypatch, *arguments) == 2
-    assert "error: tiny: its runs have no accuracy" in capsys.readouterr().err
-
-
-def test_changed_results_are_reported_with_the_way_to_accept_them(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
-) -> None:
-    monkeypatch.setattr(ResultCollector, "probe", lambda *_, **__: {"pdpc": ["cost was 1 and is 2"]})
-    assert run_script(script, monkeypatch, "--probe", "--out", tmp_path / "runs", tmp_path / "tiny.toml") == 2
-    output = capsys.readouterr().err
-    assert "error: pdpc: cost was 1 and is 2" in output
-    assert output.splitlines()[-1] == script.ACCEPTING
-
-
-def test_an_interruption_is_reported(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def stop(chosen: object) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(script, "from_scratch", stop)
-    assert run_script(script, monkeypatch) == 130
-    assert capsys.readouterr().err == "stopped\n"
-
-
 @pytest.mark.slow
-def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path, command: Callable[..., tuple[int, str]]) -> None:
+def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path, command: Command) -> None:
     (tmp_path / "tiny.toml").write_text(TINY.replace("seeds = [1, 2]", "seeds = [1]"))
     both = [start(SCRIPT, *with_folders(tmp_path, "--next", 1)) for _ in range(2)]
     done = [finish(process) for process in both]
@@ -311,9 +287,7 @@ def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path, command: Ca
 
 
 @pytest.mark.slow
-def test_a_stopped_point_is_continued_and_a_changed_result_is_reported(
-    tmp_path: Path, command: Callable[..., tuple[int, str]]
-) -> None:
+def test_a_stopped_point_is_continued_and_a_changed_result_is_reported(tmp_path: Path, command: Command) -> None:
     (tmp_path / "tiny.toml").write_text(TINY.replace("rounds = 2", "rounds = 60\ncheckpoint_every = 1"))
     process = start(SCRIPT, *with_folders(tmp_path, "--next", 1))
     wait_for(lambda: [*(tmp_path / "runs").glob("*/checkpoints/*")])
