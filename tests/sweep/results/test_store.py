@@ -12,7 +12,7 @@ import vefl_sim
 from tests.learning.datasets.files import write_mnist
 from tests.sweep.results.stored import TINY, measurements, origin, store_result
 from vefl_sim.core.errors import BadInput
-from vefl_sim.learning.datasets.files.inventory import require_whole
+from vefl_sim.learning.datasets.public import require_whole
 from vefl_sim.records.identity import Identity
 from vefl_sim.records.run_directory import Run, create_run
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
