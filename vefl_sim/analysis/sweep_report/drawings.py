@@ -11,7 +11,7 @@ from vefl_sim.analysis.figures.measures import measure_of, y_name
 from vefl_sim.analysis.figures.names import axis_name, legend_title, with_symbols
 from vefl_sim.analysis.figures.panel import Curves, draw_panel
 from vefl_sim.analysis.figures.request import Request
-from vefl_sim.analysis.figures.style import STYLE, legend_below, require_matplotlib
+from vefl_sim.analysis.figures.style import STYLE, legend_below
 from vefl_sim.analysis.report.markup import html
 from vefl_sim.analysis.sweep_report.source import KINDS, VARIANT, SweepSource
 
@@ -29,8 +29,7 @@ _INK = re.compile(r'"(#000000|#22303c)"')
 
 
 def drawings(source: SweepSource) -> Iterator[tuple[str, str]]:
-    """Title and SVG of each figure but those of too many lines; raises BadInput if matplotlib is not installed."""
-    require_matplotlib()
+    """Title and SVG of each figure but those of too many lines."""
     key = _x_key(source)
     for kind in (kind for kind in KINDS if kind in source.by_seed):
         measure = measure_of(kind, source.metric)

@@ -11,7 +11,6 @@ from vefl_sim.analysis.sweep_report.drawings import MAX_LINES, drawings
 from vefl_sim.analysis.sweep_report.effects import effects_html
 from vefl_sim.analysis.sweep_report.source import SweepSource, value_text
 from vefl_sim.analysis.sweep_report.tables import differences_html, points_html, results_html
-from vefl_sim.core.errors import BadInput
 
 _MAX_VALUES = 12  # of a parameter, in the list on top
 
@@ -108,10 +107,7 @@ def _sections(source: SweepSource, folder: Path) -> Iterator[Section]:
 
 
 def _figures(source: SweepSource) -> str:
-    try:
-        drawn = [f"<figure class='curve'><h3>{html(title)}</h3>{svg}</figure>" for title, svg in drawings(source)]
-    except BadInput as error:  # matplotlib is not installed
-        return f"<p>{html(error)}</p>"
+    drawn = [f"<figure class='curve'><h3>{html(title)}</h3>{svg}</figure>" for title, svg in drawings(source)]
     left = f"<p class='quiet'>Figures with more than {MAX_LINES} lines are left out.</p>" * (
         len(source.groups) > MAX_LINES
     )
