@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from tests.command_line import call, start
 from tests.mobility.sumo.towns import osm
 from tests.resumable import only
 from vefl_sim import BadInput, load, simulate
-from vefl_sim.analysis.figures.map import _ticks
 from vefl_sim.mobility.sumo.inputs import net_of
 from vefl_sim.mobility.sumo.map_import import NET_FILE, import_map
 
@@ -49,15 +47,12 @@ def test_from_a_map_to_a_run(tmp_path: Path) -> None:
     assert f"{folder} exists already, and nothing is overwritten" in again.stderr
 
 
-def test_import_of_a_sumo_net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also: without matplotlib, all files but the picture are written."""
+def test_import_of_a_sumo_net(tmp_path: Path) -> None:
     from vefl_sim.analysis.figures.map import draw_map
 
     net = net_of(str(osm(tmp_path / "x.osm")), tmp_path).path
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
     made = import_map(net, tmp_path / "town", None, 5.0, draw_map)
-    assert sorted(file.name for file in (tmp_path / "town").iterdir()) == [name for name in FILES if name != "map.png"]
-    assert "the picture needs matplotlib: install vefl_sim[report]" in made.lines()
+    assert sorted(file.name for file in (tmp_path / "town").iterdir()) == FILES
     assert made.gnb_m == pytest.approx((300.6, 199.0), abs=2.0)
     assert NET_FILE in made.lines()[-2]
 
@@ -124,8 +119,3 @@ def test_an_interrupted_import_leaves_no_files(tmp_path: Path, number: signal.Si
         assert f"{tmp_path / 'town'} was not created" in process.stderr.read()
     assert process.returncode not in (0, None)
     assert [file.name for file in tmp_path.iterdir()] == ["x.osm"]
-
-
-def test_ticks_are_round_numbers() -> None:
-    assert _ticks(3.0, 240.0) == [5.0, 10.0, 20.0, 50.0, 100.0, 200.0]
-    assert _ticks(3.0, 4.0) == [3.0, 4.0]

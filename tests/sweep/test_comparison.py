@@ -13,16 +13,15 @@ from typing import cast
 import pandas as pd
 import pytest
 
-from tests.sweep.conftest import InProcessExecutor
+from tests.sweep.conftest import InProcessPool
 from vefl_sim.analysis.comparison import comparison_lines
 from vefl_sim.analysis.figures.comparison import compared, draw_comparison
-from vefl_sim.analysis.figures.panel import Curves, draw_panel
-from vefl_sim.analysis.figures.style import legend_order, line_styles
+from vefl_sim.analysis.figures.style import line_styles
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput, ExperimentError, RunFailed, RunNotFound
 from vefl_sim.experiment.toml import load
 from vefl_sim.records.run_directory import Run
-from vefl_sim.sweep import index, run_sweep
+from vefl_sim.sweep import index, runner
 from vefl_sim.sweep.comparison import Compared, Comparison, compare
 from vefl_sim.sweep.points import Sweep, load_sweep
 
@@ -127,7 +126,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     folder = tmp_path_factory.mktemp("finished")
     file, output = written(folder, TWO), StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(output):
-        patch.setattr(run_sweep, "LocalExecutor", lambda workers: InProcessExecutor())
+        patch.setattr(runner, "Pool", lambda workers: InProcessPool())
         assert command(file, "--seeds", "4-5", "--out", folder / "runs") == 0
     return Finished(file, folder / "runs", output.getvalue())
 
@@ -176,7 +175,7 @@ def test_all_variants_of_a_seed_have_the_same_traffic_and_data(finished: Finishe
     assert table.loc["FDPC, unconstrained", "p_suc"] == 1
 
 
-def test_finished_runs_are_used_again(finished: Finished, tmp_path: Path, in_process: InProcessExecutor) -> None:
+def test_finished_runs_are_used_again(finished: Finished, tmp_path: Path, in_process: InProcessPool) -> None:
     finished.copy(tmp_path)
     both, alone = (compare(load_sweep(finished.file, seeds=seeds), tmp_path / "runs") for seeds in ([4, 5], [5]))
     assert [c.run.path for c in alone.runs] == [c.run.path for c in both.runs[2:]]
@@ -185,9 +184,7 @@ def test_finished_runs_are_used_again(finished: Finished, tmp_path: Path, in_pro
     assert in_process.jobs == []
 
 
-def test_fresh_runs_are_made_in_new_directories(
-    finished: Finished, tmp_path: Path, in_process: InProcessExecutor
-) -> None:
+def test_fresh_runs_are_made_in_new_directories(finished: Finished, tmp_path: Path, in_process: InProcessPool) -> None:
     finished.copy(tmp_path)
     sweep = load_sweep(finished.file, seeds=[4])
     before, after = Comparison.of(sweep, finished.out), compare(sweep, tmp_path / "runs", fresh=True)
@@ -197,7 +194,7 @@ def test_fresh_runs_are_made_in_new_directories(
 
 
 def test_the_command_sweep_has_the_same_runs(
-    finished: Finished, tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessExecutor
+    finished: Finished, tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessPool
 ) -> None:
     arguments = finished.copy(tmp_path)
     assert command("sweep", *arguments) == 0
@@ -232,7 +229,7 @@ def test_an_index_of_another_version_is_kept_beside_the_new_one(
 
 
 def test_a_variant_that_fails_does_not_stop_the_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessExecutor
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessPool
 ) -> None:
     file = written(tmp_path, f'{HEAD}{FAILING}[[compare]]\nlabel = "PDPC"\n')
     arguments = file, "--set", "run.rounds=1", "--out", tmp_path / "runs"
@@ -252,7 +249,7 @@ def test_a_variant_that_fails_does_not_stop_the_others(
 
 
 def test_an_interrupted_comparison_is_continued_by_the_same_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessExecutor
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessPool
 ) -> None:
     arguments = written(tmp_path, TWO), "--set", "run.rounds=1", "--out", tmp_path / "runs"
     in_process.on_start = lambda job: os.kill(os.getpid(), signal.SIGINT)
@@ -276,7 +273,7 @@ def test_a_file_that_also_sweeps_is_run_with_sweep(tmp_path: Path, capsys: pytes
 
 
 def test_one_experiment_is_run_with_several_seeds(
-    in_process: InProcessExecutor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    in_process: InProcessPool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, out = written(tmp_path, HEAD), tmp_path / "runs"
     assert command(file, "--seeds", "1,2", "--out", out) == 0
@@ -355,7 +352,7 @@ def test_small_energies_are_not_zero(tmp_path: Path) -> None:
 
 
 def test_a_bad_figure_is_refused_before_anything_is_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessExecutor
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessPool
 ) -> None:
     file = written(tmp_path, TWO + "[figure]\ndetect = -1\n")
     assert command(str(file), "--out", str(tmp_path / "runs")) == 2
@@ -421,27 +418,10 @@ def test_the_curve_is_the_mean_where_all_seeds_were_evaluated(tmp_path: Path) ->
 def test_a_label_and_its_unconstrained_twin_share_a_colour() -> None:
     names = [f"scheme {number}" for number in range(11)]
     labels = [*names, *(f"{name}, unconstrained" for name in names)]
-    lines = {line["label"]: (line["color"], line["ls"]) for line in line_styles(labels)}
-    assert len(set(lines.values())) == len(labels)
-    assert all(lines[name][0] == lines[f"{name}, unconstrained"][0] for name in names)
-    assert (lines["scheme 0"][1], lines["scheme 0, unconstrained"][1]) == ("-", "--")
-
-
-def test_the_legend_keeps_pairs_together() -> None:
-    labels = ["a", "b", "c", "a, unconstrained", "d, unconstrained", "c, unconstrained"]
-    ordered = ["a", "a, unconstrained", "c", "c, unconstrained", "b", "d, unconstrained"]
-    assert legend_order(labels) == ordered
-
-
-def test_a_line_looks_the_same_in_all_panels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[Curves] = []
-    monkeypatch.setattr(
-        "vefl_sim.analysis.figures.comparison.draw_panel",
-        lambda axes, rows, curves: drawn.append(curves) or draw_panel(axes, rows, curves),
-    )
-    draw_comparison(invented(tmp_path, a=[run([0.1, 0.5], 9.0)], b=[run([0.4, 0.9], 9.0)]))  # of the same cost
-    assert [curves.covered["b"] for curves in drawn] == [1, 1, 0]  # cost, p_suc, accuracy
-    assert [curves.dashed for curves in drawn] == [{"a": 0, "b": 1}] * 3
+    lines = line_styles(labels)
+    assert len({(style["color"], style["ls"], style["marker"]) for style in lines.values()}) == len(labels)
+    assert all(lines[name]["color"] == lines[f"{name}, unconstrained"]["color"] for name in names)
+    assert (lines["scheme 0"]["ls"], lines["scheme 0, unconstrained"]["ls"]) == ("-", "--")
 
 
 def test_a_dozen_variants_are_drawn(tmp_path: Path) -> None:

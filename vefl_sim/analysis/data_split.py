@@ -10,6 +10,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 from numpy.typing import NDArray
 
 from vefl_sim.analysis.figures.style import STYLE
@@ -20,7 +21,7 @@ from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import rule_mse
-from vefl_sim.learning.holdings.adversary import adversaries
+from vefl_sim.learning.holdings import adversaries
 from vefl_sim.simulation.scenario import data_and_holdings
 
 _ENDINGS = (".png", ".pdf", ".svg")
@@ -131,7 +132,9 @@ def draw_data_split(data_split: DataSplit, path: Path) -> Path:
         figure.suptitle(data_split.title, x=0.01, ha="left", fontsize=11)
         if data_split.has_classes:
             cvs, classes = figure.subplots(2, 1, height_ratios=(1, 2.4))
-            figure.colorbar(panels(cvs, classes, counts), ax=classes, label="samples", format="{x:.0f}", aspect=30)
+            mesh = panels(cvs, classes, counts)
+            bar = figure.colorbar(mesh, ax=classes, label="samples", format="{x:.0f}", aspect=30)
+            bar.ax.yaxis.set_minor_formatter(LogFormatter())  # plain numbers at few ticks
         else:
             axes = figure.subplots()
             _draw_sizes(axes, -np.sort(-counts[:, 0]))

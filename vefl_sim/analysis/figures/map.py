@@ -10,6 +10,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
+from matplotlib.ticker import LogFormatter
 
 from vefl_sim.mobility.sumo.map_import import RADIUS_M, ImportedMap
 
@@ -19,8 +20,8 @@ _FLOW = LinearSegmentedColormap.from_list("traffic", ("#7fb8dd", "#3a7fc0", "#12
 _WIDTH_IN = 9.0
 
 
-def draw_map(imported: ImportedMap, path: Path) -> bool:
-    """Write the picture; returns whether it was written."""
+def draw_map(imported: ImportedMap, path: Path) -> None:
+    """Write the picture."""
     net = imported.net
     width, height = net.box_m[1] - net.box_m[0]
     tall = min(max(0.87 * _WIDTH_IN * height / width, 4.0), 12.0)  # leaves space for the colour bar next to the map
@@ -28,7 +29,8 @@ def draw_map(imported: ImportedMap, path: Path) -> bool:
         figure = Figure(figsize=(_WIDTH_IN, tall + 0.7), layout="constrained")
         axes = figure.subplots()
         flow = _draw_streets(axes, imported)
-        figure.colorbar(flow, ax=axes, label="vehicles per hour, each direction", shrink=0.8, format="{x:g}", aspect=30)
+        bar = figure.colorbar(flow, ax=axes, label="vehicles per hour, each direction", format="{x:g}", aspect=30)
+        bar.ax.yaxis.set_minor_formatter(LogFormatter())  # plain numbers at few ticks
         _draw_coverage(axes, imported)
         axes.set(aspect="equal", xlabel="m", ylabel="m")
         axes.margins(0.02)
@@ -40,7 +42,6 @@ def draw_map(imported: ImportedMap, path: Path) -> bool:
         )  # fmt: skip
         figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8)
         figure.savefig(path, dpi=130)
-    return True
 
 
 def _draw_streets(axes: Axes, imported: ImportedMap) -> Any:

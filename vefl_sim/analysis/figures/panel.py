@@ -181,10 +181,14 @@ def _set_axes(axes: Axes, curves: Curves) -> None:
         _name_values(axes, curves)
     elif not request.is_distribution and request.x != "time":
         axes.locator_params(axis="x", integer=True)
+    low, high = curves.ends(curves.rows)
     if request.y_range:
         axes.set_ylim(*request.y_range)
-    elif request.has_bars or (not curves.xs and request.kind not in ("p_suc", "delivered")):
-        tops = [*curves.rows["mean"], *curves.ends(curves.rows)[1], *curves.references.get(REFERENCE, ())]
+    elif not curves.xs and request.kind in ("p_suc", "delivered"):  # shares near 1
+        depth = 1.15 * (1 - np.nanmin([*curves.rows["mean"], *low]))
+        axes.set_ylim(max(0.0, 1 - max(depth, 0.01)), 1 + 0.02 * max(depth, 0.01))
+    elif not curves.xs or request.has_bars:  # points show differences, which an axis from 0 would hide
+        tops = [*curves.rows["mean"], *high, *curves.references.get(REFERENCE, ())]
         axes.set_ylim(0.0, 1.05 * np.nanmax(tops) or 1.0)
     if request.x_range:
         axes.set_xlim(*request.x_range)

@@ -13,7 +13,7 @@ from vefl_sim.analysis.figures.names import VARIANTS, heading, legend_title, wit
 from vefl_sim.analysis.figures.request import Request
 from vefl_sim.analysis.figures.style import legend_below
 from vefl_sim.analysis.report.markup import html
-from vefl_sim.analysis.sweep_report.drawings import drawn_svg, is_function
+from vefl_sim.analysis.sweep_report.drawings import drawn_svg, figures_html, is_function
 from vefl_sim.analysis.sweep_report.source import VARIANT, SweepSource, value_text
 from vefl_sim.analysis.sweep_report.tables import difference_rows, measures_of, table_html
 from vefl_sim.core.errors import BadInput
@@ -114,5 +114,4 @@ def _pictures(by_kind: dict[str, Effects], measures: dict[str, Measure]) -> str:
     for kind, effects in by_kind.items():
         title = measures[kind].number
         drawn[title] = drawn_svg(partial(_heat_map, effects), title)
-    figures = (f"<figure class='curve'><h3>{html(title)}</h3>{svg}</figure>" for title, svg in drawn.items())
-    return f"<div class='panels two'>{''.join(figures)}</div>"
+    return figures_html(drawn.items())
