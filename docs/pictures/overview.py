@@ -18,7 +18,7 @@ def main() -> None:
     """Draw the overview of the run, and keep its PNG."""
     run = find_run(sys.argv[1] if len(sys.argv) > 1 else "quickstart")
     with tempfile.TemporaryDirectory() as folder:
-        picture, _ = draw_overview(run, Path(folder), round=10)
+        [picture] = (file for file in draw_overview(run, Path(folder), round=10) if file.suffix == ".png")
         copyfile(picture, Path(__file__).with_suffix(".png"))
 
 

@@ -53,7 +53,7 @@ def lines(signs: Comparison, mnist: Comparison) -> list[str]:
 def draw(signs: Comparison, mnist: Comparison) -> None:
     """Draw the accuracy by round on both data sets, side by side."""
     labels = list(signs.by_label())
-    styles = {style["label"]: style for style in line_styles(labels)}
+    styles = line_styles(labels)
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained", sharey=True)
         for place, name, comparison in zip(axes, ("traffic signs", "MNIST"), (signs, mnist), strict=True):

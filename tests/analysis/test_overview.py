@@ -36,7 +36,7 @@ def test_the_command_writes_into_the_run_or_a_folder(
 ) -> None:
     own = Path(copytree(run.path, tmp_path / run.path.name))
     main_exits(["figure", str(own)], 0)
-    assert capsys.readouterr().out == f"in {own}: overview.png, overview.pdf\n"
+    assert capsys.readouterr().out == f"in {own}: overview.pdf, overview.png\n"
     main_exits(["figure", run.path.name[:6], "--out", str(tmp_path), "--to", str(tmp_path / "here")], 0)
     assert {file.name for file in (tmp_path / "here").iterdir()} == {"overview.png", "overview.pdf"}
     assert (own / "overview.png").read_bytes() == (tmp_path / "here" / "overview.png").read_bytes()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from tests.analysis.figures.invented_runs import pretend, run, sweep
 from tests.command_line import call
@@ -12,7 +13,7 @@ from vefl_sim import Run, from_tables, load_sweep, simulate
 from vefl_sim.analysis.comparison import comparison_lines
 from vefl_sim.analysis.figures.drawing import draw_figure
 from vefl_sim.analysis.figures.report import drawing_lines
-from vefl_sim.analysis.overview import draw_overview
+from vefl_sim.analysis.overview import _draw
 from vefl_sim.analysis.report.page import report
 from vefl_sim.analysis.report.source import Source
 from vefl_sim.analysis.runs import run_lines
@@ -117,16 +118,10 @@ def test_a_list_of_runs_with_different_metrics(folder: Path, tmp_path: Path, ahe
     assert any(re.search(r"accuracy 0\.\d{4}", line) for line in lines)
 
 
-def test_the_overview(ahead: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    axes = pytest.importorskip("matplotlib.axes").Axes
-    titles, set_ = list[str](), axes.set
-
-    def noted(self: Any, **what: Any) -> Any:
-        titles.append(what.get("title", ""))
-        return set_(self, **what)
-
-    monkeypatch.setattr(axes, "set", noted)
-    draw_overview(ahead, tmp_path)
+def test_the_overview(ahead: Run) -> None:
+    figure = Figure()
+    _draw(figure, ahead, None)
+    titles = [axes.get_title() for axes in figure.axes]
     assert "Test rmse" in titles
     assert "Test accuracy" not in titles
 
@@ -201,11 +196,11 @@ def test_figures_of_the_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     pretend(monkeypatch, {(1,): run(losses=[4.0, 1.0], loss="mse"), (2,): run(losses=[9.0, 4.0], loss="mse")})
     drawing = draw_figure(sweep(tmp_path, "[sweep]\nseeds = [1, 2]\n[figure]\nmarks = [2]\n"), tmp_path)
     lines = [*drawing_lines(drawing, tmp_path)]
-    assert drawing.scalars["value"].tolist() == [1.0, 2.0]
+    assert drawing.marks["mean"].tolist() == [1.5]
     assert "test rmse, mean ± s.d. over seeds, at x =" in lines
     assert "final rmse: mean ± s.d. over seeds" in lines
     loss = draw_figure(sweep(tmp_path, '[sweep]\nseeds = [1, 2]\n[figure]\nkind = "loss"\n'), tmp_path)
-    assert set(loss.scalars["figure"]) == {"final loss (mse)"}
+    assert "final loss (mse): mean ± s.d. over seeds" in drawing_lines(loss, tmp_path)
 
 
 def test_in_a_table_the_smallest_error_is_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from tests.command_line import call, start
 from tests.mobility.sumo.towns import osm
 from tests.resumable import only
 from vefl_sim import BadInput, load, simulate
-from vefl_sim.analysis.figures.map import _ticks
 from vefl_sim.mobility.sumo.inputs import net_of
 from vefl_sim.mobility.sumo.map_import import NET_FILE, import_map
 
@@ -120,8 +119,3 @@ def test_an_interrupted_import_leaves_no_files(tmp_path: Path, number: signal.Si
         assert f"{tmp_path / 'town'} was not created" in process.stderr.read()
     assert process.returncode not in (0, None)
     assert [file.name for file in tmp_path.iterdir()] == ["x.osm"]
-
-
-def test_ticks_are_round_numbers() -> None:
-    assert _ticks(3.0, 240.0) == [5.0, 10.0, 20.0, 50.0, 100.0, 200.0]
-    assert _ticks(3.0, 4.0) == [3.0, 4.0]

@@ -15,9 +15,8 @@ import pytest
 
 from tests.sweep.conftest import InProcessPool
 from vefl_sim.analysis.comparison import comparison_lines
-from vefl_sim.analysis.figures.comparison import compared, draw_comparison
-from vefl_sim.analysis.figures.panel import Curves, draw_panel
-from vefl_sim.analysis.figures.style import legend_order, line_styles
+from vefl_sim.analysis.figures.comparison import compared
+from vefl_sim.analysis.figures.style import line_styles
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput, ExperimentError, RunFailed, RunNotFound
 from vefl_sim.experiment.toml import load
@@ -391,24 +390,7 @@ def test_the_curve_is_the_mean_where_all_seeds_were_evaluated(tmp_path: Path) ->
 def test_a_label_and_its_unconstrained_twin_share_a_colour() -> None:
     names = [f"scheme {number}" for number in range(11)]
     labels = [*names, *(f"{name}, unconstrained" for name in names)]
-    lines = {line["label"]: (line["color"], line["ls"]) for line in line_styles(labels)}
-    assert len(set(lines.values())) == len(labels)
-    assert all(lines[name][0] == lines[f"{name}, unconstrained"][0] for name in names)
-    assert (lines["scheme 0"][1], lines["scheme 0, unconstrained"][1]) == ("-", "--")
-
-
-def test_the_legend_keeps_pairs_together() -> None:
-    labels = ["a", "b", "c", "a, unconstrained", "d, unconstrained", "c, unconstrained"]
-    ordered = ["a", "a, unconstrained", "c", "c, unconstrained", "b", "d, unconstrained"]
-    assert legend_order(labels) == ordered
-
-
-def test_a_line_looks_the_same_in_all_panels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[Curves] = []
-    monkeypatch.setattr(
-        "vefl_sim.analysis.figures.comparison.draw_panel",
-        lambda axes, rows, curves: drawn.append(curves) or draw_panel(axes, rows, curves),
-    )
-    draw_comparison(invented(tmp_path, a=[run([0.1, 0.5], 9.0)], b=[run([0.4, 0.9], 9.0)]))  # of the same cost
-    assert [curves.covered["b"] for curves in drawn] == [1, 1, 0]  # cost, p_suc, accuracy
-    assert [curves.dashed for curves in drawn] == [{"a": 0, "b": 1}] * 3
+    lines = line_styles(labels)
+    assert len({(style["color"], style["ls"], style["marker"]) for style in lines.values()}) == len(labels)
+    assert all(lines[name]["color"] == lines[f"{name}, unconstrained"]["color"] for name in names)
+    assert (lines["scheme 0"]["ls"], lines["scheme 0, unconstrained"]["ls"]) == ("-", "--")

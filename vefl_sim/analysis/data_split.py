@@ -1,17 +1,19 @@
 """How many samples of each class every CV holds, in numbers and as a picture."""
 
 import math
-import os
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 from numpy.typing import NDArray
 
-from vefl_sim.analysis.figures.style import require_matplotlib
+from vefl_sim.analysis.figures.style import STYLE
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
@@ -21,6 +23,9 @@ from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import rule_mse
 from vefl_sim.learning.holdings import adversaries
 from vefl_sim.simulation.scenario import data_and_holdings
+
+_ENDINGS = (".png", ".pdf", ".svg")
+_DARK, _BLUE = "#22303c", "#7aa0cf"
 
 
 @dataclass(frozen=True)
@@ -107,115 +112,60 @@ def _rule_note(data: DataTable, dataset: Dataset) -> str:
     return f"{name} on the {len(dataset.test_targets)} test samples: rmse {math.sqrt(mse):.4f} (mse {mse:.4f})"
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-_ENDINGS = (".png", ".pdf", ".svg")
-_DARK, _BLUE = "#22303c", "#7aa0cf"
-_STYLE: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True}
-
-
 def picture_path(path: Path) -> Path:
     """The path of the picture, with .png added if it has no ending; raises BadInput if it cannot be written."""
-    if not path.suffix and not os.path.isdir(path):
-        path = path.with_name(f"{path.name}.png")
-    if os.path.isdir(path):
+    if path.is_dir():
         raise BadInput(f"{path} is a folder: name a file in it, for example {path / 'data.png'}.")
+    path = path if path.suffix else path.with_name(f"{path.name}.png")
     if path.suffix.lower() not in _ENDINGS:
         raise BadInput(f"{path} cannot be written: the name of a picture must end with {', '.join(_ENDINGS)}.")
-    try:
-        with tempfile.TemporaryFile(dir=path.parent), suppress(FileNotFoundError):
-            path.stat()  # fails if the name is too long
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written: {error.strerror}.") from None
+    if not path.parent.is_dir():
+        raise BadInput(f"{path} cannot be written: there is no folder {path.parent}.")
     return path
 
 
 def draw_data_split(data_split: DataSplit, path: Path) -> Path:
-    """Draw the split and write the picture; needs matplotlib."""
-    require_matplotlib()
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(_STYLE):
-        figure = (_with_classes if data_split.has_classes else _without_classes)(data_split.counts)
+    """Draw the split and write the picture: samples per CV, and with classes also per CV and class."""
+    counts = data_split.counts
+    with rc_context(STYLE | {"axes.grid": False}):
+        figure = Figure(figsize=(10, 5.2 if data_split.has_classes else 2.8), layout="constrained")
         figure.suptitle(data_split.title, x=0.01, ha="left", fontsize=11)
+        if data_split.has_classes:
+            cvs, classes = figure.subplots(2, 1, height_ratios=(1, 2.4))
+            mesh = panels(cvs, classes, counts)
+            bar = figure.colorbar(mesh, ax=classes, label="samples", format="{x:.0f}", aspect=30)
+            bar.ax.yaxis.set_minor_formatter(LogFormatter())  # plain numbers at few ticks
+        else:
+            axes = figure.subplots()
+            _draw_sizes(axes, -np.sort(-counts[:, 0]))
+            axes.set(xlabel="CV, sorted by its number of samples", xlim=(0, len(counts)))
         try:
             figure.savefig(path, dpi=130)
         except OSError as error:
             raise BadInput(f"{path} cannot be written: {error.strerror}.") from None
-        finally:
-            plt.close(figure)
     return path
 
 
-def _with_classes(counts: Any) -> "Figure":
-    import matplotlib.pyplot as plt
-    from matplotlib.ticker import LogFormatter
-
-    figure, axes = plt.subplot_mosaic(
-        [["cvs", "."], ["map", "classes"]], figsize=(10, 5.2), layout="constrained",
-        width_ratios=(5, 1), height_ratios=(1, 2.4),
-    )  # fmt: skip
-    mesh = panels(axes["cvs"], axes["map"], counts)
-    _classes(axes["classes"], counts)
-    axes["classes"].sharey(axes["map"])
-    bar = figure.colorbar(mesh, ax=axes["classes"], label="samples", pad=0.08, aspect=30, format="{x:.0f}")
-    bar.ax.yaxis.set_minor_formatter(LogFormatter())  # plain numbers at few ticks
-    return figure
-
-
-def _without_classes(counts: Any) -> "Figure":
-    """Draw only how many samples each CV has, the largest number first."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(10, 2.8), layout="constrained")
-    _cvs(axes, counts[np.argsort(-counts[:, 0], kind="stable")])
-    axes.set(xlabel="CV, sorted by its number of samples", xlim=(0, len(counts)))
-    return figure
-
-
-def panels(cvs: "Axes", classes: "Axes", counts: Any, most: int | None = None) -> Any:
+def panels(cvs: Axes, classes: Axes, counts: NDArray[np.int64], most: int | None = None) -> Any:
     """Draw the samples per CV (upper panel) and per CV and class (lower panel); returns the mesh, for a colour bar.
 
-    `counts`: [CVs, classes]; `most`: the count of the darkest colour, if not the largest count.
+    `counts`: [CVs, classes]; `most`: the count of the darkest colour, if not the largest count. CVs are in the order of
+    their largest class, then by descending share of that class.
     """
-    counts = counts[_order(counts)]
-    mesh = _map(classes, counts, most)
-    _cvs(cvs, counts)
+    counts = counts[np.lexsort((-counts.max(axis=1) / counts.sum(axis=1), counts.argmax(axis=1)))]
+    edges = np.arange(len(counts) + 1), np.arange(counts.shape[1] + 1) - 0.5
+    norm = LogNorm(1, max(2, most or counts.max()))
+    mesh = classes.pcolormesh(*edges, np.ma.masked_equal(counts.T, 0), norm=norm, cmap="YlGnBu")
+    classes.set(xlabel="CV, sorted by its largest class", ylabel="class", ylim=edges[1][[-1, 0]])
+    classes.locator_params(axis="y", integer=True)
+    _draw_sizes(cvs, counts.sum(axis=1))
     cvs.sharex(classes)
     cvs.tick_params(labelbottom=False)
     return mesh
 
 
-def _order(counts: Any) -> Any:
-    """Order of the CVs: by their largest class, then by descending share of that class."""
-    largest = counts.argmax(axis=1)
-    return np.lexsort((-counts.max(axis=1) / counts.sum(axis=1), largest))
-
-
-def _map(axes: "Axes", counts: Any, most: int | None) -> Any:
-    from matplotlib.colors import LogNorm
-    from matplotlib.ticker import MaxNLocator
-
-    cvs, classes = counts.shape
-    present = np.ma.masked_equal(counts.T, 0)
-    norm = LogNorm(1, max(2, most or counts.max()))
-    mesh = axes.pcolormesh(np.arange(cvs + 1), np.arange(classes + 1) - 0.5, present, norm=norm, cmap="YlGnBu")
-    axes.set(xlabel="CV, sorted by its largest class", ylabel="class", xlim=(0, cvs), ylim=(classes - 0.5, -0.5))
-    axes.yaxis.set_major_locator(MaxNLocator(12, integer=True))
-    return mesh
-
-
-def _cvs(axes: "Axes", counts: Any) -> None:
-    sizes = counts.sum(axis=1)
+def _draw_sizes(axes: Axes, sizes: NDArray[np.int64]) -> None:
     axes.bar(np.arange(len(sizes)) + 0.5, sizes, width=1.0, color=_BLUE)
     axes.axhline(np.median(sizes), color=_DARK, lw=1, ls="--")
     axes.set_title(f"median {np.median(sizes):.0f}", loc="right", color=_DARK, fontsize=8)
     axes.set(ylabel="samples per CV")
-
-
-def _classes(axes: "Axes", counts: Any) -> None:
-    axes.barh(np.arange(counts.shape[1]), counts.sum(axis=0), height=0.8, color=_BLUE)
-    axes.set(xlabel="samples per class")
-    axes.tick_params(labelleft=False)

@@ -14,7 +14,7 @@ from vefl_sim.sweep.results.store import FOLDER, Store
 def draw(
     what: Run | Comparison | Sweep | str | Path, out: str | Path = "runs", *, to: str | Path | None = None
 ) -> list[Path]:
-    """Draw the figure of a sweep or comparison, or the overview of a run; returns the files. Needs matplotlib.
+    """Draw the figure of a sweep or comparison, or the overview of a run; returns the files.
 
     `what`: what `simulate`, `compare` or `load_sweep` returns, or the path of a TOML file or of a run directory. A
     sweep is drawn from its finished runs in `out`; for a TOML file, points without a run are taken from the folder

@@ -1,6 +1,5 @@
 """The numbers of a figure, compared with plain loops."""
 
-from pathlib import Path
 from statistics import mean, stdev
 
 import numpy as np
@@ -9,19 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.figures.invented_runs import pretend, run, sweep
-from vefl_sim.analysis.figures.curves import at_least, at_marks, at_most, curves
-from vefl_sim.analysis.figures.layout import ResultSources, groups, layout
-from vefl_sim.analysis.figures.request import request_from
-from vefl_sim.records.run_directory import Run
-from vefl_sim.sweep.points import Sweep
+from tests.analysis.figures.conftest import Curve, DrawFigure
+from tests.analysis.figures.invented_runs import run
+from vefl_sim.analysis.figures.curves import at_least, at_most
 
-SWEEP = "[sweep]\nseeds = [1, 2, 3]\nradio.prbs = [6, 12]\n"
-
-
-def drawn(loaded: Sweep) -> pd.DataFrame:
-    request = request_from(loaded.figure)
-    return curves(groups(loaded, layout(loaded, request), ResultSources(Path("nowhere"))), request)
+SWEEP = "[sweep]\nseeds = [1, 2, 3]\nradio.prbs = [6, 12]\n[figure]\n"
 
 
 def line(rows: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -36,100 +27,79 @@ ACCURACIES = {
 }
 
 
-def test_accuracy_is_the_mean_where_all_seeds_were_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, {key: run(values) for key, values in ACCURACIES.items()})
-    rows = drawn(sweep(tmp_path, SWEEP))
+def test_accuracy_is_the_mean_where_all_seeds_were_evaluated(rows_of: Curve) -> None:
+    unfinished = run([0.9] * 4)
+    unfinished.is_done = False  # type: ignore[misc]
+    rows = rows_of({key: run(values) for key, values in ACCURACIES.items()} | {(12, 3): unfinished}, SWEEP)
     six = line(rows, "Z = 6")
     assert six.index.tolist() == [1, 3, 4]
     for k in six.index:
         own = [values[int(k) - 1] for (prbs, _), values in ACCURACIES.items() if prbs == 6]
-        assert six.loc[k, "mean"] == pytest.approx(mean(own))
-        assert six.loc[k, "std"] == pytest.approx(stdev(own))
-    assert set(six["seeds"]) == {3}
+        assert six.loc[k, ["mean", "std", "seeds"]].tolist() == pytest.approx([mean(own), stdev(own), 3])
     alone = line(rows, "Z = 12")
     assert alone["mean"].tolist() == [0.4] * 4
     assert alone["std"].isna().all()
     assert set(alone["seeds"]) == {1}
 
 
-def test_the_failure_rate_is_the_share_of_repeats_under_the_threshold(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pretend(monkeypatch, {key: run(values) for key, values in ACCURACIES.items()})
-    rows = drawn(sweep(tmp_path, SWEEP + '[figure]\nkind = "failure-rate"\nthreshold = 0.7\n'))
-    six = line(rows, "Z = 6")
+def test_the_failure_rate_is_the_share_of_repeats_under_the_threshold(rows_of: Curve) -> None:
+    runs = {key: run(values) for key, values in ACCURACIES.items()}
+    six = line(rows_of(runs, SWEEP + 'kind = "failure-rate"\nthreshold = 0.7\n'), "Z = 6")
     for k in (1, 3, 4):
         own = [values[k - 1] for (prbs, _), values in ACCURACIES.items() if prbs == 6]
         assert six.loc[k, "mean"] == pytest.approx(sum(a < 0.7 for a in own if a is not None) / 3)
     assert six["std"].isna().all()
 
 
-def test_over_time_a_value_holds_until_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, {(6, 1): run([0.1, 0.5, 0.9], round_s=2.0), (6, 2): run([0.3, 0.7], round_s=3.0)})
-    rows = line(drawn(sweep(tmp_path, SWEEP + '[figure]\nx = "time"\n')), "Z = 6")
+def test_over_time_a_value_holds_until_the_next(rows_of: Curve) -> None:
+    runs = {(6, 1): run([0.1, 0.5, 0.9], round_s=2.0), (6, 2): run([0.3, 0.7], round_s=3.0)}
+    rows = line(rows_of(runs, SWEEP + 'x = "time"\n'), "Z = 6")
     # at 2 s, only one run has a value; 3 s: 0.1, 0.3; 4 s: 0.5, 0.3; 6 s: 0.9, 0.7
     assert rows.index.tolist() == [3, 4, 6]
     assert rows["mean"].tolist() == pytest.approx([0.2, 0.4, 0.8])
 
 
-def test_ccdfs_are_averaged_on_a_common_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ccdfs_are_averaged_on_a_common_grid(rows_of: Curve) -> None:
     bounds = {(6, 1): [1.0, 2.5, 5.0, 9.0], (6, 2): [2.0, 2.0, 6.0], (12, 1): [40.0, 50.0]}
-    pretend(monkeypatch, {key: run(sojourns_s=values) for key, values in bounds.items()})
-    loaded = sweep(tmp_path, SWEEP + '[figure]\nkind = "sojourn"\nmarks = [2.5, 5.0]\n')
-    rows = drawn(loaded)
+    runs = {key: run(sojourns_s=values) for key, values in bounds.items()}
+    rows = rows_of(runs, SWEEP + 'kind = "sojourn"\nmarks = [2.5, 5.0]\n')
     six = line(rows, "Z = 6")
     assert six.index.tolist() == line(rows, "Z = 12").index.tolist()
+    assert {2.5, 5.0} <= set(six.index)
     for x in six.index:
         shares = [sum(b >= x for b in bounds[6, seed]) / len(bounds[6, seed]) for seed in (1, 2)]
-        assert six.loc[x, "mean"] == pytest.approx(mean(shares))
-        assert six.loc[x, "std"] == pytest.approx(stdev(shares))
-    marks = at_marks(rows, [2.5, 5.0]).set_index(["line", "x"])["mean"]
-    assert marks["Z = 6", 2.5] == pytest.approx(mean([3 / 4, 1 / 3]))
-    assert marks["Z = 12", 5.0] == 1
+        assert six.loc[x, ["mean", "std"]].tolist() == pytest.approx([mean(shares), stdev(shares)])
 
 
 @pytest.mark.parametrize(("scale", "first"), [("linear", 0.0), ("log", 1.0)])
-def test_the_cdf_of_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scale: str, first: float) -> None:
-    pretend(monkeypatch, {(6, 1): run(costs=[1.0, 700.0, 900.0]), (6, 2): run(costs=[650.0, 800.0])})
-    rows = drawn(sweep(tmp_path, SWEEP + f'[figure]\nkind = "cost"\nx_scale = "{scale}"\nmarks = [700]\n'))
+def test_the_cdf_of_costs(rows_of: Curve, scale: str, first: float) -> None:
+    runs = {(6, 1): run(costs=[1.0, 700.0, 900.0]), (6, 2): run(costs=[650.0, 800.0])}
+    rows = rows_of(runs, SWEEP + f'kind = "cost"\nx_scale = "{scale}"\nmarks = [700]\n')
     assert rows["x"].iloc[0] == pytest.approx(first, abs=3)
     assert rows.set_index("x")["mean"][700.0] == pytest.approx((2 / 3 + 1 / 2) / 2)
     assert rows["mean"].iloc[-1] == 1
 
 
-P_SUC = [1.0, 1.0, 0.95, None]  # the last is ineligible
-
-
-@pytest.mark.parametrize(("count", "share"), [("ordered", 2 / 3), ("with-ineligible", 1 / 2)])
-def test_p_suc_is_counted_as_requested(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: str, share: float
-) -> None:
-    pretend(monkeypatch, {(6, 1): run(fractions=P_SUC)})
-    rows = drawn(sweep(tmp_path, SWEEP + f'[figure]\nkind = "p_suc"\ncount = "{count}"\n'))
-    assert rows.set_index("x")["mean"][0.99] == pytest.approx(share)
-
-
 @pytest.mark.parametrize(
-    ("count", "column"), [("rounds", "p_suc"), ("rounds-with-ineligible", "p_suc_with_ineligible")]
+    ("count", "kind", "shares"),
+    [
+        ("ordered", "pdpc", [1.0, 2 / 3]),  # of three CVs
+        ("with-ineligible", "pdpc", [3 / 4, 1 / 2]),
+        ("rounds", "pdpc", [2 / 3, 1 / 3]),  # of three rounds
+        ("rounds-with-ineligible", "fdpc", [1 / 2, 1 / 4]),
+        ("paper", "pdpc", [2 / 3, 1 / 3]),  # the scheme selects CVs
+        ("paper", "random", [2 / 3, 1 / 3]),
+        ("paper", "fdpc", [1 / 2, 1 / 4]),
+        ("paper", "fedbuff", [1 / 2, 1 / 4]),
+    ],
 )
-def test_p_suc_of_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: str, column: str) -> None:
-    own = run(costs=[1.0, 1.0, 1.0, 1.0])
-    other = {"p_suc": "p_suc_with_ineligible", "p_suc_with_ineligible": "p_suc"}[column]
-    own.rounds[column], own.rounds[other] = pd.array([1.0, 0.9, 0.5, None], dtype="Float64"), 0.0
-    pretend(monkeypatch, {(6, 1): own})
-    rows = drawn(sweep(tmp_path, SWEEP + f'[figure]\nkind = "p_suc"\ncount = "{count}"\n')).set_index("x")["mean"]
-    assert [rows[0.9], rows[0.99]] == pytest.approx([2 / 3, 1 / 3])
-
-
-def test_total_cost_against_a_key_and_over_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    costs = {(6, 1): [10.0, 20.0], (6, 2): [30.0, 40.0], (12, 1): [1.0, 2.0]}
-    pretend(monkeypatch, {key: run(costs=values) for key, values in costs.items()})
-    bars = drawn(sweep(tmp_path, SWEEP + '[figure]\nkind = "total-cost"\n'))
-    assert bars["x"].tolist() == [6, 12]
-    assert bars["mean"].tolist() == [50.0, 3.0]
-    assert bars["std"].iloc[0] == pytest.approx(stdev([30.0, 70.0]))
-    grown = line(drawn(sweep(tmp_path, SWEEP + '[figure]\nkind = "total-cost"\nx = "time"\n')), "Z = 6")
-    assert grown["mean"].to_dict() == {5.0: 20.0, 10.0: 50.0}
+def test_p_suc_is_counted_as_requested(rows_of: Curve, count: str, kind: str, shares: list[float]) -> None:
+    own = run(costs=[1.0] * 4, fractions=[1.0, 1.0, 0.95, None])  # the last is ineligible
+    own.rounds["p_suc"] = pd.array([1.0, 0.9, 0.5, None], dtype="Float64")
+    own.rounds["p_suc_with_ineligible"] = pd.array([1.0, 0.9, 0.5, 0.1], dtype="Float64")
+    text = f'[scheme]\nkind = "{kind}"\n[sweep]\nradio.prbs = [6]\n[figure]\nkind = "p_suc"\ncount = "{count}"\n'
+    rows = rows_of({(6, 1): own}, text).set_index("x")["mean"]
+    assert [rows[0.9], rows[0.99]] == pytest.approx(shares)
 
 
 RUNS = {
@@ -155,11 +125,8 @@ RUNS = {
         ("total-energy", [3.0, 9.0, 7.0], 0.3),
     ],
 )
-def test_every_measure_against_a_swept_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, six: list[float], twelve: float
-) -> None:
-    pretend(monkeypatch, RUNS)
-    rows = drawn(sweep(tmp_path, SWEEP + f'[figure]\nkind = "{kind}"\nx = "radio.prbs"\n')).set_index("x")
+def test_every_measure_against_a_swept_key(rows_of: Curve, kind: str, six: list[float], twelve: float) -> None:
+    rows = rows_of(RUNS, SWEEP + f'kind = "{kind}"\nx = "radio.prbs"\n').set_index("x")
     assert rows.index.tolist() == [6, 12]
     assert rows["mean"].tolist() == pytest.approx([mean(six), twelve])
     assert rows["std"][6] == pytest.approx(stdev(six))
@@ -176,36 +143,29 @@ def test_every_measure_against_a_swept_key(
         ("total-energy", [1.0, 3.0]),
     ],
 )
-def test_measures_by_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, expected: list[float]) -> None:
-    pretend(monkeypatch, {(6, 1): RUNS[6, 1]})
-    rows = drawn(sweep(tmp_path, SWEEP + f'[figure]\nkind = "{kind}"\nx = "round"\n'))
+def test_measures_by_round(rows_of: Curve, kind: str, expected: list[float]) -> None:
+    rows = rows_of({(6, 1): RUNS[6, 1]}, SWEEP + f'kind = "{kind}"\nx = "round"\n')
     assert (rows["x"].tolist(), rows["mean"].tolist()) == ([1, 2], pytest.approx(expected))
 
 
-def test_the_cdf_of_delays_is_over_delivered_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, {(6, 1): run(fractions=[1.0, 0.5, 1.0, None, 1.0])})  # delays of 3, 4, 5, … s
-    rows = drawn(sweep(tmp_path, SWEEP + '[figure]\nkind = "delay"\nmarks = [3.5, 5.5]\n')).set_index("x")["mean"]
+def test_the_cdf_of_delays_is_over_delivered_updates(rows_of: Curve) -> None:
+    runs = {(6, 1): run(fractions=[1.0, 0.5, 1.0, None, 1.0])}  # delays of 3, 4, 5, … s
+    rows = rows_of(runs, SWEEP + 'kind = "delay"\nmarks = [3.5, 5.5]\n').set_index("x")["mean"]
     assert [rows[3.5], rows[5.5], rows.iloc[-1]] == pytest.approx([1 / 3, 2 / 3, 1.0])
 
 
-def test_a_model_that_diverged_has_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_diverged_has_no_loss(rows_of: Curve) -> None:
     diverged = run([0.5, 0.1])
     diverged.rounds["loss"] = [1.0, np.inf]
-    pretend(monkeypatch, {(6, 1): diverged, (6, 2): run([0.5, 0.6])})
-    rows = drawn(sweep(tmp_path, SWEEP + '[figure]\nkind = "loss"\nx = "radio.prbs"\n'))
+    rows = rows_of({(6, 1): diverged, (6, 2): run([0.5, 0.6])}, SWEEP + 'kind = "loss"\nx = "radio.prbs"\n')
     assert rows[["mean", "seeds"]].to_numpy().tolist() == [[pytest.approx(1.4), 1]]
 
 
-def test_against_a_key_marks_are_values_of_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, RUNS)
-    rows = drawn(sweep(tmp_path, SWEEP + '[figure]\nkind = "cost"\nx = "radio.prbs"\n'))
-    assert at_marks(rows, [6, 9, 12.0], against_key=True)["x"].tolist() == [6, 12]
-
-
-def test_marks_beyond_the_end_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, {(6, 1): run([0.1, 0.2, 0.3], round_s=3.0)})
-    rows = drawn(sweep(tmp_path, SWEEP + '[figure]\nx = "time"\n'))
-    marks = at_marks(rows, [2.0, 4.0, 9.0, 10.0, 12.0])  # the curve has values at 3, 6 and 9 s
+def test_marks_are_values_of_the_sweep_or_within_the_curve(draw: DrawFigure) -> None:
+    against_key = draw(RUNS, SWEEP + 'kind = "cost"\nx = "radio.prbs"\nmarks = [6, 9, 12.0]\n')
+    assert against_key.marks["x"].tolist() == [6, 12]
+    timed = {(6, 1): run([0.1, 0.2, 0.3], round_s=3.0)}  # the curve has values at 3, 6 and 9 s
+    marks = draw(timed, SWEEP + 'x = "time"\nmarks = [2.0, 4.0, 9.0, 10.0, 12.0]\n').marks
     assert marks[["x", "mean"]].to_numpy().tolist() == [[4.0, 0.1], [9.0, 0.3], [10.0, 0.3]]
 
 
@@ -217,14 +177,6 @@ def test_shares(own: list[float], grid: list[float]) -> None:
     ordered = np.array(sorted(grid))
     assert at_least(np.array(own), ordered) == pytest.approx([sum(v >= x for v in own) / len(own) for x in ordered])
     assert at_most(np.array(own), ordered) == pytest.approx([sum(v <= x for v in own) / len(own) for x in ordered])
-
-
-def test_only_finished_runs_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    unfinished: Run = run([0.9])
-    unfinished.is_done = False  # type: ignore[misc]
-    pretend(monkeypatch, {(6, 1): run([0.1]), (6, 2): unfinished})
-    rows = drawn(sweep(tmp_path, SWEEP))
-    assert rows[["mean", "seeds"]].to_numpy().tolist() == [[0.1, 1]]
 
 
 BANDS = {(6, 1): [0.1, 0.5], (6, 2): [0.2, 0.6], (6, 3): [0.6, 0.8], (12, 1): [0.2, 0.7], (12, 2): [0.3, 0.9]}
@@ -240,28 +192,20 @@ T_1, T_2 = 12.7062, 4.30265  # 97.5 % points of Student's t with 1 and 2 degrees
         ("none", np.nan, np.nan),
     ],
 )
-def test_bands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, band: str, low: float, high: float) -> None:
-    pretend(monkeypatch, {key: run(values) for key, values in BANDS.items()})
-    rows = line(drawn(sweep(tmp_path, f'{SWEEP}[figure]\nband = "{band}"\n')), "Z = 6")
+def test_bands(rows_of: Curve, band: str, low: float, high: float) -> None:
+    rows = line(rows_of({key: run(own) for key, own in BANDS.items()}, f'{SWEEP}band = "{band}"\n'), "Z = 6")
     assert rows.loc[1, ["low", "high"]].tolist() == pytest.approx([low, high], rel=1e-5, nan_ok=True)
     assert rows.loc[1, "std"] == pytest.approx(stdev([0.1, 0.2, 0.6]))
+    assert rows_of({(6, 1): run([0.1])}, f'{SWEEP}band = "{band}"\n')["low"].isna().all()  # one seed has no band
 
 
-@pytest.mark.parametrize("x", ["", 'x = "radio.prbs"\nlines = "variants"\n'])
-def test_the_band_of_a_paired_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, x: str) -> None:
+@pytest.mark.parametrize("x", ["", 'x = "time"\n', 'x = "radio.prbs"\nlines = "variants"\n'])
+def test_the_band_of_a_paired_line(rows_of: Curve, x: str) -> None:
     """The two seeds that both have differ by 0.2 and 0.3 at the end; the line that is compared to has no band."""
     variants = '[[compare]]\nlabel = "A"\n[[compare]]\nlabel = "B"\nscheme.kind = "fdpc"\n'
-    names = {6: "A", 12: "B"}
-    pretend(monkeypatch, {(names[prbs], 6, seed): run(values) for (prbs, seed), values in BANDS.items()})
+    runs = {({6: "A", 12: "B"}[prbs], 6, seed): run(values) for (prbs, seed), values in BANDS.items()}
     text = f'[sweep]\nseeds = [1, 2, 3]\nradio.prbs = [6]\n[figure]\nband = "ci95"\ncompare_to = "A"\n{x}{variants}'
-    rows = drawn(sweep(tmp_path, text))
-    last = rows.groupby("line").tail(1).set_index("line")
+    last = rows_of(runs, text).groupby("line").tail(1).set_index("line")
     assert np.isnan(last.loc["A", "low"])
     half = T_1 * stdev([0.2, 0.3]) / 2**0.5
     assert last.loc["B", ["low", "high"]].tolist() == pytest.approx([0.8 - half, 0.8 + half], rel=1e-5)
-
-
-def test_one_seed_has_no_band(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, {(6, 1): run([0.1])})
-    for band in ("ci95", "sd", "minmax"):
-        assert drawn(sweep(tmp_path, f'{SWEEP}[figure]\nband = "{band}"\n'))["low"].isna().all()

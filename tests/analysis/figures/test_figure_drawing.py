@@ -1,25 +1,25 @@
 """The command `figure`: from a TOML file to pictures, numbers and a report."""
 
-import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 
 import vefl_sim
+from tests.analysis.figures.conftest import DrawFigure
 from tests.analysis.figures.invented_runs import pretend, run, sweep
-from tests.sweep.results.stored import TINY
-from vefl_sim.analysis.figures.curves import curves
+from tests.sweep.results.stored import TINY, store_result
+from vefl_sim.analysis.draw import draw as draw_anything
 from vefl_sim.analysis.figures.drawing import draw_figure
-from vefl_sim.analysis.figures.layout import ResultSources, groups, layout
 from vefl_sim.analysis.figures.names import with_symbols
-from vefl_sim.analysis.figures.panel import Curves
 from vefl_sim.analysis.figures.report import drawing_lines
-from vefl_sim.analysis.figures.request import request_from
-from vefl_sim.analysis.figures.style import line_styles
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput
+from vefl_sim.sweep.comparison import Compared, Comparison
 from vefl_sim.sweep.points import load_sweep
+from vefl_sim.sweep.results.store import Store
 
 ENDINGS = {".pdf", ".png", ".csv", "_differences.csv"}
 SWEEP = "[sweep]\nseeds = [1, 2, 3]\nradio.prbs = [6, 12]\n"
@@ -31,6 +31,12 @@ RUNS = {
 
 def endings(folder: Path, name: str = "s_accuracy") -> set[str]:
     return {file.name.removeprefix(name) for file in folder.iterdir() if file.is_file()}
+
+
+def main_exits(arguments: list[str], code: int) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == code
 
 
 def test_real_runs_become_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,12 +58,14 @@ def test_real_runs_become_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture
     (difference,) = pd.read_csv(folder / "tiny_cost_differences.csv").to_dict("records")
     expected = runs[1000, 1].rounds["cost"].mean() - runs[50, 1].rounds["cost"].mean()
     assert (difference["pairs"], difference["difference"]) == (1, pytest.approx(expected))
-
-
-def main_exits(arguments: list[str], code: int) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == code
+    # from Python, everything that has a figure
+    first = runs[50, 1]
+    assert {path.name for path in draw_anything(first)} == {"overview.png", "overview.pdf"}
+    assert [path.parent for path in draw_anything(first.path, to=tmp_path / "to")] == [tmp_path / "to"] * 2
+    compared = Comparison(out, (Compared("one", 1, first), Compared("two", 1, runs[1000, 1])))
+    assert draw_anything(compared, to=tmp_path / "to") == [tmp_path / "to" / "comparison.png"]
+    for what in (load_sweep(file), file, str(file)):
+        assert {path.suffix for path in draw_anything(what, out)} >= {".png", ".pdf", ".csv"}
 
 
 def test_nothing_done_is_one_sentence_and_the_others_are_drawn(
@@ -72,17 +80,9 @@ def test_nothing_done_is_one_sentence_and_the_others_are_drawn(
     assert captured.err.count("\n") == 1
     assert "first.toml: first: none of its 1 points is done" in captured.err
     assert endings(tmp_path / "here", "second_accuracy") == ENDINGS
-
-
-def test_two_files_of_one_name_do_not_overwrite_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = [tmp_path / "first.toml", tmp_path / "second.toml"]
-    for file in files:
-        file.write_text('[run]\nname = "same"\nrounds = 2\n[sweep]\nradio.prbs = [6]\n')
-    pretend(monkeypatch, {(6, 1): run([0.1, 0.4])})
-    main_exits(["figure", *map(str, files), "--out", str(tmp_path)], 2)
-    assert "have the same run.name, 'same'" in capsys.readouterr().err
+    first.write_text(second.read_text())  # two files of one name do not overwrite each other
+    main_exits(["figure", str(first), str(second), "--out", str(tmp_path)], 2)
+    assert "have the same run.name, 'second'" in capsys.readouterr().err
 
 
 def test_a_bad_figure_is_reported_before_anything_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,72 +96,47 @@ def test_a_bad_figure_is_reported_before_anything_is_run(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("figure", "name"),
     [
-        ("", "accuracy"),
         ('x = "time"\ntitle = "5 $ each"', "accuracy_time"),
         ('kind = "failure-rate"\npanels = "radio.prbs"\nlines = []', "failure-rate"),
         ('kind = "cost"\nx_range = [0, 5]\ny_range = [0, 1]', "cost"),
         ('kind = "delivered"\nx = "radio.prbs"\nx_scale = "log"\nx_range = [5, 20]', "delivered_radio-prbs"),
-        ('kind = "energy"\nx = "radio.prbs"', "energy_radio-prbs"),
         ('kind = "delay"', "delay"),
-        ('kind = "loss"', "loss"),
         ('kind = "total-cost"', "total-cost"),
         ('kind = "total-energy"\nx = "round"', "total-energy_round"),
     ],
 )
-def test_every_kind_is_drawn_into_its_own_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: str, name: str
-) -> None:
-    pretend(monkeypatch, RUNS)
-    draw_figure(sweep(tmp_path, f"{SWEEP}[figure]\n{figure}\n"), tmp_path, tmp_path / "here")
-    assert endings(tmp_path / "here", f"s_{name}") == ENDINGS
-    assert min(file.stat().st_size for file in (tmp_path / "here").glob("s_*.p*")) > 5_000
+def test_every_kind_is_drawn_into_its_own_files(draw: DrawFigure, tmp_path: Path, figure: str, name: str) -> None:
+    draw(RUNS, f"{SWEEP}[figure]\n{figure}\n")
+    assert endings(tmp_path / "to", f"s_{name}") == ENDINGS
+    assert min(file.stat().st_size for file in (tmp_path / "to").glob("s_*.p*")) > 5_000
 
 
-def test_values_of_text_are_drawn_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, {(name, 1): run([0.1, 0.4]) for name in ("a scheme with a long name", "another of that kind")})
-    variants = "".join(
-        f'[[compare]]\nlabel = "{name}"\n' for name in ("a scheme with a long name", "another of that kind")
-    )
-    draw_figure(sweep(tmp_path, f'[figure]\nx = "variants"\n{variants}'), tmp_path, tmp_path / "here")
-    assert endings(tmp_path / "here", "s_accuracy_variants") == ENDINGS
+def test_values_of_text_are_drawn_side_by_side(draw: DrawFigure, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("a scheme with a long name", "another of that kind")
+    ticks: list[list[str]] = []
+    original = Axes.set_xticks
+    monkeypatch.setattr(Axes, "set_xticks", lambda self, *at, **k: ticks.append([*at[1]]) or original(self, *at, **k))
+    variants = "".join(f'[[compare]]\nlabel = "{name}"\n' for name in names)
+    draw({(name, 1): run([0.1, 0.4]) for name in names}, f'[figure]\nx = "variants"\n{variants}')
+    assert ticks == [[*names]]
 
 
-def test_a_point_without_the_measure_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, {(6, 1): run([0.1, 0.4]), (6, 2): run(costs=[1.0, 2.0])})
-    loaded = sweep(tmp_path, SWEEP + '[figure]\nx = "radio.prbs"\n')
-    drawing = draw_figure(loaded, tmp_path)
+def test_a_point_without_the_measure_is_named(draw: DrawFigure, tmp_path: Path) -> None:
+    drawing = draw({(6, 1): run([0.1, 0.4]), (6, 2): run(costs=[1.0, 2.0])}, SWEEP + '[figure]\nx = "radio.prbs"\n')
     assert "  without this measure: radio.prbs = 6, seed 2" in drawing_lines(drawing, tmp_path)
     assert drawing.incomplete == "s: its figure is incomplete: 4 of 6 points are missing (listed above)."
 
 
-def test_lines_that_lie_on_each_other_are_dashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    same, other = [0.1, 0.5, 0.6, 0.7, 0.7], [0.1, 0.3, 0.4, 0.5, 0.7]
-    pretend(monkeypatch, {(6, 1): run(same), (7, 1): run(other), (8, 1): run([*same[:4], 0.69]), (9, 1): run(same)})
-    loaded = sweep(tmp_path, "[sweep]\nradio.prbs = [6, 7, 8, 9]\n")
-    request = request_from(loaded.figure)
-    lines = groups(loaded, layout(loaded, request), ResultSources(tmp_path))
-    drawn = Curves(curves(lines, request), lines, request, "")
-    assert drawn.covered == {"Z = 6": 0, "Z = 7": 0, "Z = 8": 1, "Z = 9": 2}
-    styles = line_styles(drawn.lines, drawn.covered)
-    assert [style["ls"] for style in styles[:2]] == ["-", "-"]
-    assert len({str(style["ls"]) for style in styles}) == 3
-    assert len({style["marker"] for style in styles}) == 4
+def test_the_same_runs_make_the_same_bytes(draw: DrawFigure) -> None:
+    first, second = ([file.read_bytes() for file in draw(RUNS, SWEEP).files] for _ in range(2))
+    assert first == second
+    assert not any(b"CreationDate" in content for content in first)
 
 
-def test_the_same_runs_make_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, RUNS)
-    for place in ("first", "second"):
-        draw_figure(sweep(tmp_path, SWEEP), tmp_path, tmp_path / place)
-    for ending in ENDINGS:
-        first, second = ((tmp_path / place / f"s_accuracy{ending}").read_bytes() for place in ("first", "second"))
-        assert first == second
-    assert b"CreationDate" not in (tmp_path / "first" / "s_accuracy.pdf").read_bytes()
-
-
-def test_the_report_has_means_and_paired_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_has_means_and_paired_differences(draw: DrawFigure, tmp_path: Path) -> None:
     finals = {(6, 1): 0.50, (6, 2): 0.60, (6, 3): 0.70, (12, 1): 0.60, (12, 2): 0.71, (12, 3): 0.82}
-    pretend(monkeypatch, {key: run([0.1, final]) for key, final in finals.items()})
-    lines = [*drawing_lines(draw_figure(sweep(tmp_path, SWEEP + "[figure]\nmarks = [1]\n"), tmp_path), tmp_path)]
+    drawing = draw({key: run([0.1, final]) for key, final in finals.items()}, SWEEP + "[figure]\nmarks = [1]\n")
+    lines = [*drawing_lines(drawing, tmp_path)]
     assert lines[0] == "s: from all 6 points"
     assert [line.split() for line in lines if line.startswith("Z = ")] == [
         ["Z", "=", "6", "0.1000", "±0.0000"],
@@ -171,47 +146,124 @@ def test_the_report_has_means_and_paired_differences(tmp_path: Path, monkeypatch
     ]
 
 
-def test_many_missing_points_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, {(6, 1): run([0.1])})
-    loaded = sweep(tmp_path, "[sweep]\nseeds = [1, 2]\nradio.prbs = [6, 7, 8, 9, 10, 11, 12, 13]\n")
-    lines = [*drawing_lines(draw_figure(loaded, tmp_path), tmp_path)]
+def test_many_missing_points_are_counted(draw: DrawFigure, tmp_path: Path) -> None:
+    drawing = draw({(6, 1): run([0.1])}, "[sweep]\nseeds = [1, 2]\nradio.prbs = [6, 7, 8, 9, 10, 11, 12, 13]\n")
+    lines = [*drawing_lines(drawing, tmp_path)]
     assert sum(line.startswith("  missing: ") for line in lines) == 13
     assert "  missing: 3 more" in lines
-    fewer = [*drawing_lines(draw_figure(loaded, tmp_path), tmp_path, 4)]
-    assert "  missing: 11 more" in fewer
+    assert "  missing: 11 more" in drawing_lines(drawing, tmp_path, 4)
 
 
-def test_runs_that_did_not_learn_have_no_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, {(6, 1): run(costs=[1.0, 2.0])})
-    with pytest.raises(BadInput, match="s: its runs have no accuracy, because they do not train a model"):
-        draw_figure(sweep(tmp_path, SWEEP), tmp_path)
-    with pytest.raises(BadInput, match="s: its runs have no delay, because no update was delivered"):
-        draw_figure(sweep(tmp_path, SWEEP + '[figure]\nkind = "delay"\nx = "radio.prbs"\n'), tmp_path)
-    assert not (tmp_path / "figures").exists()
+def test_runs_that_did_not_learn_have_no_accuracy(draw: DrawFigure, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="its runs have no accuracy, because they do not train a model"):
+        draw({(6, 1): run(costs=[1.0, 2.0])}, SWEEP)
+    with pytest.raises(BadInput, match="its runs have no delay, because no update was delivered"):
+        draw({(6, 1): run(costs=[1.0, 2.0])}, SWEEP + '[figure]\nkind = "delay"\nx = "radio.prbs"\n')
+    assert not (tmp_path / "to").exists()
 
 
-def test_runs_that_diverged_are_drawn_up_to_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, {(6, 1): run(losses=[1.0, float("inf")]), (6, 2): run(losses=[2.0, float("inf")])})
-    drawing = draw_figure(sweep(tmp_path, SWEEP + '[figure]\nkind = "loss"\n'), tmp_path)
+def test_runs_that_diverged_are_drawn_up_to_there(draw: DrawFigure) -> None:
+    runs = {(6, 1): run(losses=[1.0, float("inf")]), (6, 2): run(losses=[2.0, float("inf")])}
+    drawing = draw(runs, SWEEP + '[figure]\nkind = "loss"\n')
     assert pd.read_csv(drawing.files[0].with_suffix(".csv"))["mean"].tolist() == [1.5]
 
 
-def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, {(6, 1): run([0.1])})
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(BadInput, match=r"pip install 'vefl_sim\[report\]'"):
-        draw_figure(sweep(tmp_path, SWEEP), tmp_path)
-
-
-def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, {(6, 1): run([0.1])})
-    (tmp_path / "file").write_text("")
+def test_a_folder_that_cannot_be_written_is_one_sentence(draw: DrawFigure, tmp_path: Path) -> None:
+    (tmp_path / "to").write_text("")
     with pytest.raises(BadInput, match="choose another --to"):
-        draw_figure(sweep(tmp_path, SWEEP), tmp_path, tmp_path / "file" / "deep")
+        draw({(6, 1): run([0.1])}, SWEEP)
 
 
-def test_symbols_are_set_as_formulas_and_dollars_stay() -> None:
-    assert with_symbols("u_max = 3 m/s") == r"$u_{\mathrm{max}}$ = 3 m/s"
-    assert with_symbols("my_scheme") == "my_scheme"
-    assert with_symbols("5 $ or {6 $") == r"5 \$ or {6 \$"
-    assert with_symbols(r"$\alpha$") == r"$\alpha$"
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("u_max = 3 m/s", r"$u_{\mathrm{max}}$ = 3 m/s"),
+        ("selected CVs (|C_k|)", r"selected CVs ($|\mathcal{C}_k|$)"),
+        ("Z = 6, N", "$Z$ = 6, $N$"),
+        ("Zoo, my_scheme", "Zoo, my_scheme"),
+        ("5 $ or {6 $", r"5 \$ or {6 \$"),
+        (r"$\alpha$", r"$\alpha$"),
+    ],
+)
+def test_symbols_are_formulas_and_dollars_stay(text: str, shown: str) -> None:
+    assert with_symbols(text) == shown
+
+
+TWO_SEEDS = "[sweep]\nseeds = [1, 2]\nradio.prbs = [6, 12]\n"
+
+
+def stored(tmp_path: Path, **accuracies: list[float | None]) -> Store:
+    """Results of some points, by number of pRBs and seed."""
+    for point in sweep(tmp_path, TWO_SEEDS).points:
+        if own := accuracies.get(f"z{point.values['radio.prbs']}s{point.seed}"):
+            store_result(tmp_path / "results", point, own)
+    return Store(tmp_path / "results")
+
+
+def test_a_run_wins_over_a_result(draw: DrawFigure, tmp_path: Path) -> None:
+    drawing = draw({(6, 1): run([0.5, 0.6])}, TWO_SEEDS, stored(tmp_path, z6s1=[0.1, 0.2], z6s2=[0.3, 0.4]))
+    assert [*drawing_lines(drawing, tmp_path)][:2] == [
+        "s: from 2 of 4 points: 1 from runs, 1 from stored results",
+        "  missing: radio.prbs = 12, seed 1 (not started)",
+    ]
+    assert pd.read_csv(tmp_path / "to" / "s_accuracy.csv")["mean"].tolist() == pytest.approx([0.4, 0.5])
+
+
+@pytest.mark.parametrize("kind", ["failure-rate", "sojourn", "p_suc", "cost", "total-cost", "table"])
+def test_every_kind_is_drawn_from_results(draw: DrawFigure, tmp_path: Path, kind: str) -> None:
+    store = stored(tmp_path, z6s1=[0.1, 0.2], z12s1=[0.3, 0.4])
+    drawing = draw(None, f'{TWO_SEEDS}[figure]\nkind = "{kind}"\n', store)
+    assert len(drawing.missing) == 2
+    assert not drawing.without_value
+
+
+def test_stale_and_damaged_results_are_reported(
+    draw: DrawFigure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = stored(tmp_path, z6s1=[0.1, 0.2], z6s2=[0.3, 0.4])
+    (tmp_path / "results" / "bad.json.xz").write_bytes(b"")
+    monkeypatch.setattr("vefl_sim.sweep.results.probes.Probes.is_stale", lambda *_, **__: True)
+    lines = [*drawing_lines(draw(None, TWO_SEEDS, store), tmp_path)]
+    assert lines[0].endswith("2 from stored results, 2 of them stale")
+    assert "  stale, because the code gives other results now, or was not probed: radio.prbs = 6, seed 1" in lines
+    assert any(line.startswith("  not used: ") and "bad.json.xz" in line for line in lines)
+
+
+def test_the_command_finds_results_beside_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored(tmp_path, z6s1=[0.1, 0.2])
+    where = ["figure", str(tmp_path / "s.toml"), "--out", str(tmp_path / "runs")]
+    main_exits(where, 1)
+    captured = capsys.readouterr()
+    assert "from 1 of 4 points: 0 from runs, 1 from stored results" in captured.out
+    assert "3 of 4 points are missing" in captured.err
+    (tmp_path / "results").rename(tmp_path / "elsewhere")
+    main_exits(where, 2)
+    assert "none of its 4 points is done" in capsys.readouterr().err
+    main_exits([*where, "--results", str(tmp_path / "elsewhere")], 1)
+    main_exits([*where, "--results", str(tmp_path / "nowhere")], 2)
+    assert "nowhere is not a folder" in capsys.readouterr().err
+    with pytest.raises(BadInput, match=r"none of its 4 points is done in .* or stored in .*results"):
+        draw_figure(sweep(tmp_path, TWO_SEEDS), tmp_path, None, Store(tmp_path / "results"))
+
+
+def test_reference_values_are_printed_and_drawn_with_ours(
+    draw: DrawFigure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[tuple[tuple[object, ...], dict[str, object]]] = []
+    original = Axes.plot
+    monkeypatch.setattr(Axes, "plot", lambda self, *at, **k: drawn.append((at, k)) or original(self, *at, **k))
+    reference = 'reference = { "Z = 6" = [0.5, nan, 0.9], "Z = 12" = [0.25, 0.35, 0.45] }\n'
+    store = stored(tmp_path, z6s1=[0.1, 0.2], z6s2=[0.3, 0.4])
+    lines = [*drawing_lines(draw(None, f"{TWO_SEEDS}[figure]\nmarks = [1, 2, 9]\n{reference}", store), tmp_path)]
+    cells = {line.split("  ")[0]: line.split()[3:] for line in lines if line.startswith("Z = ") and "[" in line}
+    assert cells == {
+        "Z = 6": ["0.2000", "±0.1414", "[0.5000]", "0.3000", "±0.1414", "–", "[0.9000]"],
+        "Z = 12": ["–", "[0.2500]", "–", "[0.3500]", "–", "[0.4500]"],
+    }
+    marks = pd.read_csv(tmp_path / "to" / "s_accuracy_marks.csv").set_index(["line", "x"])
+    assert marks.loc[("Z = 6", 1), ["mean", "reference"]].tolist() == pytest.approx([0.2, 0.5])
+    assert np.isnan(marks.loc[("Z = 6", 2), "reference"])
+    assert np.isnan(marks.loc[("Z = 12", 9), "mean"])
+    (colour,) = (style["color"] for _, style in drawn if "color" in style)
+    hollow = [(at[0], at[1], style["mec"] == colour) for at, style in drawn if style.get("mfc") == "none"]
+    assert hollow == [(1, 0.5, True), (9, 0.9, True), (1, 0.25, False), (2, 0.35, False), (9, 0.45, False)]

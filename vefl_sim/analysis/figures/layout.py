@@ -22,7 +22,7 @@ class Dimension:
     """One way in which points differ: by variant, or along an axis of the sweep."""
 
     key: str  # the key that names the dimension
-    keys: tuple[str, ...]  # all keys that change by_position; none for the variants
+    keys: tuple[str, ...]  # all keys that change together; none for the variants
     steps: tuple[Any, ...]  # its values in the order of the file
 
     def step(self, point: Point) -> Any:
@@ -36,24 +36,23 @@ class Dimension:
     @property
     def numbers(self) -> list[float]:
         """The values of the key that names the dimension; empty if they are not numbers, or do not distinguish it."""
-        if not self.keys or len(self._distinguishing_keys()) > 1:
+        if self._naming_keys() != (self.key,):
             return []
         values = [step[self.keys.index(self.key)] for step in self.steps]
         return values if all(type(value) in (int, float) for value in values) else []
 
     def label(self, point: Point, labels: Mapping[str, str]) -> str:
         """The label of a point in this dimension; contains all keys if one key does not distinguish the steps."""
-        if not self.keys:
-            return str(point.label)
-        return ", ".join(value_label(key, point.values[key], labels) for key in self._distinguishing_keys())
+        return ", ".join(value_label(key, point.values[key], labels) for key in self._naming_keys()) or str(point.label)
 
     def cell(self, point: Point) -> str:
         """The label without the name of the key, for a column whose heading names the key."""
-        if not self.keys:
-            return str(point.label)
-        return ", ".join(plain(key, point.values[key]) for key in self._distinguishing_keys())
+        return ", ".join(plain(key, point.values[key]) for key in self._naming_keys()) or str(point.label)
 
-    def _distinguishing_keys(self) -> tuple[str, ...]:
+    def _naming_keys(self) -> tuple[str, ...]:
+        """The key of the dimension if its values differ, or else all keys; none for the variants."""
+        if not self.keys:
+            return ()
         position = self.keys.index(self.key)
         distinct = len({plain(self.key, step[position]) for step in self.steps}) == len(self.steps)
         return (self.key,) if distinct else (self.key, *(key for key in self.keys if key != self.key))
@@ -87,100 +86,45 @@ class Group:
         """The name of the group within its panel."""
         return ", ".join(filter(None, [self.line, self.x_label]))
 
+    @property
+    def panel_name(self) -> str:
+        """The name of the panel; empty if there is only one."""
+        return ", ".join(self.panel)
+
 
 def layout(sweep: Sweep, request: Request) -> Layout:
     """Lay out the figure as requested; the other dimensions are assigned so that a line differs only in its seeds."""
-    known = {dimension.key: dimension for dimension in _dimensions(sweep)}
-    known |= {key: Dimension(key, d.keys, d.steps) for d in [*known.values()] for key in d.keys}
-    _dimensions_named("labels", [*request.labels], known)
-    other_x = ["round", "time"] if request.has_rounds else []
+    variants = [Dimension(VARIANTS, (), tuple(sweep.labels))] if sweep.labels else []
+    dimensions = variants + [Dimension(axis.keys[0], axis.keys, axis.steps) for axis in sweep.axes]
+    known = {key: Dimension(key, d.keys, d.steps) for d in dimensions for key in d.keys or (d.key,)}
+    _named("labels", [*request.labels], known)
     panels_key = "rows" if request.kind == "table" else "panels"
-    requested = {"lines": request.lines, panels_key: getattr(request, panels_key)}
-    against_key = request.against_key
-    chosen = {where: _dimensions_named(where, names or [], known) for where, names in requested.items()}
-    chosen["x"] = _dimensions_named("x", [request.x] if against_key and request.x else [], known, other_x)
-    _require_once([*chosen.values()])
-    left = _unassigned(sweep, chosen)
-    x = chosen["x"] or ([d for d in left if d.keys] or left)[: int(against_key)]
+    panels_wanted: list[str] | None = getattr(request, panels_key)
+    lines = _named("lines", request.lines or [], known)
+    panels = _named(panels_key, panels_wanted or [], known)
+    x = _named(
+        "x", [request.x] * bool(request.against_key and request.x), known, ["round", "time"] * request.has_rounds
+    )
+    used = [dimension.keys for dimension in (*lines, *panels, *x)]
+    for dimension in (*lines, *panels, *x):
+        if used.count(dimension.keys) > 1:
+            raise ExperimentError(
+                f"figure: {dimension.key} is used twice: use it in only one of lines, panels, rows and x."
+            )
+    left = [dimension for dimension in dimensions if dimension.keys not in used]
+    if request.against_key and not x:
+        x = ([dimension for dimension in left if dimension.keys] or left)[:1]
+        left = [dimension for dimension in left if dimension not in x]
     _require_numbers(request, x)
-    left = [dimension for dimension in left if dimension not in x]
-    lines = chosen["lines"] or ([] if against_key and left and left[0].keys else left[:1])
-    left = [dimension for dimension in left if dimension not in lines]
-    panels = chosen[panels_key]
+    if not lines and not (request.against_key and left and left[0].keys):
+        lines, left = left[:1], left[1:]
     as_panels = len(left) == 1 and len(left[0].steps) <= _MOST_PANELS and bool(lines) and request.kind != "effects"
-    if requested[panels_key] is None and (request.kind == "table" or as_panels):
+    if panels_wanted is None and (request.kind == "table" or as_panels):
         panels, left = left, []
     return Layout((*lines, *left), tuple(panels), x[0] if x else None, request.labels, sweep.name)
 
 
-@dataclass(frozen=True)
-class ResultSources:
-    """Where finished points are searched: first in the run directories of a folder, then in the stored results."""
-
-    out: Path
-    store: Store | None = None
-    learning: bool = True  # whether a change of the learning code alone makes stored results stale
-
-    def find(self, point: Point) -> Measurements | None:
-        """The measurements of a point; None if it is not finished."""
-        run = point.run(self.out)
-        if run and run.is_done:
-            measured = RunMeasurements(run, declaration("scheme.kind", point.experiment.scheme.kind, "selects", False))
-            if _is_readable(measured):
-                return measured
-        return None if self.store is None else self.store.find(point, learning=self.learning)
-
-
-def groups(sweep: Sweep, plan: Layout, sources: ResultSources) -> list[Group]:
-    """The groups of a figure by panel and line, including groups without finished points."""
-    return [_group(points, plan, sources) for points in _points_by_group(sweep, plan)]
-
-
-def groups_without_runs(sweep: Sweep, plan: Layout) -> list[Group]:
-    """The groups of a figure before anything is read."""
-    return [_group(points, plan, None) for points in _points_by_group(sweep, plan)]
-
-
-def _points_by_group(sweep: Sweep, plan: Layout) -> list[list[Point]]:
-    """The points of each line, bar or table cell."""
-    dimensions = [*plan.panels, *plan.lines, *([plan.x] if plan.x else [])]
-    by_position: dict[tuple[int, ...], list[Point]] = {}
-    for point in sweep.points:
-        position = tuple(dimension.steps.index(dimension.step(point)) for dimension in dimensions)
-        by_position.setdefault(position, []).append(point)
-    return [by_position[position] for position in sorted(by_position)]
-
-
-def _group(points: Sequence[Point], plan: Layout, sources: ResultSources | None) -> Group:
-    first, labels = points[0], plan.labels
-    line = ", ".join(dimension.label(first, labels) for dimension in plan.lines)
-    measured = {point.seed: sources.find(point) for point in points} if sources else {}
-    return Group(
-        panel=tuple(dimension.label(first, labels) for dimension in plan.panels),
-        row=tuple(dimension.cell(first) for dimension in plan.panels),
-        line=line or ("" if plan.x else plan.name),
-        x_label=plan.x.label(first, labels) if plan.x else "",
-        x=plan.x.value(first) if plan.x else None,
-        points=tuple(points),
-        runs={seed: run for seed, run in measured.items() if run},
-    )
-
-
-def _is_readable(measured: RunMeasurements) -> bool:
-    """Whether the tables of a run can be read; a damaged run must not prevent the figure of the others."""
-    try:
-        _ = measured.run.summary, measured.rounds, measured.vehicles
-    except RunNotFound:
-        return False
-    return True
-
-
-def _dimensions(sweep: Sweep) -> list[Dimension]:
-    variants = [Dimension(VARIANTS, (), tuple(sweep.labels))] if sweep.labels else []
-    return variants + [Dimension(axis.keys[0], axis.keys, axis.steps) for axis in sweep.axes]
-
-
-def _dimensions_named(
+def _named(
     where: str, names: Sequence[str], known: Mapping[str, Dimension], others: Sequence[str] = ()
 ) -> list[Dimension]:
     """The dimensions with these names; `others`: what else could have been chosen, for the error message."""
@@ -206,13 +150,47 @@ def _require_numbers(request: Request, x: Sequence[Dimension]) -> None:
             )
 
 
-def _require_once(chosen: Sequence[Sequence[Dimension]]) -> None:
-    all_keys = [dimension.keys for dimensions in chosen for dimension in dimensions]
-    twice = [dimension.key for dimensions in chosen for dimension in dimensions if all_keys.count(dimension.keys) > 1]
-    if twice:
-        raise ExperimentError(f"figure: {twice[0]} is used twice: use it in only one of lines, panels, rows and x.")
+@dataclass(frozen=True)
+class ResultSources:
+    """Where finished points are searched: first in the run directories of a folder, then in the stored results."""
+
+    out: Path
+    store: Store | None = None
+    learning: bool = True  # whether a change of the learning code alone makes stored results stale
+
+    def find(self, point: Point) -> Measurements | None:
+        """The measurements of a point; None if it is not finished, or if its run is damaged."""
+        run = point.run(self.out)
+        if run and run.is_done:
+            measured = RunMeasurements(run, declaration("scheme.kind", point.experiment.scheme.kind, "selects", False))
+            try:
+                _ = run.summary, measured.rounds, measured.vehicles
+                return measured
+            except RunNotFound:  # a damaged run must not prevent the figure of the others
+                pass
+        return None if self.store is None else self.store.find(point, learning=self.learning)
 
 
-def _unassigned(sweep: Sweep, chosen: Mapping[str, Sequence[Dimension]]) -> list[Dimension]:
-    used = {dimension.keys for dimensions in chosen.values() for dimension in dimensions}
-    return [dimension for dimension in _dimensions(sweep) if dimension.keys not in used]
+def groups(sweep: Sweep, plan: Layout, sources: ResultSources | None = None) -> list[Group]:
+    """The groups of a figure by panel and line, including those without finished points; without sources, all are."""
+    dimensions = [*plan.panels, *plan.lines, *([plan.x] if plan.x else [])]
+    by_position: dict[tuple[int, ...], list[Point]] = {}
+    for point in sweep.points:
+        position = tuple(dimension.steps.index(dimension.step(point)) for dimension in dimensions)
+        by_position.setdefault(position, []).append(point)
+    return [_group(by_position[position], plan, sources) for position in sorted(by_position)]
+
+
+def _group(points: Sequence[Point], plan: Layout, sources: ResultSources | None) -> Group:
+    first, labels = points[0], plan.labels
+    line = ", ".join(dimension.label(first, labels) for dimension in plan.lines)
+    measured = {point.seed: sources.find(point) for point in points} if sources else {}
+    return Group(
+        panel=tuple(dimension.label(first, labels) for dimension in plan.panels),
+        row=tuple(dimension.cell(first) for dimension in plan.panels),
+        line=line or ("" if plan.x else plan.name),
+        x_label=plan.x.label(first, labels) if plan.x else "",
+        x=plan.x.value(first) if plan.x else None,
+        points=tuple(points),
+        runs={seed: run for seed, run in measured.items() if run},
+    )

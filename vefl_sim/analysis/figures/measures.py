@@ -23,46 +23,52 @@ class Measure:
     in_round: str = ""  # its value in one round
     sample: str = ""  # what a distribution of it is over, on the x-axis
     share: str = ""  # the y-axis of that distribution
+    column: str = ""  # of `rounds`
     digits: int = 4
     is_share: bool = False  # at most 1
     lower_is_better: bool = True
 
 
+_DELIVERED = "delivered share of the orders"
+_ROUNDS = "share of rounds ≤ x"
 MEASURES = {
     "accuracy": Measure("final accuracy", "test accuracy", is_share=True, lower_is_better=False),
-    "loss": Measure("final loss", "test loss"),
-    "failure-rate": Measure("share of rounds under the threshold", "share of seeds below {:g}", is_share=True),
-    "delivered": Measure(
-        "delivered share of the orders", "delivered share of the orders", is_share=True, lower_is_better=False
+    "loss": Measure("final loss", "test loss", column="loss"),
+    "failure-rate": Measure(
+        "share of rounds under the threshold", "share of seeds below {:g}", column="accuracy", is_share=True
     ),
-    "sojourn": Measure("mean sojourn bound [s]", "", "sojourn bound [s]", "share of CVs ≥ x", 2, lower_is_better=False),
+    "delivered": Measure(_DELIVERED, _DELIVERED, is_share=True, lower_is_better=False),
+    "sojourn": Measure(
+        "mean sojourn bound [s]", "", "sojourn bound [s]", "share of CVs ≥ x", digits=2, lower_is_better=False
+    ),
     "delay": Measure("mean delay of an update [s]", "", "delay of an update [s]", "share of updates ≤ x", digits=3),
     "p_suc": Measure("mean p_suc", "p_suc", "p_suc", "share of cases ≥ x", is_share=True, lower_is_better=False),
-    "cost": Measure("mean cost of a round", "cost of a round", "cost per round", "share of rounds ≤ x", digits=1),
+    "cost": Measure("mean cost of a round", "cost of a round", "cost per round", _ROUNDS, "cost", 1),
     "energy": Measure(
-        "mean energy of a round [J]", "energy of a round [J]", "energy per round [J]", "share of rounds ≤ x", digits=2
+        "mean energy of a round [J]", "energy of a round [J]", "energy per round [J]", _ROUNDS, "energy_j", 2
     ),
-    "total-cost": Measure("total cost", "total cost", digits=1),
-    "total-energy": Measure("total energy [J]", "total energy [J]", digits=1),
+    "total-cost": Measure("total cost", "total cost", column="cost", digits=1),
+    "total-energy": Measure("total energy [J]", "total energy [J]", column="energy_j", digits=1),
 }
 """By kind of figure."""
 
 BY_METRIC = ("accuracy", "loss")
 """Kinds whose names and values depend on the metric of the runs."""
-_COLUMNS = {"loss": "loss", "failure-rate": "accuracy", "cost": "cost"}
-_COLUMNS |= {"energy": "energy_j", "total-cost": "cost", "total-energy": "energy_j"}
-_P_SUC = {"ordered": "per ordered CV", "with-ineligible": "per CV, ineligible as 0"}
-_P_SUC |= {"rounds": "mean per round", "rounds-with-ineligible": "mean per round, ineligible as 0"}
-_P_SUC |= {"paper": "mean per round over C_k"}
+_P_SUC = {
+    "ordered": "per ordered CV",
+    "with-ineligible": "per CV, ineligible as 0",
+    "rounds": "mean per round",
+    "rounds-with-ineligible": "mean per round, ineligible as 0",
+    "paper": "mean per round over C_k",
+}
 
 
 def measure_of(kind: str, metric: Metric | None) -> Measure:
     """The measure of a kind of figure; of runs without classes, "accuracy" is about their own metric."""
     if metric is None or metric.is_share or kind not in BY_METRIC:
         return MEASURES[kind]
-    if kind == "loss":
-        return Measure(f"final loss{metric.loss_note}", f"test loss{metric.loss_note}")
-    return Measure(f"final {metric.name}", f"test {metric.name}")
+    name = f"loss{metric.loss_note}" if kind == "loss" else metric.name
+    return Measure(f"final {name}", f"test {name}")
 
 
 def decimals(values: Iterable[float], least: int) -> int:
@@ -106,8 +112,7 @@ def series(run: Measurements, request: Request) -> pd.Series:
 
     An infinite loss, of a model that diverged, counts as no value.
     """
-    rounds = run.rounds
-    x = rounds["end_ns"] / 1e9 if request.x == "time" else rounds["round"]
+    x = run.rounds["end_ns"] / 1e9 if request.x == "time" else run.rounds["round"]
     values = _values(run, request)
     if request.kind.startswith("total-"):
         values = values.cumsum()
@@ -121,57 +126,37 @@ def samples(run: Measurements, request: Request) -> Floats:
         return run.sojourns_s
     if request.kind == "delay":
         return run.delays_s
-    if request.kind == "p_suc":
-        return _p_suc(run, request.count)
-    return floats(run.rounds[_COLUMNS[request.kind]])
+    if request.kind == "p_suc" and request.count in ("ordered", "with-ineligible"):
+        zeros = np.zeros(run.ineligible if request.count == "with-ineligible" else 0)
+        return np.concatenate([run.delivered_fractions, zeros])
+    values = _values(run, request)
+    return values[~np.isnan(values)]
 
 
 def scalar(run: Measurements, request: Request) -> float:
     """The number that represents a run in comparisons; NaN if the run has no values."""
     if request.kind == "delivered":
         ordered = run.rounds["ordered"].sum()
-        return float(run.rounds["delivered"].sum() / ordered) if ordered else float("nan")
+        return float(run.rounds["delivered"].sum() / ordered) if ordered else math.nan
     if request.kind in BY_METRIC:
-        evaluated = floats(run.rounds[run.metric.column].notna())
-        last = _values(run, request)[evaluated > 0][-1:]
-        return float(last[0]) if np.isfinite(last).any() else float("nan")
+        evaluated = run.rounds[run.metric.column].notna().to_numpy(bool)
+        last = _values(run, request)[evaluated][-1:]
+        return float(last[0]) if np.isfinite(last).any() else math.nan
     if request.kind.startswith("total-"):
-        return float(floats(run.rounds[_COLUMNS[request.kind]]).sum())
+        return float(_values(run, request).sum())
     values = series(run, request).to_numpy() if request.kind == "failure-rate" else samples(run, request)
-    return float(values.mean()) if len(values) else float("nan")
+    return float(values.mean()) if len(values) else math.nan
 
 
 def _values(run: Measurements, request: Request) -> Floats:
     """The measure of each round; NaN where there is none."""
     if request.kind == "delivered":
-        return _delivered(run.rounds)
+        ordered = floats(run.rounds["ordered"])
+        return floats(run.rounds["delivered"]) / np.where(ordered > 0, ordered, np.nan)
     if request.kind == "accuracy":
         column = floats(run.rounds[run.metric.column])
         return np.sqrt(np.maximum(column, 0.0)) if run.metric.is_root else column
-    return floats(run.rounds[_column(run, request)])
-
-
-def _delivered(rounds: pd.DataFrame) -> Floats:
-    """Delivered over ordered updates of each round; NaN if nobody got an order."""
-    ordered = floats(rounds["ordered"])
-    return floats(rounds["delivered"]) / np.where(ordered > 0, ordered, np.nan)
-
-
-def _column(run: Measurements, request: Request) -> str:
-    """The column of `rounds` with the measure."""
-    if request.kind != "p_suc":
-        return _COLUMNS[request.kind]
-    return "p_suc_with_ineligible" if _counts_ineligible(run, request.count) else "p_suc"
-
-
-def _counts_ineligible(run: Measurements, count: str) -> bool:
-    return count.endswith("with-ineligible") or (count == "paper" and not run.selects)
-
-
-def _p_suc(run: Measurements, count: str) -> Floats:
-    """The samples of p_suc, counted as figure.count says."""
-    with_ineligible = _counts_ineligible(run, count)
-    if count.startswith("rounds") or count == "paper":
-        return floats(run.rounds["p_suc_with_ineligible" if with_ineligible else "p_suc"].dropna())
-    zeros = np.zeros(run.ineligible if with_ineligible else 0)
-    return np.concatenate([run.delivered_fractions, zeros])
+    if request.kind == "p_suc":
+        with_ineligible = request.count.endswith("with-ineligible") or (request.count == "paper" and not run.selects)
+        return floats(run.rounds["p_suc_with_ineligible" if with_ineligible else "p_suc"])
+    return floats(run.rounds[MEASURES[request.kind].column])

@@ -10,45 +10,29 @@ from vefl_sim.experiment.plugins import declaration
 VARIANTS = "variants"
 _SYMBOL = re.compile(r"\|C_k\||\bC_k\b|\b([A-Za-z])_([a-z]+)\b|λ\u0304|\b[ZNr](?= = | × | \[|\)|$)")
 """A symbol of Latin letters in plain text, for example u_max, or Z in "Z = 6"; and λ with its bar."""
-_LABELS = {
-    "mobility.max_speed_mps": "u_max = {} m/s",
-    "traffic.mean_in_coverage": "{} CVs in coverage",
-    "radio.coverage_radius_m": "r = {} m",
-    "radio.prbs": "Z = {}",
-    "radio.antennas": "N = {}",
-    "radio.max_tx_power_w": "P_max = {} W",
-    "vefl.round_s": "t_th = {} s",
-    "vefl.budget": "Ξ = {}",
-    "vefl.max_local_iterations": "l_max = {}",
-    "vefl.min_local_iterations": "l_des = {}",
-    "vefl.sojourn_weight": "λ̄ = {}",
-    "scheme.kind": "{}",
-    "scheme.selected": "|C_k| = {}",
-    "aggregation.sojourn_weight": "λ = {}",
-    "data.kind": "{}",
-    "data.dirichlet_alpha": "α = {}",
-    "learning.learning_rate": "δ = {}",
-    "learning.proximal_mu": "μ = {}",
+_FORMULAS = {"|C_k|": r"|\mathcal{C}_k|", "C_k": r"\mathcal{C}_k", "λ\u0304": r"\bar{\lambda}"}
+_NAMES = {
+    "mobility.max_speed_mps": ("u_max = {} m/s", "highest speed"),
+    "traffic.mean_in_coverage": ("{} CVs in coverage", ""),
+    "radio.coverage_radius_m": ("r = {} m", "radius of coverage"),
+    "radio.prbs": ("Z = {}", "pRBs"),
+    "radio.antennas": ("N = {}", "antennas"),
+    "radio.max_tx_power_w": ("P_max = {} W", "highest transmit power"),
+    "vefl.round_s": ("t_th = {} s", "length of a round"),
+    "vefl.budget": ("Ξ = {}", "budget per round"),
+    "vefl.max_local_iterations": ("l_max = {}", "most local iterations"),
+    "vefl.min_local_iterations": ("l_des = {}", "least local iterations"),
+    "vefl.sojourn_weight": ("λ̄ = {}", "weight of sojourns in the plan"),
+    "scheme.kind": ("{}", ""),
+    "scheme.selected": ("|C_k| = {}", "selected CVs"),
+    "aggregation.sojourn_weight": ("λ = {}", "weight of sojourns"),
+    "data.kind": ("{}", ""),
+    "data.dirichlet_alpha": ("α = {}", "Dirichlet parameter"),
+    "learning.learning_rate": ("δ = {}", "learning rate"),
+    "learning.proximal_mu": ("μ = {}", "proximal weight"),
 }
+"""By key: its value in a legend, and what the symbol means, for axes and above legends."""
 _HEADINGS = {VARIANTS: "scheme", "scheme.kind": "scheme", "data.kind": "data set"}
-_WORDS = {
-    "mobility.max_speed_mps": "highest speed",
-    "radio.coverage_radius_m": "radius of coverage",
-    "radio.prbs": "pRBs",
-    "radio.antennas": "antennas",
-    "radio.max_tx_power_w": "highest transmit power",
-    "vefl.round_s": "length of a round",
-    "vefl.budget": "budget per round",
-    "vefl.max_local_iterations": "most local iterations",
-    "vefl.min_local_iterations": "least local iterations",
-    "vefl.sojourn_weight": "weight of sojourns in the plan",
-    "scheme.selected": "selected CVs",
-    "aggregation.sojourn_weight": "weight of sojourns",
-    "data.dirichlet_alpha": "Dirichlet parameter",
-    "learning.learning_rate": "learning rate",
-    "learning.proximal_mu": "proximal weight",
-}
-"""What the symbols mean, for axes and above legends."""
 
 
 def value_label(key: str, value: Any, labels: Mapping[str, str]) -> str:
@@ -73,15 +57,14 @@ def heading(key: str, labels: Mapping[str, str]) -> str:
 def axis_name(key: str, labels: Mapping[str, str]) -> str:
     """The meaning of a key in words with its symbol and unit, for example "length of a round (t_th) [s]"."""
     name = heading(key, labels)
-    if key not in _WORDS or key in labels:
-        return name
+    words = "" if key in labels else _words(key)
     symbol, space, unit = name.partition(" ")
-    return f"{_WORDS[key]} ({symbol}){space}{unit}"
+    return f"{words} ({symbol}){space}{unit}" if words else name
 
 
 def legend_title(keys: Iterable[str], labels: Mapping[str, str]) -> str:
     """The meaning of the symbols in a legend, for example "pRBs (Z)"; empty if its labels are words."""
-    return ", ".join(axis_name(key, {}).partition(" [")[0] for key in keys if key in _WORDS and key not in labels)
+    return ", ".join(axis_name(key, {}).partition(" [")[0] for key in keys if _words(key) and key not in labels)
 
 
 def plain(key: str, value: Any) -> str:
@@ -109,17 +92,15 @@ def formulas(text: str) -> Iterator[tuple[str, bool]]:
     end = 0
     for symbol in _SYMBOL.finditer(text):
         yield text[end : symbol.start()], False
-        yield _formula(symbol), True
+        subscripted = f"{symbol[1]}_{{\\mathrm{{{symbol[2]}}}}}" if symbol[1] else symbol[0]
+        yield _FORMULAS.get(symbol[0], subscripted), True
         end = symbol.end()
     yield text[end:], False
 
 
-def _formula(symbol: "re.Match[str]") -> str:
-    fixed = {"|C_k|": r"|\mathcal{C}_k|", "C_k": r"\mathcal{C}_k", "λ\u0304": r"\bar{\lambda}"}
-    if not symbol[1]:
-        return fixed.get(symbol[0], symbol[0])
-    return f"{symbol[1]}_{{\\mathrm{{{symbol[2]}}}}}"
-
-
 def _template(key: str, labels: Mapping[str, str]) -> str:
-    return labels.get(key) or _LABELS.get(key) or f"{key} = {{}}"
+    return labels.get(key) or _NAMES.get(key, (f"{key} = {{}}",))[0]
+
+
+def _words(key: str) -> str:
+    return _NAMES[key][1] if key in _NAMES else ""

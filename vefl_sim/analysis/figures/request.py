@@ -28,15 +28,9 @@ def _as_list(names: Any) -> Any:
 
 def _flat(labels: Any) -> Any:
     """Undo that TOML reads radio.prbs = "…" as a table in a table."""
-    if not isinstance(labels, dict):
-        return labels
-    inner = {
-        f"{name}.{key}": text
-        for name, table in labels.items()
-        if isinstance(table, dict)
-        for key, text in table.items()
-    }
-    return inner | {key: text for key, text in labels.items() if not isinstance(text, dict)}
+    tables = {name: own for name, own in labels.items() if isinstance(own, dict)} if isinstance(labels, dict) else {}
+    inner = {f"{name}.{key}": text for name, table in tables.items() for key, text in table.items()}
+    return {key: text for key, text in labels.items() if key not in tables} | inner if tables else labels
 
 
 def _ordered(bounds: tuple[float, float]) -> tuple[float, float]:
@@ -128,15 +122,10 @@ class Request(Table):
         return self.model_copy(update={"kind": self.measure}) if self.kind in ("table", "effects") else self
 
 
-_LINES = {"lines", "band", "compare_to", "detect"}
-_OF_KIND = {"table": _LINES | {"rows", "measure"}, "effects": {"measure", "band", "title"}}
+_LINES = {"kind", "labels", "lines", "band", "compare_to", "detect"}
+_OF_KIND = {"table": _LINES | {"rows", "measure"}, "effects": {"kind", "labels", "measure", "band", "title"}}
 _PICTURE = _LINES | {"title", "panels", "x", "x_scale", "x_range", "y_range", "marks", "reference"}
 _OF_MEASURE = {"failure-rate": {"threshold"}, "p_suc": {"count"}}
-
-
-def _used_keys(request: Request) -> set[str]:
-    own = _OF_KIND.get(request.kind, _PICTURE) | _OF_MEASURE.get(request.measured.kind, set())
-    return own | {"kind", "labels"}
 
 
 def request_from(table: Mapping[str, Any]) -> Request:
@@ -157,19 +146,18 @@ def nearest(word: str, known: list[str]) -> str:
 
 def _problems(error: ValidationError) -> Iterator[str]:
     """Pydantic's errors as sentences."""
-    errors = error.errors()
-    for problem in errors:
-        if problem["type"] == "extra_forbidden":
-            key = str(problem["loc"][0])
-            known = nearest(key, list(Request.model_fields))
-            yield f"figure.{key} is not a known key of [figure]; the nearest is figure.{known}."
-    others = [problem for problem in errors if problem["type"] != "extra_forbidden"]
+    unknown = [str(problem["loc"][0]) for problem in error.errors() if problem["type"] == "extra_forbidden"]
+    for key in unknown:
+        known = nearest(key, list(Request.model_fields))
+        yield f"figure.{key} is not a known key of [figure]; the nearest is figure.{known}."
+    others = (problem for problem in error.errors() if problem["type"] != "extra_forbidden")
     yield from complaints_about({**problem, "loc": ("figure", *problem["loc"])} for problem in others)
 
 
 def _conflicts(request: Request) -> Iterator[str]:
     """Keys that have no effect or contradict each other, as sentences."""
-    for key in sorted(request.model_fields_set - _used_keys(request)):
+    used = _OF_KIND.get(request.kind, _PICTURE) | _OF_MEASURE.get(request.measured.kind, set())
+    for key in sorted(request.model_fields_set - used):
         yield f'figure.{key} has no effect with figure.kind = "{request.kind}": remove it.'
     if request.kind in ("table", "effects"):
         return

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from vefl_sim.analysis.figures.effects import Effects, draw_heat_map, draw_shares, share_text
 from vefl_sim.analysis.figures.measures import Measure
 from vefl_sim.analysis.figures.names import VARIANTS, heading, legend_title, with_symbols
 from vefl_sim.analysis.figures.request import Request
 from vefl_sim.analysis.figures.style import legend_below
-from vefl_sim.analysis.figures.tables.effects import Effects, draw_heat_map, draw_shares, share_text
 from vefl_sim.analysis.report.markup import html
 from vefl_sim.analysis.sweep_report.drawings import drawn_svg, figures_html, is_function
 from vefl_sim.analysis.sweep_report.source import VARIANT, SweepSource, value_text

@@ -38,7 +38,6 @@ class ImportedMap:
     gnb_m: Position
     vehicles: float  # mean number wanted in coverage
     calibration: Calibration
-    pictured: bool = True
 
     @property
     def metres_in_coverage(self) -> float:
@@ -57,9 +56,8 @@ class ImportedMap:
         """Summary of the import for the terminal, line by line."""
         net, (low, high) = self.net, self.net.box_m
         x_m, y_m = self.gnb_m
-        files = (NET_FILE, DEMAND, CONFIGURATION, TOML, *((PICTURE,) if self.pictured else ()))
+        files = (NET_FILE, DEMAND, CONFIGURATION, TOML, PICTURE)
         jam = ["so many vehicles only stand in a jam: choose fewer (--vehicles)"] if self.calibration.jams else []
-        no_picture = [] if self.pictured else ["the picture needs matplotlib: install vefl_sim[report]"]
         return [
             f"{self.source}: {(high[0] - low[0]) / 1e3:.1f} × {(high[1] - low[1]) / 1e3:.1f} km, {net.junctions} "
             f"junctions ({len(net.signals_m)} with signals), {len(net.streets)} streets of "
@@ -69,7 +67,6 @@ class ImportedMap:
             f"wanted in coverage: {self.vehicles:g} vehicles, at {self.calibration.rate_per_s:.3g} departures per "
             f"second ({self._pilots()})",
             *jam,
-            *no_picture,
             f"in {self.folder}: {', '.join(files)}",
             f"run it with: python -m vefl_sim {self.folder / TOML}",
         ]
@@ -80,9 +77,9 @@ def import_map(
     folder: Path,
     gnb_deg: Position | None,
     vehicles: float,
-    draw: Callable[[ImportedMap, Path], bool],
+    draw: Callable[[ImportedMap, Path], None],
 ) -> ImportedMap:
-    """Create the folder with all files, or not at all; `draw` returns whether it could draw the picture."""
+    """Create the folder with all files, or not at all; `draw` writes the picture."""
     home()
     _check(source, folder)
     partial = _temporary_folder(folder)
@@ -90,7 +87,7 @@ def import_map(
         imported = _import_into(source, partial, gnb_deg, vehicles)
         imported = replace(imported, folder=folder)
         report("the picture")
-        imported = replace(imported, pictured=draw(imported, partial / PICTURE))
+        draw(imported, partial / PICTURE)
         (partial / TOML).write_text(_toml(imported), encoding="utf-8")
         load(partial / TOML)  # checks that the experiment can be run
         (partial / CONFIGURATION).write_text(_configuration(imported), encoding="utf-8")
