@@ -131,8 +131,8 @@ class GNodeB:
         """Book the bits of the last slot, except those of CVs whose upload was withdrawn during the slot."""
         for upload, bits in zip(burst.uploads, burst.log.bits[burst.slots - 1].tolist(), strict=True):
             if bits and upload in self.uplink:
-                self.ledger.drain(upload.account, bits)
+                left = self.ledger.drain(upload.account, bits)
                 self.trace.tell(Arrival(upload.cv, bits))
-                if not upload.account.bits_left:
+                if not left:
                     self.uplink.remove(upload.cv)
                     upload.received.succeed()

@@ -96,11 +96,12 @@ class Ledger:
         account.bits_left += bits
         self.totals.bits_offered += bits
 
-    def drain(self, account: Account, bits: float) -> None:
-        """Book bits that the gNB has received."""
+    def drain(self, account: Account, bits: float) -> float:
+        """Book bits that the gNB has received; the bits that are left."""
         account.bits_drained += bits
-        account.bits_left = max(0.0, account.bits_left - bits)
+        account.bits_left = left = max(0.0, account.bits_left - bits)
         self.totals.bits_drained += bits
+        return left
 
     def compute(self, account: Account, joules: float) -> None:
         """Book energy that the CV's CPU used."""
@@ -159,6 +160,6 @@ def _require_equal(what: str, one: float, other: float) -> None:
 
 
 def _require_not_negative(account: Account) -> None:
-    for name, amount in state_of(account).items():
-        if not amount >= 0:
+    for name in ("bits_left", *vars(Totals())):
+        if not (amount := getattr(account, name)) >= 0:
             raise LedgerMismatch(f"the ledger holds a negative {name} for CV {account.cv}: {amount!r}")

@@ -88,7 +88,7 @@ class ConnectedVehicle:
                     price, fee = self.agreement.price_per_joule, self.agreement.base_fee
                     account = self.ledger.open(self.number, answer.order.round, price, fee)
                     return OrderInProgress(answer.order, account, answer.event, answer.start)
-                yield answer.until  # a refusal, without rounds only: else a request waits for its plan
+                yield answer.until  # a refusal, only without rounds: with rounds, requests wait for the next plan
             except Interrupt:  # it has left coverage
                 self.inbox.withdraw(self.number)
 
@@ -110,7 +110,7 @@ class ConnectedVehicle:
                 work.upload = self.gnb.offer(order, account, work.cause)
             yield work.upload.received
         except Interrupt as interrupt:
-            self.gnb.withdraw(self.number)  # what is not sent yet
+            self.gnb.withdraw(self.number)  # bits of the current slot do not count
             if work.upload is None:  # the CPU has worked for a part of t_cmp
                 trained_ns = max(self.env.now - work.training_start_ns, 0)
                 self.ledger.compute(account, order.compute_j * trained_ns / order.train_ns)
@@ -146,7 +146,7 @@ class ConnectedVehicle:
         self._entered.succeed()
 
     def leave(self, how: Departure) -> None:
-        """Leave coverage: an order in progress is lost, and no other is requested until the CV comes back."""
+        """Leave coverage: work in progress is interrupted, and no order is requested until the CV comes back."""
         self._entered = self.env.event()
         self._process.interrupt(how)
 

@@ -66,7 +66,7 @@ class Rounds(Pace):
         for order in orders:
             server.revoke(order, "round_ended")  # if it has not ended
         if window.orders_left:
-            yield self._all_ended  # until the CVs have turned in what they lost
+            yield self._all_ended  # until the revoked CVs have reported, at this same nanosecond
 
     def receive(self, server: "EdgeServer", window: Window, update: Update) -> None:
         """Keep a delivered update for the end of the round."""
