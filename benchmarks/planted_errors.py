@@ -77,7 +77,7 @@ PLANTED = [
     ),
     PlantedError(
         "LOS and NLOS shadowing swapped, choice", "radio/shadowing.py",
-        "self._los, SHADOWING_DB[True]", "~self._los, SHADOWING_DB[True]",
+        "np.where(self.los, self.shadowing_db", "np.where(~self.los, self.shadowing_db",
         "tests/radio",
     ),
     PlantedError(
@@ -105,7 +105,8 @@ PLANTED = [
     ),
     PlantedError(
         "lost orders unpaid, vehicle", "protocol/vehicle.py",
-        "self.ledger.settle(account)", "account.base_fee *= lost is None\n        self.ledger.settle(account)",
+        "self.ledger.settle(work.account)",
+        "work.account.base_fee *= lost is None\n        self.ledger.settle(work.account)",
         "tests/protocol",
     ),
     PlantedError(
@@ -114,25 +115,25 @@ PLANTED = [
     ),
     PlantedError(
         "fading block off by one, counter", "radio/fading.py",
-        "counter=[0, 0, block, cv]", "counter=[0, 0, block + 1, cv]", "tests/radio tests/protocol",
+        "[:] = 0, 0, block, cv", "[:] = 0, 0, block + 1, cv", "tests/radio tests/protocol",
     ),
     PlantedError(
         "fading block off by one, burst", "radio/fading.py",
         "gains[done : done + count, column]", "gains[done : done + count, column - 1]", "tests/radio tests/protocol",
     ),
     PlantedError(
-        "stale version, order", "protocol/server/asynchronous.py",
-        "version=self.model.version, **ends)", "version=max(0, self.model.version - 1), **ends)",
+        "stale version, order", "protocol/server/pace.py",
+        "version=server.model.version, **ends)", "version=max(0, server.model.version - 1), **ends)",
         "tests/schemes/test_without_rounds.py tests/protocol",
     ),
     PlantedError(
-        "stale version, staleness", "protocol/server/asynchronous.py",
-        "_received(updates, self.model.version)", "_received(updates, self.model.version + 1)",
+        "stale version, staleness", "protocol/server/pace.py",
+        "_received(updates, server.model.version)", "_received(updates, server.model.version + 1)",
         "tests/schemes/test_without_rounds.py tests/protocol",
     ),
     PlantedError(
         "stale version, training from the newest model", "protocol/server/model.py",
-        "starts = [update.start for update in updates]", "starts = [self.parameters for _ in updates]",
+        "[update.start.model for update in updates], [", "[self.parameters for _ in updates], [",
         "tests/schemes/test_without_rounds.py tests/protocol",
     ),
     PlantedError(
@@ -156,7 +157,7 @@ PLANTED = [
     ),
     PlantedError(
         "RAT cap ignored, Python", "optimize/rat/problem.py",
-        "cap=self.bits_left / self.slot_s", "cap=1e6 * self.bits_left / self.slot_s",
+        "cap=_above_nothing(self.bits_left", "cap=_above_nothing(1e6 * self.bits_left",
         "tests/optimize/rat",
     ),
     PlantedError(
@@ -165,7 +166,7 @@ PLANTED = [
     ),
     PlantedError(
         "RAT cap ignored, policies", "optimize/rat/allocate.py",
-        "rate[:] = np.minimum(rate, problem.cap)", "rate[:] = rate",
+        "rate[v] = min(rate[v], problem.cap[v])", "rate[v] = rate[v]",
         "tests/optimize/rat",
     ),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.command_line import ROOT, call
+from tests.command_line import call
 from tests.learning.datasets.files import SHARED
 from tests.resumable import STOPPED
 from vefl_sim import Dataset, Run, simulate, with_settings
@@ -73,14 +73,14 @@ def test_pixels_are_scaled_as_the_model_says(run: Run, tmp_path: Path) -> None:
     assert score.evaluation.accuracy != run.summary["last_accuracy"]
 
 
-@pytest.mark.parametrize("number", [0, float("nan"), 10**400], ids=["zero", "nan", "huge"])
-def test_a_scaling_that_gives_no_numbers_is_refused(run: Run, tmp_path: Path, number: float) -> None:
+def test_a_scaling_that_gives_no_numbers_is_refused(run: Run, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(run.path, tmp_path / run.path.name))
     card = json.loads((copy / "model.json").read_text())
-    card["scaling"]["deviation"] = number
-    (copy / "model.json").write_text(json.dumps(card))
-    with pytest.raises(RunNotFound, match=r"model\.json cannot be used \(it has values of other types\)"):
-        Run(copy).model()
+    for number in (0, float("nan"), 10**400):
+        card["scaling"]["deviation"] = number
+        (copy / "model.json").write_text(json.dumps(card))
+        with pytest.raises(RunNotFound, match=r"model\.json cannot be used"):
+            Run(copy).model()
 
 
 class TestCommand:
@@ -104,12 +104,6 @@ class TestCommand:
         assert [line.split("  ")[8].strip() for line in lines[4:]] == [face.name for face in FACES]
         assert 'model.factory = "vefl_models.logistic:logistic" would be loaded from ' in done.stderr
 
-    def test_a_run_without_a_model(self, tmp_path: Path) -> None:
-        none = simulate(with_settings(SHORT, "learning.kind=none", "run.rounds=1"), out=tmp_path)
-        done = call("evaluate", none.path)
-        assert done.returncode == 2
-        assert done.stderr.endswith('has no model, because learning.kind = "none" learns nothing.\n')
-
     def test_a_run_of_another_version_is_evaluated_with_a_note(self, run: Run, tmp_path: Path) -> None:
         copy = Path(shutil.copytree(run.path, tmp_path / run.path.name))
         versions = copy / "versions.json"
@@ -117,15 +111,6 @@ class TestCommand:
         done = call("evaluate", copy)
         assert done.stdout.splitlines()[2:] == call("evaluate", run.path).stdout.splitlines()[2:]
         assert "# the run was made with another version of vefl_sim: the figures may differ" in done.stderr
-
-    def test_the_network_that_is_imported_is_named_first(self, run: Run, tmp_path: Path) -> None:
-        copy = Path(shutil.copytree(run.path, tmp_path / run.path.name))
-        card = copy / "model.json"
-        card.write_text(card.read_text().replace("vefl_models.logistic:logistic", "tests.scripted:thousand_weights"))
-        done = call("evaluate", copy)
-        assert done.returncode == 2
-        assert f'model.factory = "tests.scripted:thousand_weights" would be loaded from {ROOT}/tests/' in done.stderr
-        assert "was not made with the tests.scripted:thousand_weights that is found here" in done.stderr
 
     def test_a_network_of_the_user_is_searched_in_parts(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "mine").mkdir()
@@ -139,9 +124,6 @@ class TestCommand:
         assert "there is no module 'network_of_mine'; is its folder on PYTHONPATH" in missing.stderr
         found = call("evaluate", own.path, "--parts", tmp_path / "mine")
         assert f"({round(100 * own.summary['last_accuracy'])} of 100 samples)" in found.stdout
-
-
-ALONE = "--dir here holds the files of another data set: add --data to name it."
 
 
 def write_pictures(folder: Path, names: list[str]) -> Path:
@@ -177,25 +159,24 @@ class TestOtherData:
 
     def test_other_classes(self, run: Run, tmp_path: Path) -> None:
         folder = write_pictures(tmp_path / "mine", ["cat", "dog"])
-        with pytest.raises(
-            BadInput, match=r"mine has 2 classes, and the model has 16: name a data set with the same c"
-        ):
+        with pytest.raises(BadInput, match="mine has 2 classes, and the model has 16"):
             evaluate(run, run.model(), str(folder))
 
     def test_another_shape(self, run: Run, tmp_path: Path) -> None:
-        with pytest.raises(
-            BadInput, match=r"^mnist has inputs of 28 × 28 × 1, and the model takes 16 × 16 × 3: name a"
-        ):
+        with pytest.raises(BadInput, match="mnist has inputs of 28 × 28 × 1, and the model takes 16 × 16 × 3"):
             evaluate(run, run.model(), "mnist", published("mnist"))
 
-    def test_what_is_neither_a_data_set_nor_a_folder(self, run: Run) -> None:
-        done = call("evaluate", run.path, "--data", "minst")
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--data", "minst"], "--data minst: there is no such data set"),
+            (["--dir", "here"], "add --data to name it"),
+        ],
+    )
+    def test_what_is_neither_a_data_set_nor_a_folder(self, run: Run, arguments: list[str], words: str) -> None:
+        done = call("evaluate", run.path, *arguments)
         assert done.returncode == 2
-        alone = call("evaluate", run.path, "--dir", "here")
-        assert (alone.returncode, alone.stderr.strip()) == (2, f"error: {ALONE}")
-        assert (
-            "error: --data minst: there is no such data set, folder or zip: the data sets are signs, mn" in done.stderr
-        )
+        assert words in done.stderr
 
 
 def test_a_class_without_samples_has_no_accuracy() -> None:

@@ -97,18 +97,6 @@ def test_other_data_have_no_rule_to_compare_with(tmp_path: Path) -> None:
         assert "compare with" not in call("signs.toml", cwd=tmp_path).stdout
 
 
-def test_in_a_notebook(ahead: Run) -> None:
-    html = ahead._repr_html_()
-    assert f"<td>{rmse_of(ahead)}</td>" in html
-    assert "<th>rmse</th>" in html
-
-
-def test_the_list_of_runs(folder: Path, ahead: Run) -> None:
-    [heading, line] = run_lines(folder / "runs")
-    assert heading.split()[5:7] == ["rmse", "age"]
-    assert rmse_of(ahead) in line.split()
-
-
 def test_a_list_of_runs_with_different_metrics(folder: Path, tmp_path: Path, ahead: Run) -> None:
     (tmp_path / ahead.path.name).symlink_to(ahead.path)
     simulate(from_tables(SIGNS), out=tmp_path)
@@ -126,6 +114,17 @@ def test_the_overview(ahead: Run) -> None:
     assert "Test accuracy" not in titles
 
 
+def test_the_notebook_the_list_of_runs_and_the_trackers(folder: Path, ahead: Run) -> None:
+    assert f"<td>{rmse_of(ahead)}</td>" in ahead._repr_html_()
+    [heading, line] = run_lines(folder / "runs")
+    assert heading.split()[5:7] == ["rmse", "age"]
+    assert rmse_of(ahead) in line.split()
+    row = ahead.rounds.astype(object).where(ahead.rounds.notna(), None).to_dict("records")[-1]
+    metrics = metrics_of(ahead.experiment, row)
+    assert metrics["rmse"] ** 2 == pytest.approx(metrics["loss"])
+    assert "accuracy" not in metrics
+
+
 def test_the_report_page(ahead: Run) -> None:
     page, source = report(ahead), Source(ahead)
     reached = f"{ahead.summary['last_loss'] ** 0.5:#.3g}"
@@ -134,13 +133,6 @@ def test_the_report_page(ahead: Run) -> None:
     assert "final accuracy" not in page
     assert "Accuracy by class" not in page
     assert (source.metric.name, source.metric.loss_note) == ("rmse", " (mse)")
-
-
-def test_the_trackers(ahead: Run) -> None:
-    row = ahead.rounds.astype(object).where(ahead.rounds.notna(), None).to_dict("records")[-1]
-    metrics = metrics_of(ahead.experiment, row)
-    assert metrics["rmse"] ** 2 == pytest.approx(metrics["loss"])
-    assert "accuracy" not in metrics
 
 
 @pytest.mark.slow

@@ -154,7 +154,7 @@ def test_a_kernel_that_invents_bits_fails_the_run(tmp_path, monkeypatch) -> None
         return slots
 
     monkeypatch.setattr(MacScheduler, "transmit", generous)
-    with pytest.raises(AuditFailed, match=r"slot \d+ breaks the capacity: CV \d+ has .* bit/s, and .* is all that"):
+    with pytest.raises(AuditFailed, match=r"slot \d+ breaks the capacity: CV \d+"):
         simulate(experiment(**SMALL), out=tmp_path)
 
 

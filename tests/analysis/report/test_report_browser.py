@@ -1,4 +1,4 @@
-"""The report page in headless Chromium: it asks for nothing, reports no error, and shows what the tables say."""
+"""The report page in headless Chromium: it asks for nothing, shows what the tables say, and can be read by keyboard."""
 
 import json
 import random
@@ -8,9 +8,10 @@ from shutil import copytree
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from tests.analysis.report.pages import hostile, trajectory
-from vefl_sim import Run, from_tables, simulate, why
+from vefl_sim import Run, from_tables, simulate, why, with_settings
 from vefl_sim.analysis.report.page import write_report
 from vefl_sim.analysis.sweep_report.page import write_sweep_report
 
@@ -166,6 +167,20 @@ def test_the_keyboard_keeps_its_place_in_the_story(page: webdriver.Chrome, rush:
     assert page.switch_to.active_element.get_attribute("id") == "panel"
 
 
+def test_charts_can_be_read_by_keyboard(page: webdriver.Chrome, rush: Run) -> None:
+    first = rush.vehicles.query("round == 1")["state"].value_counts()
+    svg = page.find_element(By.CSS_SELECTOR, "#funnel-rounds div:not(.legend) > svg")
+    svg.send_keys(Keys.ARROW_RIGHT)
+    read = page.find_element(By.CSS_SELECTOR, "#funnel-rounds .reading-line").text
+    assert read.startswith(f"round 1: {first['delivered']} delivered")
+    svg.send_keys(Keys.ARROW_RIGHT)
+    svg.send_keys(Keys.ENTER)
+    assert time_of(page) == 5000
+    for name in ("shares-samples", "shares-distance"):
+        page.find_element(By.CSS_SELECTOR, f"#{name} div:not(.legend) > svg").send_keys(Keys.ARROW_DOWN)
+        assert "delivered" in page.find_element(By.CSS_SELECTOR, f"#{name} .reading-line").text
+
+
 def test_a_cv_that_is_not_served_has_no_prbs(browser: webdriver.Chrome, three_cars: Run, tmp_path: Path) -> None:
     show(browser, write_report(three_cars, tmp_path / "report.html"))
     first = three_cars.table("slots").query("cv == 1")["slot"].min() * three_cars.experiment.slots.slot_ns / 1e6
@@ -232,3 +247,108 @@ def test_a_run_that_predicts_numbers_has_curves_of_its_own_metric(browser: webdr
     assert titles[:2] == ["rmse", "Loss (mse)"]
     assert "%" not in panels[0].text
     assert browser.get_log("browser") == []
+
+
+def test_a_confusion_matrix_names_its_classes(browser: webdriver.Chrome, three_cars: Run, tmp_path: Path) -> None:
+    copy = Path(copytree(three_cars.path, tmp_path / "run"))
+    names = ["no entry", "end of priority", "constructor"]
+    note = {"round": 2, "classes": names, "counts": [[6, 2, 0], [1, 2, 1], [0, 0, 0]]}
+    (copy / "confusion.json").write_text(json.dumps(note))
+    show(browser, write_report(Run(copy)))
+    texts = [text.text for text in browser.find_elements(By.CSS_SELECTOR, "#confusion text")]
+    assert [texts.count(name) for name in names] == [2, 2, 2]  # of a row and of a column
+    assert [text for text in texts if text.endswith(("%", "–"))] == ["75%", "50%", "–"]
+    browser.find_element(By.CSS_SELECTOR, "#confusion svg").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
+    line = browser.find_element(By.CSS_SELECTOR, "#confusion .reading-line")
+    assert line.text == "end of priority taken for no entry: 1 of 4"
+
+
+def test_the_page_opens_with_the_story_of_a_cv(browser: webdriver.Chrome, rush: Run, calm: Run, tmp_path: Path) -> None:
+    show(browser, write_report(rush, tmp_path / "rush.html"))
+    worst = rush.vehicles.query("state == 'lost'").sort_values("paid").iloc[-1]
+    panel = browser.find_element(By.ID, "panel").text
+    assert panel.startswith(f"CV {worst['cv']}\nuploading")
+    assert why(rush, cv=int(worst["cv"]), round=int(worst["round"]))[-1] in panel
+    show(browser, write_report(calm, tmp_path / "calm.html"))
+    cv, number = browser.execute_script(
+        "const {cv, round} = document.getElementById('why').dataset; return [cv, round]"
+    )
+    first = browser.find_element(By.CSS_SELECTOR, "#losses .who").text
+    assert first == f"CV {cv}, round {number}"
+    assert browser.find_element(By.ID, "chooser").get_attribute("value") == cv
+
+
+def test_the_panel_is_not_empty_if_nobody_got_an_order(
+    browser: webdriver.Chrome, three_cars: Run, tmp_path: Path
+) -> None:
+    nobody = with_settings(three_cars.experiment, "sla.energy_budget_j=[1e-5, 1e-5]")
+    show(browser, write_report(simulate(nobody, out=tmp_path)))
+    assert (
+        "The CV was not eligible: a single iteration would exceed its energy budget."
+        in browser.find_element(By.ID, "why").text
+    )
+
+
+def test_every_chart_can_be_saved_as_picture_and_table(browser: webdriver.Chrome, rush: Run, tmp_path: Path) -> None:
+    copy = Run(Path(copytree(rush.path, tmp_path / "mine")))
+    (copy.path / "confusion.json").write_text('{"round": 1, "classes": ["=1+1", "b, c"], "counts": [[3, 1], [0, 2]]}')
+    show(browser, write_report(copy))
+    where = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", where)
+    for log in ("performance", "browser"):
+        browser.get_log(log)
+    charts = ["Delivered-by-round", "Cost-by-round", "Energy-by-round", "Efficiency-by-round", "Decisions-by-round"]
+    charts += ["Map", "Timeline", "Participation-by-data-size", "Participation-by-distance", "Confusion-matrix"]
+    buttons = browser.find_elements(By.CSS_SELECTOR, ".downloads button")
+    names = [f"mine-{chart}.{kind}" for chart in charts for kind in ("png", "csv")]
+    for button, name in zip(buttons, names, strict=True):
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+        button.click()  # as a user: a script may not save many files
+        WebDriverWait(browser, 20, 0.02).until(lambda _, file=tmp_path / name: file.exists())
+    for chart in charts:
+        with Image.open(tmp_path / f"mine-{chart}.png") as picture:
+            assert picture.width > 500
+            assert len(picture.convert("RGB").getcolors(1 << 20)) > 20  # lines, letters and their edges
+    cost = pd.read_csv(tmp_path / "mine-Cost-by-round.csv")
+    assert cost["round"].tolist() == rush.rounds["round"].tolist()
+    assert cost["cost"].tolist() == pytest.approx(rush.rounds["cost"], rel=1e-4)
+    decisions = pd.read_csv(tmp_path / "mine-Decisions-by-round.csv")
+    for name in ("in_coverage", "ordered", "delivered"):
+        assert decisions[name].tolist() == rush.rounds[name].tolist()
+    lost = decisions.filter(like="lost: ").sum(axis=1)
+    assert lost.tolist() == (rush.rounds["ordered"] - rush.rounds["delivered"]).tolist()
+    confusion = (tmp_path / "mine-Confusion-matrix.csv").read_text().splitlines()
+    assert confusion == ['true class,\'=1+1,"b, c"', "'=1+1,3,1", '"b, c",0,2']  # nothing that a spreadsheet computes
+    requests = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    urls = [one["params"]["request"]["url"] for one in requests if one["method"] == "Network.requestWillBeSent"]
+    assert all(url.startswith("blob:") for url in urls)
+    assert browser.get_log("browser") == []
+
+
+def test_terms_are_explained_on_hover_and_on_focus(browser: webdriver.Chrome, rush: Run, tmp_path: Path) -> None:
+    show(browser, write_report(rush, tmp_path / "page.html"))
+    chosen = browser.execute_script("return report.clock.chosen")
+    tip, places = browser.find_element(By.ID, "term-tip"), "return [...document.querySelectorAll('h2, #why p')]"
+    before = browser.execute_script(f"{places}.map((one) => one.getBoundingClientRect().top + scrollY)")
+    assert not tip.is_displayed()
+    bound = next(one for one in browser.find_elements(By.CSS_SELECTOR, "#why .term") if one.text == "sojourn bound")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", bound)
+    webdriver.ActionChains(browser).move_to_element(bound).perform()
+    assert tip.text.startswith("sojourn, sojourn bound: the time that a CV stays in coverage;")
+    assert bound.get_attribute("aria-describedby") == "term-tip"
+    assert browser.execute_script(f"{places}.map((one) => one.getBoundingClientRect().top + scrollY)") == before
+    webdriver.ActionChains(browser).move_to_element(browser.find_element(By.ID, "slider")).perform()
+    assert not tip.is_displayed()
+    browser.execute_script("arguments[0].focus()", bound)
+    assert tip.is_displayed()
+    bound.send_keys(Keys.ESCAPE)
+    assert not tip.is_displayed()
+    assert browser.execute_script("return report.clock.chosen") == chosen
+    for width in (1280, 390):
+        assert fits(browser, width)
+        for term in browser.find_elements(By.CSS_SELECTOR, ".tile .term, .legend .term"):
+            browser.execute_script("arguments[0].scrollIntoView({block: 'center'}); arguments[0].focus()", term)
+            box = tip.rect
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= width
+    assert fits(browser, 1280)
