@@ -1,7 +1,6 @@
 """`data get`, `data list`, `data show`, and a run on data from files, as a user sees them."""
 
 import hashlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -168,14 +167,6 @@ def test_show_counts_and_draws(toml: Path) -> None:
         colours = image.convert("RGB").getcolors(1 << 20)
     assert colours is not None
     assert len(colours) > 50  # something is drawn
-
-
-def test_show_without_matplotlib_still_counts(toml: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    code, out, err = vefl_sim("data", "show", toml)
-    assert code == 2
-    assert "over 3 CVs" in out
-    assert err == "error: Pictures need matplotlib: install it with pip install 'vefl_sim[report]'.\n"
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,12 @@ Points = dict[str, list[tuple[int, float, float]]]
 
 def expected(run: Run) -> Points:
     """What a tracker should hold of a run."""
-    rows = run.rounds
-    points: Points = {
-        name: [
-            (int(row["round"]), row["end_ns"] / 1e9, float(row[name])) for _, row in rows[rows[name].notna()].iterrows()
-        ]
-        for name in COLUMNS
-    }
-    return points | {"budget": [(int(row["round"]), row["end_ns"] / 1e9, 1000.0) for _, row in rows.iterrows()]}
+    rows = run.rounds.assign(budget=1000.0)
+    points: Points = {}
+    for name in (*COLUMNS, "budget"):
+        known = rows[rows[name].notna()]
+        points[name] = [*zip(known["round"].astype(int), known["end_ns"] / 1e9, known[name].astype(float), strict=True)]
+    return points
 
 
 def run_directory(out: Path) -> Run:
@@ -119,17 +117,6 @@ def test_a_tracker_that_is_added_later_gets_the_rounds_before(tmp_path: Path) ->
     same(points_of(events_of(run)), expected(run))
 
 
-def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tensorboardX.event_file_writer.RecordWriter.write", full_disk)
-    with pytest.warns(UserWarning, match=r"tensorboard\" failed in started \(OSError: No space left on device\)"):
-        run = simulate(with_settings(SHORT, f'run.watch=["{TENSORBOARD}"]', "learning.kind=none"), out=tmp_path)
-    assert run.state == "done"
-
-
-def full_disk(*arguments: object) -> None:
-    raise OSError(28, "No space left on device")
-
-
 # MLflow
 
 
@@ -207,21 +194,11 @@ def test_a_store_of_the_users_choice(logged: Run, store: Path, tmp_path: Path, m
     assert "accuracy" not in found.data.metrics
 
 
-@pytest.mark.slow
-def test_a_store_that_mlflow_does_not_know_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "nonsense://store")
-    experiment = with_settings(SHORT, f'run.watch=["{MLFLOW}"]', "learning.kind=none")
-    with pytest.warns(UserWarning, match=r"mlflow\" failed in started \("):
-        assert simulate(experiment, out=tmp_path).state == "done"
-
-
 @pytest.mark.parametrize(("name", "package"), [(TENSORBOARD, "tensorboardX"), (MLFLOW, "mlflow")])
 def test_a_missing_package_is_a_sentence(
     name: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("vefl_sim.simulation.watcher.find_spec", lambda name: None)
-    with pytest.raises(
-        BadInput, match=rf"^run\.watch = \"{name}\" needs {package}: pip install 'vefl_sim\[trackers\]'\.$"
-    ):
+    with pytest.raises(BadInput, match=rf"run\.watch .* needs {package}: pip install"):
         simulate(with_settings(SHORT, f'run.watch=["{name}"]'), out=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()

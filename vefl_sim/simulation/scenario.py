@@ -3,9 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,6 +34,7 @@ from vefl_sim.learning.holdings import partition, with_flipped_labels
 from vefl_sim.learning.learner import Learner, NullLearner
 from vefl_sim.learning.losses import Loss, require_loss
 from vefl_sim.mobility.coverage import visitors
+from vefl_sim.mobility.kept import KeptTraffic
 from vefl_sim.mobility.scene import Mobility
 from vefl_sim.optimize.rat.edf import Scheduler
 from vefl_sim.optimize.rat.problem import RatPolicy
@@ -238,7 +237,7 @@ def make_traffic(experiment: Experiment, streams: Streams, folder: Path | None =
         require_protocol("mobility.kind", mobility, Mobility)
         return mobility
 
-    return partial(deepcopy, start()) if declaration("mobility.kind", kind, "copied", False) else start
+    return KeptTraffic(start()) if declaration("mobility.kind", kind, "kept", False) else start
 
 
 def make_dataset(experiment: Experiment, streams: Streams, *traffic: Traffic) -> Dataset:
