@@ -139,7 +139,7 @@ def test_models_are_summed_only_if_the_key_is_set(tmp_path, monkeypatch: pytest.
 
 
 def test_a_user_defined_scheme_without_rounds_cannot_sum_models() -> None:
-    own = {"kind": "vefl_sim.schemes.fedbuff:FedBuff"}
+    own = {"kind": "vefl_sim.schemes.asynchronous:FedBuff"}
     with pytest.raises(ExperimentError, match=r"aggregation\.form .* no effect .*FedBuff"):
         build_scenario(from_tables(LEARNING | {"scheme": own, "aggregation": {"form": "models"}}))
 

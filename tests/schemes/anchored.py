@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from vefl_sim import Aggregated, Experiment, Local, LocalUpdate, trees
-from vefl_sim.schemes.fedbuff import FedBuff
+from vefl_sim.schemes.asynchronous import FedBuff
 
 
 class Anchored(FedBuff):

@@ -123,7 +123,7 @@ class TestOort:
         assert max(often, key=often.__getitem__) in sorted(utility, key=utility.__getitem__)[-3:]
 
     def test_its_utility_is_the_loss_before_training(self, tmp_path: Path) -> None:
-        from vefl_sim.schemes.baselines.oort import Oort
+        from vefl_sim.schemes.selection import Oort
 
         of = experiment("oort", run={"rounds": 1}, scheme={"selected": 5})
         world, noted = PlainWorld(of), {}
@@ -146,7 +146,7 @@ class TestOort:
 
     def test_scores(self) -> None:
         """Two CVs of equal utility in round 50; the second was used in round 1 and took four times the median."""
-        from vefl_sim.schemes.baselines.oort import Oort
+        from vefl_sim.schemes.selection import Oort
 
         scheme = Oort(experiment("oort", scheme={"selected": 2}))
         scheme.memory = {

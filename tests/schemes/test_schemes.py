@@ -12,7 +12,7 @@ from vefl_sim.schemes.fdpc import Fdpc
 from vefl_sim.schemes.fedprox import FedAvg, FedProx
 from vefl_sim.schemes.pdpc import Pdpc
 from vefl_sim.schemes.planning import equal_share
-from vefl_sim.schemes.random_selection import RandomSelection
+from vefl_sim.schemes.selection import RandomSelection
 
 # 40, 20, 10 and 30 samples of 1 Mbit at 25 cycles per bit: cD = 1, 0.5, 0.25, 0.75 Gcycles per iteration.
 ROUND = {"samples": [40, 20, 10, 30], "sojourn_s": [10.0, 4.0, 2.0, 24.0]}

@@ -16,8 +16,7 @@ from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.learning.local import Descent
 from vefl_sim.learning.samples import Shuffling
-from vefl_sim.schemes.afa_cd import AfaCd
-from vefl_sim.schemes.fedbuff import FedBuff
+from vefl_sim.schemes.asynchronous import AfaCd, FedBuff
 from vefl_sim.schemes.observation import Committed
 from vefl_sim.schemes.scheme import Received
 

@@ -7,7 +7,7 @@ import numpy as np
 from vefl_sim.core.state import State
 from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.messages import Broadcast
-from vefl_sim.radio.downlink import Downlink
+from vefl_sim.radio.link import Downlink
 from vefl_sim.schemes.observation import CoverageSnapshot, Observation
 from vefl_sim.schemes.scheme import Plan
 

@@ -1,4 +1,4 @@
-"""Link budget of the uplink of one cell: SNR per watt, rates, and the slots that an upload takes.
+"""Link budget of one cell: SNR per watt, rates, the slots that an upload takes, and the broadcast of the model.
 
 Power control is open loop (TS 38.213, clause 7.1.1), without its closed-loop corrections:
 
@@ -6,13 +6,19 @@ Power control is open loop (TS 38.213, clause 7.1.1), without its closed-loop co
 
 for M resource blocks of 12 subcarriers, where PL is the path loss with shadowing. So a CV spreads its power equally
 over its pRBs, and all that is left to choose is which pRBs it gets.
+
+In the downlink, one transmission reaches all CVs, so it is neither beamformed nor adapted to the fading of a CV: its
+rate is that of the slowest CV without fast fading, over all pRBs, and at least a floor at which a model is sent in any
+case.
 """
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
 from vefl_sim.core.arrays import Floats
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.radio_tables import RadioTable
 
 _BLOCK_HZ = 180e3  # 12 subcarriers of 15 kHz
@@ -112,3 +118,43 @@ def worst_case_slots(rate_bps: Floats, bits: float, prb_share: float, slot_s: fl
     """t̄_tx: whole slots needed to send `bits` at the worst-case rate on a share z̃ ≤ 1 of a pRB."""
     with np.errstate(divide="ignore"):  # a channel with rate 0 needs infinitely many slots
         return np.ceil(bits / (slot_s * prb_share * rate_bps))
+
+
+@dataclass(frozen=True)
+class Downlink:
+    """Rates and times of broadcasts."""
+
+    link: Link
+    power_w: float  # of the gNB, over all pRBs
+    noise_ratio: float  # noise of a CV's receiver over that of the gNB's
+    rate_floor_bps: float
+    share: float  # of the time that is downlink
+    bits: int  # of the model
+
+    @classmethod
+    def of(cls, experiment: Experiment, link: Link, bits: int) -> "Downlink | None":
+        """The downlink of an experiment; None if it is ignored."""
+        downlink, tdd = experiment.downlink, experiment.mac.tdd
+        if downlink.kind == "ignored":
+            return None
+        noise_ratio = 10 ** ((downlink.noise_figure_db - experiment.radio.noise_figure_db) / 10)
+        share = tdd.count("D") / len(tdd) if "D" in tdd else 1.0  # without a pattern it has a band of its own
+        return cls(link, downlink.tx_power_w, noise_ratio, downlink.rate_floor, share, bits)
+
+    def rates_bps(self, snr_per_watt: Floats) -> Floats:
+        """Rate at which each CV can receive, by its SNR per watt in the uplink without fading: the path is the same."""
+        snr = self.power_w / self.link.prbs * snr_per_watt / self.noise_ratio
+        rates: Floats = self.share * self.link.prbs * self.link.rate_bps(snr)
+        return rates
+
+    def rate_bps(self, snr_per_watt: Floats) -> float:
+        """Rate of a broadcast to these CVs: that of the slowest, or the floor."""
+        return max(self.rate_floor_bps, float(np.min(self.rates_bps(snr_per_watt))))
+
+    def duration_ns(self, rate_bps: float) -> int:
+        """Time that the model takes."""
+        return ceil(self.bits / rate_bps * 1e9)
+
+    def energy_j(self, duration_ns: int) -> float:
+        """Energy that the gNB transmits in this time; it sends in downlink slots only."""
+        return self.power_w * self.share * duration_ns / 1e9

@@ -25,7 +25,7 @@ from vefl_sim.protocol.server.saved import SavedServer
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import VehicleFactory
 from vefl_sim.radio.access import Access
-from vefl_sim.radio.downlink import Downlink
+from vefl_sim.radio.link import Downlink
 from vefl_sim.schemes.observation import RoundConstants
 from vefl_sim.schemes.scheme import AnyScheme
 from vefl_sim.simulation.scenario import Scenario, make_channel, make_codec, make_scheduler_and_policy, make_scheme

@@ -1,17 +1,14 @@
-"""Random problems of one slot, optimal allocations to compare with, and a check of the constraints."""
+"""Random problems of one slot in the units of the kernels, optimal allocations, and a check of the constraints."""
 
 from itertools import product
 
 import numpy as np
 
-from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.core.arrays import Ints
 from vefl_sim.optimize.rat.exact import split, subset_values
 from vefl_sim.optimize.rat.large import powers
-from vefl_sim.optimize.rat.problem import Allocation, RatAllocation, RatProblem, SlotProblem, new_allocation
+from vefl_sim.optimize.rat.problem import Allocation, SlotProblem, new_allocation
 from vefl_sim.optimize.rat.water import demand_of
-
-SLOT_S, BANDWIDTH_HZ = 0.5e-3, 1.8e6
-NATS = BANDWIDTH_HZ / np.log(2)
 
 
 def random_scaled(
@@ -29,24 +26,6 @@ def random_scaled(
         floor=tight * floor,
         cap=floor * np.maximum(tight, rng.uniform(1, 10, cvs)),
         mean=np.zeros(cvs),
-    )
-
-
-def random_problem(rng: np.random.Generator, cvs: int, prbs: int) -> RatProblem:
-    """`random_scaled` in the units of the simulator, with C such that C + κQ differ by up to a factor of 4."""
-    scaled = random_scaled(rng, cvs, prbs)
-    bits = scaled.cap * NATS * SLOT_S
-    tradeoff = float(SLOT_S * bits.max() / 3)
-    return RatProblem(
-        snr_per_watt=scaled.gain,
-        max_power_w=scaled.power,
-        bits_left=bits,
-        floor_bps=scaled.floor * NATS,
-        mean_bps=np.zeros(cvs),
-        slot_s=SLOT_S,
-        bandwidth_hz=BANDWIDTH_HZ,
-        tradeoff=tradeoff,
-        efficiency=scaled.price * NATS,
     )
 
 
@@ -97,7 +76,3 @@ def check_constraints(scaled: SlotProblem, allocation: Allocation) -> None:
     assert np.all(spent <= scaled.power * (1 + 1e-9))
     assert np.all(rate <= scaled.cap * (1 + 1e-9))
     np.testing.assert_allclose(carried, rate, rtol=1e-7, atol=1e-9)
-
-
-def scaled_rates(allocation: RatAllocation) -> Floats:
-    return allocation.rate_bps / NATS

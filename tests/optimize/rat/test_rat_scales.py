@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.optimize.problems import COMPILED
 from tests.optimize.rat.rat_laws import best_by_force, check, rounding, worth
 from vefl_sim.core.arrays import Floats
-from vefl_sim.optimize.rat.assignment import assign
+from vefl_sim.optimize.rat.exact import assign
 from vefl_sim.optimize.rat.problem import RatProblem, solve
 
 EXACT, POLICIES = ("exact", "auto"), ("equal", "max-snr", "proportional-fair")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.optimize.vefl.vefl_problems import check_constraints, random_problem, realistic_problem, worked_example
-from vefl_sim.optimize.vefl import sca
 from vefl_sim.optimize.vefl.problem import REFERENCES, VeflPlan, VeflProblem, solve
 from vefl_sim.optimize.vefl.sca import LinearProgram, shrunk, spend_rest
 
@@ -15,7 +14,7 @@ pytest.importorskip("cvxpy")
 
 @pytest.mark.parametrize("everybody", [False, True])
 @pytest.mark.parametrize("method", REFERENCES)
-@pytest.mark.parametrize(("seed", "budget"), [(0, 30.0), (1, 60.0), (2, 100.0), (3, 200.0), (4, 1000.0)])
+@pytest.mark.parametrize(("seed", "budget"), [(0, 30.0), (2, 100.0), (4, 1000.0)])
 def test_feasible_and_never_above_the_optimum(seed: int, budget: float, method: str, everybody: bool) -> None:
     problem = random_problem(seed, cvs=8, l_max=30, budget=budget, everybody=everybody)
     plan, best = solve(problem, method), solve(problem, "exact")
@@ -27,7 +26,7 @@ def test_feasible_and_never_above_the_optimum(seed: int, budget: float, method: 
 
 def test_the_repairs_make_the_difference() -> None:
     shares: dict[str, list[float]] = {method: [] for method in REFERENCES}
-    for seed in range(5):
+    for seed in range(3):
         problem = realistic_problem(seed, 20, budget=150.0)
         best = solve(problem, "exact").objective
         for method, reached in shares.items():
@@ -75,15 +74,9 @@ def _costs(problem: VeflProblem, plan: VeflPlan) -> list[float]:
 
 
 @pytest.mark.parametrize("everybody", [False, True])
-def test_a_filled_plan_leaves_no_iteration_that_fits(everybody: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    problems = [random_problem(seed, cvs=8, l_max=30, budget=80.0, everybody=everybody) for seed in range(4)]
-    problems += [replace(realistic_problem(seed, 20, budget=200.0), everybody=everybody) for seed in range(4)]
-    plans = [solve(problem, "sca") for problem in problems]
-    monkeypatch.setattr(sca, "spend_rest", lambda _, l: l)
-    before = [solve(problem, "sca") for problem in problems]
-    for problem, plan, unfilled in zip(problems, plans, before, strict=True):
+def test_a_plan_leaves_no_iteration_that_fits(everybody: bool) -> None:
+    problems = [random_problem(seed, cvs=8, l_max=30, budget=80.0, everybody=everybody) for seed in range(3)]
+    for problem in [*problems, replace(realistic_problem(1, 20, budget=200.0), everybody=everybody)]:
+        plan = solve(problem, "sca")
         check_constraints(problem, plan)
-        assert plan.selected.tolist() == unfilled.selected.tolist()
-        assert np.all(plan.iterations >= unfilled.iterations)
         assert fitting(problem, plan) == []
-    assert sum(plan.objective > unfilled.objective for plan, unfilled in zip(plans, before, strict=True)) >= 3

@@ -8,9 +8,8 @@ import numpy as np
 
 from vefl_sim.core.kernel import dot
 from vefl_sim.core.kernel import float_kernel as kernel
-from vefl_sim.optimize.rat.allocate import AllocationStatus, allocate
+from vefl_sim.optimize.rat.allocate import AllocationStatus, allocate, allocate_fixed
 from vefl_sim.optimize.rat.burst_state import LAST_BIT, Grants, Slot, SlotDemand
-from vefl_sim.optimize.rat.fixed_power import allocate_fixed
 from vefl_sim.optimize.rat.problem import Allocation, SlotProblem
 
 _ROUNDING = 1e-9  # share of the capacity by which a rate may be above it

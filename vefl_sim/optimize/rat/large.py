@@ -13,7 +13,6 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import float_kernel as kernel
-from vefl_sim.optimize.rat.assignment import assign
 from vefl_sim.optimize.rat.dual import (
     Bids,
     Gains,
@@ -25,6 +24,7 @@ from vefl_sim.optimize.rat.dual import (
     least_bound,
     relative_gains,
 )
+from vefl_sim.optimize.rat.exact import assign
 from vefl_sim.optimize.rat.problem import NOTHING
 from vefl_sim.optimize.rat.water import (
     Demand,

@@ -5,8 +5,8 @@ Minimise U = C·β·ΣP − Σ r·(C + κQ) (fdRATProbTransform1) over owners an
 """
 
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from functools import cached_property
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -161,13 +161,12 @@ def solve(problem: RatProblem, method: str = "auto") -> RatAllocation:
     cvs, prbs = problem.snr_per_watt.shape
     if method == "exact" and prbs > EXACT_PRBS:
         raise ValueError(f"method 'exact' takes at most {EXACT_PRBS} pRBs, not {prbs}: use 'auto' or 'large'")
-    kernel, needs_large, statuses = _compiled()
+    from vefl_sim.optimize.rat.allocate import AllocationStatus, allocate, allocate_fixed, needs_large  # imports numba
+
     allocation = new_allocation(cvs, prbs)
     if problem.prb_power_w is None:
-        solution = kernel(needs_large(code, prbs), int(code), problem.scaled, allocation)
+        solution = allocate(needs_large(code, prbs), int(code), problem.scaled, allocation)
     else:
-        from vefl_sim.optimize.rat.fixed_power import allocate_fixed
-
         solution = allocate_fixed(int(code), problem.scaled, problem.prb_power_w, np.arange(cvs), allocation)
     unit = problem.nats_hz * problem.largest_weight
     return RatAllocation(
@@ -176,13 +175,5 @@ def solve(problem: RatProblem, method: str = "auto") -> RatAllocation:
         rate_bps=allocation.rate * problem.nats_hz,
         objective=solution.objective * unit,
         bound=solution.bound * unit,
-        status=statuses[solution.status],
+        status=AllocationStatus(solution.status).name.lower(),  # type: ignore[arg-type]
     )
-
-
-@cache
-def _compiled() -> tuple[Any, Any, tuple[RatStatus, ...]]:
-    """The kernel and its status codes, imported on the first call because numba is slow to load."""
-    from vefl_sim.optimize.rat.allocate import AllocationStatus, allocate, needs_large
-
-    return allocate, needs_large, tuple(status.name.lower() for status in AllocationStatus)  # type: ignore[misc]

@@ -11,7 +11,7 @@ from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.learning_tables import LearningTable
 from vefl_sim.experiment.plugins import nothing
-from vefl_sim.schemes.afa_cd import step_sizes
+from vefl_sim.schemes.asynchronous import step_sizes
 from vefl_sim.schemes.fedprox import FedProx
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import SUM_KEYS, Plan

@@ -12,7 +12,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import nothing
 from vefl_sim.learning.learner import Local, Model
 from vefl_sim.learning.trees import mean, minus, plus, split, weighted_sum, zeros
-from vefl_sim.schemes.afa_cd import step_sizes
+from vefl_sim.schemes.asynchronous import step_sizes
 from vefl_sim.schemes.fedprox import FedAvg
 from vefl_sim.schemes.scheme import SUM_KEYS, Aggregated, LocalUpdate
 

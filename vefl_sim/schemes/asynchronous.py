@@ -1,22 +1,39 @@
-"""AFA-CD: anarchic federated averaging, cross-device. CVs train whenever they can; the server averages gradients.
+"""Schemes without rounds: CVs train whenever they can, and the server aggregates a full buffer of updates.
 
-Yang et al., Anarchic Federated Learning (ICML 2022). A CV takes its own number of local steps and sends its mean
-gradient, (start − end)/(δ·steps); the server steps against the mean of a full buffer, whatever the staleness. With
-rounds it steps once per round against the mean of the delivered updates: the paper seems to use this form, as its cost
-and p_suc of AFA-CD are those of FedProx.
+AFA-CD, anarchic federated averaging, cross-device: Yang et al., Anarchic Federated Learning (ICML 2022). A CV takes its
+own number of local steps and sends its mean gradient, (start − end)/(δ·steps); the server steps against the mean of a
+full buffer, whatever the staleness. With rounds it steps once per round against the mean of the delivered updates: the
+paper seems to use this form, as its cost and p_suc of AFA-CD are those of FedProx.
+
+FedBuff, buffered aggregation of model differences, with smaller weights for stale ones: Nguyen et al., Federated
+Learning with Buffered Asynchronous Aggregation (AISTATS 2022), without its secure aggregation.
+
+FedAsync, which mixes every update into the model when it arrives, with a smaller weight if it is stale: Xie, Koyejo and
+Gupta, Asynchronous Federated Optimization (2019), with its polynomial staleness function.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.learning_tables import LearningTable
-from vefl_sim.experiment.plugins import Unused
+from vefl_sim.experiment.plugins import Unused, nothing
+from vefl_sim.learning.learner import Model
+from vefl_sim.learning.trees import weighted_sum
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import equal_shares_for_all
-from vefl_sim.schemes.scheme import BYZANTINE_KEYS, PROBLEM_KEYS, RULE_KEYS, SUM_KEYS, Plan, Received, Scheme
+from vefl_sim.schemes.scheme import (
+    BYZANTINE_KEYS,
+    PROBLEM_KEYS,
+    RULE_KEYS,
+    SUM_KEYS,
+    LocalUpdate,
+    Plan,
+    Received,
+    Scheme,
+)
 from vefl_sim.schemes.weights import shares_over
 
 
@@ -89,3 +106,49 @@ def step_sizes(learning: LearningTable, iterations: Ints, samples: Ints) -> Floa
     batch = learning.batch_size
     steps = iterations if batch is None else iterations * -(-samples // batch)
     return learning.learning_rate * steps.astype(np.float64)
+
+
+class FedBuff(AfaCd):
+    """The orders of AFA-CD; updates count as whole model differences, not as mean gradients."""
+
+    label = "FedBuff"
+    default_rate = 1.0
+    unused_keys = (*AfaCd.unused_keys, *AfaCd.unused_without_rounds, "scheme.rounds")
+    unused_when = staticmethod(nothing)
+    contradictions = staticmethod(nothing)
+
+    def __init__(self, experiment: Experiment) -> None:
+        super().__init__(experiment)
+        self.buffer = experiment.aggregation.buffer or experiment.scheme.selected
+
+    def weights(self, received: Received) -> Floats:
+        """rate/(m·√(1 + staleness)) for each of the m updates."""
+        weights: Floats = self._rate / len(received.cv) / np.sqrt(1.0 + received.staleness)
+        return weights
+
+
+_POWER = 0.5  # a of the staleness function (1 + staleness)^−a
+
+
+class FedAsync(FedBuff):
+    """The orders of AFA-CD; ω ← (1 − w)·ω + w·ω_v with w = rate·(1 + staleness)^−½, for one update at a time."""
+
+    label = "FedAsync"
+    default_rate = 0.6
+    unused_keys = tuple(
+        key for key in (*FedBuff.unused_keys, "aggregation.buffer", "scheme.selected") if key != "learning.proximal_mu"
+    )
+
+    def __init__(self, experiment: Experiment) -> None:
+        super().__init__(experiment)
+        self.buffer, self.proximal_mu = 1, experiment.learning.proximal_mu
+
+    def weights(self, received: Received) -> Floats:
+        """rate·(1 + staleness)^−½."""
+        weights: Floats = np.minimum(1.0, self._rate * (1.0 + received.staleness) ** -_POWER)
+        return weights
+
+    def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Model:
+        """Mix the model of the one update into the current model."""
+        [update] = updates
+        return weighted_sum([model, update.model], [1 - update.weight, update.weight])
