@@ -2,9 +2,10 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN = .venv/bin
 KEEP_COMPILED = PYTHONDONTWRITEBYTECODE=  # or each process would compile the tests and our sources again
+ABOUT_DOCS = tests/docs tests/test_small_scripts.py tests/test_benchmarks.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install run paper paper-quick paper-figures test slow fuzz check format docs bench clean
+.PHONY: help install run paper paper-quick paper-figures test slow docs-test fuzz check format docs bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 15
@@ -14,20 +15,24 @@ install: .venv/.installed  ## create .venv and install vefl_sim into it
 run: .venv/.installed  ## run experiments/quickstart.toml
 	@$(BIN)/python -m vefl_sim experiments/quickstart.toml
 
-paper-quick: .venv/.report  ## all figures of the paper in a reduced version (half an hour)
+paper-quick: .venv/.installed  ## all figures of the paper in a reduced version (half an hour)
 	@$(BIN)/python experiments/paper/run.py --quick
 
-paper-figures: .venv/.report  ## figures of the paper from the stored results, without running anything
+paper-figures: .venv/.installed  ## figures of the paper from the stored results, without running anything
 	@$(BIN)/python experiments/paper/run.py --figures
 
-paper: .venv/.report  ## all figures of the paper; prints how long it will take, and resumes what was interrupted
+paper: .venv/.installed  ## all figures of the paper; prints how long it will take, and resumes what was interrupted
 	@$(BIN)/python experiments/paper/run.py
 
 test: .venv/.dev  ## run the tests
-	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(addprefix --ignore=,$(ABOUT_DOCS))
 
-slow: .venv/.dev  ## run the tests that take longer
-	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m slow
+slow: .venv/.dev  ## run the tests that take longer, and those of properties with more examples
+	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal -m "slow or hypothesis" --hypothesis-profile=full \
+		$(addprefix --ignore=,$(ABOUT_DOCS))
+
+docs-test: .venv/.dev  ## do what the pages tell a reader to do, and run every script that they name
+	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal $(ABOUT_DOCS)
 
 MINUTES ?= 10
 fuzz: .venv/.dev  ## attack the program with damaged and absurd input (`make fuzz MINUTES=60`)
@@ -61,8 +66,7 @@ clean:  ## remove .venv and caches; runs/ stays
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	@touch $@
 
-.venv/.report: .venv/.installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[report]'
+.venv/.report: .venv/.installed  # all that figures need is always installed
 	@touch $@
 
 .venv/.dev: .venv/.installed

@@ -38,18 +38,18 @@ PLANTED = [
         "deadline one slot late, observed", "schemes/observation.py",
         "grid.ceil(self.snapshot.time_ns) + self.window_slots",
         "grid.ceil(self.snapshot.time_ns) + self.window_slots + 1",
-        "tests/protocol/test_orders.py tests/schemes tests/protocol",
+        "tests/protocol/test_server.py tests/schemes tests/protocol",
     ),
     PlantedError(
         "deadline one slot late, ordered", "protocol/server/orders.py",
         "int(observation.deadline_slot[row])", "int(observation.deadline_slot[row]) + 1",
-        "tests/protocol/test_orders.py tests/schemes tests/protocol tests/simulation/test_audit.py",
+        "tests/protocol/test_server.py tests/schemes tests/protocol tests/simulation/test_audit.py",
     ),
     PlantedError(
         "deadline one slot late, window", "schemes/observation.py",
         "np.maximum(last_slot - constants.grid.ceil(snapshot.time_ns), 0)",
         "np.maximum(last_slot - constants.grid.ceil(snapshot.time_ns), 0) + 1",
-        "tests/protocol/test_orders.py tests/schemes tests/protocol",
+        "tests/protocol/test_server.py tests/schemes tests/protocol",
     ),
     PlantedError(
         "κ missing in e_tx, slot", "optimize/rat/burst.py",
@@ -60,12 +60,12 @@ PLANTED = [
         "κ missing in e_tx, worst case of an order", "protocol/server/orders.py",
         "compute_j + float(observation.worst_tx_j[row])",
         "compute_j + float(observation.worst_tx_j[row]) / constants.grid.slot_s",
-        "tests/protocol/test_orders.py tests/schemes tests/protocol tests/simulation/test_audit.py",
+        "tests/protocol/test_server.py tests/schemes tests/protocol tests/simulation/test_audit.py",
     ),
     PlantedError(
         "κ missing in e_tx, VEFL sub-problem", "schemes/observation.py",
         "constants.grid.slot_s * constants.link.power_w", "constants.link.power_w",
-        "tests/protocol/test_orders.py tests/schemes tests/protocol",
+        "tests/protocol/test_server.py tests/schemes tests/protocol",
     ),
     PlantedError(
         "LOS and NLOS shadowing swapped, deviation", "radio/shadowing.py",
@@ -83,7 +83,7 @@ PLANTED = [
     PlantedError(
         "EDF ties by index", "optimize/rat/burst.py",
         "bits_left[v] > bits_left[order[to - 1]]", "v < order[to - 1]",
-        "tests/optimize/rat/test_edf.py tests/protocol tests/simulation/test_slot_check.py",
+        "tests/optimize/rat/test_rat.py tests/protocol tests/simulation/test_slot_check.py",
     ),
     PlantedError(
         "p_v not renormalised over the ordered CVs", "schemes/fdpc.py",
@@ -140,14 +140,14 @@ PLANTED = [
         'restore_generator(self._rng, state["rng"])', "pass", "tests/simulation/test_resume.py tests/radio",
     ),
     PlantedError(
-        "checkpoint without RNG state, arrivals", "mobility/grid/arrivals.py",
-        'restore_generator(self._rng, state["rng"])', "pass",
-        "tests/mobility/grid/test_arrivals.py tests/simulation/test_resume.py",
+        "traffic resumed one step late", "mobility/kept.py",
+        'while self._step < state["step"]', 'while self._step <= state["step"]',
+        "tests/mobility/test_kept.py tests/simulation/test_resume.py",
     ),
     PlantedError(
-        "checkpoint without RNG state, vehicles", "mobility/grid/engine.py",
-        "restore_generator(rng, saved)", "pass",
-        "tests/mobility/grid/test_arrivals.py tests/simulation/test_resume.py",
+        "traffic driven on from a later state than the kept scenes", "mobility/kept.py",
+        "return deepcopy(self._source)", "return self._source",
+        "tests/mobility/test_kept.py tests/simulation/test_resume.py",
     ),
     PlantedError(
         "RAT cap ignored, burst", "optimize/rat/burst.py",

@@ -1,21 +1,26 @@
 """Shared by all tests: machines are noisy, so no example of a property has a deadline.
 
-With CI in the environment the examples are the same each time; everywhere else each test run tries others.
+`make test` tries 25 examples of each property, `make slow` 200. With CI in the environment the examples are the same
+each time; everywhere else each test run tries others.
 """
 
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from vefl_sim import Run, from_tables, simulate
+from vefl_sim.learning.datasets import signs as drawing
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.signs import drawing
 
-settings.register_profile("vefl_sim", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("vefl_sim")
+settings.register_profile("quick", deadline=None, derandomize="CI" in os.environ, max_examples=25)
+settings.register_profile("full", settings.get_profile("quick"), max_examples=200)  # pytest --hypothesis-profile=full
+settings.load_profile("quick")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; tests interrupt runs by it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -55,3 +60,17 @@ def signs_drawn_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawing, "signs", draw_once)
         yield
+
+
+@pytest.fixture(scope="session")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The finished run of tests/protocol/test_golden.py; who changes it takes `golden_copy`."""
+    from tests.protocol.test_golden import EXPERIMENT
+
+    return simulate(from_tables(EXPERIMENT), out=tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture
+def golden_copy(golden: Run, tmp_path: Path) -> Run:
+    """A copy of this run."""
+    return Run(copytree(golden.path, tmp_path / "copies" / golden.path.name))

@@ -1,9 +1,14 @@
 """Kernels are called from Python and from kernels; their compilation is announced where it happens."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numba
 import pytest
 
-from vefl_sim.core.kernel import COMPILING, float_kernel, kernel
+from vefl_sim.core.kernel import compiling, float_kernel, kernel
 from vefl_sim.core.progress import heard_by
 
 
@@ -61,4 +66,13 @@ def test_the_compilation_of_our_kernels_is_announced(module: str, announced: boo
     with heard_by(lambda *words: heard.append(words)):
         assert double(21) == 42
         assert double(4) == 8  # already compiled
-    assert heard == [(COMPILING, "")] * announced
+    assert heard == [(compiling(), "")] * announced
+
+
+def test_one_process_compiles_and_the_others_wait(tmp_path: Path) -> None:
+    """Both need the same kernel on an empty cache at the same time; the second one loads what the first has saved."""
+    code = "from vefl_sim.core.kernel import dot; dot(*2 * [__import__('numpy').ones(3)]); print(len("
+    code += "dot._called_by_python.stats.cache_hits))"
+    environment = os.environ | {"VEFL_SIM_CACHE": str(tmp_path)}
+    both = [subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) for _ in range(2)]
+    assert sorted(process.communicate()[0] for process in both) == [b"0\n", b"1\n"]

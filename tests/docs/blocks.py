@@ -20,10 +20,10 @@ _NAMED = re.compile(r"# ([\w.-]+\.(?:py|toml))\n")
 
 @dataclass(frozen=True)
 class Treatment:
-    """What a marker says; without one, a block is run by `make test`."""
+    """What a marker says; without one, a block is run as it is."""
 
     not_run: str = ""  # the reason
-    slow: bool = False  # only `make slow` runs it
+    slow: bool = False  # the page takes more than ten seconds
     options: tuple[str, ...] = ()  # added to every command of vefl_sim that knows them
     exit_code: int = 0  # of every command
     over: str = ""  # TOML file that is the base of a fragment

@@ -62,16 +62,13 @@ def follow(blocks: list[Block], folder: Path, monkeypatch: pytest.MonkeyPatch) -
                 del sys.modules[name]
 
 
-def _runs(page: str, *, slow: bool) -> list[Block]:
-    return [block for block in PAGES[page] if block.is_run and (slow or not block.treatment.slow)]
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if _runs(page, slow=False)])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if any(block.treatment.slow for block in blocks) else [])
+        for page, blocks in PAGES.items()
+        if any(block.is_run for block in blocks)
+    ],
+)
 def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    follow(_runs(page, slow=False), tmp_path, monkeypatch)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if _runs(page, slow=True) != _runs(page, slow=False)])
-def test_page_with_what_takes_longer(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    follow(_runs(page, slow=True), tmp_path, monkeypatch)
+    follow([block for block in PAGES[page] if block.is_run], tmp_path, monkeypatch)

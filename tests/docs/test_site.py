@@ -103,34 +103,6 @@ def test_search_works_without_a_server(site: Path, browser: Any) -> None:
 
 
 @pytest.mark.slow
-def test_panels_side_by_side_can_be_read_on_a_phone(site: Path, browser: Any) -> None:
-    """They are wider than the screen and scroll in a box, which is a link to the picture in full size."""
-    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-    browser.get((site / "docs" / "radio.html").as_uri())
-    script = (
-        "const image = document.querySelector('img[src$=\"fading.png\"]'), box = image.closest('a');"
-        "box.scrollLeft = 10000; return [image.offsetWidth, box.offsetWidth, box.scrollLeft, box.href]"
-    )
-    image_px, box_px, scrolled_px, address = browser.execute_script(script)
-    assert image_px > 1000 > 390 > box_px  # four panels
-    assert scrolled_px > image_px - box_px - 10
-    assert address == (site / "_images" / "fading.png").as_uri()
-    assert (site / "_images" / "fading.png").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pictures_are_dimmed_where_the_page_is_dark(site: Path, browser: Any, scheme: str) -> None:
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    browser.get((site / "docs" / "radio.html").as_uri())
-    effect = browser.execute_script("return getComputedStyle(document.querySelector('a.picture img')).filter")
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    assert effect == {"light": "none", "dark": "brightness(0.8)"}[scheme]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("width_px", [1280, 390])
 def test_no_page_is_wider_than_the_screen(site: Path, browser: Any, width_px: int) -> None:
     """Wide tables and blocks scroll in boxes of their own."""

@@ -30,7 +30,7 @@ from pathlib import Path
 
 import pytest
 
-from vefl_sim import Run, from_tables, simulate
+from vefl_sim import Run
 from vefl_sim.analysis.events import event_lines
 
 GOLDEN = Path(__file__).parent / "golden" / "three_cars.txt"
@@ -53,9 +53,9 @@ EXPERIMENT = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return simulate(from_tables(EXPERIMENT), out=tmp_path_factory.mktemp("golden"))
+@pytest.fixture
+def run(golden: Run) -> Run:
+    return golden
 
 
 def outcome(run: Run, round: int, cv: int) -> dict:

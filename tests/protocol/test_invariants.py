@@ -73,7 +73,7 @@ def test_bursts_span_blocks_of_fading(tmp_path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(["tau", "ready"]), st.sampled_from(POLICIES))
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 def test_invariants_hold_in_every_run(seed: int, prbs: int, start: str, policy: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         run = random_run(seed, prbs, start, policy, directory)

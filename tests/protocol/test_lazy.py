@@ -1,14 +1,18 @@
-"""Computing updates only when they are aggregated gives the same run as computing every update when it is ordered."""
+"""When updates are computed, and how they are aggregated: lazily, in steps of several iterations, as sums of models."""
 
 from typing import Any, ClassVar
 
+import pandas as pd
 import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Experiment, Run, from_tables, simulate, with_settings
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.learning.jax_learner import JaxLearner
 from vefl_sim.learning.learner import LocalJob, Start
 from vefl_sim.protocol.messages import TrainOrder
 from vefl_sim.protocol.server.model import GlobalModel
+from vefl_sim.simulation.scenario import build_scenario
 
 LEARNING = EXPERIMENT | {
     "learning": {"kind": "jax"},
@@ -66,11 +70,14 @@ def test_lazy_is_eager(kind: str, batch_size: int | None, monkeypatch: pytest.Mo
         assert steps.max() > 1  # some step aggregated updates of several versions
 
 
-@pytest.mark.parametrize("kind", ["scaffold", "feddyn", "fedadam", "fedyogi", "oort", "krum", "fedasync"])
-@pytest.mark.parametrize("codec", ["float32", "qsgd", "top-k"])
+@pytest.mark.parametrize(
+    ("kind", "codec"),
+    [
+        *(("scaffold", "float32"), ("feddyn", "qsgd"), ("fedadam", "top-k"), ("fedyogi", "float32"), ("oort", "qsgd")),
+        *(("krum", "top-k"), ("fedasync", "qsgd"), ("fedasync", "top-k")),
+    ],
+)
 def test_schemes_and_codecs_that_remember(kind: str, codec: str, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    if kind == "scaffold" and codec != "float32":
-        pytest.skip("SCAFFOLD sends two vectors, and refuses codecs")
     settings = ["run.rounds=4", f"scheme.kind={kind}", f"update.codec={codec}", "model.factory=vefl_models.mlp:mlp"]
     if kind == "fedasync":
         settings += ["mac.start=ready", "vefl.max_local_iterations=7"]
@@ -97,3 +104,46 @@ def assert_equal(experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert lazy.summary["last_accuracy"] is not None
     assert lazy.content_digest() == eager.content_digest()
     return lazy
+
+
+def test_iterations_per_step_change_only_the_model(tmp_path) -> None:
+    experiment = with_settings(from_tables(LEARNING), "vefl.max_local_iterations=7", "learning.learning_rate=0.01")
+    one, four = (
+        simulate(with_settings(experiment, f"learning.iterations_per_step={n}"), out=tmp_path / str(n)) for n in (1, 4)
+    )
+    assert (one.vehicles["iterations"] % 4 != 0).any()  # so the last step of a CV has fewer iterations
+    pd.testing.assert_frame_equal(one.vehicles, four.vehicles)
+    learnt = ["accuracy", "loss"]
+    pd.testing.assert_frame_equal(one.rounds.drop(columns=learnt), four.rounds.drop(columns=learnt))
+    assert (one.rounds["loss"] != four.rounds["loss"]).any()
+    assert (one.rounds["loss"] - four.rounds["loss"]).abs().max() < 0.02
+
+
+def test_models_are_summed_only_if_the_key_is_set(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of three CVs deliver, so the weights sum to 2/3: a shorter step, but with "models" a model scaled down."""
+    sums, average = [], JaxLearner.average
+
+    def spy(learner, updates, weights):
+        sums.append((len(updates), sum(weights)))
+        return average(learner, updates, weights)
+
+    monkeypatch.setattr(JaxLearner, "average", spy)
+    step, models = (
+        simulate(from_tables(LEARNING | {"scheme": {"kind": "fedprox"}, "aggregation": keys}), out=tmp_path).rounds
+        for keys in ({"weights_over": "coverage"}, {"weights_over": "coverage", "form": "models"})
+    )
+    assert sums == [(2, pytest.approx(2 / 3)), (1, pytest.approx(1 / 2))]  # of the second run only
+    assert step["delivered"].tolist() == models["delivered"].tolist() == [2, 1]
+    assert step["weight_sum"].tolist() == models["weight_sum"].tolist() == pytest.approx([2 / 3, 1 / 2])
+    assert (step["loss"] != models["loss"]).all()
+
+
+def test_a_user_defined_scheme_without_rounds_cannot_sum_models() -> None:
+    own = {"kind": "vefl_sim.schemes.fedbuff:FedBuff"}
+    with pytest.raises(ExperimentError, match=r"aggregation\.form .* no effect .*FedBuff"):
+        build_scenario(from_tables(LEARNING | {"scheme": own, "aggregation": {"form": "models"}}))
+
+
+def test_every_second_round_is_evaluated(tmp_path) -> None:
+    run = simulate(with_settings(from_tables(LEARNING), "run.rounds=3", "learning.evaluate_every=2"), out=tmp_path)
+    assert run.rounds["accuracy"].notna().tolist() == [False, True, True]  # the last round is always evaluated

@@ -2,8 +2,12 @@ import numpy as np
 import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
+from tests.schemes.rounds import observed
 from vefl_sim import Observation, Plan, RunFailed, from_tables, simulate, with_settings
-from vefl_sim.protocol.server.orders import training_ns
+from vefl_sim.protocol.server.orders import checked_plan, orders_of, training_ns
+
+OBSERVED = observed(samples=[2, 2], sojourn_s=[2.0004, 9.0])  # CV 1 leaves within the round, CV 4 does not
+PLAN = Plan(cv=np.array([4, 1]), iterations=np.array([3, 3]), cpu_hz=np.array([1e9, 1e9]))
 
 
 class Overambitious:
@@ -34,24 +38,19 @@ def test_training_that_outlasts_the_round_has_its_own_reason(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
-        ("Plan(np.array([77]), np.array([1]), np.array([1e9]))", "not in coverage"),
-        ("Plan(np.array([1, 1]), np.array([1, 1]), np.array([1e9, 1e9]))", "twice"),
-        ("Plan(np.array([1]), np.array([0]), np.array([1e9]))", "not 1, 2, 3"),
-        ("Plan(np.array([1]), np.array([1.5]), np.array([1e9]))", "not 1, 2, 3"),
-        ("Plan(np.array([1]), np.array([1]), np.array([0.0]))", "cpu_max_hz"),
-        ("Plan(np.array([1]), np.array([1]), np.array([1e12]))", "cpu_max_hz"),
-        ("Plan(np.array([1]), np.array([1, 2]), np.array([1e9]))", "for each CV"),
+        ("everybody", "vefl_sim.Plan"),
+        (Plan([77], [1], [1e9]), "not in coverage"),
+        (Plan([1, 1], [1, 1], [1e9, 1e9]), "twice"),
+        (Plan([1], [0], [1e9]), "not 1, 2, 3"),
+        (Plan([1], [1.5], [1e9]), "not 1, 2, 3"),
+        (Plan([1], [1], [0.0]), "cpu_max_hz"),
+        (Plan([1], [1], [1e12]), "cpu_max_hz"),
+        (Plan([1], [1, 2], [1e9]), "for each CV"),
     ],
 )
-def test_an_impossible_plan_fails_the_run(tmp_path, monkeypatch: pytest.MonkeyPatch, plan: str, words: str) -> None:
-    class Impossible(Overambitious):
-        def plan(self, observation: Observation) -> Plan:
-            return eval(plan)
-
-    monkeypatch.setattr("tests.protocol.test_server.Overambitious", Impossible)
-    experiment = with_settings(from_tables(EXPERIMENT), "scheme.kind=tests.protocol.test_server:Overambitious")
+def test_an_impossible_plan_is_refused(plan: object, words: str) -> None:
     with pytest.raises(RunFailed, match=words):
-        simulate(experiment, out=tmp_path)
+        checked_plan(OBSERVED, plan)
 
 
 def test_early_close_starts_the_next_round_when_all_orders_have_ended(tmp_path) -> None:
@@ -69,15 +68,29 @@ def test_ready_serves_a_cv_before_its_tau(tmp_path) -> None:
     assert first == [200_000_000, 991_500_000]  # 1e8 cycles at 0.5 GHz; τ of CVs 1 and 2; CV 3 has left by then
 
 
-def test_every_second_round_is_evaluated(tmp_path) -> None:
-    from tests.protocol.test_lazy import LEARNING
-
-    experiment = with_settings(from_tables(LEARNING), "run.rounds=3", "learning.evaluate_every=2")
-    run = simulate(experiment, out=tmp_path)
-    assert run.rounds["accuracy"].notna().tolist() == [False, True, True]  # the last round is always evaluated
-
-
 def test_a_plan_that_fills_its_time_is_not_a_nanosecond_too_long() -> None:
     assert training_ns(1e9, 1e9 / 0.9915, 991_500_000) <= 991_500_000
     assert training_ns(5e8, 1e9, 991_500_000) == 500_000_000
     assert training_ns(5e9, 1e9, 991_500_000) == 5_000_000_000  # a plan that ignores the limit is not shortened
+
+
+# An order worked out by hand: slots of 0.5 ms, a round of 5 s from 10 s on, uploads of at most one slot.
+
+
+def test_the_deadline_is_the_end_of_the_sojourn_bound_or_of_the_round() -> None:
+    first, second = orders_of(OBSERVED, PLAN)
+    assert (first.cv, second.cv) == (1, 4)
+    assert (first.deadline_slot, second.deadline_slot) == (24_000, 30_000)  # 12.0004 s lies within slot 24,000
+
+
+def test_the_upload_starts_as_late_as_the_worst_case_allows() -> None:
+    assert [order.earliest_slot for order in orders_of(OBSERVED, PLAN)] == [23_999, 29_999]
+
+
+def test_energy_of_training_and_of_the_worst_case() -> None:
+    """l·cD = 3 · 25 · 2 · 10^6 cycles; ζ/2·l·cD·η² = 0.015 J; one slot at 0.2 W is 0.0001 J."""
+    for order in orders_of(OBSERVED, PLAN):
+        assert order.train_ns == 150_000_000
+        assert order.compute_j == pytest.approx(0.015)
+        assert order.worst_j == pytest.approx(0.015 + 0.0001)
+    assert OBSERVED.problem().tx_energy_j == pytest.approx([0.0001, 0.0001])

@@ -10,7 +10,7 @@ import pytest
 
 from tests.protocol.test_burst import BUSY
 from vefl_sim import Experiment, simulate, with_settings
-from vefl_sim.core.kernel import COMPILING
+from vefl_sim.core.kernel import compiling
 from vefl_sim.core.progress import heard_by
 from vefl_sim.protocol import mac
 from vefl_sim.simulation import compilation
@@ -61,7 +61,7 @@ def test_the_kernels_are_compiled_once(started: list[subprocess.Popen[bytes]]) -
             if code:
                 started[-1].communicate(code)
     assert [process.returncode for process in started] == [1, 0]
-    assert set(heard) == {(COMPILING, "")}
+    assert set(heard) == {(compiling(), "")}
 
 
 def test_the_process_ends_with_an_error_of_the_preparation(started: list[subprocess.Popen[bytes]]) -> None:

@@ -26,18 +26,19 @@ def visitors(run: Run) -> set[int]:
 @pytest.mark.parametrize(
     "keys",
     [
-        pytest.param([], id="dirichlet"),
-        pytest.param(["data.partition=iid", "learning.kind=none"], id="iid"),
-        pytest.param(["data.partition=shards", "learning.kind=none"], id="shards"),
+        pytest.param(["learning.kind=none"], id="dirichlet"),
+        pytest.param(["data.partition=iid", "learning.kind=none"], id="iid", marks=pytest.mark.slow),
+        pytest.param(["data.partition=shards", "learning.kind=none"], id="shards", marks=pytest.mark.slow),
+        pytest.param([], id="learning", marks=pytest.mark.slow),
         pytest.param(
             ["scheme.kind=fdpc", "adversary.share=0.3", "learning.batch_size=7"], id="fdpc", marks=pytest.mark.slow
         ),
     ],
 )
 def test_a_shorter_run_is_the_beginning_of_a_longer_one(keys: list[str], tmp_path: Path) -> None:
-    experiment = with_settings(SMALL, *keys) if keys else SMALL
+    experiment = with_settings(SMALL, *keys)
     short = simulate(experiment, out=tmp_path)
-    long = simulate(with_settings(experiment, "run.rounds=7"), out=tmp_path)
+    long = simulate(with_settings(experiment, "run.rounds=5"), out=tmp_path)
     assert visitors(short) < visitors(long)  # CVs that come later would change the split
     assert long.rounds.iloc[:2].equals(short.rounds)
     assert long.vehicles[long.vehicles["round"] <= 2].reset_index(drop=True).equals(short.vehicles)
@@ -46,7 +47,7 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one(keys: list[str], tmp_pat
 
 def test_without_it_a_shorter_run_has_other_holders(tmp_path: Path) -> None:
     experiment = with_settings(SMALL, "data.holders=0", "learning.kind=none")
-    short, long = (simulate(with_settings(experiment, f"run.rounds={k}"), out=tmp_path) for k in (2, 7))
+    short, long = (simulate(with_settings(experiment, f"run.rounds={k}"), out=tmp_path) for k in (2, 5))
     assert not long.rounds.iloc[:2].equals(short.rounds)
 
 
@@ -78,7 +79,13 @@ def test_it_is_refused_where_cvs_hold_what_they_recorded() -> None:
 
 
 def test_centralized_learning_uses_all_data(tmp_path: Path) -> None:
-    keys = ["scheme.kind=centralized", "scheme.selected=10", "data.holders=1"]  # fewer than the CVs that come
+    """Also with fewer shares than CVs that come."""
+    keys = [
+        "scheme.kind=centralized",
+        "scheme.selected=10",
+        "data.holders=1",
+        "run.rounds=1",
+    ]  # fewer than the CVs that come
     run = simulate(with_settings(SMALL, *keys), out=tmp_path)
     other = simulate(with_settings(run.experiment, "data.holders=0"), out=tmp_path)
     assert run.rounds["accuracy"].equals(other.rounds["accuracy"])

@@ -1,4 +1,4 @@
-"""The keys of a realistic radio, alone and all together: bursts, resuming, conservation of bits, and bad input."""
+"""The keys of a realistic radio: conservation of bits, what each key does, and bad input."""
 
 import tempfile
 from collections.abc import Iterator
@@ -9,75 +9,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.protocol.test_burst import BUSY, run_with
+from tests.protocol.test_burst import BUSY, KEYS, NO_ROUNDS
 from tests.protocol.test_invariants import random_run
-from tests.resumable import STOPPED
-from tests.simulation.test_resume import killed_at, same
 from vefl_sim import Run, from_tables, simulate, why, with_settings
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.radio.channel import uma
+from vefl_sim.radio.scattering import ScatteredFading
 
-KEYS = {
-    "jakes": ["radio.fading=jakes"],
-    "rician": ["radio.fading=rician", "radio.delay_spread_s=1e-7"],
-    "held during a round": ["radio.large_scale=round"],
-    "delay spread": ["radio.delay_spread_s=38.901"],  # as a shell passes it on
-    "old knowledge": ["radio.csi_delay_slots=4"],
-    "TDD": ["mac.tdd=DDDSU", "mac.special_uplink_symbols=5"],
-    "grants and reports": ["mac.grant_delay_slots=3", "mac.bsr_slots=7"],
-    "open loop": ["radio.power=open-loop"],
-    "broadcast": ["downlink.kind=broadcast"],
-}
-ALL = [
-    *("radio.fading=rician", 'radio.delay_spread_s="38.901"', "radio.csi_delay_slots=230", "radio.csi_margin_db=3"),
-    *("radio.power=open-loop", "radio.p0_dbm=-70", "mac.tdd=DDSUU", "mac.grant_delay_slots=3", "mac.bsr_slots=7"),
-    *("downlink.kind=broadcast", "radio.large_scale=round"),
-]
-"""Knowledge that is older than a mobility step; the other keys as above."""
-EARLY = [*ALL, "server.early_close=true"]
 SLOT_NS = 500_000
-NO_ROUNDS = ["scheme.kind=afa-cd", "mac.start=ready", "aggregation.buffer=3"]
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        pytest.param(ALL, id="all"),
-        pytest.param([*ALL, *NO_ROUNDS, "vefl.sojourn_weight=0.5"], id="all, no rounds"),
-        pytest.param(EARLY, id="rounds that start between two scenes", marks=pytest.mark.slow),
-        *(pytest.param(keys, id=name, marks=pytest.mark.slow) for name, keys in KEYS.items()),
-    ],
-)
-def test_bursts_of_any_length_give_the_same_run(keys: list[str], tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = [run_with(tmp_path, longest, monkeypatch, *keys) for longest in (1, 7, 256)]
-    assert len({run.content_digest() for run in runs}) == 1
-    assert runs[0].summary["updates_ordered"] > 0
-    assert [finding for finding in verify(runs[0]) if not finding.passed] == []
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        pytest.param(ALL, id="all"),
-        pytest.param([*ALL, *NO_ROUNDS, "trace.slots=uploads"], id="all, no rounds"),
-        pytest.param(EARLY, id="rounds that start between two scenes", marks=pytest.mark.slow),
-        *(pytest.param(keys, id=name, marks=pytest.mark.slow) for name, keys in KEYS.items()),
-    ],
-)
-def test_a_resumed_run_is_the_same(keys: list[str], tmp_path: Path) -> None:
-    experiment = with_settings(STOPPED, "run.rounds=4", "learning.kind=none", *keys)
-    whole = simulate(experiment, out=tmp_path / "whole")
-    killed = killed_at(experiment, tmp_path / "pieces", 2, 3)
-    assert [finding for finding in verify(killed) if not finding.passed] == []
-    assert same(simulate(experiment, out=tmp_path / "pieces"), whole)
-    assert [finding for finding in verify(whole) if not finding.passed] == []
 
 
 def test_every_scheme_sees_the_same_fading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gain belongs to the CV and the slot: in runs of two schemes all gains that both ask for are equal."""
-    from vefl_sim.radio.scattering import ScatteredFading
-
     original, seen = ScatteredFading.gains, list[dict[tuple[int, int], bytes]]()
 
     def noted(self, slot: int, slots: int, cvs) -> np.ndarray:
@@ -143,7 +87,7 @@ def granted_and_lost(run: Run, ordered: dict, upload: dict, end: dict) -> tuple[
     st.lists(st.sampled_from([*KEYS]), min_size=1, max_size=4, unique=True),
     st.booleans(),
 )
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 def test_bits_are_conserved(seed: int, prbs: int, start: str, names: list[str], rounds: bool) -> None:
     keys = [key for name in names for key in KEYS[name]]
     policy = [*keys, *([] if rounds else ["scheme.kind=afa-cd", "aggregation.buffer=2"])]
@@ -207,127 +151,30 @@ def test_a_broadcast_waits_for_the_one_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tables", "sentence"),
+    ("tables", "words"),
     [
-        ({"mac": {"tdd": "dU"}}, 'mac.tdd = "dU": it must be a pattern of the letters U, D and S, such as "DDDSU".'),
-        ({"mac": {"tdd": "DDS"}}, 'mac.tdd = "DDS" has no uplink slot: add a U to the pattern.'),
-        (
-            {"radio": {"csi_delay_slots": 10_001}},
-            "radio.csi_delay_slots has 10001 slots, longer than the round of 10000 slots (vefl.round_s): shorten it.",
-        ),
-        (
-            {"mac": {"grant_delay_slots": 10_001}},
-            "mac.grant_delay_slots has 10001 slots, longer than the round of 10000 slots (vefl.round_s): shorten it.",
-        ),
-        (
-            {"mac": {"bsr_slots": 10_001}},
-            "mac.bsr_slots has 10001 slots, longer than the round of 10000 slots (vefl.round_s): shorten it.",
-        ),
-        (
-            {"radio": {"delay_spread_s": -1e-9}},
-            'radio.delay_spread_s = -1e-09: it must be a time from 0 to 0.001 s, or "38.901".',
-        ),
-        (
-            {"radio": {"power": "open-loop", "p0_dbm": 24.0}},
-            "radio.p0_dbm = 24 is above P_max (radio.max_tx_power_w, 23.0 dBm): lower it.",
-        ),
-        (
-            {"radio": {"power": "open-loop"}, "rat": {"method": "large"}},
-            'rat.method = "large" optimizes powers, which radio.power = "open-loop" sets: use "auto", "exact" or a '
-            "policy.",
-        ),
-        (
-            {"downlink": {"kind": "broadcast"}, "mac": {"tdd": "SU"}},
-            'downlink.kind = "broadcast" needs downlink slots in mac.tdd = "SU": add a D to the pattern.',
-        ),
-        (
-            {"radio": {"alpha": 0.5}},
-            'radio.alpha has no effect with radio.power = "optimized": '
-            'remove it (on the command line: --set radio.alpha=), or set radio.power = "open-loop".',
-        ),
-        (
-            {"radio": {"rician_k_db": 3.0}},
-            'radio.rician_k_db has no effect with radio.fading = "rayleigh": '
-            'remove it (on the command line: --set radio.rician_k_db=), or set radio.fading = "rician".',
-        ),
-        (
-            {"radio": {"fading": "none", "delay_spread_s": 0.0}},
-            'radio.delay_spread_s has no effect with radio.fading = "none": '
-            "remove it (on the command line: --set radio.delay_spread_s=)"
-            ', or set radio.fading = "rayleigh", "jakes" or "rician".',
-        ),
-        (
-            {"mac": {"special_uplink_symbols": 4}},
-            'mac.special_uplink_symbols has no effect with mac.tdd = "U": '
-            'remove it (on the command line: --set mac.special_uplink_symbols=), or set mac.tdd with an "S".',
-        ),
-        (
-            {"radio": {"csi_margin_db": 3.0}},
-            "radio.csi_margin_db has no effect with radio.csi_delay_slots = 0: "
-            "remove it (on the command line: --set radio.csi_margin_db=)"
-            ", or set radio.csi_delay_slots = 1 or more.",
-        ),
-        (
-            {"scheme": {"constrained": False}, "downlink": {"kind": "broadcast"}},
-            "downlink.kind has no effect with scheme.constrained = false: "
-            "remove it (on the command line: --set downlink.kind=), or set scheme.constrained = true.",
-        ),
-        (
-            {"downlink": {"rate_floor": 5e6}},
-            'downlink.rate_floor has no effect with downlink.kind = "ignored": '
-            'remove it (on the command line: --set downlink.rate_floor=), or set downlink.kind = "broadcast".',
-        ),
+        ({"mac": {"tdd": "dU"}}, r'mac\.tdd = "dU": .* letters U, D and S'),
+        ({"mac": {"tdd": "DDS"}}, r'mac\.tdd = "DDS" has no uplink slot'),
+        ({"radio": {"csi_delay_slots": 10_001}}, r"radio\.csi_delay_slots .*vefl\.round_s"),
+        ({"mac": {"grant_delay_slots": 10_001}}, r"mac\.grant_delay_slots .*vefl\.round_s"),
+        ({"mac": {"bsr_slots": 10_001}}, r"mac\.bsr_slots .*vefl\.round_s"),
+        ({"radio": {"delay_spread_s": -1e-9}}, r"radio\.delay_spread_s = -1e-09: .* from 0 to 0.001 s"),
+        ({"radio": {"power": "open-loop", "p0_dbm": 24.0}}, r"radio\.p0_dbm = 24 is above .*radio\.max_tx_power_w"),
+        ({"radio": {"power": "open-loop"}, "rat": {"method": "large"}}, r"rat\.method .* radio\.power"),
+        ({"downlink": {"kind": "broadcast"}, "mac": {"tdd": "SU"}}, r"downlink\.kind .* needs downlink slots"),
+        ({"mac": {"special_uplink_symbols": 4}}, r"mac\.special_uplink_symbols has no effect .* mac\.tdd"),
+        ({"radio": {"csi_margin_db": 3.0}}, r"radio\.csi_margin_db has no effect .* radio\.csi_delay_slots"),
     ],
 )
-def test_bad_input_is_one_sentence(tables: dict, sentence: str) -> None:
-    with pytest.raises(ExperimentError) as refused:
+def test_bad_input_is_one_sentence(tables: dict, words: str) -> None:
+    with pytest.raises(ExperimentError, match=words) as refused:
         from_tables({"run": {"name": "bad"}} | tables)
-    assert refused.value.problems == (sentence,)
-
-
-@pytest.mark.parametrize(
-    ("table", "column", "what"),
-    [("outages", "lost_bits", "outages"), ("outages", "lost_j", "outages"), ("broadcasts", "end_ns", "broadcasts")],
-)
-def test_an_edited_table_is_found(table: str, column: str, what: str, tmp_path: Path) -> None:
-    from vefl_sim.core.tables import TableWriter
-    from vefl_sim.records.schemas import SCHEMAS
-
-    run = simulate(with_settings(BUSY, *KEYS["old knowledge"], *KEYS["broadcast"]), out=tmp_path)
-    rows = run.table(table)
-    rows.loc[0, column] = rows.loc[0, column] * 100 + 1000
-    file = run.path / "tables" / f"{table}.parquet"
-    file.unlink()
-    writer = TableWriter(file, SCHEMAS[table])
-    for row in rows.to_dict("records"):
-        writer.append(row)
-    writer.close()
-    assert {"content", what} <= {finding.what for finding in verify(run) if not finding.passed}
-
-
-@pytest.mark.slow
-def test_sigkill_costs_nothing_with_all_keys(tmp_path: Path) -> None:
-    """A process of its own, killed as soon as it has written some more checkpoints, and started again."""
-    from tests.resumable import contents, only
-    from tests.simulation.test_kill import checkpoint, start, wait_until
-    from vefl_sim.experiment.toml import to_toml
-
-    experiment = with_settings(STOPPED, "run.rounds=9", "learning.kind=none", *ALL)
-    whole, folder = simulate(experiment, out=tmp_path / "whole"), tmp_path / "runs"
-    (tmp_path / "killed.toml").write_text(to_toml(experiment))
-    arguments = str(tmp_path / "killed.toml"), "--out", str(folder), "--quiet"
-    for round in (2, 4, 7):
-        process = start(arguments)
-        wait_until(lambda round=round: checkpoint(folder) >= round, process)
-        process.kill()
-        process.join()
-    assert not (only(folder).path / "DONE").exists()
-    assert contents(simulate(experiment, out=folder)) == contents(whole)
+    assert len(refused.value.problems) == 1
 
 
 PASSING = from_tables(
     {
-        "run": {"name": "passing", "rounds": 40},
+        "run": {"name": "passing", "rounds": 30},
         "mobility": {"max_speed_mps": 26.82},
         "radio": {"max_tx_power_w": 0.02},
         "traffic": {"through_share": 1.0, "mean_in_coverage": 12.0},

@@ -9,8 +9,7 @@ import pytest
 
 from tests.command_line import ROOT, call
 from tests.mobility.sumo.towns import grid_net, town
-from tests.resumable import Kill, Killer, contents, only
-from vefl_sim import Run, from_tables, load, resume, simulate
+from vefl_sim import Run, from_tables, load, simulate
 from vefl_sim.analysis.evaluation import evaluate
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
@@ -49,15 +48,6 @@ def test_the_saved_model_has_exactly_the_loss_of_the_run(tmp_path: Path) -> None
     run = simulate(small(), out=tmp_path)
     assert run.summary["last_accuracy"] is None
     assert score(run) == run.summary["last_loss"] < run.summary["first_loss"]
-
-
-@pytest.mark.slow
-def test_a_killed_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
-    e = small(run={"checkpoint_every": 1})
-    whole = simulate(e, out=tmp_path / "whole")
-    with pytest.raises(Kill):
-        simulate(e, out=tmp_path / "killed", watcher=Killer(round=4))
-    assert contents(resume(only(tmp_path / "killed"))) == contents(whole)
 
 
 def test_a_recording_of_the_run_gives_the_same_data(tmp_path: Path) -> None:

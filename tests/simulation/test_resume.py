@@ -12,6 +12,7 @@ from shutil import copytree, rmtree
 import numpy as np
 import pytest
 
+from tests.protocol.test_burst import ALL, EARLY, KEYS, NO_ROUNDS
 from tests.protocol.test_golden import EXPERIMENT as GOLDEN
 from tests.resumable import EXPERIMENT, STOPPED, Kill, Killer, Silent, contents, figures, only
 from vefl_sim import Experiment, Run, from_tables, resume, simulate, with_settings
@@ -72,45 +73,60 @@ def test_where_checkpoints_are_changes_nothing(undisturbed: Run, tmp_path: Path)
     assert contents(run) == contents(undisturbed)
 
 
+HERE = "tests.simulation.test_resume"
 VARIANTS = {
+    "without slots": ["trace.slots=off", "learning.kind=none", "radio.shadowing=none"],
+    "no rounds": ["scheme.kind=afa-cd", "mac.start=ready", "aggregation.buffer=3", "learning.keep_models=1"],
+    "all radio keys, no rounds, uploads": [
+        *(*ALL, *NO_ROUNDS, "learning.kind=none", "trace.slots=uploads"),
+        *("vefl.round_s=0.7035", "mobility.step_s=0.3"),  # checkpoints are in the middle of a bin
+    ],
+    "best model": ["learning.keep_models=best", "data.validation_samples=60", "learning.learning_rate=0.5"],
+    "own state": ["learning.kind=none", f"radio.channel={HERE}:Remembering"],
+}
+SLOW_VARIANTS = {
     "fdpc": ["scheme.kind=fdpc"],
     "no constraints": ["scheme.kind=fedavg", "scheme.constrained=false"],
     "drawn": ["scheme.kind=random", "aggregation.p_suc=history"],
     "early close": ["server.early_close=true"],
     "rounds off the steps": ["vefl.round_s=0.7035", "mobility.step_s=0.3"],
     "cold start": ["traffic.warm_start=false", "traffic.arrivals_per_s=1.5"],
-    "without slots": ["trace.slots=off", "learning.kind=none", "radio.shadowing=none"],
-    "no rounds": ["scheme.kind=afa-cd", "mac.start=ready", "aggregation.buffer=3"],
     "no rounds, one pRB": ["scheme.kind=afa-cd", "aggregation.buffer=2", "radio.prbs=1", "learning.batch_size=9"],
     "no rounds, off the steps": ["scheme.kind=fedbuff", "vefl.round_s=0.7035", "mobility.step_s=0.3"],
     "no rounds, no constraints": ["scheme.kind=afa-cd", "scheme.constrained=false", "vefl.max_local_iterations=40"],
     "all are busy": ["scheme.kind=fedbuff", "scheme.constrained=false", "traffic.mean_in_coverage=2", "run.seed=13"],
-    "all in one place": ["scheme.kind=centralized"],
+    "all in one place": ["scheme.kind=centralized", "learning.keep_models=1"],
     "uploads": ["trace.slots=uploads", "scheme.kind=fdpc"],
-    "no rounds, uploads": [
-        *("scheme.kind=afa-cd", "mac.start=ready", "learning.kind=none", "trace.slots=uploads"),
-        *("vefl.round_s=0.7035", "mobility.step_s=0.3"),  # checkpoints are in the middle of a bin
+    "positions": [
+        *("data.kind=positions", "data.partition=own", "data.train_samples=", "data.test_samples="),
+        *("data.image_px=", "model.factory=vefl_models.gru:gru", "learning.loss=mse", "run.duration_s=20"),
     ],
     "ticked": ["rat.method=tests.protocol.test_burst:plain_policy"],
+    "replayed traffic": ["learning.kind=none", f"mobility.kind={HERE}:OwnTraffic"],
+    "replayed channel": ["learning.kind=none", f"radio.channel={HERE}:OwnChannel"],
+    **{
+        f"radio: {name}": ["learning.kind=none", *keys]
+        for name, keys in (KEYS | {"all": ALL, "between two scenes": EARLY}).items()
+    },
 }
-
-
-QUICK = ("without slots", "no rounds", "no rounds, uploads")
-"""The kinds of runs that differ most; the others are marked slow."""
 
 
 @pytest.mark.parametrize(
     "settings",
-    [pytest.param(v, id=name, marks=[] if name in QUICK else pytest.mark.slow) for name, v in VARIANTS.items()],
+    [
+        *(pytest.param(settings, id=name) for name, settings in VARIANTS.items()),
+        *(pytest.param(settings, id=name, marks=pytest.mark.slow) for name, settings in SLOW_VARIANTS.items()),
+    ],
 )
-def test_every_kind_of_run_goes_on(settings: list[str], tmp_path: Path) -> None:
+def test_killed_equals_whole(settings: list[str], tmp_path: Path) -> None:
+    """Tables, summary, confusion matrix and models of every kind of run, killed twice."""
     experiment = with_settings(STOPPED, "run.rounds=4", *settings)
     whole = simulate(experiment, out=tmp_path / "whole")
     killed = killed_at(experiment, tmp_path / "pieces", 2, 3)
     assert [finding for finding in verify(killed) if not finding.passed] == []
-    assert same(
-        simulate(experiment, out=tmp_path / "pieces", watcher=RunProgress(PipedConsole(quiet=True), None)), whole
-    )
+    assert not (killed.path / "model.npz").exists()
+    watcher = RunProgress(PipedConsole(quiet=True), None)
+    assert same(simulate(experiment, out=tmp_path / "pieces", watcher=watcher), whole)
     assert [finding for finding in verify(whole) if not finding.passed] == []
 
 
@@ -152,22 +168,21 @@ class OwnChannel:
         return self._link.rate_bps(self._link.max_power_w * self.mean_snr_per_watt(cvs))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("key", "own"), [("mobility.kind", "OwnTraffic"), ("radio.channel", "OwnChannel")])
-def test_parts_that_cannot_tell_their_state_are_replayed(key: str, own: str, tmp_path: Path) -> None:
-    experiment = with_settings(
-        STOPPED, "run.rounds=4", "learning.kind=none", f"{key}=tests.simulation.test_resume:{own}"
-    )
-    whole = simulate(experiment, out=tmp_path / "whole")
-    killed_at(experiment, tmp_path / "pieces", 3)
-    assert same(simulate(experiment, out=tmp_path / "pieces"), whole)
+class Remembering(OwnChannel):
+    """The same with a state of integer keys, tuples and numpy scalars."""
+
+    def state(self) -> dict:
+        return {"seen": self._seen, "pair": (1, np.float64(0.1)), "array": {"array": np.arange(3)}}
+
+    def restore(self, state: dict) -> None:
+        assert state["pair"] == (1, 0.1)
+        assert state["array"]["array"].tolist() == [0, 1, 2]
+        self._seen = state["seen"]
 
 
 @pytest.mark.slow
 def test_traffic_that_does_not_repeat_itself_cannot_be_continued(tmp_path: Path) -> None:
-    experiment = with_settings(
-        STOPPED, "run.rounds=4", "learning.kind=none", "mobility.kind=tests.simulation.test_resume:Moody"
-    )
+    experiment = with_settings(STOPPED, "run.rounds=4", "learning.kind=none", f"mobility.kind={HERE}:Moody")
     run = killed_at(experiment, tmp_path, 3)
     parts = {file: file.read_bytes() for file in (run.path / "parts").glob("*.parquet")}
     for _ in range(2):
@@ -297,23 +312,13 @@ def test_fresh_starts_another(tmp_path: Path) -> None:
     assert first.state == "unfinished"
 
 
-def test_a_truncated_checkpoint_is_passed_over_for_the_one_before(undisturbed: Run, tmp_path: Path) -> None:
-    run = killed_at(STOPPED, tmp_path, 6)
-    last = sorted((run.path / "checkpoints").iterdir())[-1]
-    last.write_bytes(last.read_bytes()[:-1000])
-    watcher = Silent()
-    assert same(resume(run, watcher=watcher), undisturbed)
-    assert watcher.resumed == [5]
-    assert watcher.notes == [f"{last} is damaged (it does not end as an .npz file does)"]
-
-
 def test_a_flipped_bit_in_a_checkpoint_shows(tmp_path: Path) -> None:
     run = killed_at(STOPPED, tmp_path, 3)
     for file in (run.path / "checkpoints").iterdir():
         content = bytearray(file.read_bytes())
         content[len(content) // 2] ^= 1
         file.write_bytes(content)
-    with pytest.raises(NotResumable, match=r"is damaged \(Bad CRC-32(.|\n)*has no other checkpoint.*--fresh") as raised:
+    with pytest.raises(NotResumable, match=r"is damaged(.|\n)*has no other checkpoint.*--fresh") as raised:
         resume(run)
     assert len(raised.value.problems) == 3
     assert run.state == "unfinished"
@@ -339,20 +344,29 @@ def test_a_part_file_that_is_gone_is_named(damage, sentence: str, tmp_path: Path
     assert (run.path / "parts" / "events-000002.parquet").exists()  # nothing else was touched
 
 
-def test_a_part_file_that_only_the_last_checkpoint_needs(undisturbed: Run, tmp_path: Path) -> None:
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1000])
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "round"),
+    [
+        ("checkpoints/0000004.npz", cut, 3),
+        ("parts/rounds-000003.parquet", Path.unlink, 3),  # only the last checkpoint needs it
+        ("checkpoints/0000005.npz.partial", overwrite, 4),  # half written when the run was killed
+        ("parts/events-000004.parquet.partial", overwrite, 4),
+        ("tables/events.parquet.partial", overwrite, 4),
+    ],
+)
+def test_damage_costs_a_round_at_most(
+    name: str, damage: Callable[[Path], None], round: int, undisturbed: Run, tmp_path: Path
+) -> None:
     run = killed_at(STOPPED, tmp_path, 4)
-    (run.path / "parts" / "rounds-000003.parquet").unlink()
+    damage(run.path / name)
     watcher = Silent()
     assert same(resume(run, watcher=watcher), undisturbed)
-    assert watcher.resumed == [3]
-
-
-def test_half_written_files_are_ignored(undisturbed: Run, tmp_path: Path) -> None:
-    run = killed_at(STOPPED, tmp_path, 4)
-    (run.path / "checkpoints" / "0000005.npz.partial").write_bytes(b"half")
-    (run.path / "parts" / "events-000004.parquet.partial").write_bytes(b"half")
-    (run.path / "tables" / "events.parquet.partial").write_bytes(b"half")
-    assert same(resume(run), undisturbed)
+    assert watcher.resumed == [round]
+    assert all(f"{run.path / name} is" in note for note in watcher.notes)
 
 
 def test_an_experiment_with_keys_that_it_does_not_use(tmp_path: Path) -> None:
@@ -362,26 +376,6 @@ def test_an_experiment_with_keys_that_it_does_not_use(tmp_path: Path) -> None:
     run = killed_at(experiment.model_copy(update={"vefl": vefl}), tmp_path, 3)
     assert resume(run).state == "done"
     assert all(finding.passed for finding in verify(run))
-
-
-class Remembering(OwnChannel):
-    """The same with a state of integer keys, tuples and numpy scalars."""
-
-    def state(self) -> dict:
-        return {"seen": self._seen, "pair": (1, np.float64(0.1)), "array": {"array": np.arange(3)}}
-
-    def restore(self, state: dict) -> None:
-        assert state["pair"] == (1, 0.1)
-        assert state["array"]["array"].tolist() == [0, 1, 2]
-        self._seen = state["seen"]
-
-
-def test_a_part_that_can_tell_its_state_gets_it_back(tmp_path: Path) -> None:
-    own = "radio.channel=tests.simulation.test_resume:Remembering"
-    experiment = with_settings(STOPPED, "run.rounds=4", "learning.kind=none", own)
-    whole = simulate(experiment, out=tmp_path / "whole")
-    killed_at(experiment, tmp_path / "pieces", 3)
-    assert same(simulate(experiment, out=tmp_path / "pieces"), whole)
 
 
 class Unspeakable(OwnChannel):
@@ -395,8 +389,8 @@ class Unspeakable(OwnChannel):
 
 
 def test_a_state_that_cannot_be_written_shows_at_once(tmp_path: Path) -> None:
-    own = "radio.channel=tests.simulation.test_resume:Unspeakable"
-    with pytest.raises(RunFailed, match=r"coverage/channel/seen of a checkpoint is a set"):
+    own = f"radio.channel={HERE}:Unspeakable"
+    with pytest.raises(RunFailed, match="seen of a checkpoint is a set"):
         simulate(with_settings(STOPPED, "learning.kind=none", own), out=tmp_path)
 
 
@@ -452,15 +446,11 @@ def test_other_libraries_are_noted(tmp_path: Path) -> None:
     assert watcher.notes[0].startswith("numpy 1.0 is now ")
 
 
-def test_only_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
-    run = killed_at(STOPPED, tmp_path, 7)
-    assert sorted(file.name for file in (run.path / "checkpoints").iterdir()) == ["0000006.npz", "0000007.npz"]
-
-
-def test_a_checkpoint_opens_with_numpy_and_holds_no_pickle(tmp_path: Path) -> None:
-    run = killed_at(STOPPED, tmp_path, 3)
-    with np.load(run.path / "checkpoints" / "0000003.npz", allow_pickle=False) as archive:
-        assert json.loads(archive["state.json"])["round"] == 3
+def test_the_last_two_checkpoints_are_kept_open_with_numpy_and_hold_no_pickle(tmp_path: Path) -> None:
+    folder = killed_at(STOPPED, tmp_path, 8).path / "checkpoints"
+    assert sorted(file.name for file in folder.iterdir()) == ["0000007.npz", "0000008.npz"]
+    with np.load(folder / "0000008.npz", allow_pickle=False) as archive:
+        assert json.loads(archive["state.json"])["round"] == 8
         assert archive["server/model/params.Dense_0.kernel"].shape == (768, 16)
 
 
@@ -480,12 +470,12 @@ def test_a_run_whose_directory_is_deleted_says_so(tmp_path: Path) -> None:
             if report.round == 2:
                 rmtree(only(tmp_path).path)
 
-    with pytest.raises(CannotWrite, match=r"parts no longer exists: somebody has deleted or moved it; move it"):
+    with pytest.raises(CannotWrite, match="no longer exists"):
         simulate(STOPPED, out=tmp_path, watcher=Remover())
 
 
 def test_a_run_without_a_checkpoint_says_that_it_starts_again(tmp_path: Path) -> None:
     run = killed_at(with_settings(STOPPED, "run.checkpoint_every=1000", "run.rounds=2"), tmp_path, 2)
-    with pytest.warns(VeflWarning, match="was stopped before its first checkpoint: it starts again from round 1"):
+    with pytest.warns(VeflWarning, match="before its first checkpoint"):
         resume(run)
     assert run.is_done

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -17,13 +15,9 @@ from tests.mobility.sumo.towns import grid_net
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import only
 from vefl_sim import BadInput, Experiment, Run, RunFailed, RunWatcher, from_tables, simulate
-from vefl_sim.cli.main import main
 from vefl_sim.core.errors import RunLocked
-from vefl_sim.experiment.toml import to_toml
-from vefl_sim.mobility.recorded import recording
 from vefl_sim.records import run_directory
 from vefl_sim.records.identity import Identity
-from vefl_sim.records.lock import locked
 from vefl_sim.records.run_directory import create_run
 from vefl_sim.simulation import run as run_module
 
@@ -38,13 +32,6 @@ SHORT = {
 
 def short() -> Experiment:
     return from_tables(SHORT)
-
-
-def test_two_that_start_at_once_share_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither sees the directory of the other before it creates its own."""
-    monkeypatch.setattr(run_directory, "existing_run", lambda *_: None)
-    first = simulate(short(), out=tmp_path)
-    assert simulate(short(), out=tmp_path).path == first.path == only(tmp_path).path
 
 
 def test_ctrl_c_while_preparing_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,23 +68,6 @@ def test_a_run_that_another_process_removes_is_started_again(tmp_path: Path, mon
     assert simulate(short(), out=tmp_path).path == only(tmp_path).path
 
 
-def test_a_run_that_is_removed_and_created_again_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its lock a run is not worked on, although it is there again, and the lock of the others stays."""
-    identity = Identity(short())
-    run = create_run(identity, tmp_path)
-    answers = iter([False])  # when looked at for the first time
-
-    def exists(path: Path) -> bool:
-        return next(answers, True) if path.name == "resolved.toml" else os.path.exists(path)
-
-    with locked(run.path, {}):
-        monkeypatch.setattr(Path, "exists", exists)
-        with run_module._working_on(run, identity) as is_there:
-            assert not is_there
-        monkeypatch.undo()
-        assert (run.path / "LOCK").exists()
-
-
 def test_a_directory_that_loses_its_resolved_toml_keeps_its_other_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,34 +94,6 @@ def test_bad_input_leaves_no_new_folders(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_recording_is_digested_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    digested, original = [], recording.recording_digest
-
-    def counted(file: str) -> str:
-        digested.append(file)
-        return original(file)
-
-    monkeypatch.setattr(recording, "recording_digest", counted)
-    mobility = {"kind": "playback", "file": str(DATA / "grid_fcd.parquet")}
-    simulate(from_tables(SHORT | {"mobility": mobility}), out=tmp_path)
-    assert len(digested) == 1
-
-
-def test_the_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, read, original = tmp_path / "short.toml", [], os.open
-    file.write_text('run = {name = "short", rounds = 1}\nlearning.kind = "none"\ndata.train_samples = 2000\n')
-
-    def counted(path: Path, *args: int, **options: int) -> int:
-        read.append(path)
-        return original(path, *args, **options)
-
-    monkeypatch.setattr(os, "open", counted)
-    with pytest.raises(SystemExit, match="0"):
-        main([str(file), "--out", str(tmp_path / "runs"), "--quiet"])
-    assert read.count(file) == 1
-    assert (only(tmp_path / "runs").path / "experiment.toml").read_text() == file.read_text()
-
-
 class Waiting(RunWatcher):
     """A watcher that holds up the run until the others that started with it have ended."""
 
@@ -170,7 +112,9 @@ MOBILITY = {
 }
 
 
-@pytest.mark.parametrize("kind", MOBILITY)
+@pytest.mark.parametrize(
+    "kind", ["grid", *(pytest.param(kind, marks=pytest.mark.slow) for kind in MOBILITY if kind != "grid")]
+)
 def test_eight_that_start_at_once_are_one_run(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -217,24 +161,6 @@ def test_eight_that_start_at_once_are_one_run(
     for sentence in errors:
         assert f"{run.path} is being run by process {os.getpid()}" in sentence
         assert "wait until it ends, or use --fresh" in sentence
-
-
-@pytest.mark.slow
-def test_eight_commands_at_once_are_one_run(tmp_path: Path) -> None:
-    """Seven say who runs it or, if it is finished when they look, show its summary."""
-    toml = tmp_path / "short.toml"
-    toml.write_text(to_toml(from_tables(SHORT | {"run": {"name": "short", "rounds": 40}})))
-    command = [sys.executable, "-m", "vefl_sim", str(toml), "--out", str(tmp_path / "runs")]
-    processes = [
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        for _ in range(8)
-    ]
-    answers = [(process.communicate()[1], process.returncode) for process in processes]
-    assert only(tmp_path / "runs").is_done
-    assert len((only(tmp_path / "runs").path / "sessions.jsonl").read_text().splitlines()) == 1
-    for printed, code in answers:
-        assert code == 0 or (code == 2 and "is being run by process" in printed), printed
-    assert 2 in {code for _, code in answers}
 
 
 def test_a_path_can_be_simulated(tmp_path: Path) -> None:

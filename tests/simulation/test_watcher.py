@@ -1,48 +1,48 @@
-"""A watcher is called at every stage of a run, may leave methods out, and cannot fail silently."""
+"""Watchers, handed over or named by `run.watch`: called at every stage of a run; a named one is no danger to it."""
 
+import re
 import signal
 import warnings
 from pathlib import Path
 
 import pytest
+import tomli_w
 
+from tests import listeners
+from tests.command_line import ROOT, call
 from tests.listeners import Diary
 from tests.protocol.test_golden import EXPERIMENT
-from tests.resumable import Kill, only
-from vefl_sim import BadInput, FinishedRun, RunFailed, RunWatcher, from_tables, resume, simulate, with_settings
+from tests.resumable import Kill, Killer, contents, only
+from vefl_sim import BadInput, FinishedRun, Run, RunFailed, from_tables, resume, simulate, with_settings
+from vefl_sim.analysis.runs import part_lines
 from vefl_sim.cli.progress import PipedConsole, RunProgress
-from vefl_sim.core.errors import RunInterrupted
-from vefl_sim.core.kernel import COMPILING
+from vefl_sim.core.errors import RunInterrupted, VeflError
+from vefl_sim.core.kernel import compiling
 from vefl_sim.protocol.messages import RoundReport
+from vefl_sim.records.identity import config_digest
+from vefl_sim.simulation.watcher import RunWatcher
+from vefl_sim.sweep.points import load_sweep
 
-TWO_ROUNDS = from_tables(EXPERIMENT | {"run": {"name": "watched", "rounds": 2, "checkpoint_every": 1}})
+HERE = "tests.listeners"
+TABLES = EXPERIMENT | {"run": {"name": "watched", "rounds": 2, "checkpoint_every": 1}}
+TWO_ROUNDS = from_tables(TABLES)
+WHOLE = ["preparing watched", "started 3 CVs", "round 1", "round 2", "ended done"]
+
+
+@pytest.fixture(autouse=True)
+def forget() -> None:
+    listeners.made.clear()
 
 
 def test_a_watcher_is_called_in_the_order_of_the_run(tmp_path: Path) -> None:
     first, second, third = Diary("round 2", Kill), Diary(), Diary()
     with pytest.raises(Kill):
         simulate(TWO_ROUNDS, out=tmp_path, watcher=first)
-    assert first.calls == ["preparing watched", "started 3 CVs", "round 1", "round 2"]
+    assert first.calls == WHOLE[:4]
     run = resume(only(tmp_path), watcher=second)
     assert second.calls == ["preparing watched", "resuming round 2", "started 3 CVs", "round 2", "ended done"]
     assert resume(run, watcher=third).is_done
     assert third.calls == []
-
-
-class OnlyRounds(RunWatcher):
-    """Derived from the protocol, so the other methods do nothing."""
-
-    def __init__(self) -> None:
-        self.delivered: list[int] = []
-
-    def round(self, report) -> None:
-        self.delivered.append(sum(outcome.lost is None for outcome in report.outcomes))
-
-
-def test_a_derived_watcher_may_leave_methods_out(tmp_path: Path) -> None:
-    watcher = OnlyRounds()
-    run = simulate(TWO_ROUNDS, out=tmp_path, watcher=watcher)
-    assert watcher.delivered == run.rounds["delivered"].tolist() == [2, 1]
 
 
 class NotDerived:
@@ -55,26 +55,24 @@ class NotDerived:
         self.rounds.append(report.round)
 
 
-def test_any_object_with_some_of_the_methods_is_a_watcher(tmp_path: Path) -> None:
-    watcher = NotDerived()
+class Derived(NotDerived, RunWatcher):
+    """Derived from the protocol, so the other methods do nothing."""
+
+
+@pytest.mark.parametrize("kind", [NotDerived, Derived])
+def test_a_watcher_may_leave_methods_out_and_is_not_called_by_a_finished_run(kind: type, tmp_path: Path) -> None:
+    watcher, other = kind(), kind()
     simulate(TWO_ROUNDS, out=tmp_path, watcher=watcher)
     assert watcher.rounds == [1, 2]
-
-
-def test_a_finished_run_warns_that_its_watcher_was_not_called(tmp_path: Path) -> None:
-    simulate(TWO_ROUNDS, out=tmp_path)
-    watcher = NotDerived()
-    with pytest.warns(
-        FinishedRun, match=r"watched-.* is done already: .* no watcher is called\. .*fresh=True"
-    ) as warned:
-        simulate(TWO_ROUNDS, out=tmp_path, watcher=watcher)
+    with pytest.warns(FinishedRun, match="no watcher is called") as warned:
+        simulate(TWO_ROUNDS, out=tmp_path, watcher=other)
     assert warned[0].filename == __file__
-    assert watcher.rounds == []
+    assert other.rounds == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         simulate(TWO_ROUNDS, out=tmp_path)
-        simulate(TWO_ROUNDS, out=tmp_path, watcher=watcher, fresh=True)
-    assert watcher.rounds == [1, 2]
+        simulate(TWO_ROUNDS, out=tmp_path, watcher=other, fresh=True)
+    assert other.rounds == [1, 2]
 
 
 class Misspelt:
@@ -94,11 +92,8 @@ class Misled:
 @pytest.mark.parametrize(
     ("watcher", "sentence"),
     [
-        (
-            Misspelt(),
-            r"^watcher: Misspelt has none of the methods of vefl_sim.RunWatcher \(preparing, .*, ended\)",
-        ),
-        (Misled(), r"^watcher: Misled.round\(number, report\) must be round\(report\) of vefl_sim.RunWatcher\.$"),
+        (Misspelt(), "Misspelt has none of the methods of vefl_sim.RunWatcher"),
+        (Misled(), r"Misled.round\(number, report\) must be round\(report\)"),
     ],
 )
 def test_a_wrong_watcher_is_refused_before_the_run(watcher: object, sentence: str, tmp_path: Path) -> None:
@@ -107,6 +102,7 @@ def test_a_wrong_watcher_is_refused_before_the_run(watcher: object, sentence: st
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.filterwarnings("ignore:.*before its first checkpoint")
 @pytest.mark.parametrize("stage", ["preparing watched", "started 3 CVs", "round 2"])
 def test_an_exception_in_a_watcher_fails_the_run_which_can_be_resumed(stage: str, tmp_path: Path) -> None:
     diary = Diary(stage)
@@ -132,19 +128,12 @@ def test_a_stopped_run_tells_its_end(tmp_path: Path) -> None:
     assert diary.calls[-3:] == ["round 1", "stopping", "ended stopped"]
 
 
-def test_the_preparation_of_traffic_is_reported_until_the_run_starts(tmp_path: Path) -> None:
-    diary = Diary()
-    tables = {"run": {"name": "prepared", "rounds": 1}, "learning": {"kind": "none"}, "data": {"train_samples": 600}}
-    simulate(from_tables(tables), out=tmp_path, watcher=diary)
-    assert diary.worked - {COMPILING} == {"the traffic settles", "looking for all CVs that will come"}
-
-
 def test_without_a_terminal_a_step_whose_end_is_unknown_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     progress = RunProgress(PipedConsole(), None)
     progress.preparing(TWO_ROUNDS)
-    for step, so_far in [(COMPILING, ""), ("the traffic settles", "1 of 100 s"), (COMPILING, ""), ("points", "9 of 9")]:
-        progress.working(step, so_far)
-    assert capsys.readouterr().out.splitlines() == ["watched: preparing traffic, data and model", COMPILING]
+    for step in (compiling(), "the traffic settles", compiling()):
+        progress.working(step, "" if step == compiling() else "1 of 100 s")
+    assert capsys.readouterr().out.splitlines() == ["watched: preparing traffic, data and model", compiling()]
 
 
 def test_the_remaining_time_leaves_out_the_first_round_which_compiles(
@@ -160,3 +149,170 @@ def test_the_remaining_time_leaves_out_the_first_round_which_compiles(
     lines = [line for line in capsys.readouterr().out.splitlines() if "left" in line]
     assert [line.split(" | ")[-1] for line in lines] == ["? left", "0:02 left", "0:02 left", "0:00 left"]
     assert [line.split(" | ")[2].strip() for line in lines] == ["0.02 s/s", "1.00 s/s", "0.67 s/s", "0.75 s/s"]
+
+
+# Named by run.watch
+
+
+def watched(*names: str):
+    return with_settings(TWO_ROUNDS, f"run.watch={[f'{HERE}:{name}' for name in names]}")
+
+
+def test_they_are_made_from_the_experiment_and_change_nothing(tmp_path: Path) -> None:
+    experiment = watched("Listener", "OnlyStarted", "Listener")
+    run, plain = simulate(experiment, out=tmp_path / "watched"), simulate(TWO_ROUNDS, out=tmp_path / "plain")
+    [listener] = listeners.made
+    assert listener.experiment.run.name == "watched"
+    assert listener.calls == WHOLE
+    assert run.path.with_suffix(".started").exists()
+    assert config_digest(experiment) == config_digest(TWO_ROUNDS)
+    assert run.path.name == plain.path.name
+    assert contents(run) == contents(plain)
+    assert simulate(TWO_ROUNDS, out=tmp_path / "watched").path == run.path
+
+
+def test_a_resumed_run_has_the_same_watchers_and_may_get_more(tmp_path: Path) -> None:
+    with pytest.raises(Kill):
+        simulate(watched("Listener"), out=tmp_path, watcher=Killer(2))
+    run = only(tmp_path)
+    with pytest.raises(BadInput, match=r"run.watch = 'tensorboard' must be written as module:name"):
+        resume(run, watch=["tensorboard"])
+    lines = part_lines(run, None, [f"{HERE}:OnlyStarted"])[-2:]
+    assert [line.split('"')[1] for line in lines] == [f"{HERE}:Listener", f"{HERE}:OnlyStarted"]
+    assert all(listeners.__file__ in line for line in lines)
+    resume(run, watch=[f"{HERE}:OnlyStarted"])
+    again = listeners.made[-1]
+    assert again.calls == ["preparing watched", "resuming round 2", "started 3 CVs", "round 2", "ended done"]
+    assert run.path.with_suffix(".started").exists()
+
+
+@pytest.mark.parametrize("stage", ["preparing", "working", "started", "round", "ended"])
+def test_one_that_raises_is_named_once_and_costs_nothing(stage: str, tmp_path: Path) -> None:
+    tables = {"run": {"name": "prepared", "rounds": 2}, "learning": {"kind": "none"}, "data": {"train_samples": 600}}
+    watch = [f"{HERE}:raising_in_{stage}", f"{HERE}:Listener"]
+    given = Diary()
+    run = simulate(with_settings(from_tables(tables), f"run.watch={watch}"), out=tmp_path, watcher=given)
+    assert run.state == "done"
+    assert run.rounds["round"].tolist() == [1, 2]
+    [warning] = (text for text in given.calls if text.startswith("warned"))
+    assert f'"{watch[0]}" failed in {stage} (ZeroDivisionError' in warning
+    assert listeners.made[1].calls[-3:] == ["round 1", "round 2", "ended done"]  # the other one is still called
+    assert given.worked - {compiling()} == {"the traffic settles", "looking for all CVs that will come"}
+
+
+def test_one_that_raises_at_a_checkpoint_or_in_a_signal_handler(tmp_path: Path) -> None:
+    given = Stopping()
+    with pytest.raises(RunInterrupted):
+        simulate(watched("raising_in_stopping", "raising_in_resuming"), out=tmp_path, watcher=given)
+    [warning, ended] = (call for call in given.calls if "warned" in call or "ended" in call)
+    assert "failed in stopping" in warning
+    assert ended == "ended stopped"
+    with pytest.warns(UserWarning, match="failed in resuming"):  # the caller has no watcher
+        assert resume(only(tmp_path)).state == "done"
+
+
+def test_one_that_raises_in_a_call_and_in_the_signal_handler_within_it(tmp_path: Path) -> None:
+    given = Diary()
+    with pytest.raises(RunInterrupted):
+        simulate(watched("RaisesTwice"), out=tmp_path, watcher=given)
+    [warning] = (text for text in given.calls if text.startswith("warned"))
+    assert "failed in stopping" in warning
+    assert only(tmp_path).state == "unfinished"
+
+
+def test_a_run_that_cannot_start_has_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full_disk(session: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("vefl_sim.simulation.session.Session._prepare_folders", full_disk)
+    with pytest.raises(VeflError, match="No space left on device"):
+        simulate(watched("Listener"), out=tmp_path)
+    assert listeners.made[0].calls == ["preparing watched"]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (f"{HERE}:unable", r"could not be created: OSError: no such server"),
+        (f"{HERE}:NeedsMore", r"needs a_tracker_that_is_not_installed: pip install 'vefl_sim\[trackers\]'"),
+        (f"{HERE}:missing", "has no 'missing'"),
+        ("nowhere:Watcher", "there is no module 'nowhere'"),
+        ("os:system", "is in Python itself"),
+        ("types:SimpleNamespace", ""),
+        (f"{HERE}:text", "str has none of the methods"),
+    ],
+)
+def test_one_that_cannot_work_is_refused_before_the_run(name: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=f"run.watch.*{sentence}") as refused:
+        simulate(with_settings(TWO_ROUNDS, f'run.watch=["{name}"]'), out=tmp_path / "runs")
+    assert len(refused.value.problems) == 1
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("value", ['"tests.scripted:Watcher"', "3", '["no colon"]', "[1]"])
+def test_the_key_is_a_list_of_names(value: str) -> None:
+    with pytest.raises(BadInput, match=r"^run\.watch.*: it must be "):
+        with_settings(TWO_ROUNDS, f"run.watch={value}")
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Path:
+    file = tmp_path / "cars.toml"
+    file.write_text(tomli_w.dumps(TABLES | {"run": TABLES["run"] | {"watch": [f"{HERE}:Listener"]}}))
+    return file
+
+
+def test_options_add_to_the_file_and_a_failure_is_among_the_last_lines(toml: Path) -> None:
+    done = call(toml, "--watch", f"{HERE}:raising_in_round", "--watch", f"{HERE}:OnlyStarted", cwd=toml.parent)
+    assert done.returncode == 0, done.stderr
+    assert len(listeners.made) == 2
+    shown = [line for line in done.stdout.splitlines() if "failed in round" in line]
+    assert [line[:9].strip() for line in shown] == ["warning:", "warning"]
+    assert done.stdout.splitlines()[-2] == shown[-1]  # before the path of the report page
+    [run] = (path for path in (toml.parent / "runs").iterdir() if path.is_dir())
+    names = ("Listener", "raising_in_round", "OnlyStarted")
+    assert Run(run).experiment.run.watch == tuple(f"{HERE}:{name}" for name in names)
+    assert run.with_suffix(".started").exists()
+
+
+def test_resume_takes_the_option_too(toml: Path) -> None:
+    with pytest.raises(Kill):
+        simulate(TWO_ROUNDS, out=toml.parent / "runs", watcher=Killer(2))
+    done = call("resume", "watched", "--watch", f"{HERE}:Listener", cwd=toml.parent)
+    assert done.returncode == 0, done.stderr
+    [line] = (line for line in done.stderr.splitlines() if line.startswith("# run.watch"))
+    assert f'"{HERE}:Listener" would be loaded from' in line
+    assert listeners.made[0].calls[1] == "resuming round 2"
+
+
+def test_points_of_a_sweep_have_the_watchers_of_the_file(toml: Path) -> None:
+    toml.write_text(toml.read_text() + "[sweep]\nseeds = [1, 2]\n")
+    assert {point.experiment.run.watch for point in load_sweep(toml).points} == {(f"{HERE}:Listener",)}
+    failed = call("sweep", toml, "--watch", f"{HERE}:NeedsMore", cwd=toml.parent)
+    assert failed.returncode == 2
+    assert "needs a_tracker_that_is_not_installed" in failed.stderr.splitlines()[-1]
+    assert not [*toml.parent.glob("runs/*/resolved.toml")]
+    toml.write_text(toml.read_text() + 'run.watch = [["a:b"], ["c:d"]]\n')
+    with pytest.raises(BadInput, match=r"run\.watch: it cannot be swept"):
+        load_sweep(toml)
+
+
+@pytest.mark.slow
+def test_a_watcher_that_fails_in_a_point_is_reported(toml: Path) -> None:
+    """In the process of the point, whose warning reaches the display of the sweep."""
+    toml.write_text(toml.read_text() + "[sweep]\nseeds = [1, 2]\n")
+    done = call("sweep", toml, "--workers", 1, "--watch", f"{HERE}:raising_in_round", cwd=toml.parent)
+    assert done.returncode == 0, done.stderr
+    warned = [line for line in done.stdout.splitlines() if line.startswith("warning")]
+    assert len(warned) == 4  # of two points, each when it happens and at the end
+    assert "2 of 2 points are done" in done.stdout
+    assert all("raising_in_round" in line for line in warned)
+
+
+def test_the_example_in_the_documentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "parts.md").read_text()
+    [block] = re.findall(r"^```python\n# delivered\.py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "delivered.py").write_text(block)
+    monkeypatch.syspath_prepend(tmp_path)
+    run = simulate(with_settings(TWO_ROUNDS, 'run.watch=["delivered:Delivered"]'), out=tmp_path / "runs")
+    assert run.path.with_name(f"{run.path.name}.csv").read_text() == "pdpc,1,1,2\npdpc,1,2,1\n"

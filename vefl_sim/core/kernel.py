@@ -6,25 +6,36 @@ using old versions of those. So there is one cache folder per digest of the sour
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import update_wrapper
+from contextlib import contextmanager, suppress
+from functools import cache, update_wrapper
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import numba
 import numpy as np
+from filelock import FileLock, Timeout
 from numba.core import event
+from numba.core.caching import FunctionCache
 
 from vefl_sim.core.files import cache_directory, ensure_writable
 from vefl_sim.core.memory import slowdown
 from vefl_sim.core.progress import report
 
-_IDLE_S = 15.0  # to compile all kernels in two processes, on two idle cores
-_BUSY_S = _IDLE_S * slowdown(2)
-COMPILING = f"compiling (once, {'about' if _BUSY_S < 1.2 * _IDLE_S else f'{_IDLE_S:.0f} to'} {_BUSY_S:.0f} s)"
-"""The step that is reported whenever a kernel is not in the cache; it takes longer if the machine is busy."""
+_TEXTS = 100_000  # that are made to measure the speed of this machine, in about 10 ms
+_COMPILING = 1400.0  # times as long takes compiling all kernels of a run, in two processes on two idle cores
+_LONGEST_S = 300.0  # many times what compiling one kernel takes: then the process that compiles it is stuck
+
+
+@cache
+def compiling() -> str:
+    """The step that is reported whenever a kernel is not in the cache, with the time that this machine needs for it."""
+    began_s = time.process_time()
+    for number in range(_TEXTS):
+        str(number)
+    return f"compiling (once, about {_COMPILING * (time.process_time() - began_s) * slowdown(2):.0f} s)"
 
 
 def _sources_digest() -> str:
@@ -49,7 +60,7 @@ class _Announcer(event.Listener):
         """Report the beginning of a compilation."""
         kernel = getattr(event.data.get("dispatcher"), "py_func", None)
         if (getattr(kernel, "__module__", None) or "").startswith("vefl_sim."):
-            report(COMPILING)
+            report(compiling())
 
     def on_end(self, event: Any) -> None:
         """Do nothing: the next step reports itself."""
@@ -82,9 +93,37 @@ class Kernel:
         return _compiled(self.__wrapped__, inline="always", **self._options)  # type: ignore[attr-defined]
 
 
+class _SharedCache(FunctionCache):
+    """A cache of one kernel, which one process compiles while others that need it wait."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        name = f"{function.__module__}.{function.__name__}".replace("<lambda>", "lambda")
+        self._lock = FileLock(_DIRECTORY / f"{name}.lock", thread_local=False, is_singleton=True)
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """The compiled kernel; None if this process is the one to compile it."""
+        loaded = super().load_overload(signature, target)
+        if loaded is None:
+            with suppress(OSError, NotImplementedError, Timeout):  # without locks every process compiles it
+                self._lock.acquire(timeout=_LONGEST_S)
+            loaded = super().load_overload(signature, target)
+            if loaded is not None:
+                self._lock.release()
+        return loaded
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Save what this process has compiled."""
+        super().save_overload(signature, compiled)
+        self._lock.release()
+
+
 def _compiled(function: Callable[..., Any], **options: Any) -> Any:
-    with _kernel_cache():
-        return numba.njit(cache=_CACHED, **options)(function)
+    kernel = numba.njit(**options)(function)
+    if _CACHED:
+        with _kernel_cache():
+            kernel._cache = _SharedCache(function)
+    return kernel
 
 
 def _renamed(function: Callable[..., Any]) -> Callable[..., Any]:

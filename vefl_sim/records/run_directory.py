@@ -12,9 +12,8 @@ runs/<name>-<configuration digest>/
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from html import escape
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Literal
@@ -108,13 +107,15 @@ class Run:
 
     def _repr_html_(self) -> str:
         """The key figures as a table, in a notebook; of a run that cannot be read, the reason."""
+        import pandas as pd  # slow to import, and not needed to list runs
+
         cells = {"run": self.path.resolve().name, "state": self.state}
         try:
             cells |= _cells(self.experiment, self.summary)
         except (VeflError, OSError, OverflowError) as error:
             cells["problem"] = first_line(error)
-        head, body = _html_row("th", cells), _html_row("td", cells.values())
-        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+        shown = {name: printable(text[:_MAX_CHARACTERS]) for name, text in cells.items()}
+        return pd.DataFrame([shown]).to_html(index=False)  # it escapes what comes from the run directory
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -285,12 +286,6 @@ def _cells(experiment: Experiment, summary: dict[str, Any]) -> dict[str, str]:
         "energy": energy_text(figure["energy_j"]) if "energy_j" in figure else "–",
         "content digest": str(figure.get("content_digest", "–"))[:16],
     }
-
-
-def _html_row(tag: str, texts: Iterable[str]) -> str:
-    """A row of a table, with everything from the run directory escaped."""
-    cells = (f"<{tag}>{escape(printable(text[:_MAX_CHARACTERS]))}</{tag}>" for text in texts)
-    return f"<tr>{''.join(cells)}</tr>"
 
 
 def existing_run(identity: Identity, out: Path) -> Run | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from vefl_sim.core.clock import to_ns
-from vefl_sim.core.kernel import COMPILING, cache_folder
+from vefl_sim.core.kernel import cache_folder, compiling
 from vefl_sim.core.memory import cores
 from vefl_sim.core.progress import report
 from vefl_sim.core.rng import Streams
@@ -46,11 +46,11 @@ def compiling_ahead(experiment: Experiment) -> Iterator[subprocess.Popen[bytes] 
     if marker and not marker.exists() and (experiment.learning.threads or cores()) > 1:
         with suppress(OSError):  # no process can be started
             process = _start(experiment)
-            report(COMPILING)
+            report(compiling())
     try:
         yield process
         if process and marker:
-            report(COMPILING)
+            report(compiling())
             with suppress(OSError, subprocess.TimeoutExpired):  # the disk is full: the next run rehearses again
                 if process.wait(_LONGEST_S) == 0:
                     marker.touch()

@@ -15,7 +15,7 @@ from tests.sweep.conftest import run_here
 from tests.sweep.results.stored import TINY, paper_module, store_result
 from vefl_sim.analysis.figures.drawing import draw_figure
 from vefl_sim.analysis.figures.report import drawing_lines
-from vefl_sim.learning.datasets.files.inventory import Holding
+from vefl_sim.learning.datasets.public import Holding
 from vefl_sim.sweep.executors.executor import JobOutcome
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
 from vefl_sim.sweep.results.collector import CLAIMS, LOCK, ResultCollector, adopt_store

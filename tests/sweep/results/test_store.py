@@ -11,7 +11,7 @@ from tests.learning.datasets.files import write_mnist
 from tests.sweep.results.stored import TINY, measurements, store_result
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.learning.datasets.files.inventory import require_whole
+from vefl_sim.learning.datasets.public import require_whole
 from vefl_sim.records.identity import Identity
 from vefl_sim.records.run_directory import Run, create_run
 from vefl_sim.sweep.points import Sweep, load_sweep

@@ -15,7 +15,7 @@ from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import part_names
 from vefl_sim.experiment.toml import to_toml
-from vefl_sim.learning.datasets.files.inventory import require_whole
+from vefl_sim.learning.datasets.public import require_whole
 from vefl_sim.records.identity import config_digest, package_digest
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.executors.child import run_in_process

@@ -10,7 +10,7 @@ from typing import Any
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import part_digests
-from vefl_sim.learning.datasets.files.inventory import require_whole
+from vefl_sim.learning.datasets.public import require_whole
 from vefl_sim.records.identity import mobility_digest, recorded_versions, start_digest
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.points import Point
