@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from vefl_sim.simulation.watcher import RunWatcher as RunWatcher
     from vefl_sim.sweep.comparison import compare as compare
     from vefl_sim.sweep.points import load_sweep as load_sweep
-    from vefl_sim.sweep.run_sweep import run_sweep as run_sweep
+    from vefl_sim.sweep.runner import run_sweep as run_sweep
 
 
 _MODULES = {
@@ -100,7 +100,7 @@ _MODULES = {
     "load": "experiment.toml",
     "load_sweep": "sweep.points",
     "resume": "simulation.run",
-    "run_sweep": "sweep.run_sweep",
+    "run_sweep": "sweep.runner",
     "simulate": "simulation.run",
     "trees": "learning.trees",
     "why": "analysis.why",

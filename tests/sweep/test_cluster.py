@@ -13,14 +13,14 @@ import psutil
 import pytest
 
 from vefl_sim import BadInput
-from vefl_sim.sweep.executors.cluster import LOCAL, ClusterExecutor, connect
+from vefl_sim.sweep.cluster import LOCAL, ClusterPool, connect
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterExecutor]:
-    executor = connect(LOCAL, 1, tmp_path_factory.mktemp("runs"))
-    yield executor
-    executor.close()
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterPool]:
+    pool = connect(LOCAL, 1, tmp_path_factory.mktemp("runs"))
+    yield pool
+    pool.close()
 
 
 def listening() -> list[tuple[str, int]]:
@@ -46,7 +46,7 @@ def can_connect(address: str, security: Any) -> bool:
 
 
 @pytest.mark.slow
-def test_a_client_without_the_certificate_is_refused(cluster: ClusterExecutor) -> None:
+def test_a_client_without_the_certificate_is_refused(cluster: ClusterPool) -> None:
     from distributed.security import Security
 
     address = str(cluster).split(" at ")[1].split()[0]
@@ -59,7 +59,7 @@ def test_a_client_without_the_certificate_is_refused(cluster: ClusterExecutor) -
 
 
 @pytest.mark.slow
-def test_no_page_is_served(cluster: ClusterExecutor) -> None:
+def test_no_page_is_served(cluster: ClusterPool) -> None:
     assert {ip for ip, _ in listening()} == {"127.0.0.1"}
     answers = [answer(port, page) for _, port in listening() for page in ("health", "metrics", "json/identity.json")]
     assert set(answers) == {404, None}

@@ -6,21 +6,24 @@ the run is kept up to its last checkpoint, and its lock is released.
 
 import json
 import os
+import resource
 import signal
 import sys
 import threading
 import time
-from contextlib import suppress
-from dataclasses import asdict
+import tomllib
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-from vefl_sim.sweep.executors.executor import Job, JobOutcome
-
-if TYPE_CHECKING:
-    from vefl_sim.experiment.experiment import Experiment
-    from vefl_sim.records.run_directory import Run
+from vefl_sim.core.errors import BadInput, NotResumable, RunInterrupted, RunLocked, RunNotFound, VeflError
+from vefl_sim.core.files import first_free
+from vefl_sim.core.stopping import stopping_at_once
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.toml import validated
+from vefl_sim.records.identity import Identity, package_digest
+from vefl_sim.records.run_directory import Run, existing_run
+from vefl_sim.sweep.job import Job, JobState
 
 _REPORT_INTERVAL_S = 0.5
 
@@ -36,7 +39,7 @@ class ReportWriter:
     def preparing(self, experiment: Any) -> None:
         """Note the number of rounds, and report the start."""
         self._rounds = experiment.rounds
-        self._report(0.0)
+        self._progress(0)
 
     def started(self, run: Any, scenario: Any) -> None:
         """Note the name of the run, which the next round reports at once."""
@@ -44,44 +47,39 @@ class ReportWriter:
 
     def resuming(self, checkpoint: Any, notes: list[str]) -> None:
         """Report the share of the rounds that the checkpoint contains."""
-        self._report((checkpoint.round - 1) / self._rounds)
+        self._progress(checkpoint.round - 1)
 
     def round(self, report: Any) -> None:
         """Report the share of the rounds that are done."""
         if time.monotonic() - self._last_s >= _REPORT_INTERVAL_S:
-            self._report(report.round / self._rounds)
+            self._progress(report.round)
 
     def warned(self, sentence: str) -> None:
         """Report that a watcher of the run has failed."""
-        self._write({"digest": self._digest, "warning": sentence})
+        self.write(warning=sentence)
 
-    def finish(self, outcome: JobOutcome) -> None:
-        """Write the last report, with the outcome."""
-        self._write({"digest": self._digest, "outcome": asdict(outcome)})
-
-    def _report(self, share: float) -> None:
+    def _progress(self, rounds: int) -> None:
         self._last_s = time.monotonic()
-        self._write({"digest": self._digest, "share": min(share, 1.0), "process": os.getpid(), "run": self.run})
+        self.write(share=min(rounds / self._rounds, 1.0), process=os.getpid(), run=self.run)
 
-    def _write(self, report: dict[str, Any]) -> None:
-        print(json.dumps(report), file=self._output, flush=True)
+    def write(self, **fields: Any) -> None:
+        """Write a report with these fields."""
+        print(json.dumps({"digest": self._digest, **fields}), file=self._output, flush=True)
 
 
-def run_job() -> None:
-    """Run the job on standard input, and report its outcome, also if it fails."""
-    job = Job.from_json(sys.stdin.readline())
+def main() -> None:
+    """Run the job on standard input, and report its end, also if it fails."""
+    job = Job(**json.loads(sys.stdin.readline()))
     with os.fdopen(os.dup(1), "w") as reports:
         os.dup2(2, 1)  # user-defined parts may print; the pipe is for reports only
         threading.Thread(target=_wait_for_stop, daemon=True).start()
-        writer, started_s = ReportWriter(reports, job.digest), time.perf_counter()
-        state, run, error = _run(job, writer)
-        writer.finish(JobOutcome(state, run, error, round(time.perf_counter() - started_s, 3), _peak_mb()))
+        writer = ReportWriter(reports, job.digest)
+        state, run, error = run_job(job, writer)
+        writer.write(state=state, run=run, error=error, peak_mb=_peak_mb())
 
 
-def _run(job: Job, writer: ReportWriter) -> Any:
-    """Run the job; returns state, name of the run and error of the outcome."""
-    from vefl_sim.core.errors import RunInterrupted, RunLocked, VeflError
-    from vefl_sim.core.stopping import stopping_at_once
+def run_job(job: Job, writer: ReportWriter) -> tuple[JobState, str, str]:
+    """Run a job; returns its state, the name of its run, and the error."""
     from vefl_sim.simulation.watcher import warnings_told
 
     try:
@@ -97,13 +95,9 @@ def _run(job: Job, writer: ReportWriter) -> Any:
         return "failed", writer.run, f"{type(error).__name__}: {error}"
 
 
-def _simulate(job: Job, writer: ReportWriter) -> "Run":
+def _simulate(job: Job, writer: ReportWriter) -> Run:
     """Run the experiment, or resume it; a damaged run is renamed and run again."""
-    from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
-    from vefl_sim.core.files import first_free
-    from vefl_sim.records.identity import Identity, package_digest
-    from vefl_sim.records.run_directory import existing_run
-    from vefl_sim.simulation.run import resume, simulate
+    from vefl_sim.simulation.run import resume, simulate  # slow to import
 
     if package_digest() != job.source:
         raise BadInput(f"The worker has other sources of vefl_sim ({package_digest()}, not {job.source}): update it.")
@@ -124,11 +118,7 @@ def _simulate(job: Job, writer: ReportWriter) -> "Run":
             before.path.rename(first_free(before.path.with_name(f"{before.path.name}.damaged{n}") for n in count(1)))
 
 
-def _experiment(job: Job) -> "Experiment":
-    import tomllib
-
-    from vefl_sim.experiment.toml import validated
-
+def _experiment(job: Job) -> Experiment:
     experiment = validated(tomllib.loads(job.toml))
     learning = experiment.learning.model_copy(update={"threads": 1})  # other points use the other cores
     return experiment.model_copy(update={"learning": learning})
@@ -143,13 +133,9 @@ def _wait_for_stop() -> None:
 
 
 def _peak_mb() -> float:
-    with suppress(ImportError):  # the module exists only on Unix
-        import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)
-    return 0.0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)
 
 
 if __name__ == "__main__":
-    run_job()
+    main()

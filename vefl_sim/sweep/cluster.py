@@ -1,8 +1,8 @@
 """Runs points on a Dask cluster: an existing one, or one that is started on this machine.
 
-A worker of the cluster starts a process for each point, as the local executor does, so results are the same. When a
-worker dies, Dask gives its point to another one, which resumes it from its last checkpoint; so all workers must see the
-same folders.
+A worker of the cluster starts a process for each point, as on this machine, so results are the same. When a worker
+dies, Dask gives its point to another one, which resumes it from its last checkpoint; so all workers must see the same
+folders.
 """
 
 import logging
@@ -10,48 +10,43 @@ import os
 import signal
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
-from queue import Empty, Queue
 from typing import Any
 from uuid import uuid4
 
 from vefl_sim.core.errors import BadInput, RunFailed, first_line
 from vefl_sim.core.files import explain_write_errors
 from vefl_sim.records.identity import package_digest
-from vefl_sim.sweep.executors.child import run_in_process
-from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
+from vefl_sim.sweep.job import Job, Report, run_in_process
+from vefl_sim.sweep.pool import Pool
 
 LOCAL = "local-cluster"
 _CONNECT_S = 5.0  # longest wait for the scheduler at an address
 _NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 
 
-def connect(on: str, workers: int, out: Path) -> "ClusterExecutor":
+def connect(on: str, workers: int, out: Path) -> "ClusterPool":
     """Connect to the cluster that `--on` names; all its workers must have this vefl_sim and see the folder `out`."""
     try:
         import distributed
     except ModuleNotFoundError:
         raise BadInput(f"--on {on} needs Dask: pip install 'vefl_sim[cluster]'.") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we report workers that die ourselves
-    cluster = None
+    cluster = _local_cluster(workers) if on == LOCAL else None
     try:
-        if on == LOCAL:
-            cluster = _local_cluster(workers)
         client = distributed.Client(cluster or on, timeout=_CONNECT_S)  # type: ignore[no-untyped-call]
-    except BadInput:
-        raise
     except Exception as error:  # what answers may be anything, for example a web server
         reason = first_line(error).rstrip(".") or type(error).__name__
         raise BadInput(f"--on {on}: no cluster answers there ({reason}): start one, or use --on {LOCAL}.") from None
-    executor = ClusterExecutor(client, cluster, out.resolve())
+    pool = ClusterPool(client, cluster, out.resolve())
     try:
-        _require_usable_workers(client, on, out)
+        _require_usable_workers(client, on, out.resolve())
     except BaseException:
-        executor.close()
+        pool.close()
         raise
-    return executor
+    return pool
 
 
 def _local_cluster(workers: int) -> Any:
@@ -69,7 +64,8 @@ def _local_cluster(workers: int) -> Any:
         certificates = Security.temporary()  # type: ignore[no-untyped-call]
     except ImportError:
         raise BadInput(f"--on {LOCAL} needs certificates: pip install cryptography, or vefl_sim[cluster].") from None
-    with _ignoring_ctrl_c(), dask.config.set(_NO_PAGES):
+    is_main = threading.current_thread() is threading.main_thread()
+    with _ignoring_ctrl_c() if is_main else nullcontext(), dask.config.set(_NO_PAGES):
         return LocalCluster(  # type: ignore[no-untyped-call]
             n_workers=workers,
             threads_per_worker=1,
@@ -83,9 +79,6 @@ def _local_cluster(workers: int) -> Any:
 @contextmanager
 def _ignoring_ctrl_c() -> Iterator[None]:
     """Processes started within the block ignore Ctrl-C: this process handles it and lets the points save first."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
@@ -96,26 +89,21 @@ def _ignoring_ctrl_c() -> Iterator[None]:
 def _require_usable_workers(client: Any, on: str, out: Path) -> None:
     """Check sources and folder of all present workers; the jobs check those that join later."""
     try:
-        answers = client.run(_source_and_folder, str(out.resolve()))
+        answers = client.run(lambda: (package_digest(), os.path.isdir(out)))
     except Exception as error:
         raise BadInput(f"--on {on}: its workers cannot use vefl_sim ({error}): install this version there.") from None
     for worker, (source, sees_folder) in answers.items():
         if source != package_digest():
             raise BadInput(f"--on {on}: {worker} has another version of vefl_sim: install this one there.")
         if not sees_folder:
-            raise BadInput(f"--on {on}: {worker} does not see {out.resolve()}: use a folder that all machines share.")
+            raise BadInput(f"--on {on}: {worker} does not see {out}: use a folder that all machines share.")
 
 
-def _source_and_folder(out: str) -> tuple[str, bool]:
-    """On a worker: the digest of its sources, and whether it sees the folder of the runs."""
-    return package_digest(), os.path.isdir(out)
-
-
-def _run_on_worker(job: Job, topic: str) -> dict[str, Any]:
+def _run_on_worker(job: Job, topic: str, stop: Path) -> dict[str, Any]:
     """On a worker: run a job; a file in the shared folder makes it stop."""
     from distributed import get_worker
 
-    worker, stop = get_worker(), _stop_file(Path(job.out), topic)
+    worker = get_worker()
 
     def send(report: Report) -> None:
         worker.log_event(topic, asdict(report))
@@ -124,26 +112,20 @@ def _run_on_worker(job: Job, topic: str) -> dict[str, Any]:
     return asdict(run_in_process(job, send, stop.exists))
 
 
-def _stop_file(out: Path, topic: str) -> Path:
-    return out / f".{topic}"
-
-
-class ClusterExecutor:
+class ClusterPool(Pool):
     """Submits all jobs to the scheduler of the cluster, the first with the highest priority."""
 
     def __init__(self, client: Any, cluster: Any, out: Path) -> None:
-        self._client, self._cluster = client, cluster
-        self._reports, self._topic = Queue[Report](), f"stop-{uuid4().hex}"
-        self._stop, self._address = _stop_file(out, self._topic), client.scheduler.address
-        self._futures: dict[str, Any] = {}
-        self._submitted = 0
-        client.subscribe_topic(self._topic, lambda event: self._reports.put(Report.from_dict(event[1])))
+        super().__init__(1)
+        self._client, self._cluster, self._address = client, cluster, client.scheduler.address
+        self._topic = f"stop-{uuid4().hex}"
+        self._stop_file = out / f".{self._topic}"
+        self._futures: list[Any] = []
+        client.subscribe_topic(self._topic, lambda event: self._reports.put(Report(**event[1])))
 
     def __str__(self) -> str:
-        workers = self._workers()
-        where = f"{len(workers)} worker{'s' if len(workers) != 1 else ''} at {self._address}"
-        pids = [str(worker["pid"]) for worker in workers.values() if "pid" in worker]
-        return f"{where} (processes {', '.join(pids)})" if self._cluster and pids else where
+        count = len(self._threads())
+        return f"{count} worker{'s' if count != 1 else ''} at {self._address}"
 
     @contextmanager
     def _requiring_scheduler(self) -> Iterator[None]:
@@ -156,67 +138,50 @@ class ClusterExecutor:
                 "and the same command continues the sweep."
             ) from error
 
-    def _workers(self) -> dict[str, Any]:
-        """What the scheduler reports about each worker; for a cluster of our own with the process ids."""
+    def _threads(self) -> dict[str, int]:
+        """Numbers of threads of the workers that are connected now."""
         with self._requiring_scheduler():
-            workers = self._client.scheduler_info(n_workers=-1)["workers"]
-        if self._cluster:
-            for number, nanny in self._cluster.workers.items():
-                for worker in workers.values():
-                    if worker["id"] == number or worker["name"] == number:
-                        worker["pid"] = nanny.pid
-        return dict(workers)
+            return dict(self._client.nthreads())
 
     def size(self) -> int:
         """Number of threads of all workers that are connected now."""
-        return max(1, sum(int(worker["nthreads"]) for worker in self._workers().values()))
+        return max(1, sum(self._threads().values()))
 
     def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
-        """Always, because the scheduler of the cluster queues jobs."""
+        """Always, because the scheduler of the cluster queues jobs, and can ask for more workers."""
         return True
 
     def start(self, job: Job, needed_mb: float) -> None:
         """Submit a job, which starts when a worker is free."""
-        self._submitted += 1
+        arguments, priority = (job, self._topic, self._stop_file), -len(self._futures)
         with self._requiring_scheduler():
-            future = self._client.submit(_run_on_worker, job, self._topic, pure=False, priority=-self._submitted)
-            self._futures[job.digest] = future
-            future.add_done_callback(lambda done: self._reports.put(Report(job.digest, outcome=_outcome(done))))
-
-    def poll(self, timeout_s: float) -> Report | None:
-        """The next report of any worker; None if there is none within this time."""
-        try:
-            return self._reports.get(timeout=timeout_s)
-        except Empty:
-            return None
+            future = self._client.submit(_run_on_worker, *arguments, pure=False, priority=priority)
+            self._futures.append(future)
+            future.add_done_callback(lambda done: self._reports.put(_end(job, done)))
 
     def stop(self) -> None:
         """Cancel the jobs that wait, and ask the others to save after their current round and end."""
-        with explain_write_errors(self._stop):
-            self._stop.touch()
+        with explain_write_errors(self._stop_file):
+            self._stop_file.touch()
         with self._requiring_scheduler():
             running = {key for keys in self._client.processing().values() for key in keys}
-            self._client.cancel([future for future in self._futures.values() if future.key not in running])
+            self._client.cancel([future for future in self._futures if future.key not in running])
 
     def close(self) -> None:
         """Disconnect from the cluster, and end it if we started it; the stop file stays for jobs that still run."""
-        all_ended = all(future.done() for future in self._futures.values())
-        with suppress(Exception):  # a cluster that has died does not answer
-            self._client.close()
-        if self._cluster:
-            with suppress(Exception):
-                self._cluster.close()
+        all_ended = all(future.done() for future in self._futures)
+        for connection in filter(None, (self._client, self._cluster)):
+            with suppress(Exception):  # a cluster that has died does not answer
+                connection.close()
         if all_ended or self._cluster:
-            self._stop.unlink(missing_ok=True)
+            self._stop_file.unlink(missing_ok=True)
 
 
-def _outcome(future: Any) -> JobOutcome:
-    """The outcome of a job; one that is cancelled was stopped by us, or the cluster is gone."""
+def _end(job: Job, future: Any) -> Report:
+    """The report of the end of a job; one that is cancelled was stopped by us, or the cluster is gone."""
     try:
         if future.cancelled():
-            return JobOutcome("stopped", error="the cluster cancelled it")
-        if future.status == "finished":
-            return JobOutcome(**future.result())
-        return JobOutcome("failed", error=f"the cluster could not run it: {future.exception()}")
+            return Report(job.digest, "stopped", error="the cluster cancelled it")
+        return Report(**future.result())
     except Exception as error:
-        return JobOutcome("failed", error=f"the cluster could not run it: {type(error).__name__}: {error}")
+        return Report(job.digest, "failed", error=f"the cluster could not run it: {type(error).__name__}: {error}")

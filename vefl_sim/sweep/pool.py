@@ -5,12 +5,14 @@ from collections.abc import Collection
 from queue import Empty, Queue
 
 from vefl_sim.core.memory import fits_in_memory, used_mb
-from vefl_sim.sweep.executors.child import run_in_process
-from vefl_sim.sweep.executors.executor import Job, Report
+from vefl_sim.sweep.job import Job, Report, run_in_process
 
 
-class LocalExecutor:
-    """Runs each job in a process of its own; a thread per process puts its reports into one queue."""
+class Pool:
+    """Runs each job in a process of its own; a thread per process puts its reports into one queue.
+
+    Every job that is started ends with exactly one report with a state.
+    """
 
     def __init__(self, workers: int) -> None:
         self._workers, self._reports = workers, Queue[Report]()
@@ -22,42 +24,38 @@ class LocalExecutor:
         return f"{self._workers} process{'es' if self._workers > 1 else ''} on this machine, one thread each"
 
     def size(self) -> int:
-        """Number of processes at once."""
+        """Number of points that can run at once; it may change."""
         return self._workers
 
     def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
-        """Whether a core and enough memory are free."""
-        if len(running) >= self._workers:
-            return False
+        """Whether another job that needs this much memory can start beside those that run, given by their digests."""
         needed_and_used = [(self._needed_mb[digest], used_mb(self._process.get(digest, 0))) for digest in running]
-        return fits_in_memory(needed_mb, needed_and_used)
+        return len(running) < self._workers and fits_in_memory(needed_mb, needed_and_used)
 
     def start(self, job: Job, needed_mb: float) -> None:
-        """Start the job in a process of its own."""
+        """Start a job."""
         self._needed_mb[job.digest] = needed_mb
+        self._process.pop(job.digest, None)
         self._reports.put(Report(job.digest))
         threading.Thread(target=self._run, args=(job,), daemon=True).start()
 
+    def _run(self, job: Job) -> None:
+        self._reports.put(run_in_process(job, self._reports.put, self._stop.is_set, self._kill.is_set))
+
     def poll(self, timeout_s: float) -> Report | None:
-        """The next report of any process; None if there is none within this time."""
+        """The next report of any job; None if there is none within this time."""
         try:
             report = self._reports.get(timeout=timeout_s)
         except Empty:
             return None
-        if report.outcome:
-            self._process.pop(report.digest, None)
-        elif report.process:
+        if report.process:
             self._process[report.digest] = report.process
         return report
 
     def stop(self) -> None:
-        """Ask all processes to save after their current round and end."""
+        """Ask all jobs to save after their current round and end."""
         self._stop.set()
 
     def close(self) -> None:
-        """Kill all processes."""
+        """End all jobs at once and release the workers."""
         self._kill.set()
-
-    def _run(self, job: Job) -> None:
-        outcome = run_in_process(job, self._reports.put, self._stop.is_set, self._kill.is_set)
-        self._reports.put(Report(job.digest, outcome=outcome))
