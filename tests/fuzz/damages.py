@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import tarfile
-import tomllib
 import warnings
 import zipfile
 import zlib
@@ -21,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.fuzz.toml_mutations import TREE_MUTATIONS, any_value, places, toml_text
+from tests.fuzz.toml_mutations import any_value, places
 
 Damage = Callable[[Random, bytes], bytes]
 
@@ -226,13 +225,6 @@ def json_values(random: Random, content: bytes) -> bytes:
     return "\n".join(json.dumps(line) for line in lines).encode()
 
 
-def toml_tables(random: Random, content: bytes) -> bytes:
-    """Other tables, keys or values in a TOML file."""
-    tables = tomllib.loads(content.decode())
-    random.choice(TREE_MUTATIONS)(random, tables)
-    return toml_text(tables).encode("utf-8", "surrogateescape")
-
-
 def parquet(random: Random, content: bytes) -> bytes:
     """A valid table with other columns, types, rows or values."""
     table = pq.read_table(io.BytesIO(content))
@@ -351,15 +343,3 @@ def huge(random: Random, path: Path) -> None:
     remove(random, path)
     with path.open("wb") as file:
         file.truncate(random.choice((2**31, 2**34, 2**40)))
-
-
-def unreadable(random: Random, path: Path) -> None:
-    """The same file, which nobody may read."""
-    path.chmod(0)
-
-
-def copy(random: Random, path: Path) -> None:
-    """The same file, and a copy of it with a name that the program looks for."""
-    names = ("../DONE", "../tables/other.parquet", "../checkpoints/0000099.npz", "x.npz", "DONE", "FAILED", "LOCK")
-    if path.is_file():
-        (path.parent / random.choice(names)).write_bytes(path.read_bytes())

@@ -34,7 +34,10 @@ CAPS = {
     **{"learning.iterations_per_step": 1000, "learning.threads": 4, "learning.batch_size": 2000},
 }
 """Upper ends where the range would take minutes, not seconds: time and data, which only make runs longer."""
-LEFT_OUT = {"run.name", "run.duration_s", "mobility.file", "data.dir", "data.kind", "model.factory", "mobility.kind"}
+LEFT_OUT = {
+    *("run.name", "run.watch", "run.duration_s", "mobility.file", "mobility.kind"),
+    *("data.dir", "data.kind", "model.factory"),
+}
 _SLOW_METHODS = ("sca", "sca-perspective", "sca-printed")  # a convex program for each slot or round
 
 

@@ -107,13 +107,13 @@ HOSTILE_PARTS = "runs.done.evil:x runs.stopped.evil:x evil:x os:system subproces
 PART_KEYS = "scheme.kind mobility.kind radio.channel mac.scheduler rat.method data.kind model.factory"
 BYTES = {damage.__name__: damage for damage in damages.BYTES}
 FORMATS: dict[str, damages.Damage] = {
-    **{"json": damages.json_values, "toml": damages.toml_tables, "parquet": damages.parquet},
-    **{"inflate": damages.inflate, "checkpoint": damages.checkpoint},
+    **{"json": damages.json_values, "parquet": damages.parquet, "inflate": damages.inflate},
+    "checkpoint": damages.checkpoint,
 }
-SUITED = {".json": "json", ".jsonl": "json", ".toml": "toml", ".parquet": "parquet", ".npz": "checkpoint"}
-_PLACES = (damages.remove, damages.swap, damages.folder, damages.link, damages.pipe, damages.huge)
+SUITED = {".json": "json", ".jsonl": "json", ".parquet": "parquet", ".npz": "checkpoint"}
 PLACES: dict[str, Callable[[Random, Path], None]] = {
-    place.__name__: place for place in (*_PLACES, damages.unreadable, damages.copy)
+    **{"remove": damages.remove, "swap": damages.swap, "folder": damages.folder},
+    **{"link": damages.link, "pipe": damages.pipe, "huge": damages.huge},
 }
 
 

@@ -5,7 +5,6 @@ import io
 import json
 import os
 import shutil
-import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -178,8 +177,8 @@ EDITS = [
     ({"change": set_value(tables={"events": 5})}, "is damaged ("),
     ({"change": set_value(time_ns=5), "forge": False}, "its state.json has changed since it was written"),
     ({"change": set_value(more=" " * 10_000_000), "compression": zipfile.ZIP_DEFLATED}, "it is compressed"),
-    ({"array": announcing("<f8")}, "another size than its header says"),
-    ({"array": announcing("|V0")}, "another size than its header says"),
+    ({"array": announcing("<f8")}, "is damaged ("),
+    ({"array": announcing("|V0")}, "is damaged ("),
     ({"array": saved(np.zeros(3)), "forge": False}, ".npy has changed since it was written"),
 ]
 
@@ -231,12 +230,10 @@ class TestCheckpoints:
         self.edit(killed, **edit)
         assert fault in self.fault(killed)
 
-    def test_an_array_that_the_state_does_not_name(self, killed: Path) -> None:
+    def test_another_array(self, killed: Path) -> None:
         with zipfile.ZipFile(self.newest(killed), "a") as archive:
             archive.writestr("more.npy", bytes(100_000))
         assert "its more.npy has changed since it was written" in self.fault(killed)
-        self.edit(killed)
-        assert "its state does not name more.npy" in self.fault(killed)
 
     def test_a_checkpoint_under_the_name_of_another(self, killed: Path) -> None:
         self.newest(killed).rename(killed / "checkpoints" / "0000009.npz")
@@ -258,17 +255,6 @@ class TestCheckpoints:
         assert f"{self.newest(killed)} cannot be restored ({reason}" in refused("resume", "--quiet", killed)
         self.newest(killed).unlink()
         assert call("resume", "--quiet", killed).returncode == 0
-
-    def test_a_large_directory(self, killed: Path) -> None:
-        """A directory of 5 MB is not read, whether its size is in the first or the second end record."""
-        size = 5_000_000
-        first = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 65535, 65535, size, 0, 0)
-        second = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 100_000, 100_000, size, 0)
-        second += struct.pack("<4sLQL", b"PK\6\7", 0, size, 1)
-        small = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, 100, 0, 0)
-        for end, reason in ((first, "its directory has more than 4 MB"), (second + small, "it does not end as a")):
-            self.newest(killed).write_bytes(bytes(size) + end)
-            assert reason in self.fault(killed)
 
     def test_a_member_before_the_file(self, killed: Path) -> None:
         """Seeking there is an error of the system, but the file is to blame, and the one before it is used."""

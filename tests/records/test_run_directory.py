@@ -1,18 +1,15 @@
 """Run directories: their names, digests and faults, and how a run shows itself in a notebook."""
 
 import json
-import os
-from html.parser import HTMLParser
 from pathlib import Path
-from shutil import copytree
-from typing import Any
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import BadInput, Run, from_tables, simulate, with_settings
+from vefl_sim import BadInput, Run, from_tables, with_settings
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.core.tables import content_digest
 from vefl_sim.experiment.toml import resolved
@@ -21,16 +18,6 @@ from vefl_sim.records.run_directory import create_run, existing_run
 from vefl_sim.records.totals import energy_text
 
 GOLDEN = from_tables(EXPERIMENT)
-
-
-@pytest.fixture(scope="module")
-def golden(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return simulate(GOLDEN, out=tmp_path_factory.mktemp("golden"))
-
-
-@pytest.fixture
-def copied(golden: Run, tmp_path: Path) -> Run:
-    return Run(copytree(golden.path, tmp_path / "run"))
 
 
 def test_directory_is_named_by_name_and_configuration(tmp_path: Path) -> None:
@@ -87,36 +74,29 @@ def test_the_content_digest_depends_on_values_and_not_on_row_groups(tmp_path: Pa
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_the_content_digest_leaves_out_timings(copied: Run) -> None:
-    before = copied.content_digest()
-    (copied.path / "tables" / "timings.parquet").unlink()
-    assert copied.content_digest() == before
-    (copied.path / "tables" / "events.parquet").unlink()
-    assert copied.content_digest() != before
+def test_the_content_digest_leaves_out_timings(golden_copy: Run) -> None:
+    before = golden_copy.content_digest()
+    (golden_copy.path / "tables" / "timings.parquet").unlink()
+    assert golden_copy.content_digest() == before
+    (golden_copy.path / "tables" / "events.parquet").unlink()
+    assert golden_copy.content_digest() != before
 
 
-def test_missing_and_damaged_tables_are_named(copied: Run) -> None:
+def test_missing_and_damaged_tables_are_named(golden_copy: Run) -> None:
     with pytest.raises(RunNotFound, match="no table 'nonsense'"):
-        copied.table("nonsense")
-    table = copied.path / "tables" / "rounds.parquet"
+        golden_copy.table("nonsense")
+    table = golden_copy.path / "tables" / "rounds.parquet"
     table.write_bytes(b"PAR1 rubbish")
     with pytest.raises(RunNotFound, match=r"rounds\.parquet cannot be read"):
-        _ = copied.rounds
+        _ = golden_copy.rounds
     table.unlink()
     with pytest.raises(RunNotFound, match=r"rounds\.parquet is missing"):
-        _ = copied.rounds
+        _ = golden_copy.rounds
 
 
 def test_a_directory_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunNotFound, match="not a run directory"):
         Run(tmp_path)
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_parent_without_write_permission_is_refused(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(BadInput, match="cannot be written"):
-        create_run(Identity(GOLDEN), tmp_path / "runs")
 
 
 def test_a_parent_that_is_a_file_is_refused(tmp_path: Path) -> None:
@@ -125,29 +105,11 @@ def test_a_parent_that_is_a_file_is_refused(tmp_path: Path) -> None:
         create_run(Identity(GOLDEN), tmp_path / "file")
 
 
-class Cells(HTMLParser):
-    """The texts of the cells of a table, and all tags and attributes in it."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags, self.attributes, self.texts = set[str](), list[Any](), list[str]()
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attributes: list[Any]) -> None:
-        self.tags.add(tag)
-        self.attributes += attributes
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-
 def cells(run: Run) -> dict[str, str]:
     """The cells that a notebook shows, by their headings; there is nothing but a table, whatever the run holds."""
-    table = Cells(run._repr_html_())
-    assert table.tags == {"table", "thead", "tbody", "tr", "th", "td"}
-    assert not table.attributes
-    half = len(table.texts) // 2
-    return dict(zip(table.texts[:half], table.texts[half:], strict=True))
+    table = ElementTree.fromstring(run._repr_html_())
+    assert {element.tag for element in table.iter()} == {"table", "thead", "tbody", "tr", "th", "td"}
+    return dict(zip(*([cell.text for cell in table.iter(tag)] for tag in ("th", "td")), strict=True))
 
 
 def test_a_finished_run_in_a_notebook(golden: Run) -> None:
@@ -167,18 +129,20 @@ def test_an_unfinished_run_in_a_notebook(tmp_path: Path) -> None:
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[2J"
 
 
-def test_nothing_of_a_stranger_becomes_markup(copied: Run) -> None:
-    path = copied.path.rename(copied.path.with_name(EVIL.replace("/", "∕")))
+def test_nothing_of_a_stranger_becomes_markup(golden_copy: Run) -> None:
+    path = golden_copy.path.rename(golden_copy.path.with_name(EVIL.replace("/", "∕")))
     (path / "summary.json").write_text(json.dumps({"rounds": 2, "content_digest": EVIL}))
     shown = cells(Run(path))
     assert shown["run"] == path.name.replace("\x1b", r"\x1b")
     assert shown["content digest"] == EVIL[:16]
     toml = path / "resolved.toml"
     toml.write_text(toml.read_text().replace('kind = "pdpc"', f"kind = {json.dumps(EVIL)}"))
-    assert "<script>" in cells(Run(path))["problem"]
+    problem = cells(Run(path))["problem"]
+    assert "<script>" in problem
+    assert len(problem) > 50  # the whole sentence
 
 
 @pytest.mark.parametrize("text", ["{", '{"rounds": 2, "cost": 1' + "0" * 400 + "}"])
-def test_a_damaged_run_says_so_in_a_notebook(copied: Run, text: str) -> None:
-    (copied.path / "summary.json").write_text(text)
-    assert cells(copied).keys() == {"run", "state", "problem"}
+def test_a_damaged_run_says_so_in_a_notebook(golden_copy: Run, text: str) -> None:
+    (golden_copy.path / "summary.json").write_text(text)
+    assert cells(golden_copy).keys() == {"run", "state", "problem"}

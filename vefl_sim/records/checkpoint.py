@@ -124,7 +124,9 @@ def _read(file: Path, with_state: bool = True) -> Checkpoint:
             for member in archive.namelist() if with_state else [_STATE]:
                 if member != _DIGESTS and _digest(archive, member) != digests.get(member):
                     raise ValueError(f"its {shortened(member)} has changed since it was written")
-            content["state"] = _state(content["state"], archive) if with_state else {}
+            names = [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
+            arrays = {name: read_array(archive, name) for name in names} if with_state else {}
+            content["state"] = unpack(content["state"], arrays) if with_state else {}
             for name, parts in content["tables"].items():
                 content["tables"][name] = [PartFile(**part) for part in parts]
             checkpoint = Checkpoint(**content)
@@ -151,26 +153,6 @@ def _json(archive: zipfile.ZipFile, member: str) -> Any:
 def _digest(archive: zipfile.ZipFile, member: str) -> str:
     with archive.open(member) as content:
         return hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
-
-
-def _state(packed: Any, archive: zipfile.ZipFile) -> State:
-    """The state with its arrays, each of which is read when the state names it first."""
-    arrays = _ArraysOf(archive)
-    state: State = unpack(packed, arrays)
-    if more := {*archive.namelist()} - {_STATE, _DIGESTS, *(f"{name}.npy" for name in arrays)}:
-        raise ValueError(f"its state does not name {min(more)}")
-    return state
-
-
-class _ArraysOf(Arrays):
-    """The arrays in a checkpoint that have been asked for."""
-
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self._archive = archive
-
-    def __missing__(self, name: str) -> Any:
-        self[name] = read_array(self._archive, name)
-        return self[name]
 
 
 def _require_types(checkpoint: Checkpoint) -> None:

@@ -115,7 +115,8 @@ class Run:
         except (VeflError, OSError, OverflowError) as error:
             cells["problem"] = first_line(error)
         shown = {name: printable(text[:_MAX_CHARACTERS]) for name, text in cells.items()}
-        return pd.DataFrame([shown]).to_html(index=False)  # it escapes what comes from the run directory
+        with pd.option_context("display.max_colwidth", None):
+            return pd.DataFrame([shown]).to_html(index=False)  # it escapes what comes from the run directory
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -8,8 +8,7 @@ import json
 import math
 import os
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -32,14 +31,20 @@ Entry = tuple[int, int, dict[str, float]]
 """Number, end in nanoseconds and metrics of a round."""
 
 
-class Tracker(ABC):
-    """What both trackers share: the metrics of a round, and when they are written."""
+class Tracker:
+    """What both trackers share: the metrics of a round, and when they are written.
+
+    A tracker has `_open(run, tags, keys)`, which begins or continues to track a run, and `_write(rounds)`.
+    """
+
+    _open: Callable[[Run, dict[str, str], dict[str, str]], None]
+    _write: Callable[[list[Entry]], None]
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment, self._waiting, self._written_s = experiment, list[Entry](), 0.0
 
     def started(self, run: Run, scenario: object) -> None:
-        """Open the tracker with the tags and keys of the run, and log the rounds before the checkpoint."""
+        """Open the tracker with tags and with the keys that differ from their defaults; log the rounds so far."""
         experiment, versions = self._experiment, recorded_versions(run.path)
         tags = {"name": experiment.run.name, "digest": str(versions.get("configuration", ""))[:16]}
         tags |= {"seed": str(experiment.run.seed), "scheme": experiment.scheme.kind}
@@ -57,24 +62,12 @@ class Tracker(ABC):
 
         self._log(round_row(report))
 
-    def ended(self, state: str) -> None:
-        """Write the rounds that wait."""
-        self._write(self._waiting)
-
     def _log(self, row: Mapping[Any, Any]) -> None:
         """Log a row of the rounds table; it is written at once, or with the rounds of the next second."""
         self._waiting.append((row["round"], row["end_ns"], metrics_of(self._experiment, row)))
         if time.monotonic() - self._written_s >= _FLUSH_S:
             self._write(self._waiting)
             self._waiting, self._written_s = [], time.monotonic()
-
-    @abstractmethod
-    def _open(self, run: Run, tags: dict[str, str], keys: dict[str, str]) -> None:
-        """Begin to track a run, or continue; `keys` are those that differ from their defaults."""
-
-    @abstractmethod
-    def _write(self, rounds: list[Entry]) -> None:
-        """Write the metrics of rounds."""
 
 
 def metrics_of(experiment: Experiment, row: Mapping[Any, Any]) -> dict[str, float]:
@@ -114,7 +107,7 @@ class TensorBoard(Tracker):
 
     def ended(self, state: str) -> None:
         """Complete the event file."""
-        super().ended(state)
+        self._write(self._waiting)
         self._file.close()
 
 
@@ -161,7 +154,7 @@ class Mlflow(Tracker):
 
     def ended(self, state: str) -> None:
         """Log the last rounds, and how the run has ended."""
-        super().ended(state)
+        self._write(self._waiting)
         self._client.set_terminated(self._id, _STATUS[state])
 
 

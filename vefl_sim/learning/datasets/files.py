@@ -144,7 +144,7 @@ class Zip(zipfile.ZipFile):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        members = [member for member in self.infolist() if not member.is_dir()]
+        members = [member for member in self.infolist() if not member.filename.endswith("/")]
         for member in members:
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others unpack without a limit
                 raise Damaged(f"has a file {member.filename} that is neither stored nor deflated")
