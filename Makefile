@@ -15,13 +15,13 @@ install: .venv/.installed  ## create .venv and install vefl_sim into it
 run: .venv/.installed  ## run experiments/quickstart.toml
 	@$(BIN)/python -m vefl_sim experiments/quickstart.toml
 
-paper-quick: .venv/.report  ## all figures of the paper in a reduced version (half an hour)
+paper-quick: .venv/.installed  ## all figures of the paper in a reduced version (half an hour)
 	@$(BIN)/python experiments/paper/run.py --quick
 
-paper-figures: .venv/.report  ## figures of the paper from the stored results, without running anything
+paper-figures: .venv/.installed  ## figures of the paper from the stored results, without running anything
 	@$(BIN)/python experiments/paper/run.py --figures
 
-paper: .venv/.report  ## all figures of the paper; prints how long it will take, and resumes what was interrupted
+paper: .venv/.installed  ## all figures of the paper; prints how long it will take, and resumes what was interrupted
 	@$(BIN)/python experiments/paper/run.py
 
 test: .venv/.dev  ## run the tests
@@ -66,8 +66,7 @@ clean:  ## remove .venv and caches; runs/ stays
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	@touch $@
 
-.venv/.report: .venv/.installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[report]'
+.venv/.report: .venv/.installed  # all that figures need is always installed
 	@touch $@
 
 .venv/.dev: .venv/.installed

@@ -10,8 +10,7 @@ import script  # noqa: F401 (how it ends)
 
 import numpy as np
 
-from vefl_sim.radio.arrival import arriving_share
-from vefl_sim.radio.worst_prb import GainLaw
+from vefl_sim.radio.worst_prb import GainLaw, arriving_share
 
 ANTENNAS = 4
 SNRS_DB = (-10.0, 0.0, 10.0)

@@ -83,7 +83,7 @@ PLANTED = [
     PlantedError(
         "EDF ties by index", "optimize/rat/burst.py",
         "bits_left[v] > bits_left[order[to - 1]]", "v < order[to - 1]",
-        "tests/optimize/rat/test_edf.py tests/protocol tests/simulation/test_slot_check.py",
+        "tests/optimize/rat/test_rat.py tests/protocol tests/simulation/test_slot_check.py",
     ),
     PlantedError(
         "p_v not renormalised over the ordered CVs", "schemes/fdpc.py",
@@ -140,14 +140,14 @@ PLANTED = [
         'restore_generator(self._rng, state["rng"])', "pass", "tests/simulation/test_resume.py tests/radio",
     ),
     PlantedError(
-        "checkpoint without RNG state, arrivals", "mobility/grid/arrivals.py",
-        'restore_generator(self._rng, state["rng"])', "pass",
-        "tests/mobility/grid/test_arrivals.py tests/simulation/test_resume.py",
+        "traffic resumed one step late", "mobility/kept.py",
+        'while self._step < state["step"]', 'while self._step <= state["step"]',
+        "tests/mobility/test_kept.py tests/simulation/test_resume.py",
     ),
     PlantedError(
-        "checkpoint without RNG state, vehicles", "mobility/grid/engine.py",
-        "restore_generator(rng, saved)", "pass",
-        "tests/mobility/grid/test_arrivals.py tests/simulation/test_resume.py",
+        "traffic driven on from a later state than the kept scenes", "mobility/kept.py",
+        "return deepcopy(self._source)", "return self._source",
+        "tests/mobility/test_kept.py tests/simulation/test_resume.py",
     ),
     PlantedError(
         "RAT cap ignored, burst", "optimize/rat/burst.py",

@@ -23,8 +23,7 @@ from scipy import sparse
 from tests.optimize.problems import random_problem
 from vefl_sim.core.arrays import Ints
 from vefl_sim.optimize.rat.allocate import misses_a_floor
-from vefl_sim.optimize.rat.large import large, powers, search_owners, survey
-from vefl_sim.optimize.rat.local_search import new_holdings, new_market
+from vefl_sim.optimize.rat.large import large, new_holdings, new_market, powers, search_owners, survey
 from vefl_sim.optimize.rat.problem import Allocation, SlotProblem, new_allocation
 
 SIZES = ((10, 25),) if SMALL else ((10, 25), (10, 50), (15, 30), (25, 50))  # (V, Z)

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import settings
 
 from vefl_sim import Run, from_tables, simulate
+from vefl_sim.learning.datasets import signs as drawing
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.signs import drawing
 
 settings.register_profile("quick", deadline=None, derandomize="CI" in os.environ, max_examples=25)
 settings.register_profile("full", settings.get_profile("quick"), max_examples=200)  # pytest --hypothesis-profile=full

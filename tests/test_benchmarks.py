@@ -4,7 +4,6 @@ import ast
 import json
 import os
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 from unittest import mock
@@ -15,13 +14,11 @@ ROOT = Path(__file__).parents[1]
 with mock.patch.dict(os.environ):  # the harness limits its process to one thread
     command = runpy.run_path(str(ROOT / "benchmarks"), run_name="benchmarks")
 
-    from harness import MACHINE, Case, Figures, Skipped, Turn, measured, show
+    from harness import MACHINE, Case, Figures, Skipped, Turn, measured
 
     from history import Damaged, History, Measurement, ratios, regressions
 
 main = command["main"]
-MODULES = ("harness", "history", "script")  # they do nothing by themselves
-SCRIPTS = [path for path in sorted((ROOT / "benchmarks").glob("*.py")) if path.stem not in MODULES]
 CALLS: list[str] = []
 VALUES: dict[str, list[float]] = {}
 
@@ -167,15 +164,6 @@ def test_damaged_files_are_named(history: History, tmp_path: Path) -> None:
         (tmp_path / name).unlink()
 
 
-@pytest.mark.parametrize(
-    "arguments", ["--turns 0", "--turns few", "--only fats", "--check --last", "--baseline --only slow"]
-)
-def test_wrong_options_are_refused(history: History, arguments: str) -> None:
-    with pytest.raises(SystemExit) as refused:
-        main(arguments.split(), history, [SLOW, FAST])
-    assert refused.value.code == 2
-
-
 def test_every_case_has_its_function() -> None:
     names = [case.name for case in command["CASES"]]
     assert len({*names}) == len(names) > 5
@@ -185,23 +173,9 @@ def test_every_case_has_its_function() -> None:
         assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, case
 
 
-def test_a_table_has_one_row_per_label(capsys: pytest.CaptureFixture[str]) -> None:
-    show("Slots", {"V = 1": {"µs": 1.23456, "problems": 30}, "V = 2": {"µs": 12345.6, "problems": 30}})
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert rows == [[], ["Slots"], ["µs", "problems"], [*"V=1", "1.235", "30"], [*"V=2", "12346", "30"]]
-
-
 def test_a_peer_that_is_not_installed_is_skipped_with_the_reason() -> None:
     peers = runpy.run_path(str(ROOT / "benchmarks" / "peers.py"))
     with pytest.raises(Skipped, match=r"cannot import no_such_peer .*requirements-peers\.txt"):
         peers["in_own_process"]("peer", sys.executable, "no_such_peer", "script.py")
     code = "print('noise'); print('{\"CPU, s\": 1.5}')"
     assert peers["in_own_process"]("peer", sys.executable, "json", "-c", code)() == {"peer: CPU, s": 1.5}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_every_script_answers_help(script: Path) -> None:
-    asked = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True, timeout=60, check=True)
-    assert len(asked.stdout) > 50
-    assert not asked.stderr

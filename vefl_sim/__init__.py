@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from vefl_sim.experiment.toml import load as load
     from vefl_sim.experiment.toml import with_settings as with_settings
     from vefl_sim.learning import trees as trees
-    from vefl_sim.learning.codecs.codec import Codec as Codec
+    from vefl_sim.learning.codecs import Codec as Codec
     from vefl_sim.learning.datasets.dataset import Dataset as Dataset
     from vefl_sim.learning.learner import Local as Local
     from vefl_sim.mobility.scene import Mobility as Mobility
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from vefl_sim.simulation.watcher import RunWatcher as RunWatcher
     from vefl_sim.sweep.comparison import compare as compare
     from vefl_sim.sweep.points import load_sweep as load_sweep
-    from vefl_sim.sweep.run_sweep import run_sweep as run_sweep
+    from vefl_sim.sweep.runner import run_sweep as run_sweep
 
 
 _MODULES = {
@@ -71,7 +71,7 @@ _MODULES = {
     "Backlog": "optimize.rat.edf",
     "BadInput": "core.errors",
     "Channel": "radio.channel",
-    "Codec": "learning.codecs.codec",
+    "Codec": "learning.codecs",
     "Dataset": "learning.datasets.dataset",
     "Experiment": "experiment.experiment",
     "FinishedRun": "core.errors",
@@ -100,7 +100,7 @@ _MODULES = {
     "load": "experiment.toml",
     "load_sweep": "sweep.points",
     "resume": "simulation.run",
-    "run_sweep": "sweep.run_sweep",
+    "run_sweep": "sweep.runner",
     "simulate": "simulation.run",
     "trees": "learning.trees",
     "why": "analysis.why",

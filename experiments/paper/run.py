@@ -28,8 +28,8 @@ from vefl_sim.analysis.figures.drawing import NothingToDraw, draw_figure
 from vefl_sim.analysis.figures.report import drawing_lines
 from vefl_sim.cli.main import replace_unwritable_characters
 from vefl_sim.core.errors import BadInput, RunFailed, RunInterrupted
-from vefl_sim.learning.datasets.files.inventory import inventory
-from vefl_sim.learning.datasets.files.location import downloads
+from vefl_sim.learning.datasets.files import downloads
+from vefl_sim.learning.datasets.public import inventory
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
 from vefl_sim.sweep.results.collector import (
     ResultCollector,

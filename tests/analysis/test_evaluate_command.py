@@ -16,8 +16,8 @@ from vefl_sim.analysis.evaluation import Score, evaluate
 from vefl_sim.core.arrays import read_npz, write_npz
 from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
 from vefl_sim.core.rng import Streams
-from vefl_sim.learning.datasets.files.location import downloads
-from vefl_sim.learning.datasets.signs.faces import FACES
+from vefl_sim.learning.datasets.files import downloads
+from vefl_sim.learning.datasets.signs import FACES
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.simulation.scenario import data_of
 

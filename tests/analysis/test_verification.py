@@ -1,7 +1,6 @@
 """`verify` detects edited tables and violated constraints."""
 
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
@@ -12,8 +11,7 @@ import pytest
 from tests.resumable import STOPPED, Kill, Killer, Silent, only
 from vefl_sim import Run, RunFailed, resume, simulate, why, with_settings
 from vefl_sim.analysis.verify import verification
-from vefl_sim.analysis.verify.evidence import Evidence
-from vefl_sim.analysis.verify.verification import blaming_damage, verify
+from vefl_sim.analysis.verify.verification import Evidence, blaming_damage, verify
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.records.table_parts import table_digests
 
@@ -61,25 +59,24 @@ def remove_an_outcome(rows: pd.DataFrame) -> None:
     rows.loc[rows.index[rows["kind"] == "upload_received"][0], "kind"] = "upload_started"
 
 
-EDITS: dict[str, tuple[str, Callable[[pd.DataFrame], None], str]] = {
-    "numbers": ("events", swap, "trace"),
-    "outcomes": ("events", remove_an_outcome, "trace"),
-    "causes": ("events", lambda rows: rows.__setitem__("cause", rows["id"]), "trace"),
-    "cost": ("rounds", add("cost", 1.0), "rounds"),
-    "energy": ("rounds", add("energy_j", 1e-6), "rounds"),
-    "ordered": ("rounds", add("ordered", 1), "rounds"),
-    "C1": ("rounds", add("ordered", 9), "C1"),
-    "time": ("vehicles", add("train_ns", 10**9), "C2, C3"),
-    "energy budget": ("vehicles", add("worst_j", 100.0), "C4"),
-    "price": ("vehicles", add("worst_cost", 0.1), "C5"),
-    "iterations": ("vehicles", add("iterations", 100), "C6"),
-    "frequency": ("vehicles", add("cpu_hz", 1e10), "C6"),
-    "paid": ("vehicles", add("paid", 0.1), "money"),
-    "joules": ("vehicles", add("transmit_j", 1e-4), "C7–C12"),
-    "pRBs": ("slots", add("prbs", 4), "C7–C12"),
-    "power": ("slots", add("power_w", 1.0), "C7–C12"),
-    "a slot's power": ("slots", add("power_w", -1e-3), "C7–C12"),
-    "order of slots": ("slots", add("slot", 1000), "C7–C12"),
+Edit = tuple[str, Callable[[pd.DataFrame], None], str, str]  # table, edit, finding, a word of its fault
+EDITS: dict[str, Edit] = {
+    "numbers": ("events", swap, "trace", "ids"),
+    "outcomes": ("events", remove_an_outcome, "trace", "exactly one"),
+    "causes": ("events", lambda rows: rows.__setitem__("cause", rows["id"]), "trace", "cause"),
+    "cost": ("rounds", add("cost", 1.0), "rounds", "cost"),
+    "energy": ("rounds", add("energy_j", 1e-6), "rounds", "energy_j"),
+    "ordered": ("rounds", add("ordered", 1), "rounds", "ordered"),
+    "C1": ("rounds", add("ordered", 9), "C1–C6", "C1"),
+    "time": ("vehicles", add("train_ns", 10**9), "C1–C6", "C2 or C3"),
+    "energy budget": ("vehicles", add("worst_j", 100.0), "C1–C6", "C4"),
+    "price": ("vehicles", add("worst_cost", 0.1), "C1–C6", "C5"),
+    "iterations": ("vehicles", add("iterations", 100), "C1–C6", "C6"),
+    "frequency": ("vehicles", add("cpu_hz", 1e10), "C1–C6", "C6"),
+    "paid": ("vehicles", add("paid", 0.1), "money", "paid"),
+    "joules": ("vehicles", add("transmit_j", 1e-4), "slots", "joules"),
+    "a slot's power": ("slots", add("power_w", -1e-3), "slots", "joules"),
+    "another CV's slot": ("slots", add("cv", 1), "slots", "joules"),
 }
 
 
@@ -88,66 +85,34 @@ def binned(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return simulate(with_settings(NETWORK, "trace.slots=uploads"), out=tmp_path_factory.mktemp("binned"))
 
 
-def twice(rows: pd.DataFrame) -> None:
-    rows.loc[1, ["time_ns", "cv"]] = rows.loc[0, ["time_ns", "cv"]]
-
-
-def served_without_prbs(rows: pd.DataFrame) -> None:
-    rows.loc[0, "prbs"] = 0.0
-
-
 def without_cv(rows: pd.DataFrame) -> None:
     rows.loc[0, "cv"] = pd.NA
 
 
 @pytest.mark.parametrize(
-    ("edit", "sentence"),
-    [
-        (add("bits", 1.0), "has sent other bits than its orders say"),
-        (add("power_w", -1e-4), "has sent other joules than its orders say"),
-        (add("prbs", 4), "a value is out of its range"),
-        (add("power_w", 1.0), "a value is out of its range"),
-        (add("bits_left", -1e9), "a value is out of its range"),
-        (add("bits_left", math.inf), "a value is out of its range"),
-        (add("bits", math.inf), "a value is out of its range"),
-        (add("time_ns", -(10**12)), "a value is out of its range"),
-        (served_without_prbs, "a value is out of its range"),
-        (without_cv, "a value is out of its range"),
-        (add("time_ns", 10**11), "the rows are not in the order of time and CV"),
-        (twice, "the rows are not in the order of time and CV"),
-    ],
+    ("edit", "word"), [(add("bits", 1.0), "bits"), (add("power_w", -1e-4), "joules"), (without_cv, "")]
 )
-def test_edited_uploads_are_detected(edit, sentence: str, binned: Run, tmp_path: Path) -> None:
+def test_edited_uploads_are_detected(edit, word: str, binned: Run, tmp_path: Path) -> None:
     assert faults(binned) == {}
     copy = Run(copytree(binned.path, tmp_path / binned.path.name))
     change(copy, "uploads", edit)
-    assert sentence in faults(copy)["uploads"]
-
-
-def test_more_prbs_than_there_are_within_50_ms_are_detected(binned: Run, tmp_path: Path) -> None:
-    def crowd(rows: pd.DataFrame) -> None:
-        rows["slots"], rows["prbs"] = 100, 4.0
-        rows.loc[1, "time_ns"], rows.loc[1, "cv"] = rows.loc[0, "time_ns"], rows.loc[0, "cv"] + 1
-
-    copy = Run(copytree(binned.path, tmp_path / binned.path.name))
-    change(copy, "uploads", crowd)
-    assert "more pRBs are allocated than there are" in faults(copy)["uploads"]
+    assert word in faults(copy)["slots"]
 
 
 def test_an_unchanged_run_passes(finished: Run) -> None:
     findings = list(verify(finished))
     assert faults(finished) == {}
     assert [finding.what for finding in findings] == [
-        "configuration", "content", "trace", "rounds", "summary", "money", "C7–C12", "C1", "C2, C3", "C4", "C5", "C6",
+        "configuration", "content", "trace", "rounds", "summary", "money", "slots", "C1–C6",
     ]  # fmt: skip
     assert findings[0].note == "made by this version of vefl_sim"
 
 
-@pytest.mark.parametrize(("table", "edit", "what"), EDITS.values(), ids=EDITS.keys())
-def test_an_edit_is_detected(table: str, edit: Callable[[pd.DataFrame], None], what: str, copy: Run) -> None:
+@pytest.mark.parametrize(("table", "edit", "what", "word"), EDITS.values(), ids=EDITS.keys())
+def test_an_edit_is_detected(table: str, edit: Callable[[pd.DataFrame], None], what: str, word: str, copy: Run) -> None:
     change(copy, table, edit)
     found = faults(copy)
-    assert what in found
+    assert word in found[what]
     assert "content" not in found
 
 
@@ -155,7 +120,8 @@ def test_the_budget(copy: Run) -> None:
     """With a budget below the cost of the plans; the edit of the configuration is detected, too."""
     toml = copy.path / "resolved.toml"
     toml.write_text(toml.read_text().replace("budget = 1000.0", "budget = 10.0"))
-    assert set(faults(copy)) == {"C5", "configuration"}
+    assert set(faults(copy)) == {"C1–C6", "configuration"}
+    assert "budget" in faults(copy)["C1–C6"]
 
 
 def test_an_edited_table_has_another_digest(copy: Run) -> None:
@@ -171,31 +137,23 @@ def test_a_table_without_a_column_or_of_other_types_is_refused_in_one_sentence(c
     (copy.path / "summary.json").write_text(json.dumps(summary))
     for other in (rows.drop(columns="cost"), rows.assign(cost="x"), rows.assign(cost=None, ordered=[[1]] * len(rows))):
         other.to_parquet(copy.path / "tables" / "rounds.parquet")
-        with pytest.raises(
-            RunNotFound, match=r"rounds\.parquet has no column (cost|ordered) of (double|int32): it is damaged"
-        ):
+        with pytest.raises(RunNotFound, match=r"rounds\.parquet has no column"):
             _ = copy.rounds
-        assert {"content", "rounds", "C1"} <= faults(copy).keys()
+        assert {"content", "rounds", "C1–C6"} <= faults(copy).keys()
 
 
 def test_values_that_no_run_has_written_are_faults(copy: Run) -> None:
     """Nothing that a table or the summary holds stops the verification."""
     change(copy, "vehicles", lambda rows: rows.__setitem__("cv", -1))
-    assert "the files do not allow this check (ValueError: expected non-negative" in faults(copy)["summary"]
+    assert "the files do not allow this check" in faults(copy)["summary"]
 
 
 def test_an_error_about_a_damaged_run_is_one_sentence_and_about_another_is_ours(copy: Run) -> None:
     with pytest.raises(ZeroDivisionError), blaming_damage(copy):
         _ = 1 / 0
-    (copy.path / "tables" / "slots.parquet").unlink()
-    with pytest.raises(RunNotFound, match=r"is damaged \(content: the digest of the tables"), blaming_damage(copy):
-        _ = 1 / 0
-
-
-def test_events_that_cause_each_other_are_a_fault(copy: Run) -> None:
     change(copy, "events", lambda rows: rows.__setitem__("cause", rows["id"]))
     cv, round_ = copy.events.dropna(subset=["round", "cv"]).iloc[0][["cv", "round"]]
-    with pytest.raises(RunNotFound, match="is damaged"), blaming_damage(copy):
+    with pytest.raises(RunNotFound, match=r"is damaged \(trace"), blaming_damage(copy):
         why(copy, cv=cv, round=round_)
 
 
@@ -243,10 +201,9 @@ def test_an_unfinished_run_is_verified_up_to_its_last_checkpoint(tmp_path: Path)
 @pytest.mark.parametrize(
     ("setting", "what", "note"),
     [
-        ("scheme.kind=tests.analysis.test_verification:AllCVs", "C5", "not checked: a user-defined scheme"),
-        ("trace.slots=off", "C7–C12", "not checked: no slots were recorded"),
-        ("trace.slots=uploads", "C7–C12", "not checked: no slots were recorded"),
-        ("scheme.constrained=false", "C4", ""),
+        ("scheme.kind=tests.analysis.test_verification:AllCVs", "C1–C6", "not checked: a user-defined scheme"),
+        ("trace.slots=off", "slots", "not checked: not all were recorded"),
+        ("scheme.constrained=false", "C1–C6", ""),
     ],
 )
 def test_checks_that_do_not_apply_are_noted(setting: str, what: str, note: str, tmp_path: Path) -> None:
@@ -283,8 +240,8 @@ def test_all_files_of_a_running_run_are_taken_from_one_checkpoint(tmp_path: Path
                 self.evidence = Evidence(only(tmp_path))
                 assert len(self.evidence.rounds) == 2
             if report.round == 6:
-                checks = verification._CONSISTENCY | verification._CONSTRAINTS
-                self.faults = {what: fault for what, check in checks.items() if (fault := check(self.evidence))}
+                checks = verification._CHECKS.items()
+                self.faults = {what: fault for what, check in checks if (fault := check(self.evidence))}
 
     watcher = Verifying()
     simulate(with_settings(NETWORK, "run.rounds=7"), out=tmp_path, watcher=watcher)

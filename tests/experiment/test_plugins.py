@@ -9,7 +9,7 @@ import pytest
 from vefl_sim import from_tables, with_settings
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment import part_files
-from vefl_sim.experiment.part_files import part_digest
+from vefl_sim.experiment.part_files import part_digest, what_is_computed
 from vefl_sim.experiment.plugins import load_part, make_part, part_digests, require_protocol
 from vefl_sim.simulation.scenario import build_scenario
 
@@ -38,22 +38,59 @@ def test_the_digest_covers_a_helper_module(folder: Path) -> None:
     assert digest_of("part_a") != before
 
 
-def test_the_digest_covers_the_function_of_a_partial(folder: Path) -> None:
-    source = "from functools import partial\n\ndef _s(b, n, order):\n    return b\n\nmine = partial(_s, order={})\n"
-    (folder / "part_b.py").write_text(source.format(1))
-    before = digest_of("part_b")
-    (folder / "part_b.py").write_text(source.format(-11))
-    assert digest_of("part_b") != before
-
-
-def test_the_digest_covers_a_constant_of_a_helper_module(folder: Path) -> None:
-    """And a name that is imported from a module is not searched as a module, also if a folder has that name."""
+def test_a_name_that_is_imported_from_a_module_is_not_searched_as_a_module(folder: Path) -> None:
     (folder / "K").mkdir()
     (folder / "part_helper.py").write_text("K = -1\n")
     (folder / "part_d.py").write_text("from part_helper import K\n\ndef mine(b, n):\n    return b[:K]\n")
     before = digest_of("part_d")
     (folder / "part_helper.py").write_text("K = -2\n")
     assert digest_of("part_d") != before
+
+
+SOURCE = b"""def mine(backlog, n, *, k=None):
+    return backlog[: n - 1]
+"""
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        b"# about it\n" + SOURCE,
+        b'"""About it."""\n' + SOURCE,
+        SOURCE.replace(b":\n", b':\n    """About it."""\n', 1),
+        SOURCE.replace(b"return backlog[: n - 1]", b"return (\n        backlog[: (n - 1)]  # the rest\n    )"),
+        SOURCE + b'LIMIT: int\n"""About it."""\n',
+    ],
+)
+def test_a_comment_or_a_docstring_changes_nothing_that_is_computed(edited: bytes) -> None:
+    same = what_is_computed(SOURCE + b"LIMIT: int\n") if b"LIMIT" in edited else what_is_computed(SOURCE)
+    assert what_is_computed(edited) == same
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [(b"- 1", b"+ 1"), (b"1]", b"1.0]"), (b"k=None", b"k"), (b"mine", b"yours"), (b"return ", b""), (b"n - 1", b"n")],
+)
+def test_any_other_edit_changes_what_is_computed(word: bytes, other: bytes) -> None:
+    assert what_is_computed(SOURCE.replace(word, other)) != what_is_computed(SOURCE)
+
+
+def test_the_text_of_a_source_does_not_depend_on_the_version_of_python() -> None:
+    """Without the fields that only some versions have, such as `type_params`, and in ASCII."""
+    source = 'def f(*, ä: int = 1, b) -> None:\n    """Doc."""\n    return f"{ä!r:>3}" or u"é"\n'
+    wanted = r"""
+    Module(body=[FunctionDef(name='f',
+     args=arguments(kwonlyargs=[arg(arg='\xe4', annotation=Name(id='int')), arg(arg='b')],
+     kw_defaults=[Constant(value=1), ]),
+     body=[Return(value=BoolOp(op=Or(), values=[JoinedStr(values=[FormattedValue(value=Name(id='\xe4'), conversion=114,
+     format_spec=JoinedStr(values=[Constant(value='>3')]))]), Constant(value='\xe9')]))], returns=Constant())])
+    """
+    assert what_is_computed(source.encode()).split() == wanted.encode().split()
+
+
+def test_a_source_that_cannot_be_parsed_is_digested_as_it_is() -> None:
+    assert what_is_computed(b"def") == b"def"
+    assert what_is_computed(b"\0compiled") == b"\0compiled"
 
 
 @pytest.mark.parametrize("edited", ["__init__.py", "helper.py", "inner/__init__.py", "inner/part.py"])

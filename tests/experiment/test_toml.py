@@ -1,3 +1,4 @@
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,11 @@ from vefl_sim.experiment.toml import from_tables, load, resolved, to_toml, with_
 from vefl_sim.experiment.unused_keys import length_note
 
 NAMED = {"run": {"name": "x"}}
-PROX = {"scheme": {"kind": "fedprox"}}
-IN_ROUNDS = {"scheme": {"kind": "afa-cd", "rounds": True}}
+
+
+def tables_of(keys: str) -> dict:
+    """The tables of an experiment that has a name and these dotted keys, separated by semicolons."""
+    return tomllib.loads("\n".join(['run.name = "x"', *keys.split("; ")]))
 
 
 def problems(tables: dict) -> list[str]:
@@ -48,20 +52,16 @@ def test_sample_counts_are_filled_in_for_signs_and_left_open_for_other_data() ->
     assert not any(key in mnist for key in ("train_samples", "test_samples"))
 
 
-def test_unknown_key_names_table_key_and_nearest() -> None:
-    assert problems({**NAMED, "radio": {"prb": 3}}) == [
-        "radio.prb is not a known key of [radio]; the nearest is radio.prbs."
-    ]
-
-
-def test_key_of_another_table_is_recognised() -> None:
-    assert problems({**NAMED, "vefl": {"prbs": 3}}) == [
-        "vefl.prbs is not a known key of [vefl]; did you mean radio.prbs?"
-    ]
-
-
-def test_unknown_table() -> None:
-    assert problems({**NAMED, "raido": {}}) == ["[raido] is not a known table; the nearest is [radio]."]
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ("radio.prb = 3", "radio.prb is not a known key of [radio]; the nearest is radio.prbs."),
+        ("vefl.prbs = 3", "vefl.prbs is not a known key of [vefl]; did you mean radio.prbs?"),
+        ("raido = {}", "[raido] is not a known table; the nearest is [radio]."),
+    ],
+)
+def test_an_unknown_name_leads_to_the_nearest(keys: str, sentence: str) -> None:
+    assert problems(tables_of(keys)) == [sentence]
 
 
 @pytest.mark.parametrize(
@@ -102,75 +102,43 @@ def test_bad_value_gets_one_sentence(table: str, key: str, value: object, compla
 
 
 @pytest.mark.parametrize(
-    ("tables", "words"),
+    ("keys", "words"),
     [
-        ({"run": {"name": "x", "rounds": 1, "duration_s": 9.0}}, ("run.rounds", "run.duration_s")),
-        ({"run": {"name": "x", "duration_s": 1.0}}, ("run.duration_s", "vefl.round_s")),
-        ({**NAMED, "vefl": {"round_s": 5.0001}}, ("vefl.round_s", "0.5 ms")),
-        ({**NAMED, "mobility": {"step_s": 0.0003}}, ("mobility.step_s", "0.5 ms")),
-        (
-            {**NAMED, "traffic": {"mean_in_coverage": 3.0, "arrivals_per_s": 1.0}},
-            ("mean_in_coverage", "arrivals_per_s"),
-        ),
-        ({**NAMED, "roads": {"blocks": 3}}, ("roads.blocks", "radio.coverage_radius_m")),
-        ({**NAMED, "radio": {"prb_bandwidth_hz": 1e6}}, ("radio.prb_bandwidth_hz", "360000")),
-        ({**NAMED, "sla": {"cpu_min_hz": [1e3, 2e9]}}, ("sla.cpu_min_hz", "sla.cpu_max_hz")),
-        ({**NAMED, "vefl": {"min_local_iterations": 90}}, ("min_local_iterations", "max_local_iterations")),
-        ({**NAMED, "data": {"dir": "somewhere"}}, ("data.dir", "no effect")),
-        ({**NAMED, "data": {"kind": "mnist", "image_px": 32}}, ("data.image_px", 'data.kind = "mnist"')),
-        ({**NAMED, "data": {"kind": "cifar10", "image_px": 32}}, ("data.image_px", 'data.kind = "cifar10"')),
-        ({**NAMED, "data": {"kind": "folder"}}, ("data.kind", "data.dir")),
-        ({**NAMED, "data": {"shards_per_cv": 3}}, ("data.shards_per_cv", 'data.partition = "dirichlet"')),
-        ({**NAMED, "data": {"partition": "iid", "shards_per_cv": 3}}, ("data.shards_per_cv", 'data.partition = "iid"')),
-        ({**NAMED, "data": {"partition": "iid", "dirichlet_alpha": 1.0}}, ("data.dirichlet_alpha", "no effect")),
-        ({**NAMED, "data": {"partition": "shards", "dirichlet_alpha": 1.0}}, ("data.dirichlet_alpha", "no effect")),
-        ({**NAMED, "aggregation": {"sojourn_weight": 0.5}}, ("aggregation.sojourn_weight", "no effect")),
-        (
-            {**NAMED, "rat": {"method": "equal", "efficiency_weight": 0.5}},
-            ("rat.efficiency_weight", "no effect"),
-        ),
-        ({**NAMED, "rat": {"method": "exact"}, "radio": {"prbs": 13}}, ("rat.method", "radio.prbs")),
-        ({**NAMED, "vefl": {"round_s": 3000.0}}, ("run.duration_s", "vefl.round_s")),
-        ({**NAMED, "roads": {"blocks": [4, 6]}}, ("roads.blocks", "radio.coverage_radius_m")),
-        ({**NAMED, "roads": {"exits": "outside"}}, ("roads.exits", "roads.blocks")),
-        ({**NAMED, "scheme": {"rounds": True}}, ("scheme.rounds", "no effect")),
-        ({**NAMED, "aggregation": {"weights_over": "coverage"}}, ("aggregation.weights_over", "no effect")),
-        ({**NAMED, **PROX, "aggregation": {"form": "models"}}, ("aggregation.form", "weights_over")),
-        ({**NAMED, **IN_ROUNDS, "aggregation": {"form": "models"}}, ("aggregation.form", "in rounds")),
-        ({**NAMED, **IN_ROUNDS, "aggregation": {"buffer": 3}}, ("aggregation.buffer", "in rounds")),
-        (
-            {**NAMED, "aggregation": {"form": "models", "normalize": True}},
-            ("aggregation.form", "aggregation.normalize"),
-        ),
-        (
-            {**NAMED, "scheme": {"constrained": False}, "vefl": {"upload_margin": 2.0}},
-            ("vefl.upload_margin", "scheme.constrained"),
-        ),
-        (
-            {**NAMED, "scheme": {"constrained": False}, "aggregation": {"form": "models"}},
-            ("aggregation.form", "scheme.constrained"),
-        ),
-        (
-            {**NAMED, "scheme": {"kind": "afa-cd"}, "learning": {"optimizer": "adam"}},
-            ('scheme.kind = "afa-cd"', 'learning.optimizer = "adam"', 'use "sgd"'),
-        ),
-        (
-            {**NAMED, "learning": {"iterations_per_step": 20, "optimizer": "adam"}},
-            ("learning.iterations_per_step = 20", 'learning.optimizer = "sgd", not "adam"'),
-        ),
-        (
-            {**NAMED, "learning": {"iterations_per_step": 2, "batch_size": 8}},
-            ("learning.iterations_per_step = 2", "learning.batch_size"),
-        ),
-        (
-            {**NAMED, "scheme": {"kind": "centralized"}, "learning": {"iterations_per_step": 2, "optimizer": "adam"}},
-            ("learning.iterations_per_step has no effect", 'scheme.kind = "centralized"'),
-        ),
+        ("run.rounds = 1; run.duration_s = 9.0", "run.rounds run.duration_s"),
+        ("run.duration_s = 1.0", "run.duration_s vefl.round_s"),
+        ("vefl.round_s = 5.0001", "vefl.round_s 0.5 ms"),
+        ("mobility.step_s = 0.0003", "mobility.step_s 0.5 ms"),
+        ("traffic.mean_in_coverage = 3.0; traffic.arrivals_per_s = 1.0", "mean_in_coverage arrivals_per_s"),
+        ("roads.blocks = 3", "roads.blocks radio.coverage_radius_m"),
+        ("radio.prb_bandwidth_hz = 1e6", "radio.prb_bandwidth_hz 360000"),
+        ("sla.cpu_min_hz = [1e3, 2e9]", "sla.cpu_min_hz sla.cpu_max_hz"),
+        ("vefl.min_local_iterations = 90", "min_local_iterations max_local_iterations"),
+        ('data.dir = "somewhere"', "data.dir no effect"),
+        ('data.kind = "mnist"; data.image_px = 32', 'data.image_px data.kind = "mnist"'),
+        ('data.kind = "folder"', "data.kind data.dir"),
+        ("data.shards_per_cv = 3", 'data.shards_per_cv data.partition = "dirichlet"'),
+        ('data.partition = "iid"; data.dirichlet_alpha = 1.0', "data.dirichlet_alpha no effect"),
+        ("aggregation.sojourn_weight = 0.5", "aggregation.sojourn_weight no effect"),
+        ('rat.method = "equal"; rat.efficiency_weight = 0.5', "rat.efficiency_weight no effect"),
+        ('rat.method = "exact"; radio.prbs = 13', "rat.method radio.prbs"),
+        ("vefl.round_s = 3000.0", "run.duration_s vefl.round_s"),
+        ("roads.blocks = [4, 6]", "roads.blocks radio.coverage_radius_m"),
+        ('roads.exits = "outside"', "roads.exits roads.blocks"),
+        ("scheme.rounds = true", "scheme.rounds no effect"),
+        ('aggregation.weights_over = "coverage"', "aggregation.weights_over no effect"),
+        ('scheme.kind = "fedprox"; aggregation.form = "models"', "aggregation.form weights_over"),
+        ('scheme.kind = "afa-cd"; scheme.rounds = true; aggregation.buffer = 3', "aggregation.buffer in rounds"),
+        ('aggregation.form = "models"; aggregation.normalize = true', "aggregation.form aggregation.normalize"),
+        ("scheme.constrained = false; vefl.upload_margin = 2.0", "vefl.upload_margin scheme.constrained"),
+        ('scheme.kind = "afa-cd"; learning.optimizer = "adam"', 'learning.optimizer = "adam" use "sgd"'),
+        ('learning.iterations_per_step = 20; learning.optimizer = "adam"', 'iterations_per_step = 20 not "adam"'),
+        ("learning.iterations_per_step = 2; learning.batch_size = 8", "iterations_per_step = 2 learning.batch_size"),
+        ('scheme.kind = "centralized"; learning.iterations_per_step = 2', 'no effect scheme.kind = "centralized"'),
     ],
 )
-def test_contradiction_names_its_keys(tables: dict, words: tuple[str, ...]) -> None:
-    [problem] = problems(tables)
-    assert all(word in problem for word in words)
+def test_a_contradiction_names_its_keys(keys: str, words: str) -> None:
+    [problem] = problems(tables_of(keys))
+    assert all(word in problem for word in words.split())
 
 
 def test_all_problems_are_reported_at_once() -> None:
@@ -178,18 +146,18 @@ def test_all_problems_are_reported_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "tables",
+    "keys",
     [
-        {"roads": {"blocks": [8, 2], "exits": "outside"}},
-        PROX | {"aggregation": {"form": "models", "weights_over": "coverage"}},
-        PROX | {"aggregation": {"weights_over": "ordered"}},
-        {"scheme": {"kind": "fdpc"}, "aggregation": {"form": "models", "weights_over": "coverage"}},
-        {"scheme": {"kind": "pdpc"}, "aggregation": {"form": "models"}},
-        IN_ROUNDS | {"aggregation": {"server_rate": 0.004, "weights_over": "coverage"}},
+        'roads.blocks = [8, 2]; roads.exits = "outside"',
+        'scheme.kind = "fedprox"; aggregation.form = "models"; aggregation.weights_over = "coverage"',
+        'scheme.kind = "fedprox"; aggregation.weights_over = "ordered"',
+        'scheme.kind = "fdpc"; aggregation.form = "models"; aggregation.weights_over = "coverage"',
+        'scheme.kind = "pdpc"; aggregation.form = "models"',
+        'scheme.kind = "afa-cd"; scheme.rounds = true; aggregation.server_rate = 0.004',
     ],
 )
-def test_compatible_keys_are_accepted(tables: dict) -> None:
-    from_tables(NAMED | tables)
+def test_compatible_keys_are_accepted(keys: str) -> None:
+    from_tables(tables_of(keys))
 
 
 @pytest.mark.parametrize("blocks", [0, 51, True, "8", 4.5, [8], [8, 0], [8, 4, 2], [8, 4.5]])
@@ -278,10 +246,6 @@ def test_a_byte_order_mark_is_no_error(tmp_path: Path) -> None:
     assert load(path).run.name == "x"
 
 
-def test_one_setting_may_be_a_string(toml: Path) -> None:
-    assert load(toml, "radio.prbs=3").radio.prbs == 3
-
-
 @pytest.mark.parametrize("deep", ["a = " + "[" * 5000 + "]" * 5000, f"[{'a.' * 5000}a]", f"run.{'a.' * 20}a = 1"])
 def test_a_deeply_nested_file_is_refused(tmp_path: Path, deep: str) -> None:
     path = tmp_path / "deep.toml"
@@ -310,11 +274,6 @@ def test_a_missing_file_a_directory_and_damaged_files_are_refused(tmp_path: Path
         with pytest.raises(ExperimentError, match=words) as caught:
             load(path)
         assert str(path) in str(caught.value)
-
-
-def test_with_settings_changes_one_key() -> None:
-    experiment = with_settings(from_tables(NAMED), "radio.prbs=3")
-    assert experiment == from_tables({**NAMED, "radio": {"prbs": 3}})
 
 
 def test_every_key_is_described_in_the_schema() -> None:
@@ -393,21 +352,18 @@ def test_an_unused_key_is_cleared_as_the_message_says(toml: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tables", "subject"),
+    ("keys", "subject"),
     [
-        ({"cells": {"number": 3}}, "several gNBs and handover"),
-        ({"radio": {"gnbs": 3}}, "several gNBs and handover"),
-        ({"radio": {"handover_margin_db": 3}}, "several gNBs and handover"),
-        ({"radio": {"inter_cell_interference": True}}, "several gNBs and handover"),
-        ({"interference": {}}, "interference"),
-        ({"mac": {"harq": True}}, "modulation and coding, block errors and HARQ"),
-        ({"radio": {"mcs_table": 2}}, "modulation and coding, block errors and HARQ"),
-        ({"sla": {"battery_j": 1e6}}, "batteries and heat"),
-        ({"privacy": {"epsilon": 1.0}}, "privacy and security"),
+        ("cells.number = 3", "several gNBs and handover"),
+        ("radio.handover_margin_db = 3", "several gNBs and handover"),
+        ("interference = {}", "interference"),
+        ("mac.harq = true", "modulation and coding, block errors and HARQ"),
+        ("sla.battery_j = 1e6", "batteries and heat"),
+        ("privacy.epsilon = 1.0", "privacy and security"),
     ],
 )
-def test_what_is_not_modelled_leads_to_the_scope(tables: dict, subject: str) -> None:
-    [sentence] = problems(NAMED | tables)
+def test_what_is_not_modelled_leads_to_the_scope(keys: str, subject: str) -> None:
+    [sentence] = problems(tables_of(keys))
     assert sentence.endswith(f"; not modelled: {subject} (docs/scope.md says what is).")
 
 

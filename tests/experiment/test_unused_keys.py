@@ -1,6 +1,7 @@
 """Keys that are declared as unused have no effect: another value changes no table."""
 
 from collections.abc import Iterable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from vefl_sim.experiment.plugins import declaration
 from vefl_sim.experiment.toml import from_tables, to_toml, validated
 from vefl_sim.experiment.unused_keys import unused_by_cause, unused_environment, without_unused_keys
 from vefl_sim.records import identity
+from vefl_sim.records.identity import Identity
 from vefl_sim.simulation import scenario
 from vefl_sim.sweep.points import load_sweep
 
@@ -102,8 +104,6 @@ READ_BY_ALL = {
     "vefl.upload_share": "worst-case uploads",
 }
 """Keys that are read under every scheme, and what they change; `without_unused_keys` resets them before that."""
-IN_MODELS = {"learning.proximal_mu", "learning.iterations_per_step", "aggregation.byzantine_share"}
-"""Keys that only affect the trained model."""
 
 SMALL: Tables = {
     "run": {"name": "small", "rounds": 3},
@@ -114,29 +114,36 @@ SMALL: Tables = {
     "data": {"train_samples": 600, "test_samples": 10, "image_px": 16},
     "learning": {"kind": "none"},
 }
-LEARNING: Tables = {"run": {"rounds": 2}, "radio": {"max_tx_power_w": 0.2}, "learning": {"kind": "jax"}}
-LEARNING["model"] = {"factory": "vefl_models.logistic:logistic"}
+LEARNING: Tables = {
+    "run": {"rounds": 2},
+    "radio": {"max_tx_power_w": 0.2},
+    "learning": {"kind": "jax"},
+    "model": {"factory": "vefl_models.logistic:logistic"},
+}
+TRAINED = (
+    *("fedavg", "afa-cd", "fedbuff", "centralized", "fednova", "fedadam", "scaffold", "feddyn", "oort", "median"),
+    *("trimmed-mean", "krum", "fedasync"),
+)
+"""Schemes that do not use a key of training, which shows in the model only."""
 POSITIONS: Tables = {
     "run": {"rounds": 15},
     "data": {"kind": "positions", "partition": "own", "train_samples": 60, "image_px": 28, "min_samples": 1},
     "model": {"factory": "vefl_models.mlp:mlp"},
     "learning": {"loss": "mse"},
 }
-WORLDS: dict[str, Tables] = {
+OTHER_CAUSES: list[Tables] = [
+    {"radio": {"fading": "none"}},
+    {"roads": {"signals": "none"}},
+    {"traffic": {"through_share": 1.0}},
+    *({"data": {"partition": kind}} for kind in PARTITIONS if kind != "own"),
+    *({"rat": {"method": kind}} for kind in RAT_METHODS if declaration("rat.method", kind, "unused_keys", ())),
+]
+"""What makes keys useless besides the scheme: each is tried with one of the schemes, in their order."""
+SCHEME_WORLDS: dict[str, Tables] = {
     **{kind: {"scheme": {"kind": kind}} for kind in SCHEMES},
     **{f"{kind}, unconstrained": {"scheme": {"kind": kind, "constrained": False}} for kind in ("pdpc", "fedprox")},
     "afa-cd, in rounds": {"scheme": {"kind": "afa-cd", "rounds": True}},
     "fdpc, normalized": {"scheme": {"kind": "fdpc"}, "aggregation": {"normalize": True}},
-    "no fading": {"radio": {"fading": "none"}},
-    "no signals": {"roads": {"signals": "none"}},
-    "through traffic only": {"traffic": {"through_share": 1.0}},
-    **{f"partition {kind}": {"data": {"partition": kind}} for kind in PARTITIONS if kind != "own"},
-    "positions": POSITIONS,
-    **{
-        f"rat.method {kind}": {"rat": {"method": kind}}
-        for kind in RAT_METHODS
-        if declaration("rat.method", kind, "unused_keys", ())
-    },
 }
 
 
@@ -147,6 +154,15 @@ def merged(*sets: Tables) -> Tables:
         for name, keys in new.items():
             tables[name] = tables.get(name, {}) | keys
     return tables
+
+
+WORLDS: dict[str, Tables] = {
+    **{
+        name: merged(SMALL, LEARNING if name in TRAINED else {}, tables, other)
+        for (name, tables), other in zip_longest(SCHEME_WORLDS.items(), OTHER_CAUSES, fillvalue={})
+    },
+    "positions": merged(SMALL, POSITIONS),
+}
 
 
 def unused(tables: Tables) -> set[str]:
@@ -196,26 +212,12 @@ def effective(tables: Tables, keys: set[str], out: Path) -> list[str]:
 
 @pytest.mark.usefixtures("unused_keys_kept")
 @pytest.mark.parametrize("world", WORLDS)
-def test_no_table_depends_on_an_unused_key(world: str, tmp_path: Path) -> None:
-    tables = merged(SMALL, WORLDS[world])
-    assert effective(tables, unused(tables) - READ_BY_ALL.keys() - IN_MODELS, tmp_path) == []
+def test_no_table_and_no_model_depends_on_an_unused_key(world: str, tmp_path: Path) -> None:
+    tables = WORLDS[world]
+    assert effective(tables, unused(tables) - READ_BY_ALL.keys(), tmp_path) == []
 
 
-@pytest.mark.usefixtures("unused_keys_kept")
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *("fedavg", "afa-cd", "fedbuff", "centralized", "fednova", "fedadam", "scaffold", "feddyn", "oort", "median"),
-        *("trimmed-mean", "krum", "fedasync"),
-    ],
-)
-def test_no_model_depends_on_an_unused_key(kind: str, tmp_path: Path) -> None:
-    tables = merged(SMALL, LEARNING, {"scheme": {"kind": kind}})
-    assert unused(tables) & IN_MODELS
-    assert effective(tables, unused(tables) & IN_MODELS, tmp_path) == []
-
-
-@pytest.mark.parametrize("kind", ["centralized", "fdpc", "fedavg", "fedprox"])
+@pytest.mark.parametrize("kind", ["centralized", "fdpc", "fedavg"])
 def test_no_result_depends_on_the_unused_environment(kind: str, tmp_path: Path) -> None:
     tables = merged(SMALL, {"scheme": {"kind": kind}}, LEARNING if kind == "centralized" else {})
     keys = unused_environment(kind)
@@ -237,8 +239,8 @@ def test_no_table_depends_on_a_key_that_a_recording_replaces(tmp_path: Path) -> 
 
 
 USED = {
-    "pdpc": ["vefl.method", "vefl.sojourn_weight", "aggregation.normalize", "vefl.upload_share"],
-    "fdpc": ["vefl.upload_share", "aggregation.sojourn_weight", "aggregation.p_suc", "server.early_close"],
+    "pdpc": ["vefl.method", "vefl.sojourn_weight", "aggregation.normalize"],
+    "fdpc": ["aggregation.p_suc", "server.early_close"],
     "afa-cd": ["aggregation.buffer", "server.retry_s", "vefl.sojourn_weight"],
 }
 
@@ -251,10 +253,17 @@ def test_the_values_of_this_test_change_tables_where_keys_are_used(kind: str, tm
     assert [key for key in USED[kind] if same(tables, [key], tmp_path)] == []
 
 
-@pytest.mark.parametrize("world", [*SCHEMES, "fedprox, unconstrained"])
-def test_a_key_that_every_scheme_reads_is_reset_if_it_is_unused(world: str, tmp_path: Path) -> None:
-    tables = merged(SMALL, WORLDS[world])
-    assert effective(tables, unused(tables) & READ_BY_ALL.keys(), tmp_path) == []
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_key_that_every_scheme_reads_is_reset_if_it_is_unused(world: str) -> None:
+    tables = WORLDS[world]
+    keys = unused(tables) & READ_BY_ALL.keys()
+    assert Identity(changed(tables, keys)).experiment == Identity(validated(tables)).experiment
+
+
+def test_a_run_has_its_unused_keys_reset(tmp_path: Path) -> None:
+    tables = merged(SMALL, {"scheme": {"kind": "fedprox"}})
+    assert unused(tables) & READ_BY_ALL.keys()
+    assert same(tables, unused(tables) & READ_BY_ALL.keys(), tmp_path)
 
 
 SHARED = """

@@ -11,15 +11,10 @@ tests/fuzz/corpus, which `make slow` attacks with.
 import argparse
 import json
 import time
-from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-from tests.fuzz.attacks import ATTACKS
-from tests.fuzz.campaign import Campaign, Tally
-
-FOLDER = Path("fuzz")
+from tests.fuzz.attack import ATTACKS, FOLDER, attack
 
 
 def main() -> None:
@@ -38,16 +33,12 @@ def main() -> None:
     if not options.table:
         FOLDER.mkdir(exist_ok=True)
         seconds = 60 * options.minutes * min(options.jobs, len(options.only)) / len(options.only)
-
-        def run(name: str) -> Tally:
-            return Campaign(name, FOLDER / "failures").run(options.seed, options.attempts, seconds)
-
         print(f"seed {options.seed}, {seconds:.0f} s for each attack", flush=True)
         with ThreadPoolExecutor(options.jobs) as pool:
-            for tally in pool.map(run, options.only):
+            for tally in pool.map(lambda name: attack(name, options.seed, options.attempts, seconds), options.only):
                 with log.open("a") as file:
-                    file.write(json.dumps(tally._asdict()) + "\n")
-                for failure in tally.failures:
+                    file.write(json.dumps(tally) + "\n")
+                for failure in tally["failures"]:
                     print(failure, flush=True)
     tallies = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     print(table(tallies if options.table else tallies[-len(options.only) :]))
@@ -56,18 +47,12 @@ def main() -> None:
 
 def table(tallies: list[dict[str, Any]]) -> str:
     """Attempts, failures and time of each attack, added up."""
-    rows: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0.0])
-    for tally in tallies:
-        row = rows[tally["name"]]
-        row[0] += tally["attempts"]
-        row[1] += len(tally["failures"])
-        row[2] += tally["seconds"]
-        row[3] = max(row[3], tally["memory_gib"])
     lines = [f"{'attack':16}{'attempts':>10}{'goal':>10}{'failures':>10}{'minutes':>10}{'most GiB':>10}"]
-    for name, (attempts, failures, seconds, memory) in sorted(rows.items()):
-        lines.append(
-            f"{name:16}{attempts:10,.0f}{ATTACKS[name].goal:10,}{failures:10.0f}{seconds / 60:10.1f}{memory:10.2f}"
-        )
+    for name in sorted({tally["name"] for tally in tallies}):
+        rows = [tally for tally in tallies if tally["name"] == name]
+        attempts, minutes = sum(row["attempts"] for row in rows), sum(row["seconds"] for row in rows) / 60
+        failures, memory = sum(len(row["failures"]) for row in rows), max(row["memory_gib"] for row in rows)
+        lines.append(f"{name:16}{attempts:10,}{ATTACKS[name].goal:10,}{failures:10}{minutes:10.1f}{memory:10.2f}")
     return "\n".join(lines)
 
 

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.command_line import call
-from tests.fuzz.attack import Broken
 
 MOST_CHARACTERS = 100_000
 """More than this on stderr is a flood that nobody reads."""
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x9b]")
 """Characters with which a foreign text could move the cursor or colour the terminal; a tab is harmless."""
+
+
+class Broken(Exception):
+    """The program did what it must never do: a traceback, a broken law, another exit code than 0, 1, 2 or 130."""
 
 
 class Answer(NamedTuple):

@@ -1,115 +1,223 @@
-"""Ways to damage a file of a run; a damage is a JSON object, so that an attempt can be written down and repeated."""
+"""Ways to damage files: their bytes, what only their format has, and what is in their place."""
 
+import gzip
 import hashlib
 import io
 import json
 import os
+import re
 import shutil
+import tarfile
 import tomllib
+import warnings
 import zipfile
+import zlib
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import tomli_w
 
 from tests.fuzz.toml_mutations import TREE_MUTATIONS, any_value, places, toml_text
 
-Damage = dict[str, Any]
-EVIL = (
-    "from pathlib import Path\nPath(__file__).with_name('EXECUTED').touch()\n\n\ndef x(*arguments):\n    return None\n"
-)
-"""A module that shows by a file that it was imported."""
+Damage = Callable[[Random, bytes], bytes]
 
-
-HOSTILE_PARTS = (
-    *("runs.done.evil:x", "runs.stopped.evil:x", "evil:x", "os:system", "subprocess:run", "antigravity:x"),
-    *("builtins:exec", "no_such:x"),
-)
-PART_KEYS = (
-    *("scheme.kind", "mobility.kind", "radio.channel", "mac.scheduler", "rat.method", "data.kind", "model.factory"),
-)
-
-
-def draw_damage(random: Random, file: str) -> Damage:
-    """A damage of a kind that suits the file."""
-    if file == "resolved.toml" and random.random() < 0.5:
-        return {"do": "part", "file": file, "key": random.choice(PART_KEYS), "name": random.choice(HOSTILE_PARTS)}
-    kinds = [*BYTES, *BYTES, *PLACES]
-    if suited := SUITED.get(Path(file).suffix):
-        kinds += [suited] * len(kinds)  # half of the damages are those that only this format can have
-    if suited == "parquet":
-        kinds.append("inflate")
-    return {"do": random.choice(kinds), "file": file, "seed": random.randrange(10**6)}
-
-
-def damage(damage: Damage, run: Path) -> None:
-    """Damage a file of a run."""
-    path, random = run / damage["file"], Random(damage.get("seed"))
-    if damage["do"] == "part":
-        _name_part(path, *damage["key"].split("."), damage["name"])
-    elif damage["do"] in PLACES:
-        with suppress(OSError):  # another damage may have put a file or a link in the place of its folder
-            PLACES[damage["do"]](random, path)
-    elif path.is_file() and path.stat().st_size < 2**24:  # another damage may have put something else there
-        with suppress(Exception) if damage["do"] in FORMATS else nullcontext():  # or spoilt the format
-            path.write_bytes((BYTES | FORMATS)[damage["do"]](random, path.read_bytes()))
-
-
-def _name_part(path: Path, table: str, key: str, name: str) -> None:
-    """Let the experiment of a run name a part that is code of the run, or does harm when it is called."""
-    tables = tomllib.loads(path.read_text())
-    tables.setdefault(table, {})[key] = name
-    path.write_text(tomli_w.dumps(tables))
+EXTREMES = (b"", b"0", b"-0", b"-1", b"1e-400", b"1e308", b"1e309", b"-1e300", b"9223372036854775808", b"9" * 5000,
+            b"nan", b"inf", b"1_0", b"0x10", b" 7 ", b"1,5", b"x" * 100_000, b"&#0;", b"&bomb;", b"\xff", "٣".encode(),
+            b"..", b"/etc/hostname", b"\x1b[1m", b"a\nb")  # fmt: skip
+"""Values of attributes and numbers at which readers stumble."""
+NAMES = ("", "/", "..", "../../escaped.png", "/escaped.png", "C:\\escaped.png", "train", "train/", "train/cat",
+         "train//x.png", "train/cat/1.png", "train/cat/\x1b[1m.png", "train/cat/" + "n" * 3000 + ".png", ".png",
+         "test/dog/a:b.png", "train/\udce4/1.png", "data_batch_1.bin", "x/test_batch.bin", "00000/00000_00000.ppm",
+         "٠٠٠٠٠/00000_00000.ppm", "99999/00000_00000.jpg", "GT-final_test.csv")  # fmt: skip
+"""Names of members of archives."""
+RUBBISH = (b"", b"\n", b"[" * 100_000, b"{}", b"[]", b"null", b"\xff\xfe", b"1" * 5000, bytes(1000), b"\x1f\x8b\x08",
+           b"PK\5\6" + bytes(18), b"<")  # fmt: skip
 
 
 # Bytes
 
 
-def _flip(random: Random, content: bytes) -> bytes:
+def flip(random: Random, content: bytes) -> bytes:
+    """Change single bits."""
     changed = bytearray(content)
     for _ in range(random.choice((1, 1, 3, 50)) if content else 0):
         changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
     return bytes(changed)
 
 
-def _cut(random: Random, content: bytes) -> bytes:
-    return content[: random.randint(0, len(content))]
+def cut(random: Random, content: bytes) -> bytes:
+    """Keep the beginning only, or all but a part."""
+    start, end = _part(random, content)
+    return content[:start] + random.choice((b"", content[end:]))
 
 
-def _cut_out(random: Random, content: bytes) -> bytes:
+def insert(random: Random, content: bytes) -> bytes:
+    """Insert random bytes, zeros, or a part of the file itself."""
+    (start, end), at = _part(random, content), random.randint(0, len(content))
+    return content[:at] + random.choice((random.randbytes(20), bytes(200), content[start:end])) + content[at:]
+
+
+def field(random: Random, content: bytes) -> bytes:
+    """Set a field of a binary header, which is near the beginning or the end, to an extreme."""
+    size = random.choice((1, 2, 4, 8))
+    at = random.randrange(min(200, len(content)) or 1)
+    at = at if random.random() < 0.5 else max(0, len(content) - size - at)
+    value = random.choice((0, 1, 2 ** (8 * size) - 1, 2 ** (8 * size - 1) - 1, 2 ** (8 * size - 1)))
+    return content[:at] + value.to_bytes(size, random.choice(("big", "little"))) + content[at + size :]
+
+
+def rubbish(random: Random, content: bytes) -> bytes:
+    """Something else altogether."""
+    return random.choice((*RUBBISH, random.randbytes(1000)))
+
+
+def number(random: Random, content: bytes) -> bytes:
+    """Replace a number that is written as text, as in the headers of PPM, in CSV or in XML."""
+    return _replace_one(random, rb"-?\d+(\.\d+)?", random.choice(EXTREMES), content)
+
+
+def _part(random: Random, content: bytes) -> tuple[int, int]:
     start, end = sorted(random.choices(range(len(content) + 1), k=2))
-    return content[:start] + content[end:]
+    return start, end
 
 
-def _zero(random: Random, content: bytes) -> bytes:
-    start, end = sorted(random.choices(range(len(content) + 1), k=2))
-    return content[:start] + bytes(end - start) + content[end:]
+def _replace_one(random: Random, pattern: bytes, new: bytes, content: bytes) -> bytes:
+    found = [*re.finditer(pattern, content)]
+    if not found:
+        return content
+    match = random.choice(found)
+    return content[: match.start()] + new + content[match.end() :]
 
 
-def _append(random: Random, content: bytes) -> bytes:
-    return content + random.choice((content, random.randbytes(100), b"\n", b"\0"))
+# XML
 
 
-def _rubbish(random: Random, content: bytes) -> bytes:
-    return random.choice(
-        (b"", b"\n", random.randbytes(1000), b"[" * 100_000, b"{}", b"[]", b"null", b"\xff\xfe", b"1" * 5000)
-    )
+def attribute(random: Random, content: bytes) -> bytes:
+    """Give an attribute an extreme value, or remove it."""
+    if random.random() < 0.15:
+        return _replace_one(random, rb'\s\w+="[^"]*"', b"", content)
+    return _replace_one(random, rb'="[^"]*"', b'="' + random.choice(EXTREMES) + b'"', content)
 
 
-BYTES: dict[str, Callable[[Random, bytes], bytes]] = {
-    **{"flip": _flip, "cut": _cut, "cut out": _cut_out, "zero": _zero, "append": _append, "rubbish": _rubbish}
-}
+def element(random: Random, content: bytes) -> bytes:
+    """Rename an element, or insert elements, perhaps nested or open, or what only XML has."""
+    if random.random() < 0.3:
+        return _replace_one(random, rb"</?\w[\w-]*", random.choice((b"<b", b"</b", b"<", b"<vehicle")), content)
+    deep = random.choice((10, 1000, 100_000))
+    odd = (b"<a>" * deep, b"<a>" * deep + b"</a>" * deep, b"<!-- x -->", b"<?x y?>", b"<![CDATA[<a>]]>", b"</a>",
+           b"&bomb;", b'<timestep time="1e300"/>', b"<vehicle/>", b"<edge/>", b"<lane/>", b"<junction/>", b"<net/>",
+           b"<a " + b" ".join(b'b%d="1"' % number for number in range(1000)) + b"/>")  # fmt: skip
+    return _replace_one(random, rb"(?=<)|(?<=>)", random.choice(odd), content)
 
-# Formats
+
+def prologue(random: Random, content: bytes) -> bytes:
+    """Begin with another encoding, a document type with entities that grow or name files, or a byte order mark."""
+    if random.random() < 0.2:
+        return content.decode("utf-8", "replace").encode(random.choice(("utf-16", "utf-32", "cp037")))
+    encodings = [b'<?xml version="1.0" encoding="%s"?>' % name for name in (b"utf-16", b"utf-7", b"cp037", b"no-such")]
+    grow = b"".join(b'<!ENTITY e%d "%s">' % (n, b"&e%d;" % (n - 1) * 10) for n in range(1, 7))
+    types = (b'[<!ENTITY e0 "x">' + grow + b'<!ENTITY bomb "&e6;">]', b'[<!ENTITY bomb SYSTEM "/etc/hostname">]',
+             b'SYSTEM "file:///etc/hostname"')  # fmt: skip
+    heads = (*encodings, *(b"<!DOCTYPE a %s>" % kind for kind in types), b'<?xml version="9.9"?>', b"\xef\xbb\xbf")
+    return random.choice(heads) + attribute(random, content)
 
 
-def _json(random: Random, content: bytes) -> bytes:
+# Archives
+
+
+def gzipped(random: Random, content: bytes, inside: Damage) -> bytes:
+    """Damage the content of a gzip file, and pack it again, so that its checksum is right; or add to the file."""
+    with suppress(OSError, EOFError, zlib.error):
+        kind = random.random()
+        if kind < 0.1:
+            return content + random.choice((content, b"\0" * 100, b"x"))
+        if kind < 0.2:
+            return gzip.compress(gzip.decompress(content) + bytes(random.choice((10**6, 3 * 10**7))), 1, mtime=0)
+        return gzip.compress(inside(random, gzip.decompress(content)), 1, mtime=0)
+    return content
+
+
+def zipped(random: Random, content: bytes, inside: Damage) -> bytes:
+    """Pack a zip again without a member, or with damaged, renamed, repeated or odd ones."""
+    written = io.BytesIO()
+    with suppress(zipfile.BadZipFile, NotImplementedError), zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = [(member.filename, archive.read(member)) for member in archive.infolist()]
+        name, data = members.pop(random.randrange(len(members)))
+        changed = random.choice(
+            (
+                lambda: [],
+                lambda: [(name, data), (random.choice(NAMES), random.choice((data, b"", bytes(10**6))))],
+                lambda: [(random.choice(NAMES), data)],
+                lambda: [(name, bytes(random.choice((10**6, 3 * 10**7, 6 * 10**7))))],
+                *[lambda: [(name, inside(random, data))]] * 2,
+            )
+        )
+        method = random.choice((zipfile.ZIP_DEFLATED,) * 4 + (zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+        with warnings.catch_warnings(), zipfile.ZipFile(written, "w", method, compresslevel=1) as packed:
+            warnings.simplefilter("ignore")  # two members of the same name
+            for other, bytes_ in members + changed():
+                with suppress(UnicodeEncodeError):
+                    packed.writestr(zipfile.ZipInfo(other), bytes_, method)
+    return written.getvalue() or content
+
+
+def tarred(random: Random, content: bytes, inside: Damage) -> bytes:
+    """Pack a .tar.gz again without a member, or with damaged, renamed, repeated or odd ones: links and devices."""
+    written = io.BytesIO()
+    with suppress(tarfile.TarError, OSError, EOFError), tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        members = [(member, archive.extractfile(member).read()) for member in archive if member.isreg()]  # type: ignore
+        member, data = members.pop(random.randrange(len(members)))
+        kind = random.randrange(6)
+        if kind == 1:
+            member.name = random.choice(NAMES) or "."
+        elif kind == 2:
+            links = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, b"S", b"?")
+            member.type, member.linkname = random.choice(links), random.choice(("/etc/hostname", "../escaped", "x"))
+        elif kind >= 4:
+            data = inside(random, data)
+        members += [(member, data)] * (0 if kind == 0 else 2 if kind == 3 else 1)
+        with tarfile.open(fileobj=written, mode="w:gz", compresslevel=1, errors="surrogateescape") as packed:
+            for each, data in members:
+                each.size = len(data)
+                packed.addfile(each, io.BytesIO(data))
+    return written.getvalue() or content
+
+
+BYTES: tuple[Damage, ...] = (flip, cut, insert, field, rubbish)
+TEXT: tuple[Damage, ...] = (*BYTES, number, number, number)
+XML: tuple[Damage, ...] = (*BYTES, number, *(attribute,) * 5, *(element,) * 3, prologue)
+
+
+def any_of(*damages: Damage) -> Damage:
+    """One of these damages, or two of them in turn."""
+
+    def damaged(random: Random, content: bytes) -> bytes:
+        for _ in range(random.choice((1, 1, 1, 2))):
+            content = random.choice(damages)(random, content)
+        return content
+
+    return damaged
+
+
+def packed(pack: Callable[[Random, bytes, Damage], bytes], inside: Damage) -> Damage:
+    """Damage a packed file from outside (a quarter), or what is in it."""
+    outside = any_of(*BYTES)
+
+    def damaged(random: Random, content: bytes) -> bytes:
+        return outside(random, content) if random.random() < 0.25 else pack(random, content, inside)
+
+    return damaged
+
+
+# Files of a run
+
+
+def json_values(random: Random, content: bytes) -> bytes:
+    """Other values in a JSON file, or in a line of one."""
     lines = [json.loads(line) for line in content.splitlines()] if content.count(b"\n{") else [json.loads(content)]
     for _ in range(random.choice((1, 2, 5))):
         places_in_it = [*places(random.choice(lines))]
@@ -118,13 +226,14 @@ def _json(random: Random, content: bytes) -> bytes:
     return "\n".join(json.dumps(line) for line in lines).encode()
 
 
-def _toml(random: Random, content: bytes) -> bytes:
+def toml_tables(random: Random, content: bytes) -> bytes:
+    """Other tables, keys or values in a TOML file."""
     tables = tomllib.loads(content.decode())
     random.choice(TREE_MUTATIONS)(random, tables)
     return toml_text(tables).encode("utf-8", "surrogateescape")
 
 
-def _parquet(random: Random, content: bytes) -> bytes:
+def parquet(random: Random, content: bytes) -> bytes:
     """A valid table with other columns, types, rows or values."""
     table = pq.read_table(io.BytesIO(content))
     name = random.choice(table.column_names)
@@ -140,18 +249,12 @@ def _parquet(random: Random, content: bytes) -> bytes:
     elif kind == 4:
         table = pa.concat_tables([table, table])
     elif kind == 5:
-        table = table.rename_columns(
-            [random.choice(("x", "id", "round", "", "\x1b[1m")) if n == name else n for n in table.column_names]
-        )
+        table = table.rename_columns({name: random.choice(("x", "id", "round", "", "\x1b[1m"))})
     elif kind == 6:
         table = table.set_column(number, name, pa.array([[{"a": 1}]] * len(table)))
     elif len(table):
         values = table.column(name).to_pylist()
-        other = {
-            "int": random.choice((0, -1, 2**31 - 1)),
-            "float": random.choice((float("nan"), 1e300, -1.0)),
-            "str": "\x1b[1mx",
-        }
+        other = {"int": random.choice((0, -1, 2**31 - 1)), "float": random.choice((float("nan"), 1e300, -1.0))}
         present = next((value for value in values if value is not None), 0)
         values[random.randrange(len(values))] = other.get(type(present).__name__)
         table = table.set_column(number, name, pa.array(values, table.schema.field(name).type))
@@ -159,70 +262,61 @@ def _parquet(random: Random, content: bytes) -> bytes:
     return written.getvalue()
 
 
-def _inflate(random: Random, content: bytes) -> bytes:
+def inflate(random: Random, content: bytes) -> bytes:
     """A small table that takes gigabytes: one long value that is repeated, in another column or in those with text."""
     schema, rows = pq.read_schema(io.BytesIO(content)), random.choice((100, 100_000))
-    size = 3 * 10**9 // rows if rows == 100 else 4000
 
     def repeated(value: str | bytes) -> pa.Array:
         return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([value]))
 
     columns = {field.name: pa.nulls(rows, field.type) for field in schema}
     if rows == 100:
-        columns["other"] = repeated(b"x" * size)
+        columns["other"] = repeated(b"x" * 30_000_000)
     else:
-        columns |= {field.name: repeated("x" * size) for field in schema if pa.types.is_string(field.type)}
+        columns |= {field.name: repeated("x" * 4000) for field in schema if pa.types.is_string(field.type)}
     pq.write_table(pa.table(columns), written := io.BytesIO(), compression="zstd", store_schema=False)
     return written.getvalue()
 
 
-def _checkpoint(random: Random, content: bytes) -> bytes:
+def checkpoint(random: Random, content: bytes) -> bytes:
     """A valid zip file with another state.json, or with arrays of another shape or type, or without some of them."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     name = random.choice(["state.json", "state.json", *members])
     kind = random.randrange(4)
     if name == "state.json" and kind:
-        members[name] = _json(random, members[name])
+        members[name] = json_values(random, members[name])
     elif kind == 0:
         del members[name]
-    elif kind == 1:
-        array = random.choice((np.zeros(0), np.zeros((3, 3), np.complex64), np.array(["x"]), np.zeros(10**7)))
-        np.save(saved := io.BytesIO(), array)
-        members[name] = saved.getvalue()
     elif kind == 2:
-        members[name] = _flip(random, members[name])
+        members[name] = flip(random, members[name])
     else:
-        np.save(saved := io.BytesIO(), np.array([{}], object), allow_pickle=True)
+        arrays = (np.zeros(0), np.zeros((3, 3), np.complex64), np.array(["x"]), np.zeros(10**7), np.array([{}], object))
+        np.save(saved := io.BytesIO(), random.choice(arrays), allow_pickle=True)
         members[name] = saved.getvalue()
     if random.randrange(2):  # or the digests show the damage, and the file is not read further
         digests = {member: hashlib.sha256(data).hexdigest() for member, data in members.items()}
         members["digests.json"] = json.dumps(digests).encode()
-    with zipfile.ZipFile(
-        written := io.BytesIO(), "w", random.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
-    ) as archive:
+    method = random.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
+    with zipfile.ZipFile(written := io.BytesIO(), "w", method) as archive:
         for member, data in members.items():
             archive.writestr(member, data)
     return written.getvalue()
 
 
-FORMATS: dict[str, Callable[[Random, bytes], bytes]] = {
-    **{"json": _json, "toml": _toml, "parquet": _parquet, "inflate": _inflate, "checkpoint": _checkpoint}
-}
-SUITED = {".json": "json", ".jsonl": "json", ".toml": "toml", ".parquet": "parquet", ".npz": "checkpoint"}
-
-# What is in the place of the file
+# What is in the place of a file
 
 
-def _remove(random: Random, path: Path) -> None:
+def remove(random: Random, path: Path) -> None:
+    """Nothing, where a file or a folder was."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
 
 
-def _swap(random: Random, path: Path) -> None:
-    """Exchange the file with another of its folder."""
+def swap(random: Random, path: Path) -> None:
+    """Another file of its folder, which gets the name of this one."""
     others = sorted(other for other in path.parent.iterdir() if other.is_file() and other != path)
     if others and path.is_file():
         other, between = random.choice(others), path.with_name("between")
@@ -231,54 +325,41 @@ def _swap(random: Random, path: Path) -> None:
         between.rename(other)
 
 
-def _copy(random: Random, path: Path) -> None:
-    """Copy the file to a name that the program looks for, which need not make sense."""
-    names = (
-        "tables/other.parquet",
-        "checkpoints/0000099.npz",
-        "checkpoints/12.npz",
-        "checkpoints/x.npz",
-        "DONE",
-        "FAILED",
-        "LOCK",
-    )
-    if path.is_file():
-        run = path.parent if (path.parent / "resolved.toml").exists() else path.parent.parent
-        target = run / random.choice(names)
-        target.parent.mkdir(exist_ok=True)
-        target.write_bytes(path.read_bytes())
-
-
-def _folder(random: Random, path: Path) -> None:
-    _remove(random, path)
+def folder(random: Random, path: Path) -> None:
+    """A folder, perhaps with a file."""
+    remove(random, path)
     path.mkdir(parents=True)
     if random.random() < 0.3:
         (path / "inside").write_text("x")
 
 
-def _link(random: Random, path: Path) -> None:
-    _remove(random, path)
+def link(random: Random, path: Path) -> None:
+    """A link to itself, to nothing, to a device, to a file or to a folder."""
+    remove(random, path)
     targets = (path.name, "nowhere", "/dev/null", "/dev/zero", "/etc/hostname", ".", "..", "resolved.toml")
     path.symlink_to(random.choice(targets))
 
 
-def _pipe(random: Random, path: Path) -> None:
-    _remove(random, path)
+def pipe(random: Random, path: Path) -> None:
+    """A pipe, from which nothing ever comes."""
+    remove(random, path)
     os.mkfifo(path)
 
 
-def _huge(random: Random, path: Path) -> None:
+def huge(random: Random, path: Path) -> None:
     """A file of many zeros that takes no space on the disk."""
-    _remove(random, path)
+    remove(random, path)
     with path.open("wb") as file:
         file.truncate(random.choice((2**31, 2**34, 2**40)))
 
 
-def _unreadable(random: Random, path: Path) -> None:
+def unreadable(random: Random, path: Path) -> None:
+    """The same file, which nobody may read."""
     path.chmod(0)
 
 
-PLACES: dict[str, Callable[[Random, Path], None]] = {
-    **{"remove": _remove, "swap": _swap, "folder": _folder, "link": _link, "pipe": _pipe, "huge": _huge},
-    **{"unreadable": _unreadable, "copy": _copy},
-}
+def copy(random: Random, path: Path) -> None:
+    """The same file, and a copy of it with a name that the program looks for."""
+    names = ("../DONE", "../tables/other.parquet", "../checkpoints/0000099.npz", "x.npz", "DONE", "FAILED", "LOCK")
+    if path.is_file():
+        (path.parent / random.choice(names)).write_bytes(path.read_bytes())

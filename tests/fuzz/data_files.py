@@ -17,15 +17,16 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from vefl_sim.learning.datasets.compact_gtsrb import compact_state
 
-from tests.fuzz.attack import Broken
-from tests.fuzz.file_damages import BYTES, TEXT, XML, Damage, any_of, gzipped, packed, tarred, zipped
+from tests.fuzz.command import Broken
+from tests.fuzz.damages import BYTES, TEXT, XML, Damage, any_of, gzipped, link, packed, pipe, remove, tarred, zipped
+from tests.fuzz.damages import folder as folder_in_place
 from tests.learning.datasets import files
 from tests.mobility.recorded import recordings
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
-from vefl_sim.learning.datasets.compact_gtsrb import compact_state
 from vefl_sim.mobility.recorded.recording import recording_digest
 from vefl_sim.mobility.sumo import inputs
 
@@ -54,9 +55,8 @@ def _write_images(folder: Path) -> None:
 
 
 def _write_packed_images(folder: Path) -> None:
-    (folder / "images.zip").write_bytes(
-        files.zipped(files.folder_members() | {"test/cat/1.ppm": files.picture((1, 2, 3))})
-    )
+    members = files.folder_members() | {"test/cat/1.ppm": files.picture((1, 2, 3))}
+    (folder / "images.zip").write_bytes(files.zipped(members))
 
 
 def _write_fcd(folder: Path) -> None:
@@ -69,12 +69,8 @@ def _write_tables(folder: Path) -> None:
 
 
 def _write_map(folder: Path) -> None:
-    for name, text in {
-        "map.net.xml": NET,
-        "map.osm": OSM,
-        "map.sumocfg": CONFIGURATION,
-        "demand.rou.xml": ROUTES,
-    }.items():
+    texts = {"map.net.xml": NET, "map.osm": OSM, "map.sumocfg": CONFIGURATION, "demand.rou.xml": ROUTES}
+    for name, text in texts.items():
         (folder / name).write_text(text)
     for name in ("map.net.xml", "map.osm"):
         (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes(), mtime=0))
@@ -147,17 +143,11 @@ KINDS: dict[str, Kind] = {
 }
 """Writers of valid files, and readers of all that they write."""
 
+_xml, _text, _bytes = any_of(*XML), any_of(*TEXT), any_of(*BYTES)
 DAMAGES: dict[str, Damage] = {
-    ".idx3-ubyte.gz": packed(gzipped, any_of(*BYTES)),
-    ".tar.gz": packed(tarred, any_of(*BYTES)),
-    ".xml.gz": packed(gzipped, any_of(*XML)),
-    ".osm.gz": packed(gzipped, any_of(*XML)),
-    ".gz": packed(gzipped, any_of(*BYTES)),
-    ".zip": packed(zipped, any_of(*TEXT)),
-    ".xml": any_of(*XML),
-    ".osm": any_of(*XML),
-    ".sumocfg": any_of(*XML),
-    "": any_of(*TEXT),
+    **{".tar.gz": packed(tarred, _bytes), ".xml.gz": packed(gzipped, _xml), ".osm.gz": packed(gzipped, _xml)},
+    **{".gz": packed(gzipped, _bytes), ".zip": packed(zipped, _text), ".xml": _xml, ".osm": _xml, ".sumocfg": _xml},
+    "": _text,
 }
 """Damages by the end of the file's name; the first that fits."""
 
@@ -175,8 +165,8 @@ class DataFiles:
         shutil.copytree(_valid_files(folder.parent) / kind, folder / kind)
         present = sorted(path for path in (folder / kind).rglob("*") if path.is_file())
         for path in random.sample(present, min(len(present), random.choice((1, 1, 2)))):
-            if random.random() < 0.05:
-                _replace(random, path)
+            if random.random() < 0.05:  # a pipe only there: a user may well name one as the file to read
+                random.choice((remove, folder_in_place, link, pipe if kind == "images" else remove))(random, path)
             else:
                 damage = next(damage for suffix, damage in DAMAGES.items() if path.name.endswith(suffix))
                 path.write_bytes(damage(random, path.read_bytes()))
@@ -197,18 +187,6 @@ def _check_sentence(sentence: str, folder: Path) -> None:
     named = any(path.name in sentence for path in [folder, *folder.rglob("*")])
     if not named and not Path(sentence.partition(",")[0]).is_file():  # a map may name any file of the machine
         raise Broken(f"names no file: {sentence}")
-
-
-def _replace(random: Random, path: Path) -> None:
-    """Put a link, a folder or nothing where a file was."""
-    path.unlink()
-    place = random.randrange(4)
-    if place == 0:
-        path.mkdir()
-    elif place == 1:
-        path.symlink_to(random.choice((path.name, "nowhere", "/dev/null", "..", "/etc/hostname")))
-    elif place == 2 and "images" in path.parts:  # a user may well name a pipe as the file to read
-        os.mkfifo(path)
 
 
 @cache

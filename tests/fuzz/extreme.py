@@ -9,8 +9,7 @@ from typing import Any
 import tomli_w
 
 from tests.fuzz import forked
-from tests.fuzz.attack import Broken
-from tests.fuzz.command import command, require_plain
+from tests.fuzz.command import Broken, command, require_plain
 from vefl_sim.analysis.schema import file_schema
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
@@ -45,7 +44,6 @@ class Extreme:
     name = "extreme"
     goal = 1000
     limit_s = 600.0
-    patience_s = 30.0
 
     def make(self, random: Random, folder: Path) -> None:
         """Write an experiment that is accepted: keys that contradict others are taken back."""
@@ -64,7 +62,7 @@ class Extreme:
         """Run it in a process of its own, and verify what it wrote."""
         out, output = folder / "runs", folder / "output"
         process = forked.start([str(folder / "extreme.toml"), "--out", str(out)], output)
-        answer = forked.wait(process, output, out, self.patience_s)
+        answer = forked.wait(process, output)
         require_plain(answer)
         if answer.code == 1:
             raise Broken(f"the run failed: {answer.errors[-1000:]}")

@@ -9,8 +9,7 @@ from typing import Any
 import tomli_w
 
 from tests.fuzz import forked
-from tests.fuzz.attack import Broken
-from tests.fuzz.command import require_plain
+from tests.fuzz.command import Broken, require_plain
 from tests.resumable import EXPERIMENT, contents, figures, only
 from vefl_sim import Run
 
@@ -29,20 +28,14 @@ class Kills:
     name = "kills"
     goal = 100
     limit_s = 600.0
-    patience_s = 60.0
 
     def make(self, random: Random, folder: Path) -> None:
         """Write the experiment, and the moments of the kills as shares of the time of an undisturbed run."""
-        run = EXPERIMENT["run"] | {
-            "rounds": 12,
-            "checkpoint_every": random.choice((1, 1, 2, 3, 5)),
-            "seed": random.randrange(1000),
-        }
-        learning = {"kind": "none"} if random.random() < 0.7 else {}
+        every, seed = random.choice((1, 1, 2, 3, 5)), random.randrange(1000)
         changed = {
-            "run": run,
+            "run": EXPERIMENT["run"] | {"rounds": 12, "checkpoint_every": every, "seed": seed},
             "scheme": random.choice(SCHEMES),
-            "learning": learning,
+            "learning": {"kind": "none"} if random.random() < 0.7 else {},
             "vefl": {"round_s": 0.5, "max_local_iterations": 4},
         }
         (folder / "killed.toml").write_text(tomli_w.dumps(EXPERIMENT | changed))
@@ -71,7 +64,7 @@ class Kills:
     def _finish(self, toml: Path, out: Path) -> Run:
         output = out.with_suffix(".output")
         process = forked.start([str(toml), "--out", str(out), "--quiet"], output)
-        require_plain(forked.wait(process, output, out, self.patience_s), codes=[0])
+        require_plain(forked.wait(process, output), codes=[0])
         return only(out)
 
 

@@ -4,47 +4,150 @@ No traceback, whatever is damaged; commands that read change nothing; no code of
 pass a finished run with changed tables; and what `resume` completes has the tables of the undisturbed run.
 """
 
+import atexit
 import hashlib
 import json
 import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import chdir, contextmanager
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import chdir, contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
-from tests.fuzz.attack import Broken
-from tests.fuzz.command import Answer, command
-from tests.fuzz.damages import EVIL, damage, draw_damage
-from tests.fuzz.sample_runs import SampleRuns, sample_runs
+import tomli_w
+
+from tests.fuzz import damages
+from tests.fuzz.command import Answer, Broken, command
+from tests.resumable import Kill, Killer
+from vefl_sim import from_tables, load_sweep, simulate, with_settings
 from vefl_sim.core.errors import VeflError
 from vefl_sim.core.tables import content_digest
 
-_INDEX = "sweeps/pair/index.csv"
-COMMANDS = (
-    *(("runs", "runs"), ("runs", "runs"), ("runs", "runs/sweeps")),
-    *(
-        ("verify", "runs/{run}"),
-        ("verify", "runs/{run}"),
-        ("verify", "{run}"),
-        ("resume", "runs/{run}", "-q"),
-        ("resume", "runs/{run}"),
-    ),
-    *(
-        ("trace", "runs/{run}", "--perfetto", "page.pftrace"),
-        ("trace", "runs/{run}", "--perfetto", "page.pftrace", "--round", "1-2"),
-    ),
-    *(("trace", "runs/{run}"), ("trace", "runs/{run}", "--csv"), ("trace", "{run}", "--kind", "update_lost")),
-    *(
-        ("trace", "runs/{run}", "--why", "--cv", "1", "--round", "1"),
-        ("trace", "runs/{run}", "--why", "--cv", "4", "--round", "2"),
-    ),
-    *(("trace", "runs/{run}", "--from", "0.2", "--to", "1.5", "--cv", "3"), ("sweep", "sweep.toml", "--dry-run")),
-    *(("figure", "sweep.toml", "--to", "figures"), ("report", "runs/{run}", "--to", "page.html")),
+_INDEX = "../sweeps/pair/index.csv"
+COMMANDS = """
+runs runs
+runs runs
+runs runs/sweeps
+verify runs/{run}
+verify runs/{run}
+verify {run}
+resume runs/{run} -q
+resume runs/{run}
+trace runs/{run} --perfetto page.pftrace
+trace runs/{run} --perfetto page.pftrace --round 1-2
+trace runs/{run}
+trace runs/{run} --csv
+trace {run} --kind update_lost
+trace runs/{run} --why --cv 1 --round 1
+trace runs/{run} --why --cv 4 --round 2
+trace runs/{run} --from 0.2 --to 1.5 --cv 3
+sweep sweep.toml --dry-run
+figure sweep.toml --to figures
+report runs/{run} --to page.html
+"""
+
+# The runs that are damaged
+
+SWEEP = """
+run = { name = "pair", rounds = 2 }
+roads.blocks = 3
+traffic.mean_in_coverage = 6
+radio = { coverage_radius_m = 120.0, prbs = 4 }
+vefl = { round_s = 0.5, max_local_iterations = 5 }
+data = { train_samples = 600, test_samples = 50, image_px = 16, min_samples = 5 }
+model.factory = "tests.scripted:thousand_weights"
+learning.kind = "none"
+sweep = { seeds = [1], scheme.selected = [2, 3] }
+figure = { kind = "cost", marks = [1] }
+"""
+
+
+class SampleRuns(NamedTuple):
+    """A folder with sweep.toml and runs/, in which one run is done, one was stopped, and two are points of a sweep."""
+
+    folder: Path
+    names: dict[str, str]  # what damages call a run -> its directory in runs/
+    digest: str  # of the tables that `stopped` will have
+
+
+@cache
+def sample_runs() -> SampleRuns:
+    """Make the runs, once in a process."""
+    folder = Path(tempfile.mkdtemp(prefix="sample-runs-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    file, out = folder / "sweep.toml", folder / "runs"
+    file.write_text(SWEEP)
+    points = load_sweep(file).points
+    first = simulate(points[0].experiment, out=out).path.name
+    command("sweep", str(file), "--out", str(out), "--quiet", codes=[0])  # simulates the other one, writes the index
+    tables = points[0].experiment.model_dump(exclude_none=True, exclude_defaults=True)
+    traced = with_settings(from_tables(tables), "trace.slots=full", "run.rounds=4", "run.checkpoint_every=1")
+    done = simulate(traced, out=folder / "others").path.rename(out / "done")
+    with suppress(Kill):
+        simulate(traced, out=folder / "others", watcher=Killer(round=4))
+    [stopped] = (folder / "others").iterdir()
+    stopped.rename(out / "stopped")
+    digest = (done / "DONE").read_text().strip()
+    return SampleRuns(folder, {"done": "done", "stopped": "stopped", "first": first}, digest)
+
+
+# Damages, each a JSON object, so that an attempt can be written down and repeated
+
+Damage = dict[str, Any]
+EVIL = (
+    "from pathlib import Path\nPath(__file__).with_name('EXECUTED').touch()\n\n\ndef x(*arguments):\n    return None\n"
 )
+"""A module that shows by a file that it was imported."""
+HOSTILE_PARTS = "runs.done.evil:x runs.stopped.evil:x evil:x os:system subprocess:run antigravity:x builtins:exec no:x"
+PART_KEYS = "scheme.kind mobility.kind radio.channel mac.scheduler rat.method data.kind model.factory"
+BYTES = {damage.__name__: damage for damage in damages.BYTES}
+FORMATS: dict[str, damages.Damage] = {
+    **{"json": damages.json_values, "toml": damages.toml_tables, "parquet": damages.parquet},
+    **{"inflate": damages.inflate, "checkpoint": damages.checkpoint},
+}
+SUITED = {".json": "json", ".jsonl": "json", ".toml": "toml", ".parquet": "parquet", ".npz": "checkpoint"}
+_PLACES = (damages.remove, damages.swap, damages.folder, damages.link, damages.pipe, damages.huge)
+PLACES: dict[str, Callable[[Random, Path], None]] = {
+    place.__name__: place for place in (*_PLACES, damages.unreadable, damages.copy)
+}
+
+
+def draw_damage(random: Random, file: str) -> Damage:
+    """A damage of a kind that suits the file."""
+    if file == "resolved.toml" and random.random() < 0.5:
+        key, name = random.choice(PART_KEYS.split()), random.choice(HOSTILE_PARTS.split())
+        return {"do": "part", "file": file, "key": key, "name": name}
+    kinds = [*BYTES, *BYTES, *PLACES]
+    if suited := SUITED.get(Path(file).suffix):
+        kinds += [suited] * len(kinds)  # half of the damages are those that only this format can have
+    if suited == "parquet":
+        kinds.append("inflate")
+    return {"do": random.choice(kinds), "file": file, "seed": random.randrange(10**6)}
+
+
+def do_damage(damage: Damage, run: Path) -> None:
+    """Damage a file of a run."""
+    path, random, kind = run / damage["file"], Random(damage.get("seed")), damage["do"]
+    if kind == "part":  # a part that is code of the run, or does harm when it is called
+        table, key = damage["key"].split(".")
+        tables = tomllib.loads(path.read_text())
+        tables.setdefault(table, {})[key] = damage["name"]
+        path.write_text(tomli_w.dumps(tables))
+    elif kind in PLACES:
+        with suppress(OSError):  # another damage may have put a file or a link in the place of its folder
+            PLACES[kind](random, path)
+    elif path.is_file() and path.stat().st_size < 2**24:  # another damage may have put something else there
+        with suppress(Exception) if kind in FORMATS else nullcontext():  # or spoilt the format
+            path.write_bytes((BYTES | FORMATS)[kind](random, path.read_bytes()))
+
+
+# The attack
+
 Files = dict[str, tuple[int, int, str]]
 
 
@@ -59,12 +162,12 @@ class RunDirectories:
         """Write down which files of which run are damaged, and which commands look at them."""
         samples = sample_runs()
         run = random.choice(("done", "done", "stopped", "stopped", "first"))
-        files = _files_of(samples, run)
-        damages = [draw_damage(random, random.choice(files)) for _ in range(random.choice((1, 1, 1, 2, 4)))]
-        if random.random() < 0.05:
-            damages = [draw_damage(random, f"../{_INDEX}")]
-        commands = [[word.format(run="{run}") for word in random.choice(COMMANDS)] for _ in range(3)]
-        attempt = {"run": run, "damages": damages, "commands": [["verify", "runs/{run}"], *commands]}
+        path = samples.folder / "runs" / samples.names[run]
+        files = sorted(str(file.relative_to(path)) for file in path.rglob("*"))
+        chosen = [random.choice(files) for _ in range(random.choice((1, 1, 1, 2, 4)))]
+        drawn = [draw_damage(random, file) for file in ([_INDEX] if random.random() < 0.05 else chosen)]
+        commands = [random.choice(COMMANDS.strip().splitlines()).split() for _ in range(3)]
+        attempt = {"run": run, "damages": drawn, "commands": [["verify", "runs/{run}"], *commands]}
         (folder / "attempt.json").write_text(json.dumps(attempt, indent=1))
 
     def check(self, folder: Path) -> None:
@@ -77,13 +180,10 @@ class RunDirectories:
             run = Path("runs") / name
             (run / "evil.py").write_text(EVIL)
             before = _files(run)
-            for one in sorted(
-                attempt["damages"], key=lambda one: one["do"] == "inflate"
-            ):  # last: none else could read it
-                damage(one, run)
-            damaged = {
-                path for path, state in _files(run).items() if before.get(path) != state
-            } | before.keys() - _files(run).keys()
+            for one in sorted(attempt["damages"], key=lambda one: one["do"] == "inflate"):  # after which none can read
+                do_damage(one, run)
+            after = _files(run)
+            damaged = {path for path in before | after if before.get(path) != after.get(path)}
             for words in attempt["commands"]:
                 _give([word.format(run=name) for word in words], attempt, run, samples, damaged)
             for path in run.rglob("*"):
@@ -93,51 +193,33 @@ class RunDirectories:
 
 def _give(words: list[str], attempt: dict[str, Any], run: Path, samples: SampleRuns, damaged: set[str]) -> None:
     """Give one command, and compare the run before and after it."""
-    before, changed = _files(run), _digest(run) != _digest_when_done(attempt["run"], samples)
-    was_done = (run / "DONE").exists()
+    before, was_done = _files(run), (run / "DONE").exists()
+    tables_changed = _digest(run) != _digest_when_done(attempt["run"], samples)
     answer = command(*words)
     after = _files(run)
+    changed = {path for path in before | after if before.get(path) != after.get(path)}
     if (run / "EXECUTED").exists():
         raise Broken(f"{words} has executed code of the run")
-    if words[0] != "resume" or was_done:
-        _require_same(words, before, after)
-    if words[0] == "verify" and answer.code == 0 and was_done and changed:
-        raise Broken(f"verify finds nothing wrong, although tables have changed: {answer.out}")
-    if words[0] == "resume":
-        _require_original(words, before, after, damaged)
-        _require_digest(answer, attempt, run, samples, was_done)
-
-
-def _require_same(words: list[str], before: Files, after: Files) -> None:
-    """Raise Broken if a command that only reads has changed a file of the run."""
-    if before != after:
-        changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
+    if words[0] == "resume" and not was_done:
+        changed &= {"experiment.toml", "resolved.toml", "versions.json"} - damaged
+        _require_digest(answer, attempt, run, samples)
+    if changed:
         raise Broken(f"{words} has changed {sorted(changed)}")
+    if words[0] == "verify" and answer.code == 0 and was_done and tables_changed:
+        raise Broken(f"verify finds nothing wrong, although tables have changed: {answer.out}")
 
 
-def _require_original(words: list[str], before: Files, after: Files, damaged: set[str]) -> None:
-    """Raise Broken if resuming has changed what describes the run."""
-    for path in ("experiment.toml", "resolved.toml", "versions.json"):
-        if path not in damaged and before.get(path) != after.get(path):
-            raise Broken(f"{words} has changed {path}")
-
-
-def _require_digest(answer: Answer, attempt: dict[str, Any], run: Path, samples: SampleRuns, was_done: bool) -> None:
+def _require_digest(answer: Answer, attempt: dict[str, Any], run: Path, samples: SampleRuns) -> None:
     """Raise Broken if a run was completed with other tables; a forged checkpoint in a valid file is not detected."""
     forged = any(one["do"] == "checkpoint" for one in attempt["damages"])
-    if answer.code or attempt["run"] != "stopped" or was_done or forged:
+    if answer.code or attempt["run"] != "stopped" or forged:
         return
     if (digest := (run / "DONE").read_text().strip()) != samples.digest:
         raise Broken(f"the completed run has the digest {digest}, the undisturbed one {samples.digest}")
 
 
-def _files_of(samples: SampleRuns, run: str) -> list[str]:
-    folder = samples.folder / "runs" / samples.names[run]
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
-
-
 def _files(run: Path) -> Files:
-    """Type, size and content of everything in a run; the lock's content is left out, which reading may touch."""
+    """Type, size and content of everything in a run."""
     return {
         str(path.relative_to(run)): _state(path)
         for path in sorted(run.rglob("*"))
@@ -147,9 +229,9 @@ def _files(run: Path) -> Files:
 
 def _state(path: Path) -> tuple[int, int, str]:
     status = path.lstat()
-    small = stat.S_ISREG(status.st_mode) and status.st_size < 2**24
-    digest = hashlib.sha256(path.read_bytes()).hexdigest() if small else ""
-    return stat.S_IFMT(status.st_mode), status.st_size if stat.S_ISREG(status.st_mode) else 0, digest
+    size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+    small = stat.S_ISREG(status.st_mode) and size < 2**24
+    return stat.S_IFMT(status.st_mode), size, hashlib.sha256(path.read_bytes()).hexdigest() if small else ""
 
 
 def _digest_when_done(run: str, samples: SampleRuns) -> str | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.attacks import ATTACKS
+from tests.fuzz.attack import ATTACKS
 
 CORPUS = Path(__file__).parent / "corpus"
 CASES = sorted(folder for folder in CORPUS.glob("*/*") if folder.is_dir())

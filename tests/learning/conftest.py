@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.signs.drawing import signs
+from vefl_sim.learning.datasets.signs import signs
 from vefl_sim.learning.jax_learner import configure_jax
 
 

@@ -9,21 +9,10 @@ def test_weights_are_importance_over_both_probabilities() -> None:
     assert weights(p, q, p_suc) == pytest.approx([1.0, 0.6, 1.0])
 
 
-def test_full_participation_is_the_case_q_equal_to_one() -> None:
-    assert weights(np.array([0.7, 0.3]), np.ones(2), np.ones(2)) == pytest.approx([0.7, 0.3])
-
-
-def test_pdpc_divides_by_the_number_ordered() -> None:
-    assert pdpc_weights(np.ones(3), ordered=4, in_coverage=35) == pytest.approx([0.25] * 3)
-
-
-def test_pdpc_normalized_divides_by_the_number_delivered() -> None:
-    assert pdpc_weights(np.ones(3), ordered=4, in_coverage=35, normalize=True) == pytest.approx([1 / 3] * 3)
-
-
-@pytest.mark.parametrize("normalize", [False, True])
-def test_nothing_delivered_weighs_nothing(normalize: bool) -> None:
-    assert len(pdpc_weights(np.ones(0), ordered=4, in_coverage=35, normalize=normalize)) == 0
+@pytest.mark.parametrize(("delivered", "normalize", "weight"), [(3, False, 1 / 4), (3, True, 1 / 3), (0, True, 0)])
+def test_pdpc_divides_by_the_number_ordered_or_delivered(delivered: int, normalize: bool, weight: float) -> None:
+    applied = pdpc_weights(np.ones(delivered), ordered=4, in_coverage=35, normalize=normalize)
+    assert applied == pytest.approx([weight] * delivered)
 
 
 def test_normalized_weights_keep_their_ratios() -> None:

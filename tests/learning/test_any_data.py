@@ -10,6 +10,7 @@ import optax
 import pytest
 
 from tests.learning.networks import Normed, plane
+from tests.learning.plain import train_plain
 from tests.resumable import EXPERIMENT, Kill, Killer, contents, figures, only
 from vefl_models.mlp import mlp
 from vefl_sim import Experiment, Run, from_tables, simulate
@@ -22,7 +23,6 @@ from vefl_sim.learning.learner import LocalJob, Model
 from vefl_sim.learning.local import Descent
 from vefl_sim.learning.losses import CROSS_ENTROPY, MSE
 from vefl_sim.learning.network import input_spec
-from vefl_sim.learning.plain import train_plain
 from vefl_sim.learning.samples import Shuffling, scaled
 
 PLANE = plane(None, Streams(3))  # type: ignore[arg-type]
@@ -112,7 +112,7 @@ def test_dropout_depends_on_the_order_and_not_on_calls() -> None:
     assert first.loss == second.loss  # no dropout in evaluation
 
 
-@pytest.mark.parametrize("weights", [(0.3, 0.7), (0.2, 0.3), (3.0, 2.0)])
+@pytest.mark.parametrize("weights", [(0.2, 0.3), (3.0, 2.0)])
 def test_statistics_are_averaged_and_stay_positive(weights: tuple[float, float]) -> None:
     ours = learner(Normed(2))
     model = ours.initial_model()
@@ -139,20 +139,13 @@ def regression(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return simulate(experiment(), out=tmp_path_factory.mktemp("regression"))
 
 
-def test_a_run_with_batch_statistics_is_the_same_after_kills(regression: Run, tmp_path: Path) -> None:
-    for round in (2, 5):
-        with pytest.raises(Kill):
-            simulate(experiment(), out=tmp_path, watcher=Killer(round))
+def test_a_run_with_batch_statistics_is_the_same_after_a_kill(regression: Run, tmp_path: Path) -> None:
+    with pytest.raises(Kill):
+        simulate(experiment(), out=tmp_path, watcher=Killer(2))
     run = simulate(experiment(), out=tmp_path)
     assert contents(run) == contents(regression)
     assert figures(run) == figures(regression)
     assert run.path == only(tmp_path).path
-
-
-def test_inputs_are_used_as_the_model_was_trained(regression: Run) -> None:
-    inputs = np.array([[0, 1, 2]])
-    outputs = [regression.model().apply(inputs.astype(kind)).tolist() for kind in (np.uint8, np.int64, np.float32)]
-    assert outputs[0] == outputs[1] == outputs[2]
 
 
 def test_a_regression_learns_and_its_model_is_evaluated_alike(regression: Run) -> None:
@@ -168,6 +161,8 @@ def test_a_regression_learns_and_its_model_is_evaluated_alike(regression: Run) -
     assert score.evaluation.loss == rounds["loss"].iloc[-1]
     assert [line.split()[0] for line in score.lines()] == ["data", "loss", "rmse"]
     assert model.apply(PLANE.test_inputs).shape == (100, 2)
+    outputs = [model.apply(np.array([[0, 1, 2]], kind)).tolist() for kind in (np.uint8, np.int64, np.float32)]
+    assert outputs[0] == outputs[1] == outputs[2]
 
 
 def test_tokens_and_a_loss_of_the_user(tmp_path: Path) -> None:
@@ -186,16 +181,16 @@ def test_tokens_and_a_loss_of_the_user(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tables", "sentence"),
     [
-        ({"learning": {"loss": "cross-entropy"}}, r'whose targets are numbers: set learning.loss = "mse"'),
-        ({"data": {"kind": "tests.learning.networks:sentences"}}, r'targets are classes: set learning.loss = "cross-'),
-        ({"data": {"partition": "dirichlet"}}, r'splits by class, .* are numbers: set data.partition = "iid"\.'),
-        ({"data": {"partition": "own"}}, "leaves samples with the CV that recorded them"),
-        ({"model": {"factory": "tests.learning.networks:without_train"}}, "give its __call__ an argument `train`"),
-        ({"model": {"factory": "tests.learning.networks:with_deterministic"}}, "needs the argument 'deterministic'"),
-        ({"model": {"factory": "tests.learning.networks:always_drops"}}, r"draws random numbers .* argument `train`"),
-        ({"model": {"factory": "vefl_models.cnn:cnn"}}, r'for inputs that are no images try "vefl_models.mlp:mlp"'),
-        ({"learning": {"loss": "tests.learning.networks:summed"}}, "must return one number per sample"),
-        ({"learning": {"loss": "tests.learning.networks:plane"}}, "cannot be computed from the outputs of"),
+        ({"learning": {"loss": "cross-entropy"}}, "set learning.loss"),
+        ({"data": {"kind": "tests.learning.networks:sentences"}}, "set learning.loss"),
+        ({"data": {"partition": "dirichlet"}}, "set data.partition"),
+        ({"data": {"partition": "own"}}, "CV that recorded them"),
+        ({"model": {"factory": "tests.learning.networks:without_train"}}, "argument `train`"),
+        ({"model": {"factory": "tests.learning.networks:with_deterministic"}}, "argument 'deterministic'"),
+        ({"model": {"factory": "tests.learning.networks:always_drops"}}, "argument `train`"),
+        ({"model": {"factory": "vefl_models.cnn:cnn"}}, "vefl_models.mlp:mlp"),
+        ({"learning": {"loss": "tests.learning.networks:summed"}}, "one number per sample"),
+        ({"learning": {"loss": "tests.learning.networks:plane"}}, "cannot be computed"),
         ({"learning": {"loss": "tests.learning.networks:missing"}}, "has no 'missing'"),
     ],
 )

@@ -14,8 +14,7 @@ from vefl_sim.core.errors import ExperimentError, RunFailed
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.kinds import CODECS
 from vefl_sim.experiment.plugins import make_part
-from vefl_sim.learning.codecs.codec import Codec, Coding, packed, unpacked
-from vefl_sim.learning.codecs.qsgd import BUCKET
+from vefl_sim.learning.codecs import BUCKET, Codec, Coding, packed, unpacked
 from vefl_sim.simulation.scenario import build_scenario
 
 VECTORS = arrays(
@@ -36,7 +35,7 @@ def test_packed_integers_are_unpacked(width: int, count: int, random) -> None:  
 
 
 @pytest.mark.parametrize("name", [name for name in CODECS if name != "float32"])
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=25)
 @given(change=VECTORS)
 def test_a_message_has_the_stated_bits(name: str, change: np.ndarray) -> None:
     ours = codec(name)
@@ -45,7 +44,7 @@ def test_a_message_has_the_stated_bits(name: str, change: np.ndarray) -> None:
     assert ours.decode(message, len(change)).shape == change.shape
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=25)
 @given(change=VECTORS)
 def test_float16_rounds_to_the_nearest(change: np.ndarray) -> None:
     ours = codec("float16")
@@ -55,8 +54,8 @@ def test_float16_rounds_to_the_nearest(change: np.ndarray) -> None:
     assert ours.decode(ours.encode(huge, np.random.default_rng(1)), 2).tolist() == [65504.0, -65504.0]
 
 
-@pytest.mark.parametrize("levels", [1, 4, 15])
-@settings(deadline=None, max_examples=20)
+@pytest.mark.parametrize("levels", [1, 15])
+@settings(deadline=None, max_examples=10)
 @given(change=VECTORS)
 def test_qsgd_is_unbiased_and_its_variance_is_bounded(levels: int, change: np.ndarray) -> None:
     """Per bucket of n numbers: E = x, and E‖Q(x) − x‖² ≤ min(n/s², √n/s)·‖x‖²; means over 400 messages."""
@@ -112,20 +111,13 @@ class TestRuns:
         )
         assert not np.allclose(exact, coarse, atol=1e-3)
 
-    def test_float_bits_change_the_size_only(self, tmp_path: Path) -> None:
-        accuracies = [
-            simulate(experiment("fedavg", model={"float_bits": bits}), out=tmp_path).rounds["loss"].tolist()
-            for bits in (32, 8)
-        ]
-        assert accuracies[0] == accuracies[1]
-
     @pytest.mark.parametrize(
         ("name", "error", "sentence"),
         [
-            ("Longer", RunFailed, r"Longer.encode returned 60 bytes, but bits\(15\) is 8 bits"),
-            ("Nan", RunFailed, "Nan.decode must return 15 finite numbers"),
-            ("Nothing", ExperimentError, "states 0 bits for 15 parameters"),
-            ("Mute", ExperimentError, "Mute has no method encode"),
+            ("Longer", RunFailed, "returned 60 bytes"),
+            ("Nan", RunFailed, "15 finite numbers"),
+            ("Nothing", ExperimentError, "0 bits"),
+            ("Mute", ExperimentError, "no method encode"),
         ],
     )
     def test_a_wrong_codec_is_one_sentence(self, name: str, error: type, sentence: str, tmp_path: Path) -> None:

@@ -32,14 +32,11 @@ def test_the_environment_determines_the_cache_directory(environment: dict[str, s
     assert cache_directory(environment) == expected
 
 
-def test_compiled_code_is_kept(tmp_path: Path) -> None:
-    compile_with(VEFL_SIM_CACHE=str(tmp_path))
-    assert list((tmp_path / "jax").iterdir())
-
-
-def test_a_jax_cache_chosen_by_the_user_is_kept(tmp_path: Path) -> None:
-    compile_with(VEFL_SIM_CACHE=str(tmp_path / "ours"), JAX_COMPILATION_CACHE_DIR=str(tmp_path / "theirs"))
-    assert not (tmp_path / "ours").exists()
+def test_compiled_code_is_kept_unless_the_user_has_chosen_a_cache(tmp_path: Path) -> None:
+    compile_with(VEFL_SIM_CACHE=str(tmp_path / "ours"))
+    assert list((tmp_path / "ours" / "jax").iterdir())
+    compile_with(VEFL_SIM_CACHE=str(tmp_path / "others"), JAX_COMPILATION_CACHE_DIR=str(tmp_path / "theirs"))
+    assert not (tmp_path / "others").exists()
 
 
 def test_a_cache_that_cannot_be_written_is_not_used(tmp_path: Path) -> None:

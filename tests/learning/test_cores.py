@@ -8,7 +8,7 @@ import pytest
 
 SCRIPT = """
 import hashlib, sys, jax, numpy as np
-from vefl_sim.learning.datasets.signs.drawing import signs
+from vefl_sim.learning.datasets.signs import signs
 from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.experiment.plugins import load_part

@@ -5,6 +5,7 @@ import optax
 import pytest
 from flax import linen as nn
 
+from tests.learning.plain import descend, train_plain
 from tests.learning.plain_cnn import PlainCnn
 from vefl_models.cnn import cnn
 from vefl_models.logistic import logistic
@@ -15,7 +16,6 @@ from vefl_sim.learning.learner import LocalJob, Model
 from vefl_sim.learning.local import BLOCK, Descent, LocalTraining, StepMethod, has_convolution
 from vefl_sim.learning.losses import CROSS_ENTROPY
 from vefl_sim.learning.network import input_spec, outputs_of
-from vefl_sim.learning.plain import descend, train_plain
 from vefl_sim.learning.samples import Shuffling, scaled
 
 DESCENT = Descent(learning_rate=0.05, proximal_mu=0.5)
@@ -53,7 +53,7 @@ def trained(small_signs: Dataset) -> LocalTraining:
     return training(cnn(small_signs.classes), small_signs)
 
 
-def away_from_kinks(data: Dataset, cv: int, dtype: type) -> tuple[Model, Model]:
+def away_from_kinks(data: Dataset, cv: int) -> tuple[Model, Model]:
     """An initial model whose training meets no kink, and the result of fifty steps of the plain version from it.
 
     At a kink of the objective (a ReLU switches, or the maximum of a pooling window moves) any two versions in float32
@@ -63,52 +63,44 @@ def away_from_kinks(data: Dataset, cv: int, dtype: type) -> tuple[Model, Model]:
     module = PlainCnn(data.classes)
     for seed in range(SEED, SEED + 5):
         first = initial_model(cnn(data.classes), input_spec(data.input_shape, np.uint8), seed)
-        model = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), first)
-        roundings = (0, 2, -2, 4, -4)
-        starts = [jax.tree.map(lambda w, n=n: w * dtype(1 + n * np.finfo(dtype).eps), model) for n in roundings]
+        model = jax.tree.map(np.asarray, first)
+        near = [np.float32(1 + n * np.finfo(np.float32).eps) for n in (0, 2, -4)]
+        starts = [jax.tree.map(lambda w, factor=factor: w * factor, model) for factor in near]
         one, *others = (train_plain(module, w, *held_by(cv, data), 50, DESCENT) for w in starts)
         if all(distance(other, one, model) < 1e-3 for other in others):
             return model, one
     pytest.fail("five initial models in a row meet a kink: there must be another cause of the instability")
 
 
-@pytest.mark.parametrize("cv", SHARDS)
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-9)])
-def test_fifty_steps_of_any_cv_equal_the_plain_version(
-    small_signs: Dataset, cv: int, dtype: type, tolerance: float
-) -> None:
+def test_fifty_steps_equal_the_plain_version(small_signs: Dataset) -> None:
     """This also checks the network: the plain version uses the layers of flax."""
-    with jax.enable_x64(dtype is np.float64):
-        model, plain = away_from_kinks(small_signs, cv, dtype)
+    model, plain = away_from_kinks(small_signs, 2)
+    ours = training(cnn(small_signs.classes), small_signs).train(model, LocalJob(2, 50))
+    assert distance(ours, plain, model) <= 1e-4
+
+
+@pytest.mark.parametrize("cv", [4, 9, 2])
+def test_fifty_steps_of_any_cv_equal_the_plain_version_in_double_precision(
+    small_signs: Dataset, start: Model, cv: int
+) -> None:
+    with jax.enable_x64(True):
+        model = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), start)
+        plain = train_plain(PlainCnn(small_signs.classes), model, *held_by(cv, small_signs), 50, DESCENT)
         ours = training(cnn(small_signs.classes), small_signs).train(model, LocalJob(cv, 50))
-        assert distance(ours, plain, model) <= tolerance
+        assert distance(ours, plain, model) <= 1e-9
 
 
-@pytest.mark.parametrize("iterations", [3, 40, 43])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-9)])
+@pytest.mark.parametrize(("iterations", "dtype", "tolerance"), [(3, np.float64, 1e-9), (43, np.float32, 1e-4)])
 def test_merged_iterations_equal_the_plain_version(
     small_signs: Dataset, start: Model, iterations: int, dtype: type, tolerance: float
 ) -> None:
-    """One step of 3·δ; 4 of 10·δ; 4 of 10·δ and one of 3·δ. The strong proximal term is scaled in the same way."""
+    """One step of 3·δ; 4 of 10·δ and one of 3·δ. The strong proximal term is scaled in the same way."""
     descent = Descent(0.005, 2.0, iterations_per_step=10)
     with jax.enable_x64(dtype is np.float64):
         model = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), start)
         plain = train_plain(PlainCnn(small_signs.classes), model, *held_by(2, small_signs), iterations, descent)
         ours = training(cnn(small_signs.classes), small_signs, descent).train(model, LocalJob(2, iterations))
         assert distance(ours, plain, model) <= tolerance
-
-
-def test_merged_iterations_are_one_step_of_their_sum(small_signs: Dataset, start: Model) -> None:
-    """Checked without the plain version: 7 iterations, 4 per step, are a step of 4·δ and one of 3·δ."""
-    module, held = PlainCnn(small_signs.classes), held_by(2, small_signs)
-    gradient = jax.jit(jax.grad(lambda w, w_k: _objective(module, w, w_k, held, DESCENT.proximal_mu)))
-    expected = start
-    for size in (4 * DESCENT.learning_rate, 3 * DESCENT.learning_rate):
-        slope = gradient(expected, start)
-        expected = jax.tree.map(lambda w, g: w - size * g, expected, slope)  # noqa: B023 (used at once)
-    for kind in (cnn(small_signs.classes), module):  # compiled as one program, and called block by block
-        ours = training(kind, small_signs, DESCENT._replace(iterations_per_step=4)).train(start, LocalJob(2, 7))
-        assert distance(ours, expected, start) <= 1e-4
 
 
 def _objective(module: nn.Module, w: Model, w_k: Model, held: tuple[np.ndarray, np.ndarray], mu: float) -> jax.Array:
@@ -157,14 +149,6 @@ def test_one_compilation_serves_all_cvs(small_signs: Dataset, trained: LocalTrai
     for iterations in (2, 3, 7):
         merging.train(start, LocalJob(2, iterations))
     assert local._descend_in_one_program._cache_size() == compiled
-
-
-def test_the_proximal_term_keeps_the_model_close(small_signs: Dataset, start: Model) -> None:
-    def moved(mu: float) -> float:
-        ours = training(cnn(small_signs.classes), small_signs, Descent(0.05, mu))
-        return float(np.linalg.norm(flat(ours.train(start, LocalJob(2, 30))) - flat(start)))
-
-    assert moved(10.0) < 0.5 * moved(0.0)
 
 
 def test_mini_batches_equal_the_plain_version(small_signs: Dataset, start: Model) -> None:

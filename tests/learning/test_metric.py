@@ -11,7 +11,6 @@ def test_with_classes_it_is_the_accuracy_whatever_the_loss() -> None:
         assert (metric.name, metric.value(0.5, 2.0), metric.text(0.5), metric.short_text(0.5)) == (
             "accuracy", 0.5, "0.5000", "50.0%",
         )  # fmt: skip
-        assert metric.higher_is_better
         assert metric.loss_note == ""
 
 
@@ -24,7 +23,6 @@ def test_before_the_first_evaluation_cross_entropy_has_an_accuracy_and_mse_none(
 def test_the_squared_error_is_shown_as_its_root() -> None:
     metric = metric_of("mse", has_accuracy=False)
     assert (metric.name, metric.column, metric.value(None, 4.0), metric.loss_note) == ("rmse", "loss", 2.0, " (mse)")
-    assert not metric.higher_is_better
     summary = {"first_loss": 9.0, "best_loss": 1.0, "last_loss": 4.0, "last_accuracy": None}
     assert [metric.of_summary(which, summary) for which in ("first", "best", "last")] == [3.0, 1.0, 2.0]
     assert metric_of_summary("mse", summary) == metric

@@ -2,12 +2,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import linen as nn
 
 from tests.learning.plain_cnn import PlainCnn
 from vefl_models.cnn import cnn
 from vefl_models.gru import gru
 from vefl_models.logistic import logistic
 from vefl_models.mlp import mlp
+from vefl_sim.learning.conv.pooled_conv import max_pool
 from vefl_sim.learning.jax_learner import initial_model, parameter_count, parameter_shapes
 from vefl_sim.learning.network import input_spec
 
@@ -47,3 +49,19 @@ def test_logistic_regression_starts_at_zero() -> None:
     assert not any(
         np.any(leaf) for leaf in jax.tree.leaves(initial_model(logistic(4), input_spec((16, 16, 1), np.uint8), seed=1))
     )
+
+
+def test_the_cnn_has_the_papers_number_of_parameters() -> None:
+    assert parameter_count(parameter_shapes(cnn(10), input_spec((28, 28, 1), np.uint8))) == 21_840
+
+
+@pytest.mark.parametrize("image_px", [16, 23])
+def test_any_image_size_gives_one_logit_per_class(image_px: int) -> None:
+    images = jnp.zeros((2, image_px, image_px, 3))
+    outputs, _ = jax.eval_shape(cnn(7).init_with_output, jax.random.key(0), images)
+    assert outputs.shape == (2, 7)
+
+
+def test_pooling_equals_that_of_flax() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 7, 6, 3)).astype(np.float32)
+    assert np.array_equal(max_pool(jnp.asarray(x)), nn.max_pool(jnp.asarray(x), (2, 2), strides=(2, 2)))

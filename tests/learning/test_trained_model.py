@@ -70,25 +70,17 @@ def test_parameters_of_another_network_are_refused() -> None:
     [
         ({"more": np.zeros(1)}, "the network has no more"),
         ({"params.Dense_0.bias": np.zeros(6)}, "params.Dense_0.bias has the shape 6 in the file and 5 in the network"),
-        (
-            {"params.Dense_0.bias": np.array(1.0)},
-            "params.Dense_0.bias has the shape of one number in the file and 5 in",
-        ),
-        ({"params.Dense_0.bias": np.array(["x"] * 5)}, "params.Dense_0.bias does not hold numbers"),
-        ({"params.Dense_0.bias": np.full(5, 1j)}, "params.Dense_0.bias holds complex numbers"),
-        ({"params.Dense_0.bias": np.full(5, np.nan)}, "params.Dense_0.bias holds NaN or infinite numbers"),
-        ({"params.Dense_0.bias": np.full(5, -np.inf)}, "params.Dense_0.bias holds NaN or infinite numbers"),
-        ({"params.Dense_0.bias": np.full(5, 1e300)}, "params.Dense_0.bias holds NaN or infinite numbers"),
+        ({"params.Dense_0.bias": np.array(1.0)}, "the shape of one number in the file"),
+        ({"params.Dense_0.bias": np.array(["x"] * 5)}, "does not hold numbers"),
+        ({"params.Dense_0.bias": np.full(5, 1j)}, "complex numbers"),
+        ({"params.Dense_0.bias": np.full(5, -np.inf)}, "NaN or infinite numbers"),
+        ({"params.Dense_0.bias": np.full(5, 1e300)}, "NaN or infinite numbers"),
+        ({"a" * 60_000: np.zeros(1)}, f"the network has no {'a' * 57}..."),
     ],
 )
 def test_what_does_not_fit_is_named(change: dict, fault: str) -> None:
     assert misfit(arrays_of(logistic(5)), logistic(5), SPEC) is None
-    assert (misfit(arrays_of(logistic(5)) | change, logistic(5), SPEC) or "").startswith(fault)
-
-
-def test_long_names_are_shortened() -> None:
-    fault = misfit(arrays_of(logistic(5)) | {"a" * 60_000: np.zeros(1)}, logistic(5), SPEC)
-    assert fault == f"the network has no {'a' * 57}..."
+    assert fault in (misfit(arrays_of(logistic(5)) | change, logistic(5), SPEC) or "")
 
 
 @pytest.mark.parametrize("names", [("x", "x.deeper"), ("x.deeper", "x"), ("x.a.b", "y", "x")])
@@ -130,11 +122,8 @@ class TestStart:
         write_npz(tmp_path / "x.npz", arrays_of(logistic(5)))
         with pytest.raises(ExperimentError) as error:
             start_model(str(tmp_path / "x.npz"), "vefl_models.logistic:logistic", logistic(6), SPEC)
-        assert str(error.value) == (
-            f'model.start = "{tmp_path}/x.npz" does not fit model.factory = "vefl_models.logistic:logistic", because '
-            "params.Dense_0.bias has the shape 5 in the file and 6 in the network: name a model of the same network, "
-            "input size and number of outputs."
-        )
+        assert str(error.value).startswith(f'model.start = "{tmp_path}/x.npz" does not fit model.factory = ')
+        assert "params.Dense_0.bias has the shape 5 in the file and 6 in the network" in str(error.value)
 
     def test_what_is_no_file_of_arrays(self, tmp_path: Path) -> None:
         (tmp_path / "x.npz").write_text("hello")

@@ -126,7 +126,7 @@ WALKS = st.lists(
 )  # a vehicle may be missing from some scenes
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(WALKS, st.sampled_from([1, 2, 10, 1_000, STEP_NS]))
 def test_crossings_alternate_and_agree_with_the_scenes(walk, step_ns):
     walk_scenes = [scene(i * step_ns, places) for i, places in enumerate(walk)]
@@ -141,7 +141,7 @@ def test_crossings_alternate_and_agree_with_the_scenes(walk, step_ns):
         assert inside == set(in_coverage(after, R).tolist())
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(PLACES, PLACES)
 def test_instants_are_right_to_the_nanosecond_in_exact_arithmetic(start, end):
     """One nanosecond before and after, the distance is below and above r, up to the rounding of c."""
@@ -157,7 +157,7 @@ def test_instants_are_right_to_the_nanosecond_in_exact_arithmetic(start, end):
         assert sign * excess(crossing.time_ns - 1) < 1e-9
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(PLACES, PLACES)
 def test_nothing_is_missed_between_two_scenes_outside(start, end):
     """Compare with fine samples of the way: a CV that is well inside at some point has entered and left."""

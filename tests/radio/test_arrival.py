@@ -12,12 +12,11 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.optimize.rat.allocate import AllocationMethod, needs_large
 from vefl_sim.optimize.rat.burst import run_slots
 from vefl_sim.optimize.rat.burst_state import BurstChannel, BurstState, Feedback, MacConfig, UplinkPattern, new_log
-from vefl_sim.radio.arrival import arriving_share, prb_counts, water_filling
 from vefl_sim.radio.channel import uma
 from vefl_sim.radio.delay_profile import DelayProfile
 from vefl_sim.radio.route import Route
 from vefl_sim.radio.scattering import Propagation, ScatteredFading
-from vefl_sim.radio.worst_prb import GainLaw
+from vefl_sim.radio.worst_prb import GainLaw, arriving_share, water_filling
 
 ANTENNAS = 4
 
@@ -53,9 +52,10 @@ def test_shares_between_two_evaluated_snrs_are_interpolated() -> None:
     assert middle == pytest.approx((low + high) / 2) != pytest.approx(low)
 
 
-@pytest.mark.parametrize("full", [None, 1, 2, 8])
-@pytest.mark.parametrize("margin", [1.0, 0.5])
-@pytest.mark.parametrize("snr", [0.01, 10**-0.6, 1.0, 100.0])  # at 10^-0.6 the best powers give the least
+@pytest.mark.parametrize(
+    ("snr", "margin", "full"),  # at 10^-0.6 the best powers give the least
+    [(0.01, 1.0, None), (10**-0.6, 1.0, None), (10**-0.6, 0.5, 1), (1.0, 1.0, 2), (1.0, 0.5, 8), (100.0, 1.0, 1)],
+)
 def test_shares_are_those_of_a_plain_version(
     snr: float, margin: float, full: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,12 +126,7 @@ def test_older_knowledge_is_worth_less() -> None:
     assert shares == sorted(shares, reverse=True)
 
 
-@pytest.mark.parametrize(("prbs", "counts"), [(1, [1]), (2, [1, 2]), (5, [1, 2, 3, 5]), (10, [1, 2, 3, 5, 8, 10])])
-def test_sizes_of_grants_that_are_tried(prbs: int, counts: list[int]) -> None:
-    assert prb_counts(prbs) == counts
-
-
-@pytest.mark.parametrize(("driven", "correlation"), [(0.0, 1.0), (0.2, 0.6425), (0.3827, 0.0), (0.61, 0.0)])
+@pytest.mark.parametrize(("driven", "correlation"), [(0.0, 1.0), (0.2, 0.6425), (0.61, 0.0)])
 def test_plans_take_the_least_correlation_within_reach(driven: float, correlation: float) -> None:
     """J₀ has its first zero at 0.3827 wavelengths and −0.40 at 0.61: a slower CV is then correlated less."""
     profile = DelayProfile(None, 3.5, 4, 1.8e6)
@@ -147,7 +142,7 @@ def test_a_number_of_full_prbs_between_two_powers_of_two_is_interpolated() -> No
     assert middle == pytest.approx((one + two) / 2)
 
 
-@pytest.mark.parametrize("snr_db", [-170.0, -10.0, 0.0, 20.0])
+@pytest.mark.parametrize("snr_db", [-170.0, 0.0, 20.0])
 def test_water_filling_has_one_level(snr_db: float) -> None:
     """Shares of the power sum to one; used pRBs reach the same level, which is below 1/SNR of the others."""
     gains = np.sort(np.random.default_rng(3).gamma(ANTENNAS, size=(50, 8)))[:, ::-1]
@@ -160,12 +155,11 @@ def test_water_filling_has_one_level(snr_db: float) -> None:
 
 
 MAC_CASES = [
-    *((1, 0.0, snr, 1.0, None) for snr in (0.1, 30.0)),
-    *((cvs, correlation, 1.0, 1.0, None) for cvs in (3, 10, 20) for correlation in (0.0, 0.87)),
-    *((cvs, 0.0, 3.0, 0.5, None) for cvs in (1, 5, 10)),
+    *((cvs, correlation, 1.0, 1.0, None) for cvs, correlation in ((3, 0.87), (20, 0.0))),
+    (5, 0.0, 3.0, 0.5, None),
     *((cvs, 0.0, 0.1, 1.0, 1) for cvs in (1, 10)),
-    *((10, 0.0, 1.0, 1.0, full) for full in (2, 4, 10)),
-    *((cvs, 0.0, 3.0, 0.5, 4) for cvs in (2, 10)),
+    (10, 0.0, 1.0, 1.0, 4),
+    (2, 0.0, 3.0, 0.5, 4),
 ]
 """CVs, correlation of the channel with what was measured, SNR, margin, and pRBs with full power if powers are given."""
 Case = tuple[int, float, float, float, int | None]
@@ -179,9 +173,8 @@ def test_the_mac_delivers_what_plans_count_on(case: Case) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spread_s", [93e-9, 364e-9])
-@pytest.mark.parametrize("cvs", [1, 10])
-@pytest.mark.parametrize("snr", [0.1, 30.0])
-@pytest.mark.parametrize("full", [None, 1, 2, 4, 10])
+@pytest.mark.parametrize(("cvs", "snr"), [(1, 0.1), (10, 30.0)])
+@pytest.mark.parametrize("full", [None, 1, 4])
 def test_the_mac_delivers_what_plans_count_on_if_prbs_are_correlated(
     full: int | None, snr: float, cvs: int, spread_s: float
 ) -> None:

@@ -16,7 +16,7 @@ def test_a_gain_depends_on_slot_and_cv_but_not_on_the_call() -> None:
         assert np.array_equal(whole_block[slot - first], forward[slot][1:])
 
 
-@pytest.mark.parametrize("antennas", [1, 3, 7, 8, 20])
+@pytest.mark.parametrize("antennas", [1, 7, 20])
 def test_a_gain_is_drawn_with_the_counter_of_its_block_and_cv(antennas: int) -> None:
     """Whatever was drawn before; bit for bit."""
     fading = RayleighFading(9, prbs=2, antennas=antennas)

@@ -51,8 +51,9 @@ def plain_gains(own: Propagation, cv: int, driven_m: np.ndarray, *, sight: bool)
     return gains
 
 
-@pytest.mark.parametrize(("k_factor", "sight"), [(0.0, False), (K_9_DB, True), (K_9_DB, False)])
-@pytest.mark.parametrize(("antennas", "prbs"), [(1, 1), (4, 3), (3, 10)])
+@pytest.mark.parametrize(
+    ("k_factor", "sight", "antennas", "prbs"), [(0.0, False, 1, 1), (K_9_DB, True, 4, 3), (K_9_DB, False, 3, 10)]
+)
 def test_the_kernel_equals_its_twin(k_factor: float, sight: bool, antennas: int, prbs: int) -> None:
     own = propagation(k_factor=k_factor, antennas=antennas, prbs=prbs)
     driven_m, gains = np.array([0.0, 0.013, 1.7, 93.1, 24_321.987]), np.empty((5, prbs))
@@ -79,7 +80,7 @@ def test_a_cv_that_waits_keeps_its_channel() -> None:
     assert not np.array_equal(gains[0, 0], gains[0, 1])
 
 
-@pytest.mark.parametrize("lag", [0.1, 0.38, 1.0, 3.3])
+@pytest.mark.parametrize("lag", [0.1, 1.0])
 def test_antennas_are_correlated_by_j0(lag: float) -> None:
     """Over 600 CVs with 40 antennas and pRBs each; the standard error is below 0.008 at any lag."""
     own = propagation()
@@ -93,9 +94,9 @@ def test_antennas_are_correlated_by_j0(lag: float) -> None:
 
 
 def test_gains_have_the_gamma_law_of_rayleigh() -> None:
-    """One sample for each of 4000 CVs; PATHS paths of equal power are Gaussian to 1 %."""
+    """One sample for each of 2000 CVs; PATHS paths of equal power are Gaussian to 1 %."""
     own = propagation(prbs=1)
-    gains = np.concatenate([plain_gains(own, cv, np.array([9.0]), sight=False) for cv in range(4000)])
+    gains = np.concatenate([plain_gains(own, cv, np.array([9.0]), sight=False) for cv in range(2000)])
     assert stats.kstest(gains.ravel(), stats.gamma(4).cdf).pvalue > 1e-3
 
 
@@ -108,7 +109,7 @@ def test_the_mean_power_of_every_prb_is_one_per_antenna() -> None:
         assert gains.mean(axis=0) == pytest.approx(np.full(10, 4.0), rel=0.03)
 
 
-@pytest.mark.parametrize("spread_s", [0.0, 1e-7, 3.6e-7])
+@pytest.mark.parametrize("spread_s", [0.0, 1e-7])
 @pytest.mark.parametrize("kind", ["jakes", "rayleigh"])
 def test_prbs_are_correlated_by_the_delay_spread(kind: str, spread_s: float) -> None:
     """ρ of powers of one antenna is |1/(1 + j2πΔfτ)|²."""
@@ -122,12 +123,6 @@ def test_prbs_are_correlated_by_the_delay_spread(kind: str, spread_s: float) -> 
     for apart in (1, 2, 3):
         ours = np.corrcoef(gains[:, 0], gains[:, apart])[0, 1]
         assert ours == pytest.approx(1 / (1 + (2 * np.pi * 1.8e6 * apart * spread_s) ** 2), abs=0.05)
-
-
-def test_without_a_delay_spread_prbs_are_independent() -> None:
-    fading = ScatteredFading(propagation(antennas=1), driving(400, 20.0))
-    gains = np.concatenate([fading.gains(slot, 1, np.arange(400)) for slot in range(0, 2000, 100)]).reshape(-1, 10)
-    assert np.abs(np.corrcoef(gains.T)[~np.eye(10, dtype=bool)]).max() < 0.06
 
 
 def test_the_medians_of_the_delay_spread() -> None:
@@ -151,8 +146,6 @@ def test_a_direct_path_is_included_in_the_delay_spread() -> None:
 FADINGS = {
     "jakes": (None, 0.0, False),
     "jakes, all alike": (0.0, 0.0, False),
-    "jakes, 38.901": ("38.901", 0.0, False),
-    "rician": (None, K_9_DB, True),
     "rician, without sight": (None, K_9_DB, False),
     "rician, 38.901": ("38.901", K_9_DB, True),
 }

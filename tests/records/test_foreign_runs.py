@@ -5,6 +5,7 @@ import io
 import json
 import os
 import shutil
+import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.command_line import call
 from tests.resumable import STOPPED, Kill, Killer
 from vefl_sim import simulate, with_settings
 from vefl_sim.analysis.runs import list_runs
-from vefl_sim.cli.main import main
-from vefl_sim.core.errors import NotResumable
-from vefl_sim.core.files import atomic_file, open_file, read_file, read_json, write_text
+from vefl_sim.core.files import open_file, read_file, read_json, write_text
 from vefl_sim.records.checkpoint import Checkpoints
 
 NETWORK = with_settings(STOPPED, "run.rounds=3", "learning.kind=none")
@@ -57,22 +57,13 @@ def entries(folder: Path) -> set[tuple[str, int]]:
     return {(str(path), path.lstat().st_ino) for path in folder.rglob("*")}
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+def refused(*arguments: object) -> str:
     """The one sentence of a command that ends with exit code 2."""
-    with pytest.raises(SystemExit) as end:
-        main([*map(str, arguments)])
-    errors = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("# ")]
-    assert end.value.code == 2
+    done = call(*arguments)
+    errors = [line for line in done.stderr.splitlines() if not line.startswith("# ")]
+    assert done.returncode == 2
     assert len(errors) == 1
     return errors[0]
-
-
-def exit_code(*arguments: object) -> object:
-    try:
-        main([*map(str, arguments)])
-    except SystemExit as end:
-        return end.code
-    return 0
 
 
 OTHERS: dict[str, Callable[[Path], None]] = {
@@ -93,7 +84,7 @@ OTHERS: dict[str, Callable[[Path], None]] = {
         ("parts/events-000009.parquet", "link"),
     ],
 )
-def test_what_is_not_a_file(run: Path, capsys: pytest.CaptureFixture[str], name: str, other: str) -> None:
+def test_what_is_not_a_file(run: Path, name: str, other: str) -> None:
     path = run / name
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     path.parent.mkdir(exist_ok=True)
@@ -101,7 +92,7 @@ def test_what_is_not_a_file(run: Path, capsys: pytest.CaptureFixture[str], name:
     before = entries(run)
     for command in COMMANDS:
         top = path.parent == run and "link" in other
-        assert f"{path} is {'a link' if top else 'not a '}" in refused(capsys, command, run)
+        assert f"{path} is {'a link' if top else 'not a '}" in refused(command, run)
     assert [run.state for run in list_runs(run.parent)] == ["damaged"]
     assert entries(run) == before
 
@@ -114,37 +105,36 @@ def test_what_is_not_a_file(run: Path, capsys: pytest.CaptureFixture[str], name:
     ],
 )
 def test_a_run_that_lost_its_end_or_its_checkpoints_is_not_begun_again(
-    made: dict[str, Path], tmp_path: Path, state: str, lost: str, sentence: str, capsys: pytest.CaptureFixture[str]
+    made: dict[str, Path], tmp_path: Path, state: str, lost: str, sentence: str
 ) -> None:
     run = copy_of(made[state], tmp_path)
     path = run / lost
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     before = {entry for entry in entries(run) if not entry[0].endswith(("LOCK", "sessions.jsonl"))}
-    assert sentence in refused(capsys, "resume", run)
-    assert exit_code("verify", run) == 1
-    assert sentence in capsys.readouterr().out
+    assert sentence in refused("resume", run)
+    verified = call("verify", run)
+    assert verified.returncode == 1
+    assert sentence in verified.stdout
     assert [run.state for run in list_runs(run.parent)] == ["damaged"]
     assert {entry for entry in entries(run) if not entry[0].endswith(("LOCK", "sessions.jsonl"))} == before
 
 
-@pytest.mark.parametrize("damage", ["deleted", "cut"])
+@pytest.mark.parametrize(("content", "fault"), [(None, "is missing: restore it"), (b"PAR1", "cannot be read")])
 def test_a_finished_run_without_a_table_is_not_called_done(
-    made: dict[str, Path], tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+    made: dict[str, Path], tmp_path: Path, content: bytes | None, fault: str
 ) -> None:
     finished = copy_of(made["done"], tmp_path)
     table = finished / "tables" / "rounds.parquet"
-    table.unlink() if damage == "deleted" else table.write_bytes(table.read_bytes()[:1000])
-    assert f"{table} {'is missing: restore it' if damage == 'deleted' else 'cannot be read'}" in refused(
-        capsys, "resume", finished
-    )
+    table.unlink() if content is None else table.write_bytes(content)
+    assert f"{table} {fault}" in refused("resume", finished)
     assert [run.state for run in list_runs(finished.parent)] == ["damaged"]
 
 
-def test_without_a_readable_experiment(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_readable_experiment(run: Path) -> None:
     (run / "resolved.toml").unlink()
     os.mkfifo(run / "resolved.toml")
     for command in COMMANDS:
-        assert "is not a run directory: it has no resolved.toml" in refused(capsys, command, run)
+        assert "is not a run directory: it has no resolved.toml" in refused(command, run)
     assert list_runs(run.parent) == []
 
 
@@ -157,125 +147,136 @@ def test_figures_that_are_none(run: Path, text: str) -> None:
         (run / name).write_bytes(text.encode("latin-1"))
     assert [found.state for found in list_runs(run.parent)] == ["damaged" if (run / "DONE").exists() else "unfinished"]
     for command in COMMANDS:
-        assert exit_code(command, run) in (0, 1, 2)
+        assert call(command, run).returncode in (0, 1, 2)
 
 
-# Checkpoints
-
-
-def newest(run: Path) -> Path:
-    return max((run / "checkpoints").glob("*.npz"))
-
-
-def edit(
-    run: Path,
-    change: Callable[[dict], object] = lambda content: None,
-    array: bytes | None = None,
-    *,
-    forge: bool = False,
-    **member: object,
-) -> None:
-    """Change the state or the first array of the newest checkpoint, in a zip file that is valid; `forge`: its digests.
-
-    `member`: options of the zip file.
-    """
-    path = newest(run)
-    with zipfile.ZipFile(path) as archive:
-        content = {name: archive.read(name) for name in archive.namelist()}
-    state = json.loads(content["state.json"])
-    change(state)
-    content["state.json"] = json.dumps(state).encode()
-    if array:
-        content[next(name for name in content if name.endswith(".npy"))] = array
-    if forge:
-        digests = {name: hashlib.sha256(value).hexdigest() for name, value in content.items()}
-        content["digests.json"] = json.dumps(digests).encode()
-    with zipfile.ZipFile(path, "w", **member) as archive:  # type: ignore[arg-type]
-        for name, value in content.items():
-            archive.writestr(name, value)
-
-
-def array_file(header: str = "") -> bytes:
-    """An array of three numbers, perhaps with another header."""
-    file = io.BytesIO()
-    np.lib.format.write_array(file, np.zeros(3))
-    content = file.getvalue()
-    return content[:8] + len(header).to_bytes(2, "little") + header.encode() + bytes(24) if header else content
+def saved(array: np.ndarray) -> bytes:
+    """The bytes of an .npy file."""
+    np.lib.format.write_array(file := io.BytesIO(), array)
+    return file.getvalue()
 
 
 def announcing(kind: str) -> bytes:
-    return array_file(f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (10000000000,), }}")
+    """An .npy file of 24 bytes whose header says that it has ten billion values of a type."""
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (10000000000,), }}"
+    return saved(np.zeros(3))[:8] + len(header).to_bytes(2, "little") + header.encode() + bytes(24)
 
 
-def add_members(run: Path, name: str, times: int) -> None:
-    """Add a member, listed several times with the same bytes."""
-    with zipfile.ZipFile(newest(run), "a") as archive:
-        archive.writestr(name, bytes(100_000))
-        archive.filelist += [archive.getinfo(name)] * (times - 1)
+def set_part(name: str) -> Callable[[dict], None]:
+    return lambda state: state["tables"]["events"][0].update(file=name)
 
 
-def move_members(run: Path) -> None:
-    """A member before the file: seeking there is an error of the system, but the file is to blame."""
-    content = bytearray(newest(run).read_bytes())
-    content[-6:-2] = (int.from_bytes(content[-6:-2], "little") + 1000).to_bytes(4, "little")
-    newest(run).write_bytes(content)
+def set_value(**values: object) -> Callable[[dict], None]:
+    return lambda state: state.update(values)
 
 
-def part_file(name: str) -> Callable[[Path], None]:
-    return lambda run: edit(run, lambda state: state["tables"]["events"][0].update(file=name), forge=True)
-
-
-def value(**change: object) -> Callable[[Path], None]:
-    return lambda run: edit(run, lambda state: state.update(change), forge=True)
-
-
-DAMAGES: list[tuple[Callable[[Path], object], str]] = [
-    (lambda run: edit(run, forge=True, compression=zipfile.ZIP_DEFLATED), "it is compressed"),
-    (lambda run: add_members(run, "big.npy", 50), "its members are larger than the file"),
-    (lambda run: add_members(run, "more.npy", 1), "its more.npy has changed since it was written"),
-    (lambda run: (add_members(run, "more.npy", 1), edit(run, forge=True)), "its state does not name more.npy"),
-    *((part_file(name), f"it names a part file {name!r}") for name in ("../../secret.parquet", "/dev/zero", "x/y")),
-    *((value(**one), "") for one in ({"round": "x"}, {"figures": 5}, {"tables": 5}, {"tables": {"events": 5}})),
-    *((lambda run, k=k: edit(run, array=announcing(k), forge=True), "another size") for k in ("<f8", "|V0")),
-    (lambda run: edit(run, lambda content: content.update(time_ns=1)), "its state.json has changed"),
-    (lambda run: edit(run, array=array_file()), ".npy has changed since it was written"),
-    (lambda run: newest(run).rename(run / "checkpoints" / "0000009.npz"), "it is the one of round 3"),
-    (move_members, ""),
+EDITS = [
+    *(({"change": set_part(name)}, f"it names a part file {name!r}") for name in ("../../secret.parquet", "/dev/zero")),
+    *(({"change": set_part(name)}, f"it names a part file {name!r}") for name in ("a.parquet", "x/a-000001.parquet")),
+    *(({"change": set_value(**{name: 5})}, "is damaged (") for name in ("figures", "tables")),
+    ({"change": set_value(round="x")}, "is damaged ("),
+    ({"change": set_value(tables={"events": 5})}, "is damaged ("),
+    ({"change": set_value(time_ns=5), "forge": False}, "its state.json has changed since it was written"),
+    ({"change": set_value(more=" " * 10_000_000), "compression": zipfile.ZIP_DEFLATED}, "it is compressed"),
+    ({"array": announcing("<f8")}, "another size than its header says"),
+    ({"array": announcing("|V0")}, "another size than its header says"),
+    ({"array": saved(np.zeros(3)), "forge": False}, ".npy has changed since it was written"),
 ]
 
 
-@pytest.mark.parametrize(("damage", "reason"), DAMAGES, ids=[f"{n}" for n in range(len(DAMAGES))])
-def test_a_damaged_checkpoint_is_noticed_and_the_one_before_is_used(
-    damage: Callable[[Path], object], reason: str, killed: Path
-) -> None:
-    damage(killed)
-    last, [fault] = Checkpoints(killed).newest()
-    assert last is not None
-    assert last.round == 2
-    assert "is damaged (" in fault
-    assert reason in fault
-    newest(killed).replace(killed / "checkpoints" / "0000002.npz")  # now there is no other
-    with pytest.raises(NotResumable, match="is damaged"):
-        Checkpoints(killed).newest()
+class TestCheckpoints:
+    def newest(self, run: Path) -> Path:
+        return max((run / "checkpoints").glob("*.npz"))
 
+    def edit(
+        self,
+        run: Path,
+        change: Callable[[dict], object] = lambda content: None,
+        array: bytes | None = None,
+        *,
+        forge: bool = True,
+        **member: object,
+    ) -> None:
+        """Change the state or the first array of the newest checkpoint, in a valid zip file; `forge`: digests, too."""
+        path = self.newest(run)
+        with zipfile.ZipFile(path) as archive:
+            content = {name: archive.read(name) for name in archive.namelist()}
+        state = json.loads(content["state.json"])
+        change(state)
+        content["state.json"] = json.dumps(state).encode()
+        if array:
+            content[next(name for name in content if name.endswith(".npy"))] = array
+        if forge:
+            digests = {name: hashlib.sha256(value).hexdigest() for name, value in content.items()}
+            content["digests.json"] = json.dumps(digests).encode()
+        with zipfile.ZipFile(path, "w", **member) as archive:  # type: ignore[arg-type]
+            for name, value in content.items():
+                archive.writestr(name, value)
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda state: state["server"].pop("memory"), "(server: KeyError: 'memory'"),
-        (lambda state: state["server"].update(memory=[1]), "(server: TypeError: what the scheme remembers is not"),
-        (lambda state: state["tally"].update(lost=5), "(tally: TypeError: "),
-    ],
-)
-def test_a_forged_state_that_cannot_be_restored_is_bad_input(
-    killed: Path, change: Callable[[dict], object], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    edit(killed, lambda content: change(content["state"]), forge=True)
-    sentence = refused(capsys, "resume", "--quiet", killed)
-    assert f"{newest(killed)} cannot be restored {reason}" in sentence
-    assert "delete it to resume from the checkpoint before it" in sentence
-    newest(killed).unlink()
-    assert exit_code("resume", "--quiet", killed) == 0
+    def fault(self, run: Path) -> str:
+        """What is wrong with the newest checkpoint; the one before it is used."""
+        last, [fault] = Checkpoints(run).newest()
+        assert last is not None
+        assert last.round == 2
+        return fault
+
+    def test_many_members_in_the_same_bytes(self, killed: Path) -> None:
+        with zipfile.ZipFile(self.newest(killed), "a") as archive:
+            archive.writestr("big.npy", bytes(100_000))
+            archive.filelist += [archive.getinfo("big.npy")] * 50
+        assert "its members are larger than the file" in self.fault(killed)
+
+    @pytest.mark.parametrize(("edit", "fault"), EDITS)
+    def test_a_changed_one_is_noticed_and_the_one_before_is_used(self, killed: Path, edit: dict, fault: str) -> None:
+        self.edit(killed, **edit)
+        assert fault in self.fault(killed)
+
+    def test_an_array_that_the_state_does_not_name(self, killed: Path) -> None:
+        with zipfile.ZipFile(self.newest(killed), "a") as archive:
+            archive.writestr("more.npy", bytes(100_000))
+        assert "its more.npy has changed since it was written" in self.fault(killed)
+        self.edit(killed)
+        assert "its state does not name more.npy" in self.fault(killed)
+
+    def test_a_checkpoint_under_the_name_of_another(self, killed: Path) -> None:
+        self.newest(killed).rename(killed / "checkpoints" / "0000009.npz")
+        assert "it is the one of round 3" in self.fault(killed)
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            (lambda state: state["server"].pop("memory"), "server: KeyError"),
+            (lambda state: state["server"].update(memory=[1]), "server: TypeError"),
+            (lambda state: state.pop("tally"), "tally: KeyError"),
+            (lambda state: state["tally"].update(lost=5), "tally: TypeError"),
+        ],
+    )
+    def test_a_forged_state_that_cannot_be_restored_is_bad_input(
+        self, killed: Path, change: Callable[[dict], object], reason: str
+    ) -> None:
+        self.edit(killed, lambda content: change(content["state"]))
+        assert f"{self.newest(killed)} cannot be restored ({reason}" in refused("resume", "--quiet", killed)
+        self.newest(killed).unlink()
+        assert call("resume", "--quiet", killed).returncode == 0
+
+    def test_a_large_directory(self, killed: Path) -> None:
+        """A directory of 5 MB is not read, whether its size is in the first or the second end record."""
+        size = 5_000_000
+        first = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 65535, 65535, size, 0, 0)
+        second = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 100_000, 100_000, size, 0)
+        second += struct.pack("<4sLQL", b"PK\6\7", 0, size, 1)
+        small = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, 100, 0, 0)
+        for end, reason in ((first, "its directory has more than 4 MB"), (second + small, "it does not end as a")):
+            self.newest(killed).write_bytes(bytes(size) + end)
+            assert reason in self.fault(killed)
+
+    def test_a_member_before_the_file(self, killed: Path) -> None:
+        """Seeking there is an error of the system, but the file is to blame, and the one before it is used."""
+        path = self.newest(killed)
+        content = bytearray(path.read_bytes())
+        content[-6:-2] = (int.from_bytes(content[-6:-2], "little") + 1000).to_bytes(4, "little")
+        path.write_bytes(content)
+        assert "is damaged (" in self.fault(killed)
 
 
 class TestFiles:
@@ -286,21 +287,15 @@ class TestFiles:
         with pytest.raises(IsADirectoryError, match="it is a folder"):
             open_file(tmp_path)
 
-    def test_more_than_expected(self, tmp_path: Path) -> None:
-        (tmp_path / "x").write_bytes(bytes(11))
-        assert read_file(tmp_path / "x", 11) == bytes(11)
-        with pytest.raises(OSError, match="it has more than 1e-05 MB"):
-            read_file(tmp_path / "x", 10)
-
-    def test_a_large_json(self, tmp_path: Path) -> None:
-        (tmp_path / "x").write_text("[" + '{"":[]},' * (1 << 17) + "0]")
+    def test_a_large_or_deep_json(self, tmp_path: Path) -> None:
+        file = tmp_path / "x"
+        file.write_text("[" + '{"":[]},' * (1 << 17) + "0]")
         with pytest.raises(OSError, match=r"it has more than 1.05 MB"):
-            read_json(tmp_path / "x")
-
-    def test_deep_json(self, tmp_path: Path) -> None:
-        (tmp_path / "x").write_text("[" * 100_000)
+            read_json(file)
+        assert len(read_file(file, file.stat().st_size)) == file.stat().st_size
+        file.write_text("[" * 100_000)
         with pytest.raises(ValueError, match="nested too deeply"):
-            read_json(tmp_path / "x")
+            read_json(file)
 
     def test_nothing_is_written_through_a_link(self, tmp_path: Path) -> None:
         (tmp_path / "kept").write_text("mine")
@@ -308,9 +303,6 @@ class TestFiles:
         write_text(tmp_path / "DONE", "new")
         assert (tmp_path / "kept").read_text() == "mine"
         assert (tmp_path / "DONE").read_text() == "new"
-        with atomic_file(tmp_path / "DONE") as partial:
-            partial.write_text("newer")
 
-    def test_a_command_that_meets_what_the_system_refuses(self, capsys: pytest.CaptureFixture[str]) -> None:
-        name = "x" * 1000
-        assert refused(capsys, "verify", name) == f"error: {name} cannot be used: File name too long."
+    def test_a_command_that_meets_what_the_system_refuses(self) -> None:
+        assert "File name too long" in refused("verify", "x" * 1000)

@@ -18,17 +18,12 @@ def test_a_run_is_locked_until_the_lock_is_released(tmp_path: Path) -> None:
     assert not is_locked(tmp_path)
 
 
-def test_sessions_are_logged(tmp_path: Path) -> None:
+def test_sessions_are_logged_and_an_error_releases_the_lock(tmp_path: Path) -> None:
     for version in "ab":
-        with locked(tmp_path, {"python": version}):
-            pass
+        with pytest.raises(ZeroDivisionError), locked(tmp_path, {"python": version}):
+            raise ZeroDivisionError
     log = [json.loads(line) for line in (tmp_path / "sessions.jsonl").read_text().splitlines()]
     assert [session["versions"]["python"] for session in log] == ["a", "b"]
-
-
-def test_the_lock_is_released_after_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), locked(tmp_path, {}):
-        raise ZeroDivisionError
     assert not is_locked(tmp_path)
 
 

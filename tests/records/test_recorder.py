@@ -1,28 +1,33 @@
-"""Rows of tables, from a round report written by hand."""
+"""Rows of tables: from a round report and bursts written by hand, and from runs."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.protocol.test_burst import BUSY
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import Plan, Run, from_tables, simulate, with_settings
+from vefl_sim import BadInput, Plan, Run, from_tables, simulate, with_settings
 from vefl_sim.core.clock import SlotGrid
 from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.protocol.ledger import Account
+from vefl_sim.protocol.mac import Burst
 from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, RoundReport, TrainOrder
 from vefl_sim.protocol.server.edge import Timetable
 from vefl_sim.radio.link import Link
 from vefl_sim.records.recorder import round_row, vehicle_rows
+from vefl_sim.records.upload_bins import UploadBins
 from vefl_sim.schemes.observation import CoverageSnapshot, RoundConstants, observe
 from vefl_sim.schemes.sla import Agreement
 
+GRID = SlotGrid(500_000)  # 100 slots in an upload bin
 AGREEMENT = Agreement(20.0, 25.0, 10.0, 10.0, 1e3, 2e9)
 LINK = Link.of(RadioTable(antennas=1))
 CONSTANTS = RoundConstants(
-    SlotGrid(500_000), LINK,
+    GRID, LINK,
     5 * 10**9, 1000.0, 330, 100, 2e-28, 1, 80, 2, 0.25,
     share_among_selected=False,
 )  # fmt: skip
@@ -96,18 +101,42 @@ def test_worst_case_and_window_by_hand() -> None:
     [(3, 3, 99, True), (3, 4, 0, False), (None, 9, 5, True), (None, 9, 6, False)],
 )
 def test_the_timetable_ends_by_rounds_or_by_time(rounds: int | None, round: int, start_s: int, more: bool) -> None:
-    timetable = Timetable(SlotGrid(500_000), 5 * 10**9, rounds, 10 * 10**9, True, 1)
+    timetable = Timetable(GRID, 5 * 10**9, rounds, 10 * 10**9, True, 1)
     assert timetable.has(round, start_s * 10**9) is more
 
 
-def test_keys_that_change_what_is_recorded_and_applied(golden: Run, tmp_path) -> None:
-    plain, keys = golden, ["trace.mobility_every_s=0.5", "aggregation.normalize=true"]
-    other = simulate(with_settings(from_tables(EXPERIMENT), *keys), out=tmp_path)
-    assert plain.table("mobility")["time_ns"].unique().tolist() == [0, 10**9, 2 * 10**9]
+def test_three_cars_by_hand(tmp_path) -> None:
+    """As in tests/protocol/test_golden.py: 12 slots with one pRB at full power; CV 2 has 1,445 bit left in the end."""
+    golden = with_settings(from_tables(EXPERIMENT), "trace.slots=uploads")
+    run = simulate(golden, out=tmp_path)
+    rows = run.table("uploads")
+    assert rows["time_ns"].tolist() == [950_000_000] * 2 + [1_950_000_000] * 2
+    assert rows["cv"].tolist() == [1, 2, 1, 2]
+    assert rows["slots"].tolist() == [12] * 4
+    assert rows["prbs"].tolist() == [1.0] * 4
+    assert rows["power_w"].tolist() == pytest.approx([0.2] * 4)
+    assert rows["bits"].tolist() == pytest.approx([33_000, 33_000, 33_000, 31_555], abs=1)
+    assert rows["bits_left"].tolist() == pytest.approx([0, 0, 0, 1_445], abs=1)
+    assert not (run.path / "tables" / "slots.parquet").exists()
+    assert run.table("mobility")["time_ns"].unique().tolist() == [0, 10**9, 2 * 10**9]
+    assert run.rounds["weight_sum"].tolist() == pytest.approx([2 / 3, 1 / 2])
+    assert run.vehicles.query("round == 2 and cv == 2")["sojourn_ns"].item() == 20 * 10**9
+    other = simulate(with_settings(golden, "trace.mobility_every_s=0.5", "aggregation.normalize=true"), out=tmp_path)
     assert other.table("mobility")["time_ns"].unique().tolist() == [0, 5 * 10**8, 10**9, 15 * 10**8, 2 * 10**9]
-    assert plain.rounds["weight_sum"].tolist() == pytest.approx([2 / 3, 1 / 2])
     assert other.rounds["weight_sum"].tolist() == pytest.approx([1.0, 1.0])
-    assert plain.vehicles.query("round == 2 and cv == 2")["sojourn_ns"].item() == 20 * 10**9
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A busy run with a row for every CV and slot."""
+    return simulate(with_settings(BUSY, "trace.slots=full"), out=tmp_path_factory.mktemp("full"))
+
+
+def test_sampled_slots_are_every_hundredth_of_all(full: Run, tmp_path) -> None:
+    sampled, slots = simulate(with_settings(BUSY, "trace.slots=sampled"), out=tmp_path), full.table("slots")
+    expected = slots[slots["slot"] % 100 == 0].reset_index(drop=True)
+    assert 0 < len(expected) < len(slots) / 50
+    pd.testing.assert_frame_equal(sampled.table("slots"), expected)
 
 
 def test_the_radial_sojourn_bound_is_the_distance_to_the_circle(tmp_path) -> None:
@@ -120,3 +149,85 @@ def test_the_radial_sojourn_bound_is_the_distance_to_the_circle(tmp_path) -> Non
     assert seen["sojourn_ns_radial"].to_numpy(float) == pytest.approx(expected_ns.to_numpy(float), rel=1e-6)
     assert (seen["sojourn_ns"] >= seen["sojourn_ns_radial"]).all()
     assert (seen["sojourn_ns"] > 1.1 * seen["sojourn_ns_radial"]).any()
+
+
+def test_the_bins_are_the_means_and_sums_of_the_slots(full: Run, tmp_path) -> None:
+    binned = simulate(with_settings(BUSY, "trace.slots=uploads"), out=tmp_path)
+    slots, bins = full.table("slots"), binned.table("uploads")
+    assert full.events.equals(binned.events)
+    slots_per_bin, slot_s = 50_000_000 // BUSY.slots.slot_ns, BUSY.slots.slot_s
+    by_bin = slots.assign(time_ns=slots["slot"] // slots_per_bin * 50_000_000).groupby(["time_ns", "cv"])
+    served = bins[bins["slots"] > 0].set_index(["time_ns", "cv"])
+    assert served.index.tolist() == list(by_bin.groups)
+    assert served["slots"].tolist() == by_bin.size().tolist()
+    assert served["prbs"].tolist() == pytest.approx(by_bin["prbs"].mean().tolist())
+    assert served["power_w"].tolist() == pytest.approx(by_bin["power_w"].mean().tolist())
+    carried = by_bin["rate_bps"].sum() * slot_s
+    assert (served["bits"] <= carried + 1e-3).all()  # a CV that leaves within a slot delivers nothing in it
+    assert np.isclose(served["bits"].to_numpy(float), carried.to_numpy(float), rtol=1e-6).mean() > 0.9
+
+
+def burst(first_slot: int, left: np.ndarray, prbs: np.ndarray, power_w: np.ndarray, cvs: list[int]) -> Burst:
+    """A burst with these rows of slots."""
+    log = SimpleNamespace(prbs=prbs, power_w=power_w, bits_left=left)
+    uploads = [SimpleNamespace(cv=cv) for cv in cvs]
+    return Burst(first_slot, len(left), log, uploads, None, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cuts", [[], [7], [1, 2, 99, 100, 101], list(range(1, 250))])
+def test_it_does_not_matter_where_bursts_are_cut(cuts: list[int]) -> None:
+    rng = np.random.default_rng(5)
+    sent = rng.uniform(0, 1000, (250, 3))
+    left = 1e6 - np.cumsum(np.vstack([np.zeros(3), sent]), axis=0)
+    prbs, power_w = rng.integers(0, 3, (250, 3)), rng.uniform(0, 0.2, (250, 3))
+
+    def rows(cuts: list[int]) -> list[dict]:
+        found: list[dict] = []
+        bins = UploadBins(GRID, found.append)
+        for first, end in zip([0, *cuts], [*cuts, 250], strict=True):
+            bins.add(burst(430 + first, left[first:end], prbs[first:end], power_w[first:end], [4, 7, 9]))
+            saved = bins.state()
+            bins = UploadBins(GRID, found.append)  # as after a checkpoint
+            bins.restore(saved)
+            for cv, before, after in zip([4, 7, 9], left[end - 1], left[end], strict=True):
+                bins.receive(cv, before - after)
+        bins.close()
+        return found
+
+    whole = rows([])
+    assert [(row["time_ns"], row["cv"]) for row in whole] == [
+        (time_ns, cv) for time_ns in (200_000_000, 250_000_000, 300_000_000) for cv in (4, 7, 9)
+    ]
+    assert [row | {"bits": 0, "bits_left": 0} for row in rows(cuts)] == [
+        row | {"bits": 0, "bits_left": 0} for row in whole
+    ]
+    for name in ("bits", "bits_left"):  # this test computes the last slot of each burst from a rounded difference
+        assert [row[name] for row in rows(cuts)] == pytest.approx([row[name] for row in whole], rel=1e-12)
+
+
+def test_two_uploads_of_a_cv_in_one_bin_are_one_row() -> None:
+    found: list[dict] = []
+    bins = UploadBins(GRID, found.append)
+    one, power_w = np.ones((2, 1), np.int64), np.full((2, 1), 0.1)
+    bins.add(burst(10, np.array([[300.0], [100.0]]), one, power_w, [8]))
+    bins.receive(8, 100.0)  # the first upload is complete: 300 bit
+    bins.add(burst(50, np.array([[500.0], [450.0]]), one, 2 * power_w, [8]))
+    bins.close()  # the CV left within the last slot, so only 50 bit of the second have arrived
+    [row] = found
+    assert (row["slots"], row["prbs"], row["bits"], row["bits_left"]) == (4, 1.0, 350.0, 450.0)
+    assert row["power_w"] == pytest.approx(0.15)
+
+
+def test_a_cv_that_waits_for_a_prb_has_a_row() -> None:
+    found: list[dict] = []
+    bins = UploadBins(GRID, found.append)
+    bins.add(burst(10, np.full((3, 1), 300.0), np.zeros((3, 1), np.int64), np.zeros((3, 1)), [8]))
+    bins.close()
+    values = {"slots": 0, "prbs": 0.0, "power_w": 0.0, "bits": 0.0, "bits_left": 300.0}
+    assert found == [{"time_ns": 0, "cv": 8, **values}]
+
+
+@pytest.mark.parametrize("value", ["true", "0", "all", '["uploads"]'])
+def test_other_values_of_the_key_are_refused(value: str) -> None:
+    with pytest.raises(BadInput, match=r"^trace\.slots.*uploads"):
+        with_settings(BUSY, f"trace.slots={value}")

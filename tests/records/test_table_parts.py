@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vefl_sim.core import tables
 from vefl_sim.core.tables import TableWriter, content_digest
+from vefl_sim.records import table_parts
 from vefl_sim.records.schemas import SCHEMAS
 from vefl_sim.records.table_parts import PartFile, PartWriter
 
@@ -35,21 +37,17 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.lists(st.integers(0, 60)), st.integers(1, 20))
+@settings(max_examples=25)
 def test_the_table_does_not_depend_on_the_part_files(rows: list[dict], cuts: list[int], group: int) -> None:
-    from vefl_sim.core import tables
-    from vefl_sim.records import table_parts
-
-    default = tables.ROWS_PER_GROUP
-    tables.ROWS_PER_GROUP = table_parts.ROWS_PER_GROUP = group
-    try:
-        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-            whole, pieces = write_table(Path(one), rows, []), write_table(Path(other), rows, cuts)
-            assert whole.read_bytes() == pieces.read_bytes()
-            assert content_digest([whole]) == content_digest([pieces])
-            filled = [{name: row.get(name) for name in SCHEMAS["events"]} for row in rows]
-            assert pq.read_table(pieces).to_pylist() == filled
-    finally:
-        tables.ROWS_PER_GROUP = table_parts.ROWS_PER_GROUP = default
+    folders = tempfile.TemporaryDirectory(), tempfile.TemporaryDirectory()
+    with folders[0] as one, folders[1] as other, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "ROWS_PER_GROUP", group)
+        patch.setattr(table_parts, "ROWS_PER_GROUP", group)
+        whole, pieces = write_table(Path(one), rows, []), write_table(Path(other), rows, cuts)
+        assert whole.read_bytes() == pieces.read_bytes()
+        assert content_digest([whole]) == content_digest([pieces])
+        filled = [{name: row.get(name) for name in SCHEMAS["events"]} for row in rows]
+        assert pq.read_table(pieces).to_pylist() == filled
 
 
 def test_a_resumed_writer_appends_after_the_committed_rows(tmp_path: Path) -> None:
@@ -76,23 +74,22 @@ def test_a_changed_or_missing_part_file_is_reported(tmp_path: Path) -> None:
 
 
 def test_rows_and_columns_give_the_same_table_in_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vefl_sim.core.tables.ROWS_PER_GROUP", 10)
+    monkeypatch.setattr(tables, "ROWS_PER_GROUP", 10)
     rows = [{"round": number, "what": "plan", "wall_s": number / 7} for number in range(34)]
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    for folder in ("rows", "columns", "both"):
-        (tmp_path / folder).mkdir()
-    by_row, by_column, both = (
-        TableWriter(tmp_path / folder / "timings.parquet", SCHEMAS["timings"]) for folder in ("rows", "columns", "both")
-    )
-    for row in rows:
-        by_row.append(row)
-    by_column.extend(columns)
-    both.append(rows[0])
-    both.extend({name: column[1:33] for name, column in columns.items()})
-    both.append(rows[33])
-    for writer in (by_row, by_column, both):
+    files = []
+    for first, end in ((34, 34), (0, 34), (1, 33)):  # rows before, columns from `first` to `end`, rows after
+        (tmp_path / str(first)).mkdir()
+        files.append(tmp_path / str(first) / "timings.parquet")
+        writer = TableWriter(files[-1], SCHEMAS["timings"])
+        for row in rows[:first]:
+            writer.append(row)
+        if first < end:
+            writer.extend({name: column[first:end] for name, column in columns.items()})
+        for row in rows[end:]:
+            writer.append(row)
         writer.close()
-    assert pq.read_table(by_row.path).to_pylist() == rows
-    assert len({content_digest([writer.path]) for writer in (by_row, by_column, both)}) == 1
-    metadata = pq.ParquetFile(by_row.path).metadata
+    assert pq.read_table(files[0]).to_pylist() == rows
+    assert len({content_digest([file]) for file in files}) == 1
+    metadata = pq.ParquetFile(files[0]).metadata
     assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == [10, 10, 10, 4]

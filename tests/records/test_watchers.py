@@ -21,14 +21,12 @@ Points = dict[str, list[tuple[int, float, float]]]
 
 def expected(run: Run) -> Points:
     """What a tracker should hold of a run."""
-    rows = run.rounds
-    points: Points = {
-        name: [
-            (int(row["round"]), row["end_ns"] / 1e9, float(row[name])) for _, row in rows[rows[name].notna()].iterrows()
-        ]
-        for name in COLUMNS
-    }
-    return points | {"budget": [(int(row["round"]), row["end_ns"] / 1e9, 1000.0) for _, row in rows.iterrows()]}
+    rows = run.rounds.assign(budget=1000.0)
+    points: Points = {}
+    for name in (*COLUMNS, "budget"):
+        known = rows[rows[name].notna()]
+        points[name] = [*zip(known["round"].astype(int), known["end_ns"] / 1e9, known[name].astype(float), strict=True)]
+    return points
 
 
 def run_directory(out: Path) -> Run:
@@ -201,6 +199,6 @@ def test_a_missing_package_is_a_sentence(
     name: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("vefl_sim.simulation.watcher.find_spec", lambda name: None)
-    with pytest.raises(BadInput, match=rf"{name}\" needs {package}: pip install"):
+    with pytest.raises(BadInput, match=rf"run\.watch .* needs {package}: pip install"):
         simulate(with_settings(SHORT, f'run.watch=["{name}"]'), out=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()

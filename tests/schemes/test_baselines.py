@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.schemes.plain_world import RATE, ROUNDS, STEPS, PlainWorld, experiment, simulated
-from vefl_sim import from_tables, simulate
+from tests.schemes.plain_world import ROUNDS, STEPS, PlainWorld, experiment, simulated
+from vefl_sim import simulate
 from vefl_sim.core.errors import ExperimentError
 
 
@@ -29,21 +29,6 @@ def averaged(world: PlainWorld, next_model) -> list[np.ndarray]:  # type: ignore
 def test_fedavg_with_momentum(tmp_path: Path) -> None:
     world, models = simulated(tmp_path, "fedavg", learning={"momentum": 0.7})
     assert_same(models, averaged(world, lambda w, p: p @ world.all(w, momentum=0.7)))
-
-
-@pytest.mark.parametrize(
-    ("learning", "norm"),
-    [
-        ({"proximal_mu": 0.0}, STEPS),
-        ({"proximal_mu": 0.5}, (1 - (1 - RATE * 0.5) ** STEPS) / (RATE * 0.5)),
-        ({"proximal_mu": 0.0, "momentum": 0.5}, sum((1 - 0.5 ** (STEPS - i)) / 0.5 for i in range(STEPS))),
-    ],
-)
-def test_fednova(learning: dict[str, object], norm: float, tmp_path: Path) -> None:
-    """Without constraints all take the same number of steps: FedNova is FedProx; weights with other steps see below."""
-    world, models = simulated(tmp_path, "fednova", learning=learning)
-    options = {"mu": learning["proximal_mu"], "momentum": learning.get("momentum", 0.0)}
-    assert_same(models, averaged(world, lambda w, p: w + norm * p @ ((world.all(w, **options) - w) / norm)))
 
 
 def test_fednova_normalizes_by_the_steps_of_each_cv(tmp_path: Path) -> None:
@@ -74,23 +59,6 @@ def test_server_optimizers(kind: str, tmp_path: Path) -> None:
     assert_same(models, averaged(world, step))
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.6])
-def test_scaffold(momentum: float, tmp_path: Path) -> None:
-    world, models = simulated(tmp_path, "scaffold", learning={"momentum": momentum}, aggregation={"server_rate": 0.8})
-    variates, c = np.zeros((len(world.cars), len(world.start))), np.zeros(len(world.start))
-
-    def step(w: np.ndarray, p: np.ndarray) -> np.ndarray:
-        nonlocal variates, c
-        trained = np.array(
-            [world.train(w, cv, momentum=momentum, drift=c - variates[row]) for row, cv in enumerate(world.cars)]
-        )
-        variates = variates - c + (w - trained) / (STEPS * RATE)
-        c = variates.mean(axis=0)
-        return w + 0.8 * (trained - w).mean(axis=0)
-
-    assert_same(models, averaged(world, step))
-
-
 def test_scaffold_sends_twice_as_much(tmp_path: Path) -> None:
     once, twice = (
         simulate(experiment(kind, run={"rounds": 1}), out=tmp_path).events["bits"].max()
@@ -99,43 +67,23 @@ def test_scaffold_sends_twice_as_much(tmp_path: Path) -> None:
     assert twice == 2 * once == 2 * 33 * 15
 
 
-def test_feddyn(tmp_path: Path) -> None:
-    alpha = 0.2
-    world, models = simulated(tmp_path, "feddyn", learning={"proximal_mu": alpha})
-    h_v, h = np.zeros((len(world.cars), len(world.start))), np.zeros(len(world.start))
-
-    def step(w: np.ndarray, p: np.ndarray) -> np.ndarray:
-        nonlocal h_v, h
-        trained = np.array([world.train(w, cv, slope=-h_v[row], mu=alpha) for row, cv in enumerate(world.cars)])
-        h_v = h_v - alpha * (trained - w)
-        h = h - alpha * (trained - w).mean(axis=0)  # as published
-        return trained.mean(axis=0) - h / alpha
-
-    assert_same(models, averaged(world, step))
+def krum(trained: np.ndarray) -> np.ndarray:
+    """The model whose n − f − 2 nearest others are nearest, of five with one adversary."""
+    squares = ((trained[:, None] - trained) ** 2).sum(axis=2)
+    return trained[int(np.argmin(np.sort(squares, axis=1)[:, 1:3].sum(axis=1)))]
 
 
-def test_median(tmp_path: Path) -> None:
-    world, models = simulated(tmp_path, "median")
-    assert_same(models, averaged(world, lambda w, p: np.sort(world.all(w), axis=0)[2]))
-
-
-def test_trimmed_mean(tmp_path: Path) -> None:
-    world, models = simulated(tmp_path, "trimmed-mean", aggregation={"byzantine_share": 0.25})
-    assert_same(models, averaged(world, lambda w, p: np.sort(world.all(w), axis=0)[1:-1].mean(axis=0)))
-
-
-def test_krum(tmp_path: Path) -> None:
-    world, models = simulated(tmp_path, "krum", aggregation={"byzantine_share": 0.2})
-
-    def chosen(w: np.ndarray, p: np.ndarray) -> np.ndarray:
-        trained = world.all(w)
-        scores = [
-            sum(sorted(float(((one - other) ** 2).sum()) for k, other in enumerate(trained) if k != i)[:2])  # n − f − 2
-            for i, one in enumerate(trained)
-        ]
-        return trained[int(np.argmin(scores))]
-
-    assert_same(models, averaged(world, chosen))
+@pytest.mark.parametrize(
+    ("kind", "share", "rule"),
+    [
+        ("median", None, lambda trained: np.sort(trained, axis=0)[2]),
+        ("trimmed-mean", 0.25, lambda trained: np.sort(trained, axis=0)[1:-1].mean(axis=0)),
+        ("krum", 0.2, krum),
+    ],
+)
+def test_robust_rules(kind: str, share: float | None, rule, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    world, models = simulated(tmp_path, kind, aggregation={} if share is None else {"byzantine_share": share})
+    assert_same(models, averaged(world, lambda w, p: rule(world.all(w))))
 
 
 def test_krum_tells_whose_update_it_used(tmp_path: Path) -> None:
@@ -237,38 +185,33 @@ class TestAdversaries:
 
     def test_a_regression_has_no_labels_to_flip(self, tmp_path: Path) -> None:
         own = {"kind": "tests.learning.networks:plane", "partition": "iid"}
-        with pytest.raises(ExperimentError, match=r"adversary.share = 0.5 flips labels, and plane has no classes"):
+        with pytest.raises(ExperimentError, match="no classes"):
             simulate(experiment("fedavg", data=own, adversary={"share": 0.5}, learning={"loss": "mse"}), out=tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("kind", "tables", "sentence"),
+    ("kind", "tables", "words"),
     [
-        ("fednova", {"learning": {"optimizer": "adam"}}, 'use "sgd"'),
-        ("fednova", {"learning": {"momentum": 0.9, "proximal_mu": 0.1}}, "not with both: set learning.proximal_mu = 0"),
-        ("scaffold", {"learning": {"optimizer": "adam"}}, 'use "sgd"'),
-        ("afa-cd", {"learning": {"momentum": 0.9}}, "no mean gradient with learning.momentum: remove it"),
-        ("feddyn", {"learning": {"proximal_mu": 0.0}}, "must be above 0: raise it"),
-        ("fedavg", {"aggregation": {"byzantine_share": 0.1}}, "aggregation.byzantine_share has no effect"),
-        ("fedavg", {"update": {"levels": 3}}, "update.levels has no effect"),
-        ("fedavg", {"update": {"codec": "qsgd"}, "model": {"float_bits": 8}}, "model.float_bits has no effect"),
-        ("fedavg", {"learning": {"momentum": 0.5, "optimizer": "adam"}}, 'needs learning.optimizer = "sgd"'),
-        (
-            "fedavg",
-            {"learning": {"momentum": 0.5, "iterations_per_step": 2}},
-            "needs plain steps, not learning.momentum",
-        ),
+        ("fednova", {"learning": {"optimizer": "adam"}}, "sgd"),
+        ("fednova", {"learning": {"momentum": 0.9, "proximal_mu": 0.1}}, "set learning.proximal_mu = 0"),
+        ("scaffold", {"learning": {"optimizer": "adam"}}, "sgd"),
+        ("afa-cd", {"learning": {"momentum": 0.9}}, "learning.momentum"),
+        ("feddyn", {"learning": {"proximal_mu": 0.0}}, "above 0"),
+        ("fedavg", {"aggregation": {"byzantine_share": 0.1}}, "byzantine_share has no effect"),
+        ("fedavg", {"update": {"codec": "qsgd"}, "model": {"float_bits": 8}}, "float_bits has no effect"),
+        ("fedavg", {"learning": {"momentum": 0.5, "optimizer": "adam"}}, "sgd"),
+        ("fedavg", {"learning": {"momentum": 0.5, "iterations_per_step": 2}}, "plain steps"),
         ("krum", {"aggregation": {"byzantine_share": 0.5}}, "byzantine_share"),
-        ("centralized", {"update": {"codec": "qsgd"}, "scheme": {"constrained": True}}, "update.codec has no effect"),
+        ("centralized", {"update": {"codec": "qsgd"}, "scheme": {"constrained": True}}, "codec has no effect"),
     ],
 )
-def test_contradictions_are_one_sentence(kind: str, tables: dict, sentence: str) -> None:
-    with pytest.raises(ExperimentError, match=sentence):
+def test_contradictions_are_one_sentence(kind: str, tables: dict, words: str) -> None:
+    with pytest.raises(ExperimentError, match=words):
         experiment(kind, **tables)
 
 
 def test_scaffold_refuses_codecs(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match=r'Scaffold has several vectors, .* set update.codec = "float32"'):
+    with pytest.raises(ExperimentError, match="several vectors"):
         simulate(experiment("scaffold", update={"codec": "qsgd"}), out=tmp_path)
 
 
@@ -290,16 +233,9 @@ def test_fednova_norms_of_any_mu(rate: float, mu: float, merged: int, norm: floa
 
 
 def test_centralized_has_no_adversaries(tmp_path: Path) -> None:
-    tables = {"scheme": {"constrained": True}}
+    tables = {"scheme": {"constrained": True}, "run": {"rounds": 1}}
     losses = [
-        simulate(experiment("centralized", adversary={"share": share}, **tables), out=tmp_path / str(share)).rounds[
-            "loss"
-        ]
+        simulate(experiment("centralized", adversary={"share": share}, **tables), out=tmp_path / str(share)).summary
         for share in (0.0, 1.0)
     ]
-    assert losses[0].tolist() == losses[1].tolist()
-
-
-def test_unknown_table() -> None:
-    with pytest.raises(ExperimentError, match="adversaries"):
-        from_tables({"run": {"name": "x"}, "adversaries": {"share": 0.1}})
+    assert losses[0]["last_loss"] == losses[1]["last_loss"]

@@ -8,11 +8,9 @@ import pytest
 from tests.schemes.changing_world import changing
 from tests.schemes.plain_world import RATE, PlainWorld
 
-MERGED = pytest.mark.parametrize("merged", [1, 4])  # iterations per step
 
-
-@MERGED
-def test_scaffold(merged: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("merged", "momentum"), [(4, 0.0), (1, 0.6)])
+def test_scaffold(merged: int, momentum: float, tmp_path: Path) -> None:
     """c: mean of all c_v; a new CV is not corrected; c_v of a CV that is away or loses its update stays."""
     variates: dict[int, np.ndarray] = {}
 
@@ -21,16 +19,16 @@ def test_scaffold(merged: int, tmp_path: Path) -> None:
         changes = []
         for cv, count in zip(cvs, iterations, strict=True):
             own = variates.get(cv, c)
-            change = world.train(w, cv, drift=c - own, steps=count, merged=merged) - w
+            change = world.train(w, cv, drift=c - own, momentum=momentum, steps=count, merged=merged) - w
             variates[cv] = own - c - change / (count * RATE)
             changes.append(change)
         return w + 0.8 * np.mean(changes, axis=0)
 
-    learning, aggregation = {"iterations_per_step": merged}, {"server_rate": 0.8}
+    learning, aggregation = {"iterations_per_step": merged, "momentum": momentum}, {"server_rate": 0.8}
     changing(tmp_path, "scaffold", step, learning=learning, aggregation=aggregation)
 
 
-@MERGED
+@pytest.mark.parametrize("merged", [1, 4])  # iterations per step
 def test_feddyn(merged: int, tmp_path: Path) -> None:
     """h: mean of all h_v; h_v of a CV that is away or loses its update stays."""
     alpha, h_v = 0.2, {}  # type: ignore[var-annotated]
@@ -46,7 +44,7 @@ def test_feddyn(merged: int, tmp_path: Path) -> None:
     changing(tmp_path, "feddyn", step, learning={"iterations_per_step": merged, "proximal_mu": alpha})
 
 
-@pytest.mark.parametrize(("mu", "momentum", "merged"), [(0.0, 0.0, 1), (0.5, 0.0, 1), (0.5, 0.0, 4), (0.0, 0.5, 1)])
+@pytest.mark.parametrize(("mu", "momentum", "merged"), [(0.0, 0.0, 1), (0.5, 0.0, 4), (0.0, 0.5, 1)])
 def test_fednova(mu: float, momentum: float, merged: int, tmp_path: Path) -> None:
     """ω + τ_eff·Σ p_v·d_v, where d_v is the mean of a CV's gradients with the factors that they have in its update."""
 

@@ -13,7 +13,6 @@ from tests.fuzz.command import require_plain
 from tests.resumable import EXPERIMENT, contents, figures, only
 from vefl_sim import Run, load, simulate
 
-_PATIENCE_S = 60.0
 _WITHOUT_ROUNDS = ("fedasync", "fedbuff")
 _SELECTING = ("pdpc", "oort")
 
@@ -34,7 +33,7 @@ def finished(toml: Path, out: Path) -> Run:
     """The run of a process that nobody kills."""
     output = out.with_suffix(".output")
     process = forked.start([str(toml), "--out", str(out), "--quiet"], output)
-    require_plain(forked.wait(process, output, out, _PATIENCE_S), codes=[0])
+    require_plain(forked.wait(process, output), codes=[0])
     return only(out)
 
 

@@ -24,17 +24,13 @@ def stopped(kind: str, codec: str, **changed: dict[str, Any]) -> Experiment:
     return from_tables(tables | changed)
 
 
-@pytest.mark.parametrize(
-    ("kind", "codec"),
-    [("scaffold", "float32"), ("pdpc", "float16"), ("pdpc", "qsgd"), ("fedasync", "top-k")],
-)
+@pytest.mark.parametrize(("kind", "codec"), [("scaffold", "float32"), ("fedasync", "top-k")])
 def test_a_killed_run_is_the_same(kind: str, codec: str, tmp_path: Path) -> None:
     """One of each kind of memory; test_kill_9.py kills the processes of all schemes that remember."""
     undisturbed = simulate(stopped(kind, codec), out=tmp_path / "undisturbed")
     assert undisturbed.summary["updates_applied"] > 5
-    for round in (3, 6):
-        with pytest.raises(Kill):
-            simulate(stopped(kind, codec), out=tmp_path / "killed", watcher=Killer(round))
+    with pytest.raises(Kill):
+        simulate(stopped(kind, codec), out=tmp_path / "killed", watcher=Killer(4))
     resumed = simulate(stopped(kind, codec), out=tmp_path / "killed")
     assert contents(resumed) == contents(undisturbed)
     assert figures(resumed) == figures(undisturbed)
@@ -142,15 +138,15 @@ class HalfAModel(FedAvg):
 @pytest.mark.parametrize(
     ("kind", "error", "sentence"),
     [
-        ("WrongShape", RunFailed, r"params.Dense_0.kernel has the shape \(3,\), and that of the model has \(4, 3\)"),
+        ("WrongShape", RunFailed, "params.Dense_0.kernel has the shape"),
         ("Missing", RunFailed, "it has no params.Dense_0.bias"),
-        ("TwoWeights", RunFailed, "it has 2 weights for 5 updates"),
-        ("NoLocal", RunFailed, "must return a vefl_sim.Local from local"),
-        ("NegativeMu", RunFailed, "proximal_mu = -1.0: it must be a number from 0 on"),
-        ("OtherTree", RunFailed, "slope of local.. must be a tree like the model: it has no params.Dense_0.bias"),
-        ("OtherArguments", ExperimentError, r"OtherArguments.aggregate_updates must take \(updates, model\)"),
+        ("TwoWeights", RunFailed, "2 weights for 5 updates"),
+        ("NoLocal", RunFailed, "vefl_sim.Local"),
+        ("NegativeMu", RunFailed, "proximal_mu = -1.0"),
+        ("OtherTree", RunFailed, "slope of local"),
+        ("OtherArguments", ExperimentError, "OtherArguments.aggregate_updates must take"),
         ("ListOfMemories", ExperimentError, "memory must be a dict"),
-        ("HalfAModel", ExperimentError, "models_per_update = 0.5 must be 1, 2, 3"),
+        ("HalfAModel", ExperimentError, "models_per_update = 0.5"),
     ],
 )
 def test_wrong_members_are_one_sentence(kind: str, error: type, sentence: str, tmp_path: Path) -> None:
@@ -195,19 +191,14 @@ def test_arrays_of_jax_and_bfloat16_survive_kills(kind: str, factory: str, tmp_p
     assert contents(simulate(of, out=tmp_path / "killed")) == contents(undisturbed)
 
 
-@pytest.mark.parametrize("codec", ["float16", "qsgd", "top-k"])
-def test_variances_stay_positive_with_codecs(codec: str, tmp_path: Path) -> None:
-    of = experiment("fedavg", model={"factory": "tests.learning.networks:normed"}, update={"codec": codec})
-    run = simulate(of, out=tmp_path)
-    for round in run.kept_models:
-        assert (run.model(round).arrays["batch_stats.BatchNorm_0.var"] > 0).all()
-    assert run.rounds["loss"].notna().all()
-
-
-def test_variances_stay_positive_with_a_large_server_rate(tmp_path: Path) -> None:
-    of = experiment("scaffold", model={"factory": "tests.learning.networks:normed"}, aggregation={"server_rate": 3.0})
-    run = simulate(of, out=tmp_path)
+@pytest.mark.parametrize(
+    ("kind", "tables"),
+    [("fedavg", {"update": {"codec": "qsgd"}}), ("scaffold", {"aggregation": {"server_rate": 3.0}})],
+)
+def test_variances_stay_positive(kind: str, tables: dict[str, dict[str, object]], tmp_path: Path) -> None:
+    run = simulate(experiment(kind, model={"factory": "tests.learning.networks:normed"}, **tables), out=tmp_path)
     assert all((run.model(k).arrays["batch_stats.BatchNorm_0.var"] > 0).all() for k in run.kept_models)
+    assert run.rounds["loss"].notna().all()
 
 
 class TestTrees:

@@ -4,17 +4,17 @@ import jax
 import numpy as np
 import pytest
 
+from tests.learning.plain import train_plain
 from tests.resumable import STOPPED
 from tests.schemes.rounds import experiment, observed
 from vefl_models.logistic import logistic
 from vefl_sim import from_tables, simulate, with_settings
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.learning.datasets.signs.drawing import signs
+from vefl_sim.learning.datasets.signs import signs
 from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.learning.local import Descent
-from vefl_sim.learning.plain import train_plain
 from vefl_sim.learning.samples import Shuffling
 from vefl_sim.schemes.afa_cd import AfaCd
 from vefl_sim.schemes.fedbuff import FedBuff
@@ -168,23 +168,8 @@ def test_a_user_defined_scheme(tmp_path) -> None:
     assert run.events.query("kind == 'update_aggregated'")["staleness"].max() > 0
 
 
-@pytest.mark.parametrize(("buffer", "words"), [(0, "must be 1, 2, 3"), (2.5, "must be 1, 2, 3")])
-def test_an_invalid_buffer_is_refused(buffer, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+@pytest.mark.parametrize("buffer", [0, 2.5])
+def test_an_invalid_buffer_is_refused(buffer, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setattr(OwnBuffer, "buffer", buffer)
-    with pytest.raises(ExperimentError, match=words):
+    with pytest.raises(ExperimentError, match="must be 1, 2, 3"):
         simulate(with_settings(STOPPED, f"scheme.kind={__name__}:OwnBuffer"), out=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("kind", "setting"),
-    [
-        ("pdpc", "aggregation.buffer=3"),
-        ("fdpc", "server.retry_s=2"),
-        ("afa-cd", "learning.proximal_mu=0.5"),
-        ("fedbuff", "server.early_close=true"),
-        ("centralized", "scheme.constrained=false"),
-    ],
-)
-def test_keys_that_do_nothing_are_refused(kind: str, setting: str) -> None:
-    with pytest.raises(ExperimentError, match=f"{setting.split('=')[0]} has no effect"):
-        with_settings(experiment(), f"scheme.kind={kind}", setting)

@@ -91,18 +91,9 @@ def test_a_cpu_slower_than_it_can_run() -> None:
     assert laws(closed_round(ordered([1], [1], cpu_hz=1e9), agreements=fast)) == ["C6"]
 
 
-def test_a_cv_that_cannot_do_the_wanted_iterations_may_do_fewer() -> None:
+def test_fewer_iterations_than_wanted_if_time_or_money_allow_no_more() -> None:
     assert laws(closed_round(ordered([9], [15]), min_iterations=16)) == []  # hi = 15 in its 2 s
-
-
-def test_a_baseline_may_do_what_its_money_buys() -> None:
     assert laws(closed_round(ordered([1], [2], status="equal_share"), min_iterations=3)) == []
-
-
-def test_a_scheme_of_the_users_is_counted_not_stopped() -> None:
-    audit = Audit(CONSTANTS.link, 5e-4, binding=False)
-    audit.round(closed_round(ordered([1, 4, 9], [1, 1, 1])))
-    assert audit.figures()["plan_breaches"] == {"C1": 1}
 
 
 def test_a_plan_without_constraints_is_not_judged() -> None:
@@ -154,17 +145,6 @@ def test_a_slot_that_breaks_a_law(law: str, slot: dict) -> None:
         Audit(CONSTANTS.link, 5e-4).burst(burst(**slot))
 
 
-def test_more_cvs_than_prbs_in_a_slot() -> None:
-    log = new_log(1, 11, 10)
-    slot = Burst(0, 1, log, [], np.zeros(11), np.zeros((1, 11, 10)))
-    log.prbs[:] = 1
-    log.prbs[0, 0] = 0
-    Audit(CONSTANTS.link, 5e-4).burst(slot)  # ten of ten is lawful
-    log.prbs[:] = 1
-    with pytest.raises(AuditFailed, match="slot 0 breaks C7 or C9"):
-        Audit(CONSTANTS.link, 5e-4).burst(slot)
-
-
 def test_a_kernel_that_invents_bits_fails_the_run(tmp_path, monkeypatch) -> None:
     lawful = MacScheduler.transmit
 
@@ -211,40 +191,12 @@ def test_energy_and_bits_of_the_slots_must_be_those_of_the_ledger() -> None:
         audit.close(ledger)
 
 
-class Greedy:
-    """A user-defined scheme that orders all CVs in coverage."""
-
-    proximal_mu = 0.0
-
-    def __init__(self, experiment) -> None:
-        pass
-
-    def plan(self, observation):
-        count = len(observation.cv)
-        return Plan(observation.cv, np.full(count, 5), np.full(count, 1e9))
-
-    def aggregate(self, observation, plan, delivered):
-        return np.full(len(delivered), 1 / len(plan.cv))
-
-
 SMALL = {
     "run": {"name": "audited", "rounds": 2},
     "traffic": {"mean_in_coverage": 15.0},
     "data": {"train_samples": 1000, "test_samples": 10, "image_px": 16},
     "learning": {"kind": "none"},
 }
-
-
-def test_a_run_says_what_was_audited(tmp_path) -> None:
-    summary = simulate(experiment(**SMALL), out=tmp_path).summary
-    assert summary["plans_audited"] == 2
-    assert summary["slots_audited"] > 50
-    assert summary["plan_breaches"] == {}
-
-
-def test_breaches_of_a_users_scheme_are_in_the_summary(tmp_path) -> None:
-    keys = SMALL | {"scheme": {"kind": f"{__name__}:Greedy", "selected": 3}}
-    assert simulate(experiment(**keys), out=tmp_path).summary["plan_breaches"]["C1"] == 2
 
 
 class Spender(Pdpc):
@@ -272,6 +224,8 @@ def test_every_scheme_keeps_its_laws_and_its_books(kind: str, tmp_path) -> None:
     run = simulate(experiment(**keys), out=tmp_path)
     rounds, vehicles = run.rounds, run.vehicles.dropna(subset=["paid"])
     assert run.summary["plans_audited"] == 2
+    assert run.summary["slots_audited"] > 50
+    assert run.summary["plan_breaches"] == {}
     assert (rounds["ordered"] <= 4).all() == (kind in ("pdpc", "random"))
     assert rounds["planned_cost"].to_numpy(float) == pytest.approx(vehicles.groupby("round")["worst_cost"].sum())
     assert rounds["cost"].to_numpy(float) == pytest.approx(vehicles.groupby("round")["paid"].sum())
@@ -320,7 +274,7 @@ def test_the_record_of_a_cv_is_what_history_divides_by(tmp_path) -> None:
     assert unusual
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["pdpc", "fedavg"])
 def test_without_constraints_everything_is_delivered(kind: str, tmp_path) -> None:
     keys = SMALL | {"scheme": {"kind": kind, "constrained": False, "selected": 4}}
     run = simulate(experiment(**keys), out=tmp_path)

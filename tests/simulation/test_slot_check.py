@@ -73,8 +73,13 @@ def _served(slot: Burst) -> int:
     return int(slot.log.prbs[1].argmax())
 
 
-def _too_fast(slot: Burst) -> None:
-    slot.log.rate_bps[1, _served(slot)] *= 1.001
+def _scale(column: str, factor: float) -> Callable[[Burst], None]:
+    """Multiply what was logged of the CV with the most pRBs."""
+
+    def doctor(slot: Burst) -> None:
+        getattr(slot.log, column)[1, _served(slot)] *= factor
+
+    return doctor
 
 
 def _other_channel(slot: Burst) -> None:
@@ -85,24 +90,16 @@ def _more_than_there_is(slot: Burst) -> None:
     slot.log.bits_left[1] = slot.log.rate_bps[1] * 5e-4 * 0.9
 
 
-def _two_for_one(slot: Burst) -> None:
-    slot.log.prbs[1, _served(slot)] += 1
-
-
-def _another_owner(slot: Burst) -> None:
+def _no_owner(slot: Burst) -> None:
     slot.log.owner[1] = -1
 
 
-def _double_power(slot: Burst) -> None:
+def _tenfold_power(slot: Burst) -> None:
     slot.log.watts[1] *= 10
 
 
 def _negative_power(slot: Burst) -> None:
     slot.log.watts[1, 0] = -1e-3
-
-
-def _unbooked_power(slot: Burst) -> None:
-    slot.log.power_w[1, _served(slot)] *= 0.5
 
 
 def _later_deadline(slot: Burst) -> None:
@@ -114,21 +111,20 @@ def _not_yet(slot: Burst) -> None:
     slot.uploads[_served(slot)].earliest_slot = 66
 
 
-def _starved(slot: Burst) -> None:
-    slot.log.rate_bps[1, _served(slot)] = 0.0
+_starved = _scale("rate_bps", 0.0)
 
 
 @pytest.mark.parametrize(
     ("doctor", "law"),
     [
-        (_too_fast, "the capacity"),
+        (_scale("rate_bps", 1.001), "the capacity"),
         (_other_channel, "the capacity"),
         (_more_than_there_is, "the capacity"),
-        (_two_for_one, "C7"),
-        (_another_owner, "C7"),
-        (_double_power, "C12"),
+        (_scale("prbs", 2), "C7"),
+        (_no_owner, "C7"),
+        (_tenfold_power, "C12"),
+        (_scale("power_w", 0.5), "C12"),
         (_negative_power, "C11"),
-        (_unbooked_power, "C12"),
         (_later_deadline, "the order of deadlines"),
         (_not_yet, "the start of uploads"),
         (_starved, "a rate floor"),
@@ -159,7 +155,7 @@ def test_parts_of_the_users_keep_the_laws_of_physics_only() -> None:
     slot = decided(14)
     _starved(slot)
     assert recomputed(slot, floors=False) == recomputed(slot, edf=False) == []
-    _double_power(slot)
+    _tenfold_power(slot)
     assert "C12" in recomputed(slot, edf=False, floors=False)
 
 

@@ -1,12 +1,12 @@
 """A sweep that takes some seconds, and what its folder and its output show."""
 
-import re
 import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+import psutil
 import tomli_w
 
 from tests.resumable import EXPERIMENT
@@ -53,7 +53,7 @@ def sessions(out: Path) -> int:
     return sum(len(file.read_text().splitlines()) for file in out.glob("*/sessions.jsonl"))
 
 
-def workers(log: Path) -> list[int]:
-    """Process ids of the workers of a local cluster, from the output of the command."""
-    match = re.search(r"\(processes ([\d, ]+)\)", log.read_text())
-    return [int(number) for number in match[1].split(",")] if match else []
+def workers(process: int) -> list[int]:
+    """Process ids of the workers of a local cluster, which this process has started."""
+    children = psutil.Process(process).children()
+    return [child.pid for child in children if any("spawn_main" in word for word in child.cmdline())]

@@ -5,29 +5,23 @@ from io import StringIO
 
 import pytest
 
-from vefl_sim.sweep import run_sweep
-from vefl_sim.sweep.executors import worker
-from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
+from vefl_sim.sweep import runner, worker
+from vefl_sim.sweep.job import Job, Report
+from vefl_sim.sweep.pool import Pool
 
 
-def run_here(job: Job, *_: object) -> JobOutcome:
+def run_here(job: Job, *_: object) -> Report:
     """Run a job as its worker does, but in the process of the test; it reports nothing and cannot be stopped."""
-    return JobOutcome(*worker._run(job, worker.ReportWriter(StringIO(), job.digest)))
+    return Report(job.digest, *worker.run_job(job, worker.ReportWriter(StringIO(), job.digest)))
 
 
-class InProcessExecutor:
+class InProcessPool(Pool):
     """Runs each job when it is started; `on_start` is called before."""
 
     def __init__(self) -> None:
+        super().__init__(1)
         self.jobs: list[Job] = []
         self.on_start: Callable[[Job], None] = lambda job: None
-        self._reports: list[Report] = []
-
-    def __str__(self) -> str:
-        return "the process of the test"
-
-    def size(self) -> int:
-        return 1
 
     def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
         return not running
@@ -35,21 +29,13 @@ class InProcessExecutor:
     def start(self, job: Job, needed_mb: float) -> None:
         self.jobs.append(job)
         self.on_start(job)
-        self._reports += [Report(job.digest), Report(job.digest, outcome=run_here(job))]
-
-    def poll(self, timeout_s: float) -> Report | None:
-        return self._reports.pop(0) if self._reports else None
-
-    def stop(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
+        for report in (Report(job.digest), run_here(job)):
+            self._reports.put(report)
 
 
 @pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> InProcessExecutor:
-    """The executor that sweeps of this test use instead of processes on this machine."""
-    executor = InProcessExecutor()
-    monkeypatch.setattr(run_sweep, "LocalExecutor", lambda workers: executor)
-    return executor
+def in_process(monkeypatch: pytest.MonkeyPatch) -> InProcessPool:
+    """The pool that sweeps of this test use instead of processes on this machine."""
+    pool = InProcessPool()
+    monkeypatch.setattr(runner, "Pool", lambda workers: pool)
+    return pool

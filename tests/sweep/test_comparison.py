@@ -13,7 +13,7 @@ from typing import cast
 import pandas as pd
 import pytest
 
-from tests.sweep.conftest import InProcessExecutor
+from tests.sweep.conftest import InProcessPool
 from vefl_sim.analysis.comparison import comparison_lines
 from vefl_sim.analysis.figures.comparison import compared, draw_comparison
 from vefl_sim.analysis.figures.panel import Curves, draw_panel
@@ -22,7 +22,7 @@ from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput, ExperimentError, RunFailed, RunNotFound
 from vefl_sim.experiment.toml import load
 from vefl_sim.records.run_directory import Run
-from vefl_sim.sweep import index, run_sweep
+from vefl_sim.sweep import index, runner
 from vefl_sim.sweep.comparison import Compared, Comparison, compare
 from vefl_sim.sweep.points import Sweep, load_sweep
 
@@ -127,7 +127,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     folder = tmp_path_factory.mktemp("finished")
     file, output = written(folder, TWO), StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(output):
-        patch.setattr(run_sweep, "LocalExecutor", lambda workers: InProcessExecutor())
+        patch.setattr(runner, "Pool", lambda workers: InProcessPool())
         assert command(file, "--seeds", "4-5", "--out", folder / "runs") == 0
     return Finished(file, folder / "runs", output.getvalue())
 
@@ -176,7 +176,7 @@ def test_all_variants_of_a_seed_have_the_same_traffic_and_data(finished: Finishe
     assert table.loc["FDPC, unconstrained", "p_suc"] == 1
 
 
-def test_finished_runs_are_used_again(finished: Finished, tmp_path: Path, in_process: InProcessExecutor) -> None:
+def test_finished_runs_are_used_again(finished: Finished, tmp_path: Path, in_process: InProcessPool) -> None:
     finished.copy(tmp_path)
     both, alone = (compare(load_sweep(finished.file, seeds=seeds), tmp_path / "runs") for seeds in ([4, 5], [5]))
     assert [c.run.path for c in alone.runs] == [c.run.path for c in both.runs[2:]]
@@ -185,9 +185,7 @@ def test_finished_runs_are_used_again(finished: Finished, tmp_path: Path, in_pro
     assert in_process.jobs == []
 
 
-def test_fresh_runs_are_made_in_new_directories(
-    finished: Finished, tmp_path: Path, in_process: InProcessExecutor
-) -> None:
+def test_fresh_runs_are_made_in_new_directories(finished: Finished, tmp_path: Path, in_process: InProcessPool) -> None:
     finished.copy(tmp_path)
     sweep = load_sweep(finished.file, seeds=[4])
     before, after = Comparison.of(sweep, finished.out), compare(sweep, tmp_path / "runs", fresh=True)
@@ -197,7 +195,7 @@ def test_fresh_runs_are_made_in_new_directories(
 
 
 def test_the_command_sweep_has_the_same_runs(
-    finished: Finished, tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessExecutor
+    finished: Finished, tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessPool
 ) -> None:
     arguments = finished.copy(tmp_path)
     assert command("sweep", *arguments) == 0
@@ -232,7 +230,7 @@ def test_an_index_of_another_version_is_kept_beside_the_new_one(
 
 
 def test_a_variant_that_fails_does_not_stop_the_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessExecutor
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessPool
 ) -> None:
     file = written(tmp_path, f'{HEAD}{FAILING}[[compare]]\nlabel = "PDPC"\n')
     arguments = file, "--set", "run.rounds=1", "--out", tmp_path / "runs"
@@ -252,7 +250,7 @@ def test_a_variant_that_fails_does_not_stop_the_others(
 
 
 def test_an_interrupted_comparison_is_continued_by_the_same_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessExecutor
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessPool
 ) -> None:
     arguments = written(tmp_path, TWO), "--set", "run.rounds=1", "--out", tmp_path / "runs"
     in_process.on_start = lambda job: os.kill(os.getpid(), signal.SIGINT)
@@ -276,7 +274,7 @@ def test_a_file_that_also_sweeps_is_run_with_sweep(tmp_path: Path, capsys: pytes
 
 
 def test_one_experiment_is_run_with_several_seeds(
-    in_process: InProcessExecutor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    in_process: InProcessPool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, out = written(tmp_path, HEAD), tmp_path / "runs"
     assert command(file, "--seeds", "1,2", "--out", out) == 0
@@ -355,7 +353,7 @@ def test_small_energies_are_not_zero(tmp_path: Path) -> None:
 
 
 def test_a_bad_figure_is_refused_before_anything_is_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessExecutor
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessPool
 ) -> None:
     file = written(tmp_path, TWO + "[figure]\ndetect = -1\n")
     assert command(str(file), "--out", str(tmp_path / "runs")) == 2

@@ -133,7 +133,7 @@ def test_the_title_names_what_differs(tmp_path: Path) -> None:
         ("[sweep]\nradio.prbs = []\n", "sweep.radio.prbs: the list is empty; name at least one value, or remove"),
         ("[sweep]\nradio.prbs = 6\n", "sweep.radio.prbs: it must be a list of values, for example [6]."),
         ("[sweep]\nprbs = [6]\n", "sweep.prbs is neither seeds nor zip: a key needs its table"),
-        ("[sweep]\nradio.prbs = [6, 6]\n", "sweep.radio.prbs: 6 appears twice"),
+        ("[sweep]\nradio.prbs = [6, 6]\n", "sweep: radio.prbs = 6 appears twice"),
         ("[sweep]\nradio.prbs = [6, 300]\n", "sweep, radio.prbs = 300: radio.prbs = 300: it must be at most 275."),
         ("[sweep]\nrun.seed = [1, 2]\n", "sweep.run.seed: it cannot be swept: write the repeats as sweep.seeds"),
         ("[sweep]\nseeds = []\n", "sweep.seeds: the list is empty"),

@@ -70,7 +70,7 @@ def test_a_worker_of_a_local_cluster_that_is_killed(tmp_path: Path, undisturbed:
     with log.open("w") as output:
         process = start_sweep("sweep", file, "--out", tmp_path, "--on", "local-cluster", "--workers", 2, stdout=output)
     wait_for(lambda: checkpoints(tmp_path) == 2)  # both points have made progress
-    os.kill(workers(log)[0], signal.SIGKILL)
+    os.kill(workers(process.pid)[0], signal.SIGKILL)
     assert process.wait(300) == 0, log.read_text()
     assert sessions(tmp_path) > 2
     require_same(tmp_path, undisturbed)

@@ -19,7 +19,7 @@ from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import rule_mse
-from vefl_sim.learning.holdings.adversary import adversaries
+from vefl_sim.learning.holdings import adversaries
 from vefl_sim.simulation.scenario import data_and_holdings
 
 

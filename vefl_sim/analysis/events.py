@@ -1,6 +1,6 @@
 """Select the events of a run, follow them to their causes, and print one line per event."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -56,6 +56,30 @@ def rows_of(events: pd.DataFrame) -> list[Event]:
     missing: Any = None  # which the types of pandas do not foresee
     columns = [events[name].to_numpy(object, na_value=missing).tolist() for name in names]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+Order = dict[str, Event]
+"""The events of an order by their kinds, from `training_ordered` on."""
+
+
+def orders_in(events: Iterable[Event]) -> list[Order]:
+    """The orders among these events, of which causes come first; a later event belongs to the order of its cause."""
+    orders, order_of = list[Order](), dict[int, Order]()
+    for event in events:
+        if event["kind"] == "training_ordered":
+            orders.append(order := Order())
+        elif (known := order_of.get(event["cause"])) is not None:
+            order = known
+        else:
+            continue
+        order[event["kind"]] = event
+        order_of[event["id"]] = order
+    return orders
+
+
+def outcome_of(order: Order) -> Event | None:
+    """The event that says whether the update of an order was received or lost."""
+    return order.get("upload_received") or order.get("update_lost")
 
 
 def causes_of(by_id: Mapping[int, Event], event_id: int) -> list[Event]:

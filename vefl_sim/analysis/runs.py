@@ -10,7 +10,7 @@ from typing import Any
 
 from vefl_sim.core.errors import RunNotFound, VeflError
 from vefl_sim.core.files import open_file
-from vefl_sim.core.parquet_pages import seek_footer
+from vefl_sim.core.parquet import require_footer
 from vefl_sim.experiment.complaints import shortened, shown
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_sources, parts_in
@@ -82,7 +82,7 @@ def _seek_tables(run: Run) -> None:
     for name in MAIN_TABLES:
         for file in run.files(name):
             with open_file(file) as table:
-                seek_footer(table)
+                require_footer(table)
 
 
 def _number(figure: object) -> Any:

@@ -1,6 +1,6 @@
 """Explains why an update was received or lost: the causal chain of one CV in one round, in sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -74,6 +74,11 @@ class Explanations:
     def events_of(self, cv: int) -> list[Event]:
         """All events of a CV, in their order."""
         return self._by_cv.get(cv, [])
+
+    @property
+    def events(self) -> Iterable[Event]:
+        """All events, in their order."""
+        return self._by_id.values()
 
     @property
     def cvs(self) -> list[int]:

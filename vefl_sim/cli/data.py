@@ -2,12 +2,15 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vefl_sim.cli.sweep import Settings
 from vefl_sim.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 # As in main.py, heavy imports happen inside the commands.
 
@@ -23,6 +26,33 @@ Parent = Annotated[
 ]
 
 
+class Bar:
+    """The progress bar of one attempt to download a file, with the interface that pooch expects."""
+
+    def __init__(self, progress: "Progress", name: str) -> None:
+        self._progress, self._task = progress, progress.add_task(name, total=None)
+
+    @property
+    def total(self) -> float | None:
+        """Size of the file in bytes; None if the server does not report it."""
+        return self._progress.tasks[self._task].total
+
+    @total.setter
+    def total(self, size_bytes: float) -> None:
+        self._progress.update(self._task, total=size_bytes or None, completed=0)
+
+    def update(self, size_bytes: float) -> None:
+        """Advance the bar by the number of bytes received."""
+        self._progress.advance(self._task, size_bytes)
+
+    def reset(self) -> None:
+        """Set the bar back to zero; pooch does this at the end before it fills the bar completely."""
+        self._progress.update(self._task, completed=0)
+
+    def close(self) -> None:
+        """Leave the finished bar on the screen."""
+
+
 @data.command("get")
 def get(
     kind: Annotated[str, typer.Argument(help="Data set: mnist, fashion-mnist, cifar10 or gtsrb.", show_default=False)],
@@ -30,14 +60,15 @@ def get(
 ) -> None:
     """Download a data set and check the digest of every file; correct files are not downloaded again."""
     from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-    from vefl_sim.cli.downloads import download_display
-    from vefl_sim.learning.datasets.files.download import download, files_of
-    from vefl_sim.learning.datasets.files.location import downloads
+    from vefl_sim.learning.datasets.files import downloads
+    from vefl_sim.learning.datasets.public import download, files_of
 
     files, folder = files_of(kind), (parent or downloads()) / kind
-    with download_display(Console(stderr=True)) as bars:
-        download(files, folder, watcher=bars)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        download(files, folder, lambda name: Bar(progress, name))
     print(f"{kind} is complete in {folder}")
     if parent:
         print(f'to use it in an experiment, set data.kind = "{kind}" and data.dir = "{folder}"')
@@ -48,8 +79,8 @@ def list_(parent: Parent = None) -> None:
     """List the downloaded data sets with their folder, size, and whether they are complete."""
     from vefl_sim.experiment.kinds import DATA_SETS
     from vefl_sim.experiment.plugins import load_part
-    from vefl_sim.learning.datasets.files.inventory import inventory
-    from vefl_sim.learning.datasets.files.location import downloads
+    from vefl_sim.learning.datasets.files import downloads
+    from vefl_sim.learning.datasets.public import inventory
 
     if parent and not os.path.isdir(parent):
         raise BadInput(f"--dir {parent}: there is no such folder: name an existing folder.")

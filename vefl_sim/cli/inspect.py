@@ -109,7 +109,7 @@ def verify(
     run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in --out.")],
     out: Out = Path("runs"),
 ) -> None:
-    """Check the files of a run: digests, sums and constraints C1–C6, and C7–C12 if slots were recorded."""
+    """Check the files of a run: digests, sums, payments and constraints C1–C6."""
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.verify.verification import finding_lines
     from vefl_sim.analysis.verify.verification import verify as verify_run
@@ -227,7 +227,7 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _write_timeline(run: "Run", file: Path | None, rounds: range | None) -> None:
-    from vefl_sim.analysis.perfetto.timeline import write_timeline
+    from vefl_sim.analysis.timeline import write_timeline
 
     path = write_timeline(run, file, rounds)
     size = f"{path.stat().st_size / 1e6:.1f} MB"

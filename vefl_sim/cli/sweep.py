@@ -130,14 +130,13 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
     from vefl_sim.cli.sweep_progress import SweepProgress
     from vefl_sim.core.memory import cores, slowdown
     from vefl_sim.sweep.index import Index
-    from vefl_sim.sweep.run_sweep import executor_for
-    from vefl_sim.sweep.runner import Runner
-    from vefl_sim.sweep.tasks import tasks_of
+    from vefl_sim.sweep.runner import Runner, pool_for
+    from vefl_sim.sweep.tasks import Tasks
 
     out, console = options.out, options.console
     with showing_steps(options.quiet):
         indexes = [Index.of(loaded, out, options.settings, restart=options.restart) for loaded in sweeps]
-        tasks = tasks_of(indexes, out)
+        tasks = Tasks.of(indexes, out)
     if options.fresh:
         tasks.start_afresh()
 
@@ -153,13 +152,12 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
     console.show(f"{len(tasks)} points{done}")
     tasks.try_again()
     if tasks.having("waiting"):
-        _create_folder(out)
-        executor = executor_for(options.on, tasks.workers, out)
-        tasks.workers = executor.size()
-        console.show(f"about {clock(tasks.left_s())} on {executor}")
+        pool = pool_for(options.on, tasks.workers, out)
+        tasks.workers = pool.size()
+        console.show(f"about {clock(tasks.left_s())} on {pool}")
         with live_display(console) as live:
             progress = SweepProgress(console, live)
-            Runner(tasks, indexes, out, executor, progress).run()
+            Runner(tasks, indexes, out, pool, progress).run()
         for warning in progress.warnings:
             console.show(warning)
     else:
@@ -289,12 +287,3 @@ def _require_different_names(names: list[str], files: list[Path]) -> None:
         if names.count(name) > 1:
             both = [str(file) for file, other in zip(files, names, strict=True) if other == name]
             raise BadInput(f"{' and '.join(both)} have the same run.name, {name!r}: give each sweep a different name.")
-
-
-def _create_folder(out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise BadInput(f"--out {out} is a file, not a folder: choose another --out.")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"{out} cannot be created ({error.strerror}): choose another --out.") from None

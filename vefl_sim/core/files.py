@@ -8,12 +8,9 @@ import gzip
 import io
 import json
 import os
-import re
 import stat
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,6 @@ from vefl_sim.core.errors import CannotWrite
 
 PARTIAL = ".partial"
 MAX_TEXT_BYTES = 1 << 20  # of a JSON or text file; parsed, it takes up to 75 times as much; runs have some KB
-_MAX_TABLE = 4096  # characters of a TOML table that is kept, of which there are at most 256
 _GZIP = b"\x1f\x8b"
 
 
@@ -122,34 +118,6 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-
-
-def parse_toml(text: str) -> dict[str, Any]:
-    """The same as `tomllib.loads`, but a table that was parsed before is not parsed again: runs have most in common.
-
-    The text is cut at lines that begin with "[". Cut inside of a value, it cannot be parsed; a table that is continued
-    elsewhere occurs twice. In both cases the whole is parsed at once.
-    """
-    tables = dict[str, Any]()
-    try:
-        for part in re.split(r"^(?=\[)", text, flags=re.MULTILINE):
-            parsed = _parsed_table(part) if len(part) <= _MAX_TABLE else tomllib.loads(part)
-            if tables.keys() & parsed.keys():
-                return tomllib.loads(text)
-            tables |= _copy(parsed)
-    except tomllib.TOMLDecodeError:
-        return tomllib.loads(text)
-    return tables
-
-
-_parsed_table = lru_cache(256)(tomllib.loads)
-
-
-def _copy(value: Any) -> Any:
-    """A copy of parsed TOML, ten times as fast as `copy.deepcopy`."""
-    if isinstance(value, dict):
-        return {key: _copy(inner) for key, inner in value.items()}
-    return [_copy(inner) for inner in value] if isinstance(value, list) else value
 
 
 @contextmanager

@@ -1,9 +1,14 @@
-"""Read Parquet files of any origin in batches of NumPy columns; a bad file is reported in one sentence."""
+"""Read Parquet files of any origin in batches or as a whole; a bad file is reported in one sentence.
 
-from collections.abc import Iterable, Iterator, Mapping
+What a file says about its own size is checked before it is read: its footer, rows, columns and unpacked bytes.
+"""
+
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +17,6 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.errors import BadInput, first_line
 from vefl_sim.core.files import open_file
-from vefl_sim.core.parquet_pages import MAX_PAGE_BYTES, chunks, largest_page, seek_footer
 
 ColumnKind = Literal["integer", "number", "text", "boolean"]
 Columns = dict[str, NDArray[Any]]
@@ -21,35 +25,56 @@ _ROWS_PER_BATCH = 8192
 _BUFFER_BYTES = 1 << 16  # a row group may be as large as the file, so it is read in pieces
 _ROW = "row"
 _UNREADABLE = (OSError, ValueError, RecursionError, pa.ArrowException)
+_MAX_FOOTER_BYTES = 1 << 21  # of a small file; pyarrow takes up to 250 times as much memory
+_MAX_FOOTER_SHARE = 1 / 128  # of a large file, beyond; tables of long runs have 1/110 to 1/500
 MAX_COLUMNS = 1000
 MAX_TEXT_BYTES = 4096  # of one value
-MAX_CELLS_PER_BYTE = 10  # of a table that is read as a whole; tables of runs have about 1
+_MAX_RATIO = 100  # of the unpacked size to the size of the file; tables of runs have less than 10
+_MIN_UNPACKED_BYTES = 1 << 26  # that a file may unpack to however small it is
+_MAX_CELLS_PER_BYTE = 10  # of a table that is read as a whole; tables of runs have about 1
 _MIN_CELLS = 1_000_000  # that a table may have however small its file is
 _TEXT_BYTES_PER_CELL = 8  # in all texts together; tables of runs have about 1
 
 
+def require_footer(file: BinaryIO) -> int:
+    """Raise ValueError if a Parquet file has no footer, or a very large one; returns the size of the file."""
+    end = file.seek(0, io.SEEK_END) - 8
+    file.seek(max(end, 0))
+    tail = file.read(8)
+    size, most = int.from_bytes(tail[:4], "little"), _MAX_FOOTER_BYTES + int(end * _MAX_FOOTER_SHARE)
+    if tail[4:] != b"PAR1" or size > end:
+        raise ValueError("it has no footer")
+    if size > most:
+        raise ValueError(f"its footer has {size} bytes, more than {most}")
+    return end + 8
+
+
 class ParquetFile:
-    """A Parquet file opened for reading, with the names of its columns and its key-value metadata."""
+    """A Parquet file opened for reading, with its schema, its number of rows and its key-value metadata."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
             with open_file(path) as file:
-                seek_footer(file)
+                self._size = require_footer(file)
             self._metadata = pq.ParquetFile(pa.OSFile(str(path))).metadata  # by its path it would take a third longer
-            self._schema = self._metadata.schema.to_arrow_schema()
+            self.schema = self._metadata.schema.to_arrow_schema()
+            groups = map(self._metadata.row_group, range(self._metadata.num_row_groups))
+            unpacked = sum(group.total_byte_size for group in groups)
         except _UNREADABLE as error:
             raise BadInput(f"{path} cannot be read as Parquet ({first_line(error)}): write it again.") from None
-        self.column_names: list[str] = self._schema.names
+        self.num_rows, self.column_names = int(self._metadata.num_rows), list[str](self.schema.names)
         if len(self.column_names) > MAX_COLUMNS:
             raise BadInput(f"{path} has {len(self.column_names)} columns, more than {MAX_COLUMNS}: drop some.")
+        if unpacked > _MIN_UNPACKED_BYTES + _MAX_RATIO * self._size:
+            raise BadInput(f"{path} unpacks to {unpacked} bytes, from {self._size}: write it again.")
         metadata = self._metadata.metadata or {}
         self.metadata = {key.decode(errors="replace"): text.decode(errors="replace") for key, text in metadata.items()}
 
     @cached_property
     def _file(self) -> Any:
         """The open file; a repeated text stays one, however long it is and however often it comes."""
-        texts = [field.name for field in self._schema if _fits(field.type, "text")]
+        texts = [field.name for field in self.schema if _fits(field.type, "text")]
         return pq.ParquetFile(
             self.path, metadata=self._metadata, read_dictionary=texts, buffer_size=_BUFFER_BYTES, pre_buffer=False
         )
@@ -60,7 +85,6 @@ class ParquetFile:
         A missing number is NaN and a missing text None; a missing integer or boolean is an error.
         """
         self._check(kinds)
-        self._check_pages(set(kinds))
         row = 1
         for batch in self._batches(list(kinds)):
             columns = {name: self._values(batch, name, kind, row) for name, kind in kinds.items()}
@@ -70,46 +94,39 @@ class ParquetFile:
     def read(self, schema: pa.Schema) -> pa.Table:
         """All rows, converted to this schema; other columns of the file are not read."""
         for column in schema:
-            found = [_kind_of_type(field.type) for field in self._schema if field.name == column.name]
+            found = [_kind_of_type(field.type) for field in self.schema if field.name == column.name]
             if found not in ([_kind_of_type(column.type)], ["null"]):
                 raise BadInput(
                     f"{self.path} has no column {column.name} of {column.type}: it is damaged, or of another version."
                 )
-        self.require_bounded(schema.names)
-        try:
-            return self._file.read(schema.names, use_threads=False).select(schema.names).cast(schema)
-        except _UNREADABLE as error:
-            raise BadInput(f"{self.path} is damaged ({first_line(error)}): write it again.") from None
+        most_cells = self._require_bounded(schema)
+        with self._explaining():
+            table = self._file.read(schema.names, use_threads=False).select(schema.names)
+            length = sum(map(self._check_texts, _texts(table)))
+            if length > _TEXT_BYTES_PER_CELL * most_cells:
+                raise BadInput(f"{self.path} has texts of {length} bytes in {self._size} bytes: write it again.")
+            return table.cast(schema)
 
-    def require_bounded(self, names: Iterable[str] | None = None) -> None:
-        """Raise BadInput if these columns, or all, read as a whole need far more memory than the file has bytes."""
-        fields = [field for field in self._schema if names is None or field.name in names]
-        if other := next((field for field in fields if not _is_plain(field.type)), None):
+    def rows(self, *names: str) -> Iterator[pa.Table]:
+        """Yield these columns, or all, of a table that could be read as a whole, a few thousand rows at a time."""
+        schema = pa.schema([self.schema.field(name) for name in names]) if names else self.schema
+        self._require_bounded(schema)
+        for batch in self._batches(schema.names):
+            with self._explaining():
+                table = pa.Table.from_batches([batch])
+                for text in _texts(table):
+                    self._check_texts(text)
+                rows = table.cast(schema)
+            yield rows
+
+    def _require_bounded(self, schema: pa.Schema) -> int:
+        """Raise BadInput if these columns need far more memory than the file has bytes; returns the most values."""
+        if other := next((field for field in schema if not _is_plain(field.type)), None):
             raise BadInput(f"{self.path}: column {other.name} holds {other.type}, not numbers or text: write it again.")
-        rows, columns, size = self._metadata.num_rows, len(fields), self.path.stat().st_size
-        most = _MIN_CELLS + MAX_CELLS_PER_BYTE * size
+        rows, columns, most = self.num_rows, len(schema), _MIN_CELLS + _MAX_CELLS_PER_BYTE * self._size
         if rows * columns > most:
-            raise BadInput(f"{self.path} has {rows} rows of {columns} columns in {size} bytes: write it again.")
-        self._check_pages({field.name for field in fields})
-        texts, length = [field.name for field in fields if _fits(field.type, "text")], 0
-        for batch in self._batches(texts) if texts else ():
-            length += sum(map(self._check_texts, batch.columns))
-            if length > _TEXT_BYTES_PER_CELL * most:
-                raise BadInput(f"{self.path} has texts of {length} bytes in {size} bytes: write it again.")
-
-    def _check_pages(self, names: set[str]) -> None:
-        """Refuse pages that unpack to more than a few megabytes in any of these columns."""
-        try:
-            with open_file(self.path) as file:
-                for chunk in [*chunks(file)]:
-                    if chunk.column in names:
-                        self._check_page(largest_page(file, chunk))
-        except _UNREADABLE as error:
-            raise BadInput(f"{self.path} is damaged ({first_line(error)}): write it again.") from None
-
-    def _check_page(self, size: int) -> None:
-        if size > MAX_PAGE_BYTES:
-            raise BadInput(f"{self.path} has a page of {size} bytes: write it with at most {MAX_PAGE_BYTES} per page.")
+            raise BadInput(f"{self.path} has {rows} rows of {columns} columns in {self._size} bytes: write it again.")
+        return most
 
     def _check_texts(self, column: Any) -> int:
         """Refuse a text that is too long; returns how many bytes all have together."""
@@ -124,13 +141,16 @@ class ParquetFile:
         return pc.sum(lengths.take(column.indices) if repeated else lengths).as_py() or 0
 
     def _batches(self, names: list[str]) -> Iterator[Any]:
-        read = 0
+        with self._explaining():
+            yield from self._file.iter_batches(_ROWS_PER_BATCH, columns=names)
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Turn the errors with which pyarrow reads a damaged file into one sentence."""
         try:
-            for batch in self._file.iter_batches(_ROWS_PER_BATCH, columns=names):
-                yield batch
-                read += batch.num_rows
+            yield
         except _UNREADABLE as error:
-            raise BadInput(f"{self.path} is damaged after row {read} ({first_line(error)}): write it again.") from None
+            raise BadInput(f"{self.path} is damaged ({first_line(error)}): write it again.") from None
 
     def _check(self, kinds: Mapping[str, ColumnKind]) -> None:
         if missing := [name for name in kinds if self.column_names.count(name) != 1]:
@@ -139,7 +159,7 @@ class ParquetFile:
                 f"and has {', '.join(self.column_names) or 'none'}."
             )
         for name, kind in kinds.items():
-            actual = self._schema.field(name).type
+            actual = self.schema.field(name).type
             if not _fits(actual, kind):
                 raise BadInput(f"{self.path}: column {name} holds {actual}, not {_PLURALS[kind]}: convert it.")
 
@@ -157,6 +177,11 @@ class ParquetFile:
             row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
             raise BadInput(f"{self.path}, row {row}: column {name} has no value: fill it in, or drop the row.")
         return np.asarray(column.to_numpy(zero_copy_only=False), np.int64 if kind == "integer" else np.bool_)
+
+
+def _texts(table: pa.Table) -> list[Any]:
+    """The chunks of all columns with text."""
+    return [chunk for column in table.columns if _fits(column.type, "text") for chunk in column.chunks]
 
 
 def _objects(texts: Any) -> NDArray[Any]:

@@ -1,8 +1,7 @@
 """Parquet tables: written by rows or columns, in row groups that limit memory use; read, and digested by content."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,8 +144,9 @@ def content_digest(paths: list[Path]) -> str:
     digest = hashlib.sha256()
     for path in sorted(paths):
         try:
-            ParquetFile(path).require_bounded()
-            _digest_table(digest, path)
+            file = ParquetFile(path)
+            columns = ((field, _chunks(file.rows(field.name))) for field in file.schema)
+            _digest_columns(digest, path.stem, file.num_rows, columns)
         except BadInput as error:
             raise RunNotFound(error.problems) from None
         except (OSError, ValueError, pa.ArrowException) as error:
@@ -158,30 +158,21 @@ def digest_of_tables(tables: Mapping[str, pa.Table]) -> str:
     """The content digest of tables in memory: that of files with the same names and content."""
     digest = hashlib.sha256()
     for name, table in sorted(tables.items()):
-        _digest_columns(digest, name, table.num_rows, table.schema, partial(_chunks, table))
+        columns = ((field, _chunks([table.select([field.name])])) for field in table.schema)
+        _digest_columns(digest, name, table.num_rows, columns)
     return digest.hexdigest()
 
 
-def _chunks(table: pa.Table, column: str) -> list[Any]:
-    return list(table.column(column).chunks)
+def _chunks(tables: Iterable[pa.Table]) -> Iterator[pa.Array]:
+    """The values of tables with one column."""
+    return (chunk for table in tables for chunk in table.column(0).chunks)
 
 
-def _digest_table(digest: Any, path: Path) -> None:
-    file = pq.ParquetFile(path)
-
-    def chunks(column: str) -> Iterator[Any]:
-        return (batch.column(0) for batch in file.iter_batches(ROWS_PER_GROUP, columns=[column]))
-
-    _digest_columns(digest, path.stem, file.metadata.num_rows, file.schema_arrow, chunks)
-
-
-def _digest_columns(
-    digest: Any, name: str, rows: int, schema: pa.Schema, chunks: Callable[[str], Iterable[Any]]
-) -> None:
+def _digest_columns(digest: Any, name: str, rows: int, columns: Iterable[tuple[pa.Field, Iterable[pa.Array]]]) -> None:
     digest.update(f"{name} {rows}\n".encode())
-    for field in schema:
+    for field, chunks in columns:
         digest.update(f"{field.name} {field.type}\n".encode())
-        for chunk in chunks(field.name):
+        for chunk in chunks:
             _digest_values(digest, chunk)
 
 
@@ -189,11 +180,8 @@ def _digest_values(digest: Any, column: Any) -> None:
     """Digest value by value, so that batch boundaries do not matter."""
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     if not pa.types.is_primitive(column.type):  # text
-        digest.update("".join(f"{value or ''}\x00{int(present)}" for value, present in _pairs(column, valid)).encode())
+        pairs = zip(column.to_pylist(), valid.tolist(), strict=True)
+        digest.update("".join(f"{value or ''}\x00{int(present)}" for value, present in pairs).encode())
         return
     filled = column.fill_null(pa.scalar(0).cast(column.type)).to_numpy(zero_copy_only=False)
     digest.update(np.rec.fromarrays([filled, valid]).tobytes())
-
-
-def _pairs(column: Any, valid: NDArray[np.bool_]) -> Iterator[tuple[str | None, bool]]:
-    return zip(column.to_pylist(), valid.tolist(), strict=True)

@@ -30,29 +30,29 @@ MOBILITY = {
     "sumo": "vefl_sim.mobility.sources:SUMO",
 }
 DATA_SETS = {
-    "signs": "vefl_sim.learning.datasets.signs.drawing:SIGNS",
+    "signs": "vefl_sim.learning.datasets.signs:SIGNS",
     "mnist": "vefl_sim.learning.datasets.mnist:MNIST",
     "fashion-mnist": "vefl_sim.learning.datasets.mnist:FASHION_MNIST",
     "cifar10": "vefl_sim.learning.datasets.cifar10:CIFAR10",
     "gtsrb": "vefl_sim.learning.datasets.gtsrb:GTSRB",
     "folder": "vefl_sim.learning.datasets.folder:FOLDER",
-    "positions": "vefl_sim.learning.datasets.positions.prediction:POSITIONS",
+    "positions": "vefl_sim.learning.datasets.positions:POSITIONS",
 }
 PARTITIONS = {
-    "dirichlet": "vefl_sim.learning.holdings.partition:DIRICHLET",
-    "iid": "vefl_sim.learning.holdings.partition:IID",
-    "shards": "vefl_sim.learning.holdings.partition:SHARDS",
-    "own": "vefl_sim.learning.holdings.partition:OWN",
+    "dirichlet": "vefl_sim.learning.holdings:DIRICHLET",
+    "iid": "vefl_sim.learning.holdings:IID",
+    "shards": "vefl_sim.learning.holdings:SHARDS",
+    "own": "vefl_sim.learning.holdings:OWN",
 }
 LOSSES = {
     "cross-entropy": "vefl_sim.learning.losses:CROSS_ENTROPY",
     "mse": "vefl_sim.learning.losses:MSE",
 }
 CODECS = {
-    "float32": "vefl_sim.learning.codecs.floats:Float32",
-    "float16": "vefl_sim.learning.codecs.floats:Float16",
-    "qsgd": "vefl_sim.learning.codecs.qsgd:Qsgd",
-    "top-k": "vefl_sim.learning.codecs.top_k:TopK",
+    "float32": "vefl_sim.learning.codecs:Float32",
+    "float16": "vefl_sim.learning.codecs:Float16",
+    "qsgd": "vefl_sim.learning.codecs:Qsgd",
+    "top-k": "vefl_sim.learning.codecs:TopK",
 }
 CHANNELS = {"uma": "vefl_sim.radio.channel:uma"}
 SCHEDULERS = {"edf": "vefl_sim.optimize.rat.edf:edf"}

@@ -4,44 +4,32 @@ import ast
 import hashlib
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NamedTuple
 
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.experiment.foreign_code import RUN_FILES, run_directory_above
 
 _folder = ContextVar[str | None]("_folder", default=None)
 """Folder in which parts are searched instead of the current directory."""
+_UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+_WITHOUT_EFFECT = ("ctx", "kind", "type_comment", "type_ignores")  # fields of a syntax tree that others determine
 
 
-@dataclass(frozen=True)
-class ModuleFile:
+class ModuleFile(NamedTuple):
     """Where a module or package is: its file (None for a folder without __init__.py), and the folders of a package."""
 
     name: str
     file: str | None
-    folders: tuple[str, ...] | None  # None: not a package
+    folders: Sequence[str] | None  # None: not a package
     loaded: bool = False  # whether this process has imported it before
-
-    @classmethod
-    def of_spec(cls, name: str, spec: ModuleSpec) -> "ModuleFile":
-        """The place of a module that has been found but not imported."""
-        folders = spec.submodule_search_locations
-        return cls(name, spec.origin if spec.has_location else None, None if folders is None else tuple(folders))
-
-    @classmethod
-    def of_loaded(cls, name: str, module: ModuleType) -> "ModuleFile":
-        """The place of a module that has been imported."""
-        folders = getattr(module, "__path__", None)
-        return cls(name, getattr(module, "__file__", None), None if folders is None else tuple(folders), True)
 
 
 @contextmanager
@@ -63,10 +51,7 @@ def parts_in(folder: str | Path | None) -> Iterator[None]:
 
 
 def load_module(key: str, part: str) -> ModuleType:
-    """Import the module of the part that `key` names, after a look at where it and the packages above it are.
-
-    Packages are imported one by one, because one of them may change where Python finds the next.
-    """
+    """Import the module of the part that `key` names, unless it or a package above it is in a run directory."""
     name = part.partition(":")[0]
     if name.partition(".")[0] in sys.stdlib_module_names - {"__main__"}:
         raise ExperimentError(f'{key} = "{part}" is in Python itself, which has no parts: name a module of yours.')
@@ -74,17 +59,13 @@ def load_module(key: str, part: str) -> ModuleType:
         return loaded
     _search_current_directory()
     try:
-        with suppress(ModuleNotFoundError):
+        with suppress(ModuleNotFoundError):  # the import itself says what is missing
             _require_outside_runs(key, part, *_find(name))
-        for one in _with_packages(name):
-            if one not in sys.modules and (spec := find_spec(one)):
-                _require_outside_runs(key, part, ModuleFile.of_spec(one, spec))
-            module = import_module(one)
+        return import_module(name)
     except ExperimentError:
         raise
     except Exception as error:
         raise _not_imported(key, part, error) from error
-    return module
 
 
 def part_sources(key: str, part: str) -> dict[str, bytes]:
@@ -105,12 +86,39 @@ def part_sources(key: str, part: str) -> dict[str, bytes]:
 
 
 def part_digest(key: str, part: str) -> str:
-    """Digest of the sources of a part, so that an edited part leads to a new run."""
+    """Digest of what the sources of a part compute, so that an edited part leads to a new run."""
     sources = part_sources(key, part)
     if not sources:  # it has no file: it is built into Python, or was defined at a prompt
         module, _, attribute = part.partition(":")
         sources[part] = repr(getattr(sys.modules.get(module), attribute, None)).encode()
-    return hashlib.sha256(b"\0".join(sources[file] for file in sorted(sources))).hexdigest()[:16]
+    return hashlib.sha256(b"\0".join(what_is_computed(sources[file]) for file in sorted(sources))).hexdigest()[:16]
+
+
+@lru_cache(maxsize=1000)
+def what_is_computed(source: bytes) -> bytes:
+    """The syntax tree of a Python source as text: no comments, no layout, no strings that are statements (docstrings).
+
+    It is the same under Python 3.11 to 3.13, because empty fields, which later versions have more of, are left out. A
+    source that cannot be parsed, for example a compiled module, is returned as it is.
+    """
+    try:
+        return _tree_text(ast.parse(source)).encode()
+    except _UNPARSABLE:
+        return source
+
+
+def _tree_text(node: Any) -> str:
+    if isinstance(node, ast.AST):
+        fields = ((name, _tree_text(getattr(node, name, None))) for name in node._fields if name not in _WITHOUT_EFFECT)
+        return f"{type(node).__name__}({', '.join([f'{name}={text}' for name, text in fields if text])})"
+    if isinstance(node, list):
+        texts = [_tree_text(value) for value in node if not _is_docstring(value)]
+        return f"[{', '.join(texts)}]" if texts else ""
+    return "" if node is None else ascii(node)
+
+
+def _is_docstring(node: Any) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _search_current_directory() -> None:
@@ -119,12 +127,6 @@ def _search_current_directory() -> None:
         return
     if not run_directory_above(current):  # else libraries would find modules there that they import if they exist
         sys.path.append(current)
-
-
-def _with_packages(name: str) -> Iterator[str]:
-    """Yield the names of the packages above a module, the outermost first, then that of the module."""
-    words = name.split(".")
-    return (".".join(words[: number + 1]) for number in range(len(words)))
 
 
 def _require_outside_runs(key: str, part: str, *modules: ModuleFile) -> None:
@@ -149,26 +151,27 @@ def _not_imported(key: str, part: str, error: Exception) -> ExperimentError:
 
 
 def _find(name: str) -> list[ModuleFile]:
-    """Find a module and the packages above it without importing any of them."""
+    """Find a module and the packages above it, the outermost first, without importing any of them."""
     found: list[ModuleFile] = []
-    for one in _with_packages(name):
-        place = _find_one(one, found[-1] if found else None)
-        if place is None:
+    words = name.split(".")
+    for number, word in enumerate(words, 1):
+        one = ".".join(words[:number])
+        if (module := sys.modules.get(one)) is not None:
+            file, folders = getattr(module, "__file__", None), getattr(module, "__path__", None)
+        elif spec := _spec(word, found[-1] if found else None):
+            file, folders = spec.origin if spec.has_location else None, spec.submodule_search_locations
+        else:
             raise ModuleNotFoundError(f"No module named {one!r}", name=one)
-        found.append(place)
+        found.append(ModuleFile(one, file, None if folders is None else [*folders], module is not None))
     return found
 
 
-def _find_one(name: str, package: ModuleFile | None) -> ModuleFile | None:
+def _spec(word: str, package: ModuleFile | None) -> ModuleSpec | None:
     """Find a module in the folders of its package or, if it is in none, wherever Python would look."""
-    if (module := sys.modules.get(name)) is not None:
-        return ModuleFile.of_loaded(name, module)
-    if package is None:
-        specs = (finder.find_spec(name, None) for finder in sys.meta_path)
-        spec = next((spec for spec in specs if spec), None)
-    else:  # the last word alone, because Python asks for the loaded package of a longer name
-        spec = PathFinder.find_spec(name.rpartition(".")[2], list(package.folders or ()))
-    return ModuleFile.of_spec(name, spec) if spec else None
+    if package is not None:
+        return PathFinder.find_spec(word, package.folders or ())
+    specs = (finder.find_spec(word, None) for finder in sys.meta_path)
+    return next((spec for spec in specs if spec), None)
 
 
 def _collect(module: ModuleFile, sources: dict[str, bytes]) -> None:
@@ -194,7 +197,7 @@ def _imported_names(source: bytes, package: str) -> tuple[str, ...]:
     """The modules that a source imports anywhere in it; of `from a import b` both `a` and `a.b`, which may be one."""
     try:
         nodes = [*ast.walk(ast.parse(source))]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except _UNPARSABLE:
         return ()  # importing it fails, too, and reports why
     names: dict[str, None] = {}
     for node in nodes:

@@ -14,7 +14,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.core.files import MAX_TEXT_BYTES, parse_toml, read_file
+from vefl_sim.core.files import MAX_TEXT_BYTES, read_file
 from vefl_sim.experiment.complaints import complaints_about, is_key, shortened, shown
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.fields import Settings, setting_texts
@@ -215,7 +215,7 @@ def _read_text(path: Path, most_bytes: int = _MAX_BYTES) -> str:
 def _parse(path: Path, text: str) -> dict[str, Any]:
     """The tables of a TOML text; any problem with it is reported in one sentence that names its file."""
     try:
-        tables = parse_toml(text)
+        tables = tomllib.loads(text)
         _require_shallow(tables)
         return tables
     except tomllib.TOMLDecodeError as error:

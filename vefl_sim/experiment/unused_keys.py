@@ -1,10 +1,9 @@
 """Keys without effect: those that a part of the experiment declares as unused, or that another key makes useless."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pydantic.fields import FieldInfo
-
+from vefl_sim.experiment.complaints import is_key
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import (
@@ -23,18 +22,6 @@ _UNUSED_WITHOUT_CONSTRAINTS = (
     *("vefl.method", "vefl.budget", "vefl.min_local_iterations", "vefl.upload_share", "vefl.upload_margin"),
     *("server.early_close", "server.retry_s", "aggregation.form", "aggregation.weights_over", "downlink.kind"),
 )
-
-_REMEDIES = {
-    "scheme.constrained": "scheme.constrained = true",
-    "radio.fading": 'radio.fading = "rayleigh", "jakes" or "rician"',
-    "radio.fading radio.rician_k_db": 'radio.fading = "rician"',
-    "radio.los": 'radio.los = "random"',
-    "radio.csi_delay_slots": "radio.csi_delay_slots = 1 or more",
-    "radio.power": 'radio.power = "open-loop"',
-    "downlink.kind": 'downlink.kind = "broadcast"',
-    "mac.tdd": 'mac.tdd with an "S"',
-}
-"""Setting that makes keys useless, with a key if it is about that one only -> what to set instead."""
 _BROADCAST_KEYS = ("downlink.rate_floor", "downlink.tx_power_w", "downlink.noise_figure_db")
 
 
@@ -42,21 +29,18 @@ def unused_keys(e: Experiment) -> Iterator[tuple[str, str]]:
     """Yield (key, sentence) for each key that differs from its default although the experiment does not use it."""
     for cause, keys in unused_by_cause(e):
         for key in keys:
-            if _value(e, key) != _default(key):
+            if _value(e, key) != _default(e, key):
                 remove = f"remove it (on the command line: --set {key}=)"
                 yield key, f"{key} has no effect with {cause}: {remove}{_remedy(cause, key)}."
 
 
 def _remedy(cause: str, key: str) -> str:
-    """Which values would give a key an effect, for the end of a sentence; empty if that is not known."""
-    setting, _, value = cause.partition(" = ")
-    if setting not in FAMILIES:
-        remedy = _REMEDIES.get(f"{setting} {key}") or _REMEDIES.get(setting)
-        return f", or set {remedy}" if remedy else ""
-    if is_part(value.strip('"')):
+    """Which other kinds of a part use the key, for the end of a sentence; empty if the cause is something else."""
+    setting, _, name = cause.partition(" = ")
+    if setting not in FAMILIES or is_part(name.strip('"')):
         return ""
-    users = [f'"{kind}"' for kind in FAMILIES[setting] if key not in _unused_by(setting, kind)[1]]
-    return f", or set {setting} = {' or '.join(users[:3])}" if users and value not in users else ""
+    users = [f'"{kind}"' for kind in FAMILIES[setting] if all(key not in keys for _, keys in _unused_by(setting, kind))]
+    return f", or set {setting} = {' or '.join(users[:3])}" if users and name not in users else ""
 
 
 def length_note(e: Experiment, settings: Sequence[str]) -> str:
@@ -87,8 +71,8 @@ def without_unused_environment(e: Experiment) -> Experiment:
 
 def _with_defaults(e: Experiment, keys: Iterable[str]) -> Experiment:
     for key in keys:
-        table, _, name = key.partition(".")
-        e = e.model_copy(update={table: getattr(e, table).model_copy(update={name: _default(key)})})
+        table, name = key.split(".")
+        e = e.model_copy(update={table: getattr(e, table).model_copy(update={name: _default(e, key)})})
     return e
 
 
@@ -112,23 +96,14 @@ def unused_by_cause(e: Experiment) -> Iterator[Unused]:
     """Yield (the setting that makes keys useless, these keys)."""
     for key, name in kinds_of(e):
         with errors_of_declarations(key, name):
-            causes = [
-                _unused_by(key, name),
-                *_unused_by_own_aggregation(key, name),
-                *declaration(key, name, "unused_when", nothing)(e),
-            ]
+            causes = [*_unused_by(key, name), *declaration(key, name, "unused_when", nothing)(e)]
             for _, keys in causes:
                 _require_known(keys)
         yield from causes
-    if not e.scheme.constrained and "scheme.constrained" not in _unused_by("scheme.kind", e.scheme.kind)[1]:
-        yield "scheme.constrained = false", _UNUSED_WITHOUT_CONSTRAINTS
-    yield from _unused_radio_keys(e)
-
-
-def _unused_radio_keys(e: Experiment) -> Iterator[Unused]:
-    """Yield (the setting that makes keys useless, these keys)."""
+        if key == "scheme.kind" and not e.scheme.constrained and "scheme.constrained" not in causes[0][1]:
+            yield "scheme.constrained = false", _UNUSED_WITHOUT_CONSTRAINTS
     if e.radio.fading != "rician":
-        yield f'radio.fading = "{e.radio.fading}"', ("radio.rician_k_db",)
+        yield f'radio.fading = "{e.radio.fading}", only with "rician"', ("radio.rician_k_db",)
     if e.radio.fading == "none":
         yield 'radio.fading = "none"', ("radio.delay_spread_s",)
     if e.radio.fading == "rician" and e.radio.los == "never":
@@ -136,28 +111,23 @@ def _unused_radio_keys(e: Experiment) -> Iterator[Unused]:
     if not e.radio.csi_delay_slots:
         yield "radio.csi_delay_slots = 0", ("radio.csi_margin_db",)
     if e.radio.power == "optimized":
-        yield 'radio.power = "optimized"', ("radio.p0_dbm", "radio.alpha")
+        yield 'radio.power = "optimized", only with "open-loop"', ("radio.p0_dbm", "radio.alpha")
     if e.downlink.kind == "ignored":
-        yield 'downlink.kind = "ignored"', _BROADCAST_KEYS
+        yield 'downlink.kind = "ignored", only with "broadcast"', _BROADCAST_KEYS
     if "S" not in e.mac.tdd:
-        yield f'mac.tdd = "{e.mac.tdd}"', ("mac.special_uplink_symbols",)
+        yield f'mac.tdd = "{e.mac.tdd}", which has no "S"', ("mac.special_uplink_symbols",)
 
 
-def _unused_by(key: str, name: str) -> Unused:
-    """The keys that a part declares as unused."""
-    declared = declaration(key, name, "unused_keys", None)
-    if declared is None and key == "scheme.kind":
-        return "a scheme of your own, which decides it itself", _UNUSED_BY_OWN_SCHEME
-    return f'{key} = "{name}"' + (", which declares it as unused" if is_part(name) else ""), declared or ()
+def _unused_by(key: str, name: str) -> Iterator[Unused]:
+    """Yield the keys that a part declares as unused; a user-defined scheme that declares nothing does not use a few.
 
-
-def _unused_by_own_aggregation(key: str, name: str) -> Iterator[Unused]:
-    """Yield the key that a user-defined scheme does not use if it makes the next model itself (`aggregate_updates`).
-
-    A scheme that uses it all the same declares `unused_keys`.
+    If such a scheme makes the next model itself (`aggregate_updates`), it does not use `aggregation.form` either.
     """
-    if key != "scheme.kind" or not is_part(name) or declaration(key, name, "unused_keys", None) is not None:
+    declared = declaration(key, name, "unused_keys", None)
+    if declared is not None or key != "scheme.kind":
+        yield f'{key} = "{name}"' + (", which declares it as unused" if is_part(name) else ""), declared or ()
         return
+    yield "a scheme of your own, which decides it itself", _UNUSED_BY_OWN_SCHEME
     if getattr(load_part(key, name), "aggregate_updates", None) is not None:
         yield "a scheme of your own that has aggregate_updates and declares no unused_keys", ("aggregation.form",)
 
@@ -168,21 +138,15 @@ def _require_known(keys: Iterable[str]) -> None:
         raise TypeError(f"{keys!r} is not a list of keys")
     for key in keys:
         table, _, name = key.partition(".")
-        if name not in _keys_of(table):
+        if not is_key(table, name):
             raise ValueError(f"{key!r} is not a key of an experiment")
 
 
-def _keys_of(table: str) -> Mapping[str, FieldInfo]:
-    """The keys of a TOML table; none if there is no such table."""
-    field = Experiment.model_fields.get(table)
-    return getattr(field.annotation, "model_fields", {}) if field else {}
-
-
 def _value(e: Experiment, key: str) -> Any:
-    table, _, name = key.partition(".")
+    table, name = key.split(".")
     return getattr(getattr(e, table), name)
 
 
-def _default(key: str) -> Any:
-    table, _, name = key.partition(".")
-    return _keys_of(table)[name].default
+def _default(e: Experiment, key: str) -> Any:
+    table, name = key.split(".")
+    return type(getattr(e, table)).model_fields[name].default

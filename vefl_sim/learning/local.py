@@ -1,7 +1,7 @@
 """Local training: l_v iterations of descent on F_v(ω) + (μ/2)·‖ω − ω_k‖².
 
 F_v is the mean loss over the CV's samples. An iteration is one pass over them, as the CPU model charges it:
-one step on all samples (the paper), or one step per mini-batch. `plain.train_plain` is the simple reference version.
+one step on all samples (the paper), or one step per mini-batch. `train_plain` in tests/learning is the plain twin.
 To save time, n iterations on all samples may be computed as one step of n·δ (`Descent.iterations_per_step`).
 
 One compilation serves all CVs: a gradient is summed over blocks of BLOCK samples, and the numbers of blocks, steps and

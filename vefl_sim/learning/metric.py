@@ -41,11 +41,6 @@ class Metric:
         return self.column == "accuracy"
 
     @property
-    def higher_is_better(self) -> bool:
-        """Whether the best value is the largest, and not the smallest."""
-        return self.column == "accuracy"
-
-    @property
     def loss_note(self) -> str:
         """The name of the loss in brackets, for axes and titles; empty for a run with classes."""
         return "" if self.is_share else f" ({self.loss})"

@@ -1,6 +1,7 @@
 """Accuracy and loss of a model on the test set."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from vefl_sim.learning.learner import Evaluation, Model
 from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
 from vefl_sim.learning.model_card import PIXELS, Scaling
 from vefl_sim.learning.network import outputs_of
-from vefl_sim.learning.samples import Block, Samples, on_device, padded, padded_length, read_block
+from vefl_sim.learning.samples import Samples, on_device, padded, padded_length, read_block
 
 BATCH = 128
 
@@ -35,7 +36,7 @@ class Evaluator:
 
         `pixels`: how 8-bit pixels become inputs of the network.
         """
-        self._fixed, self._targets, self._classes = (module, loss, pixels), samples[1], classes
+        self._fixed, self._targets, self._classes = (module, loss, pixels, classes is not None), samples[1], classes
         self._size, self._has_counts = len(samples[1]), counts
         self._samples = on_device(*samples)
         self._numbers = padded(np.arange(self._size), padded_length(self._size, BATCH))
@@ -43,17 +44,18 @@ class Evaluator:
     def evaluate(self, model: Model) -> Evaluation:
         """Mean loss; with classes also accuracy (share of samples whose class has the largest output) and counts."""
         if self._classes is None:
-            losses = self._batches(_batch_loss, model)
+            losses = [loss for (loss,) in self._batches(model)]
             return Evaluation(None, float(np.array(losses, np.float64).sum() / self._size))
-        batches = self._batches(_score_batch, model)
+        batches = self._batches(model)
         correct, loss = np.array([scores for *scores, _ in batches], np.float64).sum(axis=0) / self._size
         predicted = np.concatenate([classes for *_, classes in batches])[: self._size]
         return Evaluation(float(correct), float(loss), self._counts(predicted, self._classes))
 
-    def _batches(self, score, model: Model):  # type: ignore[no-untyped-def]
-        """The results of a function for all batches."""
+    def _batches(self, model: Model) -> Any:
+        """The scores of all batches."""
         arguments = *self._fixed, model, self._samples, self._numbers
-        return jax.device_get([score(*arguments, first, self._size - first) for first in range(0, self._size, BATCH)])
+        firsts = range(0, self._size, BATCH)
+        return jax.device_get([_score_batch(*arguments, first, self._size - first) for first in firsts])
 
     def _counts(self, predicted: NDArray[np.int32], classes: int) -> NDArray[np.int64] | None:
         """Number of samples by true class (row) and predicted class (column).
@@ -66,39 +68,23 @@ class Evaluator:
         return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _score_batch(
     module: nn.Module,
     loss: Loss,
     pixels: Scaling,
+    has_classes: bool,
     model: Model,
     samples: Samples,
     numbers: jax.Array,
     first: jax.Array,
     left: jax.Array,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Number of correct predictions and summed loss of one batch, and the predicted class of each sample."""
+) -> tuple[jax.Array, ...]:
+    """With classes number of correct predictions, summed loss and predicted class of each sample; else the loss."""
     batch = read_block(samples, numbers, first, left, BATCH, pixels)
     outputs = outputs_of(module, model, batch.inputs)
+    total = jnp.dot(batch.weights, loss(outputs, batch.targets))
+    if not has_classes:
+        return (total,)
     predicted = jnp.argmax(outputs, axis=1)
-    return jnp.dot(batch.weights, predicted == batch.targets), _summed(loss, outputs, batch), predicted
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _batch_loss(
-    module: nn.Module,
-    loss: Loss,
-    pixels: Scaling,
-    model: Model,
-    samples: Samples,
-    numbers: jax.Array,
-    first: jax.Array,
-    left: jax.Array,
-) -> jax.Array:
-    """Summed loss of one batch."""
-    batch = read_block(samples, numbers, first, left, BATCH, pixels)
-    return _summed(loss, outputs_of(module, model, batch.inputs), batch)
-
-
-def _summed(loss: Loss, outputs: jax.Array, batch: Block) -> jax.Array:
-    return jnp.dot(batch.weights, loss(outputs, batch.targets))
+    return jnp.dot(batch.weights, predicted == batch.targets), total, predicted

@@ -36,8 +36,8 @@ class MobilityKind(Kind):
     drives_ahead: bool = False
     """Instead, `make(experiment, folder)` drives the whole traffic of a run before its first round, into a folder,
     unless it is there; and returns a function that plays it back."""
-    copied: bool = False
-    """Whether it takes long to start, so that a run starts it once and copies it (`copy.deepcopy`)."""
+    kept: bool = False
+    """Whether it is started and driven only once for a run, which keeps its scenes (`mobility/kept.py`)."""
     fault: Callable[[Path], str | None] | None = None
     """What is wrong with the traffic in the folder; None if it is complete and unchanged."""
     packages: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ IDM = MobilityKind(
     unused_keys=("mobility.file", "mobility.origin_m", "mobility.origin_deg", "mobility.start_s", *_SUMO_KEYS),
     unused_when=_unused_by_idm,
     contradictions=_contradictions_of_idm,
-    copied=True,
+    kept=True,
 )
 
 

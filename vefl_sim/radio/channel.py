@@ -12,14 +12,13 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.core.state import State, Stateful
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.radio.arrival import arriving_share
 from vefl_sim.radio.delay_profile import DelayProfile
 from vefl_sim.radio.fading import Fading, MeanChannel, RayleighFading, SelectiveRayleighFading
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.route import Route
 from vefl_sim.radio.shadowing import LargeScale
 from vefl_sim.radio.uma import SPEED_OF_LIGHT_MPS
-from vefl_sim.radio.worst_prb import GainLaw
+from vefl_sim.radio.worst_prb import GainLaw, arriving_share
 
 _MOST_SLOTS = 64  # that a user-defined channel is asked for in one call
 

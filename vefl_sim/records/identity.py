@@ -11,11 +11,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
 
-from vefl_sim.core.errors import ExperimentError, NotResumable, first_line
-from vefl_sim.core.files import open_file, read_json
+from vefl_sim.core.errors import CannotWrite, ExperimentError, NotResumable, first_line
+from vefl_sim.core.files import cache_directory, ensure_writable, open_file, read_json, read_text, write_text
 from vefl_sim.core.memory import require_memory
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.part_files import part_digest
+from vefl_sim.experiment.part_files import part_digest, what_is_computed
 from vefl_sim.experiment.plugins import declaration, part_digests
 from vefl_sim.experiment.toml import as_toml, resolved
 from vefl_sim.experiment.unused_keys import without_unused_keys
@@ -133,13 +133,26 @@ def _without_neutral_keys(experiment: Experiment) -> Experiment:
 
 @cache
 def package_digest() -> str:
-    """Digest of the sources of vefl_sim, so that an edited copy never shows the results of the unedited one."""
-    home, digest = Path(__file__).parents[1], hashlib.sha256()
+    """Digest of what the sources of vefl_sim compute, so that an edited copy never shows results of the unedited one.
+
+    Parsing all sources takes half a second; so the digest of sources that were parsed before is kept in the cache.
+    """
+    home, sources = Path(__file__).parents[1], dict[str, bytes]()
     for file in sorted(home.rglob("*.py")):
-        if file.relative_to(home).parts[0].removesuffix(".py") in _PRESENTATION:
-            continue
-        digest.update(str(file.relative_to(home)).encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:16]
+        if file.relative_to(home).parts[0].removesuffix(".py") not in _PRESENTATION:
+            sources[str(file.relative_to(home))] = file.read_bytes()
+    kept = cache_directory(os.environ) / "sources" / _digest(sources)
+    with suppress(OSError, ValueError):
+        return read_text(kept)
+    digest = _digest({name: what_is_computed(source) for name, source in sources.items()})
+    if ensure_writable(kept.parent):
+        with suppress(CannotWrite):
+            write_text(kept, digest)
+    return digest
+
+
+def _digest(sources: Mapping[str, bytes]) -> str:
+    return hashlib.sha256(b"\0".join(name.encode() + b"\0" + text for name, text in sources.items())).hexdigest()[:16]
 
 
 def require_same_version(run: Path) -> None:

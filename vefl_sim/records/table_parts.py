@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vefl_sim.core.errors import BadInput, RunFailed, RunNotFound
@@ -109,9 +108,8 @@ class PartWriter:
     def _groups(self) -> Iterable[Any]:
         pending = self._schema.empty_table()
         for path in (self._directory / part.file for part in self.parts):
-            ParquetFile(path).require_bounded()
-            for batch in pq.ParquetFile(path).iter_batches(ROWS_PER_GROUP):
-                pending = pa.concat_tables([pending, pa.Table.from_batches([batch])])
+            for rows in ParquetFile(path).rows():
+                pending = pa.concat_tables([pending, rows])
                 while pending.num_rows >= ROWS_PER_GROUP:
                     yield pending.slice(0, ROWS_PER_GROUP).combine_chunks()
                     pending = pending.slice(ROWS_PER_GROUP)

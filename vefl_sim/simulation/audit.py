@@ -106,12 +106,13 @@ class Audit:
         """At the end of the run: check that the ledger adds up and agrees with the energy and bits of all slots."""
         ledger.check()
         booked = ledger.totals
-        if abs(booked.transmit_j - self.transmit_j) > 1e-6 * max(self.transmit_j, 1e-9):
-            raise AuditFailed(f"the slots used {self.transmit_j!r} J, but {booked.transmit_j!r} J were booked.")
-        if abs(booked.bits_lost - self.bits_lost) > 1e-6 * max(self.bits_lost, 1e-3):
-            raise AuditFailed(f"the slots lost {self.bits_lost!r} bits, but {booked.bits_lost!r} were booked.")
-        if abs(ledger.gnb_j - self.gnb_j) > 1e-6 * max(self.gnb_j, 1e-9):
-            raise AuditFailed(f"the broadcasts used {self.gnb_j!r} J, but {ledger.gnb_j!r} J were booked.")
+        for what, ours, theirs, least in (
+            ("slots used (J)", self.transmit_j, booked.transmit_j, 1e-9),
+            ("slots lost (bits)", self.bits_lost, booked.bits_lost, 1e-3),
+            ("broadcasts used (J)", self.gnb_j, ledger.gnb_j, 1e-9),
+        ):
+            if abs(theirs - ours) > 1e-6 * max(ours, least):
+                raise AuditFailed(f"what the {what} is {ours!r}, but {theirs!r} was booked.")
         if booked.bits_drained - self.bypassed_bits > self.bits * (1 + 1e-6) + 1e-3:
             raise AuditFailed(f"{booked.bits_drained!r} bits arrived, but the slots carried {self.bits!r} at most.")
 
@@ -166,12 +167,10 @@ def _broken_by(
     Iterations are from l_des (if possible; no l_des for equal shares) to l_max, frequencies those of the CPU.
     """
     observation, cv = decision.observation, f"CV {order.cv}"
-    snapshot, constants, row = (
-        observation.snapshot,
-        observation.constants,
-        int(np.searchsorted(observation.cv, order.cv)),
-    )
-    worst_ns = _worst_delay_ns(constants.access, constants.grid, order, int(observation.worst_slots[row]))
+    snapshot, constants = observation.snapshot, observation.constants
+    row = int(np.searchsorted(observation.cv, order.cv))
+    trained_ns, worst_slots = order.model_ns + order.train_ns, int(observation.worst_slots[row])
+    worst_ns = worst_delay_ns(constants.access, constants.grid, order.ordered_ns, trained_ns, worst_slots)
     for law, limit_ns in (("C2", constants.round_ns), ("C3", sojourn_ns(float(snapshot.sojourn_s[row])))):
         if worst_ns > limit_ns:
             yield law, f"{cv} needs up to {worst_ns / 1e9:.6f} s of {limit_ns / 1e9:.6f} s."
@@ -186,9 +185,12 @@ def _broken_by(
         yield "C6", f"{cv} was ordered {order.cpu_hz:.6g} Hz, it runs at {low_hz:.6g} to {high_hz:.6g} Hz."
 
 
-def _worst_delay_ns(access: Access, grid: SlotGrid, order: TrainOrder, worst_slots: int) -> int:
-    """Time from an order to the end of its upload if that takes t̄_tx uplink slots from the first possible one on."""
+def worst_delay_ns(access: Access, grid: SlotGrid, ordered_ns: Any, trained_ns: Any, worst_slots: Any) -> Any:
+    """Time from an order to the end of its upload if that takes t̄_tx uplink slots from the first possible one on.
+
+    `trained_ns`: time from the order to the end of its training. All of them are numbers, or arrays.
+    """
     if access.is_immediate:
-        return order.model_ns + order.train_ns + worst_slots * grid.slot_ns
-    offered_slot = grid.ceil(order.ordered_ns + order.model_ns + order.train_ns)
-    return grid.start_ns(int(access.end_slot(offered_slot, worst_slots))) - order.ordered_ns
+        return trained_ns + worst_slots * grid.slot_ns
+    offered_slot = -(-(ordered_ns + trained_ns) // grid.slot_ns)
+    return access.end_slot(offered_slot, worst_slots) * grid.slot_ns - ordered_ns

@@ -28,7 +28,7 @@ from vefl_sim.experiment.fields import Settings, setting_texts
 from vefl_sim.experiment.part_files import parts_in
 from vefl_sim.experiment.plugins import declaration, require_protocol
 from vefl_sim.experiment.toml import load, read_experiment, with_settings
-from vefl_sim.mobility.recorded.trajectory import has_driven
+from vefl_sim.mobility.recorded.trajectory import COMPLETE
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.identity import Identity, library_notes, require_same, require_same_version
 from vefl_sim.records.lock import locked, remove_lock
@@ -243,7 +243,7 @@ def _preparing(run: Run, may_remove: bool) -> Iterator[None]:
         with _failing(run):
             yield
     except BadInput as error:
-        if has_driven(run.path / "traffic"):
+        if (run.path / "traffic" / COMPLETE).exists():
             with suppress(CannotWrite):
                 run.mark("FAILED", f"{error}\n")
         elif may_remove:

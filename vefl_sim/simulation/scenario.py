@@ -3,9 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,14 +27,14 @@ from vefl_sim.experiment.plugins import (
     with_defaults,
 )
 from vefl_sim.experiment.unused_keys import unused_environment, without_unused_keys
-from vefl_sim.learning.codecs.codec import Codec
+from vefl_sim.learning.codecs import Codec
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.subset import held_out
-from vefl_sim.learning.holdings.adversary import with_flipped_labels
-from vefl_sim.learning.holdings.partition import partition
+from vefl_sim.learning.datasets.kinds import held_out
+from vefl_sim.learning.holdings import partition, with_flipped_labels
 from vefl_sim.learning.learner import Learner, NullLearner
 from vefl_sim.learning.losses import Loss, require_loss
 from vefl_sim.mobility.coverage import visitors
+from vefl_sim.mobility.kept import KeptTraffic
 from vefl_sim.mobility.scene import Mobility
 from vefl_sim.optimize.rat.edf import Scheduler
 from vefl_sim.optimize.rat.problem import RatPolicy
@@ -239,7 +237,7 @@ def make_traffic(experiment: Experiment, streams: Streams, folder: Path | None =
         require_protocol("mobility.kind", mobility, Mobility)
         return mobility
 
-    return partial(deepcopy, start()) if declaration("mobility.kind", kind, "copied", False) else start
+    return KeptTraffic(start()) if declaration("mobility.kind", kind, "kept", False) else start
 
 
 def make_dataset(experiment: Experiment, streams: Streams, *traffic: Traffic) -> Dataset:

@@ -7,7 +7,7 @@ from simpy import Process
 from vefl_sim.core.clock import Stopwatch, to_ns
 from vefl_sim.core.state import Stateful
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.learning.codecs.codec import Coding
+from vefl_sim.learning.codecs import Coding
 from vefl_sim.mobility.coverage import sojourn_bound_of
 from vefl_sim.protocol.broadcaster import Broadcaster
 from vefl_sim.protocol.control import Control

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vefl_sim.core.errors import MAX_PROBLEMS, ExperimentError
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.complaints import is_key, shown, unknown
 from vefl_sim.experiment.experiment import Experiment
 
@@ -35,32 +35,25 @@ def axes(sweep: Mapping[str, Any]) -> list[Axis]:
     zipped = sweep.get("zip", [])
     if not isinstance(zipped, list) or not all(isinstance(table, dict) for table in zipped):
         raise ExperimentError("sweep.zip must be written as tables: [[sweep.zip]], each with keys that change in step.")
-    single = {name: table for name, table in sweep.items() if name != "zip"}
-    problems: list[str] = []
-    lists = [_lists(single, problems), *(_lists(table, problems) for table in zipped)]
-    if problems := [*problems, *_repeated(lists)]:
+    single = _lists({name: table for name, table in sweep.items() if name != "zip"})
+    tables = [*({key: values} for key, values in single.items()), *map(_lists, zipped)]
+    for key in first_repeated([key for table in tables for key in table]):
+        raise ExperimentError(f"sweep: {key} appears twice: keep it either on its own or in one [[sweep.zip]].")
+    return [*map(_axis, tables)]
+
+
+def _lists(tables: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The lists of values by `table.key`."""
+    if wrong := [name for name, table in tables.items() if not isinstance(table, dict)]:
+        raise ExperimentError(
+            f"sweep.{wrong[0]} is neither seeds nor zip: a key needs its table, for example sweep.radio.prbs = [6, 12]."
+        )
+    lists = {(name, key): values for name, table in tables.items() for key, values in table.items()}
+    complaints = {key: _problem(*key, values) for key, values in lists.items()}
+    problems = [f"sweep.{'.'.join(key)}: {problem}" for key, problem in complaints.items() if problem]
+    if problems:
         raise ExperimentError(problems)
-    single_axes = [Axis((key,), tuple((value,) for value in values)) for key, values in lists[0].items()]
-    return single_axes + [_zipped(table) for table in lists[1:]]
-
-
-def _lists(tables: Mapping[str, Any], problems: list[str]) -> dict[str, list[Any]]:
-    """The lists of values by `table.key`; what is wrong is appended to `problems`."""
-    lists: dict[str, list[Any]] = {}
-    for name, table in tables.items():
-        if not isinstance(table, dict):
-            problems.append(
-                f"sweep.{name} is neither seeds nor zip: a key needs its table, for example sweep.radio.prbs = [6, 12]."
-            )
-            continue
-        for key, values in table.items():
-            if len(problems) >= MAX_PROBLEMS:
-                break  # nobody reads more, and the search for the nearest known name takes time
-            if problem := _problem(name, key, values):
-                problems.append(f"sweep.{name}.{key}: {problem}")
-                continue
-            lists[f"{name}.{key}"] = values
-    return lists
+    return {".".join(key): values for key, values in lists.items()}
 
 
 def _problem(name: str, key: str, values: Any) -> str | None:
@@ -77,17 +70,7 @@ def _problem(name: str, key: str, values: Any) -> str | None:
     return None
 
 
-def _repeated(lists: list[dict[str, list[Any]]]) -> Iterator[str]:
-    keys = [key for table in lists for key in table]
-    for key in dict.fromkeys(keys):
-        if keys.count(key) > 1:
-            yield f"sweep: {key} appears twice: keep it either on its own or in one [[sweep.zip]]."
-    for key, values in lists[0].items():
-        for value in first_repeated(values):
-            yield f"sweep.{key}: {shown(value)} appears twice: remove one of them."
-
-
-def _zipped(lists: dict[str, list[Any]]) -> Axis:
+def _axis(lists: dict[str, list[Any]]) -> Axis:
     lengths = {key: len(values) for key, values in lists.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{key} has {length}" for key, length in lengths.items())
@@ -97,7 +80,7 @@ def _zipped(lists: dict[str, list[Any]]) -> Axis:
     steps = tuple(zip(*lists.values(), strict=True))
     for step in first_repeated(steps):
         values = ", ".join(f"{key} = {shown(value)}" for key, value in zip(lists, step, strict=True))
-        raise ExperimentError(f"sweep.zip: {values} appears twice: remove one of them.")
+        raise ExperimentError(f"sweep: {values} appears twice: remove one of them.")
     return Axis(tuple(lists), steps)
 
 
@@ -105,14 +88,7 @@ def first_repeated(values: Sequence[Any]) -> list[Any]:
     """The first value that is in a list twice, as a list of one; [] if there is none."""
     seen = set()
     for value in values:
-        known = _hashable(value)
-        if known in seen:
+        if (text := repr(value)) in seen:
             return [value]
-        seen.add(known)
+        seen.add(text)
     return []
-
-
-def _hashable(value: Any) -> Any:
-    if isinstance(value, dict):
-        return tuple((name, _hashable(item)) for name, item in sorted(value.items()))
-    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value

@@ -6,6 +6,7 @@ from typing import Any
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.complaints import shortened, shown
+from vefl_sim.sweep.axes import first_repeated
 
 _MAX_SEEDS = 1000  # more are probably a mistyped range
 _PIECE = re.compile(r"\s*(\d{1,19})\s*(?:-\s*(\d{1,19})\s*)?", re.ASCII)
@@ -36,11 +37,10 @@ def check_seeds(seeds: Any, where: str = "seeds") -> list[int]:
         raise ExperimentError(f"{where}: the list is empty: give at least one seed, or leave it out.")
     if len(seeds) > _MAX_SEEDS:
         raise ExperimentError(f"{where}: these are more than {_MAX_SEEDS} seeds: use fewer.")
-    for seed in seeds:
-        if not 0 <= seed < 2**63:
-            raise ExperimentError(f"{where}: a seed must be at least 0 and less than 2^63, and {shown(seed)} is not.")
-        if list(seeds).count(seed) > 1:
-            raise ExperimentError(f"{where}: {seed} appears twice: remove one of them.")
+    if wrong := [seed for seed in seeds if not 0 <= seed < 2**63]:
+        raise ExperimentError(f"{where}: a seed must be at least 0 and less than 2^63, and {shown(wrong[0])} is not.")
+    for seed in first_repeated(seeds):
+        raise ExperimentError(f"{where}: {seed} appears twice: remove one of them.")
     return list(seeds)
 
 

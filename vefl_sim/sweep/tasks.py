@@ -29,7 +29,7 @@ class PointTask:
     entry: IndexEntry
     share: float = 0.0  # of its rounds that are done
     deaths: int = 0  # how often its process died or stopped without a request
-    submitted: bool = False  # to the executor, which may have a queue
+    submitted: bool = False  # to the pool, which may have a queue
     fresh: bool = False  # to be run in a new directory, although it may have a run
     fresh_run: str = ""  # name of that directory, as soon as a worker has created it
     not_before_s: float = 0.0  # earliest time to submit it, on the monotonic clock
@@ -55,6 +55,34 @@ class PointTask:
         """Expected remaining wall time, on the machine where the constants of `wall_time_s` were measured."""
         return self.wall_time_s * (1 - self.share)
 
+    def update_from(self, run: Run) -> None:
+        """Set status, results and progress from the run directory."""
+        entry = self.entry
+        entry.run, entry.error = run.path.name, ""
+        entry.status = {"done": "done", "failed": "failed"}.get(run.state, "stopped")
+        try:
+            summary = run.summary
+            if run.is_done:
+                run.require_complete()
+        except VeflError as error:
+            entry.status, entry.error = "failed", str(error)
+            return
+        if entry.status == "failed":
+            entry.error = _last_line(run.path / "FAILED")
+        entry.rounds, entry.content = summary.get("rounds"), summary.get("content_digest", "")
+        entry.accuracy, entry.loss = summary.get("last_accuracy"), summary.get("last_loss")
+        self.share = (entry.rounds or 0) / self.point.experiment.rounds
+        if run.is_done:
+            self.share = 1.0
+            self.cpu_s = summary.get("cpu_s", 0.0) + summary.get("prepare_cpu_s", 0.0)
+            entry.wall_s = summary.get("wall_s", 0.0) + summary.get("prepare_s", 0.0)
+
+
+def _last_line(file: Path) -> str:
+    with suppress(OSError, IndexError):
+        return read_file(file).decode(errors="replace").strip().splitlines()[-1]
+    return ""
+
 
 @dataclass
 class Tasks:
@@ -63,6 +91,17 @@ class Tasks:
     by_digest: dict[str, PointTask]
     workers: int = 1
     slowdown: float = 1.0  # by other processes on this machine, before the workers have started
+
+    @classmethod
+    def of(cls, indexes: Sequence[Index], out: Path) -> "Tasks":
+        """The points of all sweeps with the state of their runs; a point that several sweeps contain is one task."""
+        tasks: dict[str, PointTask] = {}
+        for index in indexes:
+            points = index.sweep.points
+            for point in counted(points, "looking for the runs of the points", len(points)):
+                if point.digest not in tasks:
+                    tasks[point.digest] = _task(point, index.previous_row(point.digest), out)
+        return cls(tasks)
 
     def __len__(self) -> int:
         return len(self.by_digest)
@@ -86,8 +125,7 @@ class Tasks:
 
     def require_done(self) -> None:
         """Raise RunFailed with the errors of the points that failed, if there are any."""
-        failed = [task for task in self if task.entry.status != "done"]
-        if failed:
+        if failed := [task for task in self if task.entry.status != "done"]:
             failures = "".join(f"\n  {task.point.title}: {task.entry.error}" for task in failed[:_MOST_SHOWN])
             more = f"\n  … and {len(failed) - _MOST_SHOWN} more, see the index" if len(failed) > _MOST_SHOWN else ""
             raise RunFailed(
@@ -96,16 +134,12 @@ class Tasks:
 
     @property
     def factor(self) -> float:
-        """Measured over expected wall time, the median of all points.
+        """Measured over expected wall time, the median of all points that were run in this session.
 
-        Points that were finished in this session count; as long as there are none, the rounds of those that run,
-        without rounds that compile. Before that, it is the CPU time of the finished runs, or else what is expected,
-        times the slowdown by other processes.
+        Before any of them has made progress, it is the CPU time of the finished runs, or else what is expected, times
+        the slowdown by other processes.
         """
-        finished = [
-            task.entry.wall_s / task.wall_time_s for task in self.having("done") if task.pace_s and task.entry.wall_s
-        ]
-        measured = finished or [task.pace_s / task.wall_time_s for task in self if task.pace_s]
+        measured = [task.pace_s / task.wall_time_s for task in self if task.pace_s]
         earlier = [task.cpu_s / task.wall_time_s for task in self if task.cpu_s]
         return median(measured) if measured else median(earlier or [1.0]) * self.slowdown
 
@@ -118,54 +152,14 @@ class Tasks:
         """Peak memory that points with the same scheme and data set needed at most."""
         kind = point.experiment.scheme.kind, point.experiment.data.kind
         alike = [t for t in self if (t.point.experiment.scheme.kind, t.point.experiment.data.kind) == kind]
-        measured = [task.entry.peak_mb for task in alike if task.entry.peak_mb]
-        return max(measured, default=_TYPICAL_MB)
-
-
-def tasks_of(indexes: Sequence[Index], out: Path) -> Tasks:
-    """The points of all sweeps with the state of their runs; a point that several sweeps contain is one task."""
-    tasks: dict[str, PointTask] = {}
-    for index in indexes:
-        points = index.sweep.points
-        for point in counted(points, "looking for the runs of the points", len(points)):
-            if point.digest not in tasks:
-                tasks[point.digest] = _task(point, index.previous_row(point.digest), out)
-    return Tasks(tasks)
+        return max((task.entry.peak_mb for task in alike if task.entry.peak_mb), default=_TYPICAL_MB)
 
 
 def _task(point: Point, previous: Mapping[str, object], out: Path) -> PointTask:
     entry = IndexEntry(peak_mb=previous.get("peak_mb"))  # type: ignore[arg-type]
     task = PointTask(point, wall_time_s(point.experiment), entry)
     if run := point.run(out):
-        update_from_run(task, run)
+        task.update_from(run)
     if previous.get("status") == "failed" and entry.status != "done":
         entry.status, entry.error = "failed", str(previous.get("error", ""))
     return task
-
-
-def update_from_run(task: PointTask, run: Run) -> None:
-    """Set status, results and progress of a task from its run directory."""
-    entry = task.entry
-    entry.error = ""
-    entry.run, entry.status = run.path.name, {"done": "done", "failed": "failed"}.get(run.state, "stopped")
-    try:
-        summary = run.summary
-        if run.is_done:
-            run.require_complete()
-    except VeflError as error:
-        entry.status, entry.error = "failed", str(error)
-        return
-    if entry.status == "failed":
-        entry.error = _last_line(run.path / "FAILED")
-    entry.rounds = summary.get("rounds")
-    entry.accuracy, entry.loss = summary.get("last_accuracy"), summary.get("last_loss")
-    entry.content = summary.get("content_digest", "")
-    task.cpu_s = summary.get("cpu_s", 0.0) + summary.get("prepare_cpu_s", 0.0) if run.is_done else None
-    entry.wall_s = summary.get("wall_s", 0.0) + summary.get("prepare_s", 0.0) if run.is_done else None
-    task.share = 1.0 if run.is_done else (entry.rounds or 0) / task.point.experiment.rounds
-
-
-def _last_line(file: Path) -> str:
-    with suppress(OSError, IndexError):
-        return read_file(file).decode(errors="replace").strip().splitlines()[-1]
-    return ""

@@ -55,17 +55,6 @@ def test_everything_is_drawn_without_a_request_or_an_error(page: webdriver.Chrom
     assert page.get_log("browser") == []
 
 
-def test_the_navigation_fits_on_a_phone(page: webdriver.Chrome) -> None:
-    assert fits(page, 390)
-    wide, seen = page.execute_script(
-        "const nav = document.querySelector('nav');"
-        "return [nav.scrollWidth - nav.clientWidth, [...nav.children].map((a) => a.getBoundingClientRect().right)]"
-    )
-    assert wide == 0
-    assert max(seen) <= 390
-    assert fits(page, 1280)
-
-
 def test_cars_are_where_the_tables_say(page: webdriver.Chrome, rush: Run) -> None:
     draw, rows = random.Random(5), rush.table("mobility")
     instants = draw.sample(sorted({*rows["time_ns"]}), 20)
@@ -99,16 +88,6 @@ def test_the_panel_explains_updates_like_why(page: webdriver.Chrome, rush: Run) 
         pairs,
     )
     assert shown == [why(rush, cv=cv, round=round_) for cv, round_, _ in pairs]
-
-
-def test_states_follow_the_events(page: webdriver.Chrome, rush: Run) -> None:
-    lost = rush.vehicles.query("state == 'lost'").iloc[0]
-    cv, start, end = int(lost["cv"]), lost["ordered_ns"] / 1e6, (lost["ordered_ns"] + lost["delay_ns"]) / 1e6
-    times = [start, start + lost["train_ns"] / 1e6 + 0.1, end - 0.1]
-    states = [page.execute_script("return report.cars.state(arguments[0], arguments[1])", cv, t) for t in times]
-    assert states == ["training", "uploading", "uploading"]
-    ineligible = rush.vehicles.query("state == 'ineligible' and round == 2").iloc[0]
-    assert page.execute_script("return report.cars.state(arguments[0], 5001)", int(ineligible["cv"])) == "ineligible"
 
 
 def test_a_lost_update_is_two_clicks_away(page: webdriver.Chrome, rush: Run) -> None:
@@ -187,18 +166,6 @@ def test_the_keyboard_keeps_its_place_in_the_story(page: webdriver.Chrome, rush:
     assert page.switch_to.active_element.get_attribute("id") == "panel"
 
 
-def test_playing_twice_does_not_play_faster(page: webdriver.Chrome) -> None:
-    at(page, 0)
-    passed, wall = page.execute_async_script(
-        "const [done, clock] = [arguments[0], report.clock];"
-        "for (let n = 0; n < 5; n += 1) { clock.play(); clock.pause(); }"
-        "const start = performance.now();"
-        "clock.play();"
-        "setTimeout(() => { clock.pause(); done([clock.time, performance.now() - start]); }, 600);"
-    )
-    assert 0 < passed <= 2 * wall  # its speed is 2
-
-
 def test_a_cv_that_is_not_served_has_no_prbs(browser: webdriver.Chrome, three_cars: Run, tmp_path: Path) -> None:
     show(browser, write_report(three_cars, tmp_path / "report.html"))
     first = three_cars.table("slots").query("cv == 1")["slot"].min() * three_cars.experiment.slots.slot_ns / 1e6
@@ -219,25 +186,6 @@ def test_lost_grants_have_a_curve_and_are_counted_in_the_panel(
     at(browser, 1500)
     lost, used = second["lost_slots"].sum(), second["tx_slots"].sum()
     assert f"{lost} of {used} grants of its orders were lost." in browser.find_element(By.ID, "panel").text
-
-
-def test_a_run_that_cannot_lose_grants_has_no_curve_of_them(
-    browser: webdriver.Chrome, three_cars: Run, tmp_path: Path
-) -> None:
-    show(browser, write_report(three_cars, tmp_path / "page.html"))
-    assert "Lost grants" not in browser.find_element(By.TAG_NAME, "body").text
-    at(browser, 1500)
-    assert "grants" not in browser.find_element(By.ID, "panel").text
-
-
-def test_a_position_that_is_not_recorded_is_not_made_up(
-    browser: webdriver.Chrome, three_cars: Run, tmp_path: Path
-) -> None:
-    copy = Path(copytree(three_cars.path, tmp_path / "run"))
-    (copy / "tables" / "mobility.parquet").unlink()
-    show(browser, write_report(Run(copy)))
-    at(browser, 500, 1)
-    assert browser.find_element(By.CSS_SELECTOR, ".now").text == "0.5 s: its position is not recorded."
 
 
 def test_a_hostile_run_executes_nothing(browser: webdriver.Chrome, rush: Run, tmp_path: Path) -> None:

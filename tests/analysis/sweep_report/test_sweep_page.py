@@ -261,13 +261,6 @@ def test_a_table_that_is_none_is_one_sentence(tmp_path: Path, content: bytes) ->
     assert len(error.value.problems) == 1
 
 
-def test_without_matplotlib_the_tables_remain(swept: Swept, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    page = sweep_report(SweepSource(swept.index), swept.index.parent)
-    assert "Pictures need matplotlib" in page
-    assert cells(page, "Means over seeds")
-
-
 def two_keys(swept: Swept, folder: Path, missing: int = 0) -> SweepSource:
     """A sweep of two keys and two seeds whose points are the three runs in turn; the last points may be missing."""
     own = swept.copy(folder)

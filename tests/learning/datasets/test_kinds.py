@@ -39,8 +39,7 @@ from vefl_sim.experiment.kinds import DATA_SETS
 from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.files import tar_members
-from vefl_sim.learning.datasets.files.sources import SOURCES
+from vefl_sim.learning.datasets.public import SOURCES
 
 
 def read(kind: str, folder: Path | str, seed: int = 1, **keys: object) -> Dataset:
@@ -121,16 +120,13 @@ def test_files_of_another_data_set_are_named(tmp_path: Path, monkeypatch: pytest
         read("mnist", tmp_path)
 
 
-def test_a_run_and_a_dry_run_name_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_names_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(monkeypatch, "fashion-mnist", write_mnist(tmp_path / "files"))
     data = {"kind": "mnist", "dir": str(tmp_path / "files"), "min_samples": 1}
     (tmp_path / "cars.toml").write_text(tomli_w.dumps(EXPERIMENT | {"data": data}))
-    done = call("cars.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    sentence = 'data.kind = "mnist", but these are the files of fashion-mnist'
-    assert f"warning: {sentence}" in done.stdout
+    done = call("cars.toml", "--dry-run", cwd=tmp_path)
+    assert '# warning: data.kind = "mnist", but these are the files of fashion-mnist' in done.stdout
     assert "VeflWarning" not in done.stderr
-    assert f"# warning: {sentence}" in call("cars.toml", "--dry-run", cwd=tmp_path).stdout
 
 
 def test_cifar_has_channels_last_and_batches_in_order(tmp_path: Path) -> None:
@@ -199,12 +195,9 @@ def test_a_picture_is_rotated_by_its_exif_orientation(tmp_path: Path) -> None:
     assert (upright[:, :8] == 0).all()
 
 
-@pytest.mark.parametrize(("mode", "colour"), [("RGBA", (200, 100, 50, 0)), ("LA", (200, 0))])
-def test_transparent_pixels_become_black(tmp_path: Path, mode: str, colour: tuple[int, ...]) -> None:
-    assert not one_picture(tmp_path, Image.new(mode, (16, 16), colour)).any()
-
-
-def test_half_transparent_is_half_as_light_and_a_palette_may_be_transparent(tmp_path: Path) -> None:
+def test_transparent_pixels_become_black(tmp_path: Path) -> None:
+    for mode, colour in (("RGBA", (200, 100, 50, 0)), ("LA", (200, 0))):
+        assert not one_picture(tmp_path, Image.new(mode, (16, 16), colour)).any()
     assert one_picture(tmp_path, Image.new("RGBA", (16, 16), (200, 100, 50, 128)))[3, 3].tolist() == [100, 50, 25]
     palette = Image.new("P", (16, 16), 1)
     palette.putpalette([0, 0, 0, 255, 255, 255])
@@ -272,64 +265,18 @@ def test_downloaded_files_are_found_without_a_dir(tmp_path: Path, monkeypatch: p
     assert len(read("mnist", "").train_targets) == 40
 
 
-def test_a_missing_folder_is_refused() -> None:
-    assert sentence("folder", "/no/such/place") == "data.dir = '/no/such/place': there is no such folder or zip."
-
-
-@pytest.mark.parametrize("kind", ["mnist", "folder"])
-@pytest.mark.parametrize(
-    ("folder", "words"),
-    [("x" * 300, "File name too long"), ("~nobodyxx/x", "home directory"), ("a\0b", "null")],
-)
-def test_an_impossible_dir_is_refused(kind: str, folder: str, words: str) -> None:
-    problem = sentence(kind, folder)
-    assert problem.startswith(f"data.dir = {folder!r} cannot be used (")
-    assert words in problem
+@pytest.mark.parametrize("folder", ["/no/such/place", "x" * 300, "~nobodyxx/x", "a\0b"])
+def test_an_impossible_dir_is_refused(folder: str) -> None:
+    assert sentence("folder", folder).startswith(f"data.dir = {folder!r}")
 
 
 # Bad files
 
-IMAGES, LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
+IMAGES, LABELS, CIFAR = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", "cifar-10-binary.tar.gz"
+TRAIN_ZIP, TEST_ZIP, TRUTH = "GTSRB_Final_Training_Images.zip", "GTSRB_Final_Test_Images.zip", "GTSRB_Final_Test_GT.zip"
 HUGE = gzip.compress(struct.pack(">HBB3I", 0, 8, 3, 60_000, 2**16, 2**16))
-NO_IMAGES = idx(np.zeros((0, 28, 28), np.uint8))
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        (IMAGES, b"", "is not an IDX file"),
-        (IMAGES, b"<html>not found</html>", "Not a gzipped file"),
-        (IMAGES, gzip.compress(b"PK\3\4" * 9), "is not an IDX file of bytes with 3 axes"),
-        (IMAGES, idx(np.zeros(40, np.uint8)), "is not an IDX file of bytes with 3 axes"),
-        (
-            IMAGES,
-            gzip.compress(gzip.decompress(idx(np.zeros((40, 16, 16), np.uint8)))[:-1]),
-            "ends after 10239 of 10240",
-        ),
-        (
-            IMAGES,
-            gzip.compress(gzip.decompress(idx(np.zeros((4, 16, 16), np.uint8))) + b"x"),
-            "continues after the 1024",
-        ),
-        (IMAGES, idx(np.zeros((40, 16, 16), np.uint8))[:-5], "Compressed file ended"),
-        (IMAGES, HUGE, "announces 257698037760000 values"),
-        (IMAGES, NO_IMAGES, "has no images"),
-        (LABELS, idx(np.zeros(39, np.uint8)), "has 39 labels for 40 images"),
-        (LABELS, idx(np.full(40, 10, np.uint8)), "has a label 10, but there are only 10 classes"),
-    ],
-)
-def test_a_bad_idx_file_is_named_with_what_is_wrong_and_the_fix(
-    tmp_path: Path, name: str, content: bytes, words: str
-) -> None:
-    (write_mnist(tmp_path) / name).write_bytes(content)
-    problem = sentence("mnist", tmp_path)
-    assert problem.startswith(f"{tmp_path / name} cannot be ")
-    assert words in problem
-    assert "python -m vefl_sim data get mnist" in problem
-
-
-def members_without(name: str) -> dict[str, bytes]:
-    return {key: content for key, content in cifar_members().items() if not key.endswith(name)}
+WHOLE = gzip.decompress(idx(np.zeros((40, 16, 16), np.uint8)))
+FRAME = "GTSRB/Final_Training/Images/00000/00000_00000.ppm"
 
 
 def sparse(name: str, size: int) -> bytes:
@@ -343,124 +290,95 @@ def sparse(name: str, size: int) -> bytes:
     return member.tobuf(tarfile.PAX_FORMAT) + areas.ljust(512, b"\0") + bytes(1024)
 
 
+def cifar_with(test_batch: bytes | None) -> bytes:
+    members = {name: content for name, content in cifar_members().items() if not name.endswith("test_batch.bin")}
+    return tar_gz(members if test_batch is None else members | {"test_batch.bin": test_batch})
+
+
+def bomb(size: int) -> bytes:
+    """A .tar.gz of many empty megabytes."""
+    return tar_gz({f"{number}": bytes(1 << 25) for number in range(size >> 25)})
+
+
+WRITERS: dict[str, Callable[[Path], Path]] = {"mnist": write_mnist, "cifar10": write_cifar, "gtsrb": write_gtsrb}
+
+
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("kind", "name", "content", "words"),
     [
-        (tar_gz(cifar_members())[:-4000], "cannot be read"),
-        (tar_gz(members_without("data_batch_3.bin")), "has no data_batch_3.bin"),
-        (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": bytes(3072)}), "not whole records of 3073"),
-        (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": b"\x0a" + bytes(3072)}), "has a label 10"),
-        (tar_gz(cifar_members() | {"x/test_batch.bin": bytes(3073)}), "has two files named test_batch.bin"),
-        (tar_gz(members_without("test_batch.bin") | {"test_batch.bin": bytes(3073 * 12_000)}), "larger than 32 MB"),
-        (gzip.compress(sparse("test_batch.bin", 1 << 40)), "test_batch.bin that is sparse"),
-        (gzip.compress(sparse("test_batch.bin", 3073)), "test_batch.bin that is sparse"),
-        (b"not an archive", "Not a gzipped file"),
-        (gzip.compress(b"no tar" * 1000), "cannot be read"),
+        ("mnist", IMAGES, b"", "is not an IDX file"),
+        ("mnist", IMAGES, b"<html>not found</html>", "Not a gzipped file"),
+        ("mnist", IMAGES, idx(np.zeros(40, np.uint8)), "is not an IDX file of bytes with 3 axes"),
+        ("mnist", IMAGES, gzip.compress(WHOLE[:-1]), "ends after 10239 of 10240"),
+        ("mnist", IMAGES, gzip.compress(WHOLE + b"x"), "continues after the 10240"),
+        ("mnist", IMAGES, gzip.compress(WHOLE)[:-5], "Compressed file ended"),
+        ("mnist", IMAGES, HUGE, "announces 257698037760000 values"),
+        ("mnist", IMAGES, idx(np.zeros((0, 28, 28), np.uint8)), "has no images"),
+        ("mnist", LABELS, idx(np.zeros(39, np.uint8)), "has 39 labels for 40 images"),
+        ("mnist", LABELS, idx(np.full(40, 10, np.uint8)), "has a label 10"),
+        ("cifar10", CIFAR, tar_gz(cifar_members())[:-4000], "cannot be read"),
+        ("cifar10", CIFAR, cifar_with(None), "has no test_batch.bin"),
+        ("cifar10", CIFAR, cifar_with(bytes(3072)), "not whole records of 3073"),
+        ("cifar10", CIFAR, cifar_with(b"\x0a" + bytes(3072)), "has a label 10"),
+        ("cifar10", CIFAR, tar_gz(cifar_members() | {"x/test_batch.bin": bytes(3073)}), "two files named test_batch"),
+        ("cifar10", CIFAR, cifar_with(bytes(3073 * 12_000)), "larger than 32 MB"),
+        ("cifar10", CIFAR, gzip.compress(sparse("test_batch.bin", 1 << 40)), "test_batch.bin that is sparse"),
+        ("cifar10", CIFAR, bomb((1 << 28) + (1 << 25)), "unpacks to more than 268 MB"),
+        ("cifar10", CIFAR, gzip.compress(b"no tar" * 1000), "cannot be read"),
+        ("gtsrb", TRAIN_ZIP, b"PK but no zip", "not a zip file"),
+        ("gtsrb", TRAIN_ZIP, zipped({"readme": b""}), "has no images at the expected paths"),
+        ("gtsrb", TRAIN_ZIP, zipped({FRAME.replace("00000/", "00043/"): picture((1, 2, 3))}), "names a class '00043'"),
+        ("gtsrb", TRAIN_ZIP, zipped({FRAME: picture((1, 2, 3))[:-9]}), "00000_00000.ppm that cannot be read"),
+        ("gtsrb", TEST_ZIP, zipped({"00000.ppm": picture((1, 2, 3))}), "has no image 00001.ppm"),
+        ("gtsrb", TRUTH, zipped({}), "has 0 tables"),
+        ("gtsrb", TRUTH, zipped({"x.csv": b"a;b\n1;2\n"}), "without the columns Filename and ClassId"),
+        ("gtsrb", TRUTH, zipped({"x.csv": b"Filename;ClassId\n00000.ppm\n"}), "names a class"),
+        ("gtsrb", TRUTH, zipped({"x.csv": b"\xff\xfe\0"}), "cannot be read"),
     ],
-)
-def test_a_bad_cifar_archive(tmp_path: Path, content: bytes, words: str) -> None:
-    problem = sentence("cifar10", write_cifar(tmp_path, content))
-    assert problem.startswith(f"{tmp_path / 'cifar-10-binary.tar.gz'} cannot be ")
-    assert words in problem
-    assert "data get cifar10" in problem
-
-
-def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tar_members, "_MAX_BYTES", 1 << 20)
-    bomb = tar_gz(cifar_members() | {"bomb": bytes(1 << 20)})
-    assert "unpacks to more than 1.05 MB" in sentence("cifar10", write_cifar(tmp_path, bomb))
-
-
-@pytest.mark.parametrize("error", [OverflowError("too large"), ValueError("no number"), MemoryError()])
-def test_whatever_tarfile_raises_becomes_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+)  # fmt: skip
+def test_a_bad_file_is_named_with_what_is_wrong_and_the_fix(
+    tmp_path: Path, kind: str, name: str, content: bytes, words: str
 ) -> None:
-    def fail(*_: object) -> bytes:
-        raise error
-
-    monkeypatch.setattr(tar_members, "_content", fail)
-    assert f"cannot be read ({str(error) or 'MemoryError'})" in sentence("cifar10", write_cifar(tmp_path))
-
-
-TRAIN_ZIP = "GTSRB_Final_Training_Images.zip"
-IMAGE_PATH = "GTSRB/Final_Training/Images/00000/00000_00000.ppm"
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        (TRAIN_ZIP, b"PK but no zip", "not a zip file"),
-        (TRAIN_ZIP, zipped({"readme": b""}), "has no images at the expected paths"),
-        (TRAIN_ZIP, zipped({IMAGE_PATH.replace("00000/", "00043/"): picture((1, 2, 3))}), "names a class '00043'"),
-        (TRAIN_ZIP, zipped({IMAGE_PATH: b"P6 ?"}), "00000_00000.ppm"),
-        (TRAIN_ZIP, zipped({IMAGE_PATH: picture((1, 2, 3))[:-9]}), "00000_00000.ppm that cannot be read"),
-        ("GTSRB_Final_Test_Images.zip", zipped({"00000.ppm": picture((1, 2, 3))}), "has no image 00001.ppm"),
-        ("GTSRB_Final_Test_GT.zip", zipped({}), "has 0 tables"),
-        ("GTSRB_Final_Test_GT.zip", zipped({"x.csv": b"a;b\n1;2\n"}), "without the columns Filename and ClassId"),
-        ("GTSRB_Final_Test_GT.zip", zipped({"x.csv": b"Filename;ClassId\n00000.ppm\n"}), "names a class"),
-        ("GTSRB_Final_Test_GT.zip", zipped({"x.csv": b"\xff\xfe\0"}), "cannot be read"),
-    ],
-)
-def test_a_bad_gtsrb_zip(tmp_path: Path, name: str, content: bytes, words: str) -> None:
-    (write_gtsrb(tmp_path) / name).write_bytes(content)
-    problem = sentence("gtsrb", tmp_path)
+    (WRITERS[kind](tmp_path) / name).write_bytes(content)
+    problem = sentence(kind, tmp_path)
     assert problem.startswith(f"{tmp_path / name} cannot be ")
     assert words in problem
-
-
-def pixels(width: int, height: int) -> bytes:
-    return f"P6 {width} {height} 255\n".encode()
+    assert f"data get {kind}" in problem
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("added", "words"),
     [
-        (
-            zipped(folder_members() | {"../../train/cat/x.png": b""}),
-            "a file with a path outside the zip, ../../train/cat/x.png",
-        ),
-        (
-            zipped(folder_members() | {"@nameless": b""}).replace(b"@nameless", b"\0nameless"),
-            "a file without a name",
-        ),
-        (zipped(folder_members() | {"/etc/passwd": b""}), "a file with a path outside the zip, /etc/passwd"),
-        (zipped(folder_members() | {"C:\\x\\y.png": b""}), "a file with a path outside the zip"),
-        (zipped(folder_members() | {"train/cat/big.png": bytes(33 << 20)}), "unpacks to more than 32 MB"),
-        (zipped(folder_members(), zipfile.ZIP_BZIP2), "neither stored nor deflated"),
-        (zipped(folder_members() | {"train/cat/x.ppm": pixels(20_000, 20_000)}), "x.ppm"),
-        (zipped(folder_members() | {"train/cat/x.ppm": pixels(9_000, 9_000)}), "x.ppm of 9000 × 9000 pixels"),
-        (zipped(folder_members() | {"train/cat/x.pgm": b"P5 1 1 65535\n\1\0"}), "x.pgm with more than 8 bits of grey"),
-        (
-            zipped(folder_members() | {"train/cat/x.ppm": b"Pf 1 1 -1.0\n\0\0\0\0"}),
-            "x.ppm with more than 8 bits of grey",
-        ),
-        (zipped(folder_members() | {"train/cat/x.png": b"no picture"}), "x.png that is not a picture"),
-        (zipped(folder_members() | {"train/x.png": b""}), "has an image train/x.png, which is not at train/<class>/"),
-        (zipped(folder_members() | {"test/cow/x.png": b""}), "has a class cow in test that is not in train"),
-        (zipped({"train/cat/x.png": picture((1, 1, 1))}), "has no images at test/<class>/<image>"),
-        (zipped(folder_members() | {"train/cow/": b""}), "has a class folder train/cow without images"),
-        (zipped(folder_members() | {"test/cat/x.tif": b""}), "has a class folder test/cat without images"),
-        (zipped({"pets/train/cat/x.png": b"", "pets/train/cow/x.tif": b""}), "folder pets/train/cow without images"),
-        (zipped({}), "has no images at train/<class>/<image>"),
-        (b"\0" * 100, "not a zip file"),
+        ({"train/cat/big.png": bytes(33 << 20)}, "unpacks to more than 32 MB"),
+        ({"train/cat/x.ppm": b"P6 20000 20000 255\n"}, "x.ppm"),
+        ({"train/cat/x.ppm": b"P6 9000 9000 255\n"}, "x.ppm of 9000 × 9000 pixels"),
+        ({"train/cat/x.pgm": b"P5 1 1 65535\n\1\0"}, "x.pgm with more than 8 bits of grey"),
+        ({"train/cat/x.ppm": b"Pf 1 1 -1.0\n\0\0\0\0"}, "x.ppm with more than 8 bits of grey"),
+        ({"train/cat/x.png": b"no picture"}, "x.png that is not a picture"),
+        ({"train/x.png": b""}, "has an image train/x.png, which is not at train/<class>/"),
+        ({"test/cow/x.png": b""}, "has a class cow in test that is not in train"),
     ],
 )
-def test_a_bad_zip_of_your_own(tmp_path: Path, content: bytes, words: str) -> None:
+def test_a_bad_zip_of_your_own(tmp_path: Path, added: dict[str, bytes], words: str) -> None:
     path = tmp_path / "mine.zip"
-    path.write_bytes(content)
+    path.write_bytes(zipped(folder_members() | added))
     problem = sentence("folder", path)
     assert problem.startswith(f"{path} cannot be ")
     assert words in problem
 
 
-@pytest.mark.parametrize("content", [{}, {"x.tif": b""}, {".hidden.png": b""}])
-def test_a_class_folder_without_images_is_named_with_the_expected_suffixes(
-    tmp_path: Path, content: dict[str, bytes]
-) -> None:
-    (write_folder(tmp_path) / "train" / "cow").mkdir()
-    write_folder(tmp_path / "train" / "cow", content)
-    problem = sentence("folder", tmp_path)
-    assert "has a class folder train/cow without images (files that end with .png, .jpg, " in problem
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (zipped(folder_members(), zipfile.ZIP_BZIP2), "neither stored nor deflated"),
+        (zipped({"train/cat/x.png": picture((1, 1, 1))}), "has no images at test/<class>/<image>"),
+        (zipped({}), "has no images at train/<class>/<image>"),
+        (b"\0" * 100, "not a zip file"),
+    ],
+)
+def test_a_zip_without_usable_images(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "mine.zip").write_bytes(content)
+    assert words in sentence("folder", tmp_path / "mine.zip")
 
 
 def test_links_to_folders_and_images_are_followed(tmp_path: Path) -> None:
@@ -477,13 +395,12 @@ def test_links_to_folders_and_images_are_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("link", "target", "words"),
     [
-        ("train/cat/all", "../..", "has a link train/cat/all to a folder that contains it"),
-        ("train/cat/x.png", "gone.png", "has a link train/cat/x.png to something that does not exist"),
-        ("train/cat/x.png", "x.png", "has a link train/cat/x.png to something that does not exist"),
-        ("train/cow", "/no/such/folder", "has a link train/cow to something that does not exist"),
+        ("train/cat/all", "../..", "a link to a folder around it"),
+        ("train/cat/x.png", "gone.png", "cannot be read"),
+        ("train/cat/x.png", "x.png", "cannot be read"),
     ],
 )
-def test_broken_links_and_cycles_of_links_are_named(tmp_path: Path, link: str, target: str, words: str) -> None:
+def test_broken_links_and_cycles_of_links_are_refused(tmp_path: Path, link: str, target: str, words: str) -> None:
     (write_folder(tmp_path) / link).symlink_to(target)
     assert words in sentence("folder", tmp_path)
 
@@ -495,11 +412,8 @@ def test_a_large_file_in_a_folder_is_not_read(tmp_path: Path) -> None:
     assert "big.png of more than 32 MB" in sentence("folder", tmp_path)
 
 
-WRITERS: dict[str, Callable[[Path], Path]] = {"mnist": write_mnist, "cifar10": write_cifar, "gtsrb": write_gtsrb}
-
-
 @pytest.mark.parametrize("kind", WRITERS)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     which=st.integers(0, 3), position=st.floats(0, 1, exclude_max=True), value=st.integers(0, 255), cut=st.booleans()
 )

@@ -8,11 +8,9 @@ import pytest
 from tests.learning.datasets.files import SHARED
 from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
-from vefl_sim.learning.datasets.compact_gtsrb import compact_state
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.files.inventory import inventory
-from vefl_sim.learning.datasets.files.location import downloads
-from vefl_sim.learning.datasets.files.sources import SOURCES
+from vefl_sim.learning.datasets.files import downloads
+from vefl_sim.learning.datasets.public import SOURCES, compact_state, inventory
 
 CIFAR = downloads() / "cifar10"
 """In the user's cache; the tests use another cache, which is set when they start."""

@@ -1,4 +1,4 @@
-from pathlib import Path
+"""Signs: the drawn data set, and the distances by which its shapes are drawn."""
 
 import jax
 import jax.numpy as jnp
@@ -9,48 +9,57 @@ from flax import linen as nn
 from numpy.typing import NDArray
 
 from vefl_models.cnn import cnn
-from vefl_sim import from_tables, simulate
+from vefl_sim import from_tables
+from vefl_sim.learning.datasets import signs as drawing
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.signs import drawing
-from vefl_sim.learning.datasets.signs.drawing import signs
-from vefl_sim.learning.datasets.signs.faces import FACES
-from vefl_sim.learning.datasets.signs.photo import photograph
+from vefl_sim.learning.datasets.signs import (
+    FACES,
+    Points,
+    Shape,
+    disc,
+    mirrored,
+    moved,
+    photograph,
+    polygon,
+    regular_polygon,
+    signs,
+    stroke,
+    turned,
+    union,
+)
 from vefl_sim.learning.samples import scaled
+from vefl_sim.simulation.scenario import build_scenario
 
 
 def draw(train: int = 100, test: int = 40, image_px: int = 20, seed: int = 1) -> Dataset:
     return signs(train, test, image_px, np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("image_px", [16, 28, 41])
-def test_shapes_and_types(image_px: int) -> None:
-    dataset = draw(image_px=image_px)
-    assert dataset.train_inputs.shape == (100, image_px, image_px, 3)
-    assert dataset.test_inputs.shape == (40, image_px, image_px, 3)
-    assert dataset.train_inputs.dtype == dataset.test_inputs.dtype == np.uint8
-    assert dataset.train_targets.dtype == dataset.test_targets.dtype == np.int32
-
-
-def test_images_that_nobody_sees_are_black_and_have_the_same_labels() -> None:
-    dataset, unseen = draw(), signs(100, 40, 20, np.random.default_rng(1), unseen=True)
-    for split in ("train", "test"):
+@pytest.mark.parametrize("image_px", [16, 41])
+def test_shapes_and_types_also_of_images_that_nobody_sees(image_px: int) -> None:
+    dataset, unseen = draw(image_px=image_px), signs(100, 40, image_px, np.random.default_rng(1), unseen=True)
+    for split, samples in (("train", 100), ("test", 40)):
         seen_images, images = (getattr(drawn, f"{split}_inputs") for drawn in (dataset, unseen))
-        assert (images.shape, images.dtype) == (seen_images.shape, seen_images.dtype)
+        assert images.shape == seen_images.shape == (samples, image_px, image_px, 3)
+        assert images.dtype == seen_images.dtype == np.uint8
         assert seen_images.any()
         assert not images.any()
-        assert np.array_equal(getattr(unseen, f"{split}_targets"), getattr(dataset, f"{split}_targets"))
+        labels = getattr(dataset, f"{split}_targets")
+        assert labels.dtype == np.int32
+        assert np.array_equal(getattr(unseen, f"{split}_targets"), labels)
 
 
-def test_a_run_without_learning_draws_no_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_learning_draws_no_images(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = from_tables(
-        {"run": {"name": "none", "rounds": 2}, "learning": {"kind": "none"}, "data": {"validation_samples": 100}}
+        {"run": {"name": "none", "rounds": 1}, "learning": {"kind": "none"}, "data": {"validation_samples": 100}}
     )
     with monkeypatch.context() as patch:
         patch.setattr(drawing, "photograph", None)
         patch.setattr(drawing, "signs", signs)  # not what another test has drawn
-        without = simulate(experiment, out=tmp_path / "without").summary["content_digest"]
+        without = build_scenario(experiment).shards
     monkeypatch.setattr(drawing, "signs", lambda *sizes_and_rng, unseen: signs(*sizes_and_rng))
-    assert simulate(experiment, out=tmp_path / "with").summary["content_digest"] == without
+    with_images = build_scenario(experiment).shards
+    assert {cv: own.tolist() for cv, own in with_images.items()} == {cv: own.tolist() for cv, own in without.items()}
 
 
 def test_classes_are_equally_frequent_and_mixed() -> None:
@@ -61,21 +70,12 @@ def test_classes_are_equally_frequent_and_mixed() -> None:
     assert len(set(dataset.train_targets[:16])) > 4
 
 
-def test_the_generator_determines_all_images() -> None:
-    one, same, other = draw(seed=1), draw(seed=1), draw(seed=2)
-    assert np.array_equal(one.train_inputs, same.train_inputs)
-    assert np.array_equal(one.test_inputs, same.test_inputs)
-    assert not np.array_equal(one.train_inputs, other.train_inputs)
-
-
-def test_test_set_does_not_depend_on_the_size_of_the_training_set() -> None:
-    assert np.array_equal(draw(train=30).test_inputs, draw(train=90).test_inputs)
-
-
-def test_no_two_images_are_equal() -> None:
-    dataset = draw(train=200, test=200)
-    everything = np.concatenate([dataset.train_inputs, dataset.test_inputs])
-    assert len({image.tobytes() for image in everything}) == 400
+def test_the_generator_determines_all_images_and_no_two_are_equal() -> None:
+    one, same, other = draw(seed=1), draw(train=30, seed=1), draw(seed=2)
+    assert np.array_equal(one.test_inputs, same.test_inputs)  # does not depend on the size of the training set
+    assert np.array_equal(one.train_inputs, draw(seed=1).train_inputs)
+    everything = np.concatenate([one.train_inputs, one.test_inputs, other.train_inputs])
+    assert len({image.tobytes() for image in everything}) == 240
 
 
 def test_faces_differ_from_each_other_under_the_same_conditions() -> None:
@@ -126,3 +126,42 @@ def test_a_linear_model_stays_well_below_the_cnn() -> None:
     convolutional = accuracy_after_training(cnn(dataset.classes), 3e-3, dataset, epochs=4)
     assert linear < 0.7
     assert convolutional > linear + 0.15
+
+
+# Shapes
+
+BOX = polygon((-1, -2), (1, -2), (1, 2), (-1, 2))
+RIGHT_OF_MIDDLE = moved(disc(0.1), 0.5, 0)
+
+
+def distance(shape: Shape, x: float, y: float) -> float:
+    return float(shape(Points(np.array([x], float), np.array([y], float)))[0])
+
+
+@pytest.mark.parametrize(
+    ("shape", "point", "expected"),
+    [
+        (disc(2), (3, 4), 3),
+        (disc(2), (0, 0), -2),
+        (BOX, (3, 0), 2),
+        (BOX, (0, 0), -1),
+        (BOX, (0, -2.5), 0.5),
+        (regular_polygon(4, 2**0.5, 45), (0, 3), 2),
+        (stroke(2, (0, 0), (4, 0)), (2, 3), 2),
+        (stroke(2, (0, 0), (4, 0)), (7, 4), 4),
+        (stroke(2, (0, 0), (4, 0), (4, 4)), (4, 2), -1),
+        (union(disc(1), moved(disc(1), 5, 0)), (5, 0), -1),
+        (moved(disc(1), 1, 2, size=3), (1, 7), 2),
+        (mirrored(RIGHT_OF_MIDDLE), (-0.5, 0), -0.1),
+        (turned(RIGHT_OF_MIDDLE, 1), (0, 0.5), -0.1),
+        (turned(RIGHT_OF_MIDDLE, 3), (0, -0.5), -0.1),
+    ],
+)
+def test_distances_are_exact(shape: Shape, point: tuple[float, float], expected: float) -> None:
+    assert distance(shape, *point) == pytest.approx(expected)
+
+
+def test_float32_points_give_float32_distances() -> None:
+    points = Points(np.zeros(2, np.float32), np.ones(2, np.float32))
+    for shape in (turned(mirrored(moved(union(disc(1), BOX), 0.1, 0.2, 0.3)), 2), stroke(0.1, (0, 0), (1, 1))):
+        assert shape(points).dtype == np.float32

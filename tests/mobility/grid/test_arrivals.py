@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.mobility.grid.arrivals import Arrivals
+from vefl_sim.mobility.grid.traffic import Arrivals
 
 
 def test_poisson():
@@ -23,16 +23,6 @@ def test_arrivals_do_not_depend_on_how_often_one_looks():
     rarely.queue_arrivals(100.0)
     assert often.waiting == rarely.waiting
     assert often.waiting
-
-
-def test_restored_arrivals_continue_with_the_same_draws():
-    straight, restored = (Arrivals(1.0, np.arange(5), np.random.default_rng(1)) for _ in range(2))
-    straight.queue_arrivals(20.0)
-    restored.restore(straight.state())
-    for arrivals in (straight, restored):
-        arrivals.queue_arrivals(100.0)
-    assert len(straight.waiting) > 50
-    assert restored.state() == straight.state()
 
 
 def test_one_vehicle_per_open_entry_in_order_of_arrival():

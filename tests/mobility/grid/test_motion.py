@@ -29,7 +29,7 @@ def test_a_step_is_that_of_its_plain_twin(seed, speed, dt, vehicles, signals, sp
     )
     traffic = IdmTraffic(experiment, Streams(seed))
     streets, moved = traffic.streets, 0.0
-    for number in range(120):
+    for number in range(60):
         traffic.advance()
         if number % 6:
             continue

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from vefl_sim.mobility.grid.random_walk import TURN_WEIGHTS, RandomWalkRoutes
 from vefl_sim.mobility.grid.roads import LEFT, NONE, RIGHT, STRAIGHT, StreetGrid
+from vefl_sim.mobility.grid.routes import TURN_WEIGHTS, RandomWalkRoutes
 
 GRID = StreetGrid.square(3, 100.0)
 

@@ -2,10 +2,8 @@ import numpy as np
 import pytest
 
 from vefl_sim.experiment.traffic_tables import TrafficTable
-from vefl_sim.mobility.grid.random_walk import RandomWalkRoutes
 from vefl_sim.mobility.grid.roads import NONE, StreetGrid
-from vefl_sim.mobility.grid.routes import GridRoutes
-from vefl_sim.mobility.grid.through_routes import ThroughRoutes
+from vefl_sim.mobility.grid.routes import GridRoutes, RandomWalkRoutes, ThroughRoutes
 
 GRID = StreetGrid.square(3, 100.0)
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vefl_sim.mobility.grid.roads import NONE, StreetGrid
-from vefl_sim.mobility.grid.through_routes import ThroughRoutes
+from vefl_sim.mobility.grid.routes import ThroughRoutes
 
 GRID = StreetGrid.square(3, 100.0)
 THROUGH = ThroughRoutes(GRID)

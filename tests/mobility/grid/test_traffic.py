@@ -14,7 +14,6 @@ from vefl_sim.mobility.grid.junctions import PATHS_MEET
 from vefl_sim.mobility.grid.roads import NONE
 from vefl_sim.mobility.grid.signals import light
 from vefl_sim.mobility.grid.traffic import IdmTraffic
-from vefl_sim.simulation.scenario import make_traffic
 
 LENGTH = 5.0
 
@@ -41,13 +40,6 @@ def both(before, after):
     """Indices of the vehicles that are in both scenes."""
     _, old, new = np.intersect1d(before.vehicle, after.vehicle, assume_unique=True, return_indices=True)
     return old, new
-
-
-def same(one, other):
-    return all(
-        np.array_equal(getattr(one, name), getattr(other, name))
-        for name in ("time_ns", "vehicle", "x_m", "y_m", "speed_mps", "connected")
-    )
 
 
 class Watch:
@@ -184,16 +176,8 @@ def test_numbers_ascend_from_one_and_are_never_used_again():
 def test_the_same_seed_gives_the_same_traffic_bit_for_bit():
     one, two, other = (traffic_with(seed) for seed in (7, 7, 8))
     pairs = list(zip(scenes(one, 60), scenes(two, 60), strict=True))
-    assert all(same(a, b) for a, b in pairs)
-    assert not same(pairs[0][0], other.scene())
-
-
-def test_a_copy_goes_on_like_the_original():
-    """A pickled copy continues with the same scenes."""
-    traffic = traffic_with()
-    scenes(traffic, 20)
-    copy = pickle.loads(pickle.dumps(traffic))
-    assert all(same(a, b) for a, b in zip(scenes(traffic, 30), scenes(copy, 30), strict=True))
+    assert all(a.same_as(b) for a, b in pairs)
+    assert not pairs[0][0].same_as(other.scene())
 
 
 def test_a_scene_does_not_change_afterwards():
@@ -201,7 +185,7 @@ def test_a_scene_does_not_change_afterwards():
     scene = traffic.scene()
     kept = pickle.loads(pickle.dumps(scene))
     scenes(traffic, 20)
-    assert same(scene, kept)
+    assert scene.same_as(kept)
 
 
 def test_time():
@@ -263,12 +247,12 @@ def test_without_a_warm_start_the_streets_fill_from_the_border():
 
 
 def test_share_of_connected_vehicles():
-    part = traffic_with(cv_share=0.3, mean_in_coverage=200.0).scene()
-    more = traffic_with(cv_share=0.6, mean_in_coverage=200.0).scene()
+    part = traffic_with(cv_share=0.3, mean_in_coverage=200.0, step=1.0).scene()
+    more = traffic_with(cv_share=0.6, mean_in_coverage=200.0, step=1.0).scene()
     assert part.connected.mean() == pytest.approx(0.3, abs=0.08)
     assert more.connected.mean() == pytest.approx(0.6, abs=0.08)
     assert (more.connected >= part.connected).all()  # a larger share connects more of the same vehicles
-    assert traffic_with().scene().connected.all()
+    assert traffic_with(step=1.0).scene().connected.all()
 
 
 def test_who_cannot_come_in_waits_outside():
@@ -402,14 +386,3 @@ def test_with_exits_outside_no_trip_begins_or_ends_in_coverage(through_share):
         )
     assert appeared["all"] > 0
     assert appeared["outside"] == 0
-
-
-def test_a_run_starts_its_traffic_once_and_copies_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    starts, original = [], IdmTraffic.__init__
-    monkeypatch.setattr(IdmTraffic, "__init__", lambda *arguments: starts.append(original(*arguments)))
-    start = make_traffic(experiment_with(mean_in_coverage=10), Streams(1))
-    driven = scenes(start(), 5)
-    again = scenes(start(), 5)  # the first copy has driven meanwhile
-    assert len(starts) == 1
-    assert all(one.same_as(other) for one, other in zip(driven, again, strict=True))
-    assert again[-1].same_as(scenes(traffic_with(mean_in_coverage=10), 5)[-1])

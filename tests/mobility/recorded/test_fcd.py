@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 
 from tests.mobility.recorded.recordings import (
@@ -19,7 +18,6 @@ from tests.mobility.recorded.recordings import (
     scenes,
 )
 from vefl_sim.core.errors import BadInput
-from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.rng import Streams
 from vefl_sim.mobility.recorded import fcd, frame, plausible
 from vefl_sim.mobility.recorded import register as register_module
@@ -101,11 +99,6 @@ def test_columns_named_after_a_walker(tag: str, tmp_path: Path) -> None:
         assert (scene.vehicle.tolist(), scene.x_m.tolist()) == ([1], [9.0])
 
 
-def test_gzip_or_not(tmp_path: Path) -> None:
-    plain, packed = (scenes(written(tmp_path, fcd_text(), name)) for name in ("fcd.xml", "fcd.XML.GZ".lower()))
-    assert [at_s(plain, time_s) for time_s in (0, 1.5, 3)] == [at_s(packed, time_s) for time_s in (0, 1.5, 3)]
-
-
 LONG = [(float(tick), 1, 0.0, 0.0, 0.0) for tick in range(5000)]
 
 
@@ -131,33 +124,12 @@ class TestStreaming:
         for bad in ('x="west"', "x=-7.0"):
             assert before_the_end(written(tmp_path, fcd_text().replace('x="-7.0"', bad)))[0] == 3
 
-    def test_the_first_frame_costs_one_chunk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        read, reads = fcd._Document.read, []
-        monkeypatch.setattr(fcd._Document, "read", lambda *args: (reads.append(1), read(*args))[1])
-        found = frames(written(tmp_path, fcd_text(LONG)), register())
-        assert next(found).scene.time_ns == 0
-        assert len(reads) == 1
-        assert sum(1 for _ in found) == 4999
-        assert len(reads) > 5
-
     def test_a_damaged_gzip_gives_what_came_before(self, tmp_path: Path) -> None:
         path = written(tmp_path, fcd_text(LONG), "fcd.xml.gz")
         path.write_bytes(path.read_bytes()[:-200])
         count, message = before_the_end(path)
         assert count > 100
         assert re.search(r"line \d{3,}: the file cannot be read any further .*: write it again\.$", message)
-
-    def test_parquet_comes_in_batches(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("vefl_sim.core.parquet._ROWS_PER_BATCH", 100)
-        values, rows = ParquetFile._values, []
-        monkeypatch.setattr(ParquetFile, "_values", lambda *args: (rows.append(args[-1]), values(*args))[1])
-        for write in (own_table, fcd_parquet):
-            found = frames(write(tmp_path, LONG), register())
-            assert next(found).scene.time_ns == 0
-            assert max(rows) == 1
-            assert sum(1 for _ in found) == 4999
-            assert max(rows) == 4901
-            rows.clear()
 
     def test_an_instant_may_span_batches(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("vefl_sim.core.parquet._ROWS_PER_BATCH", 3)
@@ -187,29 +159,24 @@ class TestBadXml:
     @pytest.mark.parametrize(
         ("old", "new", "message"),
         [
-            ("fcd-export", "netstate", "line 1: the file begins with <netstate>, not with <fcd-export>: name an "
-             "output of sumo --fcd-output."),
-            ('<vehicle id="3"', "<vehicle id=3", "line 15: the file is not XML, or it is incomplete (not well-formed "
-             "(invalid token)): write it again."),
-            ('id="3"', "", "line 15: <vehicle> has no id: write the FCD with id, x, y and speed."),
-            ('x="-7.0"', "", "line 15: <vehicle> has no x: write the FCD with id, x, y and speed."),
-            ('y="8.0"', "", "line 15: <vehicle> has no y: write the FCD with id, x, y and speed."),
-            ('speed="5.0"', "", "line 15: <vehicle> has no speed: write the FCD with id, x, y and speed."),
-            ('time="3.0"', "", "line 13: <timestep> has no time: write the FCD with id, x, y and speed."),
-            ('x="-7.0"', 'x="west"', 'line 15: x = "west" is not a number: write seconds, metres and m/s.'),
-            ('time="3.0"', 'time="00:00:03"', 'line 13: time = "00:00:03" is not a number: write seconds, metres and '
-             "m/s."),
-            ('time="3.0"', 'time="nan"', "line 13: time = nan is not a time in seconds: correct it."),
-            ('time="3.0"', 'time="1e300"', "line 13: time = 1e+300 is not a time in seconds: correct it."),
-            ('time="3.0"', 'time="2.0"', "line 13: time 2 s follows 2 s: sort the recording by time, with each time "
-             "once."),
-            ('time="3.0"', 'time="1.5"', "line 13: time 1.5 s follows 2 s: sort the recording by time, with each time "
-             "once."),
+            ("fcd-export", "netstate", "line 1: the file begins with <netstate>"),
+            ('<vehicle id="3"', "<vehicle id=3", "line 15: the file is not XML, or it is incomplete"),
+            ('id="3"', "", "line 15: <vehicle> has no id"),
+            ('speed="5.0"', "", "line 15: <vehicle> has no speed"),
+            ('time="3.0"', "", "line 13: <timestep> has no time"),
+            ('x="-7.0"', 'x="west"', 'line 15: x = "west" is not a number'),
+            ('time="3.0"', 'time="00:00:03"', 'line 13: time = "00:00:03" is not a number'),
+            ('time="3.0"', 'time="nan"', "line 13: time = nan is not a time in seconds"),
+            ('time="3.0"', 'time="1e300"', "line 13: time = 1e+300 is not a time in seconds"),
+            ('time="3.0"', 'time="2.0"', "line 13: time 2 s follows 2 s"),
+            ("<fcd-export", '<?xml version="1.0" encoding="klingon"?><fcd-export', "line 1: the file has an unknown"),
+            ("<fcd-export", '<?xml version="1.0" encoding="gbk"?><fcd-export', "line 1: the file has an unknown"),
+            ("<fcd-export>", "PAR1\0\0", "line 1: the file is not XML"),
         ],
-    )  # fmt: skip
-    def test_names_the_line_and_the_fix(self, old: str, new: str, message: str, tmp_path: Path) -> None:
+    )
+    def test_names_the_line_and_what_is_wrong(self, old: str, new: str, message: str, tmp_path: Path) -> None:
         path = written(tmp_path, fcd_text().replace(old, new))
-        assert complaint(lambda: scenes(path)) == f"{path}, {message}"
+        assert complaint(lambda: scenes(path)).startswith(f"{path}, {message}")
 
     def test_truncated(self, tmp_path: Path) -> None:
         path = written(tmp_path, fcd_text().replace("</fcd-export>\n", ""))
@@ -217,14 +184,6 @@ class TestBadXml:
         assert complaint(lambda: scenes(path, 4.0)) == (
             f"{path}, line 17: the file is not XML, or it is incomplete (no element found): write it again."
         )
-
-    @pytest.mark.parametrize(
-        "text",
-        ["", "hello", *(f'<?xml version="1.0" encoding="{name}"?><a/>' for name in ("klingon", "gbk")), "PAR1\0\0"],
-    )
-    def test_not_xml(self, text: str, tmp_path: Path) -> None:
-        path = written(tmp_path, text)
-        assert complaint(lambda: scenes(path)).startswith(f"{path}, line 1: ")
 
     def test_whether_it_is_packed_shows_in_the_content(self, tmp_path: Path) -> None:
         plain, packed = tmp_path / "plain.xml.gz", tmp_path / "packed.xml"
@@ -277,60 +236,13 @@ class TestBadParquet:
         assert message.startswith(f"{path} cannot be read as Parquet (")
         assert message.endswith("): write it again.")
 
-    def test_truncated(self, tmp_path: Path) -> None:
-        path = own_table(tmp_path)
-        path.write_bytes(path.read_bytes()[:-20])
-        assert "cannot be read as Parquet" in complaint(lambda: scenes(path))
-
-    def test_damaged_inside(self, tmp_path: Path) -> None:
-        path = own_table(tmp_path, LONG)
-        content = path.read_bytes()
-        path.write_bytes(content.replace(b"\x28\xb5\x2f\xfd", b"\xff" * 4))  # with which all of zstd begins
-        assert "mobility.parquet is damaged after row 0 (" in complaint(lambda: scenes(path))
-        path.write_bytes(content[:4] + b"\xff" * 96 + content[100:])
-        assert "mobility.parquet is damaged (it has a field of a kind that Parquet does not use)" in complaint(
-            lambda: scenes(path)
-        )
-
-    @pytest.mark.parametrize("name", ["vehicle", "x_m", "y_m", "speed_mps", "connected"])
-    def test_a_column_of_ours_is_missing(self, name: str, tmp_path: Path) -> None:
-        path = own_table(tmp_path)
-        pd.read_parquet(path).drop(columns=name).to_parquet(path)
-        assert complaint(lambda: scenes(path)).startswith(
-            f"{path} has no column {name}: it needs time_ns, vehicle, x_m, y_m, speed_mps, connected, each once,"
-        )
-
-    @pytest.mark.parametrize("name", ["timestep_time", "vehicle_id", "vehicle_x", "vehicle_y", "vehicle_speed"])
-    def test_a_column_of_sumo_is_missing(self, name: str, tmp_path: Path) -> None:
-        path = fcd_parquet(tmp_path)
-        pd.read_parquet(path).drop(columns=name).to_parquet(path)
-        assert complaint(lambda: scenes(path)).startswith(f"{path} has no column {name}: it needs timestep_time, ")
-
     @pytest.mark.parametrize(
-        ("name", "value", "message"),
-        [
-            ("time_ns", 0.5, "holds double, not whole numbers: convert it."),
-            ("vehicle", "a", "holds string, not whole numbers: convert it."),
-            ("x_m", "a", "holds string, not numbers: convert it."),
-            ("connected", 1, "holds int64, not true or false: convert it."),
-        ],
+        ("write", "name"), [(own_table, "vehicle"), (own_table, "connected"), (fcd_parquet, "vehicle_speed")]
     )
-    def test_a_column_of_another_type(self, name: str, value: object, message: str, tmp_path: Path) -> None:
-        path = own_table(tmp_path)
-        pd.read_parquet(path).assign(**{name: value}).to_parquet(path)
-        sentence = complaint(lambda: scenes(path)).replace("large_string", "string")  # pandas has two kinds of text
-        assert sentence == f"{path}: column {name} {message}"
-
-    def test_a_column_twice(self, tmp_path: Path) -> None:
-        path = own_table(tmp_path)
-        table = pq.read_table(path)
-        pq.write_table(table.append_column("x_m", table["y_m"]), path)
-        assert complaint(lambda: scenes(path)).startswith(f"{path} has no column x_m: it needs time_ns, ")
-
-    def test_whole_numbers_will_do(self, tmp_path: Path) -> None:
-        path = own_table(tmp_path)
-        pd.read_parquet(path).astype({"x_m": int, "y_m": "int32"}).to_parquet(path)
-        assert at_s(scenes(path), 3.0) == {1: (34.0, 4.0, 12.0), 3: (-7.0, 8.0, 5.0)}
+    def test_a_column_is_missing(self, write, name: str, tmp_path: Path) -> None:
+        path = write(tmp_path)
+        pd.read_parquet(path).drop(columns=name).to_parquet(path)
+        assert complaint(lambda: scenes(path)).startswith(f"{path} has no column {name}: it needs time")
 
     def test_a_value_that_is_missing(self, tmp_path: Path) -> None:
         path = own_table(tmp_path)
@@ -352,10 +264,6 @@ class TestBadParquet:
     def test_time(self, time_s: float, message: str, tmp_path: Path) -> None:
         path = fcd_parquet(tmp_path, [*TWO_CARS[:5], (time_s, 1, 34.0, 4.0, 12.0)])
         assert complaint(lambda: scenes(path)).startswith(f"{path}, row 6: {message}")
-
-    def test_time_of_ours_runs_backwards(self, tmp_path: Path) -> None:
-        path = own_table(tmp_path, [*TWO_CARS[:5], TWO_CARS[0]])
-        assert complaint(lambda: scenes(path)).startswith(f"{path}, row 6: time 0 s follows 2 s: sort")
 
     def test_empty(self, tmp_path: Path) -> None:
         for path in (own_table(tmp_path, []), fcd_parquet(tmp_path, [])):

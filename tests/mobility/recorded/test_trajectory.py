@@ -8,8 +8,7 @@ import pytest
 
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.tables import ROWS_PER_GROUP
-from vefl_sim.mobility.recorded.own_table import own_frames
-from vefl_sim.mobility.recorded.trajectory import Trajectory, TrajectoryWriter, record
+from vefl_sim.mobility.recorded.trajectory import Trajectory, TrajectoryWriter, own_frames, record
 from vefl_sim.mobility.scene import Scene
 
 STEP_NS = 100_000_000

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import tomli_w
 
-from tests.listeners import Diary
 from tests.mobility.sumo.towns import MIDDLE, RADIUS_M, grid_net, osm, town
 from tests.resumable import Kill, Killer, Silent, contents, figures, only
 from vefl_sim import Run, RunFailed, load, resume, simulate, with_settings
@@ -21,7 +20,7 @@ from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo import process, programs
 from vefl_sim.mobility.sumo.live import LiveTraffic, live
-from vefl_sim.mobility.sumo.traffic import COMPLETE, UNFINISHED, drive, driven_trajectory, prepare_sumo
+from vefl_sim.mobility.sumo.traffic import COMPLETE, drive, driven_trajectory, prepare_sumo
 from vefl_sim.records.identity import config_digest
 
 
@@ -90,14 +89,6 @@ class TestScenes:
             fastest = max(traffic.advance().speed_mps.max() for _ in range(200))
         assert fastest < 13.9 if limits else 13.9 < fastest <= 15.0
 
-    def test_another_seed_is_another_traffic(self, net: Path, tmp_path: Path) -> None:
-        def first(seed: int) -> Scene:
-            with live(prepare_sumo(town(net, run={"seed": seed}), tmp_path).setup) as traffic:
-                return traffic.scene()
-
-        assert first(1).same_as(first(1))
-        assert not first(1).same_as(first(2))
-
     def test_without_a_warm_start_the_streets_are_empty(self, net: Path, tmp_path: Path) -> None:
         experiment = town(net, traffic={"warm_start": False}, mobility={"start_s": None})
         with live(prepare_sumo(experiment, tmp_path).setup) as traffic:
@@ -142,15 +133,6 @@ class TestRuns:
         assert watcher.resumed == [3]
         assert contents(run) == contents(straight)
         assert figures(run) == figures(straight)
-
-    def test_watchers_without_most_of_the_methods(self, straight: Run, net: Path, tmp_path: Path) -> None:
-        named = [f"tests.listeners:{name}" for name in ("OnlyStarted", "raising_in_working")]
-        run = simulate(with_settings(town(net), f"run.watch={named}"), out=tmp_path, watcher=(diary := Diary()))
-        assert run.path.with_suffix(".started").exists()
-        assert [call.split(" (")[0] for call in diary.calls if call.startswith("warned")] == [
-            'warned: run.watch = "tests.listeners:raising_in_working" failed in working'
-        ]
-        assert contents(run) == contents(straight)
 
     def test_an_edited_map_is_another_run(self, net: Path, tmp_path: Path) -> None:
         copy = tmp_path / "grid.net.xml"
@@ -206,21 +188,18 @@ class TestConfiguration:
         own_map = Path(__file__).parents[3] / "experiments" / "own_map.toml"
         assert is_sumo_configuration(load(own_map, (f"mobility.file={configuration}",)))
 
-    def test_an_edited_demand_is_another_run(self, configuration: Path) -> None:
-        before = config_digest(town(configuration))
-        trips = configuration.with_name("trips.xml")
-        trips.write_text(trips.read_text().replace('period="2"', 'period="3"'))
-        assert config_digest(town(configuration)) != before
-
     @pytest.mark.parametrize(
         "named",
         ['<r value="{}"/>', '<routes v="{}"/>', '<w value="{}"/>', '<load-state value="{}"/>', '<a value="more.xml"/>'],
     )
-    def test_whatever_is_edited(self, configuration: Path, named: str) -> None:
+    def test_an_edited_demand_is_another_run(self, configuration: Path, named: str) -> None:
         """By any option that names a file, and also if another input file includes it."""
         configuration.with_name("more.xml").write_text("<additional><include href='trips.xml'/></additional>")
         configuration.write_text(f'<configuration><n value="net.xml"/>{named.format("trips.xml")}</configuration>')
-        self.test_an_edited_demand_is_another_run(configuration)
+        before = config_digest(town(configuration))
+        trips = configuration.with_name("trips.xml")
+        trips.write_text(trips.read_text().replace('period="2"', 'period="3"'))
+        assert config_digest(town(configuration)) != before
 
     def test_a_type_that_is_read_late(self, configuration: Path, tmp_path: Path) -> None:
         """By default SUMO reads routes only 200 s ahead."""
@@ -286,7 +265,7 @@ class TestDying:
         monkeypatch.setattr(process, "_start_and_connect", recording)
         monkeypatch.setattr(LiveTraffic, "advance", dying)
 
-    def test_the_run_fails_and_keeps_what_was_recorded(
+    def test_the_run_fails_and_the_same_command_drives_again(
         self, killing: None, straight: Run, net: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         toml = tmp_path / "town.toml"
@@ -299,41 +278,15 @@ class TestDying:
         assert message.startswith(
             "error: SUMO stopped 2.1 s after the start of the run (32.1 s of its own time): Connection"
         )
-        assert str(run.path / "traffic" / UNFINISHED) in message
         assert run.state == "failed"
         assert "SUMO stopped" in (run.path / "FAILED").read_text()
         assert not children()
-        kept = driven_trajectory(run.path / "traffic" / UNFINISHED, town(net))
-        whole = driven_trajectory(straight.path / "traffic" / COMPLETE, town(net))
-        assert all(kept.advance().same_as(whole.advance()) for _ in range(20))
-        assert kept.advance().vehicle.size == 0
+        assert not list(run.path.glob("traffic/*.parquet*"))
         monkeypatch.undo()  # the next SUMO is not killed
         assert contents(simulate(with_settings(town(net), "sumo.client=traci"), out=tmp_path / "runs")) == contents(
             straight
         )
         assert only(tmp_path / "runs").state == "done"
-
-    def test_libsumo_that_stops_in_the_middle_of_a_go(
-        self, straight: Run, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """SUMO is ahead of the scenes that were returned; all scenes before the error are kept."""
-        direct = process.load_libsumo()._libsumo
-        step = direct.simulation_step
-
-        def stopping(time_s: float) -> None:
-            if time_s > 32.05:
-                raise ValueError("the bridge is up")
-            step(time_s)
-
-        monkeypatch.setattr(direct, "simulation_step", stopping)
-        with pytest.raises(
-            RunFailed, match=r"SUMO stopped 2.1 s after .* \(32.1 s of its own time\): the bridge is up"
-        ):
-            drive(town(net), tmp_path)
-        kept = driven_trajectory(tmp_path / UNFINISHED, town(net))
-        whole = driven_trajectory(straight.path / "traffic" / COMPLETE, town(net))
-        assert all(kept.advance().same_as(whole.advance()) for _ in range(20))
-        assert kept.advance().vehicle.size == 0
 
     @pytest.mark.parametrize("client", ["libsumo", "traci"])
     def test_nothing_is_left_of_it_after_an_error_or_ctrl_c(self, net: Path, tmp_path: Path, client: str) -> None:

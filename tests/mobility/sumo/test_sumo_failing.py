@@ -16,8 +16,8 @@ from tests.mobility.sumo.towns import MIDDLE, grid_net, osm, town
 from tests.resumable import Kill, Killer, only
 from vefl_sim import BadInput, RunFailed, resume, simulate
 from vefl_sim.core.errors import NotResumable
-from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED
-from vefl_sim.mobility.sumo import process, programs
+from vefl_sim.mobility.recorded.trajectory import COMPLETE
+from vefl_sim.mobility.sumo import process
 from vefl_sim.mobility.sumo.inputs import convert
 from vefl_sim.mobility.sumo.traffic import drive
 from vefl_sim.records.identity import Identity
@@ -63,15 +63,6 @@ class TestRunDirectory:
         assert only(tmp_path).state == "failed"
         assert not list(only(tmp_path).path.glob("traffic/*.parquet*"))
 
-    def test_a_bug_of_ours_is_not_bad_input(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def broken(*_):
-            raise KeyError("ours")
-
-        monkeypatch.setattr("vefl_sim.mobility.sumo.traffic.drive", broken)
-        with pytest.raises(RunFailed, match="KeyError: 'ours'"):
-            simulate(town(net, model={"factory": "vefl_models.logistic:logistic"}), out=tmp_path)
-        assert only(tmp_path).state == "failed"
-
     def test_two_that_begin_at_once(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Neither run sees the directory of the other before it creates its own."""
         monkeypatch.setattr("vefl_sim.records.run_directory.existing_run", lambda *_: None)
@@ -107,10 +98,6 @@ class TestPorts:
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection(("127.0.0.1", int(command[command.index("--remote-port") + 1])))
 
-    def test_the_port_is_given_to_nobody_else(self) -> None:
-        with process._reserved_port() as port, socket.socket() as other, pytest.raises(OSError, match="in use"):
-            other.bind(("", port))
-
     def test_an_input_that_crashes_sumo(self, net: Path, tmp_path: Path) -> None:
         """Which can only be tried in another process."""
         (tmp_path / "x.net.xml").write_text(net.read_text().replace("</net>", f"{LANE_DATA}</net>"))
@@ -134,18 +121,6 @@ class TestTrajectory:
         rmtree(run.path / "parts")
         assert resume(run).is_done
         assert path.read_bytes() == whole
-
-    def test_what_there_is_stays_until_there_is_more(
-        self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        (tmp_path / UNFINISHED).touch()
-        with monkeypatch.context() as without:
-            without.setattr(programs, "find_spec", lambda name: None)
-            with pytest.raises(BadInput, match="SUMO, which is not installed"):
-                drive(town(net), tmp_path)
-        assert (tmp_path / UNFINISHED).exists()
-        drive(town(net), tmp_path)
-        assert not (tmp_path / UNFINISHED).exists()
 
     def test_the_version_of_sumo_is_noted(self, net: Path) -> None:
         packages = Identity(town(net)).versions["packages"]

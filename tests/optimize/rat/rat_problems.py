@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.optimize.rat.exact.subsets import split, subset_values
+from vefl_sim.optimize.rat.exact import split, subset_values
 from vefl_sim.optimize.rat.large import powers
 from vefl_sim.optimize.rat.problem import Allocation, RatAllocation, RatProblem, SlotProblem, new_allocation
 from vefl_sim.optimize.rat.water import demand_of

@@ -7,8 +7,19 @@ from hypothesis import strategies as st
 
 from tests.optimize.problems import random_problem
 from tests.optimize.rat.rat_problems import check_constraints, enumerated, exact, missed, random_scaled
-from vefl_sim.optimize.rat.large import SMALL_GAP, large, one_each, survey
-from vefl_sim.optimize.rat.local_search import Holdings, fill_lists, gain_in, new_holdings, new_market, offer, outcome
+from vefl_sim.optimize.rat.large import (
+    SMALL_GAP,
+    Holdings,
+    fill_lists,
+    gain_in,
+    large,
+    new_holdings,
+    new_market,
+    offer,
+    one_each,
+    outcome,
+    survey,
+)
 from vefl_sim.optimize.rat.problem import Allocation, SlotProblem, new_allocation
 from vefl_sim.optimize.rat.water import demand_of, on_one, water_fill
 
@@ -24,7 +35,7 @@ def solved(scaled: SlotProblem) -> tuple[float, float, float, Allocation]:
     return objective, bound, missed(scaled, allocation), allocation
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(seeds, st.integers(1, 12), st.integers(0, 60), st.sampled_from([0.0, 1.0, 3.0]))
 def test_every_allocation_keeps_the_constraints(seed: int, cvs: int, more: int, tight: float) -> None:
     scaled = random_scaled(np.random.default_rng(seed), cvs, cvs + more, tight=tight)
@@ -37,7 +48,7 @@ def test_every_allocation_keeps_the_constraints(seed: int, cvs: int, more: int, 
         assert bound >= objective
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(seeds, st.integers(2, 4), st.integers(0, 2), st.sampled_from([0.0, 3.0]))
 def test_one_each_is_the_best_of_all_permutations(seed: int, cvs: int, more: int, tight: float) -> None:
     """The least deficit; of permutations without any, the one of the largest value, in which power has its price."""
@@ -61,7 +72,7 @@ def _owned_by_one_each(scaled: SlotProblem) -> list[int]:
     return [owner.tolist().index(v) for v in range(len(scaled.floor))]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(seeds, st.integers(2, 6), st.integers(0, 4))
 def test_the_exact_optimum_lies_between_value_and_bound(seed: int, cvs: int, more: int) -> None:
     scaled = random_scaled(np.random.default_rng(seed), cvs, min(8, cvs + more))
@@ -75,13 +86,13 @@ def test_the_exact_optimum_lies_between_value_and_bound(seed: int, cvs: int, mor
 
 def test_close_to_the_optimum_on_average() -> None:
     ratios = []
-    for seed in range(60):
+    for seed in range(30):
         scaled = random_scaled(np.random.default_rng(seed), 4, 8)
         ratios.append(solved(scaled)[0] / exact(scaled)[1])
     assert np.mean(ratios) > 0.99
 
 
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 @given(seeds, st.integers(2, 3), st.integers(3, 5))
 def test_floors_are_met_whenever_any_assignment_meets_them(seed: int, cvs: int, prbs: int) -> None:
     scaled = random_scaled(np.random.default_rng(seed), cvs, prbs)
@@ -91,15 +102,7 @@ def test_floors_are_met_whenever_any_assignment_meets_them(seed: int, cvs: int, 
         assert solved(scaled)[2] == 0
 
 
-@settings(max_examples=60, deadline=None)
-@given(seeds, st.integers(3, 8), st.sampled_from([1.0, 1.5, 2.0]))
-def test_one_prb_each_misses_no_floor_that_can_be_met(seed: int, cvs: int, tight: float) -> None:
-    scaled = random_scaled(np.random.default_rng(seed), cvs, cvs, tight=tight)
-    least, _ = exact(scaled)
-    assert solved(scaled)[2] == pytest.approx(least, rel=1e-6, abs=1e-9)
-
-
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(seeds, st.integers(2, 5), st.integers(0, 6), st.sampled_from([0.0, 1.0, 3.0, 20.0]), st.booleans())
 def test_no_exchange_gains_more_than_its_bound(seed: int, cvs: int, more: int, tight: float, random: bool) -> None:
     """Moves and swaps that `offer` rules out cannot help, from good owners or from any."""
@@ -128,7 +131,7 @@ def test_no_exchange_gains_more_than_its_bound(seed: int, cvs: int, more: int, t
                 assert gain(u, one, two) + gain(v, two, one) <= swap + 1e-9 * found.ground.scale[aim]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(seeds, st.integers(2, 20), st.sampled_from([1.0, 2.0]))
 def test_not_below_the_greedy_allocation(seed: int, cvs: int, tight: float) -> None:
     scaled = random_scaled(np.random.default_rng(seed), cvs, 40, tight=tight)
@@ -160,7 +163,7 @@ def _outcome(scaled: SlotProblem, v: int, prbs: list[int]) -> tuple[float, float
     return max(0.0, scaled.floor[v] - rate), scaled.weight[v] * rate - scaled.price * spent
 
 
-@pytest.mark.parametrize(("cvs", "prbs", "share"), [(10, 50, 0.2), (25, 50, 0.3), (30, 100, 0.3)])
+@pytest.mark.parametrize(("cvs", "prbs", "share"), [(10, 50, 0.2), (25, 50, 0.3)])
 def test_sizes_of_sets_explain_most_of_the_gap_of_the_prices(cvs: int, prbs: int, share: float) -> None:
     """With few pRBs per CV, D is far above every allocation; what remains of that gap is certified."""
     of_prices, of_sizes = [], []
@@ -174,7 +177,7 @@ def test_sizes_of_sets_explain_most_of_the_gap_of_the_prices(cvs: int, prbs: int
     assert np.median(of_sizes) <= share * np.median(of_prices)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(seeds, st.sampled_from([0.0, 1.0, 20.0]), st.sampled_from([0.01, 1.0, 100.0]))
 def test_the_quick_water_filling_equals_the_plain_one(seed: int, tight: float, dearer: float) -> None:
     rng = np.random.default_rng(seed)

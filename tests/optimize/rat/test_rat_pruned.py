@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vefl_sim.optimize.rat.allocate import _exact
-from vefl_sim.optimize.rat.exact.pruned import prune
+from vefl_sim.optimize.rat.exact import prune
 from vefl_sim.optimize.rat.problem import SlotProblem
 
 
@@ -47,13 +47,13 @@ def same_owners(problem: SlotProblem) -> bool:
     return True
 
 
-@pytest.mark.parametrize("cvs", range(2, 10))
+@pytest.mark.parametrize("cvs", [2, 4, 9])
 def test_most_slots_need_no_search_of_all_subsets(cvs: int) -> None:
-    problems = [slot(np.random.default_rng(seed), cvs, dear=10 ** (seed % 5 / 2 - 1)) for seed in range(300)]
+    problems = [slot(np.random.default_rng(seed), cvs, dear=10 ** (seed % 5 / 2 - 1)) for seed in range(100)]
     assert np.mean([same_owners(problem) for problem in problems]) >= 0.95
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     cvs=st.integers(2, 9),
@@ -70,8 +70,7 @@ def test_whatever_is_found_is_found_by_the_full_search(
     same_owners(slot(np.random.default_rng(seed), cvs, prbs, dear=dear, tight=tight, levels=levels, weak=weak))
 
 
-@pytest.mark.parametrize("weak", [1.0, 1e-5, 1e-10])
-@pytest.mark.parametrize("levels", [0, 2, 3])
+@pytest.mark.parametrize(("levels", "weak"), [(0, 1.0), (2, 1.0), (3, 1e-10)])
 def test_ties_are_broken_as_by_the_full_search(levels: int, weak: float) -> None:
     """CVs that are the same, and pRBs that are."""
     found, names = 0, ("gain", "weight", "floor", "cap")
@@ -86,14 +85,14 @@ def test_ties_are_broken_as_by_the_full_search(levels: int, weak: float) -> None
 def test_a_prb_that_the_last_cv_might_just_use_goes_to_the_same_cv() -> None:
     """It is worth nothing but for rounding, which alone decides whether the last CV gets it, as all that is left."""
     found = 0
-    for seed in range(400):
+    for seed in range(200):
         rng = np.random.default_rng(seed)
         problem = slot(rng, 2 + seed % 3, 6, dear=10 ** rng.uniform(0, 1.5))
         at_level = problem.price / problem.weight
         problem.gain[:, 5] = 0.5 * at_level
         problem.gain[-1, 5] = at_level[-1] * (1 + 10 ** rng.uniform(-9, -7.5))
         found += same_owners(problem)
-    assert found > 100
+    assert found > 50
 
 
 def test_it_gives_up_where_a_law_of_prices_is_missing() -> None:

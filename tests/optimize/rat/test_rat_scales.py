@@ -74,7 +74,7 @@ COSTLY = RatProblem(
 """The floor of the third CV costs far more power than all rates are worth."""
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(problems())
 @example(COSTLY)
 def test_exact_methods_at_any_scale(problem: RatProblem) -> None:
@@ -87,7 +87,7 @@ def test_exact_methods_at_any_scale(problem: RatProblem) -> None:
             assert allocation.objective == pytest.approx(best, abs=rounding(problem, allocation))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(problems(most_prbs=6))
 def test_large_never_beats_exact_and_bounds_it(problem: RatProblem) -> None:
     exact, large = solve(problem, "exact"), solve(problem, "large")
@@ -99,7 +99,7 @@ def test_large_never_beats_exact_and_bounds_it(problem: RatProblem) -> None:
         assert large.bound >= exact.objective - tolerance
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(problems(), st.sampled_from([*POLICIES, "assignment"]))
 def test_policies_at_any_scale(problem: RatProblem, method: str) -> None:
     check(problem, solve(problem, method))
@@ -165,7 +165,7 @@ def test_a_small_floor_that_must_be_missed_is_reported(method: str) -> None:
 
 def test_no_power_is_negative() -> None:
     """The cap puts the water level at 1/g of a further pRB, but for rounding: powers of −2e-22 W were the result."""
-    for seed in range(300):
+    for seed in range(150):
         rng = np.random.default_rng(seed)
         prbs = int(rng.integers(2, 7))
         gain = np.sort(10 ** rng.uniform(-3, 9) * (1 + 10 ** rng.uniform(-6, 1, prbs)))[::-1]
@@ -177,7 +177,7 @@ def test_no_power_is_negative() -> None:
 def test_the_bound_at_a_low_snr() -> None:
     """At g·P = 1e-14 to 1e-11 one bound in eight lay below the optimum, by up to a third; and the others were loose."""
     gaps = []
-    for seed in range(300):
+    for seed in range(150):
         rng = np.random.default_rng(seed)
         cvs = int(rng.integers(1, 4))
         near = 1 + 10 ** rng.uniform(-14, -1) * rng.random((cvs, 6))
@@ -188,7 +188,7 @@ def test_the_bound_at_a_low_snr() -> None:
         exact, large = solve(problem, "exact"), solve(problem, "large")
         if exact.status == "optimal" and large.status == "gap":
             gaps.append((large.bound - exact.objective) / worth(problem, exact))
-    assert len(gaps) > 100
+    assert len(gaps) > 50
     assert min(gaps) > -1e-9
     assert np.median(gaps) < 1e-3
 

@@ -1,7 +1,6 @@
 """The VEFL planner against numbers worked out by hand and against brute force."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -107,7 +106,7 @@ def test_a_frequency_beyond_all_numbers_is_too_fast(method: str) -> None:
 
 
 @given(st.integers(0, 10_000), st.floats(10, 200), st.integers(1, 5), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 def test_plans_are_feasible_and_certified(seed: int, budget: float, selected: int, everybody: bool) -> None:
     problem = random_problem(seed, l_max=5, budget=budget, max_selected=selected, everybody=everybody)
     plan = solve(problem)
@@ -122,7 +121,7 @@ def test_plans_are_feasible_and_certified(seed: int, budget: float, selected: in
 def test_plans_are_near_the_optimum_on_average() -> None:
     reached = [
         solve(problem).objective / best
-        for seed in range(100)
+        for seed in range(50)
         if (best := brute_force(problem := random_problem(seed, budget=40.0))) > 0
     ]
     assert np.mean(reached) > 0.995
@@ -137,13 +136,6 @@ def test_gaps_of_realistic_rounds_are_small(everybody: bool) -> None:
 def _half_the_budget(seed: int, everybody: bool) -> VeflProblem:
     problem = replace(realistic_problem(seed, 35, budget=1e9), everybody=everybody)
     return replace(problem, budget=solve(problem).cost / 2)
-
-
-@given(st.integers(0, 1000))
-@settings(max_examples=30, deadline=None)
-def test_the_bound_covers_plans_with_a_smaller_budget(seed: int) -> None:
-    plans = [solve(random_problem(seed, cvs=20, l_max=30, budget=budget)) for budget in (20, 50, 100, 1000)]
-    assert all(low.objective <= high.bound + 1e-9 for low, high in pairwise(plans))
 
 
 @pytest.mark.parametrize("method", METHODS)

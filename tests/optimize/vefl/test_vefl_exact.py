@@ -6,14 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.optimize.vefl.vefl_problems import brute_force, check_constraints, random_problem, realistic_problem
-from vefl_sim.optimize.by_cardinality import search
-from vefl_sim.optimize.knapsack import Knapsack
+from vefl_sim.optimize.knapsack import Knapsack, search
 from vefl_sim.optimize.vefl import exact as exact_module
 from vefl_sim.optimize.vefl.exact import exact
 from vefl_sim.optimize.vefl.problem import solve
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(100))
 def test_exact_equals_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem = random_problem(
@@ -48,7 +47,7 @@ def test_a_larger_budget_selection_or_l_max_never_hurts(seed: int, everybody: bo
             assert less.objective <= greater.objective + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_realistic_rounds_are_solved_without_a_gap(seed: int) -> None:
     problem = realistic_problem(seed, 30, budget=150.0)
     plan, quick = solve(problem, "exact"), solve(problem)

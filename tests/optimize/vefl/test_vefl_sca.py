@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from tests.optimize.vefl.vefl_problems import check_constraints, random_problem, realistic_problem, worked_example
-from vefl_sim.optimize.vefl import rounding
+from vefl_sim.optimize.vefl import sca
 from vefl_sim.optimize.vefl.problem import REFERENCES, VeflPlan, VeflProblem, solve
-from vefl_sim.optimize.vefl.rounding import shrunk, spend_rest
-from vefl_sim.optimize.vefl.sca import LinearProgram
+from vefl_sim.optimize.vefl.sca import LinearProgram, shrunk, spend_rest
 
 pytest.importorskip("cvxpy")
 
@@ -80,7 +79,7 @@ def test_a_filled_plan_leaves_no_iteration_that_fits(everybody: bool, monkeypatc
     problems = [random_problem(seed, cvs=8, l_max=30, budget=80.0, everybody=everybody) for seed in range(4)]
     problems += [replace(realistic_problem(seed, 20, budget=200.0), everybody=everybody) for seed in range(4)]
     plans = [solve(problem, "sca") for problem in problems]
-    monkeypatch.setattr(rounding, "spend_rest", lambda _, l: l)
+    monkeypatch.setattr(sca, "spend_rest", lambda _, l: l)
     before = [solve(problem, "sca") for problem in problems]
     for problem, plan, unfilled in zip(problems, plans, before, strict=True):
         check_constraints(problem, plan)

@@ -11,9 +11,9 @@ import pandas as pd
 
 from tests.command_line import ROOT
 from vefl_sim.sweep.points import Point
-from vefl_sim.sweep.results.keys import keys_of
+from vefl_sim.sweep.results.keys import Keys, keys_of, toml_of
 from vefl_sim.sweep.results.measurements import RunMeasurements
-from vefl_sim.sweep.results.result import Origin, Result, result_from, write_result
+from vefl_sim.sweep.results.result import Result, result_from, write_result
 
 TINY = """
 [run]
@@ -75,8 +75,13 @@ def measurements(accuracies: list[float | None], sojourns_s: list[float] | None 
 
 def result(point: Point, accuracies: list[float | None], source: str = "abc") -> Result:
     """A made-up result of a point."""
-    origin = Origin(keys_of(point.experiment), {}, "0.1.0", source, "d1", 12.34, 7.89)
-    return result_from(measurements(accuracies), origin)
+    return result_from(measurements(accuracies), **origin(keys_of(point.experiment), source=source))
+
+
+def origin(keys: Keys, **changed: object) -> dict[str, object]:
+    """What a made-up result was made from and with."""
+    made = {"inputs": {}, "version": "0.1.0", "source": "abc", "content": "d1", "wall_s": 12.3, "cpu_s": 7.9}
+    return {"toml": toml_of(keys), **made, **changed}
 
 
 def store_result(folder: Path, point: Point, accuracies: list[float | None], source: str = "abc") -> Path:

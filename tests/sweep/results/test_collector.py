@@ -15,8 +15,8 @@ from tests.sweep.conftest import run_here
 from tests.sweep.results.stored import TINY, paper_module, store_result
 from vefl_sim.analysis.figures.drawing import draw_figure
 from vefl_sim.analysis.figures.report import drawing_lines
-from vefl_sim.learning.datasets.files.inventory import Holding
-from vefl_sim.sweep.executors.executor import JobOutcome
+from vefl_sim.learning.datasets.public import Holding
+from vefl_sim.sweep.job import Report
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
 from vefl_sim.sweep.results.collector import CLAIMS, LOCK, ResultCollector, adopt_store
 from vefl_sim.sweep.results.keys import key_digest, keys_of, toml_of
@@ -97,9 +97,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
         recorded.extend(("probed", point) for point in points)
         return {}
 
-    def run_and_store(self: ResultCollector, point: Point, number: str) -> JobOutcome:
+    def run_and_store(self: ResultCollector, point: Point, number: str) -> Report:
         recorded.append(("run", point))
-        return JobOutcome("done")
+        return Report(point.digest, "done")
 
     monkeypatch.setattr(ResultCollector, "probe", probe)
     monkeypatch.setattr(ResultCollector, "_run_and_store", run_and_store)

@@ -1,6 +1,7 @@
 """Short runs that show whether the code has changed results."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def test_equal_figures_give_no_differences(tmp_path: Path, run: Run) -> None:
     again = Probes.in_folder(tmp_path)
     assert again.compare(KEYS, run, accept=False) == []
     assert again.probes[0].generations == (1, 1)
-    assert again.probes[0].name == "pdpc"
+    assert probe_name(again.probes[0].keys) == "pdpc"
 
 
 @pytest.mark.parametrize(
@@ -154,10 +155,10 @@ def test_a_probe_detects_a_missing_proximal_term(tmp_path: Path) -> None:
 def test_a_new_probe_does_not_change_the_others(tmp_path: Path, run: Run) -> None:
     probes = Probes(tmp_path / "probes.json")
     probes.compare(KEYS, run, accept=False)
-    before = probes.probes[0].to_dict()
+    before = asdict(probes.probes[0])
     probes.compare(probe_keys(keys_of(with_settings(PLAIN, "scheme.kind=fdpc"))), run, accept=False)
     assert len(probes.probes) == 2
-    assert probes.probes[0].to_dict() == before
+    assert asdict(probes.probes[0]) == before
 
 
 def written(**changed: object) -> str:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sweep.results.stored import measurements, result, store_result
+from tests.sweep.results.stored import measurements, origin, result, store_result
 from vefl_sim.core.errors import BadInput
 from vefl_sim.sweep.points import Point, load_sweep
-from vefl_sim.sweep.results.result import Origin, read_result, result_from
+from vefl_sim.sweep.results.result import read_result, result_from
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ values = st.lists(st.floats(0, 2000), min_size=1, max_size=30)
 
 @given(values, st.integers(0, 900))
 def test_shares_above_a_threshold_are_exact(sojourns_s: list[float], mark: int) -> None:
-    own = result_from(measurements([0.1], sojourns_s), Origin({}, {}, "", "", "", 0.0, None)).sojourns_s
+    own = result_from(measurements([0.1], sojourns_s), **origin({})).sojourns_s
     for x in (mark / 100, mark / 100 + 10 if mark % 10 == 0 else mark / 100, float(mark)):
         # a value within rounding of the mark may be either
         assert abs((own >= x).sum() - (np.array(sojourns_s) >= x).sum()) <= (abs(np.array(sojourns_s) - x) < 1e-6).sum()
@@ -61,7 +61,7 @@ def test_shares_above_a_threshold_are_exact(sojourns_s: list[float], mark: int) 
 def test_shares_of_p_suc_are_exact(fractions: list[float], thousandths: int) -> None:
     measured = measurements([0.1])
     measured.delivered_fractions = np.array(fractions)  # type: ignore[misc]
-    own, x = result_from(measured, Origin({}, {}, "", "", "", 0.0, None)).delivered_fractions, thousandths / 1000
+    own, x = result_from(measured, **origin({})).delivered_fractions, thousandths / 1000
     assert abs((own >= x).sum() - (np.array(fractions) >= x).sum()) <= sum(abs(f - x) < 1e-6 for f in fractions)
 
 
@@ -140,4 +140,4 @@ def test_columns_of_unequal_length_and_incomplete_files_are_refused(tmp_path: Pa
 def test_a_loss_that_is_not_finite_is_left_out(point: Point) -> None:
     measured = measurements([0.1])
     measured.rounds["loss"] = [float("inf")]
-    assert result_from(measured, Origin({}, {}, "", "", "", 0.0, None)).rounds["loss"].isna().all()
+    assert result_from(measured, **origin({})).rounds["loss"].isna().all()

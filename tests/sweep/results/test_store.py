@@ -8,10 +8,10 @@ import pytest
 
 import vefl_sim
 from tests.learning.datasets.files import write_mnist
-from tests.sweep.results.stored import TINY, measurements, store_result
+from tests.sweep.results.stored import TINY, measurements, origin, store_result
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.learning.datasets.files.inventory import require_whole
+from vefl_sim.learning.datasets.public import require_whole
 from vefl_sim.records.identity import Identity
 from vefl_sim.records.run_directory import Run, create_run
 from vefl_sim.sweep.points import Sweep, load_sweep
@@ -19,7 +19,7 @@ from vefl_sim.sweep.results.collector import ResultCollector, add_runs
 from vefl_sim.sweep.results.keys import keys_of
 from vefl_sim.sweep.results.measurements import RunMeasurements
 from vefl_sim.sweep.results.probes import Probe, Probes, probe_keys, source_digest_of, toml_of
-from vefl_sim.sweep.results.result import Origin, result_from, write_result
+from vefl_sim.sweep.results.result import result_from, write_result
 from vefl_sim.sweep.results.store import Store, runs_in
 
 
@@ -156,8 +156,8 @@ def test_an_exact_result_of_other_inputs_does_not_hide_one_with_learning(
     learnt = learning(sweep, tmp_path).points[0]
     store_result(tmp_path / "results", sweep.points[0], [None])
     monkeypatch.setattr("vefl_sim.sweep.results.store.inputs_of", lambda experiment: {"mobility.file": "d2"})
-    origin = Origin(keys_of(learnt.experiment), {"mobility.file": "d2"}, "0.1.0", "abc", "d1", 1.0, None)
-    write_result(result_from(measurements([0.1, 0.2, 0.3]), origin), tmp_path / "results")
+    made = origin(keys_of(learnt.experiment), inputs={"mobility.file": "d2"})
+    write_result(result_from(measurements([0.1, 0.2, 0.3]), **made), tmp_path / "results")
     found = Store(tmp_path / "results").find(sweep.points[0])
     assert found
     assert len(found.rounds) == 3

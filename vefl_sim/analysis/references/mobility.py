@@ -4,17 +4,20 @@
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import mean
 
 import numpy as np
 
 from vefl_sim.analysis.references.sheet import Check
-from vefl_sim.analysis.references.survey import Survey, survey
+from vefl_sim.core.arrays import Floats
+from vefl_sim.core.clock import to_ns
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment, RunTable
 from vefl_sim.experiment.traffic_tables import MobilityTable
-from vefl_sim.mobility.coverage import sojourn_bound_s
+from vefl_sim.mobility.coverage import crossings, in_coverage, sojourn_bound_of, sojourn_bound_s
 from vefl_sim.mobility.idm import IdmParams, follow
+from vefl_sim.mobility.scene import Mobility
 
 # SUMO 1.28.0, carFollowModel IDM, ballistic, steps of 0.1 s: nine vehicles follow one whose speed is
 # interpolated between these knots (time in s, speed in m/s).
@@ -32,6 +35,7 @@ _SOJOURN = ((0.0, 0.0, 500.0, 20.12, 24.8509), (300.0, 0.0, 500.0, 20.12, 9.9404
 # (u_max, time in s, share of a uniform disc of 500 m with a smaller bound)
 _DISC = ((20.12, 5.0, 0.336), (20.12, 2.5, 0.174), (26.82, 5.0, 0.43), (26.82, 2.5, 0.23))
 SPEEDS_MPS = (0.45, 11.18, 20.12, 26.82)
+_EVERY_S = 5.0  # the paper's round length
 
 
 def mobility_sheet() -> Iterator[Check]:
@@ -46,6 +50,43 @@ def mobility_sheet() -> Iterator[Check]:
     for speed_mps, bound_s, reference in _DISC:
         what = f"uniform disc, bound < {bound_s:g} s at {speed_mps:g} m/s"
         yield Check(what, "geometry", reference, _disc_share(speed_mps, bound_s), 5e-3, "")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Statistics of one simulation of the traffic."""
+
+    unique_cvs: int
+    """Different CVs that were in coverage at some instant."""
+    in_coverage: float
+    """CVs in coverage, mean over time."""
+    speed_mps: float
+    """Speed of all vehicles, mean over time and vehicles."""
+    sojourn_s: Floats
+    """Sojourn bounds of all CVs in coverage at the start of every round of 5 s, sorted."""
+
+    def share_below(self, bound_s: float) -> float:
+        """Share of the sojourn bounds that are below a time."""
+        return float(np.searchsorted(self.sojourn_s, bound_s) / max(self.sojourn_s.size, 1))
+
+
+def survey(mobility: Mobility, experiment: Experiment, duration_s: float) -> Survey:
+    """Collect the statistics of `duration_s` of traffic; this advances `mobility`, so do not share it with a run."""
+    radius_m, scene, bound_s = experiment.radio.coverage_radius_m, mobility.scene(), sojourn_bound_of(experiment)
+    unique = set(in_coverage(scene, radius_m).tolist())
+    counts, speeds, bounds = [], [], [np.empty(0)]
+    for step in range(to_ns(duration_s) // mobility.step_ns):
+        cvs = in_coverage(scene, radius_m)
+        counts.append(cvs.size)
+        speeds.append(scene.speed_mps)
+        if step * mobility.step_ns % to_ns(_EVERY_S) == 0:
+            covered = scene.rows(np.searchsorted(scene.vehicle, cvs))
+            bounds.append(bound_s(covered.x_m, covered.y_m))
+        before, scene = scene, mobility.advance()
+        unique.update(crossing.cv for crossing in crossings(before, scene, radius_m) if crossing.entered)
+    speed_mps = np.concatenate(speeds)
+    mean_mps = float(speed_mps.mean()) if speed_mps.size else 0.0
+    return Survey(len(unique), float(np.mean(counts)), mean_mps, np.sort(np.concatenate(bounds)))
 
 
 def default_traffic(speed_mps: float, seed: int, duration_s: float = 2000.0) -> Survey:

@@ -7,19 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.analysis.reasons import REASONS
-from vefl_sim.analysis.report.cautions import cautions
+from vefl_sim.analysis.report import data
 from vefl_sim.analysis.report.document import Document, Section, asset
-from vefl_sim.analysis.report.facts import changed_keys, figures, sentence
+from vefl_sim.analysis.report.facts import cautions, changed_keys, figures, sentence
 from vefl_sim.analysis.report.markup import fold, html
-from vefl_sim.analysis.report.orders import orders_of, refusals_of, visits_of
 from vefl_sim.analysis.report.provenance import provenance_html
-from vefl_sim.analysis.report.rounds import CURVES, decisions_of, rounds_of
-from vefl_sim.analysis.report.shares import STATES, confusion_of, shares_of
 from vefl_sim.analysis.report.source import Source
-from vefl_sim.analysis.report.stories import stories_of
+from vefl_sim.analysis.report.stories import stories_section
 from vefl_sim.analysis.report.streets import bounds_of, streets_of
 from vefl_sim.analysis.report.tracks import TOLERANCE_M, Track, tracks_of
-from vefl_sim.analysis.report.uploads import uploads_of
 from vefl_sim.analysis.terms import TERMS
 from vefl_sim.analysis.verify.verification import blaming_damage
 from vefl_sim.core.errors import BadInput, CannotWrite, RunNotFound
@@ -105,7 +101,7 @@ def _sections(source: Source, tracks: list[Track]) -> Iterator[Section]:
         yield Section("curves", "Curves", asset("curves.html"), lead)
         if not source.trains_centrally:
             yield from _participation(source, tracks, unit)
-        if confusion := confusion_of(source):
+        if confusion := data.confusion_of(source):
             model = f"the model of {unit} {confusion.round}"
             lead = f"Test samples by true class (rows) and predicted class (columns), for {model}."
             yield Section("classes", "Accuracy by class", "<div id='confusion'></div>", lead)
@@ -118,8 +114,7 @@ def _participation(source: Source, tracks: list[Track], unit: str) -> Iterator[S
     yield Section("funnel", "Who took part", "<div id='funnel-total'></div><div id='funnel-rounds'></div>", lead)
     notes = "".join(f"<p class='quiet'>{html(note)}</p>" for note in _notes(source, tracks))
     yield Section("replay", "Replay", f"{asset('replay.html')}<div class='notes'>{notes}</div>")
-    stories = stories_of(source)
-    yield Section("losses", stories.title, stories.html(unit), stories.lead)
+    yield stories_section(source)
     lead = "How decisions about CVs ended, by how much data the CV holds, and by its distance from the gNB."
     yield Section("shares", "Participation", asset("shares.html"), lead)
 
@@ -174,21 +169,21 @@ def _data(source: Source, tracks: list[Track]) -> dict[str, Any]:
         "constrained": experiment.scheme.constrained,
         "end": source.end_s * 1e3,
         "reasons": REASONS,
-        "states": STATES,
-        "curves": CURVES[:2] if source.trains_centrally else CURVES,
+        "states": data.STATES,
+        "curves": data.CURVES[:2] if source.trains_centrally else data.CURVES,
         "metric": {"name": source.metric.name, "share": source.metric.is_share, "loss": source.metric.loss_note},
-        "rounds": rounds_of(source),
-        "decisions": decisions_of(source),
-        "orders": orders_of(source),
-        "refusals": refusals_of(source),
-        "visits": visits_of(source),
+        "rounds": data.rounds_of(source),
+        "decisions": data.decisions_of(source),
+        "orders": data.orders_of(source),
+        "refusals": data.refusals_of(source),
+        "visits": data.visits_of(source),
         "why": _texts(source),
         "tracks": [track.embedded() for track in tracks],
         "streets": streets,
         "bounds": bounds_of(streets["lines"], experiment.radio.coverage_radius_m),
-        "uploads": uploads_of(source),
-        "shares": shares_of(source),
-        "confusion": asdict(confusion) if (confusion := confusion_of(source)) else None,
+        "uploads": data.uploads_of(source),
+        "shares": data.shares_of(source),
+        "confusion": asdict(confusion) if (confusion := data.confusion_of(source)) else None,
     }
 
 
@@ -196,7 +191,7 @@ def _arrivals(source: Source) -> Iterator[tuple[int, int]]:
     """CV and round in which it entered coverage, which explains why nothing was decided about it."""
     starts = [row["start_ns"] for row in source.rounds]
     for cv in source.explanations.cvs:
-        for event in source.events_of(cv):
+        for event in source.explanations.events_of(cv):
             place = bisect_left(starts, event["time_ns"]) - 1
             if event["kind"] == "coverage_entered" and place >= 0:
                 yield cv, source.rounds[place]["round"]

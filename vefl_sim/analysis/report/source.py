@@ -1,24 +1,23 @@
 """What a page reads from a run directory, which may come from a stranger: each table once, bounded, and checked."""
 
 import math
-from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from vefl_sim.analysis.events import Event, rows_of
+from vefl_sim.analysis.events import rows_of
 from vefl_sim.analysis.grants import GrantCounts, grants_by_round
 from vefl_sim.analysis.why import Explanations
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import NotResumable, RunNotFound, VeflError
-from vefl_sim.core.files import read_json, read_text
+from vefl_sim.core.files import read_text
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, is_part
 from vefl_sim.learning.metric import Metric, metric_of_summary
 from vefl_sim.records.identity import recorded_versions
 from vefl_sim.records.run_directory import Run, RunState
-from vefl_sim.records.schemas import SCHEMAS
 
 MAX_ROWS = 5_000_000
 """Rows of a table that a page accepts; 2000 s of the paper's traffic have 50,000."""
@@ -77,32 +76,32 @@ class Source:
         return rows_of(self._main_table("vehicles"))
 
     @cached_property
-    def event_table(self) -> pd.DataFrame:
-        """The trace."""
-        return self._main_table("events")
-
-    @cached_property
     def explanations(self) -> Explanations:
         """The events of the run, with an explanation of each update."""
-        return Explanations(self.event_table, self.experiment)
+        return Explanations(self._main_table("events"), self.experiment)
 
-    def events_of(self, cv: int) -> list[Event]:
-        """All events of a CV."""
-        return self.explanations.events_of(cv)
+    def _main_table(self, name: str) -> pd.DataFrame:
+        """A table that every run has once it has a checkpoint; before, it is empty."""
+        table = self.table(name)
+        if table is None and (self.run.is_done or self.run.summary):
+            return self.run.table(name)  # says what is missing
+        return pd.DataFrame() if table is None else table
 
     def table(self, name: str) -> pd.DataFrame | None:
-        """A table that not every run has; None if this one has not."""
+        """A table; None if this run has not recorded it."""
         if name not in self._tables:
-            self._tables[name] = self._other_table(name)
-        return self._tables[name]
-
-    def _other_table(self, name: str) -> pd.DataFrame | None:
-        try:
-            return self._bounded(self.run.table(name), name)
-        except RunNotFound:
-            if any(file.exists() for file in self._files(name)):  # it is there, but cannot be read
-                raise
-            return None
+            try:
+                self.run.files(name)
+            except RunNotFound:
+                self._tables[name] = None
+            else:
+                self._tables[name] = self.run.table(name)
+        table = self._tables[name]
+        if table is not None and len(table) > MAX_ROWS:
+            raise RunNotFound(
+                f"{self.run.path} is too long for a page: its table {name} has {len(table)} rows, more than {MAX_ROWS}."
+            )
+        return table
 
     @cached_property
     def grants(self) -> GrantCounts | None:
@@ -117,14 +116,6 @@ class Source:
         outages = self.table("outages") if self.grants else None
         return {} if outages is None else grants_by_round(outages)
 
-    def note(self, name: str, read: Callable[..., Any] = read_json) -> Any:
-        """The content of a file of the run, None if it is missing, is a link or cannot be read."""
-        path = self.run.path / name
-        try:
-            return None if path.is_symlink() else read(path)
-        except (OSError, ValueError, VeflError):
-            return None
-
     @cached_property
     def versions(self) -> dict[str, Any]:
         """What versions.json notes; empty if it cannot be read."""
@@ -136,8 +127,9 @@ class Source:
     @cached_property
     def failure(self) -> str | None:
         """The error of a failed run."""
-        text = self.note("FAILED", read_text)
-        return str(text).strip()[:2000] if text else None
+        with suppress(OSError, ValueError, VeflError):
+            return read_text(self.run.path / "FAILED").strip()[:2000] or None
+        return None
 
     @cached_property
     def without_rounds(self) -> bool:
@@ -159,25 +151,3 @@ class Source:
     def end_s(self) -> float:
         """Simulated time up to which the run is recorded."""
         return to_s(max((row["end_ns"] for row in self.rounds), default=0))
-
-    def _main_table(self, name: str) -> pd.DataFrame:
-        """A table that every run has once it has a checkpoint; before, it is empty."""
-        try:
-            return self._bounded(self.run.table(name), name)
-        except RunNotFound:
-            if self.run.is_done or self.run.summary:
-                raise
-            return pd.DataFrame({column: [] for column in SCHEMAS[name]})
-
-    def _bounded(self, table: pd.DataFrame, name: str) -> pd.DataFrame:
-        if len(table) > MAX_ROWS:
-            raise RunNotFound(
-                f"{self.run.path} is too long for a page: its table {name} has {len(table)} rows, more than {MAX_ROWS}."
-            )
-        return table
-
-    def _files(self, name: str) -> list[Any]:
-        try:
-            return list(self.run.files(name))
-        except RunNotFound:
-            return []

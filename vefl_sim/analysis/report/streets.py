@@ -1,6 +1,6 @@
 """The streets of a run as lines, relative to the gNB: of the grid, of SUMO's network, or where vehicles drove."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,14 +82,8 @@ def _net_path(source: Source) -> Path | None:
 
 def bounds_of(lines: Sequence[Sequence[int]], radius_m: float) -> list[float]:
     """Left, lower, right and upper border of the map in m: the streets near the circle, and all of the circle."""
-    reach_m = 1.35 * radius_m
-    box = [-radius_m, -radius_m, radius_m, radius_m]
-    for x, y in _points(lines):
-        if abs(x) <= reach_m and abs(y) <= reach_m:
-            box = [min(box[0], x), min(box[1], y), max(box[2], x), max(box[3], y)]
-    return [round(side, 1) for side in box]
-
-
-def _points(lines: Sequence[Sequence[int]]) -> Iterator[tuple[float, float]]:
-    for line in lines:
-        yield from zip((x * UNIT_M for x in line[::2]), (y * UNIT_M for y in line[1::2]), strict=False)
+    points_m = np.array([place for line in lines for place in line], float).reshape(-1, 2) * UNIT_M
+    near_m = points_m[(np.abs(points_m) <= 1.35 * radius_m).all(axis=1)]
+    circle_m = np.array([[-radius_m, -radius_m], [radius_m, radius_m]])
+    shown_m = np.vstack([circle_m, near_m])
+    return [round(side, 1) for side in (*shown_m.min(axis=0).tolist(), *shown_m.max(axis=0).tolist())]

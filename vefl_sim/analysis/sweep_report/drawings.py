@@ -1,7 +1,7 @@
 """The figures of a page as SVG inside it: measures against the first swept key, curves by round, distributions."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from vefl_sim.analysis.figures.measures import measure_of, y_name
 from vefl_sim.analysis.figures.names import axis_name, legend_title, with_symbols
 from vefl_sim.analysis.figures.panel import Curves, draw_panel
 from vefl_sim.analysis.figures.request import Request
-from vefl_sim.analysis.figures.style import STYLE, legend_below, require_matplotlib
+from vefl_sim.analysis.figures.style import STYLE, legend_below
 from vefl_sim.analysis.report.markup import html
 from vefl_sim.analysis.sweep_report.source import KINDS, VARIANT, SweepSource
 
@@ -29,9 +29,8 @@ _INK = re.compile(r'"(#000000|#22303c)"')
 
 
 def drawings(source: SweepSource) -> Iterator[tuple[str, str]]:
-    """Title and SVG of each figure but those of too many lines; raises BadInput if matplotlib is not installed."""
-    require_matplotlib()
-    key = _x_key(source)
+    """Title and SVG of each figure but those of too many lines."""
+    key = next((key for key in source.varying if key != VARIANT), "")  # the first that is swept
     for kind in (kind for kind in KINDS if kind in source.by_seed):
         measure = measure_of(kind, source.metric)
         if key:
@@ -43,9 +42,10 @@ def drawings(source: SweepSource) -> Iterator[tuple[str, str]]:
             yield from _drawn(source, Request(kind=kind), f"{measure.sample}, {share}")
 
 
-def _x_key(source: SweepSource) -> str:
-    """The first swept key that has several values; empty if there is none."""
-    return next((key for key in source.varying if key != VARIANT), "")
+def figures_html(drawn: Iterable[tuple[str, str]]) -> str:
+    """Figures, given by title and SVG, in two columns."""
+    figures = (f"<figure class='curve'><h3>{html(title)}</h3>{svg}</figure>" for title, svg in drawn)
+    return f"<div class='panels two'>{''.join(figures)}</div>"
 
 
 def _drawn(source: SweepSource, request: Request, title: str) -> Iterator[tuple[str, str]]:
@@ -68,12 +68,9 @@ def _groups(source: SweepSource, request: Request) -> Iterator[Group]:
     for own in source.groups.values():
         first = own[0]
         runs: dict[int, Any] = {number: p.measured for number, p in enumerate(own) if p.measured}
-        line = source.title(first, frozenset(together))
-        if not key:
-            yield Group((), (), line, "", None, (), runs)
-        else:
-            x = first.parameters[key] if numbers else str(first.parameters[key])
-            yield Group((), (), line, source.label(key, first), x, (), runs)
+        value = first.parameters[key] if key else None
+        label, x = (source.label(key, first), value if numbers else str(value)) if key else ("", None)
+        yield Group((), (), source.title(first, frozenset(together)), label, x, (), runs)
 
 
 def is_function(source: SweepSource, other: str, key: str) -> bool:

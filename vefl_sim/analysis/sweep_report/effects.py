@@ -10,10 +10,10 @@ import pandas as pd
 from vefl_sim.analysis.figures.measures import Measure
 from vefl_sim.analysis.figures.names import VARIANTS, heading, legend_title, with_symbols
 from vefl_sim.analysis.figures.request import Request
-from vefl_sim.analysis.figures.style import legend_below, require_matplotlib
+from vefl_sim.analysis.figures.style import legend_below
 from vefl_sim.analysis.figures.tables.effects import Effects, draw_heat_map, draw_shares, share_text
 from vefl_sim.analysis.report.markup import html
-from vefl_sim.analysis.sweep_report.drawings import drawn_svg, is_function
+from vefl_sim.analysis.sweep_report.drawings import drawn_svg, figures_html, is_function
 from vefl_sim.analysis.sweep_report.source import VARIANT, SweepSource, value_text
 from vefl_sim.analysis.sweep_report.tables import difference_rows, measures_of, table_html
 from vefl_sim.core.errors import BadInput
@@ -104,10 +104,6 @@ def _heat_map(effects: Effects, _: "Figure", axes: "Axes") -> None:
 
 def _pictures(by_kind: dict[str, Effects], measures: dict[str, Measure]) -> str:
     """The shares as stacked bars, and a heat map of each measure."""
-    try:
-        require_matplotlib()
-    except BadInput:  # the section of figures tells what to install
-        return ""
 
     def shares(figure: "Figure", axes: "Axes") -> None:
         own = {measures[kind].number: effects.factorial.shares["share"] for kind, effects in by_kind.items()}
@@ -118,5 +114,4 @@ def _pictures(by_kind: dict[str, Effects], measures: dict[str, Measure]) -> str:
     for kind, effects in by_kind.items():
         title = measures[kind].number
         drawn[title] = drawn_svg(partial(_heat_map, effects), title)
-    figures = (f"<figure class='curve'><h3>{html(title)}</h3>{svg}</figure>" for title, svg in drawn.items())
-    return f"<div class='panels two'>{''.join(figures)}</div>"
+    return figures_html(drawn.items())

@@ -7,11 +7,10 @@ from pathlib import Path
 from vefl_sim.analysis.report.document import Document, Section
 from vefl_sim.analysis.report.markup import html, pairs
 from vefl_sim.analysis.report.page import NAME, write_page
-from vefl_sim.analysis.sweep_report.drawings import MAX_LINES, drawings
+from vefl_sim.analysis.sweep_report.drawings import MAX_LINES, drawings, figures_html
 from vefl_sim.analysis.sweep_report.effects import effects_html
 from vefl_sim.analysis.sweep_report.source import SweepSource, value_text
 from vefl_sim.analysis.sweep_report.tables import differences_html, points_html, results_html
-from vefl_sim.core.errors import BadInput
 
 _MAX_VALUES = 12  # of a parameter, in the list on top
 
@@ -108,14 +107,8 @@ def _sections(source: SweepSource, folder: Path) -> Iterator[Section]:
 
 
 def _figures(source: SweepSource) -> str:
-    try:
-        drawn = [f"<figure class='curve'><h3>{html(title)}</h3>{svg}</figure>" for title, svg in drawings(source)]
-    except BadInput as error:  # matplotlib is not installed
-        return f"<p>{html(error)}</p>"
-    left = f"<p class='quiet'>Figures with more than {MAX_LINES} lines are left out.</p>" * (
-        len(source.groups) > MAX_LINES
-    )
-    return f"<div class='panels two'>{''.join(drawn)}</div>{left}"
+    left = f"<p class='quiet'>Figures with more than {MAX_LINES} lines are left out.</p>"
+    return figures_html(drawings(source)) + left * (len(source.groups) > MAX_LINES)
 
 
 def _origin(source: SweepSource) -> Iterator[tuple[str, object]]:

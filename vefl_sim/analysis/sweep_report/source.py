@@ -1,8 +1,8 @@
 """What a page reads of a sweep or comparison: its points from its table, and what their runs measured."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, cached_property
 from io import BytesIO
 from os.path import isdir
 from pathlib import Path
@@ -27,8 +27,6 @@ VARIANT = "variant"
 KINDS: tuple[FigureKind, ...] = ("accuracy", "loss", "delivered", "p_suc", "delay", "cost", "energy")
 """The measures on a page, as kinds of figures."""
 _ORIGIN = {*asdict(IndexEntry()), "seed", "digest", "set", "version"}
-_FIGURES = {"ordered", "delivered", "p_suc", "cost", "energy_j", "simulated_s"}  # in seeds.csv, besides a metric
-_BEST = "best_"  # before the name of the metric, in a column of its best value
 _MAX_NAME = 80  # characters of a variant or value
 _MAX_NUMBER = 1e15  # of a value; larger ones, and what is not finite, are shown as text
 
@@ -41,14 +39,9 @@ class PagePoint:
     seed: Any
     name: str  # of its run directory; empty if it never started
     state: str
-    error: str
-    measured: RunMeasurements | None  # None unless it is done
-    numbers: Mapping[str, float]  # by kind
-
-    @property
-    def path(self) -> Path | None:
-        """The run directory of a finished point."""
-        return self.measured.run.path if self.measured else None
+    error: str = ""
+    measured: RunMeasurements | None = None  # None unless it is done
+    numbers: Mapping[str, float] = field(default_factory=dict)  # by kind
 
 
 class SweepSource:
@@ -58,14 +51,13 @@ class SweepSource:
         self.file = file
         self.is_comparison = file.name == SEEDS
         folder = file.resolve().parent
-        self.name = file.resolve().parent.name
+        self.name = folder.name
         self._out = folder.parent if self.is_comparison else folder.parent.parent
         table = _read(file)
-        self.settings = _text(table["set"].iloc[0]) if "set" in table else ""
-        other = table["set"].map(_text) != self.settings if "set" in table else pd.Series(False, table.index)
-        self.others = int(other.sum())  # points of other settings of the same file
-        self._table = table[~other].dropna(axis=1, how="all")
-        self._runs: dict[str, _Found | None] = {}
+        settings = table["set"].map(_text) if "set" in table else pd.Series("", table.index)
+        self.settings = settings.iloc[0]
+        self.others = int((settings != self.settings).sum())  # points of other settings of the same file
+        self._table = table[settings == self.settings].dropna(axis=1, how="all")
 
     @property
     def versions(self) -> list[str]:
@@ -75,11 +67,10 @@ class SweepSource:
     @cached_property
     def parameters(self) -> list[str]:
         """The columns that distinguish points: the variant and the swept keys."""
-        known = _ORIGIN | (_FIGURES if self.is_comparison else set())
         columns = [str(name) for name in self._table.columns]
-        metrics = [name.removeprefix(_BEST) for name in columns if name.startswith(_BEST)] if self.is_comparison else []
-        known |= {name for metric in metrics for name in (metric, f"{_BEST}{metric}")}
-        return [name for name in columns if name not in known]
+        if self.is_comparison:
+            return [VARIANT] if VARIANT in columns else []
+        return [name for name in columns if name not in _ORIGIN]
 
     @property
     def choices(self) -> dict[Path, str]:
@@ -96,8 +87,9 @@ class SweepSource:
 
     @cached_property
     def points(self) -> list[PagePoint]:
-        """All points, in the order of the table."""
-        return [self._point(row) for row in self._table.to_dict("records")]
+        """All points, in the order of the table; a run that several of them share is read once."""
+        read = cache(_read_run)
+        return [self._point(row, read) for row in self._table.to_dict("records")]
 
     @cached_property
     def groups(self) -> dict[str, list[PagePoint]]:
@@ -136,44 +128,32 @@ class SweepSource:
         """The metric of all finished runs that have learnt; None if there is none, or if they have different ones."""
         return metric_in(point.measured for point in self.points if point.measured)
 
-    def _point(self, row: Mapping[Any, Any]) -> PagePoint:
-        parameters = {key: _value(row[key]) for key in self.parameters}
+    def _point(self, row: Mapping[Any, Any], read: "Callable[[Path], _RunRead]") -> PagePoint:
         name, error = _text(row.get("run")), _text(row.get("error"))
-        state = _text(row.get("status")) or "missing"
-        found = self._found(name)
-        if found is None:
-            state = "missing" if state == "done" else state  # the table remembers it, but its directory is not here
-            return PagePoint(parameters, row.get("seed"), name, state, error, None, {})
-        return PagePoint(parameters, row.get("seed"), name, found.state, found.fault or error, found.run, found.numbers)
-
-    def _found(self, name: str) -> "_Found | None":
-        """The run of this name beside the sweep, read once, since points can share it; None if there is none."""
-        if name not in self._runs:
-            path = self._out / name
-            self._runs[name] = _Found.at(path) if _is_name(name) and isdir(path) else None
-        return self._runs[name]
+        point = PagePoint(
+            {key: _value(row[key]) for key in self.parameters},
+            *(row.get("seed"), name, _text(row.get("status")) or "missing", error),
+        )
+        if _is_name(name) and isdir(self._out / name):
+            state, fault, measured, numbers = read(self._out / name)
+            return replace(point, state=state, error=fault or error, measured=measured, numbers=numbers)
+        return replace(point, state="missing") if point.state == "done" else point  # its directory is not here
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A run directory: its state and, if it is done, its measures."""
+_RunRead = tuple[str, str, RunMeasurements | None, dict[str, float]]
+"""State of a run, what is wrong with it, and if it is done its measurements and measures."""
 
-    state: str
-    run: RunMeasurements | None = None
-    numbers: Mapping[str, float] = field(default_factory=dict)
-    fault: str = ""
 
-    @classmethod
-    def at(cls, path: Path) -> "_Found":
-        try:
-            run = Run(path)
-            if not run.is_done:
-                return cls(run.state)
-            measured = RunMeasurements(run)
-            with blaming_damage(run):
-                return cls("done", measured, {kind: scalar(measured, Request(kind=kind)) for kind in KINDS})
-        except VeflError as problem:
-            return cls("damaged", fault=first_line(problem))
+def _read_run(path: Path) -> _RunRead:
+    try:
+        run = Run(path)
+        if not run.is_done:
+            return run.state, "", None, {}
+        measured = RunMeasurements(run)
+        with blaming_damage(run):
+            return "done", "", measured, {kind: scalar(measured, Request(kind=kind)) for kind in KINDS}
+    except VeflError as problem:
+        return "damaged", first_line(problem), None, {}
 
 
 def find_table(name: str, out: Path = Path("runs")) -> Path | None:

@@ -117,7 +117,7 @@ def _state(point: PagePoint) -> str:
 def _run(point: PagePoint, folder: Path) -> tuple[str, str]:
     """The name of the run directory, and a link to its page."""
     name = f"<code>{html(point.name)}</code>" if point.name else "–"
-    page = point.path / NAME if point.path else None
+    page = point.measured.run.path / NAME if point.measured else None
     if not page or not page.is_file():
         return name, "–"
     where = os.path.relpath(page.resolve(), folder.resolve())

@@ -1,4 +1,4 @@
-"""Verifies a run from its directory alone: digests, sums, and the constraints C1–C12 computed from its tables.
+"""Verifies a run from its directory alone: digests, sums, and the constraints C1–C6 computed from its tables.
 
 The audit of a run checks plans and slots while they are made. The verification reads only the written files and draws
 the SLAs again from the seed, so that it detects edited tables and wrong sums. It imports no user-defined part, since a
@@ -7,24 +7,77 @@ run may come from a stranger.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from vefl_sim.analysis.verify.evidence import Evidence
-from vefl_sim.analysis.verify.radio import fault_of_broadcasts, fault_of_outages, worst_delay_ns
-from vefl_sim.analysis.verify.slot_books import SlotBooks, orders_by_key
-from vefl_sim.analysis.verify.uploads import fault_of_uploads
-from vefl_sim.core.errors import ExperimentError, NotResumable, RunNotFound, VeflError, first_line
+from vefl_sim.core.errors import BadInput, ExperimentError, NotResumable, RunNotFound, VeflError, first_line
+from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_digest
 from vefl_sim.experiment.plugins import declaration, is_part, part_names
+from vefl_sim.radio.access import Access
+from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.identity import Identity, package_digest, recorded_versions, require_same, require_same_version
 from vefl_sim.records.run_directory import Run
+from vefl_sim.records.table_parts import read_rows
+from vefl_sim.schemes.sla import Agreement, draw_agreement
+from vefl_sim.simulation.audit import worst_delay_ns
 
-_SLOTS = "C7–C12"
 _TOLERANCE = 1e-9  # relative; covers sums in a different order
+
+
+class Evidence:
+    """The tables of a run, and the SLAs of its CVs drawn again from the seed."""
+
+    def __init__(self, run: Run) -> None:
+        """Of a run that is not done, all is taken from its newest usable checkpoint, as it may still be running."""
+        self.run, self.experiment, self.is_done = run, run.experiment, run.is_done
+        self.last: Checkpoint | None = None
+        self.faults: list[str] = []  # of the checkpoints
+        self._tables: dict[str, pd.DataFrame] = {}
+        if self.is_done:
+            return
+        checkpoints = Checkpoints(run.path)
+        try:
+            self.last, self.faults = checkpoints.newest()
+        except BadInput as error:
+            self.last, self.faults = checkpoints.last_readable(), [*error.problems]
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The figures of the run, or those up to its checkpoint."""
+        return self.last.figures if self.last else self.run.summary
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table; of an unfinished run up to its checkpoint, as a failed one may have saved later rows."""
+        if name not in self._tables:
+            files = self.run.files(name)
+            if self.last:
+                files = [self.run.path / "parts" / part.file for part in self.last.tables.get(name, [])]
+            if not files:
+                raise RunNotFound(f"the checkpoint of {self.run.path} has no table {name}.")
+            self._tables[name] = read_rows(files)
+        return self._tables[name]
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame:
+        """The rounds table, indexed by round."""
+        return self.table("rounds").set_index("round")
+
+    @cached_property
+    def ordered(self) -> pd.DataFrame:
+        """The rows of the vehicles table that have an order, joined with the SLA of their CV."""
+        rows = self.table("vehicles")
+        rows = rows[rows["state"].isin(["delivered", "lost"])].reset_index(drop=True)
+        streams, sla = Streams(self.experiment.run.seed), self.experiment.sla
+        agreements = {cv: vars(draw_agreement(cv, sla, streams)) for cv in rows["cv"].unique().tolist()}
+        names = [field.name for field in fields(Agreement)]
+        columns = pd.DataFrame([agreements[cv] for cv in rows["cv"].tolist()], rows.index, names, dtype=float)
+        return rows.join(columns)
 
 
 @dataclass(frozen=True)
@@ -57,10 +110,7 @@ def _findings(run: Run) -> Iterator[Finding]:
     if evidence.last:
         rounds = evidence.summary.get("rounds")
         yield Finding("so far", None, f"{rounds} rounds up to the last checkpoint are verified")
-    uploads = {"uploads": fault_of_uploads} if evidence.experiment.trace.slots == "uploads" else {}
-    outages = {"outages": fault_of_outages} if evidence.experiment.radio.csi_delay_slots else {}
-    downlink = {"broadcasts": fault_of_broadcasts} if evidence.experiment.downlink.kind == "broadcast" else {}
-    for what, check in (_CONSISTENCY | uploads | outages | downlink | _CONSTRAINTS).items():
+    for what, check in _CHECKS.items():
         if reason := _not_checked(what, evidence.experiment):
             yield Finding(what, None, reason)
             continue
@@ -87,11 +137,10 @@ def blaming_damage(run: Run) -> Iterator[None]:
 
 def _not_checked(what: str, experiment: Experiment) -> str | None:
     """Why a check does not apply to the experiment; None if it applies."""
-    if what in _CONSTRAINTS and is_part(experiment.scheme.kind):
-        return "not checked: a user-defined scheme need not satisfy it"
-    if what == _SLOTS and experiment.trace.slots in ("off", "uploads"):
-        recorded = f'trace.slots = "{experiment.trace.slots}"'
-        return f"not checked: no slots were recorded ({recorded}); the run itself audited them"
+    if what == "C1–C6" and is_part(experiment.scheme.kind):
+        return "not checked: a user-defined scheme need not satisfy them"
+    if what == "slots" and experiment.trace.slots in ("off", "sampled"):
+        return f'not checked: not all were recorded (trace.slots = "{experiment.trace.slots}"); the run audited them'
     return None
 
 
@@ -133,7 +182,7 @@ def _digest(evidence: Evidence) -> str | None:
 
 
 def _trace(evidence: Evidence) -> str | None:
-    events = evidence.events
+    events = evidence.table("events")
     if not np.array_equal(events["id"], np.arange(1, len(events) + 1)):
         return "the event ids are not 1, 2, 3, …"
     causes = events["cause"].dropna()
@@ -159,8 +208,9 @@ def _rounds(evidence: Evidence) -> str | None:
         }
     ).reindex(rounds.index, fill_value=0)
     for name in sums:
-        if fault := _first_index(rounds.index, _differ(rounds[name], sums[name])):
-            return f"round {fault}: {name} differs from the vehicles table"
+        wrong = _differ(rounds[name], sums[name])
+        if fault := _first("round", rounds.index, wrong, f"{name} differs from the vehicles table"):
+            return fault
     return None if rounds.index.tolist() == list(range(1, len(rounds) + 1)) else "a round is missing"
 
 
@@ -175,7 +225,7 @@ def _summary(evidence: Evidence) -> str | None:
         "energy_j": float(rounds["energy_j"].sum()),
     }
     if evidence.experiment.downlink.kind == "broadcast":
-        computed["gnb_energy_j"] = float(evidence.broadcasts["energy_j"].sum())
+        computed["gnb_energy_j"] = float(evidence.table("broadcasts")["energy_j"].sum())
     wrong = [name for name, value in computed.items() if not _close(summary.get(name), value)]
     if {cause: number for cause, number in summary.get("updates_lost", {}).items() if number} != lost:
         wrong.append("updates_lost")
@@ -186,75 +236,83 @@ def _close(one: float | None, other: float) -> bool:
     return one is not None and bool(np.isclose(one, other, rtol=_TOLERANCE, atol=0))
 
 
-def _c1(evidence: Evidence) -> str | None:
-    scheme = evidence.experiment.scheme
-    if not declaration("scheme.kind", scheme.kind, "selects", False):
-        return None  # the scheme may order all CVs
-    too_many = evidence.rounds["ordered"] > scheme.selected
-    fault = _first_index(evidence.rounds.index, too_many)
-    return f"round {fault}: more than |C_k| = {scheme.selected} CVs have an order" if fault else None
+def _constraints(evidence: Evidence) -> str | None:
+    """C1–C6 of all planned orders; a run without constraints has none."""
+    scheme, vefl, rounds, rows = evidence.experiment.scheme, evidence.experiment.vefl, evidence.rounds, evidence.ordered
+    if not scheme.constrained:
+        return None
+    cost, worst_j = rows.groupby("round")["worst_cost"].sum(), rows.groupby(["round", "cv"])["worst_j"].transform("sum")
+    cpu_range = rows["cpu_min_hz"] * (1 - _TOLERANCE), rows["cpu_max_hz"] * (1 + _TOLERANCE)
+    right_range = rows["iterations"].between(1, vefl.max_local_iterations) & rows["cpu_hz"].between(*cpu_range)
+    of_orders = {
+        "C2 or C3: it needs more time than the round or its sojourn bound allows": _worst_ns(evidence)
+        > rows["limit_ns"],
+        "C4: it needs more energy than e_bud": worst_j > rows["energy_budget_j"] * (1 + _TOLERANCE),
+        "C5: its planned cost is not φ·e + φ̄": _differ(rows["worst_cost"], _charge(rows, rows["worst_j"])),
+        "C6: iterations or CPU frequency are out of range": ~right_range,
+    }
+    of_rounds = {f"C5: the plan costs more than the budget Ξ = {vefl.budget:g}": cost > vefl.budget * (1 + _TOLERANCE)}
+    if declaration("scheme.kind", scheme.kind, "selects", False):  # else it may order all CVs
+        of_rounds[f"C1: more than |C_k| = {scheme.selected} CVs have an order"] = rounds["ordered"] > scheme.selected
+    faults = [_first("round", wrong.index, wrong, sentence) for sentence, wrong in of_rounds.items()]
+    faults += [_first_order(rows, wrong, sentence) for sentence, wrong in of_orders.items()]
+    return "; ".join(filter(None, faults)) or None
 
 
-def _c2_c3(evidence: Evidence) -> str | None:
-    rows, worst_ns = evidence.planned, worst_delay_ns(evidence)
-    return _first_fault(rows, worst_ns > rows["limit_ns"], "needs more time than the round or its sojourn bound allows")
-
-
-def _c4(evidence: Evidence) -> str | None:
-    rows = evidence.planned
-    worst_j = rows.groupby(["round", "cv"])["worst_j"].transform("sum")
-    return _first_fault(rows, worst_j > rows["energy_budget_j"] * (1 + _TOLERANCE), "needs more energy than e_bud")
-
-
-def _c5(evidence: Evidence) -> str | None:
-    rows, budget = evidence.planned, evidence.experiment.vefl.budget
-    expected = rows["price_per_joule"] * rows["worst_j"] + rows["base_fee"]
-    if fault := _first_fault(rows, _differ(rows["worst_cost"], expected), "has a planned cost other than φ·e + φ̄"):
-        return fault
-    cost = rows.groupby("round")["worst_cost"].sum()
-    over = _first_index(cost.index, cost > budget * (1 + _TOLERANCE))
-    return f"round {over}: the plan costs more than the budget Ξ = {budget:g}" if over else None
-
-
-def _c6(evidence: Evidence) -> str | None:
-    rows, most = evidence.planned, evidence.experiment.vefl.max_local_iterations
-    allowed = (rows["iterations"] >= 1) & (rows["iterations"] <= most)
-    in_range = rows["cpu_hz"].between(rows["cpu_min_hz"] * (1 - _TOLERANCE), rows["cpu_max_hz"] * (1 + _TOLERANCE))
-    return _first_fault(rows, ~(allowed & in_range), "has a number of iterations or a CPU frequency out of range")
+def _worst_ns(evidence: Evidence) -> pd.Series:
+    """Time from each order to the end of its upload in the worst case."""
+    rows, experiment = evidence.ordered, evidence.experiment
+    ordered_ns, trained_ns, slots = (rows[name].astype(np.int64) for name in ("ordered_ns", "train_ns", "worst_slots"))
+    if experiment.downlink.kind == "broadcast":
+        sent = evidence.table("broadcasts")
+        model_ns = ordered_ns.map((sent["end_ns"] - sent["ordered_ns"]).set_axis(sent["ordered_ns"]))
+        trained_ns += model_ns.fillna(0).astype(np.int64)
+    columns = (column.to_numpy() for column in (ordered_ns, trained_ns, slots))
+    return pd.Series(worst_delay_ns(Access.of(experiment), experiment.slots, *columns), rows.index)
 
 
 def _money(evidence: Evidence) -> str | None:
     rows = evidence.ordered
-    charge = rows["price_per_joule"] * (rows["compute_j"] + rows["transmit_j"]) + rows["base_fee"]
-    return _first_fault(rows, _differ(rows["paid"], charge), "was not paid φ·e + φ̄")
+    charge = _charge(rows, rows["compute_j"] + rows["transmit_j"])
+    return _first_order(rows, _differ(rows["paid"], charge), "it was not paid φ·e + φ̄")
 
 
-def _slots(evidence: Evidence) -> str | None:
-    books = SlotBooks.of(evidence)
-    if books.fault or evidence.experiment.trace.slots != "full":
-        return books.fault
-    rows = orders_by_key(evidence).assign(sent_j=books.transmit_j).dropna(subset=["transmit_j"])
-    return _first_fault(
-        rows,
-        _differ(rows["transmit_j"], rows["sent_j"]),
-        "has a transmit energy that differs from its slots",
-    )
+def _charge(rows: pd.DataFrame, joules: pd.Series) -> pd.Series:
+    return rows["price_per_joule"] * joules + rows["base_fee"]
 
 
-_CONSISTENCY: dict[str, Callable[[Evidence], str | None]] = {
+def _sent(evidence: Evidence) -> str | None:
+    """What each CV sent, by its slots or bins of 50 ms, is what its orders say; with an open order it may be more."""
+    events, binned = evidence.table("events").set_index("id"), evidence.experiment.trace.slots == "uploads"
+    if binned and not evidence.is_done:
+        return None  # the checkpoint itself holds the bits of the current bin
+    rows = evidence.table("uploads" if binned else "slots")
+    ends = events[events["kind"].isin(["upload_received", "update_lost"])]
+    ends = ends[events["kind"].reindex(ends["cause"]).isin(["upload_offered", "upload_started"]).to_numpy()]
+    joules = rows["power_w"] * evidence.experiment.slots.slot_s * (rows["slots"] if binned else 1)
+    sums = {"joules": (joules.groupby(rows["cv"]).sum(), evidence.ordered.groupby("cv")["transmit_j"].sum())}
+    if binned:
+        sums["bits"] = (rows.groupby("cv")["bits"].sum(), ends.groupby("cv")["bits"].sum())
+    offered = events[events["kind"] == "upload_offered"].groupby("cv").size()
+    is_open = offered.sub(ends.groupby("cv").size(), fill_value=0) > 0
+    for what, columns in sums.items():
+        sent, booked = (column.astype(float) for column in columns[0].align(columns[1], fill_value=0))
+        more_is_right = is_open.reindex(sent.index, fill_value=False) & (sent > booked)
+        if fault := _first(
+            "CV", sent.index, _differ(sent, booked) & ~more_is_right, f"it sent other {what} than booked"
+        ):
+            return fault
+    return None if rows["cv"].notna().all() else "a row has no CV"
+
+
+_CHECKS: dict[str, Callable[[Evidence], str | None]] = {
     "content": _digest,
     "trace": _trace,
     "rounds": _rounds,
     "summary": _summary,
     "money": _money,
-    _SLOTS: _slots,
-}
-_CONSTRAINTS: dict[str, Callable[[Evidence], str | None]] = {
-    "C1": _c1,
-    "C2, C3": _c2_c3,
-    "C4": _c4,
-    "C5": _c5,
-    "C6": _c6,
+    "slots": _sent,
+    "C1–C6": _constraints,
 }
 
 
@@ -264,16 +322,15 @@ def _differ(one: pd.Series, other: pd.Series) -> pd.Series:
     return (a - b).abs() > _TOLERANCE * np.maximum(np.maximum(a.abs(), b.abs()), 1.0)
 
 
-def _first_fault(rows: pd.DataFrame, wrong: pd.Series, sentence: str) -> str | None:
-    """The first wrong row as a sentence with its round and CV; None if no row is wrong."""
-    broken = rows[wrong.fillna(True).astype(bool)]
-    return None if broken.empty else f"round {broken['round'].iloc[0]}: CV {broken['cv'].iloc[0]} {sentence}"
+def _first(name: str, index: pd.Index | pd.Series, wrong: pd.Series, sentence: str) -> str | None:
+    """The first wrong entry of an index (rounds, slots, …) as a sentence; None if no entry is wrong."""
+    broken = index[wrong.fillna(True).to_numpy(bool)].tolist()
+    return f"{name} {broken[0]}: {sentence}" if broken else None
 
 
-def _first_index(index: pd.Index, wrong: pd.Series) -> int | None:
-    """The first round that is wrong; None if there is none."""
-    broken = index[wrong.fillna(True).astype(bool)]
-    return int(broken[0]) if len(broken) else None
+def _first_order(orders: pd.DataFrame, wrong: pd.Series, sentence: str) -> str | None:
+    """The first wrong order as a sentence with its round and CV; None if none is wrong."""
+    return _first("round", orders["round"].astype(str) + ", CV " + orders["cv"].astype(str), wrong, sentence)
 
 
 def finding_lines(findings: Sequence["Finding"]) -> Iterator[str]:

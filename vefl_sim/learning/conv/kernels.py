@@ -17,9 +17,16 @@ import numpy as np
 from llvmlite import binding
 
 from vefl_sim.core.kernel import kernel
-from vefl_sim.learning.conv.lanes import from_lanes, into_lanes
-from vefl_sim.learning.conv.simd import LANES
-from vefl_sim.learning.conv.tiles import OFF, add_patches, best_of_four, spread_patches, sum_rows
+from vefl_sim.learning.conv.tiles import (
+    LANES,
+    OFF,
+    add_patches,
+    best_of_four,
+    from_lanes,
+    into_lanes,
+    spread_patches,
+    sum_rows,
+)
 from vefl_sim.learning.conv.xla_ffi import argument, argument_sizes, offset, result, result_sizes
 
 TILE = 5 if binding.get_host_cpu_features().get("avx512vl") else 2

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.learning.conv import calls
 from vefl_sim.learning.conv.kernels import BIASES, GROUP
-from vefl_sim.learning.conv.simd import LANES
+from vefl_sim.learning.conv.tiles import LANES
 
 Residual = tuple[jax.Array, jax.Array, jax.Array]
 

@@ -1,5 +1,15 @@
 """The inner loops of a convolution with pooling, with all sums in registers.
 
+Numba keeps a small array in memory; the inner loops of a convolution need their sums in registers, in vectors of eight
+numbers. A Numba `intrinsic` emits LLVM instructions directly; the helpers here keep such code short. Positions count
+numbers from the start of a flat array; nothing is checked, so arrays must have a whole vector at every position that is
+read.
+
+Eight samples lie side by side, one per lane of a vector: stored as [number][lane] instead of [sample][number]. So a
+convolution needs no padding, whatever the number of filters, channels or columns: each vector holds the same number of
+eight samples. `into_lanes` and `from_lanes` change between the two orders by transposing blocks of 8×8 numbers in
+registers.
+
 A patch is the area that a filter covers, such as 5×5. In an array with channels last each of its rows is contiguous,
 so a patch is a few vectors at fixed distances from its first number.
 """
@@ -12,12 +22,174 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from vefl_sim.learning.conv.simd import Flat, VectorRegister, index_at, lanes_at, multiply_add, vector_at
+from vefl_sim.core.kernel import kernel
+
+LANES = 8
+_INDEX = ir.IntType(64)
+_CONTRACT = ("contract",)  # multiply and add in one instruction where the CPU has it
+
+
+class Flat:
+    """The flat array that a pointer argument of an intrinsic points to."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
+        self._builder = builder
+        self._data = value
+        element = context.get_data_type(kind.dtype)
+        self.vector = ir.VectorType(element, LANES)
+        self._align = context.get_abi_sizeof(element)
+
+    def scalar(self, position: Any) -> Any:
+        """The number at a position."""
+        return self._builder.load(self._builder.gep(self._data, [position]))
+
+    def index(self, position: Any) -> Any:
+        """The integer at a position, as a 64-bit position."""
+        return self._builder.sext(self.scalar(position), _INDEX)
+
+    def load(self, position: Any) -> Any:
+        """The eight numbers that start at a position."""
+        loaded = self._builder.load(self._pointer(position))
+        loaded.align = self._align
+        return loaded
+
+    def store(self, value: Any, position: Any) -> None:
+        """Write eight numbers, starting at a position."""
+        self._builder.store(value, self._pointer(position), align=self._align)
+
+    def spread(self, position: Any) -> Any:
+        """A vector with the number at a position in all eight lanes."""
+        return self.spread_value(self.scalar(position))
+
+    def spread_value(self, number: Any) -> Any:
+        """A vector with this number in all eight lanes."""
+        undefined = ir.Constant(self.vector, ir.Undefined)
+        first = self._builder.insert_element(undefined, number, ir.Constant(ir.IntType(32), 0))
+        return shuffle(self._builder, first, undefined, [0] * LANES)
+
+    def constant(self, value: float) -> Any:
+        """A vector with a constant in all eight lanes."""
+        return ir.Constant(self.vector, [value] * LANES)
+
+    def _pointer(self, position: Any) -> Any:
+        return self._builder.bitcast(self._builder.gep(self._data, [position]), self.vector.as_pointer())
+
+
+class VectorRegister:
+    """A vector variable, which LLVM keeps in a register."""
+
+    def __init__(self, builder: Any, start: Any) -> None:
+        self._builder = builder
+        self._memory = cgutils.alloca_once(builder, start.type)  # type: ignore[no-untyped-call]
+        builder.store(start, self._memory)
+
+    @property
+    def value(self) -> Any:
+        """The current value."""
+        return self._builder.load(self._memory)
+
+    def add(self, other: Any) -> None:
+        """Add a vector to the value."""
+        self._builder.store(self._builder.fadd(self.value, other), self._memory)
+
+    def add_product(self, one: Any, other: Any) -> None:
+        """Add one · other to the value."""
+        self._builder.store(multiply_add(self._builder, one, other, self.value), self._memory)
+
+
+def multiply_add(builder: Any, one: Any, other: Any, added: Any) -> Any:
+    """The vector one · other + added."""
+    return builder.fadd(builder.fmul(one, other, flags=_CONTRACT), added, flags=_CONTRACT)
+
+
+def shuffle(builder: Any, one: Any, other: Any, lanes: list[int]) -> Any:
+    """A vector of these lanes of two vectors; those of the second count from LANES."""
+    return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(ir.IntType(32), LANES), lanes))
+
+
+def lanes_at(builder: Any, number: Any) -> Any:
+    """Position of a number in an array [number][lane]."""
+    return builder.mul(number, ir.Constant(_INDEX, LANES))
+
+
+def vector_at(builder: Any, position: Any, number: int) -> Any:
+    """The position `number` vectors after this one."""
+    return builder.add(position, ir.Constant(_INDEX, number * LANES))
+
+
+def index_at(builder: Any, position: Any, number: int) -> Any:
+    """The position `number` numbers after this one."""
+    return builder.add(position, ir.Constant(_INDEX, number))
+
+
+_I = types.int64
+
+
+@kernel
+def into_lanes(samples: Any, first: int, last: int, size: int, lanes: Any) -> None:
+    """Copy eight samples of `size` numbers to [number][lane]; lane i is sample first + i, or `last` if that is less."""
+    _blocks_into_lanes(samples, first, last, size, lanes)
+    for p in range(size // LANES * LANES, size):
+        for lane in range(LANES):
+            lanes[p * LANES + lane] = samples[min(first + lane, last) * size + p]
+
+
+@kernel
+def from_lanes(samples: Any, first: int, last: int, size: int, lanes: Any) -> None:
+    """Copy eight samples back, the reverse of `into_lanes`; lanes of the same sample must be equal."""
+    _blocks_from_lanes(samples, first, last, size, lanes)
+    for p in range(size // LANES * LANES, size):
+        for lane in range(LANES):
+            samples[min(first + lane, last) * size + p] = lanes[p * LANES + lane]
+
+
+def _block_copy(into: bool) -> Any:
+    """A compiled `copy(samples, first, last, size, lanes)` of all whole blocks of eight numbers, into lanes or back."""
+
+    @intrinsic
+    def copy(typing: Any, samples: Any, first: Any, last: Any, size: Any, lanes: Any) -> tuple[Any, Callable[..., Any]]:
+        signature = types.void(samples, _I, _I, _I, lanes)
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            plain, interleaved = (Flat(context, builder, signature.args[i], args[i]) for i in (0, 4))
+            _, first, last, size, _ = args
+            length = ir.Constant(size.type, LANES)
+            starts = [builder.mul(_smaller(builder, index_at(builder, first, i), last), size) for i in range(LANES)]
+            with cgutils.for_range(builder, builder.sdiv(size, length)) as block:
+                number = builder.mul(block.index, length)
+                in_samples = [builder.add(start, number) for start in starts]
+                in_lanes = [vector_at(builder, builder.mul(number, length), i) for i in range(LANES)]
+                sides = [(plain, in_samples), (interleaved, in_lanes)]
+                (source, read), (target, write) = sides if into else sides[::-1]
+                columns = _transposed(builder, [source.load(position) for position in read])
+                for column, position in zip(columns, write, strict=True):
+                    target.store(column, position)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return copy
+
+
+def _smaller(builder: Any, one: Any, other: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", one, other), one, other)
+
+
+def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
+    """The columns of eight vectors: blocks of four, then two, then one change places across the diagonal."""
+    for size in (4, 2, 1):
+        for i in (i for i in range(LANES) if not i & size):
+            upper, lower = rows[i], rows[i + size]
+            rows[i] = shuffle(builder, upper, lower, [LANES + n - size if n & size else n for n in range(LANES)])
+            rows[i + size] = shuffle(builder, upper, lower, [LANES + n if n & size else n + size for n in range(LANES)])
+    return rows
+
+
+_blocks_into_lanes, _blocks_from_lanes = _block_copy(into=True), _block_copy(into=False)
+
 
 OFF = -1
 """Start of the chosen patch where the ReLU gives 0, so that no patch passes a gradient on."""
-
-_I = types.int64
 
 
 def best_of_four(filters: int) -> Any:

@@ -6,10 +6,8 @@ Five files of training records and one of test records; a record is a label and 
 import numpy as np
 
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.files.location import Damaged, DataLocation
-from vefl_sim.learning.datasets.files.tar_members import members
-from vefl_sim.learning.datasets.kinds import DataKind, from_files
-from vefl_sim.learning.datasets.subset import Samples, Subsets
+from vefl_sim.learning.datasets.files import Damaged, DataLocation, tar_members
+from vefl_sim.learning.datasets.kinds import DataKind, Samples, Subsets, from_files
 
 ARCHIVE = "cifar-10-binary.tar.gz"
 OBJECTS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -23,7 +21,7 @@ _RECORD_BYTES = 1 + _CHANNELS * _SIDE * _SIDE
 def cifar10(location: DataLocation, subsets: Subsets) -> Dataset:
     """Read the data set from its archive."""
     with location.reading(ARCHIVE) as path:
-        batches = dict(members(path, (*TRAIN, TEST)))
+        batches = dict(tar_members(path, (*TRAIN, TEST)))
         if missing := {*TRAIN, TEST} - batches.keys():
             raise Damaged(f"has no {min(missing)}")
         train, test = _images(b"".join(batches[name] for name in TRAIN)), _images(batches[TEST])

@@ -4,29 +4,25 @@ Classes are numbered in the order of their names. Both splits may lie in one mor
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
-from typing import NamedTuple
+from contextlib import nullcontext
 
 import numpy as np
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.files.archive import Folder, Zip
-from vefl_sim.learning.datasets.files.location import Damaged, DataLocation, errors_as_sentence
-from vefl_sim.learning.datasets.files.picture import SUFFIXES, read_pictures
-from vefl_sim.learning.datasets.kinds import DataKind, from_files
-from vefl_sim.learning.datasets.subset import Subsets
+from vefl_sim.learning.datasets.files import (
+    SUFFIXES,
+    Damaged,
+    DataLocation,
+    Folder,
+    Zip,
+    errors_as_sentence,
+    read_pictures,
+)
+from vefl_sim.learning.datasets.kinds import DataKind, Subsets, from_files
 
 _SPLITS = ("train", "test")
-
-
-class ImageFile(NamedTuple):
-    """An image file, with the split and the class that its path names."""
-
-    split: str
-    label: str
-    name: str
 
 
 def folder(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
@@ -34,54 +30,31 @@ def folder(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
     path = location.folder
     if not path.exists():
         raise ExperimentError(f"data.dir = {str(path)!r}: there is no such folder or zip.")
-    with errors_as_sentence(path, "correct it"), Folder(path) if path.is_dir() else Zip(path) as archive:
-        entries = _entries([name for name in archive.names() if name.lower().endswith(SUFFIXES)])
-        _require_images(archive.folders(), entries)
-        train, test = (_members(entries, split) for split in _SPLITS)
-        classes = sorted({entry.label for entry in train})
-        if unknown := {entry.label for entry in test} - set(classes):
+    with errors_as_sentence(path, "correct it"), nullcontext(Folder(path)) if path.is_dir() else Zip(path) as archive:
+        train, test = _labelled([name for name in archive.names() if name.lower().endswith(SUFFIXES)])
+        classes = sorted({label for label, _ in train})
+        if unknown := {label for label, _ in test} - set(classes):
             raise Damaged(f"has a class {min(unknown)} in test that is not in train")
-        number_of = {label: number for number, label in enumerate(classes)}
         train = [train[number] for number in subsets.train(len(train))]
         test = [test[number] for number in subsets.test(len(test))]
-        return Dataset(
-            "folder",
-            read_pictures(archive, [entry.name for entry in train], image_px),
-            np.array([number_of[entry.label] for entry in train], np.int32),
-            read_pictures(archive, [entry.name for entry in test], image_px),
-            np.array([number_of[entry.label] for entry in test], np.int32),
-            classes=len(classes),
-            class_names=tuple(classes),
-        )
+        inputs = [read_pictures(archive, [name for _, name in images], image_px) for images in (train, test)]
+    targets = [np.array([classes.index(label) for label, _ in images], np.int32) for images in (train, test)]
+    return Dataset("folder", inputs[0], targets[0], inputs[1], targets[1], len(classes), class_names=tuple(classes))
 
 
-def _require_images(folders: Sequence[str], entries: Sequence[ImageFile]) -> None:
-    """Refuse a class folder without images: to count it as a class or to ignore it could both be wrong."""
-    filled = {str(PurePosixPath(entry.name).parent) for entry in entries}
-    depth = max((name.count("/") for name in filled), default=1)
-    for name in folders:
-        parts = name.split("/")
-        if len(parts) == depth + 1 and parts[-2] in _SPLITS and name not in filled:
-            raise Damaged(f"has a class folder {name} without images (files that end with {', '.join(SUFFIXES)})")
-
-
-def _members(entries: Sequence[ImageFile], split: str) -> list[ImageFile]:
-    members = [entry for entry in entries if entry.split == split]
-    if not members:
-        raise Damaged(f"has no images at {split}/<class>/<image>")
-    return members
-
-
-def _entries(names: Sequence[str]) -> list[ImageFile]:
+def _labelled(names: Sequence[str]) -> list[list[tuple[str, str]]]:
+    """Class and name of each image of the training set, and of the test set."""
     tops = {name.split("/")[0] for name in names}
     depth = 0 if tops & set(_SPLITS) or len(tops) != 1 else 1
-    entries = []
+    images: dict[str, list[tuple[str, str]]] = {split: [] for split in _SPLITS}
     for name in names:
         parts = name.split("/")[depth:]
         if len(parts) != 3 or parts[0] not in _SPLITS:
             raise Damaged(f"has an image {name}, which is not at train/<class>/<image> or test/<class>/<image>")
-        entries.append(ImageFile(parts[0], parts[1], name))
-    return entries
+        images[parts[0]].append((parts[1], name))
+    if empty := [split for split in _SPLITS if not images[split]]:
+        raise Damaged(f"has no images at {empty[0]}/<class>/<image>")
+    return [images[split] for split in _SPLITS]
 
 
 def _contradictions(experiment: Experiment) -> Iterator[str]:

@@ -14,11 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.files.archive import Zip
-from vefl_sim.learning.datasets.files.location import Damaged, DataLocation
-from vefl_sim.learning.datasets.files.picture import read_pictures
-from vefl_sim.learning.datasets.kinds import DataKind, from_files
-from vefl_sim.learning.datasets.subset import Subsets
+from vefl_sim.learning.datasets.files import Damaged, DataLocation, Zip, read_pictures
+from vefl_sim.learning.datasets.kinds import DataKind, Subsets, from_files
 
 SIGNS = (
     "limit 20", "limit 30", "limit 50", "limit 60", "limit 70", "limit 80", "end of limit 80", "limit 100",

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import open_file
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.files.location import Damaged, DataLocation
-from vefl_sim.learning.datasets.files.sources import warn_of_other_files
-from vefl_sim.learning.datasets.kinds import DataKind, from_files
-from vefl_sim.learning.datasets.subset import Samples, Subsets
+from vefl_sim.learning.datasets.files import Damaged, DataLocation
+from vefl_sim.learning.datasets.kinds import DataKind, Samples, Subsets, from_files
+from vefl_sim.learning.datasets.public import warn_of_other_files
 
 _UNSIGNED_BYTE = 8
 _MAX_BYTES = 1 << 29  # MNIST has 47 million, the digits of EMNIST 220 million

@@ -6,7 +6,6 @@ from vefl_sim.core.arrays import Bools, Floats, Ints
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.progress import report
 from vefl_sim.core.rng import Streams
-from vefl_sim.core.state import State, generator_state, restore_generator
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.grid.car_following import Rules, ease, safe_start_speed, start_speed
 from vefl_sim.mobility.grid.drivers import DRAWS, Drivers, typical_driver
@@ -118,20 +117,6 @@ class TrafficEngine:
         """Speeds of the vehicles in the circle around the gNB."""
         x_m, y_m = self.grid.xy(self.fleet.edge, self.fleet.position_m)
         return self.fleet.speed_mps[x_m**2 + y_m**2 <= radius_m**2]
-
-    def state(self) -> State:
-        """All vehicles and their generators; traffic lights and streets follow from the experiment."""
-        random = [generator_state(self._generators[number]) for number in self.fleet.vehicle.tolist()]
-        return {"fleet": self.fleet.state(), "random": random, "step": self._step, "created": self._created}
-
-    def restore(self, state: State) -> None:
-        """Restore the fleet, its generators and the clock from a checkpoint."""
-        self.fleet = Fleet.of(state["fleet"])
-        vehicles = self.fleet.vehicle.tolist()
-        self._generators = {number: self._streams.generator(self._stream_name, number) for number in vehicles}
-        for rng, saved in zip(self._generators.values(), state["random"], strict=True):
-            restore_generator(rng, saved)
-        self._step, self._created = state["step"], state["created"]
 
     def _add(self, edge: Ints, position_m: Floats) -> None:
         """Create vehicles at standstill, numbered in this order."""

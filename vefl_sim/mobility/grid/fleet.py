@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vefl_sim.core.arrays import Bools, Floats, Ints
-from vefl_sim.core.state import State
 from vefl_sim.mobility.grid.drivers import Drivers
 
 
@@ -44,16 +43,6 @@ class Fleet(NamedTuple):
         """A fleet without vehicles."""
         ints, floats, flags = np.empty(0, np.int64), np.empty(0), np.empty(0, np.bool_)
         return cls(ints, flags, Drivers.none(), ints, floats, floats, ints, ints, ints, floats, flags, ints)
-
-    def state(self) -> State:
-        """All columns, copied because compiled code changes them in place."""
-        columns = {name: column.copy() for name, column in self._columns().items()}
-        return columns | {"driver": self.driver._asdict()}
-
-    @classmethod
-    def of(cls, state: State) -> "Fleet":
-        """Rebuild a fleet from its checkpoint state."""
-        return cls(**state | {"driver": Drivers(**state["driver"])})
 
     def keep(self, staying: Bools) -> "Fleet":
         """The fleet of the vehicles for which `staying` is true."""

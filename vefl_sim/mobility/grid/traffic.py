@@ -1,13 +1,14 @@
 """Traffic on the street grid by the intelligent driver model (mobility.kind = "idm"): the default source of scenes."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
+from vefl_sim.core.arrays import Ints
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
-from vefl_sim.core.state import State
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.grid.arrivals import Arrivals
 from vefl_sim.mobility.grid.car_following import Rules
 from vefl_sim.mobility.grid.demand import demand, start_positions
 from vefl_sim.mobility.grid.drivers import typical_driver
@@ -15,6 +16,30 @@ from vefl_sim.mobility.grid.engine import TrafficEngine
 from vefl_sim.mobility.grid.roads import StreetGrid
 from vefl_sim.mobility.grid.routes import GridRoutes
 from vefl_sim.mobility.scene import Scene
+
+
+class Arrivals:
+    """Poisson arrivals at all entries together; each vehicle picks an entry uniformly at random."""
+
+    def __init__(self, rate_per_s: float, entries: Ints, rng: np.random.Generator) -> None:
+        self._rate_per_s, self._entries, self._rng = rate_per_s, entries, rng
+        self._next_s = self._interval_s()
+        self.waiting: list[int] = []
+        """For each vehicle that waits outside, its entry; in order of arrival."""
+
+    def queue_arrivals(self, now_s: float) -> None:
+        """Add all vehicles that have arrived by now to the queue."""
+        while self._next_s <= now_s:
+            self.waiting.append(int(self._rng.choice(self._entries)))
+            self._next_s += self._interval_s()
+
+    def admit(self, open_entries: Iterable[int]) -> list[int]:
+        """Remove the first vehicle at each of these entries from the queue; return the entries in order of arrival."""
+        first = sorted(self.waiting.index(entry) for entry in open_entries)
+        return [self.waiting.pop(place) for place in reversed(first)][::-1]
+
+    def _interval_s(self) -> float:
+        return float(self._rng.exponential(1 / self._rate_per_s))
 
 
 class IdmTraffic:
@@ -46,16 +71,6 @@ class IdmTraffic:
             self._admit_waiting()
         self._scene = self._make_scene()
         return self._scene
-
-    def state(self) -> State:
-        """State of the vehicles on the grid and of the arrivals."""
-        return {"streets": self.streets.state(), "arrivals": self._arrivals.state()}
-
-    def restore(self, state: State) -> None:
-        """Restore the vehicles and the arrivals from a checkpoint."""
-        self.streets.restore(state["streets"])
-        self._arrivals.restore(state["arrivals"])
-        self._scene = self._make_scene()
 
     @property
     def waiting_outside(self) -> int:

@@ -1,7 +1,12 @@
-"""SUMO's floating car data (FCD) as XML: <fcd-export>, <timestep time>, <vehicle id x y speed>.
+"""SUMO's floating car data (FCD), as XML and as Parquet.
 
-The file is read as a stream, so that a file of any size needs the memory of one timestep. Times are in seconds, x and y
-in metres in the plane; longitude and latitude (--fcd-output.geo) look the same and cannot be detected.
+XML has <fcd-export>, <timestep time>, <vehicle id x y speed>. It is read as a stream, so that a file of any size needs
+the memory of one timestep. Times are in seconds, x and y in metres in the plane; longitude and latitude
+(--fcd-output.geo) look the same and cannot be detected.
+
+Parquet has the columns timestep_time, vehicle_id, vehicle_x, vehicle_y, vehicle_speed. SUMO 1.28 writes one row per
+vehicle and a row of nulls for an empty timestep. Persons and containers are written to the same columns, all of which
+are named after the kind of the first object in the file; they have an edge, vehicles a lane.
 """
 
 import zlib
@@ -11,15 +16,18 @@ from pathlib import Path
 
 import numpy as np
 
+from vefl_sim.core.arrays import Bools
 from vefl_sim.core.clock import to_ns
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import open_unpacked
-from vefl_sim.core.xml import BadXml, XmlParser
-from vefl_sim.mobility.recorded.frame import MAX_VEHICLES, Frame, RecordingFile, frame, too_many
+from vefl_sim.core.parquet import ColumnKind, Columns, ParquetFile
+from vefl_sim.core.xml import CHUNK_BYTES, BadXml, XmlParser
+from vefl_sim.mobility.recorded.frame import MAX_VEHICLES, Frame, RecordingFile, first, frame, instants, too_many
 from vefl_sim.mobility.recorded.register import VehicleNumbers
 from vefl_sim.mobility.scene import Scene
 
-_CHUNK_BYTES = 1 << 16
+_TIME = "timestep_time"  # names of columns
+_NUMBERS = ("x", "y", "speed")
 _LONGEST_TEXT = 200  # of an id or a number
 _LONGEST_S = 9e9  # the largest time that fits into 64 bits of nanoseconds
 
@@ -38,7 +46,7 @@ def xml_frames(path: Path, register: VehicleNumbers) -> Iterator[Frame]:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def time_ns(source: RecordingFile, place: int, time_s: float) -> int:
+def _time_ns(source: RecordingFile, place: int, time_s: float) -> int:
     """Convert a time of the file to nanoseconds."""
     if not abs(time_s) < _LONGEST_S:
         raise source.problem(place, f"time = {time_s:g} is not a time in seconds: correct it.")
@@ -53,13 +61,16 @@ class _Document:
         self._source, self._register = source, register
         self._xml = XmlParser(self._start, self._end)
         self._depth = 0
-        self._timestep: _Timestep | None = None
+        self._begins: tuple[int, int] | None = None  # time in ns and line of the timestep that is being read
+        self._names: list[str] = []  # of its vehicles so far, with x, y and speed, and with their lines
+        self._values: list[tuple[float, ...]] = []
+        self._lines: list[int] = []
         self._frames: list[Frame] = []
 
     def read(self, file: BufferedIOBase) -> ExperimentError | None:
         """Read the next chunk; an error is returned, not raised, because timesteps before it may be complete."""
         try:
-            piece = file.read1(_CHUNK_BYTES)
+            piece = file.read1(CHUNK_BYTES)
             self.at_end = not piece
             self._xml.feed(piece)
         except ExperimentError as error:
@@ -82,24 +93,24 @@ class _Document:
                 f"the file begins with <{tag}>, not with <fcd-export>: name an output of sumo --fcd-output."
             )
         if self._depth == 2 and tag == "timestep":
-            self._timestep = _Timestep(self._time_ns(attributes), self._xml.line)
-        elif self._depth == 3 and tag == "vehicle" and self._timestep:  # persons and containers are not vehicles
-            self._timestep.add(
-                self._text(tag, attributes, "id"),
-                (*(self._number(tag, attributes, name) for name in ("x", "y", "speed")),),
-                self._xml.line,
-            )
-            if self._timestep.vehicles > MAX_VEHICLES:
+            time_s, line = self._number(tag, attributes, "time"), self._xml.line
+            self._begins = _time_ns(self._source, line, time_s), line
+            self._names, self._values, self._lines = [], [], []
+        elif self._depth == 3 and tag == "vehicle" and self._begins:  # persons and containers are not vehicles
+            self._names.append(self._text(tag, attributes, "id"))
+            self._values.append((*(self._number(tag, attributes, name) for name in _NUMBERS),))
+            self._lines.append(self._xml.line)
+            if len(self._names) > MAX_VEHICLES:
                 raise too_many(self._source, self._xml.line)
 
     def _end(self, tag: str) -> None:
         self._depth -= 1
-        if self._depth == 1 and self._timestep:
-            self._frames.append(self._timestep.frame(self._source, self._register))
-            self._timestep = None
-
-    def _time_ns(self, attributes: dict[str, str]) -> int:
-        return time_ns(self._source, self._xml.line, self._number("timestep", attributes, "time"))
+        if self._depth == 1 and self._begins:
+            (time_ns, line), self._begins = self._begins, None
+            numbers = self._register.numbers(self._names)
+            x_m, y_m, speed_mps = np.array(self._values, np.float64).reshape(-1, 3).T
+            scene = Scene(time_ns, numbers, x_m, y_m, speed_mps, self._register.connected(numbers))
+            self._frames.append(frame(self._source, scene, line, np.array(self._lines, np.int64)))
 
     def _number(self, tag: str, attributes: dict[str, str], name: str) -> float:
         text = self._text(tag, attributes, name)
@@ -119,27 +130,76 @@ class _Document:
         return self._source.problem(self._xml.line, sentence)
 
 
-class _Timestep:
-    """The vehicles of a <timestep> that have been read so far."""
+def fcd_table_frames(table: ParquetFile, register: VehicleNumbers) -> Iterator[Frame]:
+    """Yield one frame per timestep."""
+    source, tag, lanes_checked = RecordingFile(table.path, "row"), _tag(table), False
+    for columns in instants(source, _batches(table, tag), _TIME):
+        columns = {name.removeprefix(f"{tag}_"): values for name, values in columns.items()}
+        if tag == "vehicle" and not lanes_checked:
+            lanes_checked = _check_lanes(source, columns)
+        yield _frame(source, columns, register)
 
-    def __init__(self, time_ns: int, line: int) -> None:
-        self._time_ns, self._line = time_ns, line
-        self._names: list[str] = []
-        self._values: list[tuple[float, ...]] = []
-        self._lines: list[int] = []
 
-    @property
-    def vehicles(self) -> int:
-        """Number of vehicles read so far."""
-        return len(self._names)
+def _tag(table: ParquetFile) -> str:
+    """Kind of object that the columns are named after."""
+    tags = ("vehicle", "person", "container")
+    return next((tag for tag in tags if f"{tag}_id" in table.column_names), "vehicle")
 
-    def add(self, name: str, values: tuple[float, ...], line: int) -> None:
-        self._names.append(name)
-        self._values.append(values)
-        self._lines.append(line)
 
-    def frame(self, source: RecordingFile, register: VehicleNumbers) -> Frame:
-        numbers = register.numbers(self._names)
-        x_m, y_m, speed_mps = np.array(self._values, np.float64).reshape(-1, 3).T
-        scene = Scene(self._time_ns, numbers, x_m, y_m, speed_mps, register.connected(numbers))
-        return frame(source, scene, self._line, np.array(self._lines, np.int64))
+def _batches(table: ParquetFile, tag: str) -> Iterator[Columns]:
+    kinds: dict[str, ColumnKind] = {_TIME: "number", f"{tag}_id": "text"}
+    for name in _NUMBERS:
+        kinds[f"{tag}_{name}"] = "number"
+    for name in (f"{tag}_lane", f"{tag}_edge"):
+        if name in table.column_names or tag != "vehicle":
+            kinds[name] = "text"
+    return table.batches(kinds)
+
+
+def _frame(source: RecordingFile, columns: Columns, register: VehicleNumbers) -> Frame:
+    first_row = int(columns["row"][0])
+    at_ns = _time_ns(source, first_row, float(columns[_TIME][0]))
+    is_vehicle = _vehicles(columns)
+    columns = {name: values[is_vehicle] for name, values in columns.items()}
+    names, place = columns["id"].tolist(), columns["row"]
+    if None in names:
+        raise source.problem(int(place[names.index(None)]), "the vehicle has no id: fill it in, or drop the row.")
+    numbers = register.numbers(names)
+    scene = Scene(at_ns, numbers, columns["x"], columns["y"], columns["speed"], register.connected(numbers))
+    return frame(source, scene, first_row, place)
+
+
+def _check_lanes(source: RecordingFile, columns: Columns) -> bool:
+    """Refuse a file whose first object is in no lane, although the columns are named after vehicles.
+
+    Returns whether the first object is in these rows.
+    """
+    row = first(~_is_empty(columns))
+    if row is not None and _off_lane(columns)[row]:
+        raise source.problem(
+            int(columns["row"][row]),
+            "the vehicle is in no lane, as in a mesoscopic simulation, so persons look like vehicles: write it as XML.",
+        )
+    return row is not None
+
+
+def _vehicles(columns: Columns) -> Bools:
+    """Which rows are vehicles: not the row of an empty timestep, and no object that has an edge but no lane."""
+    return ~_is_empty(columns) & ~_off_lane(columns)
+
+
+def _is_empty(columns: Columns) -> Bools:
+    """Which rows stand for an empty timestep."""
+    return _is_null(columns, "id") & np.isnan(columns["x"]) & np.isnan(columns["y"])
+
+
+def _off_lane(columns: Columns) -> Bools:
+    """Which rows have an edge but no lane, as persons and containers do."""
+    return _is_null(columns, "lane") & ~_is_null(columns, "edge")
+
+
+def _is_null(columns: Columns, name: str) -> Bools:
+    """Which rows have no value in a column; a column that is missing from the file counts as empty."""
+    if name not in columns:
+        return np.ones(columns["row"].size, np.bool_)
+    return np.array([value is None for value in columns[name]], np.bool_)

@@ -7,11 +7,10 @@ from pathlib import Path
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import open_file
 from vefl_sim.core.parquet import ParquetFile
-from vefl_sim.mobility.recorded.fcd import xml_frames
-from vefl_sim.mobility.recorded.fcd_table import fcd_table_frames
+from vefl_sim.mobility.recorded.fcd import fcd_table_frames, xml_frames
 from vefl_sim.mobility.recorded.frame import Frame, RecordingFile
-from vefl_sim.mobility.recorded.own_table import is_own, own_frames
 from vefl_sim.mobility.recorded.register import VehicleNumbers
+from vefl_sim.mobility.recorded.trajectory import is_own, own_frames
 
 
 def recording_path(file: str) -> Path:

@@ -1,6 +1,7 @@
-"""Trajectory files: all scenes of an external simulator, written while it runs and played back to the last bit.
+"""`mobility` tables: those of runs, read as recordings, and trajectories.
 
-A trajectory is a `mobility` table with a row for every vehicle and step.
+A trajectory is such a table with a row for every vehicle and step: all scenes of an external simulator, written while
+it runs and played back to the last bit.
 """
 
 from collections.abc import Iterator
@@ -9,15 +10,24 @@ from pathlib import Path
 
 import numpy as np
 
-from vefl_sim.core.parquet import ParquetFile
+from vefl_sim.core.parquet import ColumnKind, Columns, ParquetFile
 from vefl_sim.core.state import State
 from vefl_sim.core.tables import TableWriter
-from vefl_sim.mobility.recorded.own_table import END, own_frames
+from vefl_sim.mobility.recorded.frame import Frame, RecordingFile, frame, instants
 from vefl_sim.mobility.scene import SCENE_SCHEMA, Mobility, Scene
 
-COMPLETE, UNFINISHED = "trajectory.parquet", "unfinished.parquet"
+COMPLETE = "trajectory.parquet"
 _EMPTY = np.zeros(0)
 _EMPTY_SCENE = Scene(0, _EMPTY.astype(np.int64), _EMPTY, _EMPTY, _EMPTY, _EMPTY.astype(np.bool_))
+_END = "end_ns"  # key of the end time in the file's metadata, because empty streets leave no row
+_COLUMNS: dict[str, ColumnKind] = {
+    "time_ns": "integer",
+    "vehicle": "integer",
+    "x_m": "number",
+    "y_m": "number",
+    "speed_mps": "number",
+    "connected": "boolean",
+}
 
 
 class TrajectoryWriter:
@@ -26,17 +36,16 @@ class TrajectoryWriter:
     def __init__(self, path: Path) -> None:
         self._table = TableWriter(path, SCENE_SCHEMA)
         self._end_ns = 0
-        self.is_empty = True
 
     def append(self, scene: Scene) -> None:
         """Append one scene to the file."""
         time_ns = np.full(scene.vehicle.size, scene.time_ns, np.int64)
         self._table.extend({**vars(scene), "time_ns": time_ns})
-        self._end_ns, self.is_empty = scene.time_ns, False
+        self._end_ns = scene.time_ns
 
-    def close(self, path: Path | None = None) -> None:
-        """Finish the file under its own name, or under `path` if the trajectory is incomplete."""
-        self._table.close(path, {END: str(self._end_ns)})  # in the metadata, because the last scenes may have no rows
+    def close(self) -> None:
+        """Finish the file."""
+        self._table.close(metadata={_END: str(self._end_ns)})  # because the last scenes may have no rows
 
     def discard(self) -> None:
         """Delete the partial file."""
@@ -77,11 +86,6 @@ class Trajectory:
         return scene
 
 
-def has_driven(folder: Path) -> bool:
-    """Whether the folder holds a trajectory, complete or unfinished, which took time to simulate."""
-    return any((folder / name).exists() for name in (COMPLETE, UNFINISHED))
-
-
 def record(traffic: Mobility, writer: TrajectoryWriter, until_ns: int) -> Iterator[int]:
     """Write the traffic from now on, up to one step after `until_ns`; yield the start time of every step."""
     writer.append(traffic.scene())
@@ -91,5 +95,37 @@ def record(traffic: Mobility, writer: TrajectoryWriter, until_ns: int) -> Iterat
 
 
 def _scenes(path: Path) -> Iterator[Scene]:
-    for frame in own_frames(ParquetFile(path)):
-        yield frame.scene
+    return (recorded.scene for recorded in own_frames(ParquetFile(path)))
+
+
+def is_own(table: ParquetFile) -> bool:
+    """Whether the file is a `mobility` table, possibly with columns missing."""
+    return "time_ns" in table.column_names
+
+
+def own_frames(table: ParquetFile) -> Iterator[Frame]:
+    """Yield one frame per time, and empty frames at time 0 and at the end if there are no rows for them."""
+    source, columns = RecordingFile(table.path, "row"), None
+    for number, columns in enumerate(instants(source, table.batches(_COLUMNS), "time_ns")):
+        if number == 0 and columns["time_ns"][0] > 0:
+            yield _empty_frame(columns, 0, 1)
+        yield frame(source, _scene(columns), int(columns["row"][0]), columns["row"])
+    if columns and (end_ns := _end_ns(table)) > columns["time_ns"][0]:
+        yield _empty_frame(columns, end_ns, int(columns["row"][-1]))
+
+
+def _end_ns(table: ParquetFile) -> int:
+    noted = table.metadata.get(_END, "")
+    return int(noted) if noted.isdecimal() else 0
+
+
+def _scene(columns: Columns) -> Scene:
+    x_m, y_m, speed_mps = columns["x_m"], columns["y_m"], columns["speed_mps"]
+    return Scene(int(columns["time_ns"][0]), columns["vehicle"], x_m, y_m, speed_mps, columns["connected"])
+
+
+def _empty_frame(like: Columns, time_ns: int, row: int) -> Frame:
+    """A frame without vehicles, with the column types of another one."""
+    scene = _scene(like)
+    empty = {name: values[:0] for name, values in vars(scene).items() if name != "time_ns"}
+    return Frame(Scene(time_ns=time_ns, **empty), row, np.zeros(0, np.int64))

@@ -3,17 +3,15 @@
 import math
 import tempfile
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 
-from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment, RunTable
 from vefl_sim.experiment.radio_tables import RadioTable
-from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sumo.demand import SumoRoutes, write_demand
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Position
@@ -68,13 +66,7 @@ def calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> Ca
     to the experiment and not to one run of it. They use long steps; a last one with the step of the run corrects the
     error that this causes.
     """
-    key = _relevant_settings(experiment), routes, gnb_m
-    if key not in _calibrated:  # all runs of a comparison share the same calibration
-        _calibrated[key] = _calibrate(*key)
-    return _calibrated[key]
-
-
-_calibrated: dict[tuple[Experiment, SumoRoutes, Position], Calibration] = {}
+    return _calibrate(_relevant_settings(experiment), routes, gnb_m)
 
 
 def _relevant_settings(experiment: Experiment) -> Experiment:
@@ -84,6 +76,7 @@ def _relevant_settings(experiment: Experiment) -> Experiment:
     return Experiment(run=RunTable(name="pilot"), mobility=e.mobility, sumo=e.sumo, traffic=e.traffic, radio=radio)
 
 
+@lru_cache(maxsize=16)  # the runs of a comparison share the same calibration
 def _calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> Calibration:
     settled_s = _settled_s(experiment, routes)
     if rate_per_s := experiment.traffic.arrivals_per_s:
@@ -221,7 +214,8 @@ def _pilot(
         with live(setup, on_time) as traffic:
             counts, speeds_mps, free_mps = list[int](), list[float](), _free_mps(pilot_experiment, routes)
             for step in range(int(watched_s / step_s)):
-                inside = _speeds_in_coverage(traffic.advance(), radius_m)
+                scene = traffic.advance()
+                inside = scene.speed_mps[scene.x_m**2 + scene.y_m**2 <= radius_m**2]
                 counts.append(inside.size)
                 speeds_mps.append(float(inside.sum()))
                 if step % _REPORT_EVERY:
@@ -235,11 +229,6 @@ def _pilot(
 def _is_jammed(counts: list[int], speeds_mps: list[float], free_mps: float) -> bool:
     """Whether the traffic is a jam, from the number of vehicles in coverage and the sum of their speeds per step."""
     return sum(speeds_mps) < _JAM * free_mps * sum(counts)
-
-
-def _speeds_in_coverage(scene: Scene, radius_m: float) -> Floats:
-    """Speeds of the vehicles in coverage."""
-    return scene.speed_mps[scene.x_m**2 + scene.y_m**2 <= radius_m**2]
 
 
 def arguments(net: Path, demand: Path) -> tuple[str, ...]:

@@ -2,37 +2,38 @@
 
 SUMO opens whatever file its input names as an output, so nothing in a file may name one, neither for a detector nor for
 a device. Detectors and the like are allowed in all files but the network; SUMO then gets copies in which they write
-nothing (`input_copies`).
+nothing.
 """
 
 import errno
 import os
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
+from xml.sax.saxutils import quoteattr
 
 from vefl_sim.core.errors import MAX_PROBLEMS, ExperimentError
-from vefl_sim.core.files import open_unpacked
+from vefl_sim.core.files import explain_write_errors, open_unpacked
 from vefl_sim.core.xml import BadXml, XmlParser
 from vefl_sim.mobility.sumo.programs import file_argument
 
 MAX_BYTES = 1 << 31  # of all files together, unpacked; a file that is included twice counts twice
-MAX_RATIO, _SMALL_BYTES = 100, 1 << 26  # of unpacked to packed bytes, beyond 64 MiB
+_MAX_RATIO, _SMALL_BYTES = 100, 1 << 26  # of unpacked to packed bytes, beyond 64 MiB
 MAX_ELEMENTS = 10_000_000  # of all files together
 _MAX_DEPTH = 64  # of files that include each other
-_CHUNK_BYTES, _MANY = 1 << 16, 1000
 _ENCODINGS = ("utf-8", "utf-16", "us-ascii", "ascii", "iso-8859-1")  # SUMO's parser reads them exactly as ours does
-INCLUDES = {"include": "href", "rerouter": "file", "variableSpeedSign": "file"}
+_INCLUDES = {"include": "href", "rerouter": "file", "variableSpeedSign": "file"}
 """Elements that name another input file, and in which attribute."""
 _DETECTORS = (
     "e1Detector", "inductionLoop", "instantInductionLoop", "e2Detector", "laneAreaDetector", "e3Detector",
     "entryExitDetector", "edgeData", "laneData", "routeProbe", "vTypeProbe",
 )  # fmt: skip
-OUTPUTS = dict.fromkeys(_DETECTORS, "file") | {"calibrator": "output", "timedEvent": "dest"}
+_OUTPUTS = dict.fromkeys(_DETECTORS, "file") | {"calibrator": "output", "timedEvent": "dest"}
 """Elements that name an output file, and in which attribute."""
-NOWHERE = ("NUL", "nul", "/dev/null")
+_NOWHERE = ("NUL", "nul", "/dev/null")
 _PICTURES = ("imgFile", "osgFile")  # only for sumo-gui
 _SIGNALS = ("static", "actuated", "delay_based", "NEMA", "rail_signal", "rail_crossing", "off")
 _NETWORK = frozenset(
@@ -45,7 +46,7 @@ _OPTION = frozenset(("value", "xmlns:xsi", "xsi:noNamespaceSchemaLocation"))
 """Attributes of the options with which a network was made, which it may list as <metadata>."""
 
 
-def names_a_file(attribute: str) -> bool:
+def _names_a_file(attribute: str) -> bool:
     """Whether an attribute, by its name, may name a file to read or to write."""
     return attribute.lower().endswith(("file", "output", "dest", "href")) and attribute not in _PICTURES
 
@@ -56,14 +57,21 @@ def identity(path: Path) -> Path:
 
 
 @dataclass
+class _Size:
+    """Unpacked bytes and elements of some files."""
+
+    bytes: int = 0
+    elements: int = 0
+
+
+@dataclass
 class ForeignFile:
     """A file that SUMO reads, after its check."""
 
     path: Path
     included: list[Path] = field(default_factory=list)
     writes: bool = False  # whether it has detectors or the like that name an output
-    bytes: int = 0
-    elements: int = 0
+    size: _Size = field(default_factory=_Size)
 
 
 def require_harmless(
@@ -74,92 +82,79 @@ def require_harmless(
     An ExperimentError if one could write a file, beyond the outputs of detectors, or if they are too large. `net` is
     the network among the files; `label` names the files in error messages, if not their path.
     """
-    files, found, budget = [*files], dict[Path, ForeignFile](), _Budget()
+    files, found, sizes, left = [*files], dict[Path, ForeignFile](), dict[Path, _Size](), _Size(MAX_BYTES, MAX_ELEMENTS)
     pending = [*files]
     while pending:
         path = pending.pop(0)
         if identity(path) not in found:
-            found[identity(path)] = file = _Check(path, label or str(path), budget, path == net).read()
+            found[identity(path)] = file = _Check(path, label or str(path), left, path == net).read()
             pending += file.included
-    budget.require_enough(files, found)
+    total = [_size(path, found, sizes) for path in files]
+    if sum(size.bytes for size in total) > MAX_BYTES or sum(size.elements for size in total) > MAX_ELEMENTS:
+        raise ExperimentError(
+            f"The files that {', '.join(map(str, files[:5]))} include have, each time that they are included, more "
+            f"than {MAX_BYTES >> 30} GB or {MAX_ELEMENTS} elements: include them less often."
+        )
     return found
 
 
-class _Budget:
-    """What may be read of all files together."""
+def _size(
+    path: Path, found: Mapping[Path, ForeignFile], sizes: dict[Path, _Size], above: tuple[Path, ...] = ()
+) -> _Size:
+    """How much SUMO reads of a file and of those that it includes, each as often as it is included.
 
-    def __init__(self) -> None:
-        self.bytes, self.elements = MAX_BYTES, MAX_ELEMENTS  # left after the files that were checked
-
-    def require_enough(self, files: list[Path], found: dict[Path, ForeignFile]) -> None:
-        """Refuse files that include themselves, or each other so often that SUMO would read too much."""
-        sizes, above = dict[Path, tuple[int, int]](), list[Path]()
-
-        def size(path: Path) -> tuple[int, int]:
-            key = identity(path)
-            if key in above or len(above) == _MAX_DEPTH:
-                raise ExperimentError(f"{path} includes itself, or the files are nested too deeply: correct <include>.")
-            if key not in sizes:
-                above.append(key)
-                parts = [(found[key].bytes, found[key].elements), *map(size, found[key].included)]
-                sizes[key] = sum(part[0] for part in parts), sum(part[1] for part in parts)
-                above.pop()
-            return sizes[key]
-
-        total = [size(path) for path in files]
-        if sum(part[0] for part in total) > MAX_BYTES or sum(part[1] for part in total) > MAX_ELEMENTS:
-            raise ExperimentError(
-                f"The files that {', '.join(map(str, files[:5]))} include have, each time that they are included, more "
-                f"than {MAX_BYTES >> 30} GB or {MAX_ELEMENTS} elements: include them less often."
-            )
+    `sizes` has the files that are known already, `above` those that include this one.
+    """
+    key = identity(path)
+    if key in above or len(above) == _MAX_DEPTH:
+        raise ExperimentError(f"{path} includes itself, or the files are nested too deeply: correct <include>.")
+    if key not in sizes:
+        parts = [found[key].size, *(_size(inner, found, sizes, (*above, key)) for inner in found[key].included)]
+        sizes[key] = _Size(sum(part.bytes for part in parts), sum(part.elements for part in parts))
+    return sizes[key]
 
 
 class _Check:
     """The check of one file."""
 
-    def __init__(self, path: Path, label: str, budget: _Budget, is_net: bool) -> None:
-        self._file, self._label, self._budget, self._is_net = ForeignFile(path), label, budget, is_net
-        self._plain: set[str] = set()  # attributes that name no file; a cache, because most elements have only these
+    def __init__(self, path: Path, label: str, left: _Size, is_net: bool) -> None:
+        """`left`: how much may be read of this file and of those after it."""
+        self._file, self._label, self._left, self._is_net = ForeignFile(path), label, left, is_net
         self._problems: list[str] = []
         self._xml = XmlParser(self._start)
 
     def read(self) -> ForeignFile:
         """Read the file to its end; an ExperimentError has all problems in it."""
         try:
-            most_bytes = _SMALL_BYTES + MAX_RATIO * self._file.path.stat().st_size
-            with open_unpacked(self._file.path, min(most_bytes, self._budget.bytes)) as file:
-                piece = b"any"
-                while piece:
-                    piece = file.read(_CHUNK_BYTES)
-                    self._budget.bytes -= len(piece)
-                    self._file.bytes += len(piece)
-                    self._xml.feed(piece)
+            most_bytes = _SMALL_BYTES + _MAX_RATIO * self._file.path.stat().st_size
+            with open_unpacked(self._file.path, min(most_bytes, self._left.bytes)) as file:
+                self._xml.read(file)
         except BadXml as error:
             self._problems.append(f"{self._label}, line {error.line}: it {error.fault}: write it again.")
         except (OSError, EOFError, zlib.error) as error:
             reason = getattr(error, "strerror", None) or error
-            if getattr(error, "errno", None) == errno.EFBIG and self._budget.bytes < most_bytes:
+            if getattr(error, "errno", None) == errno.EFBIG and self._left.bytes < most_bytes:
                 reason = f"with the files named before it has more than {MAX_BYTES >> 30} GB"
             self._problems.append(f"{self._label} cannot be read: {str(reason).rstrip('.')}.")
         if self._problems:
             raise ExperimentError(self._problems)
+        self._file.size.bytes = self._xml.bytes
+        self._left.bytes -= self._xml.bytes
         return self._file
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        self._budget.elements -= 1
-        self._file.elements += 1
-        if self._budget.elements < 0:
+        self._left.elements -= 1
+        self._file.size.elements += 1
+        if self._left.elements < 0:
             raise self._error(f"there are more than {MAX_ELEMENTS} elements: use a smaller part of the map")
         if self._xml.encoding not in _ENCODINGS:
             raise self._error(f"the encoding {self._xml.encoding} is refused: write it in UTF-8")
         if self._is_net and tag not in _NETWORK and not attributes.keys() <= _OPTION:
             self._add_problem(f"<{tag}> does not belong in a network: put it in an additional file, or remove it")
-        elif not self._plain.issuperset(attributes):
+        else:
             for name, value in attributes.items():
-                if names_a_file(name):
+                if _names_a_file(name):
                     self._check_file(tag, name, value)
-                elif len(self._plain) < _MANY:
-                    self._plain.add(name)
         if tag == "param":
             self._check_parameter(attributes.get("key", ""), attributes.get("value", ""))
         elif tag == "tlLogic" and (kind := attributes.get("type", "static")) not in _SIGNALS:
@@ -167,11 +162,11 @@ class _Check:
 
     def _check_file(self, tag: str, name: str, value: str) -> None:
         """Accept an input file, which is checked later, and an output, which copies do not have."""
-        if value in NOWHERE:
+        if value in _NOWHERE:
             return
-        if INCLUDES.get(tag) == name:
+        if _INCLUDES.get(tag) == name:
             self._include(tag, self._file.path.parent / value)
-        elif tag in OUTPUTS:
+        elif tag in _OUTPUTS:
             self._file.writes = True
         else:
             self._add_problem(f'<{tag}> would write the file {name}="{value}": set it to "NUL", or remove it')
@@ -186,7 +181,7 @@ class _Check:
     def _check_parameter(self, key: str, value: str) -> None:
         """Refuse parameters that let signals or devices write files; a device for SSM always does."""
         name = key.lower()
-        if "ssm" in name.split(".") or (re.search(r"(^|[.-])(file|output)$", name) and value not in NOWHERE):
+        if "ssm" in name.split(".") or (re.search(r"(^|[.-])(file|output)$", name) and value not in _NOWHERE):
             self._add_problem(f'the parameter {key} = "{value}" would write a file: remove it')
 
     def _add_problem(self, sentence: str) -> None:
@@ -196,3 +191,44 @@ class _Check:
 
     def _error(self, sentence: str) -> ExperimentError:
         return ExperimentError([*self._problems, f"{self._label}, line {self._xml.line}: {sentence}."])
+
+
+def copy_without_outputs(files: Mapping[Path, ForeignFile], folder: Path) -> dict[Path, Path]:
+    """Copy the files that write others, and those that include them; return which file SUMO reads instead of which.
+
+    The detectors stay, because signals may need them.
+    """
+    copied = {key for key, file in files.items() if file.writes}
+    before = -1
+    while before < len(copied):
+        before = len(copied)
+        copied |= {key for key, file in files.items() if copied & set(map(identity, file.included))}
+    copies = {key: folder / f"input{number}.xml" for number, key in enumerate(files, 1) if key in copied}
+    with explain_write_errors(folder):
+        for key, copy in copies.items():
+            with copy.open("w", encoding="utf-8") as target:
+                _Copy(files[key].path, copies, target)
+    return copies
+
+
+class _Copy:
+    """Writes the elements of a file again, in UTF-8 and not packed; SUMO's input files have no text between them."""
+
+    def __init__(self, path: Path, copies: Mapping[Path, Path], target: TextIO) -> None:
+        self._path, self._copies, self._target = path, copies, target
+        with open_unpacked(path) as source:
+            XmlParser(self._start, lambda tag: target.write(f"</{tag}>\n")).read(source)
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        values = {name: self._value(tag, name, value) for name, value in attributes.items()}
+        kept = [f" {name}={quoteattr(value)}" for name, value in values.items() if value is not None]
+        self._target.write(f"<{tag}{''.join(kept)}>")
+
+    def _value(self, tag: str, name: str, value: str) -> str | None:
+        """The value of an attribute in the copy; None for one that is left out."""
+        if not _names_a_file(name) or value in _NOWHERE:
+            return value
+        if _INCLUDES.get(tag) == name:
+            path = self._path.parent / value
+            return file_argument(self._copies.get(identity(path), path))
+        return "NUL" if _OUTPUTS.get(tag) == name else None

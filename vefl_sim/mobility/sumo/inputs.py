@@ -9,8 +9,7 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import open_file, open_unpacked
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.sumo.configuration import read_configuration
-from vefl_sim.mobility.sumo.foreign_files import require_harmless
-from vefl_sim.mobility.sumo.input_copies import copy_without_outputs
+from vefl_sim.mobility.sumo.foreign_files import copy_without_outputs, require_harmless
 from vefl_sim.mobility.sumo.net import Net, Position, read_net
 from vefl_sim.mobility.sumo.process import ask
 from vefl_sim.mobility.sumo.programs import UNVALIDATED, file_argument, run_program

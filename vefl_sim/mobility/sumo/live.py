@@ -1,8 +1,6 @@
-"""Scenes from a running SUMO."""
+"""Scenes from a running SUMO: after every step, all vehicles near the gNB, by a subscription."""
 
-import math
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,17 +17,17 @@ from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo.net import Position
 from vefl_sim.mobility.sumo.process import CannotStart, running
-from vefl_sim.mobility.sumo.watching import Observations, PollingWatch, SubscriptionWatch, Watch
 
 AROUND_M = 100.0  # beyond coverage; farther than shadowing is correlated, so a returning vehicle may count as new
+_GNB = "vefl_sim gNB"
 _SKIP_S = 10.0  # simulated per call before the start of the run, so that Ctrl-C is handled in between
 _SPEED_TOLERANCE_MPS = 0.01
+_SIDESTEP_M = 4.0  # because lane changes are instantaneous
 _NOT_ON_THE_ROAD = frozenset(
     ("bicycle", "pedestrian", "wheelchair", "scooter", "tram", "rail", "rail_urban", "rail_electric", "rail_fast",
      "subway", "cable_car", "ship", "container", "aircraft", "drone")
 )  # fmt: skip
 """SUMO's vehicle classes that are never CVs."""
-_SIDESTEP_M = 4.0  # because lane changes are instantaneous
 
 
 @dataclass(frozen=True)
@@ -60,22 +58,24 @@ class SumoSetup:
 
 
 class LiveTraffic:
-    """Scenes from a running SUMO, which may be some steps ahead, because reading many steps at once is faster."""
+    """Scenes from a running SUMO, which libsumo and traci control by the same calls."""
 
     def __init__(self, sumo: Any, setup: SumoSetup, on_time: Callable[[float], None] | None = None) -> None:
         """`on_time` is called with SUMO's time while SUMO advances to the start of the run."""
-        self._sumo, self._setup = sumo, setup
+        import traci.constants as codes
+
+        self._sumo, self._setup, self._codes = sumo, setup, codes
         self.step_ns = to_ns(setup.experiment.mobility.step_s)
         self._register = VehicleNumbers(Streams(setup.experiment.run.seed), setup.experiment.traffic.cv_share)
-        self._may_jump = is_sumo_configuration(setup.experiment)
-        self._watch = self._make_watch()
-        if self._may_jump:
+        self._is_foreign = is_sumo_configuration(setup.experiment)
+        if self._is_foreign:
             self._limit_types()
+        sumo.poi.add(_GNB, *setup.gnb_m, (255, 0, 0, 255))
+        variables = [codes.VAR_POSITION, codes.VAR_SPEED]
+        sumo.poi.subscribeContext(_GNB, codes.CMD_GET_VEHICLE_VARIABLE, setup.reach_m, variables)
+        sumo.simulation.subscribe([codes.VAR_DEPARTED_VEHICLES_IDS])
         self._begin_s = sumo.simulation.getTime()
         self._start_s = self._begin_s if setup.start_s is None else setup.start_s
-        self._driven_ns = 0
-        self._ahead: deque[Scene] = deque()
-        self._failure: VeflError | None = None  # raised after the scenes in `_ahead`
         self._scene = self._skip(on_time)
 
     def scene(self) -> Scene:
@@ -84,30 +84,12 @@ class LiveTraffic:
 
     def advance(self) -> Scene:
         """The scene one step later."""
-        if not self._ahead and not self._failure:
-            self._read_ahead()
-        before, self._scene = self._scene, self._next()
-        if self._may_jump:
+        time_ns = self._scene.time_ns + self.step_ns
+        near = self._drive(self._start_s + to_s(time_ns))
+        before, self._scene = self._scene, self._as_scene(near, time_ns)
+        if self._is_foreign:
             self._check_jumps(before, self._scene)
         return self._scene
-
-    def _make_watch(self) -> Watch:
-        setup, circle = self._setup, (self._setup.gnb_m, self._setup.reach_m)
-        if setup.experiment.sumo.client == "traci":
-            return SubscriptionWatch(self._sumo, self._register, circle, self._add)
-        most_mps = math.inf if self._may_jump else setup.experiment.mobility.max_speed_mps
-        return PollingWatch(self._sumo, self._register, circle, self._add, most_mps)
-
-    def _add(self, names: Sequence[str]) -> None:
-        """Number departing vehicles; a configuration may contain bicycles or trains, which are never CVs."""
-        for name in names:
-            self._register.number(name, not self._may_jump or self._is_on_the_road(name))
-
-    def _is_on_the_road(self, name: str) -> bool:
-        try:
-            return self._sumo.vehicle.getVehicleClass(name) not in _NOT_ON_THE_ROAD
-        except Exception:  # it has arrived within the same call, so it is in no scene
-            return True
 
     def _limit_types(self) -> None:
         """Limit the speeds of the vehicle types of a configuration to u_max; their other parameters stay."""
@@ -116,62 +98,62 @@ class LiveTraffic:
             types.setMaxSpeed(name, min(types.getMaxSpeed(name), most_mps))
 
     def _skip(self, on_time: Callable[[float], None] | None) -> Scene:
-        """Advance to the start of the run and return the first scene."""
+        """Advance to the start of the run and return the first scene, which is empty at SUMO's own begin."""
         if self._start_s < self._begin_s:
             raise ExperimentError(
                 f"mobility.start_s = {self._start_s:g}: SUMO begins at {self._begin_s:g} s: start there or later."
             )
-        time_s, observations = self._begin_s, Observations()
-        if time_s == self._start_s:
-            observations.vehicles.append(self._register.numbers(()))  # no vehicle has departed yet
-        while time_s < self._start_s and not self._failure:
-            time_s, observations = min(time_s + _SKIP_S, self._start_s), Observations()
-            self._drive([time_s], observations)
+        time_s, near = self._begin_s, dict[str, Any]()
+        while time_s < self._start_s:
+            time_s = min(time_s + _SKIP_S, self._start_s)
+            near = self._drive(time_s)
             if on_time:
                 on_time(time_s)
-        self._queue_scenes(observations, [0])
-        return self._next()
+        return self._as_scene(near, 0)
 
-    def _drive(self, times_s: list[float], observations: Observations) -> None:
-        """Advance to these times; an exception is stored, to be raised after the scenes before it."""
+    def _drive(self, time_s: float) -> dict[str, Any]:
+        """Let SUMO advance to this time, and number the vehicles that depart; return those near the gNB."""
         try:
-            self._watch.drive(times_s, observations)
+            self._sumo.simulationStep(time_s)
+            departed = self._sumo.simulation.getSubscriptionResults()[self._codes.VAR_DEPARTED_VEHICLES_IDS]
+            for name in departed:
+                self._register.number(name, not self._is_foreign or self._is_on_the_road(name))
+            near: dict[str, Any] = self._sumo.poi.getContextSubscriptionResults(_GNB)
+        except VeflError:
+            raise
         except Exception as error:  # from libsumo, from traci, or from its socket
-            sumo_s = times_s[len(observations.vehicles)]
-            since = f"{abs(sumo_s - self._start_s):.1f} s {'after' if sumo_s > self._start_s else 'before'}"
-            when = f"{since} the start of the run ({sumo_s:.1f} s of its own time)"
-            self._failure = RunFailed(f"SUMO stopped {when}: {str(error).strip() or type(error).__name__}")
-            self._failure.__cause__ = error
+            since = f"{abs(time_s - self._start_s):.1f} s {'after' if time_s > self._start_s else 'before'}"
+            when = f"{since} the start of the run ({time_s:.1f} s of its own time)"
+            raise RunFailed(f"SUMO stopped {when}: {str(error).strip() or type(error).__name__}") from error
+        return near
 
-    def _read_ahead(self) -> None:
-        """Advance SUMO by some steps and queue their scenes."""
-        times_ns = [self._driven_ns + step * self.step_ns for step in range(1, self._watch.steps + 1)]
-        observations = Observations()
-        self._drive([self._start_s + to_s(time_ns) for time_ns in times_ns], observations)
-        self._driven_ns = times_ns[-1]
-        self._queue_scenes(observations, times_ns)
+    def _is_on_the_road(self, name: str) -> bool:
+        """Whether a departed vehicle is none of the bicycles or trains that a configuration may have."""
+        try:
+            return self._sumo.vehicle.getVehicleClass(name) not in _NOT_ON_THE_ROAD
+        except Exception:  # it has arrived within the same call, so it is in no scene
+            return True
 
-    def _next(self) -> Scene:
-        if not self._ahead and self._failure:
-            raise self._failure
-        return self._ahead.popleft()
+    def _as_scene(self, near: dict[str, Any], time_ns: int) -> Scene:
+        """The scene of all vehicles within reach; SUMO may report others, too."""
+        names = sorted(near, key=self._register.number)
+        places_m = np.array([near[name][self._codes.VAR_POSITION][:2] for name in names]).reshape(-1, 2)
+        x_m, y_m = (places_m - self._setup.gnb_m).T
+        vehicle, speed_mps = self._register.numbers(names), np.array([near[n][self._codes.VAR_SPEED] for n in names])
+        scene = Scene(time_ns, vehicle, x_m, y_m, speed_mps, self._register.connected(vehicle))
+        scene = scene.rows(np.flatnonzero(x_m * x_m + y_m * y_m <= self._setup.reach_m**2))
+        self._check_speeds(scene)
+        return scene
 
-    def _queue_scenes(self, observations: Observations, times_ns: list[int]) -> None:
-        """Queue the scenes of all vehicles within reach, up to the first scene in which a vehicle is too fast."""
-        step, vehicle, x_m, y_m, speed_mps = observations.table()
-        x_m, y_m = x_m - self._setup.gnb_m[0], y_m - self._setup.gnb_m[1]
-        reachable = np.flatnonzero(x_m * x_m + y_m * y_m <= self._setup.reach_m**2)
-        step, speed_mps = step[reachable], speed_mps[reachable]
-        vehicle, x_m, y_m = vehicle[reachable], x_m[reachable], y_m[reachable]
-        all_steps = Scene(0, vehicle, x_m, y_m, speed_mps, self._register.connected(vehicle))
-        times_ns = times_ns[: len(observations.vehicles)]
-        row = first(speed_mps > self._setup.experiment.mobility.max_speed_mps + _SPEED_TOLERANCE_MPS)
-        if row is not None:
-            times_ns = times_ns[: step[row]]
-            self._failure = self._too_fast(all_steps.rows(np.flatnonzero(step == step[row])))
-        ends = np.searchsorted(step, np.arange(len(times_ns) + 1)).tolist()
-        for time_ns, start, end in zip(times_ns, ends, ends[1:], strict=False):
-            self._ahead.append(_part(all_steps, time_ns, slice(start, end)))
+    def _check_speeds(self, scene: Scene) -> None:
+        mobility = self._setup.experiment.mobility
+        if scene.speed_mps.max(initial=0.0) > mobility.max_speed_mps + _SPEED_TOLERANCE_MPS:
+            row = int(scene.speed_mps.argmax())
+            raise ExperimentError(
+                f"Vehicle {self._register.name(int(scene.vehicle[row]))} of {mobility.file} drives "
+                f"{scene.speed_mps[row]:.2f} m/s: raise mobility.max_speed_mps = {mobility.max_speed_mps:g}, because "
+                "the sojourn bound relies on it."
+            )
 
     def _check_jumps(self, before: Scene, now: Scene) -> None:
         """Refuse jumps, which a configuration may contain and which the sojourn bound excludes."""
@@ -180,26 +162,12 @@ class LiveTraffic:
         moved_m = np.hypot(now.x_m[new] - before.x_m[old], now.y_m[new] - before.y_m[old])
         row = first(moved_m > mobility.max_speed_mps * mobility.step_s + _SIDESTEP_M)
         if row is not None:
-            name = self._register.name(int(now.vehicle[new[row]]))
             raise ExperimentError(
-                f"Vehicle {name} of {mobility.file} moves {moved_m[row]:.1f} m in {mobility.step_s:g} s, "
-                f"{to_s(now.time_ns):g} s after the start, farther than mobility.max_speed_mps = "
-                f"{mobility.max_speed_mps:g} allows: remove jumps and teleports from the configuration."
+                f"Vehicle {self._register.name(int(now.vehicle[new[row]]))} of {mobility.file} moves "
+                f"{moved_m[row]:.1f} m in {mobility.step_s:g} s, {to_s(now.time_ns):g} s after the start, farther than "
+                f"mobility.max_speed_mps = {mobility.max_speed_mps:g} allows: remove jumps and teleports from the "
+                "configuration."
             )
-
-    def _too_fast(self, scene: Scene) -> ExperimentError:
-        mobility, row = self._setup.experiment.mobility, int(scene.speed_mps.argmax())
-        name = self._register.name(int(scene.vehicle[row]))
-        return ExperimentError(
-            f"Vehicle {name} of {mobility.file} drives {scene.speed_mps[row]:.2f} m/s: raise "
-            f"mobility.max_speed_mps = {mobility.max_speed_mps:g}, because the sojourn bound relies on it."
-        )
-
-
-def _part(scene: Scene, time_ns: int, rows: slice) -> Scene:
-    """Some rows of a scene, at another time."""
-    position = scene.x_m[rows], scene.y_m[rows]
-    return Scene(time_ns, scene.vehicle[rows], *position, scene.speed_mps[rows], scene.connected[rows])
 
 
 @contextmanager

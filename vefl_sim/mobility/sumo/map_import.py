@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
-from tempfile import mkdtemp
 
 import tomli_w
 
@@ -95,7 +94,6 @@ def import_map(
         (partial / TOML).write_text(_toml(imported), encoding="utf-8")
         load(partial / TOML)  # checks that the experiment can be run
         (partial / CONFIGURATION).write_text(_configuration(imported), encoding="utf-8")
-        os.chmod(partial, 0o777 & ~_umask())
         partial.rename(folder)
     except ExperimentError as error:  # rewritten in terms of the command line
         text = str(error).replace(str(partial / NET_FILE), str(source)).replace("mobility.origin_deg", "--gnb")
@@ -124,7 +122,9 @@ def _temporary_folder(folder: Path) -> Path:
     """Create an empty folder on the same file system, so that it can be renamed to the final one."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        return Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        partial = folder.with_name(f".{folder.name}-{os.getpid()}")
+        partial.mkdir()
+        return partial
     except OSError as error:
         raise BadInput(f"{folder} cannot be written: {error.strerror}.") from None
 
@@ -212,10 +212,3 @@ def _configuration(imported: ImportedMap) -> str:
     <ignore-junction-blocker value="{BLOCKED_S}"/>
 </configuration>
 """
-
-
-def _umask() -> int:
-    """The umask of the process, which can only be read by setting it."""
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask

@@ -2,25 +2,22 @@
 
 import hashlib
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from io import BufferedIOBase
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import open_unpacked
+from vefl_sim.core.xml import XmlParser
 from vefl_sim.mobility.sumo.foreign_files import MAX_BYTES
 
 Position = tuple[float, float]
 
 MAX_POINTS = 10_000_000  # in all shapes; each needs 25 bytes of memory, and 160 while lengths in coverage are computed
 _POINTS_PER_STREET, _POINTS_PER_JUNCTION = 20, 10  # that need as much memory as a street without points
-_MAX_PARTS = 100_000  # elements in one street or junction
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class Street:
 
 @dataclass(frozen=True, eq=False)
 class Net:
-    """Streets and junctions, in the coordinates of the network; two are equal if their files have the same content."""
+    """Streets and junctions, in the coordinates of the network; two are equal if their files have the same elements."""
 
     path: Path
     digest: str
@@ -100,95 +97,75 @@ class Net:
 
 def read_net(path: Path, label: str) -> Net:
     """Read a .net.xml or .net.xml.gz; `label` names the file in error messages."""
-    streets, junctions, signals = list[Street](), dict[str, Position](), list[Position]()
-    has_degrees, is_net, size = False, False, 0
+    reader = _NetReader(label)
     try:
-        with open_unpacked(path, MAX_BYTES) as content:
-            source = _Digested(content)
-            for element in _elements(source):
-                if element.tag == "edge" and (street := _street(element)):
-                    streets.append(street)
-                    size += len(street.points_m) + _POINTS_PER_STREET
-                elif element.tag == "junction" and element.get("type") not in ("internal", "dead_end"):
-                    place = float(element.attrib["x"]), float(element.attrib["y"])
-                    junctions[element.attrib["id"]] = place
-                    size += _POINTS_PER_JUNCTION
-                    if element.get("type", "").startswith("traffic_light"):
-                        signals.append(place)
-                elif element.tag == "location":
-                    has_degrees = element.get("projParameter", "!") not in ("!", "-", ".")
-                is_net = is_net or element.tag == "net"
-                if size > MAX_POINTS:
-                    raise ExperimentError(f"{label} has too many streets: use at most {MAX_POINTS // 25} of them.")
+        with open_unpacked(path, MAX_BYTES) as file:
+            XmlParser(reader.start, reader.end).read(file)
     except (OSError, EOFError, zlib.error) as error:
         raise ExperimentError(f"{label} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-    except (ElementTree.ParseError, ValueError, LookupError) as error:
+    except (ValueError, LookupError) as error:
         raise ExperimentError(
             f"{label} is not a network of SUMO, or it is incomplete ({error}): write it again."
         ) from None
-    if not is_net:
+    if not reader.is_net:
         raise ExperimentError(f"{label} is not a network of SUMO: it has no <net>.")
-    if not streets:
+    if not reader.streets:
         raise ExperimentError(f"{label} has no street that cars may use: choose a larger or another part of the map.")
-    return Net(path, source.digest, streets, junctions, np.array(signals).reshape(-1, 2), has_degrees)
+    signals_m = np.array(reader.signals).reshape(-1, 2)
+    return Net(path, reader.digest.hexdigest(), reader.streets, reader.junctions, signals_m, reader.has_degrees)
 
 
-class _Digested:
-    """The bytes of a network, with a digest of those from <net on: the head has the date at which it was written."""
+class _NetReader:
+    """What `Net` needs of the elements of a network; the digest is of all elements, not of comments with a date."""
 
-    def __init__(self, file: BufferedIOBase) -> None:
-        self._file, self._digest, self._head = file, hashlib.sha256(), b""
-        self._in_net = False
+    def __init__(self, label: str) -> None:
+        self.is_net = self.has_degrees = False
+        self.streets, self.junctions, self.signals = list[Street](), dict[str, Position](), list[Position]()
+        self.digest = hashlib.sha256()
+        self._label, self._points = label, 0
+        self._edge: dict[str, str] = {}
+        self._lane: dict[str, str] | None = None  # the first lane of the edge that cars may use
+        self._lanes = 0
 
-    def read(self, size: int = -1, /) -> bytes:
-        """Read and digest the next bytes."""
-        content = self._file.read(size)
-        if self._in_net:
-            self._digest.update(content)
-        else:
-            self._head = self._head[-3:] + content
-            self._in_net = b"<net" in self._head
-            if self._in_net:
-                self._digest.update(self._head[self._head.find(b"<net") :])
-        return content
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Read the attributes of an element."""
+        self.digest.update(f"{tag} {attributes}".encode(errors="surrogatepass"))
+        if tag == "edge":
+            self._edge, self._lane, self._lanes = attributes, None, 0
+        elif tag == "lane" and _allows_cars(attributes):
+            self._lane, self._lanes = self._lane or attributes, self._lanes + 1
+        elif tag == "junction" and attributes.get("type") not in ("internal", "dead_end"):
+            self._add_junction(attributes)
+        elif tag == "location":
+            self.has_degrees = attributes.get("projParameter", "!") not in ("!", "-", ".")
+        elif tag == "net":
+            self.is_net = True
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 in hexadecimal digits."""
-        return self._digest.hexdigest()
+    def end(self, tag: str) -> None:
+        """Add a street after the last of its lanes."""
+        if tag != "edge" or self._lane is None or self._edge.get("function", "normal") not in ("normal", "connector"):
+            return
+        points = np.array([[float(value) for value in p.split(",")[:2]] for p in self._lane["shape"].split()])
+        if points.ndim != 2 or points.shape[0] < 2:
+            raise ValueError(f"lane {self._lane.get('id')} has no shape")
+        length_m, limit_mps = float(self._lane["length"]), float(self._lane["speed"])
+        ends = self._edge.get("from", ""), self._edge.get("to", "")
+        self.streets.append(Street(self._edge["id"], self._lanes, length_m, limit_mps, points, ends))
+        self._count(len(points) + _POINTS_PER_STREET)
 
+    def _add_junction(self, attributes: dict[str, str]) -> None:
+        place = self.junctions[attributes["id"]] = float(attributes["x"]), float(attributes["y"])
+        self._count(_POINTS_PER_JUNCTION)
+        if attributes.get("type", "").startswith("traffic_light"):
+            self.signals.append(place)
 
-def _elements(file: _Digested) -> Iterator[ElementTree.Element]:
-    """Yield the children of the root, and then the root; each is removed before the next one is read."""
-    path, parts = list[ElementTree.Element](), 0
-    for event, element in ElementTree.iterparse(file, ("start", "end")):
-        if event == "start":
-            path.append(element)
-            parts += 1
-            if parts > _MAX_PARTS:
-                raise ValueError(f"<{path[1].tag}> has more than {_MAX_PARTS} parts")
-            continue
-        path.pop()
-        if len(path) <= 1:
-            parts = 0
-            yield element
-            (path or [element])[0].clear()
-
-
-def _street(edge: ElementTree.Element) -> Street | None:
-    """The street of an edge, or None if the edge is not a street or has no lane for cars."""
-    lanes = [lane for lane in edge.iter("lane") if _allows_cars(lane)]
-    if edge.get("function", "normal") not in ("normal", "connector") or not lanes:
-        return None
-    lane = lanes[0]
-    points = np.array([[float(value) for value in point.split(",")[:2]] for point in lane.attrib["shape"].split()])
-    if points.ndim != 2 or points.shape[0] < 2:
-        raise ValueError(f"lane {lane.get('id')} has no shape")
-    length_m, limit_mps, ends = lane.attrib["length"], lane.attrib["speed"], (edge.get("from", ""), edge.get("to", ""))
-    return Street(edge.attrib["id"], len(lanes), float(length_m), float(limit_mps), points, ends)
+    def _count(self, points: int) -> None:
+        self._points += points
+        if self._points > MAX_POINTS:
+            raise ExperimentError(f"{self._label} has too many streets: use at most {MAX_POINTS // 25} of them.")
 
 
-def _allows_cars(lane: ElementTree.Element) -> bool:
+def _allows_cars(lane: dict[str, str]) -> bool:
     if allow := lane.get("allow"):
         return bool({"passenger", "all"} & set(allow.split()))
     return not {"passenger", "all"} & set(lane.get("disallow", "").split())

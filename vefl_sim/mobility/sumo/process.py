@@ -75,14 +75,11 @@ def load_libsumo() -> Any:
     """Import libsumo without its warning on stdout that pyarrow has another libarrow, which libsumo never calls."""
     import traci  # noqa: F401  imported first: with the variable set, it would turn into libsumo
 
-    before = os.environ.get("LIBSUMO_AS_TRACI")
     os.environ["LIBSUMO_AS_TRACI"] = "quiet"
     try:
         import libsumo
     finally:
         del os.environ["LIBSUMO_AS_TRACI"]
-        if before is not None:
-            os.environ["LIBSUMO_AS_TRACI"] = before
     return libsumo
 
 
@@ -92,18 +89,14 @@ def _in_process(command: list[str]) -> Iterator[Any]:
     if libsumo.simulation.isLoaded():
         raise RunFailed('libsumo can run only once per process, and is running already: set sumo.client = "traci".')
     try:
-        _start_libsumo(libsumo, command)
+        try:
+            libsumo.start(command)
+        except Exception as error:
+            raise CannotStart(complaint(str(error))) from None
         yield libsumo
     finally:
         with suppress(Exception):  # after an error libsumo may be closed already
             libsumo.close()
-
-
-def _start_libsumo(libsumo: Any, command: list[str]) -> None:
-    try:
-        libsumo.start(command)
-    except Exception as error:
-        raise CannotStart(complaint(str(error))) from None
 
 
 @contextmanager
@@ -167,14 +160,11 @@ def _reserved_port() -> Iterator[int]:
 def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:
     """Wait until SUMO ends, which it does when the connection is closed; kill it if it does not."""
     try:
-        process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=10)
+    finally:
+        process.kill()  # no effect if it has ended
         process.wait()
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
 
 
 def _log_text(log: IO[bytes]) -> str:

@@ -16,7 +16,7 @@ UNVALIDATED = ("--xml-validation", "never")
 
 def home() -> Path:
     """SUMO_HOME, the folder of the package eclipse-sumo; an error if SUMO is not installed."""
-    if not all(find_spec(name) for name in ("sumo", "libsumo", "traci", "sumolib")):
+    if not all(find_spec(name) for name in ("sumo", "libsumo", "traci")):
         raise BadInput(MISSING)
     import sumo
 

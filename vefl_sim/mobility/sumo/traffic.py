@@ -13,11 +13,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from vefl_sim.core.clock import to_ns, to_s
-from vefl_sim.core.errors import RunFailed
 from vefl_sim.core.files import explain_write_errors, open_file, read_json, write_text
 from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.recorded.trajectory import COMPLETE, UNFINISHED, Trajectory, TrajectoryWriter, record
+from vefl_sim.mobility.recorded.trajectory import COMPLETE, Trajectory, TrajectoryWriter, record
 from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo.calibration import Calibration, arguments, calibrate
 from vefl_sim.mobility.sumo.demand import SumoRoutes, draw_routes, write_demand
@@ -79,18 +78,11 @@ def drive(experiment: Experiment, folder: Path) -> Path:
     writer = TrajectoryWriter(path)
     try:
         _drive(prepared.setup, writer)
-    except RunFailed as error:
-        if writer.is_empty:
-            writer.discard()  # an unfinished trajectory of an earlier attempt holds more
-            raise
-        writer.close(folder / UNFINISHED)
-        raise RunFailed(f"{str(error).rstrip('.')} (the traffic until then is in {folder / UNFINISHED}).") from error
     except BaseException:
         writer.discard()
         raise
     writer.close()
     _write_notes(folder, provenance | {"trajectory": _size_and_digest(path)})
-    (folder / UNFINISHED).unlink(missing_ok=True)
     return path
 
 

@@ -7,8 +7,7 @@ import numpy as np
 from vefl_sim.core.kernel import dot, largest, least, total
 from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.assignment import assign
-from vefl_sim.optimize.rat.exact.pruned import prune
-from vefl_sim.optimize.rat.exact.subsets import split, subset_values
+from vefl_sim.optimize.rat.exact import prune, split, subset_values
 from vefl_sim.optimize.rat.large import large, powers
 from vefl_sim.optimize.rat.methods import AllocationMethod
 from vefl_sim.optimize.rat.problem import EXACT_PRBS, MET, Solution

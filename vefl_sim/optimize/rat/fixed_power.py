@@ -17,7 +17,7 @@ from vefl_sim.optimize.rat.allocate import (
     policy_owners,
 )
 from vefl_sim.optimize.rat.assignment import assign
-from vefl_sim.optimize.rat.exact.subsets import split
+from vefl_sim.optimize.rat.exact import split
 from vefl_sim.optimize.rat.methods import AllocationMethod
 from vefl_sim.optimize.rat.problem import EXACT_PRBS, MET, Solution
 

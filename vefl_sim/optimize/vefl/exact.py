@@ -7,8 +7,17 @@ from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import csr_array
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.optimize.by_cardinality import ROUNDING_MARGIN, CardinalityCase, Search, single_case
-from vefl_sim.optimize.knapsack import Choice, Flags, Knapsack, chosen, losses
+from vefl_sim.optimize.knapsack import (
+    ROUNDING_MARGIN,
+    CardinalityCase,
+    Choice,
+    Flags,
+    Knapsack,
+    Search,
+    chosen,
+    losses,
+    single_case,
+)
 
 ROUNDING = 1e-12  # relative: by how much a choice may exceed the budget; HiGHS by itself allows more
 SCALE = 1e4  # bound and budget are scaled to this for HiGHS, whose tolerances, near 1e-6, are absolute

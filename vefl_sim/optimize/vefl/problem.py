@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.optimize.by_cardinality import search
-from vefl_sim.optimize.knapsack import Choice, Knapsack
+from vefl_sim.optimize.knapsack import Choice, Knapsack, search
 
 VeflStatus = Literal["optimal", "gap", "nobody_in_coverage", "nobody_eligible", "budget_buys_nobody", "nobody_found"]
 """Whether the plan is proved optimal or has a gap, or why it is empty; `nobody_found`: the method itself failed."""
@@ -182,7 +181,7 @@ def _iterations(problem: VeflProblem, choice: Choice, method: str) -> Ints:
 
         return algorithm2(problem)
     if method == "sca-printed":
-        from vefl_sim.optimize.vefl.sca_printed import printed
+        from vefl_sim.optimize.vefl.sca import printed
 
         return printed(problem)
     if_not_taken = problem.least if problem.everybody else 0

@@ -5,7 +5,7 @@ are linearised at the last iterate (s_i, l_i, η_i), and a penalty ϑ[Σs − Σ
 Each step is an LP in (s, l̃, η), solved with HiGHS. The paper's fourth variable l appears only in (ltildeCons2), which
 some l always satisfies, and is left out. CVs that are not eligible are left out of the problem.
 
-Repairs, without which it achieves almost nothing (sca_printed.py has the printed form):
+Repairs, without which it achieves almost nothing (`printed` has the printed form):
 - The sign of the η term of B1 is reversed: l̃ ≤ [s·T + (l_i·cD/η_i²)(η − η_i)]·η_i/cD.
 - B2 as printed is solved for η, has two more wrong signs and divides by l_i; here:
   l̃ ≤ [s(e_bud − e_tx) − l_i·ζ·cD·η_i(η − η_i)] / [(ζ/2)·cD·η_i²].
@@ -15,18 +15,104 @@ Repairs, without which it achieves almost nothing (sca_printed.py has the printe
 - η ≥ η(lo_v) instead of η_min, which excludes no plan: linearised at 1 kHz the limits have coefficients of 10⁸, and
   HiGHS reports the next step as infeasible.
 - At the end: round, set η(l), shrink to the budget, and spend the rest of the budget on further iterations.
+
+Algorithm 2 as it is printed (localIterGivenEtaPDCase2) is there to show that it achieves almost nothing.
+Kept as printed: the sign of the η term of B1, so that a lower frequency leaves time for more iterations; B2 with its
+signs and its denominator; the constant s_i in C1, C5, B1 and B2. Where the printed form cannot be run, the closest
+literal form is used:
+- B2 has l̃ on both sides and divides by l_i: multiplied out, so that l_i = 0 is no limit. It compares a number with
+  a frequency, which is in Hz.
+- The lower bound min{l_des, B1, B2} is not convex: evaluated at the last iterate, where it is a number.
+- C1 has no variable: it is a condition on the last iterate, and where it does not hold, the step is infeasible.
+- l_v^min is not given: 1.
+CVs that are not eligible are left out here, too: with T_v < 0 the printed problem has no solution at all. Start,
+penalty and precision are those of the repaired form; η is in GHz inside the LP, which changes no solution. A CV gets
+the iterations that fit its time at the frequency found, and the plan is shrunk to the budget.
 """
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.optimize import cvxpy
 from vefl_sim.optimize.vefl.problem import VeflProblem
-from vefl_sim.optimize.vefl.rounding import selection_limit, whole_iterations
+
+
+def selection_limit(problem: VeflProblem) -> int:
+    """How many CVs may be selected: N, or all CVs if all take part."""
+    return len(problem.cycles) if problem.everybody else min(problem.max_selected, len(problem.cycles))
+
+
+def whole_iterations(problem: VeflProblem, method: Callable[[VeflProblem], Floats | None], *, fill: bool) -> Ints:
+    """Run a method that finds l̃ of the eligible CVs, round, and shrink to the budget; 0 for all other CVs.
+
+    With `fill`, the unspent budget then buys further iterations of the selected CVs. If the method finds nothing, no CV
+    is selected, or every CV with lo_v if all take part; such a plan is not filled, as it is not the method's result.
+    """
+    rows = np.flatnonzero(problem.most)
+    arrays = {name: value[rows] for name, value in vars(problem).items() if _per_cv(name, value)}
+    eligible = replace(problem, **arrays)
+    relaxed = method(eligible)
+    affordable = shrunk(eligible, rounded(eligible, np.zeros(len(rows)) if relaxed is None else relaxed))
+    l = np.zeros(len(problem.most), np.int64)
+    l[rows] = spend_rest(eligible, affordable) if fill and relaxed is not None else affordable
+    return l
+
+
+def _per_cv(name: str, value: Any) -> bool:
+    return name in VeflProblem.__dataclass_fields__ and isinstance(value, np.ndarray)
+
+
+def rounded(problem: VeflProblem, iterations: Floats) -> Ints:
+    """Whole l from lo_v to hi_v for the CVs with the N largest Θ·l̃.
+
+    A CV with l̃ < 0.5 is not selected, unless all take part.
+    """
+    l = np.clip(np.round(iterations), problem.least, problem.most).astype(np.int64)
+    if not problem.everybody:
+        l[iterations < 0.5] = 0
+        l[np.argsort(-problem.weight * iterations, kind="stable")[selection_limit(problem) :]] = 0
+    return l
+
+
+def shrunk(problem: VeflProblem, l: Ints) -> Ints:
+    """Remove the iteration or the whole CV with the least value per cost saved, until the cost is within Ξ.
+
+    Whole CVs are removed only if not all have to take part.
+    """
+    cost = _cost_from_zero(problem)
+    rows, l = np.arange(len(l)), l.copy()
+    while cost[rows, l].sum() > problem.budget and np.any(l > (problem.least if problem.everybody else 0)):
+        less = np.stack([np.where(l > problem.least, l - 1, l), l if problem.everybody else np.zeros_like(l)])
+        saved, lost = cost[rows, l] - cost[rows, less], problem.weight * (l - less)
+        price = np.where(l > less, lost / np.maximum(saved, 1e-300), np.inf)
+        option, cv = divmod(int(price.argmin()), len(l))
+        l[cv] = less[option, cv]
+    return l
+
+
+def spend_rest(problem: VeflProblem, l: Ints) -> Ints:
+    """Add the iteration of a selected CV with the most value per cost, until no further one fits within Ξ."""
+    cost = _cost_from_zero(problem)
+    rows, l = np.arange(len(l)), l.copy()
+    while True:
+        more = np.where(l > 0, np.minimum(l + 1, problem.most), l)
+        added = cost[rows, more] - cost[rows, l]
+        fits = (more > l) & (cost[rows, l].sum() + added <= problem.budget)
+        if not fits.any():
+            return l
+        worth = np.where(fits, problem.weight / np.maximum(added, 1e-300), -np.inf)
+        l[int(worth.argmax())] += 1
+
+
+def _cost_from_zero(problem: VeflProblem) -> Floats:
+    """The cost of 0, 1, … l_max iterations, shape (V, 1 + l_max); a CV that is not selected costs 0."""
+    return np.column_stack([np.zeros(len(problem.cost)), problem.cost])
+
 
 GHZ = 1e9
 ITERATIONS = 20  # I
@@ -199,3 +285,55 @@ def algorithm2(problem: VeflProblem) -> Ints:
         return None if last is None else last.iterations
 
     return whole_iterations(problem, relaxed_iterations, fill=True)
+
+
+def linearised_as_printed(problem: VeflProblem, at: Iterate) -> Coefficients | None:
+    """Time, energy and cost linearised at an iterate, as printed; None if C1 does not hold there."""
+    if at.share.sum() > selection_limit(problem) * (1 + 1e-6):
+        return None
+    ratio, each_j = at.iterations / at.cpu_ghz, joules(problem, at.cpu_ghz)
+    by_cpu = 2 * each_j * ratio  # ∂(l̃·E(η))/∂η
+    in_time = at.share * iterations_in_time(problem, at.cpu_ghz)
+    energy_j = at.share * (problem.energy_budget_j - problem.tx_energy_j)
+    divisor = 2 * each_j * at.iterations / (at.cpu_ghz * GHZ)  # l_i·ζ·cD·η_i, J/Hz
+    zeros = np.zeros(len(ratio))
+    fixed = at.share @ (problem.price_per_joule * problem.tx_energy_j + problem.base_fee)
+    bounds = [
+        np.full(len(ratio), problem.min_iterations),
+        in_time,
+        _quotient(energy_j + at.iterations * each_j, divisor),
+    ]
+    return Coefficients(
+        upper_l=np.stack([zeros + 1, divisor / each_j - 1]),
+        upper_s=np.stack([zeros, zeros]),
+        upper_cpu=np.stack([-ratio, zeros]),
+        upper=np.stack([in_time + at.iterations, energy_j / each_j]),
+        lower=np.min(bounds, axis=0),
+        spent_l=problem.price_per_joule * each_j,
+        spent_s=zeros,
+        spent_cpu=problem.price_per_joule * by_cpu,
+        budget=np.asarray(problem.budget - fixed + problem.price_per_joule @ (by_cpu * at.cpu_ghz)),
+    )
+
+
+def iterations_in_time(problem: VeflProblem, cpu_ghz: Floats) -> Floats:
+    """T·η/cD, the number of iterations that fit the time at this frequency."""
+    return problem.time_s * cpu_ghz * GHZ / problem.cycles
+
+
+def _quotient(dividend: Floats, divisor: Floats) -> Floats:
+    """dividend / divisor, infinite where the divisor is 0."""
+    return np.where(divisor > 0, dividend / np.where(divisor > 0, divisor, 1.0), np.inf)
+
+
+def printed(problem: VeflProblem) -> Ints:
+    """Plan with Algorithm 2 as printed: l of every CV, 0 for CVs that are not selected."""
+
+    def relaxed_iterations(eligible: VeflProblem) -> Floats | None:
+        programme = LinearProgram(eligible, np.ones(len(eligible.cycles)), eligible.cpu_min_hz)
+        last = iterate(first_iterate(eligible), lambda at: linearised_as_printed(eligible, at), programme.steps())
+        if last is None:
+            return None
+        return np.minimum(last.iterations, np.floor(iterations_in_time(eligible, last.cpu_ghz)))
+
+    return whole_iterations(problem, relaxed_iterations, fill=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from vefl_sim.core.clock import Stopwatch
 from vefl_sim.core.errors import RunFailed
-from vefl_sim.learning.codecs.codec import Coding
+from vefl_sim.learning.codecs import Coding
 from vefl_sim.learning.learner import Evaluation, Learner, Local, LocalJob, Model, Start
 from vefl_sim.learning.trees import cast_like, misfit, plain, tree_map
 from vefl_sim.protocol.messages import TrainOrder, Update

@@ -15,11 +15,10 @@ from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import part_names
 from vefl_sim.experiment.toml import to_toml
-from vefl_sim.learning.datasets.files.inventory import require_whole
+from vefl_sim.learning.datasets.public import require_whole
 from vefl_sim.records.identity import config_digest, package_digest
 from vefl_sim.records.run_directory import Run
-from vefl_sim.sweep.executors.child import run_in_process
-from vefl_sim.sweep.executors.executor import Job, JobOutcome, Report
+from vefl_sim.sweep.job import Job, Report, run_in_process
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.results.keys import key_digest, keys_of, matches
 from vefl_sim.sweep.results.probes import probe_name, probes_for, source_digest_now
@@ -78,11 +77,13 @@ class ResultCollector:
         result = self.store.find(point)
         return result is not None and not result.stale
 
-    def _run_and_store(self, point: Point, number: str) -> JobOutcome:
+    def _run_and_store(self, point: Point, number: str) -> Report:
         """Run a point and store its result."""
-        self.print_line(f"{number}: {describe(point)}, about {duration(self.expected_s(point))}")
-        started_s = time.monotonic()
-        outcome = self._run(point.experiment, self.out)
+        experiment, started_s = point.experiment, time.monotonic()
+        kind = "" if experiment.learning.kind == "jax" else ", no learning"
+        words = f"{experiment.scheme.kind}, {experiment.data.kind}, {point.title}{kind}"
+        self.print_line(f"{number}: {words}, about {duration(self.expected_s(point))}")
+        outcome = self._run(experiment, self.out)
         if outcome.state != "done":
             self.print_line(f"  {outcome.state}{f': {outcome.error}' if outcome.error else ''}")
             return outcome
@@ -121,7 +122,7 @@ class ResultCollector:
         measured = self.store.times_s(point.experiment)
         return median(measured) if measured else wall_time_s(point.experiment)
 
-    def _run(self, experiment: Experiment, out: Path) -> JobOutcome:
+    def _run(self, experiment: Experiment, out: Path) -> Report:
         """Run an experiment in a process of its own with one thread, and print its progress."""
         job = Job(config_digest(experiment), to_toml(experiment), str(out.resolve()), os.getcwd(), package_digest())
         last_s = [time.monotonic()]
@@ -204,13 +205,6 @@ def _end_time_ns(run: Run) -> int:
     """Time at which a finished run ended, or at which its folder was last changed."""
     mark = run.path / "DONE"
     return (mark if mark.exists() else run.path).stat().st_mtime_ns
-
-
-def describe(point: Point) -> str:
-    """Scheme, data set and title of a point, as one line."""
-    experiment = point.experiment
-    kind = "" if experiment.learning.kind == "jax" else ", no learning"
-    return f"{experiment.scheme.kind}, {experiment.data.kind}, {point.title}{kind}"
 
 
 def duration(seconds: float) -> str:

@@ -13,14 +13,17 @@ import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from math import isclose, isnan
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import Field, TypeAdapter
 
 from vefl_sim.core.errors import BadInput, first_line
-from vefl_sim.core.files import parse_json, read_file, write_text
+from vefl_sim.core.files import read_file, write_text
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import validated
 from vefl_sim.experiment.unused_keys import without_unused_keys
@@ -30,7 +33,7 @@ from vefl_sim.sweep.results.keys import Keys, flat, key_digest, keys_of, matches
 from vefl_sim.sweep.results.measurements import floats
 
 FILE = "probes.json"
-Generations = tuple[int, int]
+Generations = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]
 """Generations of the network side and of what is learnt; 0 if the sources of a run were never probed."""
 
 _SMALL = {
@@ -59,11 +62,7 @@ _HOLDERS = "data.holders"
 _SMALL_HOLDERS = 100  # of a probe whose experiment sets data.holders: more than the CVs that come in six rounds
 _LEFT_OUT = ("run.duration_s", "traffic.arrivals_per_s", "data.", "model.start")
 _KEPT = ("data.partition", "data.shards_per_cv")  # exceptions to _LEFT_OUT: they select code, not sizes
-_NEEDS_NUMBERS = (
-    "data.partition",
-    "learning.loss",
-    "model.factory",
-)  # left out unless targets are classes, as of signs
+_NEEDS_NUMBERS = ("data.partition", "learning.loss", "model.factory")  # left out unless targets are classes
 _SUMS = ("in_coverage", "eligible", "ordered", "delivered", "steps")
 _MONEY = ("cost", "energy_j", "planned_cost", "weight_sum")
 _LEARNT = ("accuracy", "loss")
@@ -73,7 +72,7 @@ _TOLERANCE = 1e-9  # relative, for all other floats
 _MAX_BYTES = 10_000_000
 
 
-@dataclass
+@pydantic.dataclasses.dataclass
 class Probe:
     """One variant, its accepted figures, and which sources gave which generation."""
 
@@ -88,14 +87,8 @@ class Probe:
         """The keys of the short run."""
         return flat(tomllib.loads(self.toml))
 
-    @property
-    def name(self) -> str:
-        """The scheme, and the keys in which it differs from a default probe."""
-        return probe_name(self.keys)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The probe as it is written to the file."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+_PROBES = TypeAdapter(dict[Literal["probes"], list[Probe]])
 
 
 @dataclass
@@ -112,8 +105,11 @@ class Probes:
         if not path.is_file():
             return cls(path)
         try:
-            return cls(path, [_probe(entry) for entry in parse_json(read_file(path, _MAX_BYTES))["probes"]])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            probes = _PROBES.validate_json(read_file(path, _MAX_BYTES), strict=True)["probes"]
+            for probe in probes:
+                _ = probe.keys
+            return cls(path, probes)
+        except (OSError, ValueError, KeyError) as error:
             raise BadInput(f"{path} cannot be read ({first_line(error)}): restore it from the repository.") from None
 
     def of(self, keys: Keys) -> Probe | None:
@@ -139,14 +135,14 @@ class Probes:
         if probe is None:
             self.probes.append(Probe(toml_of(keys), (1, 1), network, learning, {source: (1, 1)}))
             return []
-        differ = [probe_differences(probe.network, network), probe_differences(probe.learning, learning)]
-        if any(differ) and not accept:
-            return [*differ[0], *differ[1]]
-        first, second = (generation + bool(part) for generation, part in zip(probe.generations, differ, strict=True))
-        probe.generations = probe.sources[source] = (first, second)
-        probe.network = network if differ[0] else probe.network
-        probe.learning = learning if differ[1] else probe.learning
-        return [*differ[0], *differ[1]]
+        differ = probe_differences(probe.network, network)
+        differ_learnt = probe_differences(probe.learning, learning)
+        if accept or not (differ or differ_learnt):
+            first, second = probe.generations
+            probe.generations = probe.sources[source] = (first + bool(differ), second + bool(differ_learnt))
+            probe.network = network if differ else probe.network
+            probe.learning = learning if differ_learnt else probe.learning
+        return differ + differ_learnt
 
     def adopt(self, other: "Probes", experiments: Iterable[Keys]) -> list[str]:
         """Take over which sources gave the latest figures of another store, for probes whose figures are the same.
@@ -163,11 +159,8 @@ class Probes:
             if own is None:
                 sources = dict.fromkeys(current, (1, 1))
                 self.probes.append(Probe(probe.toml, (1, 1), probe.network, probe.learning, sources))
-            elif found := [
-                *probe_differences(own.network, probe.network),
-                *probe_differences(own.learning, probe.learning),
-            ]:
-                differ.append(f"the probe {probe.name} gave other figures there: {'; '.join(found)}")
+            elif found := probe_differences(own.network | own.learning, probe.network | probe.learning):
+                differ.append(f"the probe {probe_name(probe.keys)} gave other figures there: {'; '.join(found)}")
             else:
                 own.sources |= dict.fromkeys(current, own.generations)
         return differ
@@ -175,7 +168,7 @@ class Probes:
     def write(self) -> None:
         """Write the file, with one line per value, so that changes are visible in a review."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(self.path, json.dumps({"probes": [probe.to_dict() for probe in self.probes]}, indent=1) + "\n")
+        write_text(self.path, json.dumps({"probes": [asdict(probe) for probe in self.probes]}, indent=1) + "\n")
 
 
 def probe_keys(keys: Keys) -> dict[str, Any]:
@@ -251,28 +244,6 @@ def source_digest_of(run: Run) -> str:
 def source_digest_now(experiment: Experiment) -> str:
     """Digest of the sources and parts that a run of this experiment would be made with now."""
     return source_digest(Identity(experiment).versions)
-
-
-def _probe(entry: Any) -> Probe:
-    """The probe of an entry of the file; raises ValueError, KeyError or TypeError if the entry is not one."""
-    tables = [_table(entry, name) for name in ("network", "learning", "sources")]
-    sources = {source: _pair(pair) for source, pair in tables[2].items()}
-    probe = Probe(str(entry["toml"]), _pair(entry["generations"]), tables[0], tables[1], sources)
-    _ = probe.keys
-    return probe
-
-
-def _table(entry: Any, name: str) -> dict[str, Any]:
-    table = entry[name]
-    if not isinstance(table, dict):
-        raise ValueError(f"{name} is not a table")
-    return table
-
-
-def _pair(value: Any) -> Generations:
-    if not (isinstance(value, list) and len(value) == 2 and all(type(one) is int and one >= 0 for one in value)):
-        raise ValueError("generations are not pairs of whole numbers")
-    return value[0], value[1]
 
 
 def _same(before: Any, now: Any, tolerance: float) -> bool:

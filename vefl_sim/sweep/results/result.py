@@ -12,7 +12,7 @@ Such a file may come from an untrusted source: it is read as plain data of limit
 import json
 import lzma
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from vefl_sim.core.errors import BadInput, first_line
 from vefl_sim.core.files import atomic_file, read_file
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.learning.metric import Metric, metric_of
-from vefl_sim.sweep.results.keys import flat, key_digest, toml_of
+from vefl_sim.sweep.results.keys import flat, key_digest
 from vefl_sim.sweep.results.measurements import MeasuredFrom, RunMeasurements, floats
 
 SUFFIX = ".json.xz"
@@ -99,10 +99,10 @@ class _File(_Strict):
 
     format: Literal[1]
     toml: str
-    inputs: dict[str, str]
+    inputs: dict[str, str]  # digests of recordings and of user-defined parts
     version: str
-    source: str
-    content: str
+    source: str  # digest of our sources, from which its probe gives the generation
+    content: str  # digest of all tables of the run
     wall_s: Annotated[float, Field(ge=0, le=1e9)]  # 30 years
     cpu_s: Annotated[float, Field(ge=0, le=1e9)] | None = None  # missing in results of version 0.2.0 and before
     ineligible: _Count
@@ -192,40 +192,17 @@ class Result:
 Measurements = RunMeasurements | Result
 
 
-@dataclass(frozen=True)
-class Origin:
-    """What a result was made from and with."""
+def result_from(measured: RunMeasurements, **origin: Any) -> Result:
+    """The result that stores the measurements of a run, rounded as the file has them.
 
-    keys: Mapping[str, Any]
-    inputs: Mapping[str, str]  # digests of recordings and of user-defined parts
-    version: str
-    source: str  # digest of our sources, from which its probe gives the generation
-    content: str  # digest of all tables of the run
-    wall_s: float
-    cpu_s: float | None
-
-
-def result_from(measured: RunMeasurements, origin: Origin) -> Result:
-    """The result that stores the measurements of a run, rounded as the file has them."""
-    rounds = measured.rounds
-    columns = {name: _listed(rounds[name], _DIGITS.get(name)) for name in _COLUMNS}
-    file = _File.model_validate(
-        {
-            "format": 1,
-            "toml": toml_of(origin.keys),
-            "inputs": dict(origin.inputs),
-            "version": origin.version,
-            "source": origin.source,
-            "content": origin.content,
-            "wall_s": round(origin.wall_s, 1),
-            "cpu_s": None if origin.cpu_s is None else round(origin.cpu_s, 1),
-            "ineligible": measured.ineligible,
-            "rounds": columns,
-            "sojourn_s": _distribution(_rounded_down(measured.sojourns_s)),
-            "p_suc": _distribution(_floor(measured.delivered_fractions, _P_SUC_STEP)),
-        }
-    )
-    return Result(file)
+    `origin`: what it was made from and with, the fields of a file from `toml` to `cpu_s`.
+    """
+    stored = {
+        "rounds": {name: _listed(measured.rounds[name], _DIGITS.get(name)) for name in _COLUMNS},
+        "sojourn_s": _distribution(_floor(measured.sojourns_s, _steps_s(measured.sojourns_s))),
+        "p_suc": _distribution(_floor(measured.delivered_fractions, _P_SUC_STEP)),
+    }
+    return Result(_File.model_validate({"format": 1, **origin, "ineligible": measured.ineligible, **stored}))
 
 
 def write_result(result: Result, folder: Path) -> Path:
@@ -265,11 +242,8 @@ def _listed(column: "pd.Series[Any]", digits: int | None) -> list[Any]:
     """The values of a column as plain numbers; None for a missing or infinite value."""
     if column.dtype.kind in "iu":
         return [int(value) for value in column]
-    return [None if not np.isfinite(value) else _significant(float(value), digits) for value in floats(column)]
-
-
-def _significant(value: float, digits: int | None) -> float:
-    return float(f"{value:.{digits}g}") if digits else value
+    rounded = (float(f"{value:.{digits}g}") if digits else float(value) for value in floats(column))
+    return [value if np.isfinite(value) else None for value in rounded]
 
 
 def _distribution(values: Floats) -> dict[str, Sequence[float]]:
@@ -277,20 +251,12 @@ def _distribution(values: Floats) -> dict[str, Sequence[float]]:
     return {"values": unique.tolist(), "counts": counts.tolist()}
 
 
-def _rounded_down(values_s: Floats) -> Floats:
-    rounded = np.empty_like(values_s)
-    steps = _steps_s(values_s)
-    for _, step in _STEPS_S:
-        rounded[steps == step] = _floor(values_s[steps == step], step)
-    return rounded
-
-
 def _steps_s(values_s: Floats) -> Floats:
     """The step to which each sojourn bound is rounded down."""
     return np.select([values_s < below for below, _ in _STEPS_S], [step for _, step in _STEPS_S], 1.0)
 
 
-def _floor(values: Floats, step: float) -> Floats:
+def _floor(values: Floats, step: Floats | float) -> Floats:
     """Round down to a multiple of a step, as the float nearest to the decimal number: 0.29 stays 0.29."""
-    per_unit = round(1 / step)
-    return np.floor(values * per_unit + 1e-7) / per_unit
+    per_unit = np.round(1 / step)
+    return np.asarray(np.floor(values * per_unit + 1e-7) / per_unit)

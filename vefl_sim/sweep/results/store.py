@@ -1,28 +1,27 @@
 """The results stored in the folder `results` beside an experiment's file, from which figures are drawn."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import part_digests
-from vefl_sim.learning.datasets.files.inventory import require_whole
+from vefl_sim.learning.datasets.public import require_whole
 from vefl_sim.records.identity import mobility_digest, recorded_versions, start_digest
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.points import Point
-from vefl_sim.sweep.results.keys import keys_of, matches, matches_network
+from vefl_sim.sweep.results.keys import Keys, keys_of, matches, matches_network, toml_of
 from vefl_sim.sweep.results.measurements import RunMeasurements
 from vefl_sim.sweep.results.probes import Probes, source_digest
-from vefl_sim.sweep.results.result import SUFFIX, Origin, Result, read_result, result_from, write_result
+from vefl_sim.sweep.results.result import SUFFIX, Result, read_result, result_from, write_result
 
 FOLDER = "results"
 _OURS = ("vefl_models.", "vefl_sim.")
-_Stamp = tuple[int, int, int]
-"""Modification time, size and inode of a file, which change if it is replaced."""
+_Stamp = tuple[Path, int, int, int]
+"""Path, modification time, size and inode of a file, which change if it is replaced."""
 
 
 @dataclass
@@ -30,7 +29,6 @@ class Store:
     """The results of one folder, which are read once; `refresh` reads files that have changed since."""
 
     folder: Path
-    problems: list[str] = field(default_factory=list)  # one sentence for each file that cannot be read
 
     @classmethod
     def beside(cls, file: Path) -> "Store":
@@ -38,32 +36,47 @@ class Store:
         return cls(file.parent / FOLDER)
 
     def __post_init__(self) -> None:
-        self._stamps: dict[Path, _Stamp] = {}  # of each file when it was last read, including unreadable ones
+        self._read: dict[_Stamp, Result | str] = {}  # the result of a file, or what is wrong with the file
 
     @cached_property
     def _results(self) -> dict[Path, Result]:
-        results: dict[Path, Result] = {}
-        self._read_changed(results)
-        return results
+        self._read = {stamp: self._read.get(stamp) or _result(stamp[0]) for stamp in _stamps(self.folder)}
+        return {stamp[0]: result for stamp, result in self._read.items() if isinstance(result, Result)}
+
+    @property
+    def problems(self) -> list[str]:
+        """One sentence for each file that cannot be read."""
+        _ = self._results
+        return [problem for problem in self._read.values() if isinstance(problem, str)]
 
     @cached_property
     def probes(self) -> Probes:
         """The probes, which show whether the code has changed results."""
         return Probes.in_folder(self.folder)
 
+    def refresh(self) -> None:
+        """Read the folder again, because another process may have added results or probes."""
+        self.__dict__.pop("_results", None)
+        self.__dict__.pop("probes", None)
+
     def __len__(self) -> int:
         return len(self._results)
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self._results.values())
 
     def find(self, point: Point, *, learning: bool = True) -> Result | None:
         """The result of a point, or None; current results come before stale ones, then those with exactly its keys.
 
         `learning`: whether a result is stale if only what is learnt has changed.
         """
-        wanted = keys_of(point.experiment)
-        candidates = [result for result in self._candidates(wanted) if self._has_inputs(result, point.experiment)]
+        wanted, kinds = keys_of(point.experiment), ("run.seed", "scheme.kind", "data.kind")
+        alike = [result for result in self if all(result.keys.get(key) == wanted.get(key) for key in kinds)]
+        inputs = inputs_of(point.experiment) if alike else {}
+        candidates = [result for result in alike if result.file.inputs == inputs]
         exact = [result for result in candidates if matches(result.keys, wanted)]
         others = [result.without_learning() for result in candidates if matches_network(result.keys, wanted)]
-        marked = [self._marked(result, learning) for result in (*exact, *others)]
+        marked = [replace(result, stale=self._is_stale(result, learning)) for result in (*exact, *others)]
         return min(marked, key=lambda result: result.stale, default=None)
 
     def add(self, run: Run) -> Path:
@@ -72,43 +85,41 @@ class Store:
         Raises BadInput if its tables are not those that it wrote, if it is stale and would replace a current result, or
         if its data set was incomplete.
         """
-        experiment = run.experiment
+        experiment, summary, recorded = run.experiment, run.summary, recorded_versions(run.path)
         require_whole(experiment.data)
         if fault := run.content_fault:
             raise BadInput(f"{fault}: restore its tables, or run it again with --fresh.")
         keys = keys_of(experiment)
-        before = {path: result for path, result in self._results.items() if matches(result.keys, keys)}
-        result = result_from(RunMeasurements(run), self._origin(run, experiment, keys))
-        if self._is_stale(result) and not all(map(self._is_stale, before.values())):
+        result = result_from(
+            RunMeasurements(run),
+            toml=toml_of(keys),
+            inputs=inputs_of(experiment),
+            version=str(recorded["packages"].get("vefl_sim", version("vefl_sim"))),
+            source=source_digest(recorded),
+            content=str(summary.get("content_digest", "")),
+            wall_s=round(summary.get("wall_s", 0.0) + summary.get("prepare_s", 0.0), 1),
+            cpu_s=round(summary["cpu_s"] + summary.get("prepare_cpu_s", 0.0), 1) if "cpu_s" in summary else None,
+        )
+        if self._is_stale(result) and self._has_current(keys):
             raise BadInput("the code has changed its results since this run, and a current one is stored.")
-        return self._write(result, before)
-
-    def _write(self, result: Result, before: Iterable[Path]) -> Path:
-        """Write a result, and remove the files that it replaces."""
-        path = write_result(result, self.folder)
-        for old in before:
-            if old != path:
-                old.unlink(missing_ok=True)
-        self._read_changed(self._results)
-        return path
-
-    def __iter__(self) -> Iterator[Result]:
-        return iter(self._results.values())
+        return self._write(result)
 
     def adopt(self, result: Result) -> Path | None:
         """Store a result of another store, whose probes have been adopted, and remove those that it replaces.
 
         Returns None, and stores nothing, if the result is stale or a current one is stored.
         """
-        before = {path: one for path, one in self._results.items() if matches(one.keys, result.keys)}
-        if self._is_stale(result) or not all(map(self._is_stale, before.values())):
-            return None
-        return self._write(result, before)
+        return None if self._is_stale(result) or self._has_current(result.keys) else self._write(result)
 
-    def refresh(self) -> None:
-        """Read the folder again, because another process may have added results or probes."""
-        self.__dict__.pop("probes", None)
-        self._read_changed(self._results)
+    def _write(self, result: Result) -> Path:
+        """Write a result, and remove the files that it replaces."""
+        before = [path for path, old in self._results.items() if matches(old.keys, result.keys)]
+        path = write_result(result, self.folder)
+        for old in before:
+            if old != path:
+                old.unlink(missing_ok=True)
+        self.__dict__.pop("_results", None)
+        return path
 
     def times_s(self, experiment: Experiment) -> list[float]:
         """CPU times, in seconds, of results with the same scheme, data set, round length and learning.
@@ -119,64 +130,31 @@ class Store:
         keys = keys_of(experiment)
         return [
             result.file.wall_s if result.file.cpu_s is None else result.file.cpu_s
-            for result in self._results.values()
+            for result in self
             if result.file.wall_s and all(result.keys.get(key) == keys.get(key) for key in alike)
         ]
 
-    def _read_changed(self, results: dict[Path, Result]) -> None:
-        """Read files that are new or changed into `results`, and remove those that no longer exist."""
-        stamps = {path: stamp for path in sorted(self.folder.glob(f"*{SUFFIX}")) if (stamp := _stamp(path))}
-        for path in [path for path in self._stamps if stamps.get(path) != self._stamps[path]]:
-            results.pop(path, None)
-            self.problems[:] = [problem for problem in self.problems if not problem.startswith(f"{path} ")]
-        for path in [path for path, stamp in stamps.items() if self._stamps.get(path) != stamp]:
-            if result := self._read(path):
-                results[path] = result
-        self._stamps = stamps
+    def _is_stale(self, result: Result, learning: bool = True) -> bool:
+        return self.probes.is_stale(result.keys, result.file.source, learning=learning and result.learns)
 
-    def _read(self, path: Path) -> Result | None:
+    def _has_current(self, keys: Keys) -> bool:
+        return any(matches(result.keys, keys) and not self._is_stale(result) for result in self)
+
+
+def _stamps(folder: Path) -> Iterator[_Stamp]:
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
         try:
-            return read_result(path)
-        except BadInput as error:
-            self.problems += [problem for problem in error.problems if problem not in self.problems]
-            return None
-
-    def _candidates(self, wanted: Mapping[str, Any]) -> Iterator[Result]:
-        """Results with the same seed, scheme and data set: a fast first filter."""
-        kinds = ("run.seed", "scheme.kind", "data.kind")
-        return (r for r in self._results.values() if all(r.keys.get(key) == wanted.get(key) for key in kinds))
-
-    def _has_inputs(self, result: Result, experiment: Experiment) -> bool:
-        return result.file.inputs == inputs_of(experiment)
-
-    def _marked(self, result: Result, learning: bool) -> Result:
-        """The result with `stale` set."""
-        stale = self.probes.is_stale(result.keys, result.file.source, learning=learning and result.learns)
-        return replace(result, stale=stale)
-
-    def _is_stale(self, result: Result) -> bool:
-        return self._marked(result, True).stale
-
-    def _origin(self, run: Run, experiment: Experiment, keys: Mapping[str, Any]) -> Origin:
-        recorded, summary = recorded_versions(run.path), run.summary
-        packages = recorded.get("packages", {})
-        return Origin(
-            keys,
-            inputs_of(experiment),
-            str(packages.get("vefl_sim", version("vefl_sim"))),
-            source_digest(recorded),
-            str(summary.get("content_digest", "")),
-            float(summary.get("wall_s", 0.0)) + float(summary.get("prepare_s", 0.0)),
-            float(summary["cpu_s"]) + float(summary.get("prepare_cpu_s", 0.0)) if "cpu_s" in summary else None,
-        )
+            stat = path.stat()
+        except OSError:  # another process has just removed it
+            continue
+        yield path, stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
-def _stamp(path: Path) -> _Stamp | None:
+def _result(path: Path) -> Result | str:
     try:
-        stat = path.stat()
-    except OSError:  # another process has just removed it
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+        return read_result(path)
+    except BadInput as error:
+        return str(error)
 
 
 def inputs_of(experiment: Experiment) -> dict[str, str]:

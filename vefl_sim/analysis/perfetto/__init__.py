@@ -1,1 +1,0 @@
-"""A run as a trace for Perfetto, the trace viewer at ui.perfetto.dev."""

@@ -1,1 +1,0 @@
-"""Codecs of updates (`update.codec`): what is sent, and what the server gets of it."""

@@ -1,0 +1,208 @@
+"""`positions`: where a CV will be in a few seconds, learnt from the traffic of the run itself; no files.
+
+The CVs of a run record position and speed, once per second while they are in coverage. A sample is what a CV has just
+recorded, and where it is some seconds later. Positions are relative to the current one and turned to the CV's heading:
+x is ahead, y is to the left. Lengths are in units of 10 m and speeds in 10 m/s, so that the numbers are near 1.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vefl_sim.core.clock import to_s
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.progress import report
+from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.learning.datasets.kinds import RecordedKind, Subsets
+from vefl_sim.mobility.coverage import at, in_coverage
+from vefl_sim.mobility.scene import Mobility, Scene
+
+HISTORY_S = 4
+"""A CV looks back this long: positions at 0, −1, …, −4 s."""
+FEATURES = 3
+"""Numbers per recorded second: x, y, speed."""
+UNIT_M = 10.0
+_PIECE = 4  # a track is cut into pieces of this many sample lengths
+_SECOND_NS = 1_000_000_000
+_MOVED_M = 0.5  # a shorter way within a second does not tell a heading
+_TEST_SHARE = 5  # one piece in five is for the test set
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """Recorded positions, sorted by CV and then by time; a track is a CV's record without a gap in time."""
+
+    vehicle: NDArray[np.int64]  # [positions]
+    track: NDArray[np.int64]  # [positions], number of the track: 0, 1, …
+    place: NDArray[np.int64]  # [positions], seconds since the start of the track
+    xy_m: NDArray[np.float64]  # [positions, 2]
+    speed_mps: NDArray[np.float64]  # [positions]
+
+    @classmethod
+    def recorded(cls, mobility: Mobility, radius_m: float, duration_ns: int) -> "Tracks":
+        """Record all CVs in the circle until `duration_ns`; advances `mobility`, so pass an object of your own."""
+        scenes = [*_each_second(mobility, radius_m, duration_ns)]
+        vehicle = np.concatenate([scene.vehicle for scene in scenes])
+        second = np.repeat([scene.time_ns // _SECOND_NS for scene in scenes], [len(scene.vehicle) for scene in scenes])
+        xy_m = np.concatenate([np.stack([scene.x_m, scene.y_m], axis=1) for scene in scenes])
+        order = np.lexsort((second, vehicle))
+        vehicle, second = vehicle[order], second[order]
+        starts = np.append(True, (np.diff(vehicle) != 0) | (np.diff(second) != 1))[: len(vehicle)]
+        track = np.cumsum(starts) - 1
+        place = np.arange(len(vehicle)) - np.flatnonzero(starts)[track]
+        speed_mps = np.concatenate([scene.speed_mps for scene in scenes])
+        return cls(vehicle, track, place, xy_m[order], speed_mps[order])
+
+    def headings(self) -> NDArray[np.float64]:
+        """Direction of the CV's last movement, as a unit vector, [positions, 2]; nan before its first in the track."""
+        step_m = np.diff(self.xy_m, axis=0, prepend=np.nan)
+        step_m[self.place == 0] = np.nan
+        length_m = np.hypot(*step_m.T)
+        moved = length_m >= _MOVED_M
+        last = np.maximum.accumulate(np.where(moved, np.arange(len(moved)), -1))
+        known = (last >= 0) & (self.track[last] == self.track)
+        headings = np.full_like(step_m, np.nan)
+        headings[known] = step_m[last[known]] / length_m[last[known], None]
+        return headings
+
+
+def _each_second(mobility: Mobility, radius_m: float, duration_ns: int) -> list[Scene]:
+    """The CVs in the circle at 0 s, 1 s, …; interpolated where the traffic has no scene at that time."""
+    scene, seconds = mobility.scene(), range(0, duration_ns + 1, _SECOND_NS)
+    before, scenes = scene, []
+    for time_ns in seconds:
+        while scene.time_ns < time_ns:
+            before, scene = scene, mobility.advance()
+        report("recording positions", to_s(time_ns), to_s(duration_ns))
+        now = at(before, scene, time_ns)
+        scenes.append(now.rows(np.flatnonzero(np.isin(now.vehicle, in_coverage(now, radius_m)))))
+    return scenes
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples in the order of `Tracks`; those of one piece share positions, those of different pieces share none."""
+
+    inputs: NDArray[np.float32]  # [samples, HISTORY_S + 1, FEATURES], the oldest first
+    targets: NDArray[np.float32]  # [samples, 2], displacement x, y
+    vehicle: NDArray[np.int64]  # [samples]
+    piece: NDArray[np.int64]  # [samples]
+
+    @classmethod
+    def of(cls, tracks: Tracks, horizon_s: int) -> "Samples":
+        """All samples with this horizon, one for each second of a track that has its past and its future in its piece.
+
+        A piece is a stretch of 4·(HISTORY_S + horizon) seconds of a track, or what is left of the track.
+        """
+        length = HISTORY_S + horizon_s
+        piece = _numbered(tracks.track, tracks.place // (_PIECE * length))
+        headings = tracks.headings()
+        first = np.arange(max(len(piece) - length, 0))
+        now, last = first + HISTORY_S, first + length
+        usable = (piece[first] == piece[last]) & np.isfinite(headings[now, 0])
+        first, now, last = first[usable], now[usable], last[usable]
+        past = first[:, None] + np.arange(HISTORY_S + 1)
+        origin_m, ahead = tracks.xy_m[now], headings[now]
+        inputs = np.concatenate(
+            [_turned(tracks.xy_m[past] - origin_m[:, None], ahead[:, None]), tracks.speed_mps[past][..., None]], axis=2
+        )
+        targets = _turned(tracks.xy_m[last] - origin_m, ahead)
+        return cls(_scaled(inputs), _scaled(targets), tracks.vehicle[now], piece[now])
+
+
+def constant_velocity(inputs: NDArray[np.float32], horizon_s: int) -> NDArray[np.float32]:
+    """Displacements of CVs that keep their speed and heading, [samples, 2], in the units of the targets."""
+    ahead = inputs[:, -1, 2] * np.float32(horizon_s)
+    return np.stack([ahead, np.zeros_like(ahead)], axis=1)
+
+
+def _scaled(metres: NDArray[np.float64]) -> NDArray[np.float32]:
+    return (metres / UNIT_M).astype(np.float32)
+
+
+def _turned(way: NDArray[np.float64], ahead: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Vectors [..., 2] in the frame of a unit vector: the part along it, and that to its left."""
+    along = (way * ahead).sum(axis=-1)
+    left = way[..., 1] * ahead[..., 0] - way[..., 0] * ahead[..., 1]
+    return np.stack([along, left], axis=-1)
+
+
+def _numbered(track: NDArray[np.int64], part: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers 0, 1, … that change wherever one of the two does."""
+    if not len(track):
+        return track
+    return np.cumsum(np.append(0, (np.diff(track) != 0) | (np.diff(part) != 0)))
+
+
+def _positions(experiment: Experiment, rng: np.random.Generator, mobility: Mobility) -> Dataset:
+    """Record all CVs in coverage and cut their tracks into samples; whole pieces of tracks are for the test set."""
+    data, radius_m = experiment.data, experiment.radio.coverage_radius_m
+    subsets = Subsets(data, rng)
+    samples = Samples.of(Tracks.recorded(mobility, radius_m, experiment.duration_ns), data.horizon_s)
+    is_test = _drawn(samples.piece, rng)
+    if not is_test.any():
+        raise ExperimentError(
+            f'data.kind = "positions": the CVs in coverage record too little in {to_s(experiment.duration_ns):g} s for '
+            f"a training and a test set with data.horizon_s = {data.horizon_s}: make the run longer, or the horizon "
+            "shorter."
+        )
+    train, test = np.flatnonzero(~is_test), np.flatnonzero(is_test)
+    train, test = train[subsets.train(len(train))], test[subsets.test(len(test))]
+    return Dataset(
+        "positions", samples.inputs[train], samples.targets[train], samples.inputs[test], samples.targets[test],
+        train_groups=samples.piece[train], train_vehicles=samples.vehicle[train],
+    )  # fmt: skip
+
+
+def _drawn(piece: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which samples are for the test set: those of a random fifth of the pieces; none if there is only one piece."""
+    pieces = np.unique(piece)
+    count = -(-len(pieces) // _TEST_SHARE) if len(pieces) > 1 else 0
+    return np.isin(piece, rng.permutation(pieces)[:count])
+
+
+def _example(data: DataTable) -> Dataset:
+    inputs, targets = np.zeros((1, HISTORY_S + 1, FEATURES), np.float32), np.zeros((1, 2), np.float32)
+    return Dataset("positions", inputs, targets, inputs, targets)
+
+
+def _contradictions(e: Experiment) -> Iterator[str]:
+    needed_s = HISTORY_S + e.data.horizon_s
+    if to_s(e.duration_ns) < needed_s:
+        yield (
+            f'The run lasts {to_s(e.duration_ns):g} s, and a sample of data.kind = "positions" {needed_s} s '
+            f"({HISTORY_S} s and data.horizon_s = {e.data.horizon_s}): make the run longer."
+        )
+    if e.learning.loss == "cross-entropy":
+        yield (
+            'learning.loss = "cross-entropy" does not fit data.kind = "positions", whose targets are numbers: set '
+            'learning.loss = "mse".'
+        )
+    if e.data.partition in ("dirichlet", "shards"):
+        yield (
+            f'data.partition = "{e.data.partition}" splits by class, and data.kind = "positions" has none: set '
+            'data.partition = "own", with which each CV holds what it has recorded, or "iid".'
+        )
+    if e.model.factory == "vefl_models.cnn:cnn":
+        yield (
+            'model.factory = "vefl_models.cnn:cnn" takes images, and data.kind = "positions" has none: set '
+            'model.factory = "vefl_models.gru:gru" or "vefl_models.mlp:mlp".'
+        )
+
+
+POSITIONS = RecordedKind(
+    make=_positions,
+    unused_keys=("data.dir", "data.image_px", "data.holders"),
+    contradictions=_contradictions,
+    train_samples=5000,
+    test_samples=1000,
+    side_px=4,
+    channels=1,
+    example=_example,
+    rule=lambda data, inputs: constant_velocity(inputs, data.horizon_s),
+    rule_name="constant velocity",
+)

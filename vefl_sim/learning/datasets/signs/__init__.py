@@ -1,1 +1,0 @@
-"""Traffic signs drawn by the program."""

@@ -1,1 +1,0 @@
-"""Which CV holds which samples: groups, the rule of the split, and CVs with wrong labels."""

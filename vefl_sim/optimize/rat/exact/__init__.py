@@ -1,1 +1,0 @@
-"""The RAT sub-problem solved exactly, for up to 12 pRBs."""

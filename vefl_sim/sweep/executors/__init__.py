@@ -1,1 +1,0 @@
-"""Where the points of a sweep run: the cores of this machine or a Dask cluster."""
