@@ -17,7 +17,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from vefl_sim.learning.datasets.compact_gtsrb import compact_state
 
 from tests.fuzz.command import Broken
 from tests.fuzz.damages import BYTES, TEXT, XML, Damage, any_of, gzipped, link, packed, pipe, remove, tarred, zipped
@@ -27,6 +26,7 @@ from tests.mobility.recorded import recordings
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
+from vefl_sim.learning.datasets.public import compact_state
 from vefl_sim.mobility.recorded.recording import recording_digest
 from vefl_sim.mobility.sumo import inputs
 

@@ -7,13 +7,13 @@ from random import Random
 
 import numpy as np
 import pytest
-from vefl_sim.learning.datasets.signs.faces import FACES
 
 from tests.resumable import STOPPED, Kill, Killer, contents, only
 from vefl_sim import Run, simulate, with_settings
 from vefl_sim.analysis.evaluation import evaluate
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
+from vefl_sim.learning.datasets.signs import FACES
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.learning.model_card import PIXELS, ModelCard
 from vefl_sim.records.models import ConfusionMatrix, ModelFiles, kept_rounds, read_confusion
