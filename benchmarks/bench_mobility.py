@@ -27,6 +27,8 @@ from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, Traffi
 from vefl_sim.mobility.coverage import crossings
 from vefl_sim.mobility.grid.step import step
 from vefl_sim.mobility.grid.traffic import IdmTraffic
+from vefl_sim.mobility.kept import KeptTraffic
+from vefl_sim.mobility.scene import Mobility
 from vefl_sim.mobility.sumo.calibration import arguments
 from vefl_sim.mobility.sumo.demand import draw_routes, write_demand
 from vefl_sim.mobility.sumo.live import SumoSetup, live
@@ -63,7 +65,7 @@ def against_the_twin() -> Figures:
     return {"plain, µs": plain_us, "compiled, µs": compiled_us, "ratio": plain_us / compiled_us}
 
 
-def drive(traffic: IdmTraffic, simulated_s: float) -> float:
+def drive(traffic: Mobility, simulated_s: float) -> float:
     """Compute all that the simulator needs of mobility, scenes and crossings, every 0.1 s; mean number of vehicles."""
     vehicles, scene = [], traffic.scene()
     for _ in range(round(simulated_s / 0.1)):
@@ -82,6 +84,19 @@ def long_run(mean_in_coverage: float, blocks: int, simulated_s: float) -> Figure
         "CPU, s": took_s,
         "× real time": simulated_s / took_s,
         "peak so far, MiB": peak_mib(),
+    }
+
+
+def kept_run(mean_in_coverage: float, blocks: int, simulated_s: float) -> Figures:
+    """The two drives of a run: the first keeps the scenes, the second plays them back."""
+    before_mib, traffic = peak_mib(), KeptTraffic(traffic_of(mean_in_coverage, blocks))
+    first_s, vehicles = timed(lambda: drive(traffic(), simulated_s))
+    return {
+        "vehicles": vehicles,
+        "simulated, s": simulated_s,
+        "first drive, CPU s": first_s,
+        "second, CPU s": timed(lambda: drive(traffic(), simulated_s))[0],
+        "added to the peak, MiB": peak_mib() - before_mib,
     }
 
 
@@ -190,10 +205,13 @@ def _coupled(case: SumoSetup, seconds: int, client: str) -> None:
 
 def main() -> None:
     share, repeats = (0.01, 1) if SMALL else (0.1, 1) if QUICK else (1.0, 7)
-    figures = {"one step, 60 vehicles": {"": against_the_twin()}, "long runs": {}}
+    figures = {"one step, 60 vehicles": {"": against_the_twin()}, "long runs": {}, "driven once": {}}
     for mean_in_coverage, blocks, simulated_s in ((35, 8, 2000), (35, 8, 8000), (330, 12, 500)):
         progress(name := f"{mean_in_coverage} in coverage, {simulated_s} s")
         figures["long runs"][name] = long_run(mean_in_coverage, blocks, share * simulated_s)
+    for mean_in_coverage, blocks, simulated_s in ((35, 8, 1000), (300, BLOCKS[1000], 1000), (300, BLOCKS[5000], 500)):
+        progress(name := f"{mean_in_coverage} in coverage, {blocks} blocks, twice")
+        figures["driven once"][name] = kept_run(mean_in_coverage, blocks, share * simulated_s)
     comparisons = (("the same vehicles on the same grid", against_sumo, 600), ("on a map of 5 × 5 km", on_a_map, 150))
     for title, measure, seconds in comparisons:
         progress(title)

@@ -65,47 +65,32 @@ if TYPE_CHECKING:
     from vefl_sim.sweep.runner import run_sweep as run_sweep
 
 
-_MODULES = {
-    "Aggregated": "schemes.scheme",
-    "AsynchronousScheme": "schemes.scheme",
-    "Backlog": "optimize.rat.edf",
-    "BadInput": "core.errors",
-    "Channel": "radio.channel",
-    "Codec": "learning.codecs",
-    "Dataset": "learning.datasets.dataset",
-    "Experiment": "experiment.experiment",
-    "FinishedRun": "core.errors",
-    "Link": "radio.link",
-    "Local": "learning.learner",
-    "LocalUpdate": "schemes.scheme",
-    "Mobility": "mobility.scene",
-    "Observation": "schemes.observation",
-    "Plan": "schemes.scheme",
-    "RatAllocation": "optimize.rat.problem",
-    "RatPolicy": "optimize.rat.problem",
-    "RatProblem": "optimize.rat.problem",
-    "Received": "schemes.scheme",
-    "Run": "records.run_directory",
-    "RunFailed": "core.errors",
-    "RunWatcher": "simulation.watcher",
-    "Scene": "mobility.scene",
-    "Scheduler": "optimize.rat.edf",
-    "Scheme": "schemes.scheme",
-    "Simulation": "simulation.simulation",
-    "VeflError": "core.errors",
-    "VeflWarning": "core.errors",
-    "compare": "sweep.comparison",
-    "draw": "analysis.draw",
-    "from_tables": "experiment.toml",
-    "load": "experiment.toml",
-    "load_sweep": "sweep.points",
-    "resume": "simulation.run",
-    "run_sweep": "sweep.runner",
-    "simulate": "simulation.run",
-    "trees": "learning.trees",
-    "why": "analysis.why",
-    "with_settings": "experiment.toml",
+_NAMES = {
+    "analysis.draw": ("draw",),
+    "analysis.why": ("why",),
+    "core.errors": ("BadInput", "FinishedRun", "RunFailed", "VeflError", "VeflWarning"),
+    "experiment.experiment": ("Experiment",),
+    "experiment.toml": ("from_tables", "load", "with_settings"),
+    "learning.codecs": ("Codec",),
+    "learning.datasets.dataset": ("Dataset",),
+    "learning.learner": ("Local",),
+    "learning.trees": ("trees",),
+    "mobility.scene": ("Mobility", "Scene"),
+    "optimize.rat.edf": ("Backlog", "Scheduler"),
+    "optimize.rat.problem": ("RatAllocation", "RatPolicy", "RatProblem"),
+    "radio.channel": ("Channel",),
+    "radio.link": ("Link",),
+    "records.run_directory": ("Run",),
+    "schemes.observation": ("Observation",),
+    "schemes.scheme": ("Aggregated", "AsynchronousScheme", "LocalUpdate", "Plan", "Received", "Scheme"),
+    "simulation.run": ("resume", "simulate"),
+    "simulation.simulation": ("Simulation",),
+    "simulation.watcher": ("RunWatcher",),
+    "sweep.comparison": ("compare",),
+    "sweep.points": ("load_sweep",),
+    "sweep.runner": ("run_sweep",),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> "Any":
@@ -122,4 +107,4 @@ def __getattr__(name: str) -> "Any":
 
 def __dir__() -> list[str]:
     """The public names; there is no __all__, with which help(vefl_sim) would print all of their documentation."""
-    return [*_MODULES]
+    return sorted(_MODULES)

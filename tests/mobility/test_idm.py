@@ -95,15 +95,6 @@ def test_follow_is_its_literal_twin(method):
     np.testing.assert_allclose(fast[1], slow[1], atol=1e-9)
 
 
-def test_the_first_row_is_the_start_and_the_methods_differ():
-    leader, start = stop_and_go(), (np.array([280.0, 240.0]), np.array([9.0, 15.0]))
-    ballistic, euler = follow(leader, start, DRIVER, 0.1), follow(leader, start, DRIVER, 0.1, "euler")
-    assert ballistic[0].shape == ballistic[1].shape == (400, 2)
-    np.testing.assert_array_equal(ballistic[0][0], start[0])
-    np.testing.assert_array_equal(ballistic[1][0], start[1])
-    assert np.abs(ballistic[0] - euler[0]).max() > 0.01
-
-
 def test_free_road():
     assert accel(0.0, np.inf, 0.0) == 1.5
     assert accel(20.12, np.inf, 0.0) == pytest.approx(0, abs=1e-12)

@@ -74,13 +74,6 @@ def test_variants_differ_only_in_their_tables(tmp_path: Path) -> None:
     assert first.experiment.traffic == second.experiment.traffic
 
 
-def test_one_experiment_cannot_be_loaded_from_several(tmp_path: Path) -> None:
-    with pytest.raises(
-        ExperimentError, match=r"compares several experiments, and this needs one: remove \[\[compare\]\]"
-    ):
-        load(written(tmp_path, TWO))
-
-
 @pytest.mark.parametrize(
     ("variants", "message"),
     [
@@ -91,6 +84,7 @@ def test_one_experiment_cannot_be_loaded_from_several(tmp_path: Path) -> None:
         ('[[compare]]\nlabel = "a"\nschemes = 3', r"compare, 'a': schemes must be a table"),
         ('[[compare]]\nlabel = "a"\nradio = { prbs = 0 }', r"compare, 'a': radio\.prbs = 0: it must be at least 1"),
         ('[[compare]]\nlabel = "a"\nroads = { signals = "none", green_s = 9.0 }', "compare, 'a': roads.green_s has no"),
+        ("[sweep]\nseeds = [1]\n[[compare]]", "needs a label, for example"),
     ],
 )
 def test_bad_variants_get_one_sentence(variants: str, message: str, tmp_path: Path) -> None:
@@ -98,14 +92,19 @@ def test_bad_variants_get_one_sentence(variants: str, message: str, tmp_path: Pa
         load_sweep(written(tmp_path, HEAD + variants))
 
 
-def test_an_empty_list_of_variants_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(written(tmp_path, "compare = []\n" + HEAD)) == 2
-    assert capsys.readouterr().err == "error: compare must be written as tables: [[compare]], each with a label.\n"
-
-
-def test_a_setting_that_every_variant_overrides_is_refused(tmp_path: Path) -> None:
+def test_what_does_not_suit_a_comparison_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path, TWO)
+    with pytest.raises(ExperimentError, match=r"compares several experiments, and this needs one"):
+        load(file)
     with pytest.raises(ExperimentError, match=r"--set scheme\.kind has no effect: every \[\[compare\]\]"):
-        load_sweep(written(tmp_path, TWO), ["scheme.kind=random"])
+        load_sweep(file, ["scheme.kind=random"])
+    points = load_sweep(file, seeds=[1, 2]).points
+    with pytest.raises(BadInput, match="'FDPC, unconstrained': its seeds are not those of 'PDPC'"):
+        compare(Sweep("both", points[:3]), out=tmp_path)
+    with pytest.raises(BadInput, match="'PDPC': a seed appears twice"):
+        compare(Sweep("both", (*points, points[0])), out=tmp_path)
+    with pytest.raises(ExperimentError, match=r"compare must be written as tables"):
+        load_sweep(written(tmp_path, "compare = []\n" + HEAD))
 
 
 @dataclass(frozen=True)
@@ -153,12 +152,26 @@ def test_the_command_line_runs_every_seed_and_writes_the_files(finished: Finishe
     assert (folder / "comparison.png").stat().st_size > 10_000
 
 
-def test_its_folder_is_no_run_to_draw(finished: Finished, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_folder_of_a_comparison_is_no_run_to_draw(finished: Finished, capsys: pytest.CaptureFixture[str]) -> None:
     [folder] = [file.parent for file in finished.out.rglob("comparison.csv")]
     assert command("figure", folder) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert f"{folder} holds the tables of a sweep or comparison: name its TOML file" in line
-    assert f"report {folder}`." in line
+
+
+def test_finished_runs_are_used_again(
+    finished: Finished, tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessPool
+) -> None:
+    arguments = finished.copy(tmp_path)
+    both, alone = (compare(load_sweep(finished.file, seeds=seeds), tmp_path / "runs") for seeds in ([4, 5], [5]))
+    assert [c.run.path for c in alone.runs] == [c.run.path for c in both.runs[2:]]
+    assert alone.path != both.path
+    assert len([*comparison_lines(alone)]) == 4
+    assert command("sweep", *arguments) == 0
+    assert "4 points, 4 of them done" in capsys.readouterr().out
+    assert command(*arguments, "--quiet") == 0
+    assert capsys.readouterr().out == ""
+    assert in_process.jobs == []
 
 
 def test_all_variants_of_a_seed_have_the_same_traffic_and_data(finished: Finished) -> None:
@@ -176,15 +189,6 @@ def test_all_variants_of_a_seed_have_the_same_traffic_and_data(finished: Finishe
     assert table.loc["FDPC, unconstrained", "p_suc"] == 1
 
 
-def test_finished_runs_are_used_again(finished: Finished, tmp_path: Path, in_process: InProcessPool) -> None:
-    finished.copy(tmp_path)
-    both, alone = (compare(load_sweep(finished.file, seeds=seeds), tmp_path / "runs") for seeds in ([4, 5], [5]))
-    assert [c.run.path for c in alone.runs] == [c.run.path for c in both.runs[2:]]
-    assert alone.path != both.path
-    assert len([*comparison_lines(alone)]) == 4
-    assert in_process.jobs == []
-
-
 def test_fresh_runs_are_made_in_new_directories(finished: Finished, tmp_path: Path, in_process: InProcessPool) -> None:
     finished.copy(tmp_path)
     sweep = load_sweep(finished.file, seeds=[4])
@@ -192,17 +196,6 @@ def test_fresh_runs_are_made_in_new_directories(finished: Finished, tmp_path: Pa
     assert len(in_process.jobs) == 2
     assert [c.run.path.name for c in after.runs] == [f"{c.run.path.name}-2" for c in before.runs]
     assert [c.run.content_digest() for c in after.runs] == [c.run.content_digest() for c in before.runs]
-
-
-def test_the_command_sweep_has_the_same_runs(
-    finished: Finished, tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessPool
-) -> None:
-    arguments = finished.copy(tmp_path)
-    assert command("sweep", *arguments) == 0
-    assert "4 points, 4 of them done" in capsys.readouterr().out
-    assert command(*arguments, "--quiet") == 0
-    assert capsys.readouterr().out == ""
-    assert in_process.jobs == []
 
 
 def test_a_dry_run_lists_the_points(finished: Finished, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,7 +208,12 @@ def test_a_dry_run_lists_the_points(finished: Finished, tmp_path: Path, capsys: 
         for label in ("PDPC", "FDPC, unconstrained")
     ]
     assert total.startswith("4 points, 2 of them done, about ")
-    assert command(*arguments, tmp_path / "new") == 0
+    one = written(tmp_path, HEAD)  # one experiment becomes a comparison of its seeds
+    assert command(one, *arguments[1:], tmp_path / "new") == 0
+    assert [line.split(maxsplit=2)[2] for line in capsys.readouterr().out.splitlines()[:2]] == [
+        "x, seed 5",
+        "x, seed 6",
+    ]
     assert not (tmp_path / "new").exists()
 
 
@@ -273,24 +271,6 @@ def test_a_file_that_also_sweeps_is_run_with_sweep(tmp_path: Path, capsys: pytes
         compare(load_sweep(file), tmp_path)
 
 
-def test_one_experiment_is_run_with_several_seeds(
-    in_process: InProcessPool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, out = written(tmp_path, HEAD), tmp_path / "runs"
-    assert command(file, "--seeds", "1,2", "--out", out) == 0
-    assert f"{file.stem} " in capsys.readouterr().out
-    assert sorted(Run(path.parent).experiment.run.seed for path in out.glob("*/resolved.toml")) == [1, 2]
-    assert len(in_process.jobs) == 2
-
-
-def test_means_over_different_seeds_are_refused(tmp_path: Path) -> None:
-    points = load_sweep(written(tmp_path, TWO), seeds=[1, 2]).points
-    with pytest.raises(BadInput, match="'FDPC, unconstrained': its seeds are not those of 'PDPC'"):
-        compare(Sweep("both", points[:3]), out=tmp_path)
-    with pytest.raises(BadInput, match="'PDPC': a seed appears twice"):
-        compare(Sweep("both", (*points, points[0])), out=tmp_path)
-
-
 def run(accuracies: list[float | None], cost: float) -> Run:
     """The part of a run that a comparison reads; all rounds cost the same."""
     last = accuracies[-1]
@@ -344,12 +324,19 @@ def test_without_a_difference_the_necessary_seeds_are_told(tmp_path: Path) -> No
     assert "With 3 seeds, one of 0.065 is found in 80 % of experiments" in [*comparison_lines(unclear)][-1]
 
 
-def test_small_energies_are_not_zero(tmp_path: Path) -> None:
-    runs = [run([0.5], 100.0), run([0.5], 100.0)]
-    for one, energy_j in zip(runs, (5.2, 0.031), strict=True):
+@pytest.mark.parametrize(
+    ("energies_j", "unit", "shown"), [((5.2, 0.031), "J", ["5.200", "0.031"]), ((0.002, 0.004), "mJ", ["2.0", "4.0"])]
+)
+def test_small_energies_are_not_zero(
+    tmp_path: Path, energies_j: tuple[float, float], unit: str, shown: list[str]
+) -> None:
+    runs = [run([None], 100.0), run([None], 100.0)]
+    for one, energy_j in zip(runs, energies_j, strict=True):
         one.rounds["energy_j"] = energy_j
     lines = [*comparison_lines(invented(tmp_path, first=[runs[0], runs[0]], second=[runs[1], runs[1]]))]
-    assert [lines[3].split()[6], lines[4].split()[6]] == ["5.200", "0.031"]
+    assert [lines[3].split()[6], lines[4].split()[6]] == shown
+    assert (lines[2].split()[6], lines[7].split()[-1]) == (unit, unit)
+    assert not any("accuracy" in line or "nan" in line for line in lines)  # nothing was learnt
 
 
 def test_a_bad_figure_is_refused_before_anything_is_run(
@@ -377,15 +364,6 @@ def test_a_variant_that_ordered_nobody_is_named(tmp_path: Path) -> None:
     assert not any(line.startswith("warning") for line in others)
 
 
-def test_energies_have_a_readable_unit(tmp_path: Path) -> None:
-    runs = [run([0.5], 100.0), run([0.5], 100.0)]
-    for one, energy_j in zip(runs, (0.002, 0.004), strict=True):
-        one.rounds["energy_j"] = energy_j
-    lines = [*comparison_lines(invented(tmp_path, first=[runs[0], runs[0]], second=[runs[1], runs[1]]))]
-    assert [lines[2].split()[6], lines[3].split()[6], lines[4].split()[6]] == ["mJ", "2.0", "4.0"]
-    assert (lines[7].split()[-1], lines[8].split()[-2]) == ("mJ", "+2.0")
-
-
 def test_lines_of_one_seed_have_neither(tmp_path: Path) -> None:
     lines = [*comparison_lines(invented(tmp_path, first=[run([0.5], 100.0)], second=[run([0.6], 90.0)]))]
     assert len(lines) == 4
@@ -400,12 +378,6 @@ def test_a_comparison_shows_its_means_in_a_notebook(tmp_path: Path) -> None:
     assert "<th>&lt;b&gt;</th>" in html
     without = {name: [run([None], 1.0)] for name in ("first", "second")}
     assert "accuracy" not in invented(tmp_path, **without)._repr_html_()
-
-
-def test_lines_without_learning_have_no_accuracy(tmp_path: Path) -> None:
-    runs = [run([None], 100.0), run([None], 101.0)]
-    lines = [*comparison_lines(invented(tmp_path, first=runs, second=runs))]
-    assert not any("accuracy" in line or "nan" in line for line in lines)
 
 
 def test_the_curve_is_the_mean_where_all_seeds_were_evaluated(tmp_path: Path) -> None:
@@ -440,8 +412,3 @@ def test_a_line_looks_the_same_in_all_panels(tmp_path: Path, monkeypatch: pytest
     draw_comparison(invented(tmp_path, a=[run([0.1, 0.5], 9.0)], b=[run([0.4, 0.9], 9.0)]))  # of the same cost
     assert [curves.covered["b"] for curves in drawn] == [1, 1, 0]  # cost, p_suc, accuracy
     assert [curves.dashed for curves in drawn] == [{"a": 0, "b": 1}] * 3
-
-
-def test_a_dozen_variants_are_drawn(tmp_path: Path) -> None:
-    runs = {f"variant {number}": [run([0.1, 0.5], 9.0), run([0.1, 0.6], 8.0)] for number in range(12)}
-    assert draw_comparison(invented(tmp_path, **runs)).stat().st_size > 10_000

@@ -88,15 +88,20 @@ def test_three_factors_add_up_to_all_of_the_variance() -> None:
     assert shares["share"].sum() == pytest.approx(1)
     assert shares["df"].sum() == 2 * 3 * 2 * 4 - 1
     assert [*shares.index] == ["A", "B", "C", "A × B", "A × C", "B × C", "three or more", "seeds", "rest"]
-
-
-def test_what_three_factors_do_together() -> None:
     a, b, c = np.meshgrid([-1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0], indexing="ij")
     shares = factorial(np.stack([a * b * c, a * b * c + 1.0], axis=-1)).shares
     assert shares["share"].to_dict() == pytest.approx(
         dict.fromkeys(["A", "B", "C", "A × B", "A × C", "B × C", "rest"], 0.0) | {"three or more": 0.8, "seeds": 0.2}
     )
     assert shares["df"].to_dict()["three or more"] == 1
+
+
+def test_one_seed_has_no_intervals_and_one_number_no_shares() -> None:
+    own = factorial(np.arange(4.0).reshape(2, 2, 1))
+    assert own.contrasts["half_width"].isna().all()
+    assert not own.contrasts["differs"].any()
+    assert own.shares["df"].to_dict() == {"A": 1, "B": 1, "A × B": 1, "seeds": 0, "rest": 0}
+    assert factorial(np.full((2, 2, 2), 0.3)).shares["share"].tolist() == [0, 0, 0, 0, 0]
 
 
 def test_many_factors_take_no_long_time() -> None:
@@ -106,17 +111,6 @@ def test_many_factors_take_no_long_time() -> None:
     values = np.random.default_rng(5).normal(0.0, 1.0, (2,) * 14 + (1,))
     own = Factorial(tuple(Factor(str(axis), ("0", "1")) for axis in range(14)), (1,), values)
     assert own.shares["share"].sum() == pytest.approx(1)
-
-
-def test_one_seed_has_no_intervals() -> None:
-    own = factorial(np.arange(4.0).reshape(2, 2, 1))
-    assert own.contrasts["half_width"].isna().all()
-    assert not own.contrasts["differs"].any()
-    assert own.shares["df"].to_dict() == {"A": 1, "B": 1, "A × B": 1, "seeds": 0, "rest": 0}
-
-
-def test_the_same_number_everywhere_has_no_shares() -> None:
-    assert factorial(np.full((2, 2, 2), 0.3)).shares["share"].tolist() == [0, 0, 0, 0, 0]
 
 
 def test_an_incomplete_seed_or_level_is_left_out() -> None:

@@ -41,8 +41,11 @@ def test_points_of_other_settings_are_kept(sweep: Sweep, tmp_path: Path) -> None
     table = written(fewer, tmp_path, "radio.antennas=2", status="waiting")
     assert table["status"].tolist() == ["waiting"] * 2 + ["done"] * 4
     assert table["set"].fillna("").tolist() == ["radio.antennas=2"] * 2 + [""] * 4
-    again = written(sweep, tmp_path, status="failed")
-    assert again["status"].tolist() == ["failed"] * 4 + ["waiting"] * 2
+    index = Index.of(sweep, tmp_path)
+    written(load_sweep(tmp_path / "s.toml", seeds=[7]), tmp_path, status="done")  # by another sweep, meanwhile
+    index.write({point.digest: IndexEntry(status="failed") for point in sweep.points})
+    again = pd.read_csv(index.file)
+    assert again["status"].tolist() == ["failed"] * 4 + ["done"] * 2 + ["waiting"] * 2
 
 
 def test_the_previous_row_of_a_point(sweep: Sweep, tmp_path: Path) -> None:
@@ -66,47 +69,21 @@ def test_an_index_of_another_version_is_refused_or_renamed(
     restarted = Index.of(sweep, tmp_path, restart=True)
     assert restarted.previous_row(sweep.points[0].digest) == {}
     assert file.read_bytes() == before
-    restarted.write({point.digest: IndexEntry() for point in sweep.points})
-    (renamed,) = file.parent.glob("index-*.csv")
-    assert renamed.read_bytes() == before
-    assert pd.read_csv(file)["status"].tolist() == ["waiting"] * 4
+    for _ in range(2):
+        restarted.write({point.digest: IndexEntry() for point in sweep.points})
+        (renamed,) = file.parent.glob("index-*.csv")
+        assert renamed.read_bytes() == before
+        assert set(pd.read_csv(file)["status"]) >= {"waiting"}
+        file.write_bytes(before)  # a sweep of the other version that still runs; its rows are kept
 
 
-def test_rows_that_another_sweep_wrote_meanwhile_are_kept(sweep: Sweep, tmp_path: Path) -> None:
-    index, others = Index.of(sweep, tmp_path), load_sweep(tmp_path / "s.toml", seeds=[7])
-    written(others, tmp_path, status="done")
-    index.write({point.digest: IndexEntry() for point in sweep.points})
-    assert sorted(pd.read_csv(index.file)["seed"]) == [1, 1, 2, 2, 7, 7]
-
-
-@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"open\n', "\x00\xff"])
+@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"open\n', "\x00\xff", "a pipe"])
 def test_a_damaged_index_gets_one_sentence(sweep: Sweep, tmp_path: Path, content: str) -> None:
     file = tmp_path / "sweeps" / "s" / "index.csv"
     file.parent.mkdir(parents=True)
-    file.write_text(content, encoding="latin-1")
+    if content == "a pipe":
+        os.mkfifo(file)  # opening it would wait for a process that writes to it
+    else:
+        file.write_text(content, encoding="latin-1")
     with pytest.raises(BadInput, match=r"index.csv .* move it away"):
-        Index.of(sweep, tmp_path)
-
-
-def test_an_index_of_another_version_is_renamed_once(
-    sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A sweep of the other version that still runs writes its rows again: they are kept beside ours."""
-    old = Index.of(sweep, tmp_path)
-    entries = {point.digest: IndexEntry() for point in sweep.points}
-    old.write(entries)
-    monkeypatch.setattr(index_module, "current_version", lambda: "9.9 abc")
-    new = Index.of(sweep, tmp_path, restart=True)
-    for _ in range(3):
-        new.write(entries)
-        old.write(entries)
-    assert len([*old.file.parent.glob("index-*.csv")]) == 1
-
-
-def test_a_pipe_in_the_place_of_an_index_is_refused(sweep: Sweep, tmp_path: Path) -> None:
-    """Opening it would wait for a process that writes to it."""
-    file = tmp_path / "sweeps" / "s" / "index.csv"
-    file.parent.mkdir(parents=True)
-    os.mkfifo(file)
-    with pytest.raises(BadInput, match=r"cannot be read .*it is not a file"):
         Index.of(sweep, tmp_path)

@@ -46,27 +46,21 @@ def test_the_effect_of_a_seed_on_both_cancels_in_the_difference() -> None:
     assert not row["differs"]
 
 
+def test_seeds_are_paired_by_number_and_only_if_both_have_a_figure() -> None:
+    shuffled = figures(first=[1.0, 2.0, 3.0], second=[2.0, 3.0, 4.0]).iloc[[0, 1, 2, 5, 3, 4]]
+    [row] = differences(shuffled).to_dict("records")
+    assert (row["difference"], row["half_width"]) == (1.0, 0.0)
+    [row] = differences(figures(first=[1.0, math.nan, 3.0], second=[2.0, 9.0, 6.0])).to_dict("records")
+    assert (row["pairs"], row["difference"]) == (2, 2.0)  # 1 and 3
+    assert row["half_width"] == pytest.approx(T_1, rel=1e-5)
+    [row] = differences(figures(first=[1.0], second=[4.0])).to_dict("records")
+    assert (row["pairs"], row["difference"], row["differs"]) == (1, 3.0, False)
+    assert math.isnan(row["half_width"])
+
+
 @pytest.mark.parametrize(
     ("second", "differs"),
     [([4.0, 5.0, 6.0], True), ([-6.0, -5.0, -4.0], True), ([-1.0, 0.0, 7.0], False), ([0.0, 0.0, 0.0], False)],
 )
 def test_a_difference_is_marked_when_the_interval_excludes_zero(second: list[float], differs: bool) -> None:
     assert differences(figures(first=[0.0, 0.0, 0.0], second=second))["differs"].tolist() == [differs]
-
-
-def test_seeds_are_paired_by_number_not_by_position() -> None:
-    shuffled = figures(first=[1.0, 2.0, 3.0], second=[2.0, 3.0, 4.0]).iloc[[0, 1, 2, 5, 3, 4]]
-    [row] = differences(shuffled).to_dict("records")
-    assert (row["difference"], row["half_width"]) == (1.0, 0.0)
-
-
-def test_a_seed_with_a_missing_figure_is_not_a_pair() -> None:
-    [row] = differences(figures(first=[1.0, math.nan, 3.0], second=[2.0, 9.0, 6.0])).to_dict("records")
-    assert (row["pairs"], row["difference"]) == (2, 2.0)  # 1 and 3
-    assert row["half_width"] == pytest.approx(T_1, rel=1e-5)
-
-
-def test_one_seed_has_differences_but_no_interval() -> None:
-    [row] = differences(figures(first=[1.0], second=[4.0])).to_dict("records")
-    assert (row["pairs"], row["difference"], row["differs"]) == (1, 3.0, False)
-    assert math.isnan(row["half_width"])

@@ -1,4 +1,4 @@
-"""Which experiments a file with a [sweep] contains."""
+"""Which experiments a file with a [sweep] or [[compare]] contains, with which seeds."""
 
 from pathlib import Path
 
@@ -8,22 +8,27 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.toml import load
 from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.sweep.points import Sweep, load_sweep
+from vefl_sim.sweep.seeds import parse_seeds
 
 BASE = '[run]\nname = "s"\nrounds = 2\n'
+TWO = '[[compare]]\nlabel = "a"\n[[compare]]\nlabel = "b"\nscheme = { kind = "fdpc" }\n'
+OWN = '[[compare]]\nlabel = "a"\nrun = { seed = 2 }\n'
 
 
-def sweep(tmp_path: Path, text: str, *settings: str, seeds: list[int] | None = None) -> Sweep:
-    """The sweep of a file with this text below a [run]."""
+def sweep(tmp_path: Path, text: str, *settings: str, seeds: list[int] | None = None, top: str = "") -> Sweep:
+    """The sweep of a file with this text below a [run], and `top` above it."""
     file = tmp_path / "s.toml"
-    file.write_text(BASE + text)
+    file.write_text(top + BASE + text)
     return load_sweep(file, settings, seeds)
 
 
-def problem(tmp_path: Path, text: str, *settings: str) -> str:
-    """The error message about this file."""
+def problem(tmp_path: Path, text: str, *settings: str, seeds: list[int] | None = None, top: str = "") -> str:
+    """The only error sentence about this file."""
     with pytest.raises(ExperimentError) as error:
-        sweep(tmp_path, text, *settings)
-    return str(error.value)
+        sweep(tmp_path, text, *settings, seeds=seeds, top=top)
+    [sentence] = error.value.problems
+    assert sentence.endswith((".", "s.toml"))
+    return sentence
 
 
 def test_lists_are_crossed_and_seeds_are_the_outermost(tmp_path: Path) -> None:
@@ -45,21 +50,28 @@ def test_zipped_lists_change_in_step_and_are_crossed_with_others(tmp_path: Path)
 
 
 def test_every_variant_is_swept(tmp_path: Path) -> None:
-    text = (
-        '[sweep]\nmobility.max_speed_mps = [5.0, 9.0]\n[[compare]]\nlabel = "A"\n[[compare]]\nlabel = "B"\n'
-        'scheme.kind = "fdpc"\n'
-    )
-    found = sweep(tmp_path, text)
-    points = [(p.label, p.experiment.scheme.kind, p.experiment.mobility.max_speed_mps) for p in found.points]
-    assert points == [("A", "pdpc", 5.0), ("A", "pdpc", 9.0), ("B", "fdpc", 5.0), ("B", "fdpc", 9.0)]
-    assert found.labels == ["A", "B"]
+    found = sweep(tmp_path, f"[sweep]\nradio.prbs = [5, 9]\n{TWO}")
+    points = [(p.label, p.experiment.scheme.kind, p.experiment.radio.prbs) for p in found.points]
+    assert points == [("a", "pdpc", 5), ("a", "pdpc", 9), ("b", "fdpc", 5), ("b", "fdpc", 9)]
+    assert found.labels == ["a", "b"]
+    assert found.points[0].title == "a, radio.prbs = 5, seed 1"
 
 
-def test_a_file_with_variants_only_is_a_sweep_over_its_seeds(tmp_path: Path) -> None:
-    file = tmp_path / "s.toml"
-    file.write_text("seeds = [1, 2]\n" + BASE + '[[compare]]\nlabel = "A"\n')
-    assert [(p.label, p.seed) for p in load_sweep(file).points] == [("A", 1), ("A", 2)]
-    assert [p.seed for p in load_sweep(file, seeds=[7]).points] == [7]
+@pytest.mark.parametrize(
+    ("top", "text", "given", "expected"),
+    [
+        ("seeds = [7, 3]\n", TWO, None, [7, 7, 3, 3]),
+        ("seeds = [7, 3]\n", TWO, [5], [5, 5]),
+        ("", f"seed = 9\n{TWO}", [5, 6], [5, 5, 6, 6]),
+        ("", f"seed = 9\n{TWO}", None, [9, 9]),
+        ("", TWO, None, [1, 1]),
+        ("", "", [3, 4], [3, 4]),  # one experiment becomes a comparison of its seeds
+    ],
+)
+def test_seeds(tmp_path: Path, top: str, text: str, given: list[int] | None, expected: list[int]) -> None:
+    points = sweep(tmp_path, text, seeds=given, top=top).points
+    assert [point.seed for point in points] == expected
+    assert [point.label for point in points] == (["a", "b"] if text else ["s"]) * (len(points) // (2 if text else 1))
 
 
 def test_the_same_point_in_two_sweeps_is_the_same_run(tmp_path: Path) -> None:
@@ -69,60 +81,42 @@ def test_the_same_point_in_two_sweeps_is_the_same_run(tmp_path: Path) -> None:
     assert alone.experiment.run.name == other.experiment.run.name == "pdpc-signs-s1"
 
 
-def test_points_that_differ_only_in_unused_keys_are_the_same_run(tmp_path: Path) -> None:
-    text = '[sweep]\nscheme.kind = ["fdpc", "pdpc"]\naggregation.sojourn_weight = [0.0, 1.0]\n'
-    digests = [point.digest for point in sweep(tmp_path, text).points]
-    assert len(set(digests)) == 3
-    assert digests[2] == digests[3]
+@pytest.mark.parametrize(
+    ("kinds", "lists", "runs"),
+    [
+        ('"fdpc", "pdpc"', "aggregation.sojourn_weight = [0.0, 1.0]", 3),
+        ('"fdpc", "fedprox", "random"', "scheme.selected = [3, 4]", 4),
+        ('"centralized"', "data.dirichlet_alpha = [0.5, 9.0]\nvefl.budget = [7, 8]\nscheme.selected = [3, 4]", 1),
+        ('"pdpc"', "data.dirichlet_alpha = [0.5, 9.0]\nvefl.budget = [7, 8]\nscheme.selected = [3, 4]", 8),
+    ],
+)
+def test_points_that_differ_only_in_unused_keys_are_the_same_run(
+    tmp_path: Path, kinds: str, lists: str, runs: int
+) -> None:
+    points = sweep(tmp_path, f"[sweep]\nscheme.kind = [{kinds}]\n{lists}\n").points
+    assert len({point.digest for point in points}) == runs
 
 
-def test_centralized_learning_is_one_run_for_all_splits_of_the_data(tmp_path: Path) -> None:
-    text = (
-        "[sweep]\ndata.dirichlet_alpha = [0.5, 10.0]\nvefl.budget = [7, 8]\nscheme.selected = [3, 4]\n"
-        'scheme.kind = ["centralized", "pdpc"]\n'
-    )
-    points = sweep(tmp_path, text).points
-    digests = {kind: {p.digest for p in points if p.experiment.scheme.kind == kind} for kind in ("centralized", "pdpc")}
-    assert {kind: len(different) for kind, different in digests.items()} == {"centralized": 1, "pdpc": 8}
+def test_a_centralized_run_keeps_its_environment_unless_it_is_a_point(tmp_path: Path) -> None:
     variants = '[[compare]]\nlabel = "a"\nscheme.kind = "centralized"\n[[compare]]\nlabel = "b"\n'
-    (alone, _) = sweep(tmp_path, '[data]\npartition = "shards"\nshards_per_cv = 3\n' + variants).points
-    assert {alone.digest} == digests["centralized"]
-
-
-def test_other_schemes_are_one_run_for_all_numbers_of_selected_cvs(tmp_path: Path) -> None:
-    points = sweep(tmp_path, '[sweep]\nscheme.kind = ["fdpc", "fedprox", "random"]\nscheme.selected = [3, 4]\n').points
-    assert len({point.digest for point in points}) == 4
-
-
-def test_a_single_centralized_run_keeps_its_environment(tmp_path: Path) -> None:
-    file = tmp_path / "s.toml"
-    file.write_text(
-        BASE + '[scheme]\nkind = "centralized"\nselected = 3\n[data]\npartition = "iid"\n[vefl]\nbudget = 7\n'
+    (plain, _), (shards, _) = (
+        sweep(tmp_path, table + variants).points for table in ("", '[data]\npartition = "shards"\n')
     )
-    experiment = load(file)
-    assert (experiment.scheme.selected, experiment.data.partition, experiment.vefl.budget) == (3, "iid", 7.0)
+    assert plain.digest == shards.digest
+    (tmp_path / "s.toml").write_text(BASE + '[scheme]\nkind = "centralized"\nselected = 3\n[vefl]\nbudget = 7\n')
+    experiment = load(tmp_path / "s.toml")
+    assert (experiment.scheme.selected, experiment.vefl.budget) == (3, 7.0)
     assert without_unused_keys(experiment) == experiment
 
 
 def test_given_seeds_and_settings_override(tmp_path: Path) -> None:
-    found = sweep(tmp_path, "[sweep]\nseeds = [1]\nradio.prbs = [6, 12]\n", "vefl.budget=7", "run.rounds=1", seeds=[3])
+    text = "[sweep]\nseeds = [1]\nradio.prbs = [6, 12]\nvefl.budget = [100.0, 200.0]\n"
+    found = sweep(tmp_path, text, "sweep.vefl.budget=", "vefl.budget=7", "run.rounds=1", seeds=[3])
     assert [(p.seed, p.experiment.vefl.budget, p.experiment.run.rounds) for p in found.points] == [(3, 7.0, 1)] * 2
-    shorter = sweep(tmp_path, "[sweep]\nradio.prbs = [6, 12]\n", "sweep.radio={prbs=[7]}", "sweep.seeds=[2, 3]")
-    assert [(p.experiment.radio.prbs, p.seed) for p in shorter.points] == [(7, 2), (7, 3)]
-
-
-def test_a_setting_without_a_value_removes_an_axis_or_a_key(tmp_path: Path) -> None:
-    text = "[sweep]\nradio.prbs = [6, 12]\nvefl.budget = [100.0, 200.0]\n"
-    assert [p.experiment.vefl.budget for p in sweep(tmp_path, text, "sweep.radio.prbs=").points] == [100.0, 200.0]
-    assert [p.seed for p in sweep(tmp_path, "seed = 3\n" + text, "run.seed=", "sweep.vefl=", seeds=[4]).points] == [
-        4,
-        4,
-    ]
-
-
-def test_the_title_names_what_differs(tmp_path: Path) -> None:
-    text = '[sweep]\nradio.prbs = [6]\n[[compare]]\nlabel = "A"\n'
-    assert sweep(tmp_path, text).points[0].title == "A, radio.prbs = 6, seed 1"
+    settings = ("sweep.radio.prbs=[7]", "sweep.vefl=", "sweep.seeds=[2, 3]")
+    assert [(p.experiment.radio.prbs, p.seed) for p in sweep(tmp_path, text, *settings).points] == [(7, 2), (7, 3)]
+    removed = sweep(tmp_path, f"seed = 3\n{text}", "run.seed=", "sweep.vefl=", "sweep.radio=", seeds=[4])
+    assert [p.seed for p in removed.points] == [4]
 
 
 @pytest.mark.parametrize(
@@ -154,27 +148,51 @@ def test_bad_sweeps_get_one_sentence(tmp_path: Path, text: str, message: str) ->
     assert message in problem(tmp_path, text)
 
 
-def test_a_setting_of_a_swept_key_is_refused(tmp_path: Path) -> None:
-    assert "--set radio.prbs has no effect" in problem(tmp_path, "[sweep]\nradio.prbs = [6]\n", "radio.prbs=7")
-    assert "run.seed and seeds exclude each other" in problem(tmp_path, "[sweep]\nseeds = [6]\n", "run.seed=7")
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("[]", "empty"),
+        ("3", "a list of whole numbers"),
+        ('"1-3"', "a list of whole numbers"),
+        ("[1, 2.5]", "a list of whole numbers"),
+        ("[1, true]", "a list of whole numbers"),
+        ("[1, 2, 1]", "1 appears twice"),
+        ("[1, -2]", "-2 is not"),
+        ("[9223372036854775807, 9223372036854775808]", "9223372036854775808 is not"),
+    ],
+)
+def test_bad_seeds_get_one_sentence(written: str, message: str, tmp_path: Path) -> None:
+    assert message in problem(tmp_path, TWO, top=f"seeds = {written}\n").removeprefix("seeds: ")
 
 
-def test_a_seed_beside_given_seeds_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match=r"--set run\.seed and seeds exclude each other"):
-        sweep(tmp_path, "[sweep]\nradio.prbs = [6]\n", "run.seed=7", seeds=[1, 2])
-
-
-def test_a_list_of_the_sweep_can_be_set_by_its_key(tmp_path: Path) -> None:
-    text = "[sweep]\nradio.prbs = [6, 12]\nradio.antennas = [2, 4]\n"
-    found = sweep(tmp_path, text, "sweep.radio.prbs=[7]")
-    assert [(p.experiment.radio.prbs, p.experiment.radio.antennas) for p in found.points] == [(7, 2), (7, 4)]
+@pytest.mark.parametrize(
+    ("top", "text", "setting", "given", "message"),
+    [
+        ("", "[sweep]\nradio.prbs = [6]\n", "radio.prbs=7", None, "--set radio.prbs has no effect"),
+        ("", "[sweep]\nseeds = [6]\n", "run.seed=7", None, "--set run.seed and seeds exclude each other"),
+        ("seeds = [1]\n", TWO, "run.seed=3", None, "--set run.seed and seeds exclude each other"),
+        ("", TWO, " run.seed = 3", [1, 2], "--set run.seed and seeds exclude each other"),
+        ("seeds = [1]\n", f"seed = 3\n{TWO}", "", None, "run.seed and seeds exclude each other"),
+        ("seeds = [1]\n", OWN, "", None, "compare, 'a': run.seed and seeds exclude"),
+        ("", OWN, "", [1, 2], "compare, 'a': run.seed and --seeds exclude"),
+        ("", f"seeds = [1, 2]\n{TWO}", "", None, "seeds is in [run]: move it to the top"),
+        ("", f"{TWO}seeds = [1]\n", "", None, "seeds is in the [[compare]] of 'b'"),
+    ],
+)
+def test_contradictions_are_refused(
+    tmp_path: Path, top: str, text: str, setting: str, given: list[int] | None, message: str
+) -> None:
+    assert message in problem(tmp_path, text, *filter(None, [setting]), seeds=given, top=top)
 
 
 def test_other_commands_point_to_sweep(tmp_path: Path) -> None:
-    file = tmp_path / "s.toml"
-    file.write_text(BASE + "[sweep]\nseeds = [1]\n")
-    with pytest.raises(ExperimentError, match="run it with: python -m vefl_sim sweep"):
-        load(file)
+    for text, message in (
+        (BASE + "[sweep]\nseeds = [1]\n", "run it with: python -m vefl_sim sweep"),
+        ("seeds = [1, 2]\n" + BASE, r"seeds is for files with \[\[compare\]\].*write run\.seed"),
+    ):
+        (tmp_path / "s.toml").write_text(text)
+        with pytest.raises(ExperimentError, match=message):
+            load(tmp_path / "s.toml")
 
 
 def test_relative_paths_start_at_the_folder_of_the_file(tmp_path: Path) -> None:
@@ -189,10 +207,26 @@ def test_relative_paths_start_at_the_folder_of_the_file(tmp_path: Path) -> None:
     assert first.experiment.mobility.file == str(tmp_path / "s.toml")
 
 
-def test_seeds_make_a_comparison_of_one_experiment(tmp_path: Path) -> None:
-    file = tmp_path / "one.toml"
-    file.write_text('[run]\nname = "one"\nrounds = 2\n')
-    sweep = load_sweep(file, seeds=[3, 4])
-    assert [(point.label, point.seed) for point in sweep.points] == [("one", 3), ("one", 4)]
-    with pytest.raises(ExperimentError, match=r"has no \[sweep\]"):
-        load_sweep(file)
+@pytest.mark.parametrize(
+    ("text", "seeds"), [("1,2,3", [1, 2, 3]), ("1-5", [1, 2, 3, 4, 5]), ("4", [4]), (" 7, 1 - 2 ", [7, 1, 2])]
+)
+def test_seeds_of_the_command_line(text: str, seeds: list[int]) -> None:
+    assert parse_seeds(text) == seeds
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *((text, "1,2,3 or --seeds 1-5") for text in ("", "1,,2", "1 2", "-1", "one")),
+        ("5-1", "write it as 1-5"),
+        ("1-3,2", "2 appears twice"),
+        ("9223372036854775808", "less than 2^63"),
+        ("1-9999999999", "more than 1000 seeds"),
+    ],
+)
+def test_bad_seeds_on_the_command_line_get_one_sentence(text: str, message: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        parse_seeds(text)
+    [sentence] = caught.value.problems
+    assert sentence.startswith(f"--seeds {text}: ")
+    assert message in sentence

@@ -11,6 +11,12 @@ import typer
 from vefl_sim.cli.sweep import Out
 from vefl_sim.core.errors import BadInput, printable
 
+RunName = Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in --out.")]
+Parts = Annotated[
+    Path | None,
+    typer.Option(help="Folder in which user-defined parts are searched first, instead of the current directory."),
+]
+
 if TYPE_CHECKING:
     from vefl_sim.records.run_directory import Run
 
@@ -61,7 +67,7 @@ def report(
 
 
 def evaluate(
-    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in --out.")],
+    run: RunName,
     round: Annotated[
         int | None, typer.Option(help="Evaluate the model after this round, if learning.keep_models has kept it.")
     ] = None,
@@ -79,10 +85,7 @@ def evaluate(
             "--dir", help="With --data: folder of the files of the data set, instead of the one of `data get`."
         ),
     ] = None,
-    parts: Annotated[
-        Path | None,
-        typer.Option(help="Folder in which user-defined parts are searched first, instead of the current directory."),
-    ] = None,
+    parts: Parts = None,
     out: Out = Path("runs"),
 ) -> None:
     """Print accuracy and loss of the model that a run has saved, for all test samples and for each class."""
@@ -106,7 +109,7 @@ def evaluate(
 
 
 def verify(
-    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in --out.")],
+    run: RunName,
     out: Out = Path("runs"),
 ) -> None:
     """Check the files of a run: digests, sums, payments and constraints C1–C6."""
@@ -132,7 +135,7 @@ def schema() -> None:
 
 
 def trace(
-    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in --out.")],
+    run: RunName,
     file: Annotated[
         Path | None, typer.Argument(help="With --perfetto: file to write, instead of one in the run directory.")
     ] = None,

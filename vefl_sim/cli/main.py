@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from vefl_sim.cli.data import data
-from vefl_sim.cli.inspect import check, evaluate, report, runs, schema, trace, verify
+from vefl_sim.cli.inspect import Parts, RunName, check, evaluate, report, runs, schema, trace, verify
 from vefl_sim.cli.maps import map_
 from vefl_sim.cli.new import new
 from vefl_sim.cli.sweep import Out, Settings, SweepOptions, Watch, compare, figure, read_watched, sweep
 from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, first_line, printable
 
 if TYPE_CHECKING:
+    from vefl_sim.experiment.experiment import Experiment
     from vefl_sim.records.run_directory import Run
 
 # Heavy imports (pydantic, jax, pandas, …) happen inside the commands, so that --help is fast.
@@ -120,11 +121,8 @@ def run(
 
 
 def resume(
-    run: Annotated[str, typer.Argument(help="Run directory, or the beginning of its name in --out.")],
-    parts: Annotated[
-        Path | None,
-        typer.Option(help="Folder in which user-defined parts are searched first, instead of the current directory."),
-    ] = None,
+    run: RunName,
+    parts: Parts = None,
     watch: Watch = None,
     out: Out = Path("runs"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
@@ -193,13 +191,11 @@ def _saved_progress(run: "Run | None") -> str:
     return f"stopped immediately; {rounds} rounds are saved, continue with: python -m vefl_sim resume {run.path}"
 
 
-def _dry_run(experiment: object) -> None:
+def _dry_run(experiment: "Experiment") -> None:
     from vefl_sim.cli.dry_run import estimate
-    from vefl_sim.experiment.experiment import Experiment
     from vefl_sim.experiment.toml import to_toml
     from vefl_sim.simulation.watcher import warnings_told
 
-    assert isinstance(experiment, Experiment)
     print(to_toml(experiment))
     print("# simulating the first rounds to estimate the cost …", file=sys.stderr)
     with warnings_told(lambda sentence: print(f"# warning: {sentence}")):

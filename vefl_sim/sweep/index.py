@@ -21,6 +21,7 @@ from vefl_sim.sweep.points import Point, Sweep
 
 INDEX = "index.csv"
 _KEY, _VERSION = "digest", "version"
+_TEXTS = (_KEY, _VERSION, "run", "error", "set")
 
 
 @dataclass
@@ -99,14 +100,18 @@ class Index:
 
 
 def _read(file: Path) -> pd.DataFrame:
-    if not file.exists():
-        return pd.DataFrame()
+    columns = {_KEY, _VERSION, "status"}
+    return read_table(file, columns, "move it away; a new one is written") if file.exists() else pd.DataFrame()
+
+
+def read_table(file: Path, columns: set[str], advice: str) -> pd.DataFrame:
+    """Read the table of a sweep or comparison, which must have these columns."""
     try:
-        table = pd.read_csv(BytesIO(read_file(file)), dtype={_VERSION: str, _KEY: str})
+        table = pd.read_csv(BytesIO(read_file(file)), dtype=dict.fromkeys(_TEXTS, str))
     except (OSError, ValueError) as error:
-        raise BadInput(f"{file} cannot be read ({first_line(error)}): move it away; a new one is written.") from None
-    if not {_KEY, _VERSION, "status"} <= set(table.columns):
-        raise BadInput(f"{file} is not the index of a sweep: move it away; a new one is written.")
+        raise BadInput(f"{file} cannot be read ({first_line(error)}): {advice}.") from None
+    if not columns <= set(table.columns):
+        raise BadInput(f"{file} is not the table of a sweep or comparison: {advice}.")
     return table
 
 

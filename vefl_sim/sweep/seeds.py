@@ -57,8 +57,10 @@ def chosen_seeds(
     Both keys are removed from the tables of the file. `settings`: the --set options, which were applied to the tables.
     """
     top, own = tables.pop("seeds", None), swept.pop("seeds", None)
-    if problems := [*_misplaced(tables, variants)]:
-        raise ExperimentError(problems)
+    places = [f"[{name}]" for name, table in tables.items() if _has(table, "seeds")]  # in TOML, it belongs to the table
+    places += [f"the [[compare]] of {variant['label']!r}" for variant in variants if "seeds" in variant]
+    if places:
+        raise ExperimentError(f"seeds is in {places[0]}: move it to the top of the file, above the first table.")
     if top is not None and own is not None:
         raise ExperimentError("seeds and sweep.seeds both list the seeds: keep one of them.")
     listed = top if own is None else own
@@ -86,14 +88,6 @@ def _conflicts(
                 f"compare, {variant['label']!r}: run.seed and {option} exclude each other: remove run.seed, "
                 "so that all variants share the seeds."
             )
-
-
-def _misplaced(tables: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A problem for each `seeds` below a [table], because in TOML it then belongs to that table."""
-    places = [f"[{name}]" for name, table in tables.items() if _has(table, "seeds")]
-    places += [f"the [[compare]] of {variant['label']!r}" for variant in variants if "seeds" in variant]
-    for place in places:
-        yield f"seeds is in {place}: move it to the top of the file, above the first table."
 
 
 def _has(table: Any, key: str) -> bool:

@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree, rmtree
@@ -23,6 +24,15 @@ from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.comparison import Comparison
 from vefl_sim.sweep.index import Index, IndexEntry
 from vefl_sim.sweep.points import load_sweep
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write a table."""
+    with path.open("w") as file:
+        writer = csv.DictWriter(file, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+
 
 COMPARED = (
     TINY.replace("vefl.budget = [50, 1000]", "")
@@ -46,11 +56,7 @@ class Swept:
 
     def change(self, **cells: str) -> None:
         """Put these texts in all rows of the index."""
-        rows = [*csv.DictReader(self.index.open())]
-        with self.index.open("w") as file:
-            writer = csv.DictWriter(file, [*rows[0], *(name for name in cells if name not in rows[0])])
-            writer.writeheader()
-            writer.writerows(row | cells for row in rows)
+        write_rows(self.index, [row | cells for row in csv.DictReader(self.index.open())])
 
 
 @pytest.fixture(scope="module")
@@ -91,16 +97,21 @@ def test_the_numbers_are_those_of_the_runs(swept: Swept) -> None:
     points = cells(page, "Points")
     assert [row[2] for row in points] == ["✓ done", "✓ done", "✓ done", "✗ failedthe disk <is> full"]
     assert page.count("<svg ") == page.count("<figure") == 5
+    assert "Effects" not in text  # of one key
 
 
-def test_links_lead_to_pages_that_exist(swept: Swept, tmp_path: Path) -> None:
+def test_links_lead_to_pages_that_exist_and_points_of_other_settings_are_left_out(swept: Swept, tmp_path: Path) -> None:
     own = swept.copy(tmp_path)
+    table = [*csv.DictReader(own.index.open())]
+    table[3]["set"] = "vefl.round_s=3"
+    write_rows(own.index, table)
     (own.out / swept.runs[50, 1].path.name / "report.html").write_text("a page")
     for path in (write_sweep_report(own.index), write_sweep_report(own.index, tmp_path / "elsewhere.html")):
-        links = [
-            a["href"] for tag, a in Elements(path.read_text()).found if tag == "a" and a.get("href", "#")[0] != "#"
-        ]
+        page = Elements(path.read_text())
+        links = [a["href"] for tag, a in page.found if tag == "a" and a.get("href", "#")[0] != "#"]
         assert [(path.parent / str(link)).read_text() for link in links] == ["a page"]
+        assert "1 points of other settings are left out" in page.text
+        assert "all 3 runs are done" in page.text
 
 
 def test_a_page_has_no_scripts_and_asks_for_nothing(swept: Swept) -> None:
@@ -147,19 +158,6 @@ def test_damaged_and_missing_runs_are_named(swept: Swept, tmp_path: Path) -> Non
     assert "2 of 4 runs failed or are damaged" in sweep_report(source, tmp_path)
 
 
-def test_points_of_other_settings_are_left_out(swept: Swept, tmp_path: Path) -> None:
-    own = swept.copy(tmp_path)
-    table = [*csv.DictReader(own.index.open())]
-    table[3]["set"] = "vefl.round_s=3"
-    with own.index.open("w") as file:
-        writer = csv.DictWriter(file, list(table[0]))
-        writer.writeheader()
-        writer.writerows(table)
-    source = SweepSource(own.index)
-    assert (len(source.points), source.others) == (3, 1)
-    assert "1 points of other settings are left out" in sweep_report(source, tmp_path)
-
-
 def test_keys_that_vary_together_are_one_axis(swept: Swept, tmp_path: Path) -> None:
     own = swept.copy(tmp_path)
     run = swept.runs[50, 1].path.name
@@ -199,7 +197,7 @@ def test_a_sweep_is_found_by_folder_name_and_file(swept: Swept, tmp_path: Path) 
         find_table(str(tmp_path / "tiny.toml"), tmp_path)
 
 
-@pytest.mark.parametrize("command", ["trace", "evaluate", "verify", "resume"])
+@pytest.mark.parametrize("command", ["trace", "resume"])
 def test_a_command_for_a_run_lists_the_runs_of_a_sweep(swept: Swept, command: str, tmp_path: Path) -> None:
     words = [f"(vefl.budget={budget}, seed {seed})" for budget, seed in swept.runs]
     for name, cwd, before in [
@@ -218,12 +216,6 @@ def test_a_command_for_a_run_lists_the_runs_of_a_sweep(swept: Swept, command: st
         assert call("verify", runs[0].split()[0], cwd=cwd).returncode == 0
 
 
-def test_a_name_that_is_the_beginning_of_a_run_is_still_that_run(swept: Swept, tmp_path: Path) -> None:
-    own = swept.copy(tmp_path)
-    copytree(swept.runs[50, 1].path, own.out / "tiny-1a2b3c4d")
-    assert find_run("tiny", own.out).path.name == "tiny-1a2b3c4d"
-
-
 def test_of_many_runs_some_are_listed(swept: Swept, tmp_path: Path) -> None:
     own = swept.copy(tmp_path)
     rows = [f"{number},1,a-{number},done" for number in range(15)]
@@ -235,22 +227,14 @@ def test_of_many_runs_some_are_listed(swept: Swept, tmp_path: Path) -> None:
         find_run("tiny", own.out)
     assert str(error.value).count("a-") == 12
     assert str(error.value).endswith("a-11 (radio.prbs=11, seed 1) … and 2 more, which `report tiny` lists.")
-
-
-def test_runs_are_listed_if_the_table_has_no_seeds(swept: Swept, tmp_path: Path) -> None:
-    own = swept.copy(tmp_path)
-    (own.out / "a-1").mkdir()
-    (own.out / "a-1" / "resolved.toml").touch()
-    own.index.write_text("radio.prbs,seed,run,status\n4,,a-1,done\n")
+    own.change(run="a-1", seed="")
     with pytest.raises(RunNotFound, match=r"choose one of its runs: .*a-1"):
         find_run("tiny", own.out)
-
-
-def test_a_sweep_without_runs_says_so(swept: Swept, tmp_path: Path) -> None:
-    own = swept.copy(tmp_path)
     own.change(run="")
     with pytest.raises(RunNotFound, match="and none of its runs is there: run it first"):
         find_run("tiny", own.out)
+    copytree(swept.runs[50, 1].path, own.out / "tiny-1a2b3c4d")
+    assert find_run("tiny", own.out).path.name == "tiny-1a2b3c4d"  # a run comes before a sweep
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"run,seed\n", b"\x00\xff,\n1"])
@@ -272,10 +256,7 @@ def two_keys(swept: Swept, folder: Path, missing: int = 0) -> SweepSource:
     ]
     for row in rows[len(rows) - missing :]:
         row |= {"run": "", "status": "waiting"}
-    with own.index.open("w") as file:
-        writer = csv.DictWriter(file, [*rows[0]])
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(own.index, rows)
     return SweepSource(own.index)
 
 
@@ -300,6 +281,8 @@ def test_the_effects_of_two_keys(swept: Swept, tmp_path: Path) -> None:
     wanted = mean(values[1000, prbs, seed] - values[50, prbs, seed] for prbs in (5, 10) for seed in (1, 2))
     assert float(effects[0][cost].split(" ")[0].replace("−", "-")) == pytest.approx(wanted, abs=0.06)
     assert "data:" not in page[page.index("aria-label='Effects'") :]  # the heat maps are shapes, not images
+    assert "With 2 seeds, one of " in page
+    assert "figure.detect" not in page  # a page has no [figure]
 
 
 def test_effects_of_an_incomplete_sweep(swept: Swept, tmp_path: Path) -> None:
@@ -307,13 +290,3 @@ def test_effects_of_an_incomplete_sweep(swept: Swept, tmp_path: Path) -> None:
     assert "Not used, because points are missing: seed 2." in text
     few = Elements(sweep_report(two_keys(swept, tmp_path / "few", missing=5), tmp_path)).text
     assert "but 5 of 8 points are missing" in few
-
-
-def test_one_key_has_no_effects(swept: Swept) -> None:
-    assert "Effects" not in Elements(sweep_report(SweepSource(swept.index), swept.index.parent)).text
-
-
-def test_seeds_that_are_needed(swept: Swept, tmp_path: Path) -> None:
-    text = Elements(sweep_report(two_keys(swept, tmp_path), tmp_path)).text
-    assert "With 2 seeds, one of " in text
-    assert "figure.detect" not in text  # a page has no [figure]

@@ -74,10 +74,3 @@ def test_the_compiled_driver_model_is_idm(speed, gap, leader):
     assert idm_accel(drivers(DRIVER), 0, speed, gap, leader) == pytest.approx(
         float(acceleration(speed, gap, leader, DRIVER)), rel=1e-12, abs=1e-12
     )
-
-
-def test_figures():
-    # From 20 m/s, 9 m/s², steps of 0.1 s: √(2·9·30 + 0 − 9·0.1·20) − 0.45.
-    assert safe_speed(30.0, 20.0, 0.0, B, 0.1) == math.sqrt(522) - 0.45
-    assert safe_speed(0.0, 20.0, 0.0, B, 0.1) == 0
-    assert safe_speed(math.inf, 20.0, 0.0, B, 0.1) == math.inf

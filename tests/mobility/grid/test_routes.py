@@ -1,11 +1,128 @@
+"""Random walks, shortest ways through the grid, and the mixture of both."""
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vefl_sim.experiment.traffic_tables import TrafficTable
-from vefl_sim.mobility.grid.roads import NONE, StreetGrid
-from vefl_sim.mobility.grid.routes import GridRoutes, RandomWalkRoutes, ThroughRoutes
+from vefl_sim.mobility.grid.roads import LEFT, NONE, RIGHT, STRAIGHT, StreetGrid
+from vefl_sim.mobility.grid.routes import TURN_WEIGHTS, GridRoutes, RandomWalkRoutes, ThroughRoutes
 
 GRID = StreetGrid.square(3, 100.0)
+
+
+def visits_by_driving(routes, vehicles, rng):
+    """Estimate the expected visits by simulating the routes of vehicles, one at a time."""
+    count = np.zeros(GRID.edges)
+    for _ in range(vehicles):
+        edge = rng.choice(GRID.entries)
+        while edge != NONE:
+            count[edge] += 1
+            edge = routes.next_edge(np.array([edge]), rng.random(1))[0]
+    return count / vehicles
+
+
+def test_expected_visits_against_vehicles_that_drive():
+    routes = RandomWalkRoutes(GRID, leaving_weight=0.5)
+    vehicles = 3000
+    driven = visits_by_driving(routes, vehicles, np.random.default_rng(1))
+    expected = routes.expected_visits
+    # A vehicle passes an edge a few times at most, so the variance of a count is near its mean.
+    assert np.abs(driven - expected).max() < 6 * np.sqrt(expected.max() / vehicles)
+    assert driven.sum() == pytest.approx(expected.sum(), rel=0.05)
+
+
+def test_visits_balance_at_every_edge():
+    routes = RandomWalkRoutes(GRID, 0.1)
+    visits, inflow = routes.expected_visits, np.zeros(GRID.edges)
+    inflow[GRID.entries] = 1 / GRID.entries.size
+    for edge in np.flatnonzero(~GRID.leads_out):
+        for turn in range(3):
+            inflow[GRID.turns[edge, turn]] += visits[edge] * routes.probability[edge, turn]
+    np.testing.assert_allclose(visits, inflow, atol=1e-9)
+
+
+def test_without_a_reason_to_stay_flow_is_uniform():
+    # Turns are symmetric, so with weight 1 every lane carries the same flow: that of one entry.
+    visits = RandomWalkRoutes(GRID, leaving_weight=1.0).expected_visits
+    np.testing.assert_allclose(visits, 1 / GRID.entries.size, atol=1e-9)
+
+
+def test_next_edge_cuts_the_unit_interval_by_the_weights():
+    inner = np.flatnonzero(~GRID.leads_out & ~GRID.leads_out[GRID.turns].any(axis=1))[0]
+    assert TURN_WEIGHTS == {LEFT: 1, STRAIGHT: 2, RIGHT: 1}
+    uniform = np.array([0.0, 0.2499, 0.25, 0.7499, 0.75, 0.9999])
+    turns = GRID.turns[inner, [LEFT, LEFT, STRAIGHT, STRAIGHT, RIGHT, RIGHT]]
+    np.testing.assert_array_equal(RandomWalkRoutes(GRID, 0.1).next_edge(np.full(6, inner), uniform), turns)
+
+
+def test_a_way_out_is_rarer_by_the_leaving_weight():
+    # Towards the border: left 1, out 2·0.5, right 1.
+    towards = next(e for e in range(GRID.edges) if GRID.leads_out[GRID.turns[e]].tolist() == [False, True, False])
+    np.testing.assert_allclose(RandomWalkRoutes(GRID, 0.5).probability[towards], 1 / 3)
+
+
+THROUGH = ThroughRoutes(GRID)
+
+
+def point(edge, end):
+    x, y = GRID.xy(np.array([edge]), np.array([100.0 if end else 0.0]))
+    return x[0], y[0]
+
+
+def way_of(entry, goal, rng):
+    """The edges that one vehicle takes from its entry to its goal."""
+    edges = [entry]
+    while edges[-1] != goal:
+        following = THROUGH.next_edge(np.array([edges[-1]]), np.array([goal]), rng.random(1))[0]
+        assert following != NONE
+        edges.append(int(following))
+        assert len(edges) < 20
+    return edges
+
+
+def elsewhere(entry):
+    return [goal for goal in THROUGH.goals.tolist() if point(goal, True) != point(entry, False)]
+
+
+@given(entry=st.sampled_from(GRID.entries.tolist()), seed=st.integers(0, 2**32 - 1), data=st.data())
+def test_everybody_gets_to_the_goal_by_a_shortest_way(entry, seed, data):
+    goal = data.draw(st.sampled_from(elsewhere(entry)))
+    edges = way_of(entry, goal, np.random.default_rng(seed))
+    (x0, y0), (x1, y1) = point(entry, True), point(goal, False)
+    assert len(edges) - 2 == (abs(x1 - x0) + abs(y1 - y0)) / 100
+    assert GRID.leads_out[edges].sum() == 1
+
+
+def blocks_between(entry, goal):
+    return sum(map(abs, np.subtract(point(entry, True), point(goal, False)))) / 100
+
+
+def test_all_shortest_ways_are_taken():
+    # From a corner to the opposite one of 3 × 3 blocks there are 6 choose 3 = 20 ways.
+    entry, goal = next((e, g) for e in GRID.entries for g in elsewhere(e) if blocks_between(e, g) == 6)
+    rng = np.random.default_rng(1)
+    ways = {tuple(way_of(int(entry), goal, rng)) for _ in range(400)}
+    assert len(ways) == 20
+
+
+def test_expected_visits_against_vehicles_that_pass_through():
+    rng, vehicles = np.random.default_rng(1), 4000
+    count = np.zeros((GRID.edges, THROUGH.goals.size))
+    for _ in range(vehicles):
+        entry = int(rng.choice(GRID.entries))
+        goal = int(rng.choice(elsewhere(entry)))
+        for edge in way_of(entry, goal, rng):
+            count[edge, THROUGH.goals.tolist().index(goal)] += 1
+    np.testing.assert_allclose(count.sum(axis=1) / vehicles, THROUGH.visits.sum(axis=1), atol=0.03)
+    np.testing.assert_allclose(count.sum(axis=0) / vehicles, THROUGH.visits.sum(axis=0), rtol=0.2)
+
+
+def test_everybody_comes_in_once_and_leaves_once():
+    assert THROUGH.visits[GRID.entries].sum() == pytest.approx(1)
+    assert THROUGH.visits[THROUGH.goals].sum() == pytest.approx(1)
+    np.testing.assert_allclose(np.diag(THROUGH.visits[THROUGH.goals]), 1 / THROUGH.goals.size)
 
 
 def routes(share=0.0, leaving=0.1):

@@ -48,12 +48,6 @@ def test_the_xml_and_the_parquet_of_one_sumo_run() -> None:
             assert np.abs(getattr(one, field) - getattr(other, field)).max(initial=0) < 1e-6
 
 
-def test_the_first_vehicle_of_the_sumo_run() -> None:
-    found = scenes(DATA / "grid_fcd.xml.gz", 3.0)
-    assert at_s(found, 1.0) == {1: (137.7, 1.6, 15.374841)}
-    assert at_s(found, 2.0)[3] == (151.6, 162.3, 14.273364)
-
-
 def test_numbers_by_first_appearance(tmp_path: Path) -> None:
     names = {1: "zebra", 2: "7", 3: "a b"}
     rows = [(time_s, names[number], *rest) for time_s, number, *rest in TWO_CARS]
@@ -220,11 +214,6 @@ class TestBadXml:
         assert "There are more than 10 vehicles" in complaint(lambda: scenes(fcd_xml(tmp_path, rows), 9.0))
         own = own_table(tmp_path, [(time_s, i, *rest) for i, (time_s, _, *rest) in enumerate(rows, 1)])
         assert "there are more than 10 vehicles: cut" in complaint(lambda: scenes(own, 9.0))
-
-    def test_empty(self, tmp_path: Path) -> None:
-        path = written(tmp_path, "<fcd-export/>")
-        message = complaint(lambda: scenes(path))
-        assert message == f'mobility.file = "{path}": the recording is empty: choose another one.'
 
 
 class TestBadParquet:

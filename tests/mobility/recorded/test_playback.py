@@ -21,7 +21,6 @@ from vefl_sim import from_tables, simulate, with_settings
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.toml import resolved
 from vefl_sim.mobility.grid.traffic import IdmTraffic
-from vefl_sim.mobility.recorded.playback import Playback
 from vefl_sim.records.identity import config_digest
 from vefl_sim.simulation.scenario import build_scenario
 
@@ -85,11 +84,6 @@ class TestScenes:
         assert [scene.time_ns for scene in found[-2:]] == [3_000_000_000, 3_500_000_000]
         assert found[-1].x_m.tolist() == found[-2].x_m.tolist()
 
-    def test_a_step_across_the_end_of_the_run(self, tmp_path: Path) -> None:
-        playback = Playback(experiment(own_table(tmp_path), step_s=0.8), Streams(1))
-        assert [playback.advance().time_ns for _ in range(5)] == [800_000_000 * step for step in range(1, 6)]
-        assert playback.scene().x_m.tolist() == [34.0, -7.0]
-
 
 class TestConnected:
     def test_a_share_of_the_vehicles_by_their_own_streams(self, tmp_path: Path) -> None:
@@ -152,12 +146,6 @@ class TestBadRecordings:
         )
         assert message.startswith(
             "No CV of the recording comes within radio.coverage_radius_m = 500 of mobility.origin_m"
-        )
-
-    def test_a_directory_that_is_no_run(self, tmp_path: Path) -> None:
-        message = complaint(lambda: scenes(tmp_path))
-        assert message == (
-            f'mobility.file = "{tmp_path}" is a directory, but not a run directory: it has no tables/mobility.parquet.'
         )
 
     def test_unknown_format(self, tmp_path: Path) -> None:

@@ -93,11 +93,3 @@ def test_it_is_recorded_up_to_a_step_after_the_end(tmp_path: Path) -> None:
     played = Trajectory(tmp_path / "t.parquet", STEP_NS)
     assert all(played.advance().same_as(scene) for scene in given[1:12])
     assert played.advance().vehicle.size == 0
-
-
-def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
-    writer = TrajectoryWriter(tmp_path / "t.parquet")
-    writer.append(scenes(1, 5)[0])
-    assert not (tmp_path / "t.parquet").exists()
-    writer.discard()
-    assert not list(tmp_path.iterdir())

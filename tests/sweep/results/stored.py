@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import cast
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tests.command_line import ROOT
-from vefl_sim.sweep.points import Point
+from vefl_sim.sweep.points import Point, Sweep, load_sweep
 from vefl_sim.sweep.results.keys import Keys, keys_of, toml_of
 from vefl_sim.sweep.results.measurements import RunMeasurements
 from vefl_sim.sweep.results.result import Result, result_from, write_result
@@ -35,6 +36,12 @@ kind = "cost"
 marks = [100]
 """
 """A sweep of four points that take a second each, with a figure."""
+
+
+@cache
+def paper_sweep(name: str) -> Sweep:
+    """A sweep of experiments/paper."""
+    return load_sweep(ROOT / "experiments" / "paper" / f"{name}.toml")
 
 
 def paper_module(name: str) -> ModuleType:

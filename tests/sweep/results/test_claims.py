@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.sweep.results.stored import ROOT, measurements, paper_module
+from tests.sweep.results.stored import ROOT, measurements, paper_module, paper_sweep
 from vefl_sim.core.errors import BadInput
-from vefl_sim.sweep.points import Sweep, load_sweep
+from vefl_sim.sweep.points import Sweep
 
 claims = paper_module("claims")
 FOLDER = ROOT / "experiments" / "paper"
@@ -36,15 +36,10 @@ def verdict(made: Any, *lines: Mapping[int, Any]) -> Any:
     return claims.judge(made, lines).verdict
 
 
-@pytest.mark.parametrize(
-    ("ours", "expected"), [(0.50, V.REPRODUCED), (0.52, V.REPRODUCED), (0.47, V.TREND), (0.55, V.NOT), (0.44, V.NOT)]
-)
-def test_near(ours: float, expected: str) -> None:
-    assert verdict(claim(at=[2], paper=[0.5]), flat(ours)) == expected
-
-
-def test_the_worst_of_several_numbers_decides() -> None:
-    made = claim(at=[1, 2], paper=[0.1, 0.5])
+def test_near() -> None:
+    ours = {0.50: V.REPRODUCED, 0.52: V.REPRODUCED, 0.47: V.TREND, 0.55: V.NOT, 0.44: V.NOT}
+    assert {own: verdict(claim(at=[2], paper=[0.5]), flat(own)) for own in ours} == ours
+    made = claim(at=[1, 2], paper=[0.1, 0.5])  # the worst of several numbers decides
     assert verdict(made, flat(0.5)) == V.REPRODUCED
     assert verdict(replace(made, paper=[0.2, 0.5]), flat(0.5)) == V.NOT
 
@@ -76,12 +71,8 @@ def test_a_lead_must_be_half_of_the_papers(rule: str, other: float) -> None:
     assert verdict(made, flat(min(other, 0.59)), flat(0.59), flat(0.6), flat(0.5)) == V.NOT
 
 
-def test_above_wants_every_leader_above_the_others() -> None:
-    made = claim("above", "final accuracy", leaders=2)
-    assert verdict(made, flat(0.1), flat(0.8), flat(0.6)) == V.NOT
-
-
-def test_a_number_must_fall_by_more_than_the_tolerance() -> None:
+def test_every_leader_is_above_the_others_and_a_number_falls_by_more_than_the_tolerance() -> None:
+    assert verdict(claim("above", "final accuracy", leaders=2), flat(0.1), flat(0.8), flat(0.6)) == V.NOT
     made = claim("falling", "final accuracy")
     assert verdict(made, flat(0.6), flat(0.59), flat(0.5)) == V.TREND
     assert verdict(made, flat(0.6), flat(0.59)) == V.NOT
@@ -137,7 +128,7 @@ def test_measures_of_the_network() -> None:
 
 
 def sweeps() -> dict[str, Sweep]:
-    return {name: load_sweep(FOLDER / f"{name}.toml") for name in {one.figure for one in all_claims()}}
+    return {name: paper_sweep(name) for name in {one.figure for one in all_claims()}}
 
 
 def all_claims() -> list[Any]:
@@ -175,12 +166,9 @@ def test_a_line_that_does_not_exist_is_named() -> None:
         [*claims.judged([claim(of=["FDCP"], at=[2], paper=[0.5])], sweeps(), lambda point: None)]
 
 
-def test_without_results_nothing_is_judged() -> None:
+def test_without_results_or_with_stale_ones_nothing_is_judged() -> None:
     rows = [*claims.judged(all_claims(), sweeps(), lambda point: None)]
     assert {one.verdict for _, judgements in rows for one in judgements} == {V.NOT_RUN, V.SAME, V.NO_LINE}
-
-
-def test_stale_results_are_not_judged() -> None:
     stale = flat(0.5, seeds=5)
     for run in stale.values():
         run.stale = True
@@ -188,17 +176,19 @@ def test_stale_results_are_not_judged() -> None:
     assert row[1][0].verdict == V.NOT_RUN
 
 
-@pytest.mark.parametrize("text", ["", "[[claim]]", "claim = 3\ntolerance = 4", "not TOML ="])
-def test_a_damaged_file_gets_one_sentence(tmp_path, text: str) -> None:
-    (tmp_path / "claims.toml").write_text(text)
-    with pytest.raises(BadInput, match=r"claims.toml cannot be read .*: restore it\.$"):
-        claims.read_claims(tmp_path / "claims.toml")
-
-
-def test_a_missing_number_is_named(tmp_path) -> None:
-    text = (FOLDER / "claims.toml").read_text().replace("paper = [0.13, 0.28]", "paper = [0.13]", 1)
-    (tmp_path / "claims.toml").write_text(text)
-    with pytest.raises(BadInput, match="needs a number of the paper for each line and round"):
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("", "not TOML =", r"claims.toml cannot be read .*: restore it\.$"),
+        ("", "[[claim]]\n", r"claims.toml cannot be read .*: restore it\.$"),
+        ("paper = [0.13, 0.28]", "paper = [0.13]", "needs a number of the paper for each line and round"),
+        ('rule = "near"', 'rule = "far"', "names far, which is no rule or measure"),
+    ],
+)
+def test_a_damaged_file_gets_one_sentence(tmp_path, before: str, after: str, message: str) -> None:
+    text = (FOLDER / "claims.toml").read_text()
+    (tmp_path / "claims.toml").write_text(text.replace(before, after, 1) if before else after)
+    with pytest.raises(BadInput, match=message):
         claims.read_claims(tmp_path / "claims.toml")
 
 
@@ -209,10 +199,3 @@ def test_the_pages_have_a_place_for_the_verdicts() -> None:
         assert text.count("<!-- results of ") == text.count("<!-- end of results -->")
     for made in all_claims():
         assert made.says in (ROOT / "docs" / "reproduction.md").read_text()
-
-
-def test_an_unknown_rule_is_named(tmp_path) -> None:
-    text = (FOLDER / "claims.toml").read_text().replace('rule = "near"', 'rule = "far"', 1)
-    (tmp_path / "claims.toml").write_text(text)
-    with pytest.raises(BadInput, match="names far, which is no rule or measure"):
-        claims.read_claims(tmp_path / "claims.toml")

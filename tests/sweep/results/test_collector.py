@@ -12,7 +12,7 @@ import vefl_sim
 from tests.command_line import ROOT, finish, start
 from tests.sweep.commands import wait_for
 from tests.sweep.conftest import run_here
-from tests.sweep.results.stored import TINY, paper_module, store_result
+from tests.sweep.results.stored import TINY, paper_module, paper_sweep, store_result
 from vefl_sim.analysis.figures.drawing import draw_figure
 from vefl_sim.analysis.figures.report import drawing_lines
 from vefl_sim.learning.datasets.public import Holding
@@ -23,6 +23,7 @@ from vefl_sim.sweep.results.keys import key_digest, keys_of, toml_of
 from vefl_sim.sweep.results.probes import Probe, Probes, probe_keys
 from vefl_sim.sweep.results.store import Store
 
+Command = Callable[..., tuple[int, str]]
 SCRIPT = ROOT / "experiments" / "paper" / "run.py"
 
 
@@ -32,11 +33,13 @@ def script() -> ModuleType:
 
 
 def test_the_most_useful_points_come_first(script: ModuleType) -> None:
-    files = [SCRIPT.with_name(f"{name}.toml") for name in ("table1", "fig16", "fig15", "fig05")]
-    sweeps = [load_sweep(file) for file in files]
+    sweeps = [paper_sweep(name) for name in ("table1", "fig16", "fig15", "fig05")]
     points = script.in_order(sweeps)
     digests = [key_digest(keys_of(point.experiment)) for point in points]
     assert len(set(digests)) == len(digests)
+    alone = [p for sweep in (points, sweeps[0].points) for p in sweep if p.experiment.scheme.kind == "centralized"]
+    kinds = {(p.experiment.data.kind, p.seed) for p in alone}
+    assert len(alone) == (1 + 3) * len(kinds)  # centralized learning is one point for all three splits of Table I
     first = len(sweeps[3].points)
     assert {point.experiment.learning.kind for point in points[:first]} == {"none"}
     rest = points[first:]
@@ -52,29 +55,11 @@ def test_the_most_useful_points_come_first(script: ModuleType) -> None:
     assert [p.seed > 3 for p in later[figures:]] == sorted(p.seed > 3 for p in later[figures:])
 
 
-@pytest.mark.parametrize(
-    ("state", "is_downloaded"),
-    [
-        ("complete", True),
-        ("complete, in compact form: 39209 of 39209 training and 12630 of 12630 test images", True),
-        ("damaged, in compact form: one.zip cannot be read", False),
-        ("incomplete, in compact form: 4 of 39209 training and 1 of 12630 test images", False),
-        ("not there", False),
-    ],
-)
-def test_only_complete_data_sets_count_as_downloaded(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, state: str, is_downloaded: bool
-) -> None:
-    monkeypatch.setattr(script, "inventory", lambda parent: [Holding("gtsrb", parent, state, 1)])
-    assert script.downloaded_data() == ["gtsrb"] * is_downloaded
-
-
-def test_centralized_learning_is_one_point_for_all_partitions(script: ModuleType) -> None:
-    sweep = load_sweep(SCRIPT.with_name("table1.toml"))
-    points = [point for point in sweep.points if point.experiment.scheme.kind == "centralized"]
-    kinds = {(point.experiment.data.kind, point.seed) for point in points}
-    left = [point for point in script.in_order([sweep]) if point.experiment.scheme.kind == "centralized"]
-    assert len(points) == 3 * len(left) == 3 * len(kinds)
+def test_only_complete_data_sets_count_as_downloaded(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    states = ["complete", "complete, in compact form: 39209 of", "damaged, in", "incomplete, in", "not there"]
+    holdings = [Holding(str(number), Path(), state, 1) for number, state in enumerate(states)]
+    monkeypatch.setattr(script, "inventory", lambda parent: holdings)
+    assert script.downloaded_data() == ["0", "1"]
 
 
 @pytest.fixture
@@ -131,16 +116,23 @@ def adopted(store: Store, other: Store, tiny: Sweep) -> tuple[int, list[str]]:
     return adopt_store(store, other, tiny.points, lines.append), lines
 
 
+def without_results(store: Store) -> Store:
+    """The store with its probes only."""
+    for path in store.folder.glob("*.json.xz"):
+        path.unlink()
+    return Store(store.folder)
+
+
 def test_results_of_another_store_are_added_if_its_probes_agree(tmp_path: Path, tiny: Sweep) -> None:
     """Both tiny budgets have the same probe; 3 is a generation of the other store, and 1 is the same one here."""
-    store = other_store(tmp_path / "results", tiny, "ours")
-    for path in (tmp_path / "results").glob("*.json.xz"):
-        path.unlink()
+    store = without_results(other_store(tmp_path / "results", tiny, "ours"))
     store.probes.probes[0].generations = store.probes.probes[0].sources["ours"] = (1, 1)
     store.probes.write()
-    store = Store(tmp_path / "results")
-    added, lines = adopted(store, other_store(tmp_path / "other", tiny), tiny)
+    other = other_store(tmp_path / "other", tiny)
+    (tmp_path / "other" / "damaged.json.xz").write_bytes(b"junk")
+    added, lines = adopted(store, other, tiny)
     assert added == 1
+    assert "damaged.json.xz is not a stored result" in lines[0]
     assert sum("it is stale, or a current one" in line for line in lines) == 1
     again = Store(tmp_path / "results")
     found = again.find(tiny.points[0])
@@ -152,10 +144,8 @@ def test_results_of_another_store_are_added_if_its_probes_agree(tmp_path: Path, 
 
 
 def test_results_of_another_store_are_left_out_if_its_probe_gave_other_figures(tmp_path: Path, tiny: Sweep) -> None:
-    store = other_store(tmp_path / "results", tiny, "ours", slots=6)
-    for path in (tmp_path / "results").glob("*.json.xz"):
-        path.unlink()
-    added, lines = adopted(Store(store.folder), other_store(tmp_path / "other", tiny), tiny)
+    store = without_results(other_store(tmp_path / "results", tiny, "ours", slots=6))
+    added, lines = adopted(store, other_store(tmp_path / "other", tiny), tiny)
     assert added == 0
     assert "gave other figures there: tx_slots was 6 and is 5" in lines[0]
     assert not [*store.folder.glob("*.json.xz")]
@@ -168,20 +158,6 @@ def test_results_and_probes_of_no_point_are_left_out(tmp_path: Path, tiny: Sweep
     assert adopt_store(store, other_store(tmp_path / "other", tiny), others, lines.append) == 0
     assert all(line.endswith("belongs to none of the points") for line in lines)
     assert Store(tmp_path / "results").probes.probes == []
-
-
-def test_damaged_results_of_another_store_are_named(tmp_path: Path, tiny: Sweep) -> None:
-    other_store(tmp_path / "other", tiny)
-    (tmp_path / "other" / "damaged.json.xz").write_bytes(b"junk")
-    added, lines = adopted(Store(tmp_path / "results"), Store(tmp_path / "other"), tiny)
-    assert added == 1
-    assert "damaged.json.xz is not a stored result" in lines[0]
-
-
-def test_a_store_is_told_from_a_folder_of_runs(tmp_path: Path, tiny: Sweep, script, monkeypatch, capsys) -> None:
-    other_store(tmp_path / "other", tiny)
-    assert run_script(script, monkeypatch, "--add", str(tmp_path / "other"), str(tmp_path / "tiny.toml")) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"1 results added to {tmp_path / 'results'}"
 
 
 def test_git_ignores_the_locks_of_a_store() -> None:
@@ -208,17 +184,46 @@ def with_folders(tmp_path: Path, *arguments: object) -> list[str]:
 @pytest.fixture
 def command(
     script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str]]:
+) -> Command:
     """The script, run in this process, as well as its points; returns exit code and output."""
     monkeypatch.setattr("vefl_sim.sweep.results.collector.run_in_process", run_here)
 
     def run(*arguments: object) -> tuple[int, str]:
         monkeypatch.chdir(ROOT)
-        code = run_script(script, monkeypatch, *with_folders(tmp_path, *arguments))
+        monkeypatch.setattr(sys, "argv", ["run.py", *with_folders(tmp_path, *arguments)])
+        code = script.main()
         captured = capsys.readouterr()
         return code, captured.out + captured.err
 
     return run
+
+
+def test_a_store_is_told_from_a_folder_of_runs(tmp_path: Path, tiny: Sweep, command: Command) -> None:
+    other_store(tmp_path / "other", tiny)
+    code, output = command("--add", tmp_path / "other")
+    assert (code, output.splitlines()[-1]) == (0, f"1 results added to {tmp_path / 'results'}")
+
+
+def test_an_out_that_is_not_a_folder_gets_one_sentence(tmp_path: Path, tiny: Sweep, command: Command) -> None:
+    (tmp_path / "runs").touch()
+    code, output = command("--next", 1)
+    assert code == 2
+    [line] = output.splitlines()
+    assert line.startswith(f"error: {tmp_path / 'runs'}")
+    assert line.endswith("choose another --out.")
+
+
+def test_a_figure_that_cannot_be_drawn_is_an_error_and_one_without_results_is_not(
+    tmp_path: Path, tiny: Sweep, command: Command
+) -> None:
+    code, output = command("--figures")
+    assert code == 0
+    assert "none of its 4 points is done" in output
+    store_result(tmp_path / "results", tiny.points[0], [None, None])
+    (tmp_path / "tiny.toml").write_text(TINY.replace('"cost"', '"accuracy"'))
+    code, output = command("--figures")
+    assert code == 2
+    assert "error: tiny: its runs have no accuracy" in output
 
 
 @pytest.mark.parametrize(
@@ -226,11 +231,8 @@ def command(
     [
         ("--accept --status", "--accept can only be used with --probe"),
         ("--accept", "--accept can only be used with --probe"),
-        ("FILE", "FILE and --out can only be used with --figures, --claims, --status, --next, --add and --probe"),
-        (
-            "--quick --out there",
-            "FILE and --out can only be used with --figures, --claims, --status, --next, --add and --probe",
-        ),
+        ("FILE", "FILE and --out can only be used with"),
+        ("--quick --out there", "FILE and --out can only be used with"),
         ("--status --out there", "--out can only be used with --figures, --next and --probe"),
         ("--next -3", "-3 points cannot be run: choose 1 or more"),
         ("--next 0", "0 points cannot be run: choose 1 or more"),
@@ -251,56 +253,8 @@ def test_options_without_effect_are_refused(
     assert problem in capsys.readouterr().err
 
 
-def run_script(script: ModuleType, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["run.py", *map(str, arguments)])
-    return int(script.main())
-
-
-def test_an_out_that_is_not_a_folder_gets_one_sentence(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
-) -> None:
-    assert run_script(script, monkeypatch, "--next", 1, "--out", "/dev/null", tmp_path / "tiny.toml") == 2
-    output = capsys.readouterr().err
-    assert output.startswith("error: /dev/null")
-    assert output.endswith("choose another --out.\n")
-    assert output.count("\n") == 1
-
-
-def test_a_figure_that_cannot_be_drawn_is_an_error_and_one_without_results_is_not(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
-) -> None:
-    arguments = ("--figures", "--out", tmp_path / "runs", tmp_path / "tiny.toml")
-    assert run_script(script, monkeypatch, *arguments) == 0
-    assert "none of its 4 points is done" in capsys.readouterr().out
-    store_result(tmp_path / "results", tiny.points[0], [None, None])
-    (tmp_path / "tiny.toml").write_text(TINY.replace('"cost"', '"accuracy"'))
-    assert run_script(script, monkeypatch, *arguments) == 2
-    assert "error: tiny: its runs have no accuracy" in capsys.readouterr().err
-
-
-def test_changed_results_are_reported_with_the_way_to_accept_them(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny: Sweep
-) -> None:
-    monkeypatch.setattr(ResultCollector, "probe", lambda *_, **__: {"pdpc": ["cost was 1 and is 2"]})
-    assert run_script(script, monkeypatch, "--probe", "--out", tmp_path / "runs", tmp_path / "tiny.toml") == 2
-    output = capsys.readouterr().err
-    assert "error: pdpc: cost was 1 and is 2" in output
-    assert output.splitlines()[-1] == script.ACCEPTING
-
-
-def test_an_interruption_is_reported(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def stop(chosen: object) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(script, "from_scratch", stop)
-    assert run_script(script, monkeypatch) == 130
-    assert capsys.readouterr().err == "stopped\n"
-
-
 @pytest.mark.slow
-def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path, command: Callable[..., tuple[int, str]]) -> None:
+def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path, command: Command) -> None:
     (tmp_path / "tiny.toml").write_text(TINY.replace("seeds = [1, 2]", "seeds = [1]"))
     both = [start(SCRIPT, *with_folders(tmp_path, "--next", 1)) for _ in range(2)]
     done = [finish(process) for process in both]
@@ -333,9 +287,7 @@ def test_points_are_run_once_stored_drawn_and_listed(tmp_path: Path, command: Ca
 
 
 @pytest.mark.slow
-def test_a_stopped_point_is_continued_and_a_changed_result_is_reported(
-    tmp_path: Path, command: Callable[..., tuple[int, str]]
-) -> None:
+def test_a_stopped_point_is_continued_and_a_changed_result_is_reported(tmp_path: Path, command: Command) -> None:
     (tmp_path / "tiny.toml").write_text(TINY.replace("rounds = 2", "rounds = 60\ncheckpoint_every = 1"))
     process = start(SCRIPT, *with_folders(tmp_path, "--next", 1))
     wait_for(lambda: [*(tmp_path / "runs").glob("*/checkpoints/*")])

@@ -90,27 +90,25 @@ def _svg(drawn: Curves, title: str) -> str:
 
 
 def drawn_svg(draw: "Callable[[Figure, Axes], None]", title: str) -> str:
-    """What a function draws on new axes, as SVG for a page."""
+    """What a function draws on new axes, as SVG for a page that allows no style attributes.
+
+    Texts are shapes, so that none can act as markup.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context(STYLE | {"axes.axisbelow": True, "svg.fonttype": "path", "svg.hashsalt": title}):
         figure = Figure(figsize=_SIZE_IN, layout="constrained")
         draw(figure, figure.subplots())
-        return inline(figure, title)
-
-
-def inline(figure: "Figure", label: str) -> str:
-    """A figure as SVG for a page that allows no style attributes; texts are shapes, so that none can act as markup."""
-    file = StringIO()
-    figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        file = StringIO()
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     text = _NOT_DRAWN.sub("", text[text.index("<svg") :])
     text = _INK.sub('"currentColor"', _STYLE_ATTRIBUTE.sub(_attributes, text))
     text = text.replace(f'stroke="{_GRID_COLOUR}"', 'class="grid"')
     width, height = (72 * side for side in figure.get_size_inches())
     return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{html(label)}" fill="currentColor" '
+        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{html(title)}" fill="currentColor" '
         f'stroke-linejoin="round">{text[text.index(">") + 1 :]}'
     )
 

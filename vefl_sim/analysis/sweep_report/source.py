@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
-from io import BytesIO
 from os.path import isdir
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,11 @@ from vefl_sim.analysis.figures.names import with_symbol
 from vefl_sim.analysis.figures.request import FigureKind, Request
 from vefl_sim.analysis.verify.verification import blaming_damage
 from vefl_sim.core.errors import BadInput, VeflError, first_line, printable
-from vefl_sim.core.files import read_file
 from vefl_sim.experiment.toml import read_experiment
 from vefl_sim.learning.metric import Metric
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.comparison import SEEDS
-from vefl_sim.sweep.index import INDEX, IndexEntry
+from vefl_sim.sweep.index import INDEX, IndexEntry, read_table
 from vefl_sim.sweep.results.measurements import RunMeasurements
 
 VARIANT = "variant"
@@ -53,7 +51,9 @@ class SweepSource:
         folder = file.resolve().parent
         self.name = folder.name
         self._out = folder.parent if self.is_comparison else folder.parent.parent
-        table = _read(file)
+        table = read_table(file, {"run", "seed"}, "run the sweep again")
+        if not len(table):
+            raise BadInput(f"{file} is not the table of a sweep or comparison: it is empty; run the sweep again.")
         settings = table["set"].map(_text) if "set" in table else pd.Series("", table.index)
         self.settings = settings.iloc[0]
         self.others = int((settings != self.settings).sum())  # points of other settings of the same file
@@ -171,16 +171,6 @@ def find_table(name: str, out: Path = Path("runs")) -> Path | None:
     places = [path] if path.exists() else [out / "sweeps" / name, out / name]
     files = [folder / table for folder in places for table in (INDEX, SEEDS)]
     return next((file for file in files if file.is_file()), None)
-
-
-def _read(file: Path) -> pd.DataFrame:
-    try:
-        table = pd.read_csv(BytesIO(read_file(file)), dtype={"run": str, "version": str, "error": str, "set": str})
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{file} cannot be read ({first_line(error)}): run the sweep again.") from None
-    if not {"run", "seed"} <= set(table.columns) or not len(table):
-        raise BadInput(f"{file} is not the table of a sweep or comparison: run the sweep again.")
-    return table
 
 
 def _text(value: Any) -> str:
