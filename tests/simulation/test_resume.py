@@ -99,7 +99,13 @@ SLOW_VARIANTS = {
     "uploads": ["trace.slots=uploads", "scheme.kind=fdpc"],
     "positions": [
         *("data.kind=positions", "data.partition=own", "data.train_samples=", "data.test_samples="),
-        *("data.image_px=", "model.factory=vefl_models.gru:gru", "learning.loss=mse", "run.duration_s=20"),
+        *(
+            "data.image_px=",
+            "model.factory=vefl_models.gru:gru",
+            "learning.loss=mse",
+            "vefl.round_s=5.0",
+            "data.min_samples=1",
+        ),
     ],
     "ticked": ["rat.method=tests.protocol.test_burst:plain_policy"],
     "replayed traffic": ["learning.kind=none", f"mobility.kind={HERE}:OwnTraffic"],

@@ -5,6 +5,7 @@ rehearses: it simulates one round with a few standing CVs and without learning, 
 `core/kernel.py`. If anything goes wrong there, the first process compiles them itself, at their first call.
 """
 
+import gc
 import os
 import subprocess
 import sys
@@ -139,4 +140,5 @@ def rehearse(experiment: Experiment) -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # Numba makes many objects, and this process ends soon: a twentieth of its time
     rehearse(validated(tomllib.loads(sys.stdin.read())))

@@ -293,8 +293,10 @@ def _sent(evidence: Evidence) -> str | None:
     sums = {"joules": (joules.groupby(rows["cv"]).sum(), evidence.ordered.groupby("cv")["transmit_j"].sum())}
     if binned:
         sums["bits"] = (rows.groupby("cv")["bits"].sum(), ends.groupby("cv")["bits"].sum())
-    offered = events[events["kind"] == "upload_offered"].groupby("cv").size()
-    is_open = offered.sub(ends.groupby("cv").size(), fill_value=0) > 0
+    offers = events[events["kind"] == "upload_offered"]
+    is_open = offers.groupby("cv").size().sub(ends.groupby("cv").size(), fill_value=0) > 0
+    unreported = offers.loc[~offers["round"].isin(evidence.table("rounds")["round"]), "cv"]  # of a window without row
+    is_open[unreported.unique()] = True
     for what, columns in sums.items():
         sent, booked = (column.astype(float) for column in columns[0].align(columns[1], fill_value=0))
         more_is_right = is_open.reindex(sent.index, fill_value=False) & (sent > booked)
