@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.errors import MAX_PROBLEMS, ExperimentError
 from vefl_sim.experiment.complaints import is_key, shown, unknown
 from vefl_sim.experiment.experiment import Experiment
 
@@ -49,9 +50,9 @@ def _lists(tables: Mapping[str, Any]) -> dict[str, list[Any]]:
             f"sweep.{wrong[0]} is neither seeds nor zip: a key needs its table, for example sweep.radio.prbs = [6, 12]."
         )
     lists = {(name, key): values for name, table in tables.items() for key, values in table.items()}
-    complaints = {key: _problem(*key, values) for key, values in lists.items()}
-    problems = [f"sweep.{'.'.join(key)}: {problem}" for key, problem in complaints.items() if problem]
-    if problems:
+    complaints = ((".".join(key), _problem(*key, values)) for key, values in lists.items())
+    wrong_keys = (f"sweep.{key}: {problem}" for key, problem in complaints if problem)
+    if problems := [*islice(wrong_keys, MAX_PROBLEMS)]:  # nobody reads more, and searching for the nearest name is slow
         raise ExperimentError(problems)
     return {".".join(key): values for key, values in lists.items()}
 
