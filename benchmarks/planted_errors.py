@@ -94,9 +94,8 @@ PLANTED = [
         "amount[rows] / amount[members].sum()", "amount[rows] / amount.sum()", "tests/schemes tests/protocol",
     ),
     PlantedError(
-        "p_v not renormalised with aggregation.normalize", "learning/aggregation.py",
-        "return applied / applied.sum() if len(applied) else applied", "return applied",
-        "tests/learning/test_aggregation.py tests/schemes",
+        "p_v not renormalised with aggregation.normalize", "schemes/weights.py",
+        "return applied / applied.sum() if normalize and len(applied) else applied", "return applied", "tests/schemes",
     ),
     PlantedError(
         "lost orders unpaid, ledger", "protocol/ledger.py",

@@ -8,7 +8,7 @@ import pytest
 from vefl_models.cnn import cnn
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.jax_learner import JaxLearner, Options
-from vefl_sim.learning.learner import Learner, LocalJob, Model, NullLearner
+from vefl_sim.learning.learner import Learner, LocalJob, Model
 from vefl_sim.learning.losses import CROSS_ENTROPY
 from vefl_sim.learning.network import outputs_of
 from vefl_sim.learning.objective import BATCH, Evaluator
@@ -141,7 +141,7 @@ def test_a_network_that_predicts_no_class_is_not_counted(small_signs: Dataset, s
 
 
 def test_a_null_learner_has_parameters_but_no_model() -> None:
-    learner: Learner = NullLearner(parameters=21_840)
+    learner = Learner(parameters=21_840)
     assert learner.parameters == 21_840
     assert learner.initial_model() is None
     assert learner.train([None, None], [LocalJob(1, 5), LocalJob(2, 5)]) == [None, None]

@@ -26,7 +26,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, is_part, load_part
 from vefl_sim.experiment.toml import as_toml, validated
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.learner import NullLearner
+from vefl_sim.learning.learner import Learner
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.allocate import needs_large
 from vefl_sim.radio.link import Link
@@ -127,7 +127,7 @@ def rehearse(experiment: Experiment) -> None:
         streams=Streams(run.seed),
         shards={cv: np.zeros(1, np.int64) for cv in range(1, _CVS + 1)},
         dataset=Dataset("rehearsal", images, labels, images, labels, classes=1),
-        learner=NullLearner(parameters=1000),
+        learner=Learner(parameters=1000),
         mobility=partial(StandingCars, to_ns(experiment.mobility.step_s), experiment.radio.coverage_radius_m),
         link=Link.of(experiment.radio),
         payload_bits=33_000,  # few enough to be sent within some slots

@@ -31,7 +31,7 @@ from vefl_sim.learning.codecs import Codec
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import held_out
 from vefl_sim.learning.holdings import partition, with_flipped_labels
-from vefl_sim.learning.learner import Learner, NullLearner
+from vefl_sim.learning.learner import Learner
 from vefl_sim.learning.losses import Loss, require_loss
 from vefl_sim.mobility.coverage import visitors
 from vefl_sim.mobility.kept import KeptTraffic
@@ -300,7 +300,7 @@ def make_learner(
     learning, spec = experiment.learning, input_spec(dataset.input_shape, dataset.train_inputs.dtype)
     if learning.kind == "none":
         shapes = parameter_shapes(module, spec)
-        return NullLearner(parameter_count(shapes), statistics_count(shapes))
+        return Learner(parameter_count(shapes), statistics_count(shapes))
     batch_size = learning.batch_size
     if scheme.trains_centrally:
         shards, batch_size = {EVERYTHING: np.arange(len(dataset.train_targets))}, batch_size or BATCH_SIZE
