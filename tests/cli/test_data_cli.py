@@ -87,7 +87,7 @@ def test_list_prints_the_state_of_each_data_set(small_mnist: Path) -> None:
     assert [line.split()[0] for line in lines] == ["signs", "positions", "mnist", "fashion-mnist", "cifar10", "gtsrb"]
     assert lines[2].endswith(f"{small_mnist / 'mnist'}  complete")
     assert lines[4].endswith("not there")
-    assert lines[5].endswith("incomplete, in compact form: 4 of 39209 training and 1 of 12630 test images")
+    assert lines[5].endswith("gtsrb-32x32-test-jpeg.zip, in compact form")
 
 
 def test_list_of_a_path_that_is_not_a_folder(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from tests.mobility.recorded import recordings
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
-from vefl_sim.learning.datasets.public import compact_state
 from vefl_sim.mobility.recorded.recording import recording_digest
 from vefl_sim.mobility.sumo import inputs
 
@@ -88,11 +87,6 @@ def _read_data_set(kind: str) -> Callable[[Path], None]:
     return read
 
 
-def _read_compact(folder: Path) -> None:
-    compact_state(folder)
-    _read_data_set("gtsrb")(folder)
-
-
 def _play(path: Path) -> None:
     recording_digest(str(path))
     recordings.scenes(path)
@@ -134,7 +128,7 @@ KINDS: dict[str, Kind] = {
     "mnist": (files.write_mnist, _read_data_set("mnist")),
     "cifar10": (_write_cifar, _read_data_set("cifar10")),
     "gtsrb": (files.write_gtsrb, _read_data_set("gtsrb")),
-    "compact": (files.write_compact_gtsrb, _read_compact),
+    "compact": (files.write_compact_gtsrb, _read_data_set("gtsrb")),
     "images": (_write_images, _read_data_set("folder")),
     "zip": (_write_packed_images, _each(_read_data_set("folder"), ".zip")),
     "fcd": (_write_fcd, _each(_play, ".xml", ".gz")),

@@ -40,25 +40,16 @@ def test_the_recurrent_network_reads_a_series_from_its_first_to_its_last_step() 
     assert not np.allclose(module.apply(model, series[:, 1:]), outputs)
 
 
-def test_the_recurrent_network_takes_the_rows_of_an_image_as_steps() -> None:
-    outputs, _ = jax.eval_shape(gru(5).init_with_output, jax.random.key(0), jnp.zeros((2, 16, 17, 3)))
-    assert outputs.shape == (2, 5)
-
-
-def test_logistic_regression_starts_at_zero() -> None:
-    assert not any(
-        np.any(leaf) for leaf in jax.tree.leaves(initial_model(logistic(4), input_spec((16, 16, 1), np.uint8), seed=1))
-    )
-
-
-def test_the_cnn_has_the_papers_number_of_parameters() -> None:
+def test_logistic_regression_starts_at_zero_and_the_cnn_has_the_papers_number_of_parameters() -> None:
+    model = initial_model(logistic(4), input_spec((16, 16, 1), np.uint8), seed=1)
+    assert not any(np.any(leaf) for leaf in jax.tree.leaves(model))
     assert parameter_count(parameter_shapes(cnn(10), input_spec((28, 28, 1), np.uint8))) == 21_840
 
 
-@pytest.mark.parametrize("image_px", [16, 23])
-def test_any_image_size_gives_one_logit_per_class(image_px: int) -> None:
-    images = jnp.zeros((2, image_px, image_px, 3))
-    outputs, _ = jax.eval_shape(cnn(7).init_with_output, jax.random.key(0), images)
+@pytest.mark.parametrize(("factory", "image_px"), [(cnn, 16), (cnn, 23), (gru, 17)])
+def test_any_image_size_gives_one_logit_per_class(factory, image_px: int) -> None:
+    images = jnp.zeros((2, 16, image_px, 3))
+    outputs, _ = jax.eval_shape(factory(7).init_with_output, jax.random.key(0), images)
     assert outputs.shape == (2, 7)
 
 

@@ -4,7 +4,7 @@ import hashlib
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -32,13 +32,14 @@ class RemoteFile:
         """Whether the folder has the file undamaged: as published, or repacked from the published files."""
         path = folder / self.name
         try:
-            return _md5(path) == self.md5 or (bool(self.inside) and self._has_published_content(path))
+            return _md5(path) == self.md5 or (bool(self.inside) and self.inside == _digests(path, self.inside))
         except (Damaged, *UNREADABLE):  # a file that cannot be read counts as missing
             return False
 
-    def _has_published_content(self, path: Path) -> bool:
-        digests = {name: hashlib.md5(content).hexdigest() for name, content in tar_members(path, self.inside)}
-        return digests == self.inside
+
+def _digests(path: Path, names: Collection[str]) -> dict[str, str]:
+    """The md5 of these files in a .tar.gz."""
+    return {name: hashlib.md5(content).hexdigest() for name, content in tar_members(path, names).items()}
 
 
 def _md5(path: Path) -> str:
