@@ -8,7 +8,7 @@ import pytest
 from tests.schemes.plain_world import ROUNDS, STEPS, PlainWorld, experiment, simulated
 from vefl_sim import simulate
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.learning_tables import LearningTable
+from vefl_sim.experiment.experiment import LearningTable
 from vefl_sim.schemes.baselines import gradient_norms
 from vefl_sim.schemes.selection import Oort
 from vefl_sim.simulation.scenario import build_scenario

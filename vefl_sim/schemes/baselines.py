@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.learning_tables import LearningTable
+from vefl_sim.experiment.experiment import Experiment, LearningTable
 from vefl_sim.experiment.plugins import nothing
 from vefl_sim.learning.learner import Local, Model
 from vefl_sim.learning.trees import (
