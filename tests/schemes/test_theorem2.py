@@ -183,14 +183,13 @@ def aggregated_round(
     return tested.aggregate(round, plan, round.cv), tested.theorem2_sum(round, plan), p
 
 
-@pytest.mark.parametrize("steps", [0, 5])
 @pytest.mark.parametrize("lowest", [0.2, -0.5], ids=["convex", "not convex"])
 @pytest.mark.parametrize(("kind", "selected"), [("random", 1), ("random", 3), ("fdpc", 6)])
-def test_the_bound_holds_on_average(kind: str, selected: int, lowest: float, steps: int) -> None:
+def test_the_bound_holds_on_average(kind: str, selected: int, lowest: float) -> None:
     """Uniform selection, Bernoulli success, true p_suc in the rule: the assumptions of the theorem."""
     applied, total, p = aggregated_round(kind, P_SUC, selected)
-    for seed in range(5):
-        losses = Quadratics.drawn(seed, p, lowest, mu=1.0, steps=steps)
+    for seed in range(3):
+        losses = Quadratics.drawn(seed, p, lowest, mu=1.0, steps=5)
         arrived = arrivals(np.random.default_rng(seed), selected, P_SUC, 20_000)
         grown = losses.growth(arrived * applied)
         exact = losses.expected_growth(applied, both_arrive(selected, P_SUC))

@@ -147,9 +147,10 @@ def _score(model: TrainedModel, split: str, dataset: Dataset, name: str | None =
         )
     targets, note = _targets(dataset, card, name or dataset.name)
     loss: Loss = load_part("learning.loss", card.loss)
-    counts, pixels = (card.classes or 0) <= _MAX_CLASSES, card.scaling or PIXELS
-    samples = dataset.test_inputs, targets
-    evaluator = Evaluator(model.module, samples, card.classes, loss, counts=counts, pixels=pixels)
+    inputs, counts = dataset.test_inputs, (card.classes or 0) <= _MAX_CLASSES
+    if card.scaling and card.scaling != PIXELS:  # that of another version
+        inputs = card.scaling(inputs.astype(np.float32))
+    evaluator = Evaluator(model.module, (inputs, targets), card.classes, loss, counts=counts)
     evaluation = evaluator.evaluate(model.model)
     names = card.class_names or tuple(map(str, range(card.classes or 0)))
     described = f"{name or dataset.name}, {len(targets)} {split} samples{note}"

@@ -46,7 +46,7 @@ def gtsrb(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
         names = [name for name in archive.names() if _TRAIN_IMAGE.fullmatch(name)]
         used = [names[number] for number in subsets.train(_require_some(len(names)))]
         train_inputs = read_pictures(archive, used, image_px)
-        train_targets = _array([_class_in_name(_TRAIN_IMAGE, name) for name in used])
+        train_targets = np.array([_class_in_name(_TRAIN_IMAGE, name) for name in used], np.int32)
         tracks = _tracks(used)
     truth = None if compact else _truth(location)
     with location.reading(test_zip) as path, Zip(path) as archive:
@@ -54,7 +54,7 @@ def gtsrb(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
         names = sorted(labels)
         used = [names[number] for number in subsets.test(_require_some(len(names)))]
         test_inputs = read_pictures(archive, used, image_px)
-    test_targets = _array([labels[name] for name in used])
+    test_targets = np.array([labels[name] for name in used], np.int32)
     return Dataset("gtsrb", train_inputs, train_targets, test_inputs, test_targets, GTSRB_CLASSES, tracks, SIGNS)
 
 
@@ -102,10 +102,6 @@ def _require_some(count: int) -> int:
     if not count:
         raise Damaged("has no images at the expected paths")
     return count
-
-
-def _array(labels: list[int]) -> NDArray[np.int32]:
-    return np.array(labels, np.int32)
 
 
 GTSRB = DataKind(
