@@ -122,7 +122,7 @@ def test_a_wrong_codec_is_one_sentence(name: str, sentence: str) -> None:
         build_scenario(experiment("fedavg", update={"codec": f"{__name__}:{name}"}))
 
 
-class Longer:
+class Longer(Codec):
     def __init__(self, experiment) -> None:  # type: ignore[no-untyped-def]
         pass
 
