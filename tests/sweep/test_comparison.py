@@ -77,7 +77,7 @@ def test_variants_differ_only_in_their_tables(tmp_path: Path) -> None:
     ("variants", "message"),
     [
         ('[[compare]]\nscheme = { kind = "fdpc" }', "needs a label, for example"),
-        ('[[compare]]\nlabel = "a"\n[[compare]]\nlabel = "a"', "have the label 'a'"),
+        ('[[compare]]\nlabel = "a"\n[[compare]]\nlabel = "a"', "compare: 'a' appears twice"),
         ('[compare]\nlabel = "a"', r"\[\[compare\]\], each with a label"),
         ('[[compare]]\nlabel = "a"\nscheme = 3', r"compare, 'a': scheme must be a table"),
         ('[[compare]]\nlabel = "a"\nschemes = 3', r"compare, 'a': schemes must be a table"),

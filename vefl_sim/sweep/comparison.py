@@ -15,7 +15,7 @@ from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep import paired
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.points import Point, Sweep
-from vefl_sim.sweep.runner import pool_for, run_quietly
+from vefl_sim.sweep.runner import Runner, SweepWatcher, Tasks, pool_for
 
 SEEDS = "seeds.csv"
 """The table of a comparison with one row per run."""
@@ -107,8 +107,9 @@ def compare(sweep: Sweep, out: str | Path = "runs", *, workers: int | None = Non
     """
     out = Path(out)
     _require_pairs(sweep)
-    index, pool = Index.of(sweep, out, restart=True), pool_for(None, workers or cores(), out)
-    run_quietly(index, out, pool, fresh=fresh).require_done()
+    tasks = Tasks.of([Index.of(sweep, out, restart=True)], out, fresh=fresh)
+    Runner(tasks, pool_for(None, workers or cores(), out), SweepWatcher()).run()
+    tasks.require_done()
     return Comparison.of(sweep, out)
 
 
