@@ -33,13 +33,13 @@ def never() -> bool:
     return False
 
 
-@pytest.mark.parametrize("folder", ["cwd", "out"])
-def test_a_missing_folder(tmp_path: Path, folder: str) -> None:
-    report = run_in_process(replace(job(tmp_path), **{folder: "/not/there"}), print, never)
+def test_what_prevents_a_process_is_the_error_of_its_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = run_in_process(replace(job(tmp_path), out="/not/there"), print, never)
     assert (report.state, report.error.split(":")[0]) == ("failed", "/not/there does not exist")
+    old = run_here(replace(job(tmp_path), source="old"))
+    assert old.state == "failed"
+    assert "other sources of vefl_sim" in old.error
 
-
-def test_a_process_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -55,12 +55,6 @@ def test_a_damaged_run_is_renamed_and_run_again(tmp_path: Path) -> None:
     assert whole is not None
     assert whole.summary["rounds"] == 3
     assert len([*tmp_path.glob("*.damaged1")]) == 1
-
-
-def test_other_sources_are_refused(tmp_path: Path) -> None:
-    report = run_here(replace(job(tmp_path), source="old"))
-    assert report.state == "failed"
-    assert "other sources of vefl_sim" in report.error
 
 
 @pytest.mark.slow
