@@ -6,8 +6,7 @@ from io import StringIO
 import pytest
 
 from vefl_sim.sweep import runner
-from vefl_sim.sweep.job import Job, Report, ReportWriter, run_job
-from vefl_sim.sweep.pool import Pool
+from vefl_sim.sweep.job import Job, Pool, Report, ReportWriter, run_job
 
 
 def run_here(job: Job, *_: object) -> Report:

@@ -4,22 +4,18 @@ import math
 import sys
 from collections.abc import Collection
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from vefl_sim.cli.progress import PipedConsole
-from vefl_sim.cli.sweep_progress import SweepProgress
-from vefl_sim.core.errors import BadInput, RunInterrupted
+from vefl_sim.core.errors import BadInput
 from vefl_sim.core.memory import slowdown
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.sweep import runner
 from vefl_sim.sweep.index import Index
-from vefl_sim.sweep.job import Job, Report
+from vefl_sim.sweep.job import Job, Pool, Report
 from vefl_sim.sweep.points import Sweep, load_sweep
-from vefl_sim.sweep.pool import Pool
 from vefl_sim.sweep.runner import Runner, SweepWatcher, Tasks
 
 
@@ -122,16 +118,6 @@ def test_a_point_of_two_sweeps_is_run_once(sweep: Sweep, tmp_path: Path) -> None
     assert [len(pd.read_csv(index.file)) for index in indexes] == [3, 2]
 
 
-def test_a_stopped_sweep_keeps_its_points_waiting(sweep: Sweep, tmp_path: Path) -> None:
-    pool, index = ScriptedPool(), Index.of(sweep, tmp_path)
-    stopped_runner = Runner(Tasks.of([index], tmp_path), pool, SweepWatcher())
-    stopped_runner._stop.made = True
-    with pytest.raises(RunInterrupted, match="the same command continues"):
-        stopped_runner.run()
-    assert pool.started == []
-    assert pd.read_csv(index.file)["status"].tolist() == ["waiting"] * 3
-
-
 def test_remaining_time(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = Tasks.of([Index(Path("none"), sweep)], Path("none"))
     short, long, middle = tasks
@@ -158,18 +144,6 @@ def test_a_compilation_is_not_counted_into_the_speed(sweep: Sweep, monkeypatch: 
     for share in (0.0, 0.1, 0.1, 0.2, 0.3):
         long.advance(share)
     assert tasks.factor == pytest.approx(20.0 / long.wall_time_s)
-
-
-def test_the_remaining_time_does_not_jump(monkeypatch: pytest.MonkeyPatch) -> None:
-    progress = SweepProgress(PipedConsole(), None)
-    shown = []
-    for now_s, left_s in ((1000.0, 200.0), (1001.0, 18_000.0), (1002.0, 1600.0), (1400.0, 1200.0), (1401.0, 0.0)):
-        monkeypatch.setattr("vefl_sim.cli.sweep_progress.time.monotonic", lambda now_s=now_s: now_s)
-        shown.append(progress._left(SimpleNamespace(left_s=lambda left_s=left_s: left_s)))
-    assert shown[0] == "3:20"
-    assert shown[1] < "8:30"
-    assert shown[-1] == "0:00"
-    assert abs(int(shown[3].split(":")[0]) - 20) <= 1
 
 
 def test_a_part_of_the_script_is_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,7 @@ from uuid import uuid4
 from vefl_sim.core.errors import BadInput, RunFailed, first_line
 from vefl_sim.core.files import explain_write_errors
 from vefl_sim.records.identity import package_digest
-from vefl_sim.sweep.job import Job, Report, run_in_process
-from vefl_sim.sweep.pool import Pool
+from vefl_sim.sweep.job import Job, Pool, Report, run_in_process
 
 LOCAL = "local-cluster"
 _CONNECT_S = 5.0  # longest wait for the scheduler at an address

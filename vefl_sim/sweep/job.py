@@ -1,4 +1,4 @@
-"""Run one point in a process of its own: the job that it gets, its reports, and waiting for its end.
+"""Runs points on the cores of this machine, each in a process of its own: jobs, reports, processes and their pool.
 
 A process per point costs two seconds, but it returns all its memory, a crash affects no other point, and the number of
 threads is limited before anything is imported. The process reads its job from its input and writes reports to its
@@ -16,14 +16,16 @@ import tempfile
 import threading
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
+from queue import Empty, Queue
 from typing import IO, Any, Literal, TextIO
 
 from vefl_sim.core.errors import BadInput, NotResumable, RunInterrupted, RunLocked, RunNotFound, VeflError
 from vefl_sim.core.files import first_free
+from vefl_sim.core.memory import fits_in_memory, used_mb
 from vefl_sim.core.stopping import stopping_at_once
 from vefl_sim.experiment.toml import validated
 from vefl_sim.records.identity import Identity, package_digest
@@ -149,6 +151,59 @@ def _death(child: subprocess.Popen[str], errors: IO[bytes]) -> str:
     errors.seek(0)
     lines = errors.read().decode(errors="replace").strip().splitlines()
     return f"its process ended with code {code}: {lines[-1] if lines else 'it printed nothing'}"
+
+
+class Pool:
+    """Runs as many jobs at once as cores and memory allow; a thread per process puts its reports into one queue.
+
+    Every job that is started ends with exactly one report with a state.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers, self._reports = workers, Queue[Report]()
+        self._needed_mb: dict[str, float] = {}  # by digest
+        self._process: dict[str, int] = {}  # process id by digest
+        self._stop, self._kill = threading.Event(), threading.Event()
+
+    def __str__(self) -> str:
+        return f"{self._workers} process{'es' if self._workers > 1 else ''} on this machine, one thread each"
+
+    def size(self) -> int:
+        """Number of points that can run at once; it may change."""
+        return self._workers
+
+    def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
+        """Whether another job that needs this much memory can start beside those that run, given by their digests."""
+        needed_and_used = [(self._needed_mb[digest], used_mb(self._process.get(digest, 0))) for digest in running]
+        return len(running) < self._workers and fits_in_memory(needed_mb, needed_and_used)
+
+    def start(self, job: Job, needed_mb: float) -> None:
+        """Start a job."""
+        self._needed_mb[job.digest] = needed_mb
+        self._process.pop(job.digest, None)
+        self._reports.put(Report(job.digest))
+        threading.Thread(target=self._run, args=(job,), daemon=True).start()
+
+    def _run(self, job: Job) -> None:
+        self._reports.put(run_in_process(job, self._reports.put, self._stop.is_set, self._kill.is_set))
+
+    def poll(self, timeout_s: float) -> Report | None:
+        """The next report of any job; None if there is none within this time."""
+        try:
+            report = self._reports.get(timeout=timeout_s)
+        except Empty:
+            return None
+        if report.process:
+            self._process[report.digest] = report.process
+        return report
+
+    def stop(self) -> None:
+        """Ask all jobs to save after their current round and end."""
+        self._stop.set()
+
+    def close(self) -> None:
+        """End all jobs at once and release the workers."""
+        self._kill.set()
 
 
 class ReportWriter:

@@ -22,9 +22,8 @@ from vefl_sim.records.identity import package_digest
 from vefl_sim.records.run_directory import Run
 from vefl_sim.simulation.watcher import require_watcher
 from vefl_sim.sweep.index import Index, IndexEntry
-from vefl_sim.sweep.job import Job, Report
+from vefl_sim.sweep.job import Job, Pool, Report
 from vefl_sim.sweep.points import Point, Sweep
-from vefl_sim.sweep.pool import Pool
 from vefl_sim.sweep.wall_time import wall_time_s
 
 _ATTEMPTS = 3  # to run a point whose process dies; from the second on it runs alone
