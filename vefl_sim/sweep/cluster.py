@@ -135,7 +135,7 @@ class ClusterPool(Pool):
     def size(self) -> int:
         """Number of threads of all workers that are connected now."""
         with self._requiring_scheduler():
-            return max(1, sum(self._client.nthreads().values()))
+            return max(1, sum(dict[str, int](self._client.nthreads()).values()))
 
     def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
         """Always, because the scheduler of the cluster queues jobs, and can ask for more workers."""

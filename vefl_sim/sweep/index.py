@@ -67,7 +67,7 @@ class Index:
                 f"would run its {done} finished points again: continue with that version, choose another --out, or "
                 "start again with --restart, which keeps the old index and its runs."
             )
-        rows = {} if other else {row[_KEY]: row for row in previous.to_dict("records")}
+        rows: dict[str, Any] = {} if other else {row[_KEY]: row for row in previous.to_dict("records")}
         return cls(file, sweep, "; ".join(settings), other, rows)
 
     def previous_row(self, digest: str) -> Mapping[str, Any]:
