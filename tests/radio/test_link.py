@@ -3,19 +3,7 @@ import pytest
 
 from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.radio.fading import MeanChannel, RayleighFading
-from vefl_sim.radio.link import Link, overhead, prb_bandwidth_hz, subcarrier_spacing_hz, worst_case_slots
-
-
-def test_numerology_and_overhead() -> None:
-    assert [subcarrier_spacing_hz(n) for n in range(5)] == [15e3, 30e3, 60e3, 120e3, 240e3]
-    assert prb_bandwidth_hz(1) == 360e3
-    assert overhead(True) == 1 / 14
-    assert overhead(False) == 2 / 14
-
-
-def test_noise_is_density_times_bandwidth_times_figure() -> None:
-    link = Link.of(RadioTable(prb_bandwidth_hz=1.8e6, noise_figure_db=5.0))
-    assert 10 * np.log10(link.noise_w * 1e3) == pytest.approx(-174 + 5 + 10 * np.log10(1.8e6))
+from vefl_sim.radio.link import Link, worst_case_slots
 
 
 def test_rate_of_snr_one_is_the_usable_bandwidth() -> None:

@@ -5,6 +5,9 @@ A choice that leaves part of the budget unspent is improved by changing two deci
 choice of seven items with one of eight, and where fees make up most of the costs, the mixture is worth several percent
 more than any real choice, so its bound is loose. For a fixed number n the bound
 L_n(λ) = λΞ + Σ of the n largest max_o [value − λ·cost] does not mix, and the largest L_n bounds the optimum.
+
+`exact` closes the gap that remains: it drops the options that the bound excludes, and solves the rest as a
+mixed-integer linear programme with HiGHS.
 """
 
 from dataclasses import dataclass, replace
@@ -44,7 +47,7 @@ class Choice:
 
     def bounded(self, bound: float, price: float) -> "Choice":
         """The same choice with another bound, found at another price."""
-        return Choice(self.taken, self.option, self.value, self.cost, bound, price)
+        return replace(self, bound=bound, price=price)
 
     @property
     def proved(self) -> bool:
@@ -103,12 +106,8 @@ def losses(knapsack: Knapsack, price: float) -> Losses:
     return Losses(np.where(among_best, best, last_in)[:, None] - profit, np.where(among_best, best - first_out, 0.0))
 
 
-def chosen(knapsack: Knapsack, taken: Flags, option: Ints) -> Choice:
+def chosen(knapsack: Knapsack, taken: Flags, option: Ints, bound: float = np.inf, price: float = 0.0) -> Choice:
     """The choice of these items and options, with its value and cost."""
-    return _summed(knapsack, taken, option, np.inf, 0.0)
-
-
-def _summed(knapsack: Knapsack, taken: Flags, option: Ints, bound: float, price: float) -> Choice:
     rows = taken.nonzero()[0]
     columns = option[rows]
     value, cost = knapsack.value[rows, columns], knapsack.cost[rows, columns]
@@ -141,7 +140,7 @@ def _demand(knapsack: Knapsack, price: float) -> Choice:
         ranked = ranked[best[ranked] > 0]
     taken = np.zeros(len(option), np.bool_)
     taken[ranked] = True
-    return _summed(knapsack, taken, option, price * knapsack.budget + float(best[ranked].sum()), price)
+    return chosen(knapsack, taken, option, price * knapsack.budget + float(best[ranked].sum()), price)
 
 
 def _start(knapsack: Knapsack) -> Choice:
@@ -214,16 +213,11 @@ def _improved(knapsack: Knapsack, choice: Choice, core: Ints) -> Choice | None:
     taken, option = choice.taken.copy(), choice.option.copy()
     for move in pair:
         if move > 0:
-            _apply(moves, move, taken, option, knapsack.value.shape[1])
+            item, column = moves.item[move], moves.column[move]
+            taken[item] = column < knapsack.value.shape[1]
+            option[item] = column if taken[item] else option[item]
     better = chosen(knapsack, taken, option)
     return better if better.value > choice.value * (1 + 1e-12) else None
-
-
-def _apply(moves: Moves, move: int, taken: Flags, option: Ints, options: int) -> None:
-    item, column = moves.item[move], moves.column[move]
-    taken[item] = column < options
-    if column < options:
-        option[item] = column
 
 
 def _core(loss: Floats, choice: Choice) -> Ints:
@@ -314,12 +308,6 @@ def by_count(knapsack: Knapsack, choice: Choice, loss: Losses) -> Search:
     return Search(choice, remaining, tuple(open_cases))
 
 
-def single_case(knapsack: Knapsack, choice: Choice) -> Search:
-    """A search result with a single case that covers all numbers of items."""
-    remaining = reduced(knapsack, choice, losses(knapsack, choice.price))
-    return Search(choice, remaining, (CardinalityCase(remaining.knapsack, remaining.restricted(choice)),))
-
-
 def reduced(knapsack: Knapsack, choice: Choice, loss: Losses) -> Reduced:
     """The knapsack without the options whose forced bound, L − loss, does not exceed the value found."""
     keep = loss.inside <= gap(choice)
@@ -361,3 +349,72 @@ def _best_of(fixed_count: Knapsack, floor: float) -> Choice | None:
     if relaxed is None or relaxed.proved:
         return relaxed
     return exchange(fixed_count, relaxed, losses(fixed_count, relaxed.price))
+
+
+ROUNDING = 1e-12  # relative: by how much a choice may exceed the budget; HiGHS by itself allows more
+SCALE = 1e4  # bound and budget are scaled to this for HiGHS, whose tolerances, near 1e-6, are absolute
+OPTIMAL, INFEASIBLE = 0, 2  # statuses of scipy.optimize.milp
+
+
+def exact(knapsack: Knapsack, searched: Search) -> Choice:
+    """The optimum, from one MILP for each number of items that could still give a better choice.
+
+    If HiGHS gives up on a case, the bound of that case is kept, and a gap remains.
+    """
+    if searched.choice.proved:
+        return searched.choice
+    best, bound, remaining, open_cases = searched.choice, searched.choice.value, searched.reduced, searched.cases
+    if remaining is None:
+        remaining = reduced(knapsack, best, losses(knapsack, best.price))
+        open_cases = (CardinalityCase(remaining.knapsack, remaining.restricted(best)),)
+    for case in open_cases:
+        if case.choice.bound > best.value:
+            better, proved = solve_case(case, best.value)
+            if better is not None and better.value > best.value:
+                best = replace(remaining.expanded(better), price=best.price)
+            if not proved:
+                bound = max(bound, case.choice.bound)
+    return replace(best, bound=max(bound, best.value))
+
+
+def solve_case(case: CardinalityCase, least: float) -> tuple[Choice | None, bool]:
+    """The best choice of a case if it is worth more than `least`, and whether that is proved.
+
+    Maximises Σ value·x over binary x with HiGHS: one option per item, n items, within the budget. Only pairs of item
+    and option whose forced bound, L_n − loss, exceeds `least` count. HiGHS accepts a choice that exceeds the budget by
+    a millionth. Such a choice is a cover: these options, or dearer ones of the same items, never fit all together. It
+    is excluded by the cut Σ x ≤ |cover| − 1, and HiGHS is run again, until its answer is within the budget.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
+    from scipy.sparse import csr_array
+
+    knapsack, bound, loss = case.knapsack, case.choice.bound, losses(case.knapsack, case.choice.price)
+    slack = bound - least + ROUNDING_MARGIN * bound
+    item, column = np.nonzero((loss.inside <= slack) & (knapsack.cost <= knapsack.budget))
+    value, cost, items, count = knapsack.value[item, column], knapsack.cost[item, column], len(loss.outside), len(item)
+    pick = csr_array((np.ones(count), (item, np.arange(count))), shape=(items, count))
+    most = knapsack.most_items
+    limits = [
+        LinearConstraint(pick, (loss.outside > slack).astype(np.float64), 1),
+        LinearConstraint(np.ones((1, count)), most if knapsack.exactly else 0, most),
+        LinearConstraint(cost[None] * SCALE / max(knapsack.budget, 1e-300), 0, SCALE),
+    ]
+    while count:
+        result = milp(
+            -value * SCALE / (value.max() * most),
+            integrality=np.ones(count, np.int64),
+            bounds=Bounds(0, 1),
+            constraints=limits,
+            options={"mip_rel_gap": 0.0},
+        )
+        if result.status != OPTIMAL:
+            return None, result.status == INFEASIBLE
+        mask = result.x > 0.5
+        taken, option, cheapest = np.zeros(items, np.bool_), np.zeros(items, np.int64), np.full(items, np.inf)
+        taken[item[mask]], option[item[mask]], cheapest[item[mask]] = True, column[mask], cost[mask]
+        best = chosen(knapsack, taken, option)
+        if best.cost <= knapsack.budget * (1 + ROUNDING):
+            return best, True
+        cover = (cost >= cheapest[item]).astype(np.float64)
+        limits.append(LinearConstraint(cover[None], 0, int(mask.sum()) - 1))
+    return None, True

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.optimize.problems import COMPILED
@@ -74,7 +74,6 @@ COSTLY = RatProblem(
 """The floor of the third CV costs far more power than all rates are worth."""
 
 
-@settings(deadline=None)
 @given(problems())
 @example(COSTLY)
 def test_exact_methods_at_any_scale(problem: RatProblem) -> None:
@@ -87,7 +86,6 @@ def test_exact_methods_at_any_scale(problem: RatProblem) -> None:
             assert allocation.objective == pytest.approx(best, abs=rounding(problem, allocation))
 
 
-@settings(deadline=None)
 @given(problems(most_prbs=6))
 def test_large_never_beats_exact_and_bounds_it(problem: RatProblem) -> None:
     exact, large = solve(problem, "exact"), solve(problem, "large")
@@ -99,7 +97,6 @@ def test_large_never_beats_exact_and_bounds_it(problem: RatProblem) -> None:
         assert large.bound >= exact.objective - tolerance
 
 
-@settings(deadline=None)
 @given(problems(), st.sampled_from([*POLICIES, "assignment"]))
 def test_policies_at_any_scale(problem: RatProblem, method: str) -> None:
     check(problem, solve(problem, method))

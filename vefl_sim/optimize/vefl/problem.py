@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.optimize.knapsack import Choice, Knapsack, search
+from vefl_sim.optimize.knapsack import Choice, Knapsack, exact, search
 
 VeflStatus = Literal["optimal", "gap", "nobody_in_coverage", "nobody_eligible", "budget_buys_nobody", "nobody_found"]
 """Whether the plan is proved optimal or has a gap, or why it is empty; `nobody_found`: the method itself failed."""
@@ -155,11 +155,7 @@ def _with_selection(problem: VeflProblem) -> VeflProblem:
 def _choose(problem: VeflProblem, method: str) -> Choice:
     knapsack = _knapsack(problem)
     searched = search(knapsack, fees=not problem.everybody)
-    if method != "exact":
-        return searched.choice
-    from vefl_sim.optimize.vefl.exact import exact
-
-    return exact(knapsack, searched)
+    return exact(knapsack, searched) if method == "exact" else searched.choice
 
 
 def _knapsack(problem: VeflProblem) -> Knapsack:
