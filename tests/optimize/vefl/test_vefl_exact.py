@@ -6,7 +6,7 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.optimize.vefl.vefl_problems import brute_force, check_constraints, random_problem, realistic_problem
+from tests.optimize.vefl.vefl_problems import brute_force, check_constraints, random_problem
 from vefl_sim.optimize.knapsack import Knapsack, exact, search
 from vefl_sim.optimize.vefl.problem import solve
 
