@@ -196,7 +196,9 @@ def exchange(knapsack: Knapsack, choice: Choice, loss: Losses) -> Choice:
     if choice.proved:
         return choice
     all_losses = np.column_stack([loss.inside, loss.outside]).ravel()
-    core = _core(all_losses, choice)
+    core = np.flatnonzero(all_losses < choice.bound - choice.value)
+    if len(core) > CORE:
+        core = core[np.argpartition(all_losses[core], CORE)[:CORE]]
     while (better := _improved(knapsack, choice, core)) is not None:
         choice = better.bounded(choice.bound, choice.price)
         if choice.proved:
@@ -218,12 +220,6 @@ def _improved(knapsack: Knapsack, choice: Choice, core: Ints) -> Choice | None:
             option[item] = column if taken[item] else option[item]
     better = chosen(knapsack, taken, option)
     return better if better.value > choice.value * (1 + 1e-12) else None
-
-
-def _core(loss: Floats, choice: Choice) -> Ints:
-    """Positions of the decisions whose loss is below bound − value, at most CORE of them."""
-    core = np.flatnonzero(loss < choice.bound - choice.value)
-    return core if len(core) <= CORE else core[np.argpartition(loss[core], CORE)[:CORE]]
 
 
 def _moves(knapsack: Knapsack, choice: Choice, core: Ints) -> Moves:
@@ -336,19 +332,13 @@ def cases(knapsack: Knapsack, choice: Choice) -> list[CardinalityCase]:
         if bounds[index] <= floor:
             break
         fixed_count = Knapsack(knapsack.value, knapsack.cost, knapsack.budget, int(index) + 1, exactly=True)
-        best = choice if unmixed and not open_cases else _best_of(fixed_count, floor)
-        if best is not None:
+        best = choice if unmixed and not open_cases else lagrangian(fixed_count, floor)
+        if best is not None:  # a choice can be worth more than `floor`
+            if best is not choice and not best.proved:
+                best = exchange(fixed_count, best, losses(fixed_count, best.price))
             open_cases.append(CardinalityCase(fixed_count, best))
             floor = max(floor, best.value)
     return open_cases
-
-
-def _best_of(fixed_count: Knapsack, floor: float) -> Choice | None:
-    """The best choice found for one number of items; None if no choice can be worth more than `floor`."""
-    relaxed = lagrangian(fixed_count, floor)
-    if relaxed is None or relaxed.proved:
-        return relaxed
-    return exchange(fixed_count, relaxed, losses(fixed_count, relaxed.price))
 
 
 ROUNDING = 1e-12  # relative: by how much a choice may exceed the budget; HiGHS by itself allows more

@@ -1,4 +1,4 @@
-"""The channel between every CV and the gNB, large-scale loss times fast fading over noise, and what the gNB knows of it.
+"""The channel between every CV and the gNB, large-scale loss times fast fading over noise, and what the gNB knows.
 
 With `radio.csi_delay_slots` the gNB decides about a slot with what it measured some slots before.
 """

@@ -79,27 +79,23 @@ class GainLaw:
 
 @cache
 def _worst(law: GainLaw) -> tuple[Floats, Floats]:
-    if np.isinf(law.k_factor):
-        return np.full(1, float(law.antennas)), np.ones(1)
-    if law.independent is not None:
-        return quantiles_of_least(law.antennas, law.independent, law.k_factor)
-    least = np.sort(law.draw()[0].min(axis=1))
-    return least.reshape(NODES, -1).mean(axis=1), np.full(NODES, 1 / NODES)
+    """Quantiles of the gain of the worst pRB, and their probabilities.
 
-
-def quantiles_of_least(antennas: int, prbs: int, k_factor: float = 0.0) -> tuple[Floats, Floats]:
-    """Quantiles of the least of Z independent gains at Gauss-Legendre nodes: P(least > x) = P(gain > x)^Z.
-
-    Without a direct path a gain is Gamma(N, 1); with it, 2(K + 1) times the gain is noncentral χ² with 2N degrees of
-    freedom and the parameter 2NK.
+    Of Z independent gains P(least > x) = P(gain > x)^Z, at Gauss-Legendre nodes. Without a direct path a gain is
+    Gamma(N, 1); with it, 2(K + 1) times the gain is noncentral χ² with 2N degrees of freedom and the parameter 2NK.
     """
     from scipy.special import chndtrix, gammainccinv  # slow to import, and not needed to read an experiment
 
+    if np.isinf(law.k_factor):
+        return np.full(1, float(law.antennas)), np.ones(1)
+    if law.independent is None:
+        least = np.sort(law.draw()[0].min(axis=1))
+        return least.reshape(NODES, -1).mean(axis=1), np.full(NODES, 1 / NODES)
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    above = ((nodes + 1) / 2) ** (1 / prbs)
-    if not k_factor:
-        return gammainccinv(antennas, above), weights / 2
-    gain = chndtrix(1 - above, 2 * antennas, 2 * antennas * k_factor) / (2 * (k_factor + 1))
+    above = ((nodes + 1) / 2) ** (1 / law.independent)
+    if not law.k_factor:
+        return gammainccinv(law.antennas, above), weights / 2
+    gain = chndtrix(1 - above, 2 * law.antennas, 2 * law.antennas * law.k_factor) / (2 * (law.k_factor + 1))
     return gain, weights / 2
 
 

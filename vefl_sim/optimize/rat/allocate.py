@@ -296,11 +296,12 @@ def _greedy(problem, prb_watts, owner):
     while taking:
         taking = False
         for v in range(cvs):
-            best = _best_free(problem, v, owner) if rate[v] < problem.floor[v] else -1
-            if best < 0:
-                continue
+            best = -1  # the free pRB with the largest gain
+            for prb in range(prbs if rate[v] < problem.floor[v] else 0):
+                if owner[prb] < 0 and (best < 0 or problem.gain[v, prb] > problem.gain[v, best]):
+                    best = prb
             more = _rate_with(problem, v, prb_watts[v], owner, best)
-            if more > rate[v]:
+            if best >= 0 and more > rate[v]:
                 owner[best], rate[v], taking = v, more, True
     for prb in range(prbs):
         if owner[prb] >= 0:
@@ -314,16 +315,6 @@ def _greedy(problem, prb_watts, owner):
         owner[prb] = best
         if best >= 0:
             rate[best] = min(_rate_with(problem, best, prb_watts[best], owner, -1), problem.cap[best])
-
-
-@kernel
-def _best_free(problem, v, owner):
-    """The pRB without an owner on which CV v has the largest gain; −1 if all have one."""
-    best = -1
-    for prb in range(len(owner)):
-        if owner[prb] < 0 and (best < 0 or problem.gain[v, prb] > problem.gain[v, best]):
-            best = prb
-    return best
 
 
 @kernel

@@ -279,12 +279,12 @@ def linearised_as_printed(problem: VeflProblem, at: Iterate) -> Coefficients | N
     in_time = at.share * iterations_in_time(problem, at.cpu_ghz)
     energy_j = at.share * (problem.energy_budget_j - problem.tx_energy_j)
     divisor = 2 * each_j * at.iterations / (at.cpu_ghz * GHZ)  # l_i·ζ·cD·η_i, J/Hz
-    zeros = np.zeros(len(ratio))
+    moves, zeros = divisor > 0, np.zeros(len(ratio))
     fixed = at.share @ (problem.price_per_joule * problem.tx_energy_j + problem.base_fee)
     bounds = [
         np.full(len(ratio), problem.min_iterations),
         in_time,
-        _quotient(energy_j + at.iterations * each_j, divisor),
+        np.where(moves, (energy_j + at.iterations * each_j) / np.where(moves, divisor, 1.0), np.inf),
     ]
     return Coefficients(
         upper_l=np.stack([zeros + 1, divisor / each_j - 1]),
@@ -302,11 +302,6 @@ def linearised_as_printed(problem: VeflProblem, at: Iterate) -> Coefficients | N
 def iterations_in_time(problem: VeflProblem, cpu_ghz: Floats) -> Floats:
     """T·η/cD, the number of iterations that fit the time at this frequency."""
     return problem.time_s * cpu_ghz * GHZ / problem.cycles
-
-
-def _quotient(dividend: Floats, divisor: Floats) -> Floats:
-    """dividend / divisor, infinite where the divisor is 0."""
-    return np.where(divisor > 0, dividend / np.where(divisor > 0, divisor, 1.0), np.inf)
 
 
 def printed(problem: VeflProblem) -> Ints:
