@@ -158,7 +158,7 @@ def _interpolated(law: GainLaw, margin: float, snr: Floats, full_prbs: int | Non
 @cache
 def _share(law: GainLaw, margin: float, snr: float, full_prbs: int | None) -> float:
     """The share at one SNR, from draws that are the same in every run."""
-    measured, now = _ranked(law)
+    _, (measured, now) = _draws_of(law)  # best measured pRBs first
     granted = measured * margin
     rates = [_arriving(granted[:, -1:], now[:, -1:], snr)]
     for count in prb_counts(law.prbs):
@@ -175,17 +175,11 @@ def _share(law: GainLaw, margin: float, snr: float, full_prbs: int | None) -> fl
 
 
 @lru_cache(maxsize=2)
-def _draws_of(law: GainLaw) -> tuple[Floats, Floats]:
-    """Draws of the gains when they were measured and in the slot; rows are independent, pRBs in their own order."""
-    return law.draw()
-
-
-@lru_cache(maxsize=2)
-def _ranked(law: GainLaw) -> tuple[Floats, Floats]:
-    """The same draws; each row from the pRB measured best to the worst."""
-    measured, now = _draws_of(law)
+def _draws_of(law: GainLaw) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Draws of the gains when measured and in the slot, in independent rows: as drawn, and the best measured first."""
+    measured, now = law.draw()
     order = np.argsort(-measured, axis=1, kind="stable")
-    return np.take_along_axis(measured, order, 1), np.take_along_axis(now, order, 1)
+    return (measured, now), (np.take_along_axis(measured, order, 1), np.take_along_axis(now, order, 1))
 
 
 def _arriving(granted: Floats, now: Floats, snr: Floats | float) -> float:
@@ -218,8 +212,9 @@ def _best_number(snr: Floats) -> Floats:
 def _arriving_if_shared(law: GainLaw, margin: float, snr: float, full_prbs: int) -> float:
     """Mean rate of one of Z CVs that share a slot with given powers: a pRB belongs to the CV measured best on it."""
     prbs = law.prbs
-    slots = len(_draws_of(law)[0]) // prbs
-    measured, now = (gains[: slots * prbs].reshape(slots, prbs, prbs) for gains in _draws_of(law))  # slot, CV, pRB
+    drawn, _ = _draws_of(law)
+    slots = len(drawn[0]) // prbs
+    measured, now = (gains[: slots * prbs].reshape(slots, prbs, prbs) for gains in drawn)  # slot, CV, pRB
     owned = measured.argmax(axis=1)[:, None, :] == np.arange(prbs)[:, None]
     power = np.minimum(1.0, full_prbs / np.maximum(owned.sum(axis=2, keepdims=True), 1)) * owned
     return _arriving((measured * margin * power).reshape(-1, prbs), (now * power).reshape(-1, prbs), snr)
