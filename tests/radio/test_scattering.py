@@ -73,27 +73,11 @@ def test_a_gain_depends_on_cv_and_distance_but_not_on_the_call() -> None:
     np.testing.assert_allclose(half.gains(1000, 1, cvs), ScatteredFading(propagation(), route).gains(500, 1, cvs))
 
 
-def test_a_cv_that_waits_keeps_its_channel() -> None:
-    fading = ScatteredFading(propagation(), driving(2, 0.0))
-    gains = fading.gains(0, 500, np.array([0, 1]))
-    assert np.all(gains == gains[0])
-    assert not np.array_equal(gains[0, 0], gains[0, 1])
-
-
 def test_gains_have_the_gamma_law_of_rayleigh() -> None:
     """One sample for each of 2000 CVs; PATHS paths of equal power are Gaussian to 1 %."""
     own = propagation(prbs=1)
     gains = np.concatenate([plain_gains(own, cv, np.array([9.0]), sight=False) for cv in range(2000)])
     assert stats.kstest(gains.ravel(), stats.gamma(4).cdf).pvalue > 1e-3
-
-
-def test_the_mean_power_of_every_prb_is_one_per_antenna() -> None:
-    """Over 200 m, at positions that are no multiples of the wavelength."""
-    driven_m = np.linspace(0, 200, 20_001)
-    for spread_s, sight in ((None, False), (3e-7, False), ("38.901", True)):
-        own, gains = propagation(spread_s, k_factor=K_9_DB), np.empty((len(driven_m), 10))
-        combine(driven_m, own.paths(3, sight=sight), 4, gains)
-        assert gains.mean(axis=0) == pytest.approx(np.full(10, 4.0), rel=0.03)
 
 
 @pytest.mark.parametrize("spread_s", [0.0, 1e-7])
