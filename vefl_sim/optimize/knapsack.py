@@ -159,35 +159,6 @@ def _start(knapsack: Knapsack) -> Choice:
 CORE = 240  # largest number of decisions considered: those with the smallest losses
 
 
-@dataclass(frozen=True)
-class Moves:
-    """Possible changes of a choice: `item` gets option `column`, or is left out if there is no such option.
-
-    Row 0 changes nothing, so that a pair of moves can also be a single move.
-    """
-
-    item: Ints
-    column: Ints
-    value: Floats  # change of the total value
-    cost: Floats  # change of the total cost
-    count: Ints  # change of the number of items: −1, 0 or 1
-
-    def best_pair(self, slack: float, room: int) -> tuple[int, int] | None:
-        """The two moves of different items, one that adds value and one that pays for it, with the largest gain.
-
-        `slack` is the unspent budget, `room` the number of items that may be added. None if no pair gains.
-        """
-        up, down = np.flatnonzero(self.value > 0), np.flatnonzero(self.value <= 0)
-        if not len(up):
-            return None
-        allowed = np.add.outer(self.cost[up], self.cost[down]) <= slack
-        allowed &= np.add.outer(self.count[up], self.count[down]) <= room
-        allowed &= np.not_equal.outer(self.item[up], self.item[down])
-        gain = np.where(allowed, np.add.outer(self.value[up], self.value[down]), 0.0)
-        first, second = divmod(int(gain.argmax()), len(down))
-        return (int(up[first]), int(down[second])) if gain[first, second] > 0 else None
-
-
 def exchange(knapsack: Knapsack, choice: Choice, loss: Losses) -> Choice:
     """Apply the best pair of moves (add, drop, swap, one item up and another down) until no pair gains.
 
@@ -208,34 +179,38 @@ def exchange(knapsack: Knapsack, choice: Choice, loss: Losses) -> Choice:
 
 
 def _improved(knapsack: Knapsack, choice: Choice, core: Ints) -> Choice | None:
-    moves = _moves(knapsack, choice, core)
-    pair = moves.best_pair(knapsack.budget - choice.cost, knapsack.most_items - int(choice.taken.sum()))
-    if pair is None:
-        return None
-    taken, option = choice.taken.copy(), choice.option.copy()
-    for move in pair:
-        if move > 0:
-            item, column = moves.item[move], moves.column[move]
-            taken[item] = column < knapsack.value.shape[1]
-            option[item] = column if taken[item] else option[item]
-    better = chosen(knapsack, taken, option)
-    return better if better.value > choice.value * (1 + 1e-12) else None
+    """The choice after the best pair of moves of different items; None if no pair gains.
 
-
-def _moves(knapsack: Knapsack, choice: Choice, core: Ints) -> Moves:
-    value, cost, options = knapsack.value, knapsack.cost, knapsack.value.shape[1]
+    A move gives an item another option, or leaves the item out (then its column is the number of options). One move of
+    a pair adds value, the other pays for it. Move 0 changes nothing, so that a pair can also be a single move.
+    """
+    options = knapsack.value.shape[1]
     item, column = np.divmod(core, options + 1)
     inside, safe_column = column < options, np.minimum(column, options - 1)
     taken, present = choice.taken[item], choice.option[item]
-    added_value = np.where(inside, value[item, safe_column], 0.0) - np.where(taken, value[item, present], 0.0)
-    added_cost = np.where(inside, cost[item, safe_column], 0.0) - np.where(taken, cost[item, present], 0.0)
-    return Moves(
-        item=np.concatenate(([-1], item)),
-        column=np.concatenate(([-1], column)),
-        value=np.concatenate(([0.0], added_value)),
-        cost=np.concatenate(([0.0], added_cost)),
-        count=np.concatenate(([0], inside.astype(np.int64) - taken)),
+    value, cost = (
+        np.append(0.0, np.where(inside, table[item, safe_column], 0.0) - np.where(taken, table[item, present], 0.0))
+        for table in (knapsack.value, knapsack.cost)
     )
+    count = np.append(0, inside.astype(np.int64) - taken)  # change of the number of items: −1, 0 or 1
+    item, column = np.append(-1, item), np.append(-1, column)
+    up, down = np.flatnonzero(value > 0), np.flatnonzero(value <= 0)
+    if not len(up):
+        return None
+    allowed = np.add.outer(cost[up], cost[down]) <= knapsack.budget - choice.cost
+    allowed &= np.add.outer(count[up], count[down]) <= knapsack.most_items - int(choice.taken.sum())
+    allowed &= np.not_equal.outer(item[up], item[down])
+    gain = np.where(allowed, np.add.outer(value[up], value[down]), 0.0)
+    first, second = divmod(int(gain.argmax()), len(down))
+    if not gain[first, second] > 0:
+        return None
+    now_taken, option = choice.taken.copy(), choice.option.copy()
+    for move in (up[first], down[second]):
+        if move > 0:
+            now_taken[item[move]] = column[move] < options
+            option[item[move]] = column[move] if column[move] < options else option[item[move]]
+    better = chosen(knapsack, now_taken, option)
+    return better if better.value > choice.value * (1 + 1e-12) else None
 
 
 ROUNDING_MARGIN = 1e-9  # relative to the bound: added to a gap, so that rounding excludes no choice of equal value
