@@ -16,7 +16,6 @@ from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, RoundReport
 from vefl_sim.protocol.server.orders import orders_of
-from vefl_sim.protocol.server.overruns import overruns
 from vefl_sim.schemes.pdpc import Pdpc
 from vefl_sim.schemes.scheme import Plan
 from vefl_sim.simulation.audit import Audit, broken_laws
@@ -63,7 +62,7 @@ def ordered(cv: list[int], iterations: list[int], cpu_hz: float = 2e9, **keys) -
 def test_a_lawful_round_passes() -> None:
     report = closed_round()
     assert len(report.outcomes) == 2
-    assert laws(report) == list(overruns(report)) == []
+    assert laws(report) == list(report.overruns()) == []
 
 
 @pytest.mark.parametrize(
@@ -108,7 +107,7 @@ def test_overruns_are_counted_by_kind() -> None:
     late = replace(first, tx_slots=2, end_ns=first.end_ns + 1)
     dear = replace(second, account=replace(second.account, compute_j=21.0, paid=990.0))
     worse = replace(report, decisions=[replace(report.decisions[0], outcomes=[late, dear])])
-    assert sorted(overruns(worse)) == [
+    assert sorted(worse.overruns()) == [
         "deadline", "round_cost", "upload_slots", "vehicle_cost", "vehicle_energy",
     ]  # fmt: skip
     audit = Audit(CONSTANTS.link, 5e-4)

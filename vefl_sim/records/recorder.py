@@ -18,7 +18,6 @@ from vefl_sim.protocol import trace as events
 from vefl_sim.protocol.gnb import Arrival
 from vefl_sim.protocol.mac import Burst
 from vefl_sim.protocol.messages import Decision, OrderOutcome, RoundReport, TrainOrder
-from vefl_sim.protocol.server.overruns import overruns
 from vefl_sim.protocol.trace import Noted, Trace
 from vefl_sim.records.schemas import SCHEMAS
 from vefl_sim.records.table_parts import NOT_CONTENT, PartFile, PartWriter
@@ -257,7 +256,7 @@ def round_row(report: RoundReport) -> Row:
         "loss": report.evaluation.loss if report.evaluation else None,
         "plan_status": report.status,
         **{f"plan_{name}": getattr(plan, name) for name in ("dropped", "objective", "bound", "gap")},
-        "overruns": sum(1 for _ in overruns(report)),
+        "overruns": sum(1 for _ in report.overruns()),
     }
 
 

@@ -21,8 +21,7 @@ from vefl_sim.experiment.plugins import is_part
 from vefl_sim.optimize.vefl.problem import VeflProblem
 from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.mac import Burst
-from vefl_sim.protocol.messages import Decision, RoundReport, TrainOrder
-from vefl_sim.protocol.server.overruns import OVERRUNS, overruns
+from vefl_sim.protocol.messages import OVERRUNS, Decision, RoundReport, TrainOrder
 from vefl_sim.radio.access import Access
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.observation import sojourn_ns
@@ -71,7 +70,7 @@ class Audit:
             if self.binding:
                 raise AuditFailed(f"round {report.round} breaks {law}: {sentence}")
             self.breaches[law] += 1
-        self.overruns.update(overruns(report))
+        self.overruns.update(report.overruns())
 
     def burst(self, burst: Burst) -> None:
         """Check the slots of a burst, after the MAC has decided them."""

@@ -11,9 +11,8 @@ from simpy import Event
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.protocol.inbox import Inbox, Refusal
 from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence, Signal
-from vefl_sim.protocol.messages import Decision, TrainOrder, Update
+from vefl_sim.protocol.messages import Decision, TrainOrder, Update, Window
 from vefl_sim.protocol.server.orders import checked_theorem2_sum, checked_weights, orders_of
-from vefl_sim.protocol.server.window import Window
 from vefl_sim.protocol.trace import RoundEnded, RoundStarted
 from vefl_sim.schemes.centralized import EVERYTHING
 from vefl_sim.schemes.scheme import Received
