@@ -22,13 +22,6 @@ def digests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @BOTH
-def test_in_memory_is_in_a_directory(experiment, digests) -> None:
-    simulation = simulate(experiment, out=None)
-    assert simulation.is_over
-    assert simulation.content_digest() == digests[experiment.run.name]
-
-
-@BOTH
 def test_round_by_round(experiment, digests) -> None:
     simulation, lengths = Simulation(experiment), []
     for count, report in enumerate(simulation, start=1):
@@ -75,14 +68,6 @@ def test_slots_of_the_method_handed_in() -> None:
         simulate(ROUNDS, out=None).vehicles["transmit_j"].dropna().astype(float),
         rtol=1e-12,
     )
-
-
-def test_a_loop_that_is_left_loses_no_report() -> None:
-    simulation = Simulation(WINDOWS)
-    for report in simulation:
-        assert report.round == 1
-        break
-    assert [report.round for report in simulation] == [2]
 
 
 def test_what_is_handed_out_can_be_changed() -> None:

@@ -31,7 +31,7 @@ from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.lock import LOCK_FILES, is_locked
 from vefl_sim.records.models import ConfusionMatrix, kept_rounds, read_confusion, saved_model
 from vefl_sim.records.schemas import SCHEMAS
-from vefl_sim.records.table_parts import PartFile, content_files, read_rows, table_fault
+from vefl_sim.records.table_parts import MainTables, PartFile, content_files, read_rows, table_fault
 from vefl_sim.records.totals import TABLE_DIGESTS, are_figures, energy_text
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _MAX_CHARACTERS = 200  # of a cell in a notebook
 _FIX = "restore it, or run the experiment again with --fresh"
 
 
-class Run:
+class Run(MainTables):
     """A run directory and its results; tables are read as pandas data frames."""
 
     def __init__(self, path: str | Path) -> None:
@@ -178,21 +178,6 @@ class Run:
     def is_checked(self) -> bool:
         """Whether `table` compares what it reads with digests; a failed run, or one of an old version, has none."""
         return TABLE_DIGESTS in self.summary if self.is_done else not any(self.path.glob("tables/*.parquet"))
-
-    @property
-    def events(self) -> "pd.DataFrame":
-        """The trace."""
-        return self.table("events")
-
-    @property
-    def rounds(self) -> "pd.DataFrame":
-        """One row per round."""
-        return self.table("rounds")
-
-    @property
-    def vehicles(self) -> "pd.DataFrame":
-        """One row per round and CV in coverage at its start."""
-        return self.table("vehicles")
 
     @property
     def confusion(self) -> ConfusionMatrix | None:

@@ -10,10 +10,9 @@ from vefl_sim.core.state import Stateful
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.codecs import Coding
 from vefl_sim.mobility.coverage import sojourn_bound_of
-from vefl_sim.protocol.broadcaster import Broadcaster
 from vefl_sim.protocol.control import Control
 from vefl_sim.protocol.coverage import CoverageProcess
-from vefl_sim.protocol.gnb import GNodeB
+from vefl_sim.protocol.gnb import Broadcaster, GNodeB
 from vefl_sim.protocol.inbox import Inbox
 from vefl_sim.protocol.instants import NanosecondEnvironment
 from vefl_sim.protocol.ledger import Ledger

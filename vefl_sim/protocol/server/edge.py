@@ -10,9 +10,9 @@ from vefl_sim.core.clock import SlotGrid
 from vefl_sim.core.state import State, Stateful, from_state, optional_state, state_of
 from vefl_sim.learning.learner import Local, Start
 from vefl_sim.learning.trees import plain
-from vefl_sim.protocol.broadcaster import Broadcaster
 from vefl_sim.protocol.control import Control, RoundDue
 from vefl_sim.protocol.coverage import CoverageProcess
+from vefl_sim.protocol.gnb import Broadcaster
 from vefl_sim.protocol.inbox import Assignment, Inbox
 from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.messages import Applied, Decision, Loss, OrderOutcome, TrainOrder, Update, Window
