@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.resumable import STOPPED, Kill, Killer
-from vefl_sim import BadInput, Run, RunWatcher, resume, simulate, with_settings
+from vefl_sim import Run, RunWatcher, resume, simulate, with_settings
 from vefl_sim.core.errors import RunInterrupted
 
 TENSORBOARD, MLFLOW = (f"vefl_sim.records.watchers:{name}" for name in ("tensorboard", "mlflow"))
@@ -172,13 +172,3 @@ def test_mlflow_continues_the_same_run(killed: bool, logged: Run, store: Path, t
     assert (after.info.run_id, after.info.status) == (before.info.run_id, "FINISHED")
     same(history(client, run), expected(run))
     same(history(client, logged), expected(logged))
-
-
-@pytest.mark.parametrize(("name", "package"), [(TENSORBOARD, "tensorboardX"), (MLFLOW, "mlflow")])
-def test_a_missing_package_is_a_sentence(
-    name: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("vefl_sim.simulation.watcher.find_spec", lambda name: None)
-    with pytest.raises(BadInput, match=rf"run\.watch .* needs {package}: pip install"):
-        simulate(with_settings(SHORT, f'run.watch=["{name}"]'), out=tmp_path / "runs")
-    assert not (tmp_path / "runs").exists()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from simpy import Event
 
-from tests.schemes.rounds import CONSTANTS, TYPICAL, experiment, observed
+from tests.schemes.rounds import CONSTANTS, experiment, observed
 from vefl_sim import simulate, with_settings
 from vefl_sim.core.errors import AuditFailed
 from vefl_sim.optimize.rat.burst_state import new_log
@@ -83,11 +83,6 @@ def test_a_plan_that_breaks_one_law(law: str, plan: Plan, constants: dict) -> No
     assert laws(report) == [law]
     with pytest.raises(AuditFailed, match=f"round 3 breaks {law}: "):
         Audit(CONSTANTS.link, 5e-4).round(report)
-
-
-def test_a_cpu_slower_than_it_can_run() -> None:
-    fast = [replace(TYPICAL, cpu_min_hz=1.5e9)] * 4
-    assert laws(closed_round(ordered([1], [1], cpu_hz=1e9), agreements=fast)) == ["C6"]
 
 
 def test_fewer_iterations_than_wanted_if_time_or_money_allow_no_more() -> None:

@@ -89,13 +89,6 @@ def test_data_show_prints_the_error_of_constant_velocity(tmp_path: Path) -> None
     assert (tmp_path / "positions-data.png").is_file()
 
 
-def test_data_get_and_list_know_that_it_needs_no_files(tmp_path: Path) -> None:
-    assert "positions      built in, needs no files" in call("data", "list", "--dir", tmp_path).stdout
-    refused = call("data", "get", "positions")
-    assert refused.returncode == 2
-    assert "recorded in the traffic of a run" in refused.stderr
-
-
 @pytest.mark.slow
 def test_the_learned_model_beats_constant_velocity(tmp_path: Path) -> None:
     experiment = load(ROOT / "experiments/positions.toml")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.protocol.test_asynchronous import THREE
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import BadInput, RunFailed, Simulation, VeflError, from_tables, simulate, with_settings
+from vefl_sim import BadInput, RunFailed, Simulation, from_tables, simulate, with_settings
 from vefl_sim.simulation.scenario import build_scenario, make_scheme
 
 ROUNDS, WINDOWS = from_tables(EXPERIMENT), from_tables(THREE)
@@ -128,13 +128,6 @@ def test_what_cannot_be_followed_is_refused() -> None:
     with pytest.raises(RunFailed, match="RatAllocation"):
         simulation.next_slot("all")
     assert [report.round for report in simulation] == [1, 2]
-
-
-def test_unknown_tables_and_watchers_that_need_a_directory() -> None:
-    with pytest.raises(VeflError, match="outages"):
-        simulate(ROUNDS, out=None).table("outages")
-    with pytest.raises(BadInput, match=r"run\.watch needs a run directory"):
-        simulate(with_settings(ROUNDS, 'run.watch=["vefl_sim.records.watchers:tensorboard"]'), out=None)
 
 
 def test_a_watcher_hears_of_a_run_in_memory() -> None:

@@ -16,7 +16,7 @@ from tests.resumable import Kill, Killer, contents, only
 from vefl_sim import BadInput, FinishedRun, Run, RunFailed, from_tables, resume, simulate, with_settings
 from vefl_sim.analysis.runs import part_lines
 from vefl_sim.cli.progress import PipedConsole, RunProgress
-from vefl_sim.core.errors import RunInterrupted, VeflError
+from vefl_sim.core.errors import RunInterrupted
 from vefl_sim.core.kernel import compiling
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.identity import config_digest
@@ -75,33 +75,6 @@ def test_a_watcher_may_leave_methods_out_and_is_not_called_by_a_finished_run(kin
     assert other.rounds == [1, 2]
 
 
-class Misspelt:
-    """A watcher none of whose methods is ever called."""
-
-    def rounds(self, report) -> None:
-        pass
-
-
-class Misled:
-    """A watcher with a method that takes other arguments."""
-
-    def round(self, number, report) -> None:
-        pass
-
-
-@pytest.mark.parametrize(
-    ("watcher", "sentence"),
-    [
-        (Misspelt(), "Misspelt has none of the methods of vefl_sim.RunWatcher"),
-        (Misled(), r"Misled.round\(number, report\) must be round\(report\)"),
-    ],
-)
-def test_a_wrong_watcher_is_refused_before_the_run(watcher: object, sentence: str, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=sentence):
-        simulate(TWO_ROUNDS, out=tmp_path, watcher=watcher)
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.filterwarnings("ignore:.*before its first checkpoint")
 @pytest.mark.parametrize("stage", ["preparing watched", "round 2"])
 def test_an_exception_in_a_watcher_fails_the_run_which_can_be_resumed(stage: str, tmp_path: Path) -> None:
@@ -126,14 +99,6 @@ def test_a_stopped_run_tells_its_end(tmp_path: Path) -> None:
     with pytest.raises(RunInterrupted):
         simulate(TWO_ROUNDS, out=tmp_path, watcher=diary)
     assert diary.calls[-3:] == ["round 1", "stopping", "ended stopped"]
-
-
-def test_without_a_terminal_a_step_whose_end_is_unknown_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = RunProgress(PipedConsole(), None)
-    progress.preparing(TWO_ROUNDS)
-    for step in (compiling(), "the traffic settles", compiling()):
-        progress.working(step, "" if step == compiling() else "1 of 100 s")
-    assert capsys.readouterr().out.splitlines() == ["watched: preparing traffic, data and model", compiling()]
 
 
 def test_the_remaining_time_leaves_out_the_first_round_which_compiles(
@@ -207,16 +172,6 @@ def test_one_that_raises_in_a_call_and_in_the_signal_handler_within_it(tmp_path:
     [warning] = (text for text in given.calls if text.startswith("warned"))
     assert "failed in stopping" in warning
     assert only(tmp_path).state == "unfinished"
-
-
-def test_a_run_that_cannot_start_has_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full_disk(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("vefl_sim.simulation.run._prepare_folders", full_disk)
-    with pytest.raises(VeflError, match="No space left on device"):
-        simulate(watched("Listener"), out=tmp_path)
-    assert listeners.made[0].calls == ["preparing watched"]
 
 
 @pytest.mark.parametrize(
