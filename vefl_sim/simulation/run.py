@@ -166,9 +166,10 @@ def _complete(
     notes += library_notes(run.path, identity)
     if not last and (loss := run.loss):
         raise NotResumable(f"{loss}, or run the experiment again with --fresh; nothing is changed.")
-    if last:
-        _require_traffic(run)
-    elif not run.is_untouched:
+    fault = declaration("mobility.kind", identity.experiment.mobility.kind, "fault", None)
+    if last and fault and (message := fault(run.path / "traffic")):  # the finished rounds have used this traffic
+        raise NotResumable(f"{run.path} cannot be resumed, because {message}: restore it, or run it with --fresh.")
+    if not last and not run.is_untouched:
         sentence = f"{run.path} was stopped before its first checkpoint: it starts again from round 1."
         warnings.warn(sentence, VeflWarning, stacklevel=3)
     try:
@@ -192,13 +193,6 @@ def _prepare(run: Run, experiment: Experiment, watchers: Watchers) -> tuple[Scen
     scenario = build_scenario(experiment, run.path / "traffic")
     spent = {"prepare_s": time.perf_counter() - began_s, "prepare_cpu_s": time.process_time() - began_cpu_s}
     return scenario, {name: round(seconds, 3) for name, seconds in spent.items()}
-
-
-def _require_traffic(run: Run) -> None:
-    """Refuse to resume if the recorded traffic, which the finished rounds have used, is missing or damaged."""
-    fault = declaration("mobility.kind", run.experiment.mobility.kind, "fault", None)
-    if fault and (message := fault(run.path / "traffic")):
-        raise NotResumable(f"{run.path} cannot be resumed, because {message}: restore it, or run it with --fresh.")
 
 
 def _simulate(
