@@ -31,12 +31,12 @@ ROWS = st.lists(
         {"id": st.integers(0, 2**62), "kind": st.sampled_from(["a", "b", ""])},
         optional={"reason": st.text(max_size=3), "cost": st.floats(allow_nan=False), "cv": st.integers(-5, 5)},
     ),
-    max_size=60,
+    max_size=30,
 )
 
 
-@given(ROWS, st.lists(st.integers(0, 60)), st.integers(1, 20))
-@settings(max_examples=25)
+@given(ROWS, st.lists(st.integers(0, 30)), st.integers(1, 10))
+@settings(max_examples=10)
 def test_the_table_does_not_depend_on_the_part_files(rows: list[dict], cuts: list[int], group: int) -> None:
     folders = tempfile.TemporaryDirectory(), tempfile.TemporaryDirectory()
     with folders[0] as one, folders[1] as other, pytest.MonkeyPatch.context() as patch:
