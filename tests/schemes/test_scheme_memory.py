@@ -85,6 +85,12 @@ def test_terms_of_the_local_objective(kind: str, tmp_path: Path) -> None:
     assert np.abs(world.sizes / world.sizes.sum() @ world.all(world.start) - plain).max() > 1e-3
 
 
+def of_kind(kind: str) -> Experiment:
+    """An experiment with a scheme of this module."""
+    own = {"kind": f"{__name__}:{kind}", "constrained": True}
+    return experiment("fedavg", scheme=own, vefl={"budget": 1e6})
+
+
 class WrongShape(FedAvg):
     def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
         return {"params": {"Dense_0": {"kernel": np.zeros(3), "bias": np.zeros(3)}}}
@@ -101,7 +107,7 @@ class TwoWeights(FedAvg):
 )
 def test_a_wrong_model_fails_the_run(kind: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(RunFailed, match=sentence):
-        simulate(experiment("fedavg", scheme={"kind": f"{__name__}:{kind}", "constrained": False}), out=tmp_path)
+        simulate(of_kind(kind), out=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +146,7 @@ class HalfAModel(FedAvg):
 )
 def test_wrong_members_are_one_sentence(kind: str, sentence: str) -> None:
     with pytest.raises(ExperimentError, match=sentence):
-        make_scheme(experiment("fedavg", scheme={"kind": f"{__name__}:{kind}", "constrained": False}))
+        make_scheme(of_kind(kind))
 
 
 class InJax(FedAvg):
