@@ -11,8 +11,7 @@ from tests.analysis.figures.invented_runs import pretend, run, sweep
 from tests.command_line import call
 from vefl_sim import Run, from_tables, load_sweep, simulate
 from vefl_sim.analysis.comparison import comparison_lines
-from vefl_sim.analysis.figures.drawing import draw_figure
-from vefl_sim.analysis.figures.report import drawing_lines
+from vefl_sim.analysis.figures.drawing import draw_figure, drawing_lines
 from vefl_sim.analysis.overview import _draw
 from vefl_sim.analysis.report.page import report
 from vefl_sim.analysis.report.source import Source
@@ -188,7 +187,7 @@ def test_figures_of_the_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     pretend(monkeypatch, {(1,): run(losses=[4.0, 1.0], loss="mse"), (2,): run(losses=[9.0, 4.0], loss="mse")})
     drawing = draw_figure(sweep(tmp_path, "[sweep]\nseeds = [1, 2]\n[figure]\nmarks = [2]\n"), tmp_path)
     lines = [*drawing_lines(drawing, tmp_path)]
-    assert drawing.marks["mean"].tolist() == [1.5]
+    assert drawing.chart.marks["mean"].tolist() == [1.5]
     assert "test rmse, mean ± s.d. over seeds, at x =" in lines
     assert "final rmse: mean ± s.d. over seeds" in lines
     loss = draw_figure(sweep(tmp_path, '[sweep]\nseeds = [1, 2]\n[figure]\nkind = "loss"\n'), tmp_path)

@@ -54,13 +54,17 @@ def report(
 
     from vefl_sim.analysis.report.page import write_report
     from vefl_sim.analysis.runs import find_run
-    from vefl_sim.analysis.sweep_report.page import write_sweep_report
     from vefl_sim.analysis.sweep_report.source import find_table
 
     if out.suffix == ".html":
         raise BadInput(f"--out {out} must be the folder of the runs: name the file to write with --to.")
     table = find_table(what, out)
-    path = write_sweep_report(table, to) if table else write_report(find_run(what, out), to)
+    if table:
+        from vefl_sim.analysis.sweep_report.page import write_sweep_report  # imports matplotlib, which takes time
+
+        path = write_sweep_report(table, to)
+    else:
+        path = write_report(find_run(what, out), to)
     _print([str(path)])
     if show:
         webbrowser.open(path.resolve().as_uri())

@@ -97,7 +97,7 @@ def sweep(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
     """Run all points of one or more sweeps; finished points are skipped, interrupted points are resumed."""
-    from vefl_sim.analysis.figures.drawing import require_drawable
+    from vefl_sim.analysis.figures.layout import require_drawable
     from vefl_sim.cli.progress import showing_steps
     from vefl_sim.sweep.points import load_sweep
     from vefl_sim.sweep.seeds import parse_seeds
@@ -188,7 +188,7 @@ def compare(sweep: "Sweep", options: SweepOptions) -> None:
 def _show_comparison(comparison: "Comparison", options: SweepOptions, detect: float | None) -> None:
     """Print the table of a comparison, draw its figure and write the files."""
     from vefl_sim.analysis.comparison import comparison_lines
-    from vefl_sim.analysis.figures.comparison import draw_comparison
+    from vefl_sim.analysis.draw import draw_comparison
 
     files = comparison.write()
     for line in comparison_lines(comparison, detect):
@@ -231,8 +231,7 @@ def figure(
 
     Exit code 1: drawn, but points are missing.
     """
-    from vefl_sim.analysis.figures.drawing import IncompleteFigure, draw_figure
-    from vefl_sim.analysis.figures.report import drawing_lines
+    from vefl_sim.analysis.figures.drawing import IncompleteFigure, draw_figure, drawing_lines
     from vefl_sim.analysis.overview import draw_overview
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.sweep_report.source import find_table
