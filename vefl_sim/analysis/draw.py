@@ -17,7 +17,7 @@ from vefl_sim.analysis.overview import draw_overview
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.comparison import Comparison
 from vefl_sim.sweep.points import Sweep, load_sweep
-from vefl_sim.sweep.results.measurements import RunMeasurements
+from vefl_sim.sweep.results.result import RunMeasurements
 from vefl_sim.sweep.results.store import FOLDER, Store
 
 
