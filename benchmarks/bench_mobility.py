@@ -29,8 +29,7 @@ from vefl_sim.mobility.grid.step import step
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.kept import KeptTraffic
 from vefl_sim.mobility.scene import Mobility
-from vefl_sim.mobility.sumo.calibration import arguments
-from vefl_sim.mobility.sumo.demand import draw_routes, write_demand
+from vefl_sim.mobility.sumo.demand import arguments, draw_routes, write_demand
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import read_net
 from vefl_sim.mobility.sumo.programs import environment, program, run_program

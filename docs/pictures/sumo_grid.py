@@ -29,8 +29,7 @@ from vefl_sim.mobility.grid.demand import demand
 from vefl_sim.mobility.grid.roads import STEP_X, STEP_Y, StreetGrid
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.scene import Mobility, Scene
-from vefl_sim.mobility.sumo.calibration import arguments
-from vefl_sim.mobility.sumo.demand import _vehicle_type
+from vefl_sim.mobility.sumo.demand import _vehicle_type, arguments
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Street, read_net
 from vefl_sim.mobility.sumo.programs import run_program

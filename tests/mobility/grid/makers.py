@@ -6,9 +6,8 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment, RunTable
 from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
-from vefl_sim.mobility.grid.drivers import DRAWS, Drivers
 from vefl_sim.mobility.grid.engine import TrafficEngine
-from vefl_sim.mobility.grid.fleet import Fleet
+from vefl_sim.mobility.grid.fleet import DRAWS, Drivers, Fleet
 from vefl_sim.mobility.grid.roads import NONE, StreetGrid
 from vefl_sim.mobility.grid.routes import GridRoutes
 

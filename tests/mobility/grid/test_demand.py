@@ -10,7 +10,7 @@ from vefl_sim.experiment.experiment import Experiment, RunTable
 from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
 from vefl_sim.mobility.grid.demand import demand, start_positions
-from vefl_sim.mobility.grid.drivers import DRAWS, Drivers
+from vefl_sim.mobility.grid.fleet import DRAWS, Drivers
 from vefl_sim.mobility.grid.roads import StreetGrid
 from vefl_sim.mobility.grid.routes import GridRoutes
 from vefl_sim.mobility.grid.traffic import Arrivals

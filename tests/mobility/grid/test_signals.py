@@ -3,8 +3,8 @@ import pytest
 
 from tests.mobility.grid.makers import empty_streets
 from vefl_sim.experiment.traffic_tables import RoadsTable
+from vefl_sim.mobility.grid.junctions import AMBER, GREEN, RED, light, make_signals
 from vefl_sim.mobility.grid.roads import EAST, NORTH, SOUTH, WEST
-from vefl_sim.mobility.grid.signals import AMBER, GREEN, RED, light, make_signals
 
 SECOND = 1_000_000_000
 

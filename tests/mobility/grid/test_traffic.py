@@ -10,9 +10,8 @@ from vefl_sim.experiment.experiment import Experiment, RunTable
 from vefl_sim.experiment.radio_tables import RadioTable
 from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
 from vefl_sim.mobility.coverage import in_coverage
-from vefl_sim.mobility.grid.junctions import PATHS_MEET
+from vefl_sim.mobility.grid.junctions import PATHS_MEET, light
 from vefl_sim.mobility.grid.roads import NONE
-from vefl_sim.mobility.grid.signals import light
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 
 LENGTH = 5.0

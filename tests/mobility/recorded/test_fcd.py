@@ -19,10 +19,9 @@ from tests.mobility.recorded.recordings import (
 )
 from vefl_sim.core.errors import BadInput
 from vefl_sim.core.rng import Streams
-from vefl_sim.mobility.recorded import fcd, frame, plausible
-from vefl_sim.mobility.recorded import register as register_module
-from vefl_sim.mobility.recorded.recording import frames
-from vefl_sim.mobility.recorded.register import VehicleNumbers
+from vefl_sim.mobility.recorded import fcd, frame
+from vefl_sim.mobility.recorded.frame import VehicleNumbers
+from vefl_sim.mobility.recorded.playback import frames
 
 
 def register() -> VehicleNumbers:
@@ -77,12 +76,6 @@ def test_a_walker_behind_a_vehicle_in_the_parquet(tmp_path: Path) -> None:
     columns = {"vehicle_lane": ["a_0", None, None, "a_0"], "vehicle_edge": [None, "a", "a", None]}
     for scene in scenes(fcd_parquet(tmp_path, rows, **columns)):
         assert (scene.vehicle.tolist(), scene.x_m.tolist()) == ([1], [9.0])
-
-
-def test_a_mesoscopic_parquet_is_refused(tmp_path: Path) -> None:
-    rows = [(0.0, None, None, None, None), *TWO_CARS[2:]]
-    path = fcd_parquet(tmp_path, rows, vehicle_lane=[None] * 6, vehicle_edge=[None] + ["a"] * 5)
-    assert complaint(lambda: scenes(path)).startswith(f"{path}, row 2: the vehicle is in no lane, as in a mesoscopic")
 
 
 @pytest.mark.parametrize("tag", ["person", "container"])
@@ -206,7 +199,7 @@ class TestBadXml:
         """At one time and in all, in every format; at one time, before they are kept."""
         rows = [(0.0, f"a{i}", float(i), 0.0, 0.0) for i in range(20)]
         own = own_table(tmp_path, [(time_s, i, *rest) for i, (time_s, _, *rest) in enumerate(rows, 1)])
-        for module in (fcd, frame, register_module, plausible):
+        for module in (fcd, frame):
             monkeypatch.setattr(module, "MAX_VEHICLES", 10)
         for path in (fcd_xml(tmp_path, rows), fcd_parquet(tmp_path, rows), own):
             assert "there are more than 10 vehicles: cut the recording." in complaint(lambda path=path: scenes(path))

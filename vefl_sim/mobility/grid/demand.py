@@ -10,8 +10,8 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment, RunTable
 from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
-from vefl_sim.mobility.grid.drivers import typical_driver
 from vefl_sim.mobility.grid.engine import TrafficEngine
+from vefl_sim.mobility.grid.fleet import typical_driver
 from vefl_sim.mobility.grid.roads import StreetGrid
 from vefl_sim.mobility.grid.routes import GridRoutes
 from vefl_sim.mobility.idm import IdmParams

@@ -11,8 +11,8 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.grid.car_following import Rules
 from vefl_sim.mobility.grid.demand import demand, start_positions
-from vefl_sim.mobility.grid.drivers import typical_driver
 from vefl_sim.mobility.grid.engine import TrafficEngine
+from vefl_sim.mobility.grid.fleet import typical_driver
 from vefl_sim.mobility.grid.roads import StreetGrid
 from vefl_sim.mobility.grid.routes import GridRoutes
 from vefl_sim.mobility.scene import Scene

@@ -6,7 +6,8 @@ the memory of one timestep. Times are in seconds, x and y in metres in the plane
 
 Parquet has the columns timestep_time, vehicle_id, vehicle_x, vehicle_y, vehicle_speed. SUMO 1.28 writes one row per
 vehicle and a row of nulls for an empty timestep. Persons and containers are written to the same columns, all of which
-are named after the kind of the first object in the file; they have an edge, vehicles a lane.
+are named after the kind of the first object in the file; they have an edge, vehicles a lane. A mesoscopic simulation
+has no lanes, so that only its XML can be read.
 """
 
 import zlib
@@ -22,8 +23,15 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import open_unpacked
 from vefl_sim.core.parquet import ColumnKind, Columns, ParquetFile
 from vefl_sim.core.xml import CHUNK_BYTES, BadXml, XmlParser
-from vefl_sim.mobility.recorded.frame import MAX_VEHICLES, Frame, RecordingFile, first, frame, instants, too_many
-from vefl_sim.mobility.recorded.register import VehicleNumbers
+from vefl_sim.mobility.recorded.frame import (
+    MAX_VEHICLES,
+    Frame,
+    RecordingFile,
+    VehicleNumbers,
+    frame,
+    instants,
+    too_many,
+)
 from vefl_sim.mobility.scene import Scene
 
 _TIME = "timestep_time"  # names of columns
@@ -132,28 +140,14 @@ class _Document:
 
 def fcd_table_frames(table: ParquetFile, register: VehicleNumbers) -> Iterator[Frame]:
     """Yield one frame per timestep."""
-    source, tag, lanes_checked = RecordingFile(table.path, "row"), _tag(table), False
-    for columns in instants(source, _batches(table, tag), _TIME):
-        columns = {name.removeprefix(f"{tag}_"): values for name, values in columns.items()}
-        if tag == "vehicle" and not lanes_checked:
-            lanes_checked = _check_lanes(source, columns)
-        yield _frame(source, columns, register)
-
-
-def _tag(table: ParquetFile) -> str:
-    """Kind of object that the columns are named after."""
-    tags = ("vehicle", "person", "container")
-    return next((tag for tag in tags if f"{tag}_id" in table.column_names), "vehicle")
-
-
-def _batches(table: ParquetFile, tag: str) -> Iterator[Columns]:
+    source, present = RecordingFile(table.path, "row"), table.column_names
+    tag = next((tag for tag in ("vehicle", "person", "container") if f"{tag}_id" in present), "vehicle")
     kinds: dict[str, ColumnKind] = {_TIME: "number", f"{tag}_id": "text"}
-    for name in _NUMBERS:
-        kinds[f"{tag}_{name}"] = "number"
-    for name in (f"{tag}_lane", f"{tag}_edge"):
-        if name in table.column_names or tag != "vehicle":
-            kinds[name] = "text"
-    return table.batches(kinds)
+    kinds |= dict.fromkeys((f"{tag}_{name}" for name in _NUMBERS), "number")
+    places = (f"{tag}_{name}" for name in ("lane", "edge"))
+    kinds |= dict.fromkeys((place for place in places if place in present or tag != "vehicle"), "text")
+    for columns in instants(source, table.batches(kinds), _TIME):
+        yield _frame(source, {name.removeprefix(f"{tag}_"): values for name, values in columns.items()}, register)
 
 
 def _frame(source: RecordingFile, columns: Columns, register: VehicleNumbers) -> Frame:
@@ -169,33 +163,10 @@ def _frame(source: RecordingFile, columns: Columns, register: VehicleNumbers) ->
     return frame(source, scene, first_row, place)
 
 
-def _check_lanes(source: RecordingFile, columns: Columns) -> bool:
-    """Refuse a file whose first object is in no lane, although the columns are named after vehicles.
-
-    Returns whether the first object is in these rows.
-    """
-    row = first(~_is_empty(columns))
-    if row is not None and _off_lane(columns)[row]:
-        raise source.problem(
-            int(columns["row"][row]),
-            "the vehicle is in no lane, as in a mesoscopic simulation, so persons look like vehicles: write it as XML.",
-        )
-    return row is not None
-
-
 def _vehicles(columns: Columns) -> Bools:
-    """Which rows are vehicles: not the row of an empty timestep, and no object that has an edge but no lane."""
-    return ~_is_empty(columns) & ~_off_lane(columns)
-
-
-def _is_empty(columns: Columns) -> Bools:
-    """Which rows stand for an empty timestep."""
-    return _is_null(columns, "id") & np.isnan(columns["x"]) & np.isnan(columns["y"])
-
-
-def _off_lane(columns: Columns) -> Bools:
-    """Which rows have an edge but no lane, as persons and containers do."""
-    return _is_null(columns, "lane") & ~_is_null(columns, "edge")
+    """Which rows are vehicles: not the nulls of an empty timestep, and no person, which has an edge but no lane."""
+    is_empty = _is_null(columns, "id") & np.isnan(columns["x"]) & np.isnan(columns["y"])
+    return ~is_empty & ~(_is_null(columns, "lane") & ~_is_null(columns, "edge"))
 
 
 def _is_null(columns: Columns, name: str) -> Bools:

@@ -1,6 +1,12 @@
-"""Frames: the vehicles of a recording at one time, with their places in the file for error messages."""
+"""Frames: the vehicles of a recording at one time, and the checks that they have to pass.
 
-from collections.abc import Iterable, Iterator
+Each vehicle has its place in the file for error messages. Times must increase, and vehicles must neither be too fast
+nor jump.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -8,13 +14,56 @@ from typing import Literal
 
 import numpy as np
 
-from vefl_sim.core.arrays import Bools, Ints
-from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.arrays import Bools, Floats, Ints
+from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.core.parquet import Columns
+from vefl_sim.core.rng import Streams
 from vefl_sim.mobility.scene import Scene
 
 MAX_VEHICLES = 1_000_000  # at one time, and in a whole recording; at one time, they take 0.5 GB of memory
 _LARGEST = 1e9  # metres or m/s
+_SPEED_TOLERANCE_MPS = 0.01  # because recordings are rounded
+_SIDESTEP_M = 10.0  # SUMO changes lanes instantly
+
+LastSeen = tuple[int, float, float]  # time, x, y
+Problem = Callable[[int, str], ExperimentError]
+"""Makes an error from the place of a vehicle and a sentence."""
+
+
+class VehicleNumbers:
+    """Assigns the numbers 1, 2, … to vehicles in the order in which they first appear.
+
+    Whether vehicle i is connected is the first draw of its own stream ("traffic", i), as in the built-in traffic.
+    """
+
+    def __init__(self, streams: Streams, cv_share: float) -> None:
+        self._streams, self._cv_share = streams, cv_share
+        self._numbers: dict[str, int] = {}
+        self._connected = bytearray()
+
+    def numbers(self, names: Sequence[str]) -> Ints:
+        """Numbers of the vehicles with these names; new vehicles get the next free numbers."""
+        return np.array([self.number(name) for name in names], np.int64)
+
+    def number(self, name: str, may_connect: bool = True) -> int:
+        """Number of one vehicle; `may_connect` (whether it may be a CV) only matters if the vehicle is new."""
+        return self._numbers.get(name) or self._add(name, may_connect)
+
+    def name(self, number: int) -> str:
+        """Name of the vehicle with this number."""
+        return list(self._numbers)[number - 1]
+
+    def connected(self, numbers: Ints) -> Bools:
+        """Which of the vehicles with these numbers are CVs."""
+        return np.asarray(self._connected)[numbers - 1].view(np.bool_)
+
+    def _add(self, name: str, may_connect: bool) -> int:
+        if len(self._numbers) == MAX_VEHICLES:
+            raise ExperimentError(f"There are more than {MAX_VEHICLES} vehicles: choose a shorter part of the traffic.")
+        number = self._numbers[name] = len(self._numbers) + 1
+        drawn = self._streams.generator("traffic", number).random() < self._cv_share
+        self._connected.append(bool(drawn and may_connect))
+        return number
 
 
 @dataclass(frozen=True)
@@ -87,3 +136,79 @@ def instants(source: RecordingFile, batches: Iterable[Columns], time: str) -> It
 
 def _select(columns: Columns, rows: slice) -> Columns:
     return {name: values[rows] for name, values in columns.items()}
+
+
+def plausible(frames: Iterator[Frame], source: RecordingFile, max_speed_mps: float) -> Iterator[Frame]:
+    """Yield the frames unchanged, or raise an error at the first implausible one.
+
+    Keeps the last position of every vehicle that left, so memory grows with the number of vehicles, not with the time.
+    """
+    before: Scene | None = None
+    gone: dict[int, LastSeen] = {}
+    for frame in frames:
+        if (row := first(frame.scene.speed_mps < 0)) is not None:
+            message = f"speed = {frame.scene.speed_mps[row]:.10g} m/s is negative: write it as 0 or more."
+            raise source.problem(int(frame.place[row]), message)
+        check_speeds(frame, source.problem, max_speed_mps, frames)
+        if before and frame.scene.time_ns <= before.time_ns:
+            raise source.problem(
+                frame.begins,
+                f"time {seconds(frame.scene.time_ns)} s follows {seconds(before.time_ns)} s: sort the recording by "
+                "time, with each time once.",
+            )
+        if before:
+            check_jumps(before, frame, source.problem, max_speed_mps, gone)
+            if len(gone) > MAX_VEHICLES:
+                raise too_many(source, frame.begins)
+        before = frame.scene
+        yield frame
+
+
+def check_speeds(frame: Frame, problem: Problem, max_speed_mps: float, later: Iterable[Frame] = ()) -> None:
+    """Refuse a vehicle above u_max; names the highest speed of this and all later frames, to be corrected once."""
+    row = first(frame.scene.speed_mps > max_speed_mps + _SPEED_TOLERANCE_MPS)
+    if row is None:
+        return
+    fastest_mps = float(frame.scene.speed_mps.max())
+    with suppress(BadInput):  # report one error at a time
+        for other in later:
+            fastest_mps = max(fastest_mps, float(other.scene.speed_mps.max(initial=0.0)))
+    raise problem(
+        int(frame.place[row]),
+        f"speed = {frame.scene.speed_mps[row]:.10g} m/s is above mobility.max_speed_mps = {max_speed_mps:g}: raise "
+        f"mobility.max_speed_mps to at least {math.ceil(fastest_mps * 100) / 100:g}, because the sojourn bound relies "
+        "on it.",
+    )
+
+
+def check_jumps(
+    before: Scene, frame: Frame, problem: Problem, max_speed_mps: float, gone: dict[int, LastSeen] | None = None
+) -> None:
+    """Refuse a vehicle that is farther from where it was than u_max allows.
+
+    `gone` has the last records of vehicles that have left, and is updated.
+    """
+    now = frame.scene
+    time_ns, x_m, y_m = _last_seen(before, now, {} if gone is None else gone)
+    elapsed_s = (now.time_ns - time_ns) / 1e9
+    distance_m = np.hypot(now.x_m - x_m, now.y_m - y_m)
+    row = first(distance_m > max_speed_mps * elapsed_s + _SIDESTEP_M)  # NaN is never greater
+    if row is not None:
+        raise problem(
+            int(frame.place[row]),
+            f"the vehicle is {distance_m[row]:.1f} m from where it was {elapsed_s[row]:.10g} s before, farther than "
+            f"mobility.max_speed_mps = {max_speed_mps:g} allows: record without teleports.",
+        )
+
+
+def _last_seen(before: Scene, now: Scene, gone: dict[int, LastSeen]) -> Floats:
+    """(3, vehicles): time, x and y of the previous record of each vehicle; NaN for newcomers."""
+    left = np.flatnonzero(~np.isin(before.vehicle, now.vehicle, assume_unique=True)).tolist()
+    for row in left:
+        gone[int(before.vehicle[row])] = (before.time_ns, float(before.x_m[row]), float(before.y_m[row]))
+    previous = np.full((3, now.vehicle.size), np.nan)
+    _, old, new = np.intersect1d(before.vehicle, now.vehicle, assume_unique=True, return_indices=True)
+    previous[:, new] = np.full(old.size, float(before.time_ns)), before.x_m[old], before.y_m[old]
+    for row in np.flatnonzero(np.isnan(previous[0])).tolist():
+        previous[:, row] = gone.pop(int(now.vehicle[row]), (np.nan, np.nan, np.nan))
+    return previous

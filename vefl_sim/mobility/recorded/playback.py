@@ -1,18 +1,21 @@
 """Playback of recorded traffic (mobility.kind = "playback"): a `mobility` table or SUMO's floating car data."""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 
 from vefl_sim.core.clock import to_ns
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.files import open_file
+from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.coverage import at
-from vefl_sim.mobility.recorded.frame import Frame, seconds
-from vefl_sim.mobility.recorded.plausible import plausible
-from vefl_sim.mobility.recorded.recording import frames, has_connected, recording_path, source
-from vefl_sim.mobility.recorded.register import VehicleNumbers
+from vefl_sim.mobility.recorded.fcd import fcd_table_frames, xml_frames
+from vefl_sim.mobility.recorded.frame import Frame, RecordingFile, VehicleNumbers, plausible, seconds
+from vefl_sim.mobility.recorded.trajectory import is_own, own_frames
 from vefl_sim.mobility.scene import Scene
 
 
@@ -92,15 +95,58 @@ class Playback:
         end = seconds(available_ns + self._start_ns)
         if available_ns < 0:
             return f"mobility.start_s = {e.mobility.start_s:.10g}: the recording ends at {end} s: start earlier."
-        since = f", {seconds(available_ns)} s after its start" if self._start_ns else ""
-        message = f'mobility.file = "{e.mobility.file}": the recording ends at {end} s{since}, the run lasts'
-        return f"{message} {seconds(e.duration_ns)} s: {_shorten_advice(e, available_ns)}record longer."
+        return (
+            f'mobility.file = "{e.mobility.file}": the recording ends at {end} s, {seconds(available_ns)} s after the '
+            f"start of the run, which lasts {seconds(e.duration_ns)} s: shorten the run, or record longer."
+        )
 
 
-def _shorten_advice(e: Experiment, available_ns: int) -> str:
-    """Advice how to shorten the run to the recording; empty if not even one round fits."""
-    if available_ns < e.round_ns:
-        return ""
-    if e.run.rounds is not None:
-        return f"set run.rounds to at most {available_ns // e.round_ns}, or "
-    return f"set run.duration_s to at most {seconds(available_ns)}, or "
+def recording_path(file: str) -> Path:
+    """The file that `mobility.file` names: the file itself, or the `mobility` table of a run directory."""
+    path = Path(file)
+    table = path / "tables" / "mobility.parquet"
+    if path.is_dir() and not table.is_file():
+        raise ExperimentError(
+            f'mobility.file = "{file}" is a directory, but not a run directory: it has no tables/mobility.parquet.'
+        )
+    if not path.exists():
+        where = "relative paths start at the folder of the experiment's file, or where you start the run"
+        raise ExperimentError(f'mobility.file = "{file}": there is no such file or run directory; {where}.')
+    return table if path.is_dir() else path
+
+
+def recording_digest(file: str) -> str:
+    """SHA-256 of a recording; part of the run's name, so that an edited recording gives another run."""
+    return digest_of(recording_path(file))
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file; an ExperimentError if it cannot be read."""
+    try:
+        with open_file(path) as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def source(path: Path) -> RecordingFile:
+    """The file with the unit of its places: rows of a table, lines of XML."""
+    return RecordingFile(path, "row" if path.suffix.lower() == ".parquet" else "line")
+
+
+def has_connected(path: Path) -> bool:
+    """Whether the recording itself marks which vehicles are connected."""
+    return path.suffix.lower() == ".parquet" and is_own(ParquetFile(path))
+
+
+def frames(path: Path, register: VehicleNumbers) -> Iterator[Frame]:
+    """Iterate over the recorded frames in the order of the file, reading lazily."""
+    name = path.name.lower()
+    if name.endswith((".xml", ".xml.gz")):
+        return xml_frames(path, register)
+    if not name.endswith(".parquet"):
+        raise ExperimentError(
+            f'mobility.file = "{path}" has an unknown format: it must end in .parquet, .xml or .xml.gz.'
+        )
+    table = ParquetFile(path)
+    return own_frames(table) if is_own(table) else fcd_table_frames(table, register)

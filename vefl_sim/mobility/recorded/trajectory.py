@@ -4,7 +4,7 @@ A trajectory is such a table with a row for every vehicle and step: all scenes o
 it runs and played back to the last bit.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,34 +30,12 @@ _COLUMNS: dict[str, ColumnKind] = {
 }
 
 
-class TrajectoryWriter:
-    """Writes a trajectory scene by scene; only some thousand rows are kept in memory."""
-
-    def __init__(self, path: Path) -> None:
-        self._table = TableWriter(path, SCENE_SCHEMA)
-        self._end_ns = 0
-
-    def append(self, scene: Scene) -> None:
-        """Append one scene to the file."""
-        time_ns = np.full(scene.vehicle.size, scene.time_ns, np.int64)
-        self._table.extend({**vars(scene), "time_ns": time_ns})
-        self._end_ns = scene.time_ns
-
-    def close(self) -> None:
-        """Finish the file."""
-        self._table.close(metadata={_END: str(self._end_ns)})  # because the last scenes may have no rows
-
-    def discard(self) -> None:
-        """Delete the partial file."""
-        self._table.discard()
-
-
 class Trajectory:
     """Plays back a trajectory file, with the time steps with which it was written."""
 
     def __init__(self, path: Path, step_ns: int) -> None:
         self.step_ns = step_ns
-        self._scenes = _scenes(path)
+        self._scenes = (recorded.scene for recorded in own_frames(ParquetFile(path)))
         self._next = next(self._scenes, None)
         self._scene = self._at(0)
 
@@ -86,16 +64,26 @@ class Trajectory:
         return scene
 
 
-def record(traffic: Mobility, writer: TrajectoryWriter, until_ns: int) -> Iterator[int]:
-    """Write the traffic from now on, up to one step after `until_ns`; yield the start time of every step."""
-    writer.append(traffic.scene())
-    while (before := traffic.scene().time_ns) <= until_ns:  # the coverage process needs the scene one step ahead
-        writer.append(traffic.advance())
-        yield before
+def record(traffic: Mobility, path: Path, until_ns: int, on_step: Callable[[int], None] = lambda time_ns: None) -> None:
+    """Write the traffic from now on, up to one step after `until_ns`, to a file that appears when it is complete.
+
+    `on_step` is called with the start time of every step. Only some thousand rows are kept in memory.
+    """
+    table, scene = TableWriter(path, SCENE_SCHEMA), traffic.scene()
+    try:
+        _append(table, scene)
+        while scene.time_ns <= until_ns:  # the coverage process needs the scene one step ahead
+            on_step(scene.time_ns)
+            scene = traffic.advance()
+            _append(table, scene)
+    except BaseException:
+        table.discard()
+        raise
+    table.close(metadata={_END: str(scene.time_ns)})  # because the last scenes may have no rows
 
 
-def _scenes(path: Path) -> Iterator[Scene]:
-    return (recorded.scene for recorded in own_frames(ParquetFile(path)))
+def _append(table: TableWriter, scene: Scene) -> None:
+    table.extend({**vars(scene), "time_ns": np.full(scene.vehicle.size, scene.time_ns, np.int64)})
 
 
 def is_own(table: ParquetFile) -> bool:

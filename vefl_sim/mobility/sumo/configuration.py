@@ -38,24 +38,20 @@ _TRAFFIC = re.compile(
     re.VERBOSE,
 )
 """Options that change the traffic and name no file; those below are left out before."""
-_WITHOUT_EFFECT = re.compile(
+_LEFT_OUT = re.compile(
     r"""step-length|seed|srand|random|abs-rand|time-to-teleport|collision\.action|route-steps|s
     |verbose|v|print-options|no-warnings|W|suppress-warnings|aggregate-warnings|log\.(timestamps|processid)|language
     |(no-)?duration-log(\..+)?|t|no-step-log|step-log\.period|xml-validation(\..+)?|X
     |human-readable-time|H|precision(\.geo)?
     |gui-settings-file|g|quit-on-end|Q|game(\.mode)?|G|start|S|delay|d|breakpoints|B|demo|D|disable-textures|T
-    |registry-viewport|window-(size|pos)|tracker-interval|osg-view|(edge)?data-files|m|alternative-net-file|N|selection-file""",
-    re.VERBOSE,
-)
-"""Options that are left out: the run sets them itself, or they concern only what SUMO prints and sumo-gui shows."""
-_OUTPUT = re.compile(
-    r""".+-output(\..+)?|output(-prefix|-suffix|\..+)|(netstate|netstate-dump|ndump|tripinfo|summary|vehroutes|personinfo
+    |registry-viewport|window-(size|pos)|tracker-interval|osg-view|(edge)?data-files|m|alternative-net-file|N|selection-file
+    |.+-output(\..+)?|output(-prefix|-suffix|\..+)|(netstate|netstate-dump|ndump|tripinfo|summary|vehroutes|personinfo
     |personroutes|person-fcd|emissions|phemlight)([.-].+)?|dump-(empty-edges|precision)|save-state\..+|write-(license|metadata)
     |l|log|log-file|message-log|error-log|pedestrian\.jupedsim\.(wkt|py)(\..+)?
     |(person-)?device\.((emissions|fcd|tripinfo|vehroute|ssm|btreceiver|btsender|example)\..+|.+\.(output|file))""",
     re.VERBOSE,
 )
-"""Options that are left out, because they only say what SUMO writes."""
+"""Options that are left out: the run sets them itself, or they concern only what SUMO writes and sumo-gui shows."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,7 @@ class Configuration:
 def read_configuration(path: Path) -> Configuration:
     """Read a .sumocfg; an ExperimentError names all options that are unknown, or that SUMO must not get."""
     options = [(option, value) for option, value in _elements(path) if value]
-    passed = [(option, value) for option, value in options if option in _INPUTS or not _is_left_out(option)]
+    passed = [(option, value) for option, value in options if option in _INPUTS or not _LEFT_OUT.fullmatch(option)]
     if problems := [
         f'{_label(path)} sets {option} = "{value}", and only options that read files or change the traffic '
         "are passed to SUMO: remove it."
@@ -115,10 +111,6 @@ def read_configuration(path: Path) -> Configuration:
     if not any(option in _NET_FILE for option, _ in passed):
         raise ExperimentError(f"{_label(path)} is not a configuration of SUMO: it names no net-file.")
     return configuration
-
-
-def _is_left_out(option: str) -> bool:
-    return bool(_WITHOUT_EFFECT.fullmatch(option) or _OUTPUT.fullmatch(option))
 
 
 def _label(path: Path) -> str:

@@ -2,28 +2,25 @@
 
 import hashlib
 import math
-import zlib
 from pathlib import Path
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.core.files import open_file, open_unpacked
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.mobility.recorded.playback import digest_of
 from vefl_sim.mobility.sumo.configuration import read_configuration
 from vefl_sim.mobility.sumo.foreign_files import copy_without_outputs, require_harmless
 from vefl_sim.mobility.sumo.net import Net, Position, read_net
-from vefl_sim.mobility.sumo.process import ask
-from vefl_sim.mobility.sumo.programs import UNVALIDATED, file_argument, run_program
+from vefl_sim.mobility.sumo.programs import UNVALIDATED, ask, file_argument, run_program
 
 CONFIGURATION = (".sumocfg",)
 NET = (".net.xml", ".net.xml.gz")
 OSM = (".osm", ".osm.xml", ".osm.gz", ".osm.xml.gz")
-_NETCONVERT = (
+_FROM_OSM = (
     "--keep-edges.by-vclass", "passenger", "--remove-edges.isolated",
     "--geometry.remove", "--roundabouts.guess", "--ramps.guess", "--junctions.join", "--no-turnarounds.except-deadend",
-    "--tls.guess-signals", "--tls.discard-simple", "--tls.join", "--tls.default-type", "static", "--no-warnings",
-    *UNVALIDATED,
+    "--tls.guess-signals", "--tls.discard-simple", "--tls.join", "--tls.default-type", "static",
 )  # fmt: skip
-"""Options that SUMO's documentation recommends for OpenStreetMap."""
+"""Options of netconvert that SUMO's documentation recommends for OpenStreetMap."""
 
 
 def map_path(file: str) -> Path:
@@ -44,19 +41,11 @@ def map_digest(file: str) -> str:
     """SHA-256 of all files that SUMO will read; part of the run's name, so that an edited map gives another run."""
     path = map_path(file)
     if not path.name.lower().endswith(CONFIGURATION):
-        return _digest(path).hex()
+        return digest_of(path)
     configuration = read_configuration(path)
     named = require_harmless(configuration.files, configuration.net)
     files = [path, *(file.path for file in named.values())]
-    return hashlib.sha256(b"".join(map(_digest, files))).hexdigest()
-
-
-def _digest(path: Path) -> bytes:
-    try:
-        with open_file(path) as file:
-            return hashlib.file_digest(file, "sha256").digest()
-    except OSError as error:
-        raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
+    return hashlib.sha256(b"".join(bytes.fromhex(digest_of(file)) for file in files)).hexdigest()
 
 
 def configuration_of(file: str, folder: Path) -> tuple[Net, tuple[str, ...]]:
@@ -77,41 +66,16 @@ def net_of(file: str, folder: Path) -> Net:
     return read_net(path, label)
 
 
-def convert(osm: Path, net: Path, label: str) -> Path:
-    """Convert a map from OpenStreetMap to a network of SUMO; `label` names the map in error messages."""
-    if fault := _failed_download(osm):
-        raise ExperimentError(f"{label} {fault}.")
-    require_harmless([osm], label=label)
-    run_program("netconvert", ("--osm-files", osm, "--output-file", net, *_NETCONVERT), f"{label} cannot be converted")
-    return net
+def convert(source: Path, net: Path, label: str) -> Path:
+    """Convert a map from OpenStreetMap, or a network of an older version, to a network of the installed SUMO.
 
-
-def _failed_download(path: Path) -> str | None:
-    """Detect failed downloads, for which netconvert would only report that they are not XML; None for a map."""
-    try:
-        with open_unpacked(path) as file:
-            start = file.read(400).removeprefix(b"\xef\xbb\xbf").strip()
-    except (OSError, EOFError, zlib.error):
-        return "is not a gzip file, or it is incomplete: download it again"
-    if not start:
-        return "is empty: download it again"
-    if start.startswith(b"PK"):
-        return "is a zip file: unpack it"
-    if b"<html" in start.lower():
-        return "is a web page, not a map: download it again"
-    if not start.startswith(b"<"):
-        return f"is not a map but the text {start.splitlines()[0][:80].decode(errors='replace')!r}"
-    return None
-
-
-def renew(old: Path, net: Path, label: str) -> Path:
-    """Convert a network to the format of the installed version of SUMO; `label` names it in error messages."""
-    require_harmless([old], old, label)
-    run_program(
-        "netconvert",
-        ("--sumo-net-file", old, "--output-file", net, "--no-warnings", *UNVALIDATED),
-        f"{label} cannot be converted",
-    )
+    `label` names the map in error messages.
+    """
+    is_osm = source.name.lower().endswith(OSM)
+    require_harmless([source], None if is_osm else source, label)
+    options = ("--osm-files", source, *_FROM_OSM) if is_osm else ("--sumo-net-file", source)
+    arguments = (*options, "--output-file", net, "--no-warnings", *UNVALIDATED)
+    run_program("netconvert", arguments, f"{label} cannot be converted")
     return net
 
 

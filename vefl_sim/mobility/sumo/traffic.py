@@ -16,15 +16,13 @@ from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.files import explain_write_errors, open_file, read_json, write_text
 from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.recorded.trajectory import COMPLETE, Trajectory, TrajectoryWriter, record
+from vefl_sim.mobility.recorded.trajectory import COMPLETE, Trajectory, record
 from vefl_sim.mobility.sources import is_sumo_configuration
-from vefl_sim.mobility.sumo.calibration import Calibration, arguments, calibrate
-from vefl_sim.mobility.sumo.demand import SumoRoutes, draw_routes, write_demand
+from vefl_sim.mobility.sumo.demand import Calibration, SumoRoutes, arguments, calibrate, draw_routes, write_demand
 from vefl_sim.mobility.sumo.inputs import configuration_of, gnb_m, net_of
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Net
-from vefl_sim.mobility.sumo.process import require_accepted
-from vefl_sim.mobility.sumo.programs import file_argument, home
+from vefl_sim.mobility.sumo.programs import file_argument, home, require_accepted
 
 _NOTES = "sumo.json"
 
@@ -75,13 +73,11 @@ def drive(experiment: Experiment, folder: Path) -> Path:
     prepared = prepare_sumo(experiment, folder)
     provenance = _provenance(prepared)
     _write_notes(folder, provenance)
-    writer = TrajectoryWriter(path)
-    try:
-        _drive(prepared.setup, writer)
-    except BaseException:
-        writer.discard()
-        raise
-    writer.close()
+    duration_ns = experiment.duration_ns
+    with live(
+        prepared.setup, partial(report, "SUMO: the traffic settles", of=prepared.setup.start_s or 0.0)
+    ) as traffic:
+        record(traffic, path, duration_ns, lambda now_ns: report("SUMO drives", to_s(now_ns), to_s(duration_ns)))
     _write_notes(folder, provenance | {"trajectory": _size_and_digest(path)})
     return path
 
@@ -114,13 +110,6 @@ def _write_notes(folder: Path, notes: dict[str, object]) -> None:
 def driven_trajectory(path: Path, experiment: Experiment) -> Trajectory:
     """The recorded traffic of a run, from its start."""
     return Trajectory(path, to_ns(experiment.mobility.step_s))
-
-
-def _drive(setup: SumoSetup, writer: TrajectoryWriter) -> None:
-    until_s = to_s(setup.experiment.duration_ns)
-    with live(setup, partial(report, "SUMO: the traffic settles", of=setup.start_s or 0.0)) as traffic:
-        for time_ns in record(traffic, writer, setup.experiment.duration_ns):
-            report("SUMO drives", to_s(time_ns), until_s)
 
 
 @lru_cache(maxsize=16)  # the runs of a comparison share the same network
