@@ -72,17 +72,6 @@ def test_it_lasts_until_the_last_recorded_scene(tmp_path: Path) -> None:
     assert given[0].vehicle.size > 0
 
 
-def test_it_resumes_from_its_state(tmp_path: Path) -> None:
-    given = scenes(50, 5)
-    write(tmp_path / "t.parquet", given)
-    first, second = (Trajectory(tmp_path / "t.parquet", STEP_NS) for _ in range(2))
-    for _ in range(20):
-        first.advance()
-    second.restore(first.state())
-    assert second.scene().same_as(given[20])
-    assert second.advance().same_as(first.advance())
-
-
 def test_it_is_recorded_up_to_a_step_after_the_end(tmp_path: Path) -> None:
     given, steps = scenes(30, 5), []
     record(GivenScenes(given), tmp_path / "t.parquet", 10 * STEP_NS, steps.append)

@@ -10,11 +10,11 @@ import pytest
 
 from tests.mobility.sumo.towns import grid_net, osm, town
 from vefl_sim import BadInput
-from vefl_sim.mobility.sumo import configuration, foreign_files
+from vefl_sim.mobility.sumo import foreign_files
+from vefl_sim.mobility.sumo import inputs as inputs_module
 from vefl_sim.mobility.sumo import net as net_module
-from vefl_sim.mobility.sumo.configuration import read_configuration
 from vefl_sim.mobility.sumo.foreign_files import copy_without_outputs, require_harmless
-from vefl_sim.mobility.sumo.inputs import convert, map_digest, net_of
+from vefl_sim.mobility.sumo.inputs import convert, map_digest, net_of, read_configuration
 from vefl_sim.mobility.sumo.map_import import import_map
 from vefl_sim.mobility.sumo.net import read_net
 from vefl_sim.mobility.sumo.programs import require_accepted, run_program
@@ -93,8 +93,8 @@ class TestOptions:
         named = [e for e in ElementTree.parse(folder / "all.xml").iter() if e.get("type") == "FILE"]
         names = [name for e in named for name in (e.tag, *e.get("synonymes", "").split())]
         assert len(names) > 80
-        inputs = set(names) & set(configuration._INPUTS)
-        assert inputs == set(configuration._INPUTS)
+        inputs = set(names) & set(inputs_module._INPUTS)
+        assert inputs == set(inputs_module._INPUTS)
         for name in set(names) - inputs:
             try:
                 passed = read_configuration(configured(folder, f'<{name} value="kept"/>')).arguments()

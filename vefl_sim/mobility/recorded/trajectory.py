@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from vefl_sim.core.parquet import ColumnKind, Columns, ParquetFile
-from vefl_sim.core.state import State
 from vefl_sim.core.tables import TableWriter
 from vefl_sim.mobility.recorded.frame import Frame, RecordingFile, frame, instants
 from vefl_sim.mobility.scene import SCENE_SCHEMA, Mobility, Scene
@@ -47,15 +46,6 @@ class Trajectory:
         """The next scene; a step without rows is a scene without vehicles."""
         self._scene = self._at(self._scene.time_ns + self.step_ns)
         return self._scene
-
-    def state(self) -> State:
-        """Time up to which the trajectory has been played."""
-        return {"time_ns": self._scene.time_ns}
-
-    def restore(self, state: State) -> None:
-        """Play the trajectory up to the time of a checkpoint."""
-        while self._scene.time_ns < state["time_ns"]:
-            self.advance()
 
     def _at(self, time_ns: int) -> Scene:
         if self._next is None or self._next.time_ns > time_ns:
