@@ -103,7 +103,7 @@ class TestConnected:
 class TestBadRecordings:
     def test_too_short(self, tmp_path: Path) -> None:
         file = own_table(tmp_path)
-        assert complaint(lambda: build_scenario(experiment(file, 10.0))) == (
+        assert complaint(lambda: scenes(file, 10.0)) == (
             f'mobility.file = "{file}": the recording ends at 3 s, 3 s after the start of the run, which lasts '
             "10 s: shorten the run, or record longer."
         )
@@ -135,6 +135,10 @@ class TestBadRecordings:
         assert message.startswith(
             "No CV of the recording comes within radio.coverage_radius_m = 500 of mobility.origin_m"
         )
+
+    def test_a_file_is_needed(self) -> None:
+        message = complaint(lambda: from_tables({"run": {"name": "x"}, "mobility": {"kind": "playback"}}))
+        assert message == 'mobility.kind = "playback" needs mobility.file: name a run directory or a recording.'
 
     def test_unknown_format(self, tmp_path: Path) -> None:
         (tmp_path / "x.csv").touch()
@@ -188,25 +192,6 @@ class TestBadRecordings:
         assert "row 4: the vehicle is 70.4 m from where it was 3 s before" in message
 
 
-class TestKeys:
-    def test_a_file_is_needed(self) -> None:
-        message = complaint(lambda: from_tables({"run": {"name": "x"}, "mobility": {"kind": "playback"}}))
-        assert message == 'mobility.kind = "playback" needs mobility.file: name a run directory or a recording.'
-
-    def test_an_origin_is_a_point(self) -> None:
-        for value, message in (([1.0], "it must be a point [x, y] of two numbers"), (3, "it must be a point [x, y]")):
-            sentence = complaint(lambda value=value: experiment(Path("x.xml"), mobility={"origin_m": value}))
-            assert sentence.startswith("mobility.origin_m = ")
-            assert message in sentence
-
-    def test_the_content_of_the_recording_counts_in_the_digest(self, tmp_path: Path) -> None:
-        file = fcd_xml(tmp_path)
-        before = config_digest(experiment(file))
-        assert config_digest(experiment(file)) == before
-        file.write_text(file.read_text().replace('x="50.0"', 'x="50.5"'))
-        assert config_digest(experiment(file)) != before
-
-
 class TestIdenticalRun:
     def replayed(self, tables: dict, tmp_path: Path) -> tuple[str, str]:
         recorded = simulate(from_tables(tables), out=tmp_path)
@@ -230,16 +215,6 @@ class TestIdenticalRun:
         assert first.scene().vehicle.size == first.advance().vehicle.size == 0
         recorded, again = self.replayed({**tables, "roads": {"blocks": 8}}, tmp_path)
         assert again == recorded
-
-    def test_a_thinner_recording_does_not(self, tmp_path: Path) -> None:
-        recorded, again = self.replayed({**IDM, "trace": {"mobility_every_s": 1.0}}, tmp_path)
-        assert again != recorded
-
-    def test_a_sumo_run_ends(self, tmp_path: Path) -> None:
-        tables = {"data": IDM["data"], "learning": {"kind": "none"}, "mobility": {"origin_m": [150, 150]}}
-        run = simulate(experiment(DATA / "grid_fcd.xml.gz", 10.0, **tables), out=tmp_path)
-        assert run.state == "done"
-        assert run.rounds["in_coverage"].max() == 18
 
 
 @st.composite

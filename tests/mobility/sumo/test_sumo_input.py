@@ -97,21 +97,15 @@ class TestBadInput:
             ("x.sumocfg", '<a><num-clients value="2"/></a>', 'sets num-clients = "2", and only options'),
             ("x.sumocfg", '<?xml version="1.0" encoding="foo"?><a/>', "is not a configuration of SUMO (unknown"),
             ("x.net.xml", f'<?xml version="1.0" encoding="foo"?>{NET}', "line 1: it has an unknown encoding (unknown"),
+            ("none.osm", None, "there is no such file; relative paths start at the folder of the experiment's"),
             ("x.png", "", "has an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz)."),
         ],
     )  # fmt: skip
-    def test_files(self, tmp_path: Path, capsys, name: str, text: str, sentence: str) -> None:
-        file = written(tmp_path / name, text)
+    def test_files(self, tmp_path: Path, capsys, name: str, text: str | None, sentence: str) -> None:
+        file = tmp_path / name if text is None else written(tmp_path / name, text)
         message = self.refused(file, tmp_path, capsys)
         assert f'mobility.file = "{file}"' in message
         assert sentence in message
-
-    def test_no_file(self, tmp_path: Path, capsys) -> None:
-        message = self.refused(tmp_path / "x.osm", tmp_path, capsys)
-        assert message.endswith(
-            "there is no such file; relative paths start at the folder of the experiment's file, "
-            "or where you start the run."
-        )
 
     def test_no_drivable_road(self, tmp_path: Path, capsys) -> None:
         message = self.refused(osm(tmp_path / "paths.osm", "footway"), tmp_path, capsys)
