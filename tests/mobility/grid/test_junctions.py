@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.mobility.grid.makers import empty_streets
-from vefl_sim.experiment.traffic_tables import RoadsTable
+from vefl_sim.experiment.experiment import RoadsTable
 from vefl_sim.mobility.grid.junctions import AMBER, GREEN, PATHS_MEET, RED, clear, light, make_signals
 from vefl_sim.mobility.grid.roads import EAST, NONE, NORTH, RIGHT, SOUTH, STRAIGHT, WEST, StreetGrid
 

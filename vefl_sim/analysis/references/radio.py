@@ -10,7 +10,7 @@ from math import log10
 from vefl_sim.analysis.references.fading import fading_checks
 from vefl_sim.analysis.references.sheet import Check
 from vefl_sim.core.clock import SlotGrid
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import RadioTable
 from vefl_sim.radio.link import Link, prb_bandwidth_hz, subcarrier_spacing_hz
 from vefl_sim.radio.uma import los_probability, pathloss_db
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from vefl_sim.core.arrays import Bools, Floats, Ints
 from vefl_sim.core.errors import RunNotFound
-from vefl_sim.experiment.traffic_tables import RoadsTable
+from vefl_sim.experiment.experiment import RoadsTable
 
 TOLERANCE_M = 0.25
 UNIT_M, UNIT_S = 0.1, 0.001

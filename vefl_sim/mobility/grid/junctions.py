@@ -20,7 +20,7 @@ import numpy as np
 from vefl_sim.core.arrays import Bools, Ints
 from vefl_sim.core.clock import to_ns
 from vefl_sim.core.kernel import kernel
-from vefl_sim.experiment.traffic_tables import RoadsTable
+from vefl_sim.experiment.experiment import RoadsTable
 from vefl_sim.mobility.grid.car_following import stopping_distance, stopping_speed
 
 GREEN, AMBER, RED = range(3)

@@ -21,8 +21,7 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.progress import report
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import Experiment, RadioTable, RunTable
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Net, Position
 from vefl_sim.mobility.sumo.programs import file_argument, run_tool
