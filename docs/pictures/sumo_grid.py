@@ -25,9 +25,8 @@ from vefl_sim import from_tables
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.coverage import sojourn_bound_s
-from vefl_sim.mobility.grid.demand import demand
 from vefl_sim.mobility.grid.roads import STEP_X, STEP_Y, StreetGrid
-from vefl_sim.mobility.grid.traffic import IdmTraffic
+from vefl_sim.mobility.grid.traffic import IdmTraffic, demand
 from vefl_sim.mobility.scene import Mobility, Scene
 from vefl_sim.mobility.sumo.demand import _vehicle_type, arguments
 from vefl_sim.mobility.sumo.live import SumoSetup, live

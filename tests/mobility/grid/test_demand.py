@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment, RadioTable, RoadsTable, RunTable, TrafficTable
-from vefl_sim.mobility.grid.demand import demand, start_positions
 from vefl_sim.mobility.grid.fleet import DRAWS, Drivers
 from vefl_sim.mobility.grid.roads import StreetGrid
 from vefl_sim.mobility.grid.routes import GridRoutes
-from vefl_sim.mobility.grid.traffic import Arrivals
+from vefl_sim.mobility.grid.traffic import Arrivals, demand, start_positions
 from vefl_sim.mobility.idm import IdmParams
 
 
