@@ -8,7 +8,7 @@ import pytest
 
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.tables import ROWS_PER_GROUP
-from vefl_sim.mobility.recorded.trajectory import Trajectory, own_frames, record
+from vefl_sim.mobility.recorded.trajectory import Trajectory, own_scenes, record
 from vefl_sim.mobility.scene import Scene
 
 STEP_NS = 100_000_000
@@ -67,8 +67,8 @@ def test_it_lasts_until_the_last_recorded_scene(tmp_path: Path) -> None:
     full = scenes(1, 99, seed=3)
     given = [full[0], *(replace(EMPTY, time_ns=step * STEP_NS) for step in range(1, 9))]
     write(tmp_path / "t.parquet", given)
-    *_, last = own_frames(ParquetFile(tmp_path / "t.parquet"))
-    assert (last.scene.time_ns, last.scene.vehicle.size) == (8 * STEP_NS, 0)
+    *_, last = own_scenes(ParquetFile(tmp_path / "t.parquet"))
+    assert (last.time_ns, last.vehicle.size) == (8 * STEP_NS, 0)
     assert given[0].vehicle.size > 0
 
 

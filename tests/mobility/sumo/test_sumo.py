@@ -211,7 +211,7 @@ class TestConfiguration:
             '<stop lane="left0A0_0" endPos="40" duration="1" jump="0"/>'
             '<stop lane="C0right0_0" endPos="30" duration="1"/></vehicle></routes>'
         )
-        with pytest.raises(Exception, match=r"town.sumocfg\", vehicle frog: the vehicle is \d+.\d m from where"):
+        with pytest.raises(Exception, match=r"town.sumocfg\", vehicle frog at .* s: it is \d+.\d m from where"):
             drive(town(configuration, run={"rounds": 30}, mobility={"start_s": 100.0}), tmp_path / "traffic")
 
     def test_why_sumo_stopped(self, configuration: Path, tmp_path: Path) -> None:

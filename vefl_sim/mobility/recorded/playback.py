@@ -13,9 +13,9 @@ from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.coverage import at
-from vefl_sim.mobility.recorded.fcd import fcd_table_frames, xml_frames
-from vefl_sim.mobility.recorded.frame import Frame, RecordingFile, VehicleNumbers, plausible, seconds
-from vefl_sim.mobility.recorded.trajectory import is_own, own_frames
+from vefl_sim.mobility.recorded.fcd import table_scenes, xml_scenes
+from vefl_sim.mobility.recorded.recording import Recording, VehicleNumbers, plausible, seconds
+from vefl_sim.mobility.recorded.trajectory import is_own, own_scenes
 from vefl_sim.mobility.scene import Scene
 
 
@@ -23,13 +23,13 @@ class Playback:
     """Scenes of a recording at the time steps of the run.
 
     At a recorded time the scene is the recorded one, to the last bit; in between it is interpolated. Only the two
-    frames around the current time are kept in memory.
+    recorded ones around the current time are kept in memory.
     """
 
     def __init__(self, experiment: Experiment, streams: Streams) -> None:
         self._experiment = experiment
         self.step_ns = to_ns(experiment.mobility.step_s)
-        self._frames = self._open_frames(streams)
+        self._recorded = self._open(streams)
         self._before = self._after = self._first_scene()
         self._scene = self._scene_at(0)
 
@@ -44,7 +44,7 @@ class Playback:
         self._scene = replace(self._scene, time_ns=time_ns) if over else self._scene_at(time_ns)
         return self._scene
 
-    def _open_frames(self, streams: Streams) -> Iterator[Frame]:
+    def _open(self, streams: Streams) -> Iterator[Scene]:
         mobility, cv_share = self._experiment.mobility, self._experiment.traffic.cv_share
         path = recording_path(mobility.file)
         if cv_share != 1.0 and has_connected(path):
@@ -52,26 +52,28 @@ class Playback:
                 f'traffic.cv_share has no effect with mobility.file = "{mobility.file}", whose column `connected` '
                 "marks the CVs: remove it."
             )
-        return plausible(frames(path, VehicleNumbers(streams, cv_share)), source(path), mobility.max_speed_mps)
+        register = VehicleNumbers(streams, cv_share)
+        recording = Recording(str(path), None if has_connected(path) else register)
+        return plausible(recorded_scenes(path, register), recording, mobility.max_speed_mps)
 
     def _first_scene(self) -> Scene:
-        """Read the first frame, determine which recorded time is time 0 of the run, and return the first scene."""
-        first, mobility = next(self._frames, None), self._experiment.mobility
+        """Read the first scene, determine which recorded time is time 0 of the run, and return the first scene."""
+        first, mobility = next(self._recorded, None), self._experiment.mobility
         if first is None:
             raise ExperimentError(f'mobility.file = "{mobility.file}": the recording is empty: choose another one.')
-        begins_ns = first.scene.time_ns
+        begins_ns = first.time_ns
         self._start_ns = begins_ns if mobility.start_s is None else to_ns(mobility.start_s)
         if self._start_ns < begins_ns:
             raise ExperimentError(
                 f"mobility.start_s = {mobility.start_s:.10g}: the recording begins at {seconds(begins_ns)} s: "
                 "start there or later."
             )
-        self._frames = chain([first], self._frames)
+        self._recorded = chain([first], self._recorded)
         return self._next_scene()
 
     def _next_scene(self) -> Scene:
         """The next recorded scene, in the time of the run and with the gNB at (0, 0)."""
-        scene, (x_m, y_m) = next(self._frames).scene, self._experiment.mobility.origin_m or (0.0, 0.0)
+        scene, (x_m, y_m) = next(self._recorded), self._experiment.mobility.origin_m or (0.0, 0.0)
         return replace(scene, time_ns=scene.time_ns - self._start_ns, x_m=scene.x_m - x_m, y_m=scene.y_m - y_m)
 
     def _scene_at(self, time_ns: int) -> Scene:
@@ -129,24 +131,19 @@ def digest_of(path: Path) -> str:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def source(path: Path) -> RecordingFile:
-    """The file with the unit of its places: rows of a table, lines of XML."""
-    return RecordingFile(path, "row" if path.suffix.lower() == ".parquet" else "line")
-
-
 def has_connected(path: Path) -> bool:
     """Whether the recording itself marks which vehicles are connected."""
     return path.suffix.lower() == ".parquet" and is_own(ParquetFile(path))
 
 
-def frames(path: Path, register: VehicleNumbers) -> Iterator[Frame]:
-    """Iterate over the recorded frames in the order of the file, reading lazily."""
+def recorded_scenes(path: Path, register: VehicleNumbers) -> Iterator[Scene]:
+    """Iterate over the recorded scenes in the order of the file, reading lazily."""
     name = path.name.lower()
     if name.endswith((".xml", ".xml.gz")):
-        return xml_frames(path, register)
+        return xml_scenes(path, register)
     if not name.endswith(".parquet"):
         raise ExperimentError(
             f'mobility.file = "{path}" has an unknown format: it must end in .parquet, .xml or .xml.gz.'
         )
     table = ParquetFile(path)
-    return own_frames(table) if is_own(table) else fcd_table_frames(table, register)
+    return own_scenes(table) if is_own(table) else table_scenes(table, register)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from vefl_sim.core.parquet import ColumnKind, Columns, ParquetFile
+from vefl_sim.core.parquet import ColumnKind, ParquetFile
 from vefl_sim.core.tables import TableWriter
-from vefl_sim.mobility.recorded.frame import Frame, RecordingFile, frame, instants
+from vefl_sim.mobility.recorded.recording import Recording, instants, ordered
 from vefl_sim.mobility.scene import SCENE_SCHEMA, Mobility, Scene
 
 COMPLETE = "trajectory.parquet"
@@ -34,7 +34,7 @@ class Trajectory:
 
     def __init__(self, path: Path, step_ns: int) -> None:
         self.step_ns = step_ns
-        self._scenes = (recorded.scene for recorded in own_frames(ParquetFile(path)))
+        self._scenes = own_scenes(ParquetFile(path))
         self._next = next(self._scenes, None)
         self._scene = self._at(0)
 
@@ -81,29 +81,20 @@ def is_own(table: ParquetFile) -> bool:
     return "time_ns" in table.column_names
 
 
-def own_frames(table: ParquetFile) -> Iterator[Frame]:
-    """Yield one frame per time, and empty frames at time 0 and at the end if there are no rows for them."""
-    source, columns = RecordingFile(table.path, "row"), None
-    for number, columns in enumerate(instants(source, table.batches(_COLUMNS), "time_ns")):
-        if number == 0 and columns["time_ns"][0] > 0:
-            yield _empty_frame(columns, 0, 1)
-        yield frame(source, _scene(columns), int(columns["row"][0]), columns["row"])
-    if columns and (end_ns := _end_ns(table)) > columns["time_ns"][0]:
-        yield _empty_frame(columns, end_ns, int(columns["row"][-1]))
-
-
-def _end_ns(table: ParquetFile) -> int:
+def own_scenes(table: ParquetFile) -> Iterator[Scene]:
+    """Yield one scene per time, and empty ones at time 0 and at the end if there are no rows for them."""
+    recording, scene = Recording(str(table.path)), None
+    for columns in instants(recording, table.batches(_COLUMNS), "time_ns"):
+        before, values = scene, {name: columns[name] for name in _COLUMNS}
+        scene = Scene(**(values | {"time_ns": int(columns["time_ns"][0])}))
+        if before is None and scene.time_ns > 0:
+            yield _empty(scene, 0)
+        yield ordered(recording, scene)
     noted = table.metadata.get(_END, "")
-    return int(noted) if noted.isdecimal() else 0
+    if scene and noted.isdecimal() and int(noted) > scene.time_ns:
+        yield _empty(scene, int(noted))
 
 
-def _scene(columns: Columns) -> Scene:
-    x_m, y_m, speed_mps = columns["x_m"], columns["y_m"], columns["speed_mps"]
-    return Scene(int(columns["time_ns"][0]), columns["vehicle"], x_m, y_m, speed_mps, columns["connected"])
-
-
-def _empty_frame(like: Columns, time_ns: int, row: int) -> Frame:
-    """A frame without vehicles, with the column types of another one."""
-    scene = _scene(like)
-    empty = {name: values[:0] for name, values in vars(scene).items() if name != "time_ns"}
-    return Frame(Scene(time_ns=time_ns, **empty), row, np.zeros(0, np.int64))
+def _empty(scene: Scene, time_ns: int) -> Scene:
+    """A scene without vehicles, with the column types of another one."""
+    return replace(scene.rows(np.zeros(0, np.int64)), time_ns=time_ns)

@@ -11,7 +11,7 @@ from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import ExperimentError, RunFailed, VeflError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.recorded.frame import Frame, VehicleNumbers, check_jumps, check_speeds
+from vefl_sim.mobility.recorded.recording import Recording, VehicleNumbers, check_jumps, check_speeds
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo.net import Position
@@ -62,6 +62,7 @@ class LiveTraffic:
         self._sumo, self._setup = sumo, setup
         self.step_ns = to_ns(setup.experiment.mobility.step_s)
         self._register = VehicleNumbers(Streams(setup.experiment.run.seed), setup.experiment.traffic.cv_share)
+        self._recording = Recording(f'mobility.file = "{setup.experiment.mobility.file}"', self._register)
         self._is_foreign = is_sumo_configuration(setup.experiment)
         if self._is_foreign:
             self._limit_types()
@@ -83,7 +84,7 @@ class LiveTraffic:
         near = self._drive(self._start_s + to_s(time_ns))
         before, self._scene = self._scene, self._as_scene(near, time_ns)
         if self._is_foreign:  # may contain jumps, which the sojourn bound excludes
-            check_jumps(before, self._frame(self._scene), self._problem, self._setup.experiment.mobility.max_speed_mps)
+            check_jumps(before, self._scene, self._recording, self._setup.experiment.mobility.max_speed_mps)
         return self._scene
 
     def _limit_types(self) -> None:
@@ -137,16 +138,8 @@ class LiveTraffic:
         vehicle, speed_mps = self._register.numbers(names), np.array([near[n][self._sumo.VAR_SPEED] for n in names])
         scene = Scene(time_ns, vehicle, x_m, y_m, speed_mps, self._register.connected(vehicle))
         scene = scene.rows(np.flatnonzero(x_m * x_m + y_m * y_m <= self._setup.reach_m**2))
-        check_speeds(self._frame(scene), self._problem, self._setup.experiment.mobility.max_speed_mps)
+        check_speeds(scene, self._recording, self._setup.experiment.mobility.max_speed_mps)
         return scene
-
-    def _frame(self, scene: Scene) -> Frame:
-        """A scene for the checks of recordings, in whose messages SUMO's names stand for places in a file."""
-        return Frame(scene, 0, scene.vehicle)
-
-    def _problem(self, vehicle: int, sentence: str) -> ExperimentError:
-        file = self._setup.experiment.mobility.file
-        return ExperimentError(f'mobility.file = "{file}", vehicle {self._register.name(vehicle)}: {sentence}')
 
 
 @contextmanager

@@ -1,16 +1,13 @@
-"""Frames: the vehicles of a recording at one time, and the checks that they have to pass.
+"""Recordings: the numbers of their vehicles, and the checks that their scenes have to pass.
 
-Each vehicle has its place in the file for error messages. Times must increase, and vehicles must neither be too fast
-nor jump.
+Times must increase, and vehicles must neither be too fast nor jump.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -26,8 +23,6 @@ _SPEED_TOLERANCE_MPS = 0.01  # because recordings are rounded
 _SIDESTEP_M = 10.0  # SUMO changes lanes instantly
 
 LastSeen = tuple[int, float, float]  # time, x, y
-Problem = Callable[[int, str], ExperimentError]
-"""Makes an error from the place of a vehicle and a sentence."""
 
 
 class VehicleNumbers:
@@ -67,41 +62,35 @@ class VehicleNumbers:
 
 
 @dataclass(frozen=True)
-class RecordingFile:
-    """The file of a recording, and the unit of places in it."""
+class Recording:
+    """A recording, or SUMO while it drives: how it is called in error messages, and the names of its vehicles."""
 
-    path: Path
-    unit: Literal["line", "row"]
+    name: str
+    register: VehicleNumbers | None = None  # None if vehicles are called by their numbers
 
-    def problem(self, place: int, sentence: str) -> ExperimentError:
-        """An error that names the file and the line or row."""
-        return ExperimentError(f"{self.path}, {self.unit} {place}: {sentence}")
+    def problem(self, scene: Scene, row: int, sentence: str) -> ExperimentError:
+        """An error that names a vehicle of a scene."""
+        number = int(scene.vehicle[row])
+        vehicle = self.register.name(number) if self.register else number
+        return ExperimentError(f"{self.name}, vehicle {vehicle} at {seconds(scene.time_ns)} s: {sentence}")
 
-
-@dataclass(frozen=True)
-class Frame:
-    """One recorded scene, in the time and the coordinates of the recording."""
-
-    scene: Scene
-    begins: int  # line or row at which the frame begins
-    place: Ints  # line or row of each vehicle
+    def too_many(self) -> ExperimentError:
+        """The error for more vehicles than a recording may have."""
+        return ExperimentError(f"{self.name}: there are more than {MAX_VEHICLES} vehicles: cut the recording.")
 
 
-def frame(source: RecordingFile, scene: Scene, begins: int, place: Ints) -> Frame:
-    """Make a frame from vehicles in any order; refuse duplicates and values that are not finite."""
+def ordered(recording: Recording, scene: Scene) -> Scene:
+    """The scene of vehicles in any order; refuse duplicates and values that are not finite."""
     for name, values in (("x", scene.x_m), ("y", scene.y_m), ("speed", scene.speed_mps)):
-        if (row := first(~np.isfinite(values))) is not None:
-            message = f"{name} = {values[row]:g} is not a finite number: correct it, or drop the vehicle."
-            raise source.problem(int(place[row]), message)
-        if (row := first(np.abs(values) > _LARGEST)) is not None:
-            message = f"{name} = {values[row]:g} is beyond {_LARGEST:g}: correct it, or drop the vehicle."
-            raise source.problem(int(place[row]), message)
-    order = np.argsort(scene.vehicle, kind="stable")
-    scene, place = scene.rows(order), place[order]
+        if (row := first(~(np.abs(values) <= _LARGEST))) is not None:
+            fault = f"beyond {_LARGEST:g}" if np.isfinite(values[row]) else "not a finite number"
+            raise recording.problem(
+                scene, row, f"{name} = {values[row]:g} is {fault}: correct it, or drop the vehicle."
+            )
+    scene = scene.rows(np.argsort(scene.vehicle, kind="stable"))
     if (row := first(scene.vehicle[1:] == scene.vehicle[:-1])) is not None:
-        message = f"the vehicle appears twice at {seconds(scene.time_ns)} s, first in {source.unit} {place[row]}"
-        raise source.problem(int(place[row + 1]), f"{message}: keep one of the two.")
-    return Frame(scene, begins, place)
+        raise recording.problem(scene, row, "it appears twice: keep one of the two.")
+    return scene
 
 
 def first(which: Bools) -> int | None:
@@ -114,12 +103,7 @@ def seconds(time_ns: int) -> str:
     return f"{time_ns / 1e9:.10g}"
 
 
-def too_many(source: RecordingFile, place: int) -> ExperimentError:
-    """The error for more vehicles than a recording may have."""
-    return source.problem(place, f"there are more than {MAX_VEHICLES} vehicles: cut the recording.")
-
-
-def instants(source: RecordingFile, batches: Iterable[Columns], time: str) -> Iterator[Columns]:
+def instants(recording: Recording, batches: Iterable[Columns], time: str) -> Iterator[Columns]:
     """Yield the columns of consecutive rows with the same time, also across the borders of batches."""
     pending: Columns = {}
     for batch in batches:
@@ -129,7 +113,7 @@ def instants(source: RecordingFile, batches: Iterable[Columns], time: str) -> It
             yield _select(columns, slice(start, end))
         pending = _select(columns, slice(int(cuts[-1]) if cuts.size else 0, None))
         if pending[time].size > MAX_VEHICLES:
-            raise too_many(source, int(pending["row"][0]))
+            raise recording.too_many()
     if pending and pending[time].size:
         yield pending
 
@@ -138,65 +122,65 @@ def _select(columns: Columns, rows: slice) -> Columns:
     return {name: values[rows] for name, values in columns.items()}
 
 
-def plausible(frames: Iterator[Frame], source: RecordingFile, max_speed_mps: float) -> Iterator[Frame]:
-    """Yield the frames unchanged, or raise an error at the first implausible one.
+def plausible(scenes: Iterator[Scene], recording: Recording, max_speed_mps: float) -> Iterator[Scene]:
+    """Yield the scenes unchanged, or raise an error at the first implausible one.
 
     Keeps the last position of every vehicle that left, so memory grows with the number of vehicles, not with the time.
     """
     before: Scene | None = None
     gone: dict[int, LastSeen] = {}
-    for frame in frames:
-        if (row := first(frame.scene.speed_mps < 0)) is not None:
-            message = f"speed = {frame.scene.speed_mps[row]:.10g} m/s is negative: write it as 0 or more."
-            raise source.problem(int(frame.place[row]), message)
-        check_speeds(frame, source.problem, max_speed_mps, frames)
-        if before and frame.scene.time_ns <= before.time_ns:
-            raise source.problem(
-                frame.begins,
-                f"time {seconds(frame.scene.time_ns)} s follows {seconds(before.time_ns)} s: sort the recording by "
-                "time, with each time once.",
+    for scene in scenes:
+        if (row := first(scene.speed_mps < 0)) is not None:
+            message = f"speed = {scene.speed_mps[row]:.10g} m/s is negative: write it as 0 or more."
+            raise recording.problem(scene, row, message)
+        check_speeds(scene, recording, max_speed_mps, scenes)
+        if before and scene.time_ns <= before.time_ns:
+            raise ExperimentError(
+                f"{recording.name}: time {seconds(scene.time_ns)} s follows {seconds(before.time_ns)} s: sort the "
+                "recording by time, with each time once."
             )
         if before:
-            check_jumps(before, frame, source.problem, max_speed_mps, gone)
+            check_jumps(before, scene, recording, max_speed_mps, gone)
             if len(gone) > MAX_VEHICLES:
-                raise too_many(source, frame.begins)
-        before = frame.scene
-        yield frame
+                raise recording.too_many()
+        before = scene
+        yield scene
 
 
-def check_speeds(frame: Frame, problem: Problem, max_speed_mps: float, later: Iterable[Frame] = ()) -> None:
-    """Refuse a vehicle above u_max; names the highest speed of this and all later frames, to be corrected once."""
-    row = first(frame.scene.speed_mps > max_speed_mps + _SPEED_TOLERANCE_MPS)
+def check_speeds(scene: Scene, recording: Recording, max_speed_mps: float, later: Iterable[Scene] = ()) -> None:
+    """Refuse a vehicle above u_max; names the highest speed of this and all later scenes, to be corrected once."""
+    row = first(scene.speed_mps > max_speed_mps + _SPEED_TOLERANCE_MPS)
     if row is None:
         return
-    fastest_mps = float(frame.scene.speed_mps.max())
+    fastest_mps = float(scene.speed_mps.max())
     with suppress(BadInput):  # report one error at a time
         for other in later:
-            fastest_mps = max(fastest_mps, float(other.scene.speed_mps.max(initial=0.0)))
-    raise problem(
-        int(frame.place[row]),
-        f"speed = {frame.scene.speed_mps[row]:.10g} m/s is above mobility.max_speed_mps = {max_speed_mps:g}: raise "
+            fastest_mps = max(fastest_mps, float(other.speed_mps.max(initial=0.0)))
+    raise recording.problem(
+        scene,
+        row,
+        f"speed = {scene.speed_mps[row]:.10g} m/s is above mobility.max_speed_mps = {max_speed_mps:g}: raise "
         f"mobility.max_speed_mps to at least {math.ceil(fastest_mps * 100) / 100:g}, because the sojourn bound relies "
         "on it.",
     )
 
 
 def check_jumps(
-    before: Scene, frame: Frame, problem: Problem, max_speed_mps: float, gone: dict[int, LastSeen] | None = None
+    before: Scene, now: Scene, recording: Recording, max_speed_mps: float, gone: dict[int, LastSeen] | None = None
 ) -> None:
     """Refuse a vehicle that is farther from where it was than u_max allows.
 
     `gone` has the last records of vehicles that have left, and is updated.
     """
-    now = frame.scene
     time_ns, x_m, y_m = _last_seen(before, now, {} if gone is None else gone)
     elapsed_s = (now.time_ns - time_ns) / 1e9
     distance_m = np.hypot(now.x_m - x_m, now.y_m - y_m)
     row = first(distance_m > max_speed_mps * elapsed_s + _SIDESTEP_M)  # NaN is never greater
     if row is not None:
-        raise problem(
-            int(frame.place[row]),
-            f"the vehicle is {distance_m[row]:.1f} m from where it was {elapsed_s[row]:.10g} s before, farther than "
+        raise recording.problem(
+            now,
+            row,
+            f"it is {distance_m[row]:.1f} m from where it was {elapsed_s[row]:.10g} s before, farther than "
             f"mobility.max_speed_mps = {max_speed_mps:g} allows: record without teleports.",
         )
 
