@@ -90,14 +90,6 @@ def test_of_two_who_wait_the_one_who_asked_before_is_cleared(asked):
     assert fleet.cleared.tolist() == [asked[0] == 3, asked[1] == 3]
 
 
-def test_oncoming_vehicles_do_not_wait():
-    streets = streets_with((NORTH, 60.0), (SOUTH, 60.0))
-    first, last = crossing_steps(streets)
-    assert first[0] == first[1]
-    assert last[0] == last[1]
-    np.testing.assert_allclose(streets.fleet.speed_mps, 15.0, rtol=1e-6)
-
-
 def test_nobody_enters_the_junction_without_room_behind_it():
     streets = streets_with((NORTH, 60.0), (EAST, 20.0))
     fleet = streets.fleet

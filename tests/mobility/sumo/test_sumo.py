@@ -99,11 +99,6 @@ class TestRuns:
         assert rounds["in_coverage"].iloc[0] == in_coverage(driven_trajectory(
             straight.path / "traffic" / COMPLETE, town(net)).scene(), RADIUS_M).size  # fmt: skip
 
-    def test_cv_share(self, net: Path, tmp_path: Path) -> None:
-        path = drive(town(net, traffic={"cv_share": 0.5, "arrivals_per_s": 1.0}), tmp_path)
-        connected = driven_trajectory(path, town(net)).scene().connected
-        assert 0 < connected.sum() < connected.size
-
     def test_killed_and_resumed_without_sumo(
         self, straight: Run, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -158,13 +153,9 @@ class TestConfiguration:
         assert 14.0 < fastest <= 15.0
         assert scenes.scene().vehicle.size > 3
 
-    @pytest.mark.parametrize(
-        ("table", "key", "value"), [("traffic", "mean_in_coverage", 9.0), ("mobility", "headway_s", 2.0),
-                                    ("sumo", "lane_limits", False)],
-    )  # fmt: skip
-    def test_what_it_says_itself_is_refused(self, configuration: Path, table: str, key: str, value: object) -> None:
-        with pytest.raises(Exception, match=f"{table}.{key} has no effect with mobility.file"):
-            town(configuration, **{table: {key: value}})
+    def test_what_it_says_itself_is_refused(self, configuration: Path) -> None:
+        with pytest.raises(Exception, match=r"mobility.headway_s has no effect with mobility.file"):
+            town(configuration, mobility={"headway_s": 2.0})
 
     def test_own_map_accepts_it(self, configuration: Path) -> None:
         own_map = Path(__file__).parents[3] / "experiments" / "own_map.toml"
@@ -244,12 +235,6 @@ class TestFailures:
             with pytest.raises(BadInput):
                 simulate(town(net, **tables), out=tmp_path)
         assert not list(tmp_path.iterdir())
-
-    def test_two_that_begin_at_once(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Neither run sees the directory of the other before it creates its own."""
-        monkeypatch.setattr("vefl_sim.records.run_directory.existing_run", lambda *_: None)
-        first = simulate(town(net), out=tmp_path)
-        assert simulate(town(net), out=tmp_path).path == first.path == only(tmp_path).path
 
     def test_after_a_failure_the_same_command_drives_again(
         self, straight: Run, net: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
