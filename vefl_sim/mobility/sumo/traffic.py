@@ -71,14 +71,18 @@ def drive(experiment: Experiment, folder: Path) -> Path:
         folder.mkdir(exist_ok=True)
         path.unlink(missing_ok=True)  # a damaged one; runs that have used it are refused before
     prepared = prepare_sumo(experiment, folder)
-    provenance = _provenance(prepared)
-    _write_notes(folder, provenance)
-    duration_ns = experiment.duration_ns
-    with live(
-        prepared.setup, partial(report, "SUMO: the traffic settles", of=prepared.setup.start_s or 0.0)
-    ) as traffic:
+    setup, duration_ns = prepared.setup, experiment.duration_ns
+    notes = {
+        "sumo": version("eclipse-sumo"),
+        "arguments": setup.all_arguments(),
+        "gnb_m": setup.gnb_m,
+        "start_s": setup.start_s,
+        "calibration": asdict(prepared.calibration) if prepared.calibration else None,
+    }
+    _write_notes(folder, notes)
+    with live(setup, partial(report, "SUMO: the traffic settles", of=setup.start_s or 0.0)) as traffic:
         record(traffic, path, duration_ns, lambda now_ns: report("SUMO drives", to_s(now_ns), to_s(duration_ns)))
-    _write_notes(folder, provenance | {"trajectory": _size_and_digest(path)})
+    _write_notes(folder, notes | {"trajectory": _size_and_digest(path)})
     return path
 
 
@@ -116,14 +120,3 @@ def driven_trajectory(path: Path, experiment: Experiment) -> Trajectory:
 def _require_readable(net: Net, label: str) -> None:
     """Check in another process that SUMO can read a network, because libsumo may crash ours."""
     require_accepted(("--net-file", file_argument(net.path)), label)
-
-
-def _provenance(prepared: PreparedSumo) -> dict[str, object]:
-    setup = prepared.setup
-    return {
-        "sumo": version("eclipse-sumo"),
-        "arguments": setup.all_arguments(),
-        "gnb_m": setup.gnb_m,
-        "start_s": setup.start_s,
-        "calibration": asdict(prepared.calibration) if prepared.calibration else None,
-    }
