@@ -171,7 +171,7 @@ def write_routes(path: Path, logged: Logged, names: list[str], own: Experiment) 
 def measure_sumo(seed: int, logged: Logged, folder: Path, lane_limits: bool) -> Statistics:
     """Simulate the same vehicles with SUMO and return their statistics."""
     net_file, origin_m = sumo_grid(folder, seed), BLOCK_M + BLOCKS * BLOCK_M / 2
-    grid = StreetGrid.square(BLOCKS, BLOCK_M)
+    grid = StreetGrid.rectangle(BLOCKS, BLOCKS, BLOCK_M)
     names = names_of(grid, read_net(net_file, "grid").streets, origin_m)
     own = experiment(seed, lane_limits=lane_limits)
     write_routes(folder / "routes.xml.gz", logged, names, own)

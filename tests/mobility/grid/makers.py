@@ -24,7 +24,7 @@ def empty_streets(block_m=128.0, speed=15.0, dt=0.1, signals="none", **traffic):
         mobility=MobilityTable(max_speed_mps=speed, step_s=dt),
         traffic=TrafficTable(**traffic),
     )
-    routes = GridRoutes(StreetGrid.square(4, block_m), experiment.traffic)
+    routes = GridRoutes(StreetGrid.rectangle(4, 4, block_m), experiment.traffic)
     return TrafficEngine(experiment, routes, dt, Streams(1))
 
 

@@ -16,7 +16,7 @@ from vefl_sim.mobility.idm import IdmParams
 
 def demand_of(**tables):
     experiment = Experiment(run=RunTable(name="x"), **tables)
-    routes = GridRoutes(StreetGrid.square(experiment.roads.blocks, experiment.roads.block_m), experiment.traffic)
+    routes = GridRoutes(StreetGrid.of(experiment.roads, 500.0), experiment.traffic)
     return demand(experiment), routes
 
 
@@ -77,7 +77,7 @@ def test_a_grid_with_too_many_vehicles_is_refused():
         demand_of(traffic=TrafficTable(mean_in_coverage=2000.0), roads=RoadsTable(blocks=50))
 
 
-GRID = StreetGrid.square(3, 128.0)
+GRID = StreetGrid.rectangle(3, 3, 128.0)
 DRIVER = IdmParams(1.5, 2.0, 1.2, 2.0, 20.0, 5.0)
 FIRST, LAST = 12.0, 121.0  # rear out of the last junction; stop line ahead
 

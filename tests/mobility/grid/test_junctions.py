@@ -8,7 +8,7 @@ from vefl_sim.experiment.experiment import RoadsTable
 from vefl_sim.mobility.grid.junctions import AMBER, GREEN, PATHS_MEET, RED, clear, light, make_signals
 from vefl_sim.mobility.grid.roads import EAST, NONE, NORTH, RIGHT, SOUTH, STRAIGHT, WEST, StreetGrid
 
-GRID = StreetGrid.square(4, 128.0)
+GRID = StreetGrid.rectangle(4, 4, 128.0)
 LENGTH = 5.0
 
 

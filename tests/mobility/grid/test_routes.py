@@ -9,7 +9,7 @@ from vefl_sim.experiment.experiment import TrafficTable
 from vefl_sim.mobility.grid.roads import LEFT, NONE, RIGHT, STRAIGHT, StreetGrid
 from vefl_sim.mobility.grid.routes import TURN_WEIGHTS, GridRoutes, RandomWalkRoutes, ThroughRoutes
 
-GRID = StreetGrid.square(3, 100.0)
+GRID = StreetGrid.rectangle(3, 3, 100.0)
 
 
 def test_visits_balance_at_every_edge():

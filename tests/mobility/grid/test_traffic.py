@@ -233,7 +233,7 @@ def test_who_cannot_come_in_waits_outside():
         traffic.advance()
         assert watch.look()[0] > 0.5
     assert traffic.scene().vehicle.size > 300
-    assert traffic.waiting_outside > 300
+    assert len(traffic._arrivals.waiting) > 300
 
 
 def test_dense_traffic_does_not_lock_up():

@@ -83,11 +83,6 @@ class IdmTraffic:
         self._scene = self._make_scene()
         return self._scene
 
-    @property
-    def waiting_outside(self) -> int:
-        """Number of vehicles that wait outside because their entry is blocked."""
-        return len(self._arrivals.waiting)
-
     def _admit_waiting(self) -> None:
         """Admit the first vehicle at each entry that is not blocked."""
         entries = np.unique(self._arrivals.waiting)
