@@ -49,8 +49,8 @@ def prepare_sumo(experiment: Experiment, folder: Path) -> PreparedSumo:
         require_accepted(setup.all_arguments(), f'mobility.file = "{file}"')
         return PreparedSumo(setup, net, None, None)
     net = net_of(file, folder)
-    _require_readable(net, f'mobility.file = "{file}"')
     gnb = gnb_m(experiment, net)
+    _require_readable(net, f'mobility.file = "{file}"')
     routes = draw_routes(net, experiment.sumo.fringe_factor)
     calibration = calibrate(experiment, routes, gnb)
     start_s = experiment.mobility.start_s
