@@ -217,12 +217,12 @@ def test_a_populated_start_is_like_what_follows():
 
 
 def test_share_of_connected_vehicles():
-    part = traffic_with(cv_share=0.3, mean_in_coverage=200.0, step=1.0).scene()
-    more = traffic_with(cv_share=0.6, mean_in_coverage=200.0, step=1.0).scene()
+    keys = {"warm_start": False, "arrivals_per_s": 3.0, "step": 1.0}
+    part, more, all_of_them = (scenes(traffic_with(cv_share=share, **keys), 120)[-1] for share in (0.3, 0.6, 1.0))
     assert part.connected.mean() == pytest.approx(0.3, abs=0.08)
     assert more.connected.mean() == pytest.approx(0.6, abs=0.08)
     assert (more.connected >= part.connected).all()  # a larger share connects more of the same vehicles
-    assert traffic_with(step=1.0).scene().connected.all()
+    assert all_of_them.connected.all()
 
 
 def test_who_cannot_come_in_waits_outside():
