@@ -1,5 +1,6 @@
 """All vehicles on the streets and their drivers, as arrays in ascending order of the vehicle's number."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,12 +101,10 @@ class Fleet(NamedTuple):
 
     def keep(self, staying: Bools) -> "Fleet":
         """The fleet of the vehicles for which `staying` is true."""
-        return Fleet(*(column.keep(staying) if isinstance(column, Drivers) else column[staying] for column in self))
+        columns: tuple[Any, ...] = self
+        return Fleet(*(column.keep(staying) if isinstance(column, Drivers) else column[staying] for column in columns))
 
     def join(self, newcomers: "Fleet") -> "Fleet":
         """The fleet with the newcomers appended, whose numbers are higher."""
-        columns: list[Any] = [
-            own.join(new) if isinstance(own, Drivers) else np.concatenate((own, new))
-            for own, new in zip(self, newcomers, strict=True)
-        ]
-        return Fleet(*columns)
+        pairs: Iterable[tuple[Any, Any]] = zip(self, newcomers, strict=True)
+        return Fleet(*(own.join(new) if isinstance(own, Drivers) else np.concatenate((own, new)) for own, new in pairs))

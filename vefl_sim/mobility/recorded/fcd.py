@@ -133,9 +133,11 @@ def table_scenes(table: ParquetFile, register: VehicleNumbers) -> Iterator[Scene
     recording, present = Recording(str(table.path), register), table.column_names
     tag = next((tag for tag in ("vehicle", "person", "container") if f"{tag}_id" in present), "vehicle")
     kinds: dict[str, ColumnKind] = {_TIME: "number", f"{tag}_id": "text"}
-    kinds |= dict.fromkeys((f"{tag}_{name}" for name in _NUMBERS), "number")
-    places = (f"{tag}_{name}" for name in ("lane", "edge"))
-    kinds |= dict.fromkeys((place for place in places if place in present or tag != "vehicle"), "text")
+    for name in _NUMBERS:
+        kinds[f"{tag}_{name}"] = "number"
+    for name in (f"{tag}_lane", f"{tag}_edge"):
+        if name in present or tag != "vehicle":
+            kinds[name] = "text"
     for columns in instants(recording, table.batches(kinds), _TIME):
         columns = {name.removeprefix(f"{tag}_"): values for name, values in columns.items()}
         time_ns = _time_ns(float(columns[_TIME][0]), f"{table.path}, row {columns['row'][0]}")

@@ -7,6 +7,7 @@ it runs and played back to the last bit.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -85,8 +86,8 @@ def own_scenes(table: ParquetFile) -> Iterator[Scene]:
     """Yield one scene per time, and empty ones at time 0 and at the end if there are no rows for them."""
     recording, scene = Recording(str(table.path)), None
     for columns in instants(recording, table.batches(_COLUMNS), "time_ns"):
-        before, values = scene, {name: columns[name] for name in _COLUMNS}
-        scene = Scene(**(values | {"time_ns": int(columns["time_ns"][0])}))
+        values: dict[str, Any] = {name: columns[name] for name in _COLUMNS}
+        before, scene = scene, Scene(**(values | {"time_ns": int(columns["time_ns"][0])}))
         if before is None and scene.time_ns > 0:
             yield _empty(scene, 0)
         yield ordered(recording, scene)

@@ -72,7 +72,7 @@ def drive(experiment: Experiment, folder: Path) -> Path:
         path.unlink(missing_ok=True)  # a damaged one; runs that have used it are refused before
     prepared = prepare_sumo(experiment, folder)
     setup, duration_ns = prepared.setup, experiment.duration_ns
-    notes = {
+    notes: dict[str, object] = {
         "sumo": version("eclipse-sumo"),
         "arguments": setup.all_arguments(),
         "gnb_m": setup.gnb_m,
