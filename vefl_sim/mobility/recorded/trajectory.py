@@ -84,7 +84,8 @@ def is_own(table: ParquetFile) -> bool:
 
 def own_scenes(table: ParquetFile) -> Iterator[Scene]:
     """Yield one scene per time, and empty ones at time 0 and at the end if there are no rows for them."""
-    recording, scene = Recording(str(table.path)), None
+    recording = Recording(str(table.path))
+    scene: Scene | None = None
     for columns in instants(recording, table.batches(_COLUMNS), "time_ns"):
         values: dict[str, Any] = {name: columns[name] for name in _COLUMNS}
         before, scene = scene, Scene(**(values | {"time_ns": int(columns["time_ns"][0])}))
