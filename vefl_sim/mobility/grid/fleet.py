@@ -101,10 +101,13 @@ class Fleet(NamedTuple):
 
     def keep(self, staying: Bools) -> "Fleet":
         """The fleet of the vehicles for which `staying` is true."""
-        columns: tuple[Any, ...] = self
-        return Fleet(*(column.keep(staying) if isinstance(column, Drivers) else column[staying] for column in columns))
+        columns: list[Any] = [own.keep(staying) if isinstance(own, Drivers) else own[staying] for own in self]
+        return Fleet(*columns)
 
     def join(self, newcomers: "Fleet") -> "Fleet":
         """The fleet with the newcomers appended, whose numbers are higher."""
         pairs: Iterable[tuple[Any, Any]] = zip(self, newcomers, strict=True)
-        return Fleet(*(own.join(new) if isinstance(own, Drivers) else np.concatenate((own, new)) for own, new in pairs))
+        columns: list[Any] = [
+            own.join(new) if isinstance(own, Drivers) else np.concatenate((own, new)) for own, new in pairs
+        ]
+        return Fleet(*columns)
