@@ -10,8 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from vefl_sim.cli.progress import PipedConsole
-from vefl_sim.cli.sweep_progress import SweepProgress
+from vefl_sim.cli.progress import PipedConsole, SweepProgress
 from vefl_sim.core.errors import BadInput, RunInterrupted
 from vefl_sim.core.memory import slowdown
 from vefl_sim.optimize.rat.edf import edf
@@ -180,7 +179,7 @@ def test_the_remaining_time_does_not_jump(monkeypatch: pytest.MonkeyPatch) -> No
     progress = SweepProgress(PipedConsole(), None)
     shown = []
     for now_s, left_s in ((1000.0, 200.0), (1001.0, 18_000.0), (1002.0, 1600.0), (1400.0, 1200.0), (1401.0, 0.0)):
-        monkeypatch.setattr("vefl_sim.cli.sweep_progress.time.monotonic", lambda now_s=now_s: now_s)
+        monkeypatch.setattr("vefl_sim.cli.progress.time.monotonic", lambda now_s=now_s: now_s)
         shown.append(progress._left(SimpleNamespace(left_s=lambda left_s=left_s: left_s)))
     assert shown[0] == "3:20"
     assert shown[1] < "8:30"

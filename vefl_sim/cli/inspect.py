@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 
 def runs(
-    folder: Annotated[Path | None, typer.Argument(help="Folder of the runs, as --out.", show_default=False)] = None,
-    out: Out = Path("runs"),
+    folder: Annotated[Path | None, typer.Argument(help="Folder of the runs, as --out.")] = None, out: Out = Path("runs")
 ) -> None:
     """List all runs: state, scheme, seed, rounds, accuracy, age and the keys that differ; the newest run is last."""
     from vefl_sim.analysis.runs import run_lines
@@ -108,10 +107,7 @@ def evaluate(
         _print(score.lines())
 
 
-def verify(
-    run: RunName,
-    out: Out = Path("runs"),
-) -> None:
+def verify(run: RunName, out: Out = Path("runs")) -> None:
     """Check the files of a run: digests, sums, payments and constraints C1–C6."""
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.verify.verification import finding_lines
@@ -200,8 +196,7 @@ def trace(
 def check(
     what: Annotated[str, typer.Argument(help="Model to check: radio or mobility.")],
     duration_s: Annotated[
-        float,
-        typer.Option("--duration", min=1.0, help="For mobility: duration of the simulated traffic in s."),
+        float, typer.Option("--duration", min=1.0, help="For mobility: duration of the simulated traffic in s.")
     ] = 2000.0,
 ) -> None:
     """Compare the radio or mobility model with published reference values and print the differences."""

@@ -19,13 +19,10 @@ def maps() -> None:
 
 @map_.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="Map file: .osm or .net.xml, optionally with .gz.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to create.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="Map file: .osm or .net.xml, optionally with .gz.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to create.")],
     gnb: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LAT,LON", help="Position of the gNB. Default: the centre of the map.", show_default=False
-        ),
+        str | None, typer.Option(metavar="LAT,LON", help="Position of the gNB. Default: the centre of the map.")
     ] = None,
     vehicles: Annotated[float, typer.Option(min=0.1, help="Mean number of vehicles in coverage.")] = 35.0,
 ) -> None:

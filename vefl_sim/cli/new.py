@@ -22,12 +22,11 @@ def new(
         str,
         typer.Argument(
             help="What to write: quickstart (one run), compare (many schemes side by side), sweep (many values and "
-            "seeds), positions (CVs learn where they will be) or map (traffic on your own map).",
-            show_default=False,
+            "seeds), positions (CVs learn where they will be) or map (traffic on your own map)."
         ),
     ],
     file: Annotated[
-        Path | None, typer.Argument(help="File to write. Default: KIND.toml in the current folder.", show_default=False)
+        Path | None, typer.Argument(help="File to write. Default: KIND.toml in the current folder.")
     ] = None,
 ) -> None:
     """Write an experiment to start from; an existing file is never overwritten."""
