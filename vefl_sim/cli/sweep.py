@@ -38,7 +38,7 @@ Watch = Annotated[
 ]
 Seeds = Annotated[
     str | None,
-    typer.Option(metavar="SEEDS", help="Seeds to use instead of those in the file, for example 1,2,3 or 1-5."),
+    typer.Option(metavar="SEEDS", help="Seeds to run with, instead of those in the file, for example 1,2,3 or 1-5."),
 ]
 DryRun = Annotated[
     bool,
