@@ -195,9 +195,8 @@ def _dry_run(experiment: "Experiment") -> None:
     print(to_toml(experiment))
     print("# simulating the first rounds to estimate the cost …", file=sys.stderr)
     with warnings_told(lambda sentence: print(f"# warning: {sentence}")):
-        estimated = estimate(experiment)
-    for line in estimated.lines():
-        print(f"# {line}")  # a TOML comment, so that the output is a valid experiment file
+        for line in estimate(experiment):
+            print(f"# {line}")  # a TOML comment, so that the output is a valid experiment file
 
 
 def replace_unwritable_characters() -> None:
