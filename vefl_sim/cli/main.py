@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from vefl_sim.cli.create import map_, new
 from vefl_sim.cli.data import data
 from vefl_sim.cli.inspect import Parts, RunName, check, evaluate, report, runs, schema, trace, verify
-from vefl_sim.cli.maps import map_
-from vefl_sim.cli.new import new
 from vefl_sim.cli.sweep import (
     DryRun,
     Out,
