@@ -140,8 +140,8 @@ LANE = b'<lane id="b" index="0" speed="9" length="9" shape="0,0 9,0"/>'
     ],
 )
 def test_the_memory_of_a_refused_file(tmp_path: Path, name: str, start: bytes, repeated: bytes, code: str) -> None:
-    """3 GiB in a few MB need less than 1 GiB."""
-    path = bomb(tmp_path / name, start, repeated, 3 * 1024)
+    """1.5 GiB in a few MB need less than 1 GiB."""
+    path = bomb(tmp_path / name, start, repeated, 1536)
     sentence, memory = measured(code, path)
     assert path.name in sentence
     assert memory < MEBIBYTE

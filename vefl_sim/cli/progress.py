@@ -94,7 +94,8 @@ class RunProgress:
         wall_s = time.perf_counter() - self._began
         delivered = sum(outcome.lost is None for outcome in report.outcomes)
         rounds = f"{report.round:>{len(str(self._rounds))}}/{self._rounds}" if self._fixed else f"{report.round:>4}"
-        speed, left = self._pace(wall_s, self._done_share(report.round, to_s(report.end_ns)), to_s(report.end_ns))
+        done = report.round / self._rounds if self._fixed else to_s(report.end_ns) / self._duration_s
+        speed, left = self._pace(wall_s, done, to_s(report.end_ns))
         what, steps = ("window", f", {report.steps} steps") if self._windows else ("round", "")
         self._show(
             f"{what} {rounds} | {to_s(report.end_ns):7.1f} s simulated | {speed:6.2f} s/s"
@@ -110,10 +111,6 @@ class RunProgress:
         began_s, before, first_s = self._warm
         spent_s = wall_s - began_s
         return (time_s - first_s) / spent_s, clock(max(0.0, spent_s * (1 - done) / (done - before)))
-
-    def _done_share(self, rounds: int, time_s: float) -> float:
-        """Share of the run that is done after so many rounds or simulated seconds."""
-        return rounds / self._rounds if self._fixed else time_s / self._duration_s
 
     def _show(self, line: str, keep: bool = False) -> None:
         self._shown_s = time.monotonic()

@@ -25,8 +25,10 @@ def complaints_about(errors: Iterable[Any]) -> list[str]:
 
 def _sentence(error: Any) -> str:
     where, kind = error["loc"], error["type"]
+    if where == ("run",) and kind == "missing":
+        return 'The table [run] is missing: add it with a name, for example name = "first".'
     if kind == "missing" and len(where) < 3:
-        return _missing(where)
+        return f"{'.'.join(map(str, where))} is missing: add it."
     if kind == "extra_forbidden":
         return unknown(where)
     if len(where) == 1:
@@ -40,12 +42,6 @@ def _merged(first: str, error: Any) -> str:
     if error["type"] == "literal_error":
         return f"{first[:-1]}, or {error['ctx']['expected']}."
     return first
-
-
-def _missing(where: tuple[Any, ...]) -> str:
-    if where == ("run",):
-        return 'The table [run] is missing: add it with a name, for example name = "first".'
-    return f"{'.'.join(map(str, where))} is missing: add it."
 
 
 def unknown(where: tuple[Any, ...]) -> str:
