@@ -23,8 +23,8 @@ from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import BadInput, CannotWrite, first_line, printable
 from vefl_sim.core.files import atomic_file
 from vefl_sim.protocol.trace import DEPARTURES
+from vefl_sim.records.recorder import BIN_NS
 from vefl_sim.records.run_directory import Run
-from vefl_sim.records.upload_bins import BIN_NS
 
 _ENDINGS = (".perfetto-trace", ".pftrace")
 _REFUSALS = {"cv_passed_over": "passed over", "cv_ineligible": "ineligible"}

@@ -20,8 +20,7 @@ from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.checkpoint import Checkpoint
 from vefl_sim.records.run_directory import Run
 from vefl_sim.simulation.scenario import Scenario, make_scheme
-from vefl_sim.sweep.runner import SweepWatcher
-from vefl_sim.sweep.tasks import PointTask, Tasks
+from vefl_sim.sweep.runner import PointTask, SweepWatcher, Tasks
 
 _QUIET_S = 10.0  # between two lines about the preparation, without a terminal
 _MOST_SHOWN = 12  # running points listed, one line each
