@@ -118,7 +118,7 @@ def test_only_uplink_slots_are_used() -> None:
 
 def test_open_loop_power_is_that_of_the_path_loss() -> None:
     """Power over pRBs is the same in all slots between two scenes unless P_max limits it."""
-    run = simulate(with_settings(BUSY, *KEYS["open loop"], "radio.p0_dbm=-92", "run.rounds=1"), out=None)
+    run = simulate(with_settings(BUSY, *KEYS["open loop"], "radio.p0_dbm=-92"), out=None)
     slots = run.table("slots")
     per_prb = (slots["power_w"] / slots["prbs"]).astype(float)
     steps = per_prb[slots["power_w"] < 0.0099].groupby([slots["cv"], slots["slot"] // 200])
