@@ -14,14 +14,12 @@ from tests.protocol.test_asynchronous import THREE
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, Killer, only
 from vefl_sim import Run, from_tables, simulate, why, with_settings
+from vefl_sim.analysis.reasons import TERMS
 from vefl_sim.analysis.report import data
-from vefl_sim.analysis.report.document import asset
-from vefl_sim.analysis.report.facts import changed_keys
-from vefl_sim.analysis.report.markup import html, source_hash
+from vefl_sim.analysis.report.document import asset, html, source_hash
+from vefl_sim.analysis.report.facts import changed_keys, commands_of
 from vefl_sim.analysis.report.page import NAME, report
-from vefl_sim.analysis.report.provenance import commands_of
 from vefl_sim.analysis.report.source import Source
-from vefl_sim.analysis.terms import TERMS
 from vefl_sim.experiment.toml import to_toml
 
 GOLDEN = from_tables(EXPERIMENT)

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from vefl_sim.analysis.events import Order, orders_in, outcome_of
-from vefl_sim.analysis.grants import GrantCounts
 from vefl_sim.analysis.report.source import Source
+from vefl_sim.analysis.summary import GrantCounts
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.protocol.trace import DEPARTURES
 from vefl_sim.records.models import ConfusionMatrix, read_confusion
