@@ -22,8 +22,7 @@ from typing import Any
 from tests.mobility.grid.plain_step import PlainStep, vehicles_of
 from vefl_sim import from_tables
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RoadsTable, RunTable, TrafficTable
 from vefl_sim.mobility.coverage import crossings
 from vefl_sim.mobility.grid.step import step
 from vefl_sim.mobility.grid.traffic import IdmTraffic

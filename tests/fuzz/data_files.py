@@ -24,7 +24,7 @@ from tests.fuzz.damages import folder as folder_in_place
 from tests.learning.datasets import files
 from tests.mobility.recorded import recordings
 from vefl_sim.core.errors import BadInput
-from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.public import compact_state
 from vefl_sim.mobility.recorded.recording import recording_digest

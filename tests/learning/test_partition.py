@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.holdings import SampleGroups, dirichlet, partition
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import RadioTable
 from vefl_sim.radio.fading import MeanChannel, RayleighFading
 from vefl_sim.radio.link import Link, overhead, prb_bandwidth_hz, subcarrier_spacing_hz, worst_case_slots
 

@@ -11,7 +11,7 @@ from tests.protocol.test_burst import BUSY
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import BadInput, Plan, Run, from_tables, simulate, with_settings
 from vefl_sim.core.clock import SlotGrid
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import RadioTable
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.protocol.ledger import Account
 from vefl_sim.protocol.mac import Burst

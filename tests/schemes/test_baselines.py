@@ -220,7 +220,7 @@ def test_scaffold_refuses_codecs(tmp_path: Path) -> None:
 )
 def test_fednova_norms_of_any_mu(rate: float, mu: float, merged: int, norm: float) -> None:
     """Sum of the factors of the gradients, step by step: with 5 iterations, two of which may be one step."""
-    from vefl_sim.experiment.learning_tables import LearningTable
+    from vefl_sim.experiment.experiment import LearningTable
     from vefl_sim.schemes.baselines.fednova import gradient_norms
 
     total, left = 0.0, 5

@@ -8,7 +8,7 @@ import pytest
 from simpy import Environment, Event
 
 from vefl_sim.core.errors import AuditFailed
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import RadioTable
 from vefl_sim.optimize.rat.allocate import AllocationStatus
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.optimize.rat.methods import AUTO

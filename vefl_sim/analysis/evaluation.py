@@ -10,9 +10,8 @@ import numpy as np
 from vefl_sim.core.errors import BadInput
 from vefl_sim.core.memory import cores
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import DataTable, Experiment
 from vefl_sim.experiment.kinds import DATA_SETS
-from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import declaration, is_part, load_part
 from vefl_sim.learning.datasets.dataset import Dataset, Targets
 from vefl_sim.learning.datasets.kinds import rule_mse

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from math import log10
 
 from vefl_sim.core.clock import to_ns
-from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.learning_tables import LearningTable
+from vefl_sim.experiment.experiment import Experiment, LearningTable
 from vefl_sim.experiment.plugins import declaration, errors_of_declarations, kinds_of, nothing, require_declarations
 from vefl_sim.experiment.unused_keys import is_used
 

@@ -9,7 +9,7 @@ from simpy import Event, Interrupt
 
 from vefl_sim.core.rng import Streams
 from vefl_sim.core.state import NOT_SAVED, State, from_state
-from vefl_sim.experiment.scheme_tables import SlaTable
+from vefl_sim.experiment.experiment import SlaTable
 from vefl_sim.learning.learner import Start
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.inbox import Assignment, Inbox

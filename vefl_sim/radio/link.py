@@ -18,8 +18,7 @@ from math import ceil
 import numpy as np
 
 from vefl_sim.core.arrays import Floats
-from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import Experiment, RadioTable
 
 _BLOCK_HZ = 180e3  # 12 subcarriers of 15 kHz
 

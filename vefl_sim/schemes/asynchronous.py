@@ -17,8 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.learning_tables import LearningTable
+from vefl_sim.experiment.experiment import Experiment, LearningTable
 from vefl_sim.experiment.plugins import Unused, nothing
 from vefl_sim.learning.learner import Model
 from vefl_sim.learning.trees import weighted_sum

@@ -7,9 +7,8 @@ from typing import Literal
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import AggregationTable, Experiment
 from vefl_sim.experiment.plugins import Unused
-from vefl_sim.experiment.scheme_tables import AggregationTable
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import SUM_KEYS, Plan, Scheme
 

@@ -35,8 +35,8 @@ from tests.learning.datasets.files import (
 )
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim.core.errors import ExperimentError, VeflWarning
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.experiment.kinds import DATA_SETS
-from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.public import SOURCES

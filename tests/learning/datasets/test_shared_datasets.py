@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.learning.datasets.files import SHARED
-from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import downloads

@@ -3,9 +3,7 @@
 import numpy as np
 
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.radio_tables import RadioTable
-from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RadioTable, RoadsTable, RunTable, TrafficTable
 from vefl_sim.mobility.grid.drivers import DRAWS, Drivers
 from vefl_sim.mobility.grid.engine import TrafficEngine
 from vefl_sim.mobility.grid.fleet import Fleet

@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.radio_tables import RadioTable
-from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RadioTable, RoadsTable, RunTable, TrafficTable
 from vefl_sim.mobility.grid.demand import demand, start_positions
 from vefl_sim.mobility.grid.drivers import DRAWS, Drivers
 from vefl_sim.mobility.grid.roads import StreetGrid

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.experiment.traffic_tables import RoadsTable
+from vefl_sim.experiment.experiment import RoadsTable
 from vefl_sim.mobility.grid.roads import LEFT, NONE, RIGHT, STEP_X, STEP_Y, STRAIGHT, StreetGrid
 
 

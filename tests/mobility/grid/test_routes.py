@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vefl_sim.experiment.traffic_tables import TrafficTable
+from vefl_sim.experiment.experiment import TrafficTable
 from vefl_sim.mobility.grid.roads import LEFT, NONE, RIGHT, STRAIGHT, StreetGrid
 from vefl_sim.mobility.grid.routes import TURN_WEIGHTS, GridRoutes, RandomWalkRoutes, ThroughRoutes
 

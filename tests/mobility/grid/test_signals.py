@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.mobility.grid.makers import empty_streets
-from vefl_sim.experiment.traffic_tables import RoadsTable
+from vefl_sim.experiment.experiment import RoadsTable
 from vefl_sim.mobility.grid.roads import EAST, NORTH, SOUTH, WEST
 from vefl_sim.mobility.grid.signals import AMBER, GREEN, RED, light, make_signals
 

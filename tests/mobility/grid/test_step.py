@@ -8,8 +8,7 @@ import pytest
 from tests.mobility.grid.makers import fleet_of
 from tests.mobility.grid.plain_step import PlainStep, vehicles_of
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RoadsTable, RunTable, TrafficTable
 from vefl_sim.mobility.grid.roads import NONE, Ways
 from vefl_sim.mobility.grid.step import line_up, step
 from vefl_sim.mobility.grid.traffic import IdmTraffic

@@ -6,9 +6,7 @@ import pytest
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.radio_tables import RadioTable
-from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RadioTable, RoadsTable, RunTable, TrafficTable
 from vefl_sim.mobility.coverage import in_coverage
 from vefl_sim.mobility.grid.junctions import PATHS_MEET
 from vefl_sim.mobility.grid.roads import NONE

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vefl_sim.analysis.references.sheet import Check
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.clock import SlotGrid
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import RadioTable
 from vefl_sim.radio.delay_profile import DelayProfile, uma_delay_spread_s
 from vefl_sim.radio.link import Link, prb_bandwidth_hz, subcarrier_spacing_hz
 from vefl_sim.radio.scattering import Propagation, bessel_j0

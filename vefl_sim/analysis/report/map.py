@@ -19,8 +19,7 @@ import pandas as pd
 from vefl_sim.analysis.report.source import Source
 from vefl_sim.core.arrays import Bools, Floats, Ints
 from vefl_sim.core.errors import RunNotFound, VeflError
-from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.traffic_tables import RoadsTable
+from vefl_sim.experiment.experiment import Experiment, RoadsTable
 from vefl_sim.records.identity import Identity, require_same
 
 TOLERANCE_M = 0.25

@@ -25,7 +25,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import Bounded, cache_directory, open_file
-from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.learning.datasets.dataset import empty_pictures
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".bmp", ".gif", ".webp")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.core.errors import BadInput, VeflWarning
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.experiment.kinds import DATA_SETS
-from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.files import UNREADABLE, Damaged, DataLocation, Zip, tar_members
 from vefl_sim.learning.datasets.gtsrb import COMPACT, COMPACT_TEST_IMAGE, GTSRB, TRAIN_IMAGE

@@ -8,8 +8,7 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RoadsTable, RunTable, TrafficTable
 from vefl_sim.mobility.grid.drivers import typical_driver
 from vefl_sim.mobility.grid.engine import TrafficEngine
 from vefl_sim.mobility.grid.roads import StreetGrid

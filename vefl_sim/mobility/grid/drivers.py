@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vefl_sim.core.arrays import Bools, Floats
-from vefl_sim.experiment.traffic_tables import MobilityTable
+from vefl_sim.experiment.experiment import MobilityTable
 from vefl_sim.mobility.idm import IdmParams
 
 DRAWS = 5  # uniform random numbers that determine a driver

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vefl_sim.core.arrays import Bools, Floats, Ints
-from vefl_sim.experiment.traffic_tables import RoadsTable
+from vefl_sim.experiment.experiment import RoadsTable
 
 EAST, NORTH, WEST, SOUTH = range(4)
 LEFT, STRAIGHT, RIGHT = range(3)

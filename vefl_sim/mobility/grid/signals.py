@@ -13,7 +13,7 @@ import numpy as np
 from vefl_sim.core.arrays import Ints
 from vefl_sim.core.clock import to_ns
 from vefl_sim.core.kernel import kernel
-from vefl_sim.experiment.traffic_tables import RoadsTable
+from vefl_sim.experiment.experiment import RoadsTable
 
 GREEN, AMBER, RED = range(3)
 SHORTEST_AMBER_S = 3.0

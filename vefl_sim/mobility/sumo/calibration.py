@@ -10,8 +10,7 @@ import numpy as np
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.progress import report
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import Experiment, RadioTable, RunTable
 from vefl_sim.mobility.sumo.demand import SumoRoutes, write_demand
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Position

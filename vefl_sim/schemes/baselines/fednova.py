@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.learning_tables import LearningTable
+from vefl_sim.experiment.experiment import Experiment, LearningTable
 from vefl_sim.experiment.plugins import nothing
 from vefl_sim.schemes.asynchronous import step_sizes
 from vefl_sim.schemes.fedprox import FedProx
