@@ -181,9 +181,9 @@ def test_charts_can_be_read_by_keyboard(page: webdriver.Chrome, rush: Run) -> No
         assert "delivered" in page.find_element(By.CSS_SELECTOR, f"#{name} .reading-line").text
 
 
-def test_a_cv_that_is_not_served_has_no_prbs(browser: webdriver.Chrome, three_cars: Run, tmp_path: Path) -> None:
-    show(browser, write_report(three_cars, tmp_path / "report.html"))
-    first = three_cars.table("slots").query("cv == 1")["slot"].min() * three_cars.experiment.slots.slot_ns / 1e6
+def test_a_cv_that_is_not_served_has_no_prbs(browser: webdriver.Chrome, golden: Run, tmp_path: Path) -> None:
+    show(browser, write_report(golden, tmp_path / "report.html"))
+    first = golden.table("slots").query("cv == 1")["slot"].min() * golden.experiment.slots.slot_ns / 1e6
     served, before = browser.execute_script("return arguments[0].map((t) => report.cars.radio(1, t))", [first, 500])
     assert served["prbs"] == 1
     assert before == {"prbs": 0, "mbps": 0}
@@ -249,8 +249,8 @@ def test_a_run_that_predicts_numbers_has_curves_of_its_own_metric(browser: webdr
     assert browser.get_log("browser") == []
 
 
-def test_a_confusion_matrix_names_its_classes(browser: webdriver.Chrome, three_cars: Run, tmp_path: Path) -> None:
-    copy = Path(copytree(three_cars.path, tmp_path / "run"))
+def test_a_confusion_matrix_names_its_classes(browser: webdriver.Chrome, golden: Run, tmp_path: Path) -> None:
+    copy = Path(copytree(golden.path, tmp_path / "run"))
     names = ["no entry", "end of priority", "constructor"]
     note = {"round": 2, "classes": names, "counts": [[6, 2, 0], [1, 2, 1], [0, 0, 0]]}
     (copy / "confusion.json").write_text(json.dumps(note))
@@ -278,10 +278,8 @@ def test_the_page_opens_with_the_story_of_a_cv(browser: webdriver.Chrome, rush: 
     assert browser.find_element(By.ID, "chooser").get_attribute("value") == cv
 
 
-def test_the_panel_is_not_empty_if_nobody_got_an_order(
-    browser: webdriver.Chrome, three_cars: Run, tmp_path: Path
-) -> None:
-    nobody = with_settings(three_cars.experiment, "sla.energy_budget_j=[1e-5, 1e-5]")
+def test_the_panel_is_not_empty_if_nobody_got_an_order(browser: webdriver.Chrome, golden: Run, tmp_path: Path) -> None:
+    nobody = with_settings(golden.experiment, "sla.energy_budget_j=[1e-5, 1e-5]")
     show(browser, write_report(simulate(nobody, out=tmp_path)))
     assert (
         "The CV was not eligible: a single iteration would exceed its energy budget."
