@@ -15,7 +15,6 @@ from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, Killer, only
 from vefl_sim import Run, from_tables, simulate, why, with_settings
 from vefl_sim.analysis.reasons import TERMS
-from vefl_sim.analysis.report import data
 from vefl_sim.analysis.report.document import asset, html, source_hash
 from vefl_sim.analysis.report.facts import changed_keys, commands_of
 from vefl_sim.analysis.report.page import NAME, report
@@ -123,14 +122,6 @@ def test_slots_are_shown_as_bins_and_missing_ones_are_named(page: str, golden: R
     assert 'Slots were not recorded (trace.slots = "off")' in Elements(report(rush)).text
 
 
-def test_that_nobody_was_ordered_is_said_with_the_dominant_reason(tmp_path: Path) -> None:
-    text = Elements(report(simulate(with_settings(GOLDEN, "sla.energy_budget_j=[1e-5, 1e-5]"), out=tmp_path))).text
-    reason = "a single iteration would have exceeded the energy budget"
-    most = f"Most often nobody was eligible, every time because {reason} (sla.energy_budget_j)."
-    assert f"No CV got an order in any round. {most}" in text
-    assert f"100% of the CVs in coverage were not eligible. 5 of 5 decisions; in 100% of them {reason}." in text
-
-
 def test_divergence_overruns_and_another_version_are_said(golden: Run, tmp_path: Path) -> None:
     copy = copytree(golden.path, tmp_path / "run")
     noted = {"diverged": True, "overruns": {"deadline": 4}, "plan_breaches": {"C5": 1}}
@@ -221,14 +212,6 @@ def test_a_run_without_rounds_so_far_has_a_page(golden: Run, tmp_path: Path) -> 
     assert "<script>" not in page
 
 
-def test_a_run_without_positions_says_so(golden: Run, tmp_path: Path) -> None:
-    copy = copytree(golden.path, tmp_path / "run")
-    (copy / "tables" / "mobility.parquet").unlink()
-    page = report(Run(copy))
-    assert data_of(page)["tracks"] == []
-    assert "The run has no positions of vehicles" in Elements(page).text
-
-
 def test_without_rounds_orders_may_overlap_windows(tmp_path: Path) -> None:
     run = simulate(from_tables(THREE), out=tmp_path)
     shown = data_of(report(run))
@@ -278,17 +261,6 @@ def test_what_cannot_be_shown_gets_one_sentence(golden: Run, tmp_path: Path) -> 
         assert result.returncode == 2
         assert sentence in result.stderr
         assert len(result.stderr.splitlines()) == 1
-
-
-def test_confusion_matrices_of_any_other_form_are_ignored(golden: Run, tmp_path: Path) -> None:
-    copy = copytree(golden.path, tmp_path / "run")
-    for counts in ("[[1, 2]]", '[["1"]]', f"[[{2**53}]]"):
-        (copy / "confusion.json").write_text(f'{{"round": 1, "classes": null, "counts": {counts}}}')
-        assert data.confusion_of(Source(Run(copy))) is None
-    (copy / "confusion.json").write_text('{"round": 2, "classes": null, "counts": [[4, 1], [0, 5]]}')
-    page = report(Run(copy))
-    assert data_of(page)["confusion"] == {"round": 2, "classes": ["0", "1"], "counts": [[4, 1], [0, 5]]}
-    assert "for the model of round 2." in page
 
 
 def test_the_summary_of_a_run_ends_with_the_path_of_its_page(tmp_path: Path) -> None:
