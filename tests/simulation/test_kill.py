@@ -129,16 +129,6 @@ def test_requests_to_stop(undisturbed: Run, arguments: tuple[str, ...], tmp_path
     assert contents(resume(run)) == contents(undisturbed)
 
 
-def test_a_second_request_stops_at_once(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
-    folder, process = tmp_path / "runs", start(arguments)
-    wait_until(lambda: checkpoint(folder) > 0, process)
-    os.kill(process.pid or 0, signal.SIGINT)
-    os.kill(process.pid or 0, signal.SIGTERM)
-    process.join(60)
-    assert process.exitcode == 130
-    assert contents(resume(only(folder))) == contents(undisturbed)
-
-
 def test_a_request_while_it_prepares(arguments: tuple[str, ...], tmp_path: Path) -> None:
     process = start(arguments)
     wait_until((tmp_path / "runs").exists, process)  # from then on the run handles signals

@@ -23,8 +23,8 @@ from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import BadInput, CannotWrite, first_line, printable
 from vefl_sim.core.files import atomic_file
 from vefl_sim.protocol.trace import DEPARTURES
+from vefl_sim.records.recorder import BIN_NS
 from vefl_sim.records.run_directory import Run
-from vefl_sim.records.upload_bins import BIN_NS
 
 _ENDINGS = (".perfetto-trace", ".pftrace")
 _REFUSALS = {"cv_passed_over": "passed over", "cv_ineligible": "ineligible"}
@@ -138,7 +138,8 @@ class _Timeline:
         start = pd.Series({self.first_ns: before.iloc[-1] if len(before) else 0.0})
         shown = pd.concat([start, total.loc[self.first_ns + 1 : self.last_ns]])
         track = self._track(name, parent, unit=unit)
-        for time_ns, value in shown[shown != shown.shift()].items():
+        shown = shown[shown != shown.shift()]
+        for time_ns, value in zip(shown.index.tolist(), shown.tolist(), strict=True):
             self._mark((time_ns, 0), TrackEvent.TYPE_COUNTER, track, double_counter_value=value)
 
     def _rounds(self, server: int) -> None:

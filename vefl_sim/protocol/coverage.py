@@ -1,6 +1,6 @@
 """The coverage process: moves all vehicles, and lets CVs enter and leave coverage at the exact instant."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -14,7 +14,7 @@ from vefl_sim.mobility.coverage import Crossing, crossings, in_coverage
 from vefl_sim.mobility.scene import Mobility, Scene
 from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.trace import CoverageEntered, CoverageLeft, Trace, TripEnded
-from vefl_sim.protocol.vehicle import ConnectedVehicle, VehicleFactory
+from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel
 
 
@@ -27,7 +27,7 @@ class CoverageProcess:
     channel: Channel
     radius_m: float
     trace: Trace
-    factory: VehicleFactory
+    vehicle: Callable[[int, Callable[[], float]], ConnectedVehicle]  # makes a CV, from its number and distance
     in_coverage: dict[int, ConnectedVehicle] = field(default_factory=dict)
     outside: dict[int, ConnectedVehicle] = field(default_factory=dict)  # those that have left, and may come back
 
@@ -129,7 +129,7 @@ class CoverageProcess:
             self.outside[cv] = vehicle
 
     def _new_vehicle(self, cv: int) -> ConnectedVehicle:
-        return self.factory.vehicle(cv, partial(self.distance_m, cv))
+        return self.vehicle(cv, partial(self.distance_m, cv))
 
 
 def _row(scene: Scene, cv: int) -> int | None:

@@ -98,7 +98,11 @@ class Source:
     def grants_by_round(self) -> dict[int, GrantCounts]:
         """The grants of the orders of each round that gave any; empty if the run cannot lose grants."""
         outages = self.table("outages") if self.grants else None
-        return {} if outages is None else {int(k): GrantCounts.of(rows) for k, rows in outages.groupby("round")}
+        if outages is None:
+            return {}
+        return {
+            int(number): GrantCounts.of(outages[outages["round"] == number]) for number in outages["round"].unique()
+        }
 
     @cached_property
     def versions(self) -> dict[str, Any]:
