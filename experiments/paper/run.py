@@ -344,7 +344,7 @@ def with_store(options: argparse.Namespace) -> int:
     if options.add:
         points = [point for sweep in sweeps for point in sweep.points]
         others = [Store(folder) for folder in options.add if any(folder.glob(f"*{SUFFIX}"))]
-        added = sum(adopt_store(store, other, points, print_line) for other in others)
+        added = sum(adopt_store(store, other, print_line) for other in others)
         folders = [folder for folder in options.add if folder not in [other.folder for other in others]]
         added += add_runs(store, runs_in(folders), points, print_line)
         print_line(f"{added} results added to {store.folder}")

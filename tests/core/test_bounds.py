@@ -121,9 +121,9 @@ class TestParquet:
 
 NET = "from vefl_sim.mobility.sumo.inputs import net_of\nnet_of({path!r}, Path('.'))"
 FCD = """from vefl_sim.core.rng import Streams
-from vefl_sim.mobility.recorded.recording import frames
-from vefl_sim.mobility.recorded.register import VehicleNumbers
-list(frames(Path({path!r}), VehicleNumbers(Streams(1), 1.0)))"""
+from vefl_sim.mobility.recorded.playback import recorded_scenes
+from vefl_sim.mobility.recorded.recording import VehicleNumbers
+list(recorded_scenes(Path({path!r}), VehicleNumbers(Streams(1), 1.0)))"""
 LANE = b'<lane id="b" index="0" speed="9" length="9" shape="0,0 9,0"/>'
 
 

@@ -27,7 +27,7 @@ from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.public import compact_state
-from vefl_sim.mobility.recorded.recording import recording_digest
+from vefl_sim.mobility.recorded.playback import recording_digest
 from vefl_sim.mobility.sumo import inputs
 
 NET = """<net version="1.20"><location netOffset="0.00,0.00" convBoundary="0.00,0.00,200.00,100.00" projParameter="!"/>

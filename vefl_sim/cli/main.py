@@ -100,8 +100,7 @@ def run(
         file = compared_with_itself(file)
     if "compare" in file.tables and "sweep" not in file.tables:
         from vefl_sim.cli.progress import showing_steps
-        from vefl_sim.sweep.points import load_sweep
-        from vefl_sim.sweep.seeds import parse_seeds
+        from vefl_sim.sweep.points import load_sweep, parse_seeds
 
         chosen = None if seeds is None else parse_seeds(seeds)
         options = SweepOptions(settings or (), out, dry_run, quiet, restart=True, fresh=fresh)

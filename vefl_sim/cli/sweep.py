@@ -99,8 +99,7 @@ def sweep(
     """Run all points of one or more sweeps; finished points are skipped, interrupted points are resumed."""
     from vefl_sim.analysis.figures.drawing import require_drawable
     from vefl_sim.cli.progress import showing_steps
-    from vefl_sim.sweep.points import load_sweep
-    from vefl_sim.sweep.seeds import parse_seeds
+    from vefl_sim.sweep.points import load_sweep, parse_seeds
 
     chosen = None if seeds is None else parse_seeds(seeds)
     with showing_steps(quiet):
@@ -130,16 +129,12 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
     from vefl_sim.cli.sweep_progress import SweepProgress
     from vefl_sim.core.memory import cores, slowdown
     from vefl_sim.sweep.index import Index
-    from vefl_sim.sweep.runner import Runner, pool_for
-    from vefl_sim.sweep.tasks import Tasks
+    from vefl_sim.sweep.runner import Runner, Tasks, pool_for
 
     out, console = options.out, options.console
     with showing_steps(options.quiet):
         indexes = [Index.of(loaded, out, options.settings, restart=options.restart) for loaded in sweeps]
-        tasks = Tasks.of(indexes, out)
-    if options.fresh:
-        tasks.start_afresh()
-
+        tasks = Tasks.of(indexes, out, fresh=options.fresh)
     tasks.workers = options.workers or cores()
     tasks.slowdown = slowdown(tasks.workers) if options.on is None else 1.0
     done = f", {len(tasks.having('done'))} of them done" if tasks.having("done") else ""
@@ -157,12 +152,11 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
         console.show(f"about {clock(tasks.left_s())} on {pool}")
         with live_display(console) as live:
             progress = SweepProgress(console, live)
-            Runner(tasks, indexes, out, pool, progress).run()
+            Runner(tasks, pool, progress).run()
         for warning in progress.warnings:
             console.show(warning)
     else:
-        for index in indexes:
-            index.write({digest: task.entry for digest, task in tasks.by_digest.items()})
+        tasks.write_indexes()
     console.show(
         f"{len(tasks.having('done'))} of {len(tasks)} points are done, see {', '.join(str(i.file) for i in indexes)}"
     )
@@ -236,9 +230,8 @@ def figure(
     from vefl_sim.analysis.overview import draw_overview
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.sweep_report.source import find_table
-    from vefl_sim.sweep.points import load_sweep
+    from vefl_sim.sweep.points import load_sweep, parse_seeds
     from vefl_sim.sweep.results.store import FOLDER, Store
-    from vefl_sim.sweep.seeds import parse_seeds
 
     chosen = None if seeds is None else parse_seeds(seeds)
     if results and not results.is_dir():

@@ -10,8 +10,7 @@ from rich.text import Text
 
 from vefl_sim.cli.progress import PipedConsole, clock
 from vefl_sim.learning.metric import metric_of
-from vefl_sim.sweep.runner import SweepWatcher
-from vefl_sim.sweep.tasks import PointTask, Tasks
+from vefl_sim.sweep.runner import PointTask, SweepWatcher, Tasks
 
 _MOST_SHOWN = 12  # running points listed, one line each
 _OVERVIEW_EVERY_S = 60.0  # without a terminal: time between two overview lines

@@ -32,8 +32,7 @@ from vefl_sim.optimize.rat.problem import RatAllocation, RatPolicy, RatProblem, 
 from vefl_sim.protocol.control import AllocationDue, Control
 from vefl_sim.protocol.uplink import Uplink, Upload
 from vefl_sim.radio.access import IMMEDIATE, Access
-from vefl_sim.radio.channel import Channel
-from vefl_sim.radio.csi import DelayedCsi
+from vefl_sim.radio.channel import Channel, DelayedCsi
 from vefl_sim.radio.link import Link
 
 _PAIRS_PER_BURST = 100_000  # (scheduled CV, pRB) pairs, at up to 4 µs each: stop signals are heard between bursts

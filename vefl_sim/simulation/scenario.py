@@ -38,8 +38,7 @@ from vefl_sim.mobility.kept import KeptTraffic
 from vefl_sim.mobility.scene import Mobility
 from vefl_sim.optimize.rat.edf import Scheduler
 from vefl_sim.optimize.rat.problem import RatPolicy
-from vefl_sim.radio.channel import Channel, CheckedChannel
-from vefl_sim.radio.csi import DelayedCsi
+from vefl_sim.radio.channel import Channel, CheckedChannel, DelayedCsi
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.centralized import BATCH_SIZE, EVERYTHING
 from vefl_sim.schemes.scheme import AnyScheme, AsynchronousScheme, Scheme

@@ -14,7 +14,7 @@ from vefl_sim.analysis.figures.panel import Curves, draw_panel
 from vefl_sim.analysis.figures.request import FigureKind, Request
 from vefl_sim.analysis.figures.style import STYLE, legend_below
 from vefl_sim.sweep.comparison import Comparison
-from vefl_sim.sweep.results.measurements import RunMeasurements
+from vefl_sim.sweep.results.result import RunMeasurements
 
 _PANEL_IN = (4.2, 3.5)
 

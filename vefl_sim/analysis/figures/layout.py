@@ -10,8 +10,7 @@ from vefl_sim.analysis.figures.request import Request, nearest
 from vefl_sim.core.errors import ExperimentError, RunNotFound
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.sweep.points import Point, Sweep
-from vefl_sim.sweep.results.measurements import RunMeasurements
-from vefl_sim.sweep.results.result import Measurements
+from vefl_sim.sweep.results.result import Measurements, RunMeasurements
 from vefl_sim.sweep.results.store import Store
 
 _MOST_PANELS = 4  # side by side; a dimension with more values is drawn as lines

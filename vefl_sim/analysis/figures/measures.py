@@ -11,8 +11,7 @@ import pandas as pd
 from vefl_sim.analysis.figures.request import Request
 from vefl_sim.core.arrays import Floats
 from vefl_sim.learning.metric import Metric, common_metric
-from vefl_sim.sweep.results.measurements import floats
-from vefl_sim.sweep.results.result import Measurements
+from vefl_sim.sweep.results.result import Measurements, floats
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from vefl_sim.learning.metric import Metric
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.comparison import SEEDS
 from vefl_sim.sweep.index import INDEX, IndexEntry, read_table
-from vefl_sim.sweep.results.measurements import RunMeasurements
+from vefl_sim.sweep.results.result import RunMeasurements
 
 VARIANT = "variant"
 KINDS: tuple[FigureKind, ...] = ("accuracy", "loss", "delivered", "p_suc", "delay", "cost", "energy")
