@@ -12,7 +12,7 @@ from vefl_sim.analysis.figures.names import axis_name, legend_title, with_symbol
 from vefl_sim.analysis.figures.panel import Curves, draw_panel
 from vefl_sim.analysis.figures.request import Request
 from vefl_sim.analysis.figures.style import STYLE, legend_below
-from vefl_sim.analysis.report.markup import html
+from vefl_sim.analysis.report.document import html
 from vefl_sim.analysis.sweep_report.source import KINDS, VARIANT, SweepSource
 
 if TYPE_CHECKING:

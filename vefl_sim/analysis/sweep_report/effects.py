@@ -12,7 +12,7 @@ from vefl_sim.analysis.figures.measures import Measure
 from vefl_sim.analysis.figures.names import VARIANTS, heading, legend_title, with_symbols
 from vefl_sim.analysis.figures.request import Request
 from vefl_sim.analysis.figures.style import legend_below
-from vefl_sim.analysis.report.markup import html
+from vefl_sim.analysis.report.document import html
 from vefl_sim.analysis.sweep_report.drawings import drawn_svg, figures_html, is_function
 from vefl_sim.analysis.sweep_report.source import VARIANT, SweepSource, value_text
 from vefl_sim.analysis.sweep_report.tables import difference_rows, measures_of, table_html

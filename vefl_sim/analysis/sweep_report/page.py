@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from vefl_sim.analysis.report.document import Document, Section
-from vefl_sim.analysis.report.markup import html, pairs
+from vefl_sim.analysis.report.document import Document, Section, html, pairs
 from vefl_sim.analysis.report.page import NAME, write_page
 from vefl_sim.analysis.sweep_report.drawings import MAX_LINES, drawings, figures_html
 from vefl_sim.analysis.sweep_report.effects import effects_html

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pandas as pd
 
 from vefl_sim.analysis.figures.measures import Measure, decimals, difference_decimals, measure_of
-from vefl_sim.analysis.report.markup import html
+from vefl_sim.analysis.report.document import html
 from vefl_sim.analysis.report.page import NAME
 from vefl_sim.analysis.sweep_report.source import VARIANT, PagePoint, SweepSource, value_text
 from vefl_sim.sweep import paired
