@@ -21,8 +21,7 @@ from vefl_sim.analysis.figures.effects import Effects, draw_effects
 from vefl_sim.analysis.figures.measures import decimals, difference_decimals, difference_texts
 from vefl_sim.analysis.figures.names import VARIANTS, axis_name, heading, legend_title
 from vefl_sim.analysis.figures.panel import STYLE, draw_chart
-from vefl_sim.analysis.report.document import Document, Section
-from vefl_sim.analysis.report.markup import fold, html, pairs
+from vefl_sim.analysis.report.document import Document, Section, fold, html, pairs
 from vefl_sim.analysis.report.page import NAME, write_page
 from vefl_sim.analysis.sweep_report.source import VARIANT, PagePoint, SweepSource, value_text
 from vefl_sim.core.errors import BadInput
