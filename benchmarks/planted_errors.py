@@ -142,9 +142,9 @@ PLANTED = [
         'restore_generator(self._rng, state["rng"])', "pass", "tests/simulation/test_resume.py tests/radio",
     ),
     PlantedError(
-        "traffic resumed one step late", "mobility/kept.py",
-        'while self._step < state["step"]', 'while self._step <= state["step"]',
-        "tests/mobility/test_kept.py tests/simulation/test_resume.py",
+        "traffic resumed one step late", "protocol/coverage.py",
+        "while scene.time_ns < self._after.time_ns", "while scene.time_ns <= self._after.time_ns",
+        "tests/simulation/test_resume.py",
     ),
     PlantedError(
         "traffic driven on from a later state than the kept scenes", "mobility/kept.py",

@@ -24,8 +24,7 @@ from pathlib import Path
 
 from claims import judged, read_claims, summary, table
 
-from vefl_sim.analysis.figures.drawing import NothingToDraw, draw_figure
-from vefl_sim.analysis.figures.report import drawing_lines
+from vefl_sim.analysis.figures.drawing import NothingToDraw, draw_figure, drawing_lines
 from vefl_sim.cli.main import replace_unwritable_characters
 from vefl_sim.core.errors import BadInput, RunFailed, RunInterrupted
 from vefl_sim.learning.datasets.files import downloads

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.command import Broken
-from tests.fuzz.damages import BYTES, TEXT, XML, Damage, any_of, gzipped, link, packed, pipe, remove, tarred, zipped
+from tests.fuzz.damages import BYTES, TEXT, XML, Damage, any_of, archived, gzipped, link, packed, pipe, remove
 from tests.fuzz.damages import folder as folder_in_place
 from tests.learning.datasets import files
 from tests.mobility.recorded import recordings
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.experiment.plugins import load_part
-from vefl_sim.mobility.recorded.recording import recording_digest
+from vefl_sim.mobility.recorded.playback import recording_digest
 from vefl_sim.mobility.sumo import inputs
 
 NET = """<net version="1.20"><location netOffset="0.00,0.00" convBoundary="0.00,0.00,200.00,100.00" projParameter="!"/>
@@ -139,8 +139,8 @@ KINDS: dict[str, Kind] = {
 
 _xml, _text, _bytes = any_of(*XML), any_of(*TEXT), any_of(*BYTES)
 DAMAGES: dict[str, Damage] = {
-    **{".tar.gz": packed(tarred, _bytes), ".xml.gz": packed(gzipped, _xml), ".osm.gz": packed(gzipped, _xml)},
-    **{".gz": packed(gzipped, _bytes), ".zip": packed(zipped, _text), ".xml": _xml, ".osm": _xml, ".sumocfg": _xml},
+    **{".tar.gz": packed(archived, _bytes), ".xml.gz": packed(gzipped, _xml), ".osm.gz": packed(gzipped, _xml)},
+    **{".gz": packed(gzipped, _bytes), ".zip": packed(archived, _text), ".xml": _xml, ".osm": _xml, ".sumocfg": _xml},
     "": _text,
 }
 """Damages by the end of the file's name; the first that fits."""

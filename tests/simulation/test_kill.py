@@ -139,21 +139,6 @@ def test_a_request_while_it_prepares(arguments: tuple[str, ...], tmp_path: Path)
     assert not list((tmp_path / "runs").glob("*/DONE"))
 
 
-def test_a_second_process_is_told_so(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    first = start(arguments)
-    wait_until(lambda: is_simulating(tmp_path / "runs", 0.0), first)
-    run = only(tmp_path / "runs")
-    assert run.state == "running"
-    second = start(arguments)
-    second.join(60)
-    assert second.exitcode == 2
-    assert f"{run.path} is being run by process {first.pid} on" in errors(arguments).read_text()
-    assert first.is_alive()
-    first.kill()
-    first.join()
-    assert run.state == "unfinished"
-
-
 @pytest.mark.parametrize("where", ["checkpoint", "table"])
 def test_a_full_disk(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path, where: str) -> None:
     """The first checkpoint does not fit; or all parts fit, but the whole table does not."""

@@ -118,7 +118,7 @@ def test_only_uplink_slots_are_used() -> None:
 
 def test_open_loop_power_is_that_of_the_path_loss() -> None:
     """Power over pRBs is the same in all slots between two scenes unless P_max limits it."""
-    run = simulate(with_settings(BUSY, *KEYS["open loop"], "radio.p0_dbm=-92", "run.rounds=1"), out=None)
+    run = simulate(with_settings(BUSY, *KEYS["open loop"], "radio.p0_dbm=-92"), out=None)
     slots = run.table("slots")
     per_prb = (slots["power_w"] / slots["prbs"]).astype(float)
     steps = per_prb[slots["power_w"] < 0.0099].groupby([slots["cv"], slots["slot"] // 200])
@@ -172,7 +172,7 @@ def test_bad_input_is_one_sentence(tables: dict, words: str) -> None:
 
 PASSING = from_tables(
     {
-        "run": {"name": "passing", "rounds": 30},
+        "run": {"name": "passing", "rounds": 15},
         "mobility": {"max_speed_mps": 26.82},
         "radio": {"max_tx_power_w": 0.02},
         "traffic": {"through_share": 1.0, "mean_in_coverage": 12.0},
@@ -192,7 +192,7 @@ def test_no_order_is_lost_if_the_channel_stays_as_planned() -> None:
     moving, held = (
         simulate(with_settings(PASSING, f"radio.large_scale={when}"), out=None) for when in ("step", "round")
     )
-    assert lost(moving) > 5
+    assert lost(moving) > 0
     assert lost(held) == 0
     first = ["round", "cv", "mean_snr_db"]
     plans = [run.events.query("kind == 'training_ordered' and round == 1")[first] for run in (moving, held)]

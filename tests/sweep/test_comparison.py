@@ -15,7 +15,7 @@ import pytest
 
 from tests.sweep.conftest import InProcessPool
 from vefl_sim.analysis.comparison import comparison_lines
-from vefl_sim.analysis.figures.comparison import compared
+from vefl_sim.analysis.draw import compared
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput, ExperimentError, RunFailed, RunNotFound
 from vefl_sim.experiment.toml import load

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 from numpy.typing import NDArray
 
-from vefl_sim.analysis.figures.style import STYLE
+from vefl_sim.analysis.figures.panel import STYLE
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import DataTable, Experiment

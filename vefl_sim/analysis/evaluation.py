@@ -91,16 +91,13 @@ def evaluate(run: Run, model: TrainedModel, data: str | None = None, folder: Pat
     require_same_parts(run.path, *(part for part in parts_of(run, model, data) if part[0] in of_the_run))
     if data is not None:
         return [_score(model, "test", data_of(_with_data(experiment, model.card, data, folder), Streams(1)), data)]
-    streams, held_out, traffic = Streams(experiment.run.seed), experiment.data.validation_samples, _traffic_of(run)
-    dataset = data_of(experiment, streams, traffic)
-    split, note = "validation" if held_out else "test", _rule_note(experiment.data, dataset)
-    scores = [_score(model, split, dataset, rule_note=note)]
-    if held_out:
+    streams, traffic = Streams(experiment.run.seed), _traffic_of(run)
+    splits = [("test", experiment)]
+    if experiment.data.validation_samples:
         table = experiment.data.model_copy(update={"validation_samples": 0})
-        whole = experiment.model_copy(update={"data": table})
-        dataset = data_of(whole, streams, traffic)
-        scores.append(_score(model, "test", dataset, rule_note=_rule_note(experiment.data, dataset)))
-    return scores
+        splits = [("validation", experiment), ("test", experiment.model_copy(update={"data": table}))]
+    datasets = ((split, data_of(of_split, streams, traffic)) for split, of_split in splits)
+    return [_score(model, split, ds, rule_note=_rule_note(experiment.data, ds)) for split, ds in datasets]
 
 
 def _rule_note(data: DataTable, dataset: Dataset) -> str:

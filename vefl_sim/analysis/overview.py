@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from vefl_sim.analysis.figures.drawing import write_files
-from vefl_sim.analysis.figures.style import STYLE, file_contents
+from vefl_sim.analysis.figures.panel import STYLE, file_contents
 from vefl_sim.analysis.verify.verification import blaming_damage
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput, RunNotFound

@@ -17,16 +17,13 @@ data = typer.Typer(
 )
 
 Parent = Annotated[
-    Path | None,
-    typer.Option(
-        "--dir", help="Folder that contains one folder per data set. Default: the user's cache.", show_default=False
-    ),
+    Path | None, typer.Option("--dir", help="Folder that contains one folder per data set. Default: the user's cache.")
 ]
 
 
 @data.command("get")
 def get(
-    kind: Annotated[str, typer.Argument(help="Data set: mnist, fashion-mnist, cifar10 or gtsrb.", show_default=False)],
+    kind: Annotated[str, typer.Argument(help="Data set: mnist, fashion-mnist, cifar10 or gtsrb.")],
     parent: Parent = None,
 ) -> None:
     """Download a data set and check the digest of every file; correct files are not downloaded again."""
@@ -70,14 +67,11 @@ def list_(parent: Parent = None) -> None:
 
 @data.command("show")
 def show(
-    experiment: Annotated[Path, typer.Argument(help="TOML file of the experiment.", show_default=False)],
+    experiment: Annotated[Path, typer.Argument(help="TOML file of the experiment.")],
     settings: Settings = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Picture to write (.png, .pdf or .svg). Default: <run.name>-data.png in the current folder.",
-            show_default=False,
-        ),
+        typer.Option(help="Picture to write (.png, .pdf or .svg). Default: <run.name>-data.png in the current folder."),
     ] = None,
 ) -> None:
     """Print how many samples of each class every CV holds, and draw a picture of it."""

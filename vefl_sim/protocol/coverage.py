@@ -83,19 +83,21 @@ class CoverageProcess:
         self.in_coverage.update((cv, self._new_vehicle(cv)) for cv in state["in_coverage"])
         mobility, channel = state["mobility"], state["channel"]
         if mobility is None or channel is None:
-            self._replay()
+            self._replay(with_channel=channel is None)
         else:
             cast(Stateful, self.mobility).restore(mobility)
         if channel is not None:
             cast(Stateful, self.channel).restore(channel)
 
-    def _replay(self) -> None:
-        """Repeat all steps since the start: for user-defined parts that do not save their state."""
+    def _replay(self, with_channel: bool) -> None:
+        """Repeat all steps since the start: for traffic that is kept or recorded, and parts that save no state."""
         scene = self.mobility.scene()
         while scene.time_ns < self._after.time_ns:
-            self.channel.move(scene)
+            if with_channel:
+                self.channel.move(scene)
             scene = self.mobility.advance()
-            self._approach(scene)
+            if with_channel:
+                self._approach(scene)
         if not scene.same_as(self._after):
             raise RunFailed("mobility.kind gave other positions when repeated: use --fresh to start the run again.")
 

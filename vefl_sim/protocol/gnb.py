@@ -142,7 +142,6 @@ class Broadcaster:
     """Sends the model to the CVs of each plan; a broadcast begins when the one before has ended."""
 
     downlink: Downlink
-    ledger: Ledger
     busy_until_ns: int = 0
 
     def worst_ns(self, snapshot: CoverageSnapshot) -> int:
@@ -153,7 +152,7 @@ class Broadcaster:
         return waiting_ns + self.downlink.duration_ns(self.downlink.rate_bps(snapshot.snr_per_watt))
 
     def send(self, observation: Observation, plan: Plan) -> Broadcast | None:
-        """Broadcast the model to the CVs of a plan, and book the gNB's energy; None if nobody is to get it."""
+        """Broadcast the model to the CVs of a plan; None if nobody is to get it."""
         if not len(plan.cv) or plan.bypasses_network:
             return None
         snapshot = observation.snapshot
@@ -161,10 +160,8 @@ class Broadcaster:
         rate_bps = self.downlink.rate_bps(snapshot.snr_per_watt[rows])
         start_ns, duration_ns = max(snapshot.time_ns, self.busy_until_ns), self.downlink.duration_ns(rate_bps)
         self.busy_until_ns = start_ns + duration_ns
-        energy_j = self.downlink.energy_j(duration_ns)
-        self.ledger.broadcast(energy_j)
-        bits, end_ns = self.downlink.bits, self.busy_until_ns
-        return Broadcast(snapshot.time_ns, start_ns, end_ns, len(rows), bits, rate_bps, energy_j)
+        bits, energy_j = self.downlink.bits, self.downlink.energy_j(duration_ns)
+        return Broadcast(snapshot.time_ns, start_ns, self.busy_until_ns, len(rows), bits, rate_bps, energy_j)
 
     def state(self) -> State:
         """The end of the last broadcast."""

@@ -18,7 +18,7 @@ from vefl_sim.experiment.part_files import part_digest, what_is_computed
 from vefl_sim.experiment.plugins import declaration, part_digests
 from vefl_sim.experiment.toml import as_toml, resolved
 from vefl_sim.experiment.unused_keys import without_unused_keys
-from vefl_sim.mobility.recorded import recording
+from vefl_sim.mobility.recorded.playback import recording_digest
 
 _VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "pyarrow", "pandas")
 _PRESENTATION = {"__main__", "cli", "analysis", "sweep"}
@@ -97,7 +97,7 @@ def mobility_digest(experiment: Experiment) -> str:
     path = Path(experiment.mobility.file)
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise ExperimentError(f'mobility.file = "{path}" is neither a file nor a folder: name a recording or a map.')
-    digest = declaration("mobility.kind", experiment.mobility.kind, "file_digest", None) or recording.recording_digest
+    digest = declaration("mobility.kind", experiment.mobility.kind, "file_digest", None) or recording_digest
     return str(digest(experiment.mobility.file))
 
 

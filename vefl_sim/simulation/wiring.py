@@ -88,7 +88,7 @@ def wire(scenario: Scenario, env: NanosecondEnvironment, trace: Trace) -> Actors
     coverage = CoverageProcess(env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, vehicle)
     model_bits = scenario.learner.parameters * (1 + experiment.model.float_bits) * scheme.models_per_update
     downlink = Downlink.of(experiment, scenario.link, model_bits)
-    broadcaster = Broadcaster(downlink, ledger) if downlink else None
+    broadcaster = Broadcaster(downlink) if downlink else None
     samples, bound = {cv: len(shard) for cv, shard in scenario.shards.items()}, sojourn_bound_of(experiment)
     observer = Observer(env, coverage, channel, history, constants, samples, bound, broadcaster)
     model = GlobalModel(

@@ -13,8 +13,7 @@ from tests.command_line import ROOT, finish, start
 from tests.sweep.commands import wait_for
 from tests.sweep.conftest import run_here
 from tests.sweep.results.stored import TINY, paper_module, paper_sweep, store_result
-from vefl_sim.analysis.figures.drawing import draw_figure
-from vefl_sim.analysis.figures.report import drawing_lines
+from vefl_sim.analysis.figures.drawing import draw_figure, drawing_lines
 from vefl_sim.learning.datasets.public import Holding
 from vefl_sim.sweep.job import Report
 from vefl_sim.sweep.points import Point, Sweep, load_sweep

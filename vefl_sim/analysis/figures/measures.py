@@ -85,6 +85,14 @@ def difference_decimals(differences: "pd.DataFrame | pd.Series[Any]", least: int
     return decimals(np.atleast_1d(np.fmax(np.abs(differences["difference"]), differences["half_width"])), least)
 
 
+def difference_texts(row: "pd.Series[Any]", digits: int) -> tuple[str, str]:
+    """A paired difference, and half of its interval with * if it excludes 0; empty if there are no pairs."""
+    if math.isnan(row["difference"]):
+        return "", ""
+    half = "" if math.isnan(row["half_width"]) else f"±{row['half_width']:.{digits}f}"
+    return f"{row['difference']:+.{digits}f}", half + "*" * bool(row["differs"])
+
+
 def metric_in(runs: Iterable[Measurements]) -> Metric | None:
     """The metric of runs that have learnt; None if there are none, or if they have different ones."""
     return common_metric(run.metric for run in runs if run.rounds["loss"].notna().any())

@@ -64,11 +64,6 @@ class StreetGrid:
         return cls.rectangle(*roads.blocks_xy, roads.block_m, radius_m if roads.exits == "outside" else 0.0)
 
     @classmethod
-    def square(cls, blocks: int, block_m: float) -> "StreetGrid":
-        """A grid of blocks × blocks."""
-        return cls.rectangle(blocks, blocks, block_m)
-
-    @classmethod
     def rectangle(cls, blocks_x: int, blocks_y: int, block_m: float, closed_m: float = 0.0) -> "StreetGrid":
         """A grid of square blocks, centred on (0, 0), with (blocks_x + 1)·(blocks_y + 1) junctions.
 
