@@ -374,7 +374,7 @@ def solve_case(case: CardinalityCase, least: float) -> tuple[Choice | None, bool
         )
         if result.status != OPTIMAL:
             return None, result.status == INFEASIBLE
-        mask = result.x > 0.5
+        mask: Flags = np.asarray(result.x) > 0.5
         taken, option, cheapest = np.zeros(items, np.bool_), np.zeros(items, np.int64), np.full(items, np.inf)
         taken[item[mask]], option[item[mask]], cheapest[item[mask]] = True, column[mask], cost[mask]
         best = chosen(knapsack, taken, option)

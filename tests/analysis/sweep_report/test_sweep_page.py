@@ -263,6 +263,8 @@ def test_the_effects_of_two_keys(swept: Swept, tmp_path: Path) -> None:
     page = sweep_report(source, tmp_path)
     label = "Effects on mean cost of a round"
     rows = cells(page, label)
+    assert all(row[1] in shares for row, shares in zip(rows, cells(page, "Shares of the variance"), strict=True))
+    assert page.count("<details open>") == 1
     assert [(row[0], row[2]) for row in rows] == [
         ("budget per round (Ξ)", "50 → 1000"),
         ("pRBs (Z)", "5 → 10"),

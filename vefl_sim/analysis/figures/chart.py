@@ -94,7 +94,7 @@ class Chart:
 
         Against a swept key there are no values between those of the sweep.
         """
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[Any, Any]] = []
         for panel, line in dict.fromkeys((group.panel, group.line) for group in self.groups):
             own = self.rows[(self.rows["panel"] == panel) & (self.rows["line"] == line)]
             published = self.request.reference.get(line_name(panel, line)) or [math.nan] * len(self.request.marks)

@@ -39,7 +39,7 @@ class Effects:
         """The effects in a chart, whose groups are at these levels of the factors; BadInput if too much is missing."""
         values = np.full([*(len(factor.levels) for factor in factors), len(seeds)], np.nan)
         for place, numbers in zip(places, chart.numbers, strict=True):
-            values[place] = numbers.reindex(seeds)
+            values[place] = numbers.reindex([*seeds])
         return cls(complete_factorial(factors, seeds, values), chart)
 
     @property

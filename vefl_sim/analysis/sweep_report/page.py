@@ -174,7 +174,7 @@ def _difference(row: "pd.Series[Any]", chart: Chart) -> str:
 
 
 def _effects(source: SweepSource) -> Iterator[str]:
-    """For each measure its table of effects and their picture, if the sweep is a factorial of two or more keys."""
+    """The shares of the variance, and for each measure its effects, if the sweep is a factorial of two or more keys."""
     keys: list[str] = []
     for key in source.varying:  # keys that change together are one factor
         keys += [key] * (not any(source.is_function(key, earlier) for earlier in keys))
@@ -191,22 +191,33 @@ def _effects(source: SweepSource) -> Iterator[str]:
     if prod([*(len(factor.levels) for factor in factors), len(seeds)]) > _MAX_CELLS_PER_POINT * len(source.points):
         yield "<p class='quiet'>Effects need all combinations of the varied keys, and the sweep has only a few.</p>"
         return
-    for number, chart in enumerate(source.charts.values()):
+    constant: list[str] = []
+    shares: dict[str, dict[str, str]] = {}
+    folds: list[str] = []
+    for chart in source.charts.values():
         try:
             effects = Effects.of(chart, factors, [*zip(*places, strict=True)], seeds)
         except BadInput as problem:
             yield f"<p class='quiet'>{html(chart.measure.number)}: {html(problem)}</p>"
             continue
         if not np.ptp(effects.factorial.values):
-            yield f"<p class='quiet'>The same in all runs: {html(chart.measure.number)}.</p>"
+            constant.append(chart.measure.number)
             continue
         table = effects.table()
+        shares[chart.measure.number] = {row[0]: row[1] for row in table.rows if row[0]}
         rows = [[*map(html, row)] for row in table.rows[:_MAX_EFFECTS]]
         with rc_context(STYLE):
             picture = _svg(draw_effects(effects), f"effects on {chart.measure.number}")
         content = _table(table.head, rows, f"Effects on {chart.measure.number}")
-        content += f"<p class='quiet'>{html(table.note)}</p><figure class='curve'>{picture}</figure>"
-        yield fold(html(chart.measure.number), content, is_open=number == 0)
+        content += f"<p class='quiet'>{html(table.note)}</p><figure class='curve' tabindex='0'>{picture}</figure>"
+        folds.append(fold(html(chart.measure.number), content, is_open=not folds))
+    if constant:
+        yield f"<p class='quiet'>The same in all runs: {html(', '.join(constant))}.</p>"
+    if shares:
+        names = dict.fromkeys(name for own in shares.values() for name in own)
+        rows = [[html(name), *(own.get(name, "–") for own in shares.values())] for name in names]
+        yield _table(["share of the variance", *shares], rows, "Shares of the variance")
+    yield from folds
 
 
 def _figures(source: SweepSource) -> Iterator[str]:

@@ -33,6 +33,7 @@ the iterations that fit its time at the frequency found, and the plan is shrunk 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def whole_iterations(problem: VeflProblem, method: Callable[[VeflProblem], Float
     """
     rows = np.flatnonzero(problem.most)
     given = {field.name: getattr(problem, field.name) for field in fields(problem)}
-    per_cv = {name: value[rows] for name, value in given.items() if isinstance(value, np.ndarray)}
+    per_cv: dict[str, Any] = {name: value[rows] for name, value in given.items() if isinstance(value, np.ndarray)}
     eligible: VeflProblem = replace(problem, **per_cv)
     relaxed = method(eligible)
     affordable = shrunk(eligible, rounded(eligible, np.zeros(len(rows)) if relaxed is None else relaxed))
