@@ -13,7 +13,7 @@ from vefl_sim.core.clock import SlotGrid, to_ns
 from vefl_sim.experiment.fields import Count, Interval, PartName, Seconds, Table
 from vefl_sim.experiment.learning_tables import AdversaryTable, DataTable, LearningTable, ModelTable, UpdateTable
 from vefl_sim.experiment.radio_tables import DownlinkTable, MacTable, RadioTable, RatTable
-from vefl_sim.experiment.scheme_tables import AggregationTable, SchemeTable, ServerTable, SlaTable, VeflTable
+from vefl_sim.experiment.scheme_tables import AgentTable, AggregationTable, SchemeTable, ServerTable, SlaTable, VeflTable
 from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, SumoTable, TrafficTable
 
 
@@ -62,6 +62,7 @@ class Experiment(Table):
     vefl: VeflTable = VeflTable()
     server: ServerTable = ServerTable()
     scheme: SchemeTable = SchemeTable()
+    agent: AgentTable = AgentTable()
     aggregation: AggregationTable = AggregationTable()
     data: DataTable = DataTable()
     model: ModelTable = ModelTable()

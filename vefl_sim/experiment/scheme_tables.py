@@ -1,4 +1,4 @@
-"""The TOML tables of planning and aggregation: [sla], [vefl], [server], [scheme] and [aggregation]."""
+"""The TOML tables of planning and aggregation: [sla], [vefl], [server], [scheme], [agent] and [aggregation]."""
 
 from typing import Annotated, Literal
 
@@ -11,6 +11,7 @@ from vefl_sim.experiment.fields import (
     JoulesRange,
     MoneyRange,
     OneOf,
+    PartName,
     Rate,
     Share,
     Table,
@@ -84,6 +85,22 @@ class SchemeTable(Table):
     delivered."""
     rounds: bool = False
     """"afa-cd" in rounds, as the paper seems to have run it: the orders of "fedprox", and one server step per round."""
+
+
+class AgentTable(Table):
+    """A trained agent as a scheme (`scheme.kind = "vefl_sim.gym:PolicyScheme"`)."""
+
+    policy: PartName | None = None
+    """Its policy: `module:name` of a function, or of a class that is made without arguments, which is called with what
+    the agent sees and returns an action."""
+    action: Literal["count", "select", "plan"] = "count"
+    """What it decides: how many CVs train, which ones, or how long each of them trains."""
+    max_cvs: Annotated[int, Field(ge=1, le=10_000)] = 64
+    """Rows of the table of CVs that it sees."""
+    levels: Annotated[int, Field(ge=1, le=10_000)] = 4
+    """Shares of a CV's feasible iterations that it can choose from ("plan")."""
+    features: Annotated[tuple[str, ...], Field(strict=False)] | None = None
+    """Names of the features of a CV that it sees; all if not given."""
 
 
 class AggregationTable(Table):

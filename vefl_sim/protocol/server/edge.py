@@ -26,6 +26,7 @@ from vefl_sim.protocol.trace import (
     TrainingOrdered,
     UpdateAggregated,
 )
+from vefl_sim.schemes.observation import LastRound
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class EdgeServer:
     trace: Trace
     round: int = 1  # k, number of the current round or of the next one
     windows: list[Window] = field(default_factory=list)  # rounds that are not reported yet, the current one last
+    last: LastRound = LastRound()
 
     def run(self) -> Generator[Event, Any, None]:
         """Algorithm 1: in each round, plan and order, collect the updates, aggregate them, evaluate and report."""
@@ -106,7 +108,7 @@ class EdgeServer:
 
     def decide(self, window: Window, cvs: Sequence[int] | None = None, **known: Any) -> Generator[Event, Any, Decision]:
         """Plan for all CVs in coverage, or for `cvs`, and send them the model; `known` is what else the plan uses."""
-        observation, plan = yield from self.planner.plan(window.round, cvs, **known)
+        observation, plan = yield from self.planner.plan(window.round, cvs, last=self.last, **known)
         sent = self.broadcaster.send(observation, plan) if self.broadcaster else None
         window.decisions.append(Decision(observation, plan, [], sent))
         return window.decisions[-1]
@@ -163,4 +165,5 @@ class EdgeServer:
         complete, self.windows = self.windows[:count], self.windows[count:]
         for window in complete:
             window.close()
+            self.last = window.summed_up(self.last)
             self.trace.tell(window)

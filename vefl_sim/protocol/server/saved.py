@@ -11,6 +11,7 @@ from vefl_sim.learning.trees import plain
 from vefl_sim.protocol.messages import OrderOutcome, Update
 from vefl_sim.protocol.server.edge import EdgeServer
 from vefl_sim.protocol.server.window import Window
+from vefl_sim.schemes.observation import LastRound
 
 
 class SavedServer:
@@ -31,6 +32,7 @@ class SavedServer:
         models = {version: start.model for version, start in starts.values() if version != model.version}
         return {
             "round": server.round,
+            "last": state_of(server.last),
             "version": model.version,
             "model": model.learner.arrays_of(model.parameters),
             "scheme": optional_state(model.scheme),
@@ -52,6 +54,7 @@ class SavedServer:
         """Restore the server from a checkpoint; orders resume by number, so simultaneous events keep their order."""
         server, pace, model = self._server, self._server.pace, self._server.model
         server.round, model.version = state["round"], state["version"]
+        server.last = from_state(LastRound, state["last"])
         model.parameters = model.learner.model_of(state["model"])
         if state["scheme"] is not None:
             cast(Stateful, model.scheme).restore(state["scheme"])
